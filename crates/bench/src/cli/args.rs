@@ -1,0 +1,188 @@
+//! Options and sub-commands.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::values;
+use crate::load::keys::Spreading;
+use crate::load::schedule::Arrivals;
+use crate::run::plan::Ladder;
+
+/// Measure rate limiting on Tollgate and on the stores installed beside it.
+///
+/// Starts every store as a child process, finds its capacity, and climbs a ladder of offered loads in three scenarios. Latency
+/// counts from the time at which a request was due. The results go to results/YYYYMMDD_HHMMSS/ and results/latest.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArgs {
+    /// What to do instead of the main run.
+    #[command(subcommand)]
+    pub command: Option<BenchCommand>,
+    /// The main run.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// Sub-commands of the bench.
+#[derive(Subcommand, Debug)]
+pub enum BenchCommand {
+    /// Compare two servers in short, interleaved slices of the same load
+    Compare(CompareArgs),
+    /// Measure the generator itself against a server that does nothing
+    Calibrate {
+        /// Connections
+        #[arg(long, default_value_t = 50)]
+        connections: u32,
+        /// Requests that one connection may have unanswered
+        #[arg(long, default_value_t = 16)]
+        pipeline: u32,
+        /// Cores of generator and server: gen=CORE,sut=CORE or none
+        #[arg(long, value_parser = values::pins)]
+        pin: Option<Pins>,
+    },
+    /// Render the report of an earlier run again
+    Report {
+        /// Folder of the run
+        #[arg(default_value = "results/latest")]
+        folder: PathBuf,
+    },
+    /// Print the rules that a rate limit service needs to be measured as a grpc:// target
+    Rules,
+    /// Answer every request with the same reply until interrupted
+    #[command(hide = true)]
+    NullServer {
+        /// Port; 0 takes a free one
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+    },
+}
+
+/// Cores of generator and targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pins {
+    /// Core of the generator.
+    pub generator: Option<usize>,
+    /// Core of the targets.
+    pub target: Option<usize>,
+}
+
+/// Options of the main run.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// A running system: NAME=redis://HOST:PORT, NAME=unix:///PATH or NAME=grpc://HOST:PORT; repeatable. Nothing else is measured then, unless named with --only
+    #[arg(long = "target", value_name = "NAME=URL")]
+    pub targets: Vec<String>,
+    /// Systems to start: tollgate, tollgate-grpc, redis-server, valkey-server, dragonfly; comma separated [default: all that are installed]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub only: Vec<String>,
+    /// Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: all three]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub scenario: Vec<String>,
+    /// Number of keys of a scenario of your own
+    #[arg(long, conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub keys: Option<u32>,
+    /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S
+    #[arg(long, conflicts_with = "scenario")]
+    pub dist: Option<Spreading>,
+    /// Offered rates: FROM:TO:STEP or a list [default: shares of the measured capacity]
+    #[arg(long, value_parser = values::ladder)]
+    pub ladder: Option<Ladder>,
+    /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
+    #[arg(long, value_parser = values::positive_duration)]
+    pub step: Option<Duration>,
+    /// Load before each step that is not counted
+    #[arg(long, default_value = "200ms", value_parser = values::duration)]
+    pub warmup: Duration,
+    /// Pause after each step
+    #[arg(long, default_value = "0s", value_parser = values::duration)]
+    pub pause: Duration,
+    /// Gaps between requests: poisson or constant
+    #[arg(long, default_value = "poisson")]
+    pub arrivals: Arrivals,
+    /// Connections to a store
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub connections: u32,
+    /// Requests that one connection may have unanswered
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub pipeline: u32,
+    /// Connections to a gRPC service
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub grpc_connections: u32,
+    /// Streams per connection to a gRPC service
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub grpc_streams: u32,
+    /// An answer later than this is a failure
+    #[arg(long, default_value = "1s", value_parser = values::positive_duration)]
+    pub deadline: Duration,
+    /// Window of the limits in seconds
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub window: u64,
+    /// Seed of the schedule and of the key choice
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Thresholds: store (asked directly) or bench (a service behind a proxy)
+    #[arg(long, default_value = "store")]
+    pub profile: String,
+    /// Cores of generator and targets: gen=CORE,sut=CORE or none [default: the first and the last]
+    #[arg(long, value_parser = values::pins)]
+    pub pin: Option<Pins>,
+    /// Do not measure the generator first
+    #[arg(long)]
+    pub no_calibrate: bool,
+    /// Where the results go
+    #[arg(long, default_value = "results", value_name = "FOLDER")]
+    pub out: PathBuf,
+    /// Allow targets on other machines
+    #[arg(long)]
+    pub i_own_this_target: bool,
+    /// Print nothing but complaints
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Options of the paired comparison.
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// The first server: a name (tollgate, redis-server, valkey-server, dragonfly; started with one thread) or a URL
+    pub a: String,
+    /// The second server
+    pub b: String,
+    /// Loads: limiter, script, get, set, incr, latency, memory; comma separated [default: all but memory]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub loads: Vec<String>,
+    /// Requests written at once per connection; comma separated
+    #[arg(long, value_delimiter = ',', default_value = "1,16", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub depth: Vec<u32>,
+    /// Connections
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub connections: u32,
+    /// Pairs of slices per load
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub slices: u32,
+    /// Length of a slice in milliseconds
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    pub slice_ms: u64,
+    /// Keys, drawn uniformly; with many, a server cannot answer all from its processor's caches
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub keys: u32,
+    /// Records of the memory load
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
+    pub records: u32,
+    /// Worker threads of servers started here
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: u32,
+    /// Seed of the key choice
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+    /// Cores of generator and servers: gen=CORE,sut=CORE or none [default: the first and the last]
+    #[arg(long, value_parser = values::pins)]
+    pub pin: Option<Pins>,
+    /// Where the results go
+    #[arg(long, default_value = "results", value_name = "FOLDER")]
+    pub out: PathBuf,
+    /// Allow targets on other machines
+    #[arg(long)]
+    pub i_own_this_target: bool,
+}

@@ -1,0 +1,386 @@
+//! From options to runs, and from their ends to exit codes.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::process::ExitCode;
+
+use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
+use crate::load::keys::Spreading;
+use crate::os::{cpu, interrupt};
+use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
+use crate::report::files::{RunDirectory, WriteError, read_run};
+use crate::report::{TextStyle, compare_summary, ladder_head, ladder_row, run_summary};
+use crate::run::calibrate::calibrate;
+use crate::run::console::Console;
+use crate::run::plan::{KeyPlan, Ladder, RunPlan};
+use crate::run::session::Session;
+use crate::target::program::Program;
+use crate::target::service::rules_yaml;
+use crate::target::url::{Protocol, TargetUrl};
+use crate::target::{Service, Store, Target};
+
+/// Exit status of a run that broke its own validity rules.
+const STATUS_INVALID: u8 = 3;
+/// Name under which Tollgate's gRPC service is asked for.
+const GRPC_NAME: &str = "tollgate-grpc";
+
+/// Runs the command. Exit codes: 0 measured, 1 error, 3 measured but invalid by the run's own rules.
+#[must_use]
+pub fn run(args: BenchArgs) -> ExitCode {
+    let done = match args.command {
+        None => main_run(&args.run),
+        Some(BenchCommand::Compare(args)) => compare(&args),
+        Some(BenchCommand::Calibrate {
+            connections,
+            pipeline,
+            pin,
+        }) => calibration(connections, pipeline, pin),
+        Some(BenchCommand::Report { folder }) => render_again(folder),
+        Some(BenchCommand::NullServer { port }) => null_server(port),
+        Some(BenchCommand::Rules) => {
+            Console::new(false).line(rules_yaml().trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    match done {
+        Ok(code) => code,
+        Err(text) => {
+            Console::new(false).note(&format!("error: {text}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Cores by default: the first for the generator, the last for the targets, if there are two.
+pub(crate) fn cores(pin: Option<Pins>) -> Pins {
+    pin.unwrap_or_else(|| match cpu::count() {
+        0 | 1 => Pins {
+            generator: None,
+            target: None,
+        },
+        count => Pins {
+            generator: Some(0),
+            target: Some(count - 1),
+        },
+    })
+}
+
+/// Refuses to put load on other people's machines.
+pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
+    if owned || url.endpoint.address.is_local() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is not on this machine: a load test can take a server down. Give --i-own-this-target if it is yours to load",
+        url.shown
+    ))
+}
+
+fn main_run(args: &RunArgs) -> Result<ExitCode, String> {
+    interrupt::install();
+    let plan = plan(args)?;
+    let urls = args
+        .targets
+        .iter()
+        .map(|text| TargetUrl::parse(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    for url in &urls {
+        own(url, args.i_own_this_target)?;
+    }
+    check_names(&args.only)?;
+    let mut console = Console::new(args.quiet);
+    let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
+    let folder = folder.map_err(|error| error.to_string())?;
+    match File::create(folder.log_path()) {
+        Ok(file) => console.log_to(file),
+        Err(error) => console.note(&format!(
+            "warning: no log: {}: {error}",
+            folder.log_path().display()
+        )),
+    }
+    let mut session = Session::new(&plan, &mut console, interrupt::flag());
+    let asked = args.only.len() + urls.len();
+    gather(args, &urls, &plan, &mut session);
+    if plan.calibrate && session.has_targets() && !interrupt::asked() {
+        calibrate_first(&plan, &mut session);
+    }
+    let mut write_failed = None;
+    let record = session.run(&mut |record, console| {
+        if let Some(scenario) = record.cells.last().map(|cell| cell.scenario.name.clone()) {
+            show_ladders(record, &scenario, console);
+        }
+        if let Err(error) = folder.checkpoint(record) {
+            write_failed.get_or_insert(error.to_string());
+        }
+    });
+    console.finish();
+    let written = folder.write_run(&record);
+    conclude(&record, &mut console, &folder, written, write_failed, asked)
+}
+
+fn plan(args: &RunArgs) -> Result<RunPlan, String> {
+    let profile = Profile::named(&args.profile)
+        .ok_or_else(|| format!("'{}' is not a profile: give store or bench", args.profile))?;
+    let pins = cores(args.pin);
+    Ok(RunPlan {
+        scenarios: scenarios(args)?,
+        ladder: args.ladder.clone().unwrap_or(Ladder::Scaled),
+        step: args.step,
+        warmup: args.warmup,
+        pause: args.pause,
+        arrivals: args.arrivals,
+        connections: args.connections,
+        depth: args.pipeline,
+        grpc_connections: args.grpc_connections,
+        grpc_streams: args.grpc_streams,
+        deadline: args.deadline,
+        window_s: args.window,
+        seed: args.seed,
+        profile,
+        generator_core: pins.generator,
+        target_core: pins.target,
+        calibrate: !args.no_calibrate,
+    })
+}
+
+fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
+    if args.keys.is_some() || args.dist.is_some() {
+        let keys = args.keys.unwrap_or(100);
+        return Ok(vec![KeyPlan::custom(
+            keys,
+            args.dist.unwrap_or(Spreading::Uniform),
+        )]);
+    }
+    let presets = KeyPlan::presets();
+    if args.scenario.is_empty() {
+        return Ok(presets);
+    }
+    let pick = |name: &String| {
+        presets
+            .iter()
+            .find(|preset| preset.name == *name)
+            .cloned()
+            .ok_or_else(|| {
+                let names: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+                format!("'{name}' is not a scenario: give {}", names.join(", "))
+            })
+    };
+    args.scenario.iter().map(pick).collect()
+}
+
+fn check_names(names: &[String]) -> Result<(), String> {
+    match names
+        .iter()
+        .find(|name| *name != GRPC_NAME && Program::from_name(name).is_none())
+    {
+        Some(name) => Err(format!(
+            "'{name}' is not a system: give tollgate, {GRPC_NAME}, redis-server, valkey-server or dragonfly"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn calibrate_first(plan: &RunPlan, session: &mut Session<'_>) {
+    let cores = (plan.generator_core, plan.target_core);
+    match calibrate(
+        plan.connections,
+        plan.depth,
+        cores,
+        session.console(),
+        interrupt::flag(),
+    ) {
+        Ok(calibration) => {
+            session.console().line(&format!(
+                "generator: ceiling {:.0}/s at {} connections x {}, floor p50 {:.0} us p99 {:.0} us, clock {:.0} ns",
+                calibration.ceiling_rps,
+                plan.connections,
+                plan.depth,
+                calibration.floor_p50_us,
+                calibration.floor_p99_us,
+                calibration.clock_read_ns
+            ));
+            session.calibrated(calibration);
+        }
+        Err(why) => session.event(
+            Severity::Warning,
+            None,
+            format!("the generator could not be calibrated: {why}"),
+        ),
+    }
+}
+
+/// Starts or attaches what is to be measured.
+fn gather(args: &RunArgs, urls: &[TargetUrl], plan: &RunPlan, session: &mut Session<'_>) {
+    let by_default = args.only.is_empty() && urls.is_empty();
+    let wanted = |name: &str| args.only.iter().any(|only| only == name);
+    let threads = if plan.target_core.is_some() {
+        1
+    } else {
+        cpu::count() as u32
+    };
+    for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
+        let name = program.name();
+        if !(by_default || wanted(name)) || interrupt::asked() {
+            continue;
+        }
+        if program.locate().is_none() {
+            session.skip(name, program.hint().into());
+            continue;
+        }
+        match Store::start(program, program.threads(threads), plan.target_core) {
+            Ok(store) => session.add(Target::Store(Box::new(store))),
+            Err(why) => session.lost(name, why),
+        }
+    }
+    if (by_default || wanted(GRPC_NAME)) && !interrupt::asked() {
+        match Service::start(threads, plan.target_core) {
+            Ok(service) => session.add(Target::Service(Box::new(service))),
+            Err(why) => session.lost(GRPC_NAME, why),
+        }
+    }
+    for url in urls {
+        match url.protocol {
+            Protocol::Grpc => session.add(Target::Service(Box::new(Service::attach(url)))),
+            Protocol::Resp => match Store::attach(url) {
+                Ok(store) => session.add(Target::Store(Box::new(store))),
+                Err(why) => session.lost(&url.name, why),
+            },
+        }
+    }
+}
+
+fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
+    let style = console.style();
+    for cell in record
+        .cells
+        .iter()
+        .filter(|cell| cell.scenario.name == scenario)
+    {
+        console.line(&format!(
+            "\n{} · {} · {}",
+            cell.scenario.title, cell.target, cell.operation.title
+        ));
+        console.line(ladder_head(style).trim_end());
+        for step in &cell.steps {
+            console.line(ladder_row(style, step).trim_end());
+        }
+    }
+}
+
+fn conclude(
+    record: &RunRecord,
+    console: &mut Console,
+    folder: &RunDirectory,
+    written: Result<(), WriteError>,
+    checkpoint_failed: Option<String>,
+    asked: usize,
+) -> Result<ExitCode, String> {
+    console.line(&run_summary(console.style(), record));
+    let mut failed = false;
+    let log_error = console.take_log_error();
+    for error in written
+        .err()
+        .map(|error| error.to_string())
+        .or(checkpoint_failed)
+        .into_iter()
+        .chain(log_error)
+    {
+        console.note(&format!("error: {error}"));
+        failed = true;
+    }
+    if !failed {
+        console.line(&format!(
+            "\nreport: {}",
+            folder.path().join("report.html").display()
+        ));
+    }
+    // A system that was asked for by name and could not be measured is an error; one found by chance is a remark.
+    failed |= record.cells.iter().all(|cell| cell.steps.is_empty());
+    failed |= record
+        .events
+        .iter()
+        .any(|event| event.severity == Severity::Error);
+    failed |= asked > 0 && !record.skipped.is_empty();
+    failed |= interrupt::asked();
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else if record.validity.grade == Grade::Invalid {
+        ExitCode::from(STATUS_INVALID)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn compare(args: &super::CompareArgs) -> Result<ExitCode, String> {
+    interrupt::install();
+    let mut console = Console::new(false);
+    let record: CompareRecord = crate::compare::run(args, &mut console)?;
+    console.finish();
+    console.line(&compare_summary(console.style(), &record));
+    let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
+        .map_err(|error| error.to_string())?;
+    folder
+        .write_compare(&record)
+        .map_err(|error| error.to_string())?;
+    console.line(&format!("\nrecord: {}", folder.path().display()));
+    Ok(match record.validity.grade {
+        _ if !record.complete => ExitCode::FAILURE,
+        Grade::Invalid => ExitCode::from(STATUS_INVALID),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+fn calibration(connections: u32, depth: u32, pin: Option<Pins>) -> Result<ExitCode, String> {
+    interrupt::install();
+    let pins = cores(pin);
+    let mut console = Console::new(false);
+    let found = calibrate(
+        connections,
+        depth,
+        (pins.generator, pins.target),
+        &mut console,
+        interrupt::flag(),
+    )?;
+    console.finish();
+    let source = crate::os::clock::source().unwrap_or_else(|| "unknown".into());
+    console.line(&format!(
+        "ceiling        {:>12.0} requests/s ({connections} connections x {depth})",
+        found.ceiling_rps
+    ));
+    if let Some(cost) = found.generator_cpu_us_per_op {
+        console.line(&format!(
+            "generator CPU  {cost:>12.3} us per request at the ceiling"
+        ));
+    }
+    console.line(&format!(
+        "floor p50      {:>12.1} us from send to answer at 5,000/s",
+        found.floor_p50_us
+    ));
+    console.line(&format!("floor p99      {:>12.1} us", found.floor_p99_us));
+    console.line(&format!(
+        "clock reading  {:>12.1} ns ({source})",
+        found.clock_read_ns
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render_again(folder: std::path::PathBuf) -> Result<ExitCode, String> {
+    let record = read_run(&folder.join("results.json")).map_err(|error| error.to_string())?;
+    let mut console = Console::new(false);
+    let style: TextStyle = console.style();
+    console.line(&run_summary(style, &record));
+    RunDirectory::existing(folder)
+        .write_run(&record)
+        .map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn null_server(port: u16) -> Result<ExitCode, String> {
+    interrupt::install();
+    let listener =
+        TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    Console::new(false).line(&format!("null server on {address}"));
+    crate::null_server::serve_until_interrupted(listener).map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,9 @@
+//! The command line of `tollgate bench`.
+
+mod args;
+mod command;
+mod values;
+
+pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};
+pub use command::run;
+pub(crate) use command::{cores, own};

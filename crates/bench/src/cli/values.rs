@@ -1,0 +1,135 @@
+//! Values of options as they are written on the command line.
+
+use std::time::Duration;
+
+use crate::run::plan::Ladder;
+
+/// Rungs that one ladder may have.
+const RUNGS_MAX: usize = 1_000;
+/// Highest rate accepted, far beyond what one thread can send.
+const RATE_MAX: f64 = 100e6;
+
+/// `60s`, `500ms`, `2m`; a bare number is seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        _ => {
+            return Err(format!(
+                "'{text}' is not a length of time: give for example 500ms, 60s or 2m"
+            ));
+        }
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number * scale <= 86_400.0 => Ok(Duration::from_secs_f64(number * scale)),
+        _ => Err(format!(
+            "'{text}' is not a length of time up to a day: give for example 500ms, 60s or 2m"
+        )),
+    }
+}
+
+/// A length of time above zero.
+pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("must be above zero".into()),
+        length => Ok(length),
+    }
+}
+
+/// `FROM:TO:STEP`, or rates separated by commas.
+pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
+    let wrong = || {
+        format!(
+            "'{text}' is not a ladder: give FROM:TO:STEP or rates separated by commas, all above 0"
+        )
+    };
+    let numbers = |separator: char| -> Result<Vec<f64>, String> {
+        text.split(separator)
+            .map(|part| {
+                part.trim()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|n| *n > 0.0 && *n <= RATE_MAX)
+                    .ok_or_else(wrong)
+            })
+            .collect()
+    };
+    let rates = if text.contains(':') {
+        let [from, to, step] = numbers(':')?[..] else {
+            return Err(wrong());
+        };
+        let count = ((to - from) / step + 1e-9).floor();
+        if count < 0.0 || count >= RUNGS_MAX as f64 {
+            return Err(format!("'{text}' has no rung, or more than {RUNGS_MAX}"));
+        }
+        (0..=count as usize)
+            .map(|rung| from + step * rung as f64)
+            .collect()
+    } else {
+        numbers(',')?
+    };
+    Ok(Ladder::Fixed(rates))
+}
+
+/// `gen=0,sut=1`, or `none`.
+pub(super) fn pins(text: &str) -> Result<super::Pins, String> {
+    let mut pins = super::Pins {
+        generator: None,
+        target: None,
+    };
+    if text == "none" {
+        return Ok(pins);
+    }
+    for part in text.split(',') {
+        let wrong = || format!("'{part}' is not a pin: give gen=CORE,sut=CORE or none");
+        let (who, core) = part.split_once('=').ok_or_else(wrong)?;
+        let core = Some(core.parse::<usize>().map_err(|_| wrong())?);
+        match who {
+            "gen" => pins.generator = core,
+            "sut" => pins.target = core,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(pins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_read() {
+        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(duration("1.5").unwrap(), Duration::from_millis(1500));
+        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
+        for bad in ["", "s", "5h", "-1s", "1e99", "999999m"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert!(positive_duration("0").is_err());
+    }
+
+    #[test]
+    fn ladders_are_read() {
+        let Ladder::Fixed(rates) = ladder("10000:30000:2500").unwrap() else {
+            panic!("a fixed ladder")
+        };
+        assert_eq!((rates.len(), rates[0], rates[8]), (9, 10_000.0, 30_000.0));
+        assert_eq!(ladder("100,50").unwrap(), Ladder::Fixed(vec![100.0, 50.0]));
+        for bad in ["", "1:2", "5:1:1", "0:10:5", "a:b:c", "1:1000000:0.1", "-5"] {
+            assert!(ladder(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pins_are_read() {
+        let pinned = pins("gen=0,sut=1").unwrap();
+        assert_eq!((pinned.generator, pinned.target), (Some(0), Some(1)));
+        assert_eq!(pins("none").unwrap().generator, None);
+        assert!(pins("gen").is_err() && pins("x=1").is_err() && pins("gen=a").is_err());
+    }
+}

@@ -1,0 +1,187 @@
+//! `tollgate bench compare A B`: the instrument for budgets of the form "so many times less CPU than B".
+//!
+//! Absolute figures on a shared machine drift by tens of percent within minutes, so both servers run at the same time
+//! and get the same closed-loop load in short slices, A B B A, and only ratios of neighbouring slices count. The
+//! loads themselves are interleaved too: every load is spread over the whole run.
+
+mod memory;
+mod slices;
+
+use std::time::Instant;
+
+use crate::cli::CompareArgs;
+use crate::os::interrupt;
+use crate::record::{
+    CompareRecord, CompareRow, Event, Operation, Ratios, SCHEMA_VERSION, Severity,
+};
+use crate::run::console::Console;
+use crate::run::machine;
+use crate::target::Store;
+use crate::target::program::Program;
+use crate::target::url::{Protocol, TargetUrl};
+
+use slices::Bench;
+
+/// Names of the loads, in the order of the table.
+const LOADS: [&str; 7] = [
+    "limiter", "script", "get", "set", "incr", "latency", "memory",
+];
+/// Limit of the decisions: all are allowed, the dearer answer, and the record stays the same size.
+pub(crate) const LIMIT: u64 = 50_000_000;
+/// Window of the decisions in seconds.
+pub(crate) const WINDOW_S: u64 = 3_600;
+
+/// Both servers.
+pub(crate) struct Pair {
+    pub(crate) a: Store,
+    pub(crate) b: Store,
+}
+
+/// Runs the comparison.
+pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, String> {
+    let loads = chosen(args)?;
+    let pins = crate::cli::cores(args.pin);
+    let mut manifest = machine::manifest(args.seed, pins.generator, pins.target);
+    let start = Instant::now();
+    let open = |name: &str| open(name, args, pins.target);
+    let mut pair = Pair {
+        a: open(&args.a)?,
+        b: open(&args.b)?,
+    };
+    if pair.a.record.name == pair.b.record.name {
+        pair.a.record.name.push_str(" (A)");
+        pair.b.record.name.push_str(" (B)");
+    }
+    let mut record = CompareRecord {
+        schema_version: SCHEMA_VERSION,
+        a: pair.a.record.clone(),
+        b: pair.b.record.clone(),
+        complete: true,
+        ..CompareRecord::default()
+    };
+    for (side, store) in [("A", &pair.a), ("B", &pair.b)] {
+        if store.pid.is_none() {
+            let text = format!("the process of {side} is not known: its CPU is not measured");
+            console.note(&format!("warning: {text}"));
+            record.events.push(Event {
+                severity: Severity::Warning,
+                text,
+                ..Event::default()
+            });
+        }
+    }
+    let mut bench = Bench::new(args, pins.generator, &loads, &pair)?;
+    let ended = bench.run(&mut pair, console);
+    let (rows, broken) = (bench.into_rows(), ended.err());
+    record.rows = rows.into_iter().map(close_row).collect();
+    let mut reason = broken.map(|why| obituary(&mut pair, &why));
+    if reason.is_none() && loads.contains(&"memory") && !interrupt::asked() {
+        match memory::measure(args, pins, &mut pair, console) {
+            Ok(rows) => record.memory = rows,
+            Err(why) => reason = Some(obituary(&mut pair, &format!("memory: {why}"))),
+        }
+    }
+    if interrupt::asked() {
+        reason = reason.or_else(|| Some("interrupted".into()));
+    }
+    if let Some(why) = reason {
+        console.note(&format!("error: {why}; what was measured is kept"));
+        record.complete = false;
+        record.events.push(Event {
+            severity: Severity::Error,
+            text: why.clone(),
+            ..Event::default()
+        });
+        record.partial_reason = Some(why);
+    }
+    for row in &record.rows {
+        record.validity.absorb(&row.title, &row.validity);
+    }
+    manifest.duration_s = start.elapsed().as_secs_f64();
+    record.manifest = manifest;
+    Ok(record)
+}
+
+fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {
+    if args.loads.is_empty() {
+        // A million records are left behind in a server that was running before: only when asked for.
+        let ours = [&args.a, &args.b]
+            .iter()
+            .all(|name| Program::from_name(name).is_some());
+        return Ok(LOADS
+            .into_iter()
+            .filter(|load| ours || *load != "memory")
+            .collect());
+    }
+    let pick = |name: &String| {
+        LOADS
+            .into_iter()
+            .find(|load| load == name)
+            .ok_or_else(|| format!("'{name}' is not a load: give {}", LOADS.join(", ")))
+    };
+    args.loads.iter().map(pick).collect()
+}
+
+/// A server by name, started here, or by URL.
+fn open(name: &str, args: &CompareArgs, core: Option<usize>) -> Result<Store, String> {
+    if let Some(program) = Program::from_name(name) {
+        return Store::start(program, program.threads(args.threads), core);
+    }
+    if !name.contains("://") {
+        return Err(format!(
+            "'{name}' is neither a URL nor tollgate, redis-server, valkey-server or dragonfly"
+        ));
+    }
+    let url = TargetUrl::parse(name)?;
+    crate::cli::own(&url, args.i_own_this_target)?;
+    match url.protocol {
+        Protocol::Resp => Store::attach(&url),
+        Protocol::Grpc => Err("compare asks stores: give redis:// URLs".into()),
+    }
+}
+
+fn obituary(pair: &mut Pair, why: &str) -> String {
+    // A process that was killed shows it a moment after its sockets close.
+    let asked = Instant::now();
+    while asked.elapsed() < std::time::Duration::from_millis(300) {
+        if let Some(text) = pair.a.obituary().or_else(|| pair.b.obituary()) {
+            return format!("{why}; {text}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    why.to_owned()
+}
+
+fn close_row(mut row: CompareRow) -> CompareRow {
+    row.ratios = Ratios::of(&row.pairs);
+    row
+}
+
+/// What the design asks for, where A is Tollgate and B is redis.
+fn budget(load: &str, depth: u32, pair: &Pair) -> Option<f64> {
+    if pair.a.record.server_name != "tollgate" || pair.b.record.server_name != "redis" {
+        return None;
+    }
+    match (load, depth) {
+        ("limiter", 1) => Some(1.6),
+        ("limiter", 16) => Some(6.0),
+        ("script", 1) => Some(1.0),
+        ("script", 16) => Some(1.5),
+        ("get" | "set" | "incr", 1) => Some(1.2),
+        ("get" | "set" | "incr", 16) => Some(2.5),
+        ("get" | "set" | "incr", 30) => Some(3.5),
+        _ => None,
+    }
+}
+
+/// How an operation appears in the record.
+fn operation(ask: &crate::load::workload::Ask, like_for_like: bool) -> Operation {
+    Operation {
+        name: ask.name().into(),
+        title: ask.title().into(),
+        like_for_like,
+        algorithm: ask.algorithm().into(),
+        limit: ask.rule().map(|rule| rule.limit),
+        window_ms: ask.rule().map(|rule| rule.window_s * 1000),
+    }
+}

@@ -1,0 +1,12 @@
+//! Open-loop load generation, accuracy checks and reports.
+
+pub mod cli;
+pub mod compare;
+pub mod load;
+pub mod null_server;
+pub mod oracle;
+pub mod os;
+pub mod record;
+pub mod report;
+pub mod run;
+pub mod target;

@@ -1,0 +1,231 @@
+//! A non-blocking connection that writes rendered requests and cuts the replies into frames.
+
+use std::io::{self, Read, Write};
+
+use mio::event::Source;
+use tollgate_wire::resp;
+
+use super::address::{Endpoint, Socket};
+use super::grpc::{FRAME_HEAD, FRAME_PAYLOAD_MAX};
+use crate::os::clock::Clock;
+use crate::os::poller::Poller;
+
+/// Bytes taken per read.
+pub const READ_SIZE: usize = 64 * 1024;
+/// Largest reply kept while incomplete. Replies to rate limit requests are under 100 bytes.
+const REPLY_MAX: usize = 1024 * 1024;
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(mio::net::TcpStream),
+    Unix(mio::net::UnixStream),
+}
+
+/// How the bytes of a connection are cut into frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// RESP replies.
+    Resp,
+    /// HTTP/2 frames.
+    Http2,
+}
+
+/// Why a connection cannot be used any more.
+#[derive(Debug)]
+pub enum Broken {
+    /// Closed by the other side, reset, or failing.
+    Lost(String),
+    /// Its bytes are not the protocol.
+    Garbage(String),
+}
+
+/// Whether all bytes went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushed {
+    /// Nothing is left.
+    All,
+    /// The socket is full; its writability will be reported.
+    Blocked,
+}
+
+/// One connection of the generator.
+#[derive(Debug)]
+pub struct Connection {
+    stream: Stream,
+    out: Vec<u8>,
+    written: usize,
+    partial: Vec<u8>,
+    framing: Framing,
+}
+
+impl Connection {
+    /// Connects and then stops blocking.
+    pub fn open(endpoint: &Endpoint, framing: Framing) -> io::Result<Connection> {
+        Connection::from_socket(endpoint.connect()?, framing)
+    }
+
+    /// Takes over a blocking socket with nothing unread.
+    pub fn from_socket(socket: Socket, framing: Framing) -> io::Result<Connection> {
+        let stream = match socket {
+            Socket::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                Stream::Tcp(mio::net::TcpStream::from_std(stream))
+            }
+            Socket::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                Stream::Unix(mio::net::UnixStream::from_std(stream))
+            }
+        };
+        Ok(Connection {
+            stream,
+            out: Vec::with_capacity(4096),
+            written: 0,
+            partial: Vec::new(),
+            framing,
+        })
+    }
+
+    /// Registers the connection under `token`.
+    pub fn register(&mut self, poller: &Poller, token: usize) -> io::Result<()> {
+        poller.add(self.source(), token)
+    }
+
+    /// Takes the connection out of `poller`.
+    pub fn deregister(&mut self, poller: &Poller) -> io::Result<()> {
+        poller.remove(self.source())
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match &mut self.stream {
+            Stream::Tcp(stream) => stream,
+            Stream::Unix(stream) => stream,
+        }
+    }
+
+    /// Adds a rendered request to the next write.
+    #[inline]
+    pub fn push(&mut self, request: &[u8]) {
+        self.out.extend_from_slice(request);
+    }
+
+    /// Whether bytes wait for the socket.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        self.written < self.out.len()
+    }
+
+    /// Writes what is pending, in one system call when the socket takes it.
+    pub fn flush(&mut self) -> Result<Flushed, Broken> {
+        while self.written < self.out.len() {
+            let bytes = &self.out[self.written..];
+            let done = match &mut self.stream {
+                Stream::Tcp(stream) => stream.write(bytes),
+                Stream::Unix(stream) => stream.write(bytes),
+            };
+            match done {
+                Ok(0) => return Err(Broken::Lost("the connection takes no more bytes".into())),
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Flushed::Blocked);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Broken::Lost(error.to_string())),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(Flushed::All)
+    }
+
+    /// Reads until the socket is empty (with `to_the_end`, until it says so or is closed); calls `each(frame, time)` for every whole reply, with the time right after
+    /// the read that brought its end.
+    pub fn read(
+        &mut self,
+        scratch: &mut [u8],
+        clock: Clock,
+        to_the_end: bool,
+        mut each: impl FnMut(&[u8], u64),
+    ) -> Result<(), Broken> {
+        loop {
+            let got = match &mut self.stream {
+                Stream::Tcp(stream) => stream.read(scratch),
+                Stream::Unix(stream) => stream.read(scratch),
+            };
+            let count = match got {
+                Ok(0) => return Err(Broken::Lost("the server closed the connection".into())),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Broken::Lost(error.to_string())),
+            };
+            let now = clock.now();
+            self.cut(&scratch[..count], now, &mut each)?;
+            // A short read emptied the socket; what comes later is reported anew.
+            if count < scratch.len() && !to_the_end {
+                return Ok(());
+            }
+        }
+    }
+
+    fn cut(
+        &mut self,
+        fresh: &[u8],
+        now: u64,
+        each: &mut impl FnMut(&[u8], u64),
+    ) -> Result<(), Broken> {
+        if self.partial.is_empty() {
+            let rest = frames(self.framing, fresh, now, each)?;
+            self.partial.extend_from_slice(&fresh[rest..]);
+        } else {
+            self.partial.extend_from_slice(fresh);
+            let rest = frames(self.framing, &self.partial, now, each)?;
+            self.partial.drain(..rest);
+        }
+        if self.partial.len() > REPLY_MAX {
+            return Err(Broken::Garbage(format!(
+                "a reply of more than {REPLY_MAX} bytes"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` for every whole frame at the front of `bytes`; returns where the rest begins.
+fn frames(
+    framing: Framing,
+    bytes: &[u8],
+    now: u64,
+    each: &mut impl FnMut(&[u8], u64),
+) -> Result<usize, Broken> {
+    let mut from = 0;
+    loop {
+        let rest = &bytes[from..];
+        let length = match framing {
+            Framing::Resp => resp::frame_len(rest).map_err(|error| error.to_string()),
+            Framing::Http2 => http2_frame_len(rest),
+        };
+        match length {
+            Ok(Some(length)) => {
+                each(&rest[..length], now);
+                from += length;
+            }
+            Ok(None) => return Ok(from),
+            Err(error) => {
+                let shown = String::from_utf8_lossy(&rest[..rest.len().min(40)]);
+                return Err(Broken::Garbage(format!("{error} in {shown:?}")));
+            }
+        }
+    }
+}
+
+fn http2_frame_len(bytes: &[u8]) -> Result<Option<usize>, String> {
+    let Some(&[a, b, c, ..]) = bytes.get(..FRAME_HEAD) else {
+        return Ok(None);
+    };
+    let payload = u32::from_be_bytes([0, a, b, c]) as usize;
+    if payload > FRAME_PAYLOAD_MAX {
+        return Err(format!("an HTTP/2 frame of {payload} bytes"));
+    }
+    let length = FRAME_HEAD + payload;
+    Ok((bytes.len() >= length).then_some(length))
+}

@@ -1,0 +1,487 @@
+//! A rate limit service over gRPC on our own event loop.
+//!
+//! A client library spends more processor time on a call than a good service does, so on two cores it would measure
+//! itself. What a unary call needs of HTTP/2 is little: requests are rendered frames in which only the stream number
+//! changes, header names and values go into the connection's header table with the first request and are one byte
+//! each afterwards (as every gRPC client does), and of a reply only the message and the end of its stream matter.
+//! Reply headers are never decoded, which is why no state of the server's header table has to be kept.
+//!
+//! HTTP/2 answers in any order: every stream that may be open at once is a lane of its own, with room for one request.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use prost::Message;
+use tollgate_wire::rls::rate_limit_descriptor::Entry;
+use tollgate_wire::rls::{
+    RateLimitDescriptor, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT,
+};
+
+use super::connection::{Connection, Framing};
+use super::speaker::{Heard, Speaker};
+use super::tally::Verdict;
+
+/// Bytes of a frame before its payload.
+pub(super) const FRAME_HEAD: usize = 9;
+/// Largest payload a server may send, as we never ask for more.
+pub(super) const FRAME_PAYLOAD_MAX: usize = 16_384;
+/// Bytes that may be sent before the server grants more.
+const INITIAL_WINDOW: i64 = 65_535;
+/// Window granted to the server beyond the initial one.
+const GRANTED_WINDOW: u32 = 1 << 30;
+/// Received bytes after which as much is granted again.
+const GRANT_AFTER: u32 = 1 << 20;
+/// Header table that our one-byte references need.
+const HEADER_TABLE_MIN: u32 = 4_096;
+/// Stream numbers are 31 bits.
+const STREAM_MAX: u32 = (1 << 31) - 1;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+
+const SETTINGS_HEADER_TABLE_SIZE: u16 = 1;
+
+/// Requests of all keys, encoded.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    messages: Vec<Vec<u8>>,
+    authority: String,
+}
+
+impl Calls {
+    /// One descriptor `entry = prefix0`, `entry = prefix1`, ... per key, asked of the service at `authority`.
+    #[must_use]
+    pub fn new(domain: &str, entry: &str, prefix: &str, keys: u32, authority: String) -> Calls {
+        let message = |index: u32| {
+            let request = RateLimitRequest {
+                domain: domain.into(),
+                descriptors: vec![RateLimitDescriptor {
+                    entries: vec![Entry {
+                        key: entry.into(),
+                        value: format!("{prefix}{index}"),
+                    }],
+                    limit: None,
+                    hits_addend: None,
+                    is_negative_hits: false,
+                }],
+                hits_addend: 1,
+            };
+            let body = request.encode_to_vec();
+            // Not compressed, then the length.
+            let mut message = vec![0];
+            message.extend_from_slice(&(body.len() as u32).to_be_bytes());
+            message.extend_from_slice(&body);
+            message
+        };
+        Calls {
+            messages: (0..keys).map(message).collect(),
+            authority,
+        }
+    }
+
+    /// Number of keys.
+    #[must_use]
+    pub fn keys(&self) -> u32 {
+        self.messages.len() as u32
+    }
+}
+
+struct OpenStream {
+    id: u32,
+    lane: usize,
+    verdict: Option<Verdict>,
+}
+
+struct Line {
+    next_stream: u32,
+    open: Vec<OpenStream>,
+    window: i64,
+    held: VecDeque<Vec<u8>>,
+    received: u32,
+    owed: Vec<u8>,
+    greeted: bool,
+}
+
+/// gRPC: `streams` lanes per connection.
+pub struct GrpcSpeaker<'a> {
+    calls: &'a Calls,
+    streams: usize,
+    lines: Vec<Line>,
+    first_headers: Vec<u8>,
+}
+
+impl<'a> GrpcSpeaker<'a> {
+    /// Asks what `calls` say, on `connections` connections with `streams` streams each.
+    #[must_use]
+    pub fn new(calls: &'a Calls, connections: usize, streams: usize) -> GrpcSpeaker<'a> {
+        let line = || Line {
+            next_stream: 1,
+            open: Vec::with_capacity(streams),
+            window: INITIAL_WINDOW,
+            held: VecDeque::new(),
+            received: 0,
+            owed: Vec::new(),
+            greeted: false,
+        };
+        GrpcSpeaker {
+            calls,
+            streams,
+            lines: (0..connections).map(|_| line()).collect(),
+            first_headers: first_headers(&calls.authority),
+        }
+    }
+
+    fn data(line: &mut Line, flags: u8, stream: u32, payload: &[u8]) -> Result<(), String> {
+        line.received += payload.len() as u32;
+        if line.received > GRANT_AFTER {
+            let grant = line.received.to_be_bytes();
+            frame(&mut line.owed, WINDOW_UPDATE, 0, 0, &grant);
+            line.received = 0;
+        }
+        let padding = if flags & PADDED != 0 { 1 } else { 0 };
+        if let Some(open) = line.open.iter_mut().find(|open| open.id == stream)
+            && let Some(message) = payload.get(padding + 5..)
+        {
+            open.verdict = Some(code_of(&payload[padding..], message));
+        }
+        Ok(())
+    }
+}
+
+/// The verdict of a message behind its five bytes of prefix.
+fn code_of(prefixed: &[u8], message: &[u8]) -> Verdict {
+    let length = u32::from_be_bytes([prefixed[1], prefixed[2], prefixed[3], prefixed[4]]) as usize;
+    let Some(message) = message.get(..length) else {
+        return Verdict::Unexpected;
+    };
+    let code = match message {
+        // Field 1 as a varint, where every encoder writes it: first.
+        [0x08, code @ 0..=0x7f, ..] => i32::from(*code),
+        _ => RateLimitResponse::decode(message).map_or(-1, |response| response.overall_code),
+    };
+    match code {
+        1 => Verdict::Allowed,
+        2 => Verdict::Denied,
+        _ => Verdict::Unexpected,
+    }
+}
+
+fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    out.extend_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
+    out.extend_from_slice(&[kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// `:method POST` and `:scheme http` from the static table.
+const METHOD_AND_SCHEME: [u8; 2] = [0x83, 0x86];
+/// References to what [`first_headers`] put into the table; the newest entry is 62.
+const LATER_HEADERS: [u8; 6] = [0x83, 0x86, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62];
+
+fn first_headers(authority: &str) -> Vec<u8> {
+    let mut block = METHOD_AND_SCHEME.to_vec();
+    let mut literal = |name: &[u8], value: &str| {
+        block.extend_from_slice(name);
+        // Without Huffman coding, and shorter than 127 bytes: one byte of length.
+        block.push(value.len().min(126) as u8);
+        block.extend_from_slice(&value.as_bytes()[..value.len().min(126)]);
+    };
+    // With incremental indexing: 0x40 | index of the name in the static table, or 0x40 and the name.
+    literal(&[0x40 | 4], SHOULD_RATE_LIMIT);
+    literal(&[0x40 | 1], authority);
+    literal(&[0x40 | 31], "application/grpc");
+    literal(&[0x40, 2, b't', b'e'], "trailers");
+    block
+}
+
+impl Speaker for GrpcSpeaker<'_> {
+    fn framing(&self) -> Framing {
+        Framing::Http2
+    }
+
+    fn open(&mut self, _connection: usize) -> Vec<u8> {
+        let mut bytes = PREFACE.to_vec();
+        frame(&mut bytes, SETTINGS, 0, 0, &[]);
+        frame(
+            &mut bytes,
+            WINDOW_UPDATE,
+            0,
+            0,
+            &GRANTED_WINDOW.to_be_bytes(),
+        );
+        bytes
+    }
+
+    fn lanes(&self, connection: usize) -> Range<usize> {
+        connection * self.streams..(connection + 1) * self.streams
+    }
+
+    fn connection_of(&self, lane: usize) -> usize {
+        lane / self.streams
+    }
+
+    fn ask(&mut self, lane: usize, key: u32, connection: &mut Connection) {
+        let line = &mut self.lines[lane / self.streams];
+        let message = &self.calls.messages[key as usize];
+        let id = line.next_stream;
+        let headers: &[u8] = if id == 1 {
+            &self.first_headers
+        } else {
+            &LATER_HEADERS
+        };
+        // Past the last number the server ends the connection, which is noticed as any other end.
+        line.next_stream = (id + 2).min(STREAM_MAX);
+        line.open.push(OpenStream {
+            id,
+            lane,
+            verdict: None,
+        });
+        let mut bytes = Vec::with_capacity(2 * FRAME_HEAD + headers.len() + message.len());
+        frame(&mut bytes, HEADERS, END_HEADERS, id, headers);
+        frame(&mut bytes, DATA, END_STREAM, id, message);
+        line.window -= message.len() as i64;
+        if line.window >= 0 {
+            connection.push(&bytes);
+        } else {
+            line.held.push_back(bytes);
+        }
+    }
+
+    fn hear(&mut self, connection: usize, bytes: &[u8]) -> Result<Heard, String> {
+        let line = &mut self.lines[connection];
+        let (head, payload) = bytes.split_at(FRAME_HEAD);
+        let (kind, flags) = (head[3], head[4]);
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & STREAM_MAX;
+        if !line.greeted && kind != SETTINGS {
+            return Err("it does not speak HTTP/2".into());
+        }
+        let mut ended = false;
+        match kind {
+            DATA => {
+                GrpcSpeaker::data(line, flags, stream, payload)?;
+                ended = flags & END_STREAM != 0;
+            }
+            HEADERS => ended = flags & END_STREAM != 0,
+            RST_STREAM => ended = true,
+            SETTINGS if flags & ACK == 0 => {
+                line.greeted = true;
+                check_settings(payload)?;
+                frame(&mut line.owed, SETTINGS, ACK, 0, &[]);
+            }
+            PING if flags & ACK == 0 => frame(&mut line.owed, PING, ACK, 0, payload),
+            GOAWAY => {
+                let why = String::from_utf8_lossy(payload.get(8..).unwrap_or_default());
+                return Err(format!("the service ends the connection (GOAWAY {why})"));
+            }
+            WINDOW_UPDATE if stream == 0 => line.widen(payload),
+            _ => {}
+        }
+        let Some(at) = line.open.iter().position(|open| ended && open.id == stream) else {
+            return Ok(Heard::Nothing);
+        };
+        let open = line.open.swap_remove(at);
+        let complaint = match open.verdict {
+            None => Some("the service answered with a gRPC error instead of a decision"),
+            Some(Verdict::Unexpected) => {
+                Some("the service answered with a decision that is neither OK nor OVER_LIMIT")
+            }
+            Some(_) => None,
+        };
+        Ok(Heard::Answer {
+            lane: open.lane,
+            verdict: open.verdict.unwrap_or(Verdict::Error),
+            complaint,
+        })
+    }
+
+    fn owed(&mut self, connection: usize) -> Vec<u8> {
+        std::mem::take(&mut self.lines[connection].owed)
+    }
+}
+
+impl Line {
+    fn widen(&mut self, payload: &[u8]) {
+        let Ok(grant) = <[u8; 4]>::try_from(payload) else {
+            return;
+        };
+        self.window += i64::from(u32::from_be_bytes(grant) & STREAM_MAX);
+        // `window` already counts what is held: once it is not negative all of it may go.
+        if self.window >= 0 {
+            for bytes in self.held.drain(..) {
+                self.owed.extend_from_slice(&bytes);
+            }
+        }
+    }
+}
+
+fn check_settings(payload: &[u8]) -> Result<(), String> {
+    for setting in payload.chunks_exact(6) {
+        let name = u16::from_be_bytes([setting[0], setting[1]]);
+        let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+        if name == SETTINGS_HEADER_TABLE_SIZE && value < HEADER_TABLE_MIN {
+            return Err(format!(
+                "the service wants a header table of {value} bytes; {HEADER_TABLE_MIN} are needed"
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        frame(&mut bytes, kind, flags, stream, payload);
+        bytes
+    }
+
+    fn calls() -> Calls {
+        Calls::new("bench", "limit_10", "k", 3, "127.0.0.1:8081".into())
+    }
+
+    /// A speaker with streams 1 and 3 open in lanes 0 and 1 of its only connection.
+    fn asked(calls: &Calls) -> GrpcSpeaker<'_> {
+        let mut speaker = GrpcSpeaker::new(calls, 1, 4);
+        let line = &mut speaker.lines[0];
+        for (id, lane) in [(1, 0), (3, 1)] {
+            line.open.push(OpenStream {
+                id,
+                lane,
+                verdict: None,
+            });
+        }
+        assert_eq!(
+            speaker.hear(0, &reply(SETTINGS, 0, 0, &[])),
+            Ok(Heard::Nothing)
+        );
+        assert_eq!(speaker.owed(0), reply(SETTINGS, ACK, 0, &[]));
+        speaker
+    }
+
+    #[test]
+    fn answers_come_in_any_order() {
+        let calls = calls();
+        let mut speaker = asked(&calls);
+        let denied = [0, 0, 0, 0, 2, 0x08, 2];
+        let allowed = [0, 0, 0, 0, 2, 0x08, 1];
+        for bytes in [
+            reply(HEADERS, END_HEADERS, 3, b"x"),
+            reply(DATA, 0, 3, &denied),
+            reply(DATA, 0, 1, &allowed),
+        ] {
+            assert_eq!(speaker.hear(0, &bytes), Ok(Heard::Nothing));
+        }
+        let ended = |lane, verdict| {
+            Ok(Heard::Answer {
+                lane,
+                verdict,
+                complaint: None,
+            })
+        };
+        let trailers = |stream| reply(HEADERS, END_HEADERS | END_STREAM, stream, b"y");
+        assert_eq!(speaker.hear(0, &trailers(3)), ended(1, Verdict::Denied));
+        assert_eq!(speaker.hear(0, &trailers(1)), ended(0, Verdict::Allowed));
+        assert_eq!(speaker.hear(0, &trailers(1)), Ok(Heard::Nothing));
+    }
+
+    #[test]
+    fn an_end_without_a_message_is_an_error() {
+        let calls = calls();
+        let mut speaker = asked(&calls);
+        let heard = speaker.hear(0, &reply(HEADERS, END_HEADERS | END_STREAM, 1, b"z"));
+        assert!(matches!(
+            heard,
+            Ok(Heard::Answer {
+                lane: 0,
+                verdict: Verdict::Error,
+                complaint: Some(_)
+            })
+        ));
+        let heard = speaker.hear(0, &reply(RST_STREAM, 0, 3, &[0, 0, 0, 2]));
+        assert!(matches!(
+            heard,
+            Ok(Heard::Answer {
+                lane: 1,
+                verdict: Verdict::Error,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn the_protocol_is_served() {
+        let calls = calls();
+        let mut speaker = asked(&calls);
+        assert_eq!(
+            speaker.hear(0, &reply(PING, 0, 0, b"12345678")),
+            Ok(Heard::Nothing)
+        );
+        assert_eq!(speaker.owed(0), reply(PING, ACK, 0, b"12345678"));
+        let small_table = [0, 1, 0, 0, 0, 0];
+        assert!(
+            speaker
+                .hear(0, &reply(SETTINGS, 0, 0, &small_table))
+                .unwrap_err()
+                .contains("header table")
+        );
+        let goaway = reply(GOAWAY, 0, 0, b"\0\0\0\0\0\0\0\0too_many_pings");
+        assert!(
+            speaker
+                .hear(0, &goaway)
+                .unwrap_err()
+                .contains("too_many_pings")
+        );
+        let mut fresh = GrpcSpeaker::new(&calls, 1, 4);
+        assert!(
+            fresh
+                .hear(0, &reply(DATA, 0, 1, b""))
+                .unwrap_err()
+                .contains("HTTP/2")
+        );
+    }
+
+    #[test]
+    fn requests_wait_for_the_window() {
+        let calls = calls();
+        let mut speaker = asked(&calls);
+        let line = &mut speaker.lines[0];
+        line.window = -10;
+        line.held.push_back(b"held".to_vec());
+        assert_eq!(
+            speaker.hear(0, &reply(WINDOW_UPDATE, 0, 0, &9_u32.to_be_bytes())),
+            Ok(Heard::Nothing)
+        );
+        assert!(speaker.owed(0).is_empty());
+        assert_eq!(
+            speaker.hear(0, &reply(WINDOW_UPDATE, 0, 0, &1_u32.to_be_bytes())),
+            Ok(Heard::Nothing)
+        );
+        assert_eq!(speaker.owed(0), b"held");
+    }
+
+    #[test]
+    fn the_header_block_has_the_entries_that_later_requests_name() {
+        let block = first_headers("h:1");
+        let text = String::from_utf8_lossy(&block);
+        assert!(
+            text.contains(SHOULD_RATE_LIMIT)
+                && text.contains("application/grpc")
+                && text.contains("trailers")
+        );
+        assert_eq!(LATER_HEADERS.map(|byte| byte & 0x7f)[2..], [65, 64, 63, 62]);
+    }
+}

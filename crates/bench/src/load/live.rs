@@ -1,0 +1,46 @@
+//! Counters that the progress line reads while the generator runs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Written by the generator once per wake-up, read by the progress line ten times a second.
+#[derive(Debug, Default)]
+pub struct Live {
+    planned: AtomicU64,
+    answered: AtomicU64,
+    failed: AtomicU64,
+    in_flight: AtomicU64,
+}
+
+/// One look at the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Requests that have come due.
+    pub planned: u64,
+    /// Answers received.
+    pub answered: u64,
+    /// Failures so far.
+    pub failed: u64,
+    /// Requests waiting or on the wire.
+    pub in_flight: u64,
+}
+
+impl Live {
+    /// Publishes the counters.
+    pub fn publish(&self, glance: Glance) {
+        self.planned.store(glance.planned, Ordering::Relaxed);
+        self.answered.store(glance.answered, Ordering::Relaxed);
+        self.failed.store(glance.failed, Ordering::Relaxed);
+        self.in_flight.store(glance.in_flight, Ordering::Relaxed);
+    }
+
+    /// Reads them. The four may be from neighbouring wake-ups.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        Glance {
+            planned: self.planned.load(Ordering::Relaxed),
+            answered: self.answered.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The generator: what is asked, when, and how the answers are counted.
+//!
+//! ```text
+//! Schedule ─► OpenLoop (accounting, no I/O) ◄─► open: sockets, one thread ─► Tally
+//! KeySampler ┘                                   └ Speaker: RESP | gRPC
+//! Workload (rendered requests, verdicts)         closed: full pipelines, for capacity and comparison
+//! ```
+//!
+//! The open loop never waits for an answer before it sends the next request, and counts every answer from the time
+//! at which its request *should* have been sent. A stalled server therefore shows its stall in every request that
+//! fell into it, not only in the ones that were on the wire.
+
+pub mod address;
+pub mod closed;
+pub mod connection;
+pub mod grpc;
+
+pub mod keys;
+pub mod live;
+pub mod open;
+pub mod open_loop;
+pub mod pacer;
+pub mod rng;
+pub mod schedule;
+pub mod speaker;
+pub mod tally;
+pub mod workload;

@@ -1,0 +1,361 @@
+//! The open loop on real sockets: one thread, one poller, no channels.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::address::Endpoint;
+use super::connection::{Broken, Connection, Flushed, READ_SIZE};
+use super::grpc::{Calls, GrpcSpeaker};
+use super::keys::{KeySampler, Spreading};
+use super::live::{Glance, Live};
+use super::open_loop::{Bounds, OpenLoop};
+use super::pacer::Pacer;
+use super::schedule::{Arrivals, Schedule};
+use super::speaker::{Heard, Resp, Speaker};
+use super::tally::{Tally, Verdict};
+use super::workload::Workload;
+use crate::os::clock::{Clock, MILLI};
+use crate::os::poller::{Poller, nap};
+use crate::os::proc;
+
+/// Longest sleep: how soon an interrupt is noticed.
+const SLEEP_MAX_NS: u64 = 50 * MILLI;
+/// Time from connecting to the first intended send.
+const LEAD_NS: u64 = 2 * MILLI;
+
+/// The load of one step.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How gaps are drawn.
+    pub arrivals: Arrivals,
+    /// Requests per second.
+    pub rate: f64,
+    /// Length of the schedule.
+    pub length_ns: u64,
+    /// How requests spread over the keys.
+    pub spreading: Spreading,
+    /// Seed of the schedule and of the key choice.
+    pub seed: u64,
+    /// Connections, depth, deadline, backlog.
+    pub bounds: Bounds,
+}
+
+impl Plan {
+    /// The state of a run over `keys` keys starting at `start`.
+    #[must_use]
+    pub fn begin(&self, keys: u32, start: u64) -> OpenLoop {
+        let schedule = Schedule::new(self.arrivals, self.rate, self.length_ns, self.seed);
+        OpenLoop::new(
+            self.bounds,
+            schedule,
+            KeySampler::new(self.spreading, keys, self.seed),
+            keys,
+            start,
+        )
+    }
+}
+
+/// What a step measured, with the generator's own use of the machine.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Counts and histograms.
+    pub tally: Tally,
+    /// First intended time to the end of the run, drain included.
+    pub elapsed_ns: u64,
+    /// First intended time to the last good answer in time.
+    pub answered_ns: u64,
+    /// Processor time of the generator thread.
+    pub generator_cpu_ns: Option<u64>,
+    /// Time the generator thread waited for a processor.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Why the step ended before its time; `None` if it did not.
+    pub cut_short: Option<String>,
+    /// Remarks on single connections.
+    pub notes: Vec<String>,
+}
+
+/// Remarks kept per step.
+const NOTES_MAX: usize = 8;
+
+/// Runs `plan` against the store at `endpoint`. Fails only if the connections cannot be opened.
+pub fn run(
+    plan: &Plan,
+    workload: &Workload,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+    live: &Live,
+) -> Result<Outcome, String> {
+    let state = plan.begin(workload.keys(), LEAD_NS);
+    speak(plan, state, Resp::new(workload), endpoint, stop, live)
+}
+
+/// Runs `plan` against the service at `endpoint`, with `plan.bounds.depth` streams per connection.
+pub fn run_grpc(
+    plan: &Plan,
+    calls: &Calls,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+    live: &Live,
+) -> Result<Outcome, String> {
+    let Bounds {
+        connections, depth, ..
+    } = plan.bounds;
+    let lanes = Bounds {
+        connections: connections * depth,
+        depth: 1,
+        ..plan.bounds
+    };
+    let state = Plan {
+        bounds: lanes,
+        ..plan.clone()
+    }
+    .begin(calls.keys(), LEAD_NS);
+    let speaker = GrpcSpeaker::new(calls, connections, depth);
+    speak(plan, state, speaker, endpoint, stop, live)
+}
+
+fn connect<S: Speaker>(
+    plan: &Plan,
+    speaker: &mut S,
+    endpoint: &Endpoint,
+    poller: &Poller,
+) -> Result<Vec<Connection>, String> {
+    let count = plan.bounds.connections;
+    let open = |token: usize, speaker: &mut S| {
+        let mut connection = Connection::open(endpoint, speaker.framing())?;
+        connection.push(&speaker.open(token));
+        connection.register(poller, token)?;
+        Ok(connection)
+    };
+    let described = |token: usize, error: std::io::Error| {
+        format!(
+            "cannot open connection {} of {count} to {}: {error}",
+            token + 1,
+            endpoint.address
+        )
+    };
+    (0..count)
+        .map(|token| open(token, speaker).map_err(|error| described(token, error)))
+        .collect()
+}
+
+/// `state` was drawn before, because drawing a long schedule takes longer than the lead.
+fn speak<S: Speaker>(
+    plan: &Plan,
+    state: OpenLoop,
+    mut speaker: S,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+    live: &Live,
+) -> Result<Outcome, String> {
+    let mut poller =
+        Poller::new().map_err(|error| format!("cannot create an event queue: {error}"))?;
+    let connections = connect(plan, &mut speaker, endpoint, &poller)?;
+    let clock = Clock::start();
+    let cpu_before = proc::thread_cpu_ns();
+    let wait_before = proc::thread_run_queue_wait_ns();
+    let mut driver = Driver {
+        state,
+        connections,
+        speaker,
+        clock,
+        scratch: vec![0; READ_SIZE],
+        notes: Vec::new(),
+    };
+    let cut_short = driver.drive(&mut poller, stop, live);
+    let elapsed_ns = clock.now().saturating_sub(LEAD_NS);
+    let since = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
+    let (generator_cpu_ns, run_queue_wait_ns) = (
+        since(cpu_before, proc::thread_cpu_ns()),
+        since(wait_before, proc::thread_run_queue_wait_ns()),
+    );
+    let tally = match cut_short {
+        Some(Cut::Interrupted) => driver.state.interrupt(),
+        _ => driver.state.finish(),
+    };
+    Ok(Outcome {
+        elapsed_ns,
+        answered_ns: tally.last_good_ns.saturating_sub(LEAD_NS),
+        generator_cpu_ns,
+        run_queue_wait_ns,
+        tally,
+        cut_short: cut_short.map(|cut| cut.text()),
+        notes: driver.notes,
+    })
+}
+
+enum Cut {
+    Interrupted,
+    Lost(String),
+    Poller(String),
+}
+
+impl Cut {
+    fn text(self) -> String {
+        match self {
+            Cut::Interrupted => "interrupted".into(),
+            Cut::Lost(why) => format!("all connections were lost: {why}"),
+            Cut::Poller(why) => format!("waiting for sockets failed: {why}"),
+        }
+    }
+}
+
+struct Driver<S> {
+    state: OpenLoop,
+    connections: Vec<Connection>,
+    speaker: S,
+    clock: Clock,
+    scratch: Vec<u8>,
+    notes: Vec<String>,
+}
+
+impl<S: Speaker> Driver<S> {
+    fn drive(&mut self, poller: &mut Poller, stop: &AtomicBool, live: &Live) -> Option<Cut> {
+        let mut pacer = Pacer::new(self.clock.now(), proc::thread_cpu_ns());
+        let mut hold = 0;
+        let mut woken = self.clock.now();
+        loop {
+            self.send(self.clock.now());
+            let now = self.clock.now();
+            live.publish(self.glance());
+            if self.state.finished(now) {
+                return None;
+            }
+            if self.state.all_lost() {
+                return Some(Cut::Lost(self.notes.first().cloned().unwrap_or_default()));
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Some(Cut::Interrupted);
+            }
+            let rest = (woken + hold).saturating_sub(now);
+            if rest > 0 {
+                nap(rest);
+            }
+            let due = self
+                .state
+                .next_due()
+                .unwrap_or(u64::MAX)
+                .min(self.state.last_call() + 1);
+            let timeout = due.saturating_sub(self.clock.now()).min(SLEEP_MAX_NS);
+            let ready: Vec<_> = match poller.wait(timeout) {
+                Ok(ready) => ready.to_vec(),
+                Err(error) => return Some(Cut::Poller(error.to_string())),
+            };
+            woken = self.clock.now();
+            hold = pacer.woke(woken, proc::thread_cpu_ns);
+            for event in ready {
+                if event.writable {
+                    self.unblock(event.token);
+                }
+                if event.readable {
+                    self.receive(event.token, event.hangup);
+                }
+            }
+        }
+    }
+
+    fn glance(&self) -> Glance {
+        let tally = self.state.tally();
+        Glance {
+            planned: tally.planned,
+            answered: tally.completed,
+            failed: tally.timeout
+                + tally.refused
+                + tally.protocol
+                + tally.store_error
+                + tally.unsent,
+            in_flight: (self.state.in_flight() + self.state.waiting()) as u64,
+        }
+    }
+
+    fn send(&mut self, now: u64) {
+        let (connections, speaker) = (&mut self.connections, &mut self.speaker);
+        let touched = self
+            .state
+            .dispatch(now, |lane, key| {
+                let connection = speaker.connection_of(lane);
+                speaker.ask(lane, key, &mut connections[connection]);
+            })
+            .to_vec();
+        let mut rest = touched.as_slice();
+        while let Some(&first) = rest.first() {
+            let connection = self.speaker.connection_of(first);
+            let here = |lane: &&usize| self.speaker.connection_of(**lane) == connection;
+            let (lanes, later) = rest.split_at(rest.iter().take_while(here).count());
+            let now = self.clock.now();
+            for &lane in lanes {
+                self.state.stamp(lane, now);
+            }
+            self.flush(connection);
+            rest = later;
+        }
+    }
+
+    fn flush(&mut self, connection: usize) {
+        match self.connections[connection].flush() {
+            Ok(flushed) => {
+                for lane in self.speaker.lanes(connection) {
+                    self.state.set_blocked(lane, flushed == Flushed::Blocked);
+                }
+            }
+            Err(broken) => self.lose(connection, broken),
+        }
+    }
+
+    fn unblock(&mut self, connection: usize) {
+        if self.connections[connection].has_pending() {
+            self.flush(connection);
+        }
+    }
+
+    fn receive(&mut self, connection: usize, hangup: bool) {
+        if !self.state.is_alive(self.speaker.lanes(connection).start) {
+            return;
+        }
+        let (state, speaker) = (&mut self.state, &mut self.speaker);
+        let mut wrong = None;
+        let each = |frame: &[u8], now: u64| match speaker.hear(connection, frame) {
+            Ok(Heard::Nothing) => {}
+            Ok(Heard::Answer {
+                lane,
+                verdict,
+                complaint,
+            }) => {
+                if let Some(text) = complaint {
+                    state.tally_mut().complain(text.as_bytes());
+                } else if matches!(verdict, Verdict::Error | Verdict::Unexpected) {
+                    state.tally_mut().complain(frame);
+                }
+                if !state.answer(lane, now, verdict) {
+                    wrong = Some("a reply to nothing that was asked".to_owned());
+                }
+            }
+            Err(text) => wrong = wrong.take().or(Some(text)),
+        };
+        let read = self.connections[connection].read(&mut self.scratch, self.clock, hangup, each);
+        let owed = self.speaker.owed(connection);
+        match (wrong, read) {
+            (Some(text), _) => self.lose(connection, Broken::Garbage(text)),
+            (None, Err(broken)) => self.lose(connection, broken),
+            (None, Ok(())) if owed.is_empty() => {}
+            (None, Ok(())) => {
+                self.connections[connection].push(&owed);
+                self.flush(connection);
+            }
+        }
+    }
+
+    fn lose(&mut self, connection: usize, broken: Broken) {
+        let (text, garbage) = match broken {
+            Broken::Lost(text) => (text, false),
+            Broken::Garbage(text) => (format!("not a valid reply: {text}"), true),
+        };
+        self.state.tally_mut().complain(text.as_bytes());
+        for lane in self.speaker.lanes(connection) {
+            self.state.lose(lane, garbage);
+        }
+        if self.notes.len() < NOTES_MAX {
+            self.notes
+                .push(format!("connection {}: {text}", connection + 1));
+        }
+    }
+}

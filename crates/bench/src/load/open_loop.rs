@@ -1,0 +1,328 @@
+//! The open loop without its sockets: which request goes to which connection when, and what counts as what.
+//!
+//! Time comes in as numbers, so the same code runs against real sockets and, in tests, against a simulated
+//! server whose percentiles are known on paper.
+//!
+//! ```text
+//! schedule ──due──► backlog ──free connection──► ring of its connection ──answer──► tally
+//!                      └─ older than the deadline, or too many: unsent
+//! ```
+
+use std::collections::VecDeque;
+
+use super::keys::KeySampler;
+use super::schedule::Schedule;
+use super::tally::{Answer, Tally, Verdict};
+
+/// Writes per wake-up beyond which due requests share a connection's write instead of taking another one.
+const WRITES_PER_WAKE: usize = 8;
+
+/// Requests that may wait for a connection. 16 bytes each.
+pub const BACKLOG_LIMIT: usize = 1 << 20;
+
+/// Bounds of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Connections.
+    pub connections: usize,
+    /// Requests that one connection may have unanswered.
+    pub depth: usize,
+    /// An answer later than this after the intended time is a timeout.
+    pub deadline_ns: u64,
+    /// Requests that may wait for a connection.
+    pub backlog_limit: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    intended: u64,
+    key: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    intended: u64,
+    sent: u64,
+    key: u32,
+}
+
+/// One connection's requests in the order of their writing; answers come in the same order.
+#[derive(Debug)]
+struct Lane {
+    ring: VecDeque<InFlight>,
+    /// Requests at the back of the ring that were handed out but not yet written.
+    fresh: usize,
+    alive: bool,
+    blocked: bool,
+}
+
+/// State of an open loop run.
+#[derive(Debug)]
+pub struct OpenLoop {
+    bounds: Bounds,
+    start: u64,
+    schedule: Schedule,
+    sampler: KeySampler,
+    backlog: VecDeque<Waiting>,
+    lanes: Vec<Lane>,
+    alive: usize,
+    in_flight: usize,
+    cursor: usize,
+    touched: Vec<usize>,
+    tally: Tally,
+}
+
+impl OpenLoop {
+    /// A run of `schedule` that starts at time `start`, over `keys` keys.
+    #[must_use]
+    pub fn new(
+        bounds: Bounds,
+        schedule: Schedule,
+        sampler: KeySampler,
+        keys: u32,
+        start: u64,
+    ) -> OpenLoop {
+        let lane = || Lane {
+            ring: VecDeque::with_capacity(bounds.depth),
+            fresh: 0,
+            alive: true,
+            blocked: false,
+        };
+        OpenLoop {
+            bounds,
+            start,
+            schedule,
+            sampler,
+            backlog: VecDeque::new(),
+            lanes: (0..bounds.connections).map(|_| lane()).collect(),
+            alive: bounds.connections,
+            in_flight: 0,
+            cursor: 0,
+            touched: Vec::with_capacity(bounds.connections),
+            tally: Tally::new(keys),
+        }
+    }
+
+    /// The time at which the next request is due. `None` after the last one.
+    #[must_use]
+    pub fn next_due(&self) -> Option<u64> {
+        self.schedule.peek().map(|offset| self.start + offset)
+    }
+
+    /// The time after which no answer can be in time any more.
+    #[must_use]
+    pub fn last_call(&self) -> u64 {
+        self.start + self.schedule.length_ns() + self.bounds.deadline_ns
+    }
+
+    /// Whether everything planned has been answered or given up.
+    #[must_use]
+    pub fn finished(&self, now: u64) -> bool {
+        let quiet =
+            self.schedule.peek().is_none() && self.backlog.is_empty() && self.in_flight == 0;
+        quiet || now > self.last_call()
+    }
+
+    /// Whether requests wait for a connection.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Requests written and not yet answered.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Whether `connection` still works.
+    #[must_use]
+    pub fn is_alive(&self, connection: usize) -> bool {
+        self.lanes[connection].alive
+    }
+
+    /// Whether no connection is left.
+    #[must_use]
+    pub fn all_lost(&self) -> bool {
+        self.alive == 0
+    }
+
+    /// Counts so far.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// For complaints that only the socket side can word.
+    pub fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    /// Takes over requests that have come due, gives up those that waited too long, and hands the rest to free
+    /// connections: `give(connection, key)` for each. Returns the connections that have something to write.
+    pub fn dispatch(&mut self, now: u64, mut give: impl FnMut(usize, u32)) -> &[usize] {
+        let arrived = self.take_due(now);
+        self.touched.clear();
+        if !self.backlog.is_empty() {
+            let share = self
+                .backlog
+                .len()
+                .div_ceil(WRITES_PER_WAKE)
+                .clamp(1, self.bounds.depth);
+            // Idle connections first; a second round fills the pipelines.
+            self.hand_out(share, true, &mut give);
+            self.hand_out(self.bounds.depth, false, &mut give);
+        }
+        // The oldest were given out first, so what is left of the newly arrived was held up.
+        self.tally.held_up += self.backlog.len().min(arrived) as u64;
+        &self.touched
+    }
+
+    fn take_due(&mut self, now: u64) -> usize {
+        let mut arrived = 0;
+        while let Some(offset) = self.schedule.peek() {
+            let intended = self.start + offset;
+            if intended > now {
+                break;
+            }
+            self.schedule.take();
+            self.tally.planned += 1;
+            arrived += 1;
+            let key = self.sampler.draw();
+            if self.backlog.len() < self.bounds.backlog_limit {
+                self.backlog.push_back(Waiting { intended, key });
+            } else {
+                self.tally.unsent += 1;
+            }
+        }
+        while self
+            .backlog
+            .front()
+            .is_some_and(|first| now.saturating_sub(first.intended) > self.bounds.deadline_ns)
+        {
+            self.backlog.pop_front();
+            self.tally.unsent += 1;
+        }
+        arrived
+    }
+
+    fn hand_out(&mut self, fill_to: usize, idle_only: bool, give: &mut impl FnMut(usize, u32)) {
+        let count = self.lanes.len();
+        for _ in 0..count {
+            if self.backlog.is_empty() {
+                return;
+            }
+            let index = self.cursor;
+            self.cursor = if index + 1 == count { 0 } else { index + 1 };
+            let lane = &mut self.lanes[index];
+            if !lane.alive || lane.blocked || (idle_only && !lane.ring.is_empty()) {
+                continue;
+            }
+            let room = fill_to
+                .saturating_sub(lane.ring.len())
+                .min(self.backlog.len());
+            if room == 0 {
+                continue;
+            }
+            if lane.fresh == 0 {
+                self.touched.push(index);
+            }
+            for waiting in self.backlog.drain(..room) {
+                lane.ring.push_back(InFlight {
+                    intended: waiting.intended,
+                    sent: 0,
+                    key: waiting.key,
+                });
+                give(index, waiting.key);
+            }
+            lane.fresh += room;
+            self.in_flight += room;
+        }
+    }
+
+    /// The requests last given to `connection` are written at `now`.
+    pub fn stamp(&mut self, connection: usize, now: u64) {
+        let lane = &mut self.lanes[connection];
+        let fresh = std::mem::take(&mut lane.fresh);
+        let from = lane.ring.len() - fresh;
+        for request in lane.ring.iter_mut().skip(from) {
+            request.sent = now;
+            self.tally.record_sent(request.key, request.intended, now);
+        }
+    }
+
+    /// Whether `connection` takes no more bytes for the moment.
+    pub fn set_blocked(&mut self, connection: usize, blocked: bool) {
+        self.lanes[connection].blocked = blocked;
+    }
+
+    /// The oldest request of `connection` was answered at `now`. False if it had none: an answer to nothing.
+    #[inline]
+    pub fn answer(&mut self, connection: usize, now: u64, verdict: Verdict) -> bool {
+        let Some(request) = self.lanes[connection].ring.pop_front() else {
+            return false;
+        };
+        self.in_flight -= 1;
+        let InFlight {
+            intended,
+            sent,
+            key,
+        } = request;
+        self.tally.record_answer(
+            &Answer {
+                key,
+                intended,
+                sent,
+                now,
+                verdict,
+            },
+            self.bounds.deadline_ns,
+        );
+        true
+    }
+
+    /// `connection` broke: its unanswered requests count as refused, or as protocol failures if its bytes made no sense.
+    pub fn lose(&mut self, connection: usize, garbage: bool) {
+        let lane = &mut self.lanes[connection];
+        if !lane.alive {
+            return;
+        }
+        lane.alive = false;
+        self.alive -= 1;
+        let lost = lane.ring.len() as u64;
+        self.in_flight -= lane.ring.len();
+        lane.ring.clear();
+        lane.fresh = 0;
+        if garbage {
+            self.tally.protocol += lost;
+        } else {
+            self.tally.refused += lost;
+        }
+    }
+
+    /// Ends the run. What has no answer counts as timed out; what has no connection left counts as refused.
+    #[must_use]
+    pub fn finish(mut self) -> Tally {
+        let waiting = self.backlog.len() as u64;
+        if self.all_lost() {
+            self.tally.refused += waiting;
+            while self.schedule.take().is_some() {
+                self.tally.planned += 1;
+                self.tally.refused += 1;
+            }
+        } else {
+            self.tally.unsent += waiting;
+        }
+        self.tally.timeout += self.in_flight as u64;
+        self.tally
+    }
+
+    /// Ends the run early: requests without an answer so far are taken out of the count.
+    #[must_use]
+    pub fn interrupt(mut self) -> Tally {
+        self.tally.planned -= (self.backlog.len() + self.in_flight) as u64;
+        let fresh: usize = self.lanes.iter().map(|lane| lane.fresh).sum();
+        self.tally.sent -= (self.in_flight - fresh) as u64;
+        self.tally
+    }
+}

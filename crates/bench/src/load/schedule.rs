@@ -1,0 +1,193 @@
+//! When requests are due: absolute offsets fixed by the seed before the first one is sent.
+
+use super::rng::Rng;
+
+/// How gaps between requests are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Exponential gaps: independent users. Shows queueing as it grows.
+    Poisson,
+    /// Equal gaps: hides queueing until the server is full.
+    Constant,
+}
+
+impl Arrivals {
+    /// The word used on the command line and in records.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Constant => "constant",
+        }
+    }
+}
+
+impl std::str::FromStr for Arrivals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Arrivals, String> {
+        match text {
+            "poisson" => Ok(Arrivals::Poisson),
+            "constant" => Ok(Arrivals::Constant),
+            other => Err(format!(
+                "'{other}' is not an arrival process: give poisson or constant"
+            )),
+        }
+    }
+}
+
+/// Offsets in nanoseconds from the start of a step, in rising order, below its length.
+///
+/// The number of requests is always `rate * length`, rounded: a Poisson process given its count, so that a short
+/// step offers what it says. Its gaps are exponential ones scaled to the length, which needs their sum first: the
+/// seed is run through twice.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    rng: Rng,
+    arrivals: Arrivals,
+    gap_ns: f64,
+    end_ns: u64,
+    next_ns: f64,
+    count: u64,
+    given: u64,
+    hash: u64,
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0100_0000_01b3;
+
+impl Schedule {
+    /// Requests at `rate` per second for `length_ns` nanoseconds. A rate that is not above 0 schedules nothing.
+    #[must_use]
+    pub fn new(arrivals: Arrivals, rate: f64, length_ns: u64, seed: u64) -> Schedule {
+        // A float that is negative or not a number becomes 0.
+        let count = (rate * length_ns as f64 / 1e9).round() as u64;
+        let mut rng = Rng::new(seed);
+        let gap_ns = match arrivals {
+            Arrivals::Constant => length_ns as f64 / count.max(1) as f64,
+            Arrivals::Poisson => {
+                let mut ahead = rng.clone();
+                length_ns as f64 / (0..=count).map(|_| ahead.exponential()).sum::<f64>()
+            }
+        };
+        let next_ns = match arrivals {
+            Arrivals::Constant => 0.0,
+            Arrivals::Poisson => rng.exponential() * gap_ns,
+        };
+        Schedule {
+            rng,
+            arrivals,
+            gap_ns,
+            end_ns: length_ns,
+            next_ns,
+            count,
+            given: 0,
+            hash: FNV_OFFSET,
+        }
+    }
+
+    /// The next offset, without taking it.
+    #[inline]
+    #[must_use]
+    pub fn peek(&self) -> Option<u64> {
+        (self.given < self.count).then(|| (self.next_ns as u64).min(self.end_ns))
+    }
+
+    /// Takes the next offset.
+    #[inline]
+    pub fn take(&mut self) -> Option<u64> {
+        let offset = self.peek()?;
+        self.given += 1;
+        self.hash = (self.hash ^ offset).wrapping_mul(FNV_PRIME);
+        self.next_ns = match self.arrivals {
+            Arrivals::Poisson => self.next_ns + self.rng.exponential() * self.gap_ns,
+            // A product, not a sum, so that rounding does not add up.
+            Arrivals::Constant => self.given as f64 * self.gap_ns,
+        };
+        Some(offset)
+    }
+
+    /// Offsets taken so far.
+    #[must_use]
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Length of the schedule in nanoseconds.
+    #[must_use]
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    /// Fingerprint of the offsets taken so far: equal schedules have equal fingerprints.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offsets(mut schedule: Schedule) -> Vec<u64> {
+        std::iter::from_fn(|| schedule.take()).collect()
+    }
+
+    #[test]
+    fn poisson_gaps_have_the_rate_and_a_coefficient_of_variation_of_one() {
+        let all = offsets(Schedule::new(
+            Arrivals::Poisson,
+            100_000.0,
+            2_000_000_000,
+            42,
+        ));
+        assert_eq!(all.len(), 200_000);
+        // Counts per 10 ms vary like a Poisson count: mean 1,000, variance about 1,000.
+        let mut counts = [0_f64; 200];
+        for offset in &all {
+            counts[(offset / 10_000_000).min(199) as usize] += 1.0;
+        }
+        let spread = counts.iter().map(|n| (n - 1_000.0).powi(2)).sum::<f64>() / 200.0;
+        assert!(
+            (700.0..1_400.0).contains(&spread),
+            "variance of counts {spread}"
+        );
+        let gaps: Vec<f64> = all.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let cv = variance.sqrt() / mean;
+        assert!((cv - 1.0).abs() < 0.02, "coefficient of variation {cv}");
+    }
+
+    #[test]
+    fn constant_gaps_do_not_drift() {
+        let all = offsets(Schedule::new(
+            Arrivals::Constant,
+            30_000.0,
+            1_000_000_000,
+            1,
+        ));
+        assert_eq!(all.len(), 30_000);
+        assert_eq!(all[0], 0);
+        assert_eq!(all[29_999], 999_966_666);
+    }
+
+    #[test]
+    fn the_seed_decides_everything() {
+        let take = |seed| {
+            let mut schedule = Schedule::new(Arrivals::Poisson, 5_000.0, 1_000_000_000, seed);
+            while schedule.take().is_some() {}
+            (schedule.given(), schedule.fingerprint())
+        };
+        assert_eq!(take(9), take(9));
+        assert_ne!(take(9), take(10));
+    }
+
+    #[test]
+    fn a_rate_of_zero_schedules_nothing() {
+        for arrivals in [Arrivals::Poisson, Arrivals::Constant] {
+            assert_eq!(Schedule::new(arrivals, 0.0, 1_000_000_000, 1).peek(), None);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The protocol of a target, as far as the open loop needs it: write a request, recognise its answer.
+
+use std::ops::Range;
+
+use super::connection::{Connection, Framing};
+use super::tally::Verdict;
+use super::workload::Workload;
+
+/// What a frame meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// The oldest request of `lane` is answered.
+    Answer {
+        /// Where the request was.
+        lane: usize,
+        /// What the answer said.
+        verdict: Verdict,
+        /// Why it is no good, where the frame itself does not say so in text.
+        complaint: Option<&'static str>,
+    },
+    /// Nothing that concerns a request.
+    Nothing,
+}
+
+/// A protocol. Requests of one lane are answered in order; a connection has one lane or several.
+pub trait Speaker {
+    /// How replies are cut.
+    fn framing(&self) -> Framing;
+    /// What must be written to a new connection first.
+    fn open(&mut self, connection: usize) -> Vec<u8>;
+    /// Lanes of a connection.
+    fn lanes(&self, connection: usize) -> Range<usize>;
+    /// Connection of a lane.
+    fn connection_of(&self, lane: usize) -> usize;
+    /// Appends the request for `key` to the connection of `lane`.
+    fn ask(&mut self, lane: usize, key: u32, connection: &mut Connection);
+    /// Reads a frame of `connection`. An error means that the connection cannot be used any more.
+    fn hear(&mut self, connection: usize, frame: &[u8]) -> Result<Heard, String>;
+    /// What the protocol itself has to say after the frames heard; empty most of the time.
+    fn owed(&mut self, connection: usize) -> Vec<u8>;
+}
+
+/// RESP: one lane per connection, answers in order.
+#[derive(Debug)]
+pub struct Resp<'a> {
+    workload: &'a Workload,
+}
+
+impl<'a> Resp<'a> {
+    /// Asks what `workload` says.
+    #[must_use]
+    pub fn new(workload: &'a Workload) -> Resp<'a> {
+        Resp { workload }
+    }
+}
+
+impl Speaker for Resp<'_> {
+    fn framing(&self) -> Framing {
+        Framing::Resp
+    }
+
+    fn open(&mut self, _connection: usize) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn lanes(&self, connection: usize) -> Range<usize> {
+        connection..connection + 1
+    }
+
+    #[inline]
+    fn connection_of(&self, lane: usize) -> usize {
+        lane
+    }
+
+    #[inline]
+    fn ask(&mut self, _lane: usize, key: u32, connection: &mut Connection) {
+        connection.push(self.workload.request(key));
+    }
+
+    #[inline]
+    fn hear(&mut self, connection: usize, frame: &[u8]) -> Result<Heard, String> {
+        let verdict = self.workload.verdict(frame);
+        Ok(Heard::Answer {
+            lane: connection,
+            verdict,
+            complaint: None,
+        })
+    }
+
+    fn owed(&mut self, _connection: usize) -> Vec<u8> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,286 @@
+//! Requests rendered before the run, and how their replies are judged.
+
+use tollgate_wire::resp;
+
+use super::tally::Verdict;
+
+/// The fixed window most applications use: INCR, EXPIRE on the first hit. Answers 1 for allowed, 0 for denied.
+///
+/// `KEYS[1]` the counter, `ARGV[1]` the limit, `ARGV[2]` the window in seconds.
+pub const FIXED_WINDOW_SCRIPT: &str = "local current = redis.call('INCR', KEYS[1]) \
+if current == 1 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end \
+if current > tonumber(ARGV[1]) then return 0 end \
+return 1";
+
+/// A limit of `limit` requests per window of `window_s` seconds, per key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Requests allowed per window.
+    pub limit: u64,
+    /// Length of the window in seconds.
+    pub window_s: u64,
+}
+
+/// What every request of a workload asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// `RL.TAKE key FIXED limit window-ms`.
+    RlTake(Rule),
+    /// `CL.THROTTLE key limit-1 limit window-s`: GCRA with a burst of the whole limit.
+    ClThrottle(Rule),
+    /// `EVALSHA` of [`FIXED_WINDOW_SCRIPT`].
+    Evalsha {
+        /// The script's SHA-1 as the server gave it.
+        sha: String,
+        /// The limit.
+        rule: Rule,
+    },
+    /// `GET key`.
+    Get,
+    /// `SET key value`, with a value of this many bytes.
+    Set(usize),
+    /// `INCR key`.
+    Incr,
+}
+
+/// How a reply is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// The first integer of an array is 1 for allowed.
+    ArrayOneAllows,
+    /// The first integer of an array is 0 for allowed.
+    ArrayZeroAllows,
+    /// An integer, 1 for allowed.
+    IntOneAllows,
+    /// Anything but an error is good.
+    Anything,
+}
+
+/// The requests of all keys, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    reading: Reading,
+}
+
+impl Workload {
+    /// Renders `ask` for the keys `prefix0`, `prefix1`, ... (`keys` of them).
+    #[must_use]
+    pub fn render(ask: &Ask, prefix: &str, keys: u32) -> Workload {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::with_capacity(keys as usize);
+        for index in 0..keys {
+            ask.write(&mut bytes, format!("{prefix}{index}").as_bytes());
+            ends.push(bytes.len());
+        }
+        Workload {
+            bytes,
+            ends,
+            reading: ask.reading(),
+        }
+    }
+
+    /// The request of key `key`.
+    #[inline]
+    #[must_use]
+    pub fn request(&self, key: u32) -> &[u8] {
+        let key = key as usize;
+        let from = if key == 0 { 0 } else { self.ends[key - 1] };
+        &self.bytes[from..self.ends[key]]
+    }
+
+    /// Number of keys.
+    #[must_use]
+    pub fn keys(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// Judges a whole reply frame.
+    #[inline]
+    #[must_use]
+    pub fn verdict(&self, frame: &[u8]) -> Verdict {
+        let (first, number) = match frame.first() {
+            Some(b'-' | b'!') => return Verdict::Error,
+            Some(_) if self.reading == Reading::Anything => return Verdict::Allowed,
+            Some(b':') => (b':', int_at(frame, 0)),
+            // An array whose first element is an integer: "*5\r\n:1\r\n...".
+            Some(b'*') => match frame.iter().position(|&b| b == b'\n') {
+                Some(at) => (b'*', int_at(frame, at + 1)),
+                None => return Verdict::Unexpected,
+            },
+            _ => return Verdict::Unexpected,
+        };
+        match (self.reading, first, number) {
+            (Reading::ArrayOneAllows, b'*', Some(1))
+            | (Reading::ArrayZeroAllows, b'*', Some(0)) => Verdict::Allowed,
+            (Reading::ArrayOneAllows, b'*', Some(0))
+            | (Reading::ArrayZeroAllows, b'*', Some(1)) => Verdict::Denied,
+            (Reading::IntOneAllows, b':', Some(1)) => Verdict::Allowed,
+            (Reading::IntOneAllows, b':', Some(0)) => Verdict::Denied,
+            _ => Verdict::Unexpected,
+        }
+    }
+}
+
+impl Ask {
+    /// Appends the request for `key`.
+    pub fn write(&self, out: &mut Vec<u8>, key: &[u8]) {
+        let text = |number: u64| number.to_string().into_bytes();
+        match self {
+            Ask::RlTake(rule) => {
+                let window_ms = text(rule.window_s.saturating_mul(1000));
+                resp::write_command(
+                    out,
+                    &[b"RL.TAKE", key, b"FIXED", &text(rule.limit), &window_ms],
+                );
+            }
+            Ask::ClThrottle(rule) => {
+                let (burst, limit) = (text(rule.limit.saturating_sub(1)), text(rule.limit));
+                resp::write_command(
+                    out,
+                    &[b"CL.THROTTLE", key, &burst, &limit, &text(rule.window_s)],
+                );
+            }
+            Ask::Evalsha { sha, rule } => {
+                let (limit, window) = (text(rule.limit), text(rule.window_s));
+                resp::write_command(
+                    out,
+                    &[b"EVALSHA", sha.as_bytes(), b"1", key, &limit, &window],
+                );
+            }
+            Ask::Get => resp::write_command(out, &[b"GET", key]),
+            Ask::Set(length) => resp::write_command(out, &[b"SET", key, &vec![b'x'; *length]]),
+            Ask::Incr => resp::write_command(out, &[b"INCR", key]),
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        match self {
+            Ask::RlTake(_) => Reading::ArrayOneAllows,
+            Ask::ClThrottle(_) => Reading::ArrayZeroAllows,
+            Ask::Evalsha { .. } => Reading::IntOneAllows,
+            Ask::Get | Ask::Set(_) | Ask::Incr => Reading::Anything,
+        }
+    }
+
+    /// Short name for records.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ask::RlTake(_) => "rl.take",
+            Ask::ClThrottle(_) => "cl.throttle",
+            Ask::Evalsha { .. } => "evalsha",
+            Ask::Get => "get",
+            Ask::Set(_) => "set",
+            Ask::Incr => "incr",
+        }
+    }
+
+    /// Title for tables.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Ask::RlTake(_) => "RL.TAKE (native)",
+            Ask::ClThrottle(_) => "CL.THROTTLE (native)",
+            Ask::Evalsha { .. } => "EVALSHA INCR+EXPIRE",
+            Ask::Get => "GET",
+            Ask::Set(_) => "SET",
+            Ask::Incr => "INCR",
+        }
+    }
+
+    /// The limit, where the operation decides something.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        match self {
+            Ask::RlTake(rule) | Ask::ClThrottle(rule) | Ask::Evalsha { rule, .. } => Some(*rule),
+            Ask::Get | Ask::Set(_) | Ask::Incr => None,
+        }
+    }
+
+    /// Algorithm behind the decision; empty if nothing is decided.
+    #[must_use]
+    pub fn algorithm(&self) -> &'static str {
+        match self {
+            Ask::RlTake(_) | Ask::Evalsha { .. } => "fixed-window",
+            Ask::ClThrottle(_) => "gcra",
+            Ask::Get | Ask::Set(_) | Ask::Incr => "",
+        }
+    }
+}
+
+/// The integer frame `:n\r\n` at `at`.
+#[inline]
+fn int_at(frame: &[u8], at: usize) -> Option<i64> {
+    let digits = frame.get(at..)?.strip_prefix(b":")?;
+    let end = digits.iter().position(|&b| b == b'\r')?;
+    match &digits[..end] {
+        [digit @ b'0'..=b'9'] => Some(i64::from(digit - b'0')),
+        more => std::str::from_utf8(more).ok()?.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: Rule = Rule {
+        limit: 5,
+        window_s: 60,
+    };
+
+    #[test]
+    fn requests_are_rendered_per_key() {
+        let workload = Workload::render(&Ask::RlTake(RULE), "k:", 2);
+        assert_eq!(workload.keys(), 2);
+        let text = String::from_utf8(workload.request(1).to_vec()).unwrap();
+        assert_eq!(
+            text,
+            "*5\r\n$7\r\nRL.TAKE\r\n$3\r\nk:1\r\n$5\r\nFIXED\r\n$1\r\n5\r\n$5\r\n60000\r\n"
+        );
+        assert!(workload.request(0).windows(3).any(|w| w == b"k:0"));
+    }
+
+    #[test]
+    fn replies_are_judged_by_the_operation() {
+        let verdict = |ask: Ask, frame: &[u8]| Workload::render(&ask, "k", 1).verdict(frame);
+        let eval = || Ask::Evalsha {
+            sha: "0".repeat(40),
+            rule: RULE,
+        };
+        assert_eq!(
+            verdict(Ask::RlTake(RULE), b"*5\r\n:1\r\n:5\r\n:4\r\n:0\r\n:9\r\n"),
+            Verdict::Allowed
+        );
+        assert_eq!(
+            verdict(Ask::RlTake(RULE), b"*5\r\n:0\r\n:5\r\n:0\r\n:9\r\n:9\r\n"),
+            Verdict::Denied
+        );
+        assert_eq!(
+            verdict(
+                Ask::ClThrottle(RULE),
+                b"*5\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:9\r\n"
+            ),
+            Verdict::Allowed
+        );
+        assert_eq!(
+            verdict(
+                Ask::ClThrottle(RULE),
+                b"*5\r\n:1\r\n:5\r\n:0\r\n:9\r\n:9\r\n"
+            ),
+            Verdict::Denied
+        );
+        assert_eq!(verdict(eval(), b":1\r\n"), Verdict::Allowed);
+        assert_eq!(verdict(eval(), b":0\r\n"), Verdict::Denied);
+        assert_eq!(verdict(eval(), b":17\r\n"), Verdict::Unexpected);
+        assert_eq!(verdict(eval(), b"+OK\r\n"), Verdict::Unexpected);
+        assert_eq!(
+            verdict(eval(), b"-NOSCRIPT No matching script.\r\n"),
+            Verdict::Error
+        );
+        assert_eq!(verdict(Ask::RlTake(RULE), b":1\r\n"), Verdict::Unexpected);
+        assert_eq!(verdict(Ask::Get, b"$-1\r\n"), Verdict::Allowed);
+        assert_eq!(verdict(Ask::Incr, b"-WRONGTYPE\r\n"), Verdict::Error);
+    }
+}

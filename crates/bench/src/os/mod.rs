@@ -1,0 +1,7 @@
+//! What the bench asks of the operating system: time, processors, counters of processes, readiness, signals.
+
+pub mod clock;
+pub mod cpu;
+pub mod interrupt;
+pub mod poller;
+pub mod proc;

@@ -1,0 +1,138 @@
+//! Did the limiter admit what it promised? Speed without this answer is worth nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::percent;
+
+/// Admissions against the bounds that the oracle of the algorithm allows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// Algorithm of the oracle, e.g. `fixed-window`.
+    pub algorithm: String,
+    /// Limit per key and window.
+    pub limit: u64,
+    /// Length of the window.
+    pub window_ms: u64,
+    /// Keys judged.
+    pub keys: u64,
+    /// Requests offered to those keys.
+    pub offered: u64,
+    /// Requests admitted.
+    pub admitted: u64,
+    /// Requests whose verdict never arrived: they may have been charged.
+    pub unknown: u64,
+    /// Fewest admissions a right limiter could have made, summed over the keys.
+    pub allowed_min: u64,
+    /// Most admissions a right limiter could have made, summed over the keys.
+    pub allowed_max: u64,
+    /// Admissions above each key's maximum, summed, in percent of `allowed_max`.
+    pub over_admission_percent: f64,
+    /// Admissions missing to each key's minimum, summed, in percent of `allowed_min`.
+    pub under_admission_percent: f64,
+    /// Most admissions of one key in any stretch of one window's length.
+    pub worst_window_admitted: Option<u64>,
+    /// Key of that stretch.
+    pub worst_window_key: Option<String>,
+    /// Jain's index over the keys' admissions where their demand was equal; 1 is perfectly fair.
+    pub fairness_jain: Option<f64>,
+}
+
+/// What an oracle counted, from which [`Accuracy::new`] derives the percentages.
+#[derive(Clone, Debug, Default)]
+pub struct AccuracyInput {
+    /// See [`Accuracy::algorithm`].
+    pub algorithm: String,
+    /// See [`Accuracy::limit`].
+    pub limit: u64,
+    /// See [`Accuracy::window_ms`].
+    pub window_ms: u64,
+    /// See [`Accuracy::keys`].
+    pub keys: u64,
+    /// See [`Accuracy::offered`].
+    pub offered: u64,
+    /// See [`Accuracy::admitted`].
+    pub admitted: u64,
+    /// See [`Accuracy::unknown`].
+    pub unknown: u64,
+    /// See [`Accuracy::allowed_min`].
+    pub allowed_min: u64,
+    /// See [`Accuracy::allowed_max`].
+    pub allowed_max: u64,
+    /// Sum over the keys of admissions above the key's maximum.
+    pub over_admitted: u64,
+    /// Sum over the keys of admissions missing to the key's minimum.
+    pub under_admitted: u64,
+    /// See [`Accuracy::worst_window_admitted`].
+    pub worst_window_admitted: Option<u64>,
+    /// See [`Accuracy::worst_window_key`].
+    pub worst_window_key: Option<String>,
+    /// See [`Accuracy::fairness_jain`].
+    pub fairness_jain: Option<f64>,
+}
+
+impl Accuracy {
+    /// The result with its percentages.
+    pub fn new(input: AccuracyInput) -> Self {
+        Self {
+            over_admission_percent: percent(input.over_admitted, input.allowed_max.max(1)),
+            under_admission_percent: percent(input.under_admitted, input.allowed_min.max(1)),
+            algorithm: input.algorithm,
+            limit: input.limit,
+            window_ms: input.window_ms,
+            keys: input.keys,
+            offered: input.offered,
+            admitted: input.admitted,
+            unknown: input.unknown,
+            allowed_min: input.allowed_min,
+            allowed_max: input.allowed_max,
+            worst_window_admitted: input.worst_window_admitted,
+            worst_window_key: input.worst_window_key,
+            fairness_jain: input.fairness_jain.filter(|value| value.is_finite()),
+        }
+    }
+
+    /// Worst stretch as a multiple of the limit; `None` without one or with limit 0.
+    pub fn worst_window_of_limit(&self) -> Option<f64> {
+        let worst = self.worst_window_admitted?;
+        (self.limit > 0).then(|| worst as f64 / self.limit as f64)
+    }
+
+    /// True if no key was admitted more than its limit allows.
+    pub fn never_over(&self) -> bool {
+        self.over_admission_percent == 0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_come_from_the_sums_over_keys() {
+        let accuracy = Accuracy::new(AccuracyInput {
+            limit: 100,
+            allowed_max: 1_000,
+            allowed_min: 800,
+            admitted: 1_010,
+            over_admitted: 10,
+            under_admitted: 8,
+            worst_window_admitted: Some(150),
+            ..AccuracyInput::default()
+        });
+        assert_eq!(accuracy.over_admission_percent, 1.0);
+        assert_eq!(accuracy.under_admission_percent, 1.0);
+        assert_eq!(accuracy.worst_window_of_limit(), Some(1.5));
+        assert!(!accuracy.never_over());
+    }
+
+    #[test]
+    fn an_over_admission_where_nothing_is_allowed_is_still_seen() {
+        let accuracy = Accuracy::new(AccuracyInput {
+            over_admitted: 3,
+            ..AccuracyInput::default()
+        });
+        assert!(!accuracy.never_over());
+        assert!(accuracy.over_admission_percent.is_finite());
+        assert_eq!(accuracy.worst_window_of_limit(), None);
+    }
+}

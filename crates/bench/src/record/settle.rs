@@ -1,0 +1,163 @@
+//! What follows from the measured steps: levels, labels and the grade of the whole run.
+
+use super::{Cell, Grade, RunRecord, Step, Validity, status};
+
+impl RunRecord {
+    /// Computes levels and labels of every row and the grade of the run. Idempotent.
+    pub fn settle(&mut self) {
+        for cell in &mut self.cells {
+            status::classify(&self.profile, &mut cell.steps);
+            let target = self
+                .targets
+                .iter()
+                .find(|target| target.name == cell.target);
+            if target.is_some_and(|target| target.threads == Some(1)) {
+                attribute_to_one_thread(&mut cell.steps);
+            }
+        }
+        self.validity = of_cells(&self.cells);
+    }
+}
+
+impl Cell {
+    /// The rows in order of rising load.
+    pub fn by_load(&self) -> Vec<&Step> {
+        let mut steps: Vec<&Step> = self.steps.iter().collect();
+        steps.sort_by(|a, b| a.target_rps.total_cmp(&b.target_rps));
+        steps
+    }
+
+    /// `target · operation · scenario`, as reports name the cell.
+    pub fn title(&self) -> String {
+        format!(
+            "{} · {} · {}",
+            self.target, self.operation.title, self.scenario.title
+        )
+    }
+}
+
+/// The whole process is its busiest thread where it has only one that works.
+fn attribute_to_one_thread(steps: &mut [Step]) {
+    for server in steps.iter_mut().filter_map(|step| step.server.as_mut()) {
+        server
+            .busiest_thread_percent
+            .get_or_insert(server.cpu_percent.min(100.0));
+    }
+}
+
+/// Grade of a run: the worst of the rows that its findings rest on, which are those up to the first
+/// row that did not hold. Rows far past the limit may exceed the generator without harm.
+fn of_cells(cells: &[Cell]) -> Validity {
+    let mut validity = Validity::default();
+    for cell in cells {
+        let steps = cell.by_load();
+        let end = steps
+            .iter()
+            .position(|step| !step.holds())
+            .map_or(steps.len(), |at| at + 1);
+        let doubtful: Vec<&&Step> = steps[..end]
+            .iter()
+            .filter(|step| step.validity.grade != Grade::Valid)
+            .collect();
+        let Some(worst) = doubtful.iter().max_by_key(|step| step.validity.grade) else {
+            continue;
+        };
+        let of = match doubtful.len() {
+            1 => format!("1 of {end} rows is {}", worst.validity.grade.word()),
+            more => format!("{more} of {end} rows are not fully valid"),
+        };
+        let why = worst.validity.reasons.join(", and ");
+        let reason = format!("{}: {of}; at {:.0}/s {why}", cell.title(), worst.target_rps);
+        validity.lower(worst.validity.grade, reason);
+    }
+    validity
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Failures, ProcessUse, TargetRecord};
+    use super::*;
+
+    fn step(target_rps: f64, failed: u64, grade: Grade) -> Step {
+        let mut step = Step {
+            target_rps,
+            planned: 1_000,
+            goodput_rps: target_rps * (1_000 - failed) as f64 / 1_000.0,
+            failures: Failures {
+                timeout: failed,
+                ..Failures::default()
+            },
+            ..Step::default()
+        };
+        if grade != Grade::Valid {
+            step.validity.lower(grade, "the generator was late");
+        }
+        step
+    }
+
+    fn settled(steps: Vec<Step>) -> RunRecord {
+        let cell = Cell {
+            target: "redis".into(),
+            steps,
+            ..Cell::default()
+        };
+        let mut record = RunRecord {
+            cells: vec![cell],
+            ..RunRecord::default()
+        };
+        record.settle();
+        record
+    }
+
+    #[test]
+    fn a_doubtful_row_below_the_limit_lowers_the_run() {
+        let record = settled(vec![
+            step(100.0, 0, Grade::Indicative),
+            step(200.0, 500, Grade::Valid),
+        ]);
+        assert_eq!(record.validity.grade, Grade::Indicative);
+        assert!(record.validity.reasons[0].contains("at 100/s the generator was late"));
+    }
+
+    #[test]
+    fn a_doubtful_row_past_the_limit_does_not() {
+        let record = settled(vec![
+            step(100.0, 0, Grade::Valid),
+            step(200.0, 500, Grade::Valid),
+            step(400.0, 900, Grade::Invalid),
+        ]);
+        assert_eq!(record.validity, Validity::default());
+    }
+
+    #[test]
+    fn one_working_thread_is_the_busiest() {
+        let mut record = settled(vec![step(100.0, 0, Grade::Valid)]);
+        record.cells[0].steps[0].server = Some(ProcessUse {
+            cpu_percent: 81.0,
+            ..ProcessUse::default()
+        });
+        record.targets = vec![TargetRecord {
+            name: "redis".into(),
+            ..TargetRecord::default()
+        }];
+        let busiest = |record: &RunRecord| {
+            record.cells[0].steps[0]
+                .server
+                .unwrap()
+                .busiest_thread_percent
+        };
+        record.settle();
+        assert_eq!(busiest(&record), None);
+        record.targets[0].threads = Some(1);
+        record.settle();
+        assert_eq!(busiest(&record), Some(81.0));
+    }
+
+    #[test]
+    fn settling_twice_changes_nothing() {
+        let mut record = settled(vec![step(100.0, 3, Grade::Invalid)]);
+        let once = record.clone();
+        record.settle();
+        assert_eq!(record, once);
+    }
+}

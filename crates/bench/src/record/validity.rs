@@ -1,0 +1,279 @@
+//! May a number be believed? Rules that a program checks, so that nobody has to trust the author.
+
+use serde::{Deserialize, Serialize};
+
+/// Least share of the planned requests that must have been sent for a valid step, percent.
+pub const SENT_PERCENT_MIN: f64 = 99.5;
+/// Below this share a valid step becomes indicative, percent: half the allowed shortfall.
+pub const SENT_PERCENT_INDICATIVE: f64 = 99.75;
+/// Send lag (P99) that is always tolerated.
+pub const LAG_P99_FLOOR_US: f64 = 1_000.0;
+/// Send lag (P99) tolerated as a share of the response P99.
+pub const LAG_OF_P99: f64 = 0.10;
+/// Generator CPU above which the generator, not the target, may be what was measured.
+pub const GENERATOR_CPU_PERCENT_MAX: f64 = 90.0;
+/// Generator CPU above which a step is indicative. Higher than half the limit: up to here the
+/// send lag shows directly whether the generator kept its schedule.
+pub const GENERATOR_CPU_PERCENT_INDICATIVE: f64 = 75.0;
+/// Time the generator's thread waited for a core, percent of the step.
+pub const RUN_QUEUE_WAIT_PERCENT_MAX: f64 = 5.0;
+/// Time stolen by the hypervisor, percent.
+pub const STEAL_PERCENT_MAX: f64 = 2.0;
+/// Calibrated ceiling over offered load below which a step is indicative.
+pub const HEADROOM_MIN: f64 = 1.5;
+/// Fewest answers from which a 99th percentile means anything.
+pub const ANSWERS_MIN: u64 = 1_000;
+
+/// How far a result may be believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// All rules hold.
+    #[default]
+    Valid,
+    /// Good for orientation: a rule is close to its bound.
+    Indicative,
+    /// The number may describe the generator or the machine and not the target.
+    Invalid,
+}
+
+impl Grade {
+    /// The word printed in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Indicative => "indicative",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// A grade and why it is not better.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// The worst grade of all rules.
+    pub grade: Grade,
+    /// One sentence per broken rule.
+    pub reasons: Vec<String>,
+}
+
+impl Validity {
+    /// Lowers the grade to at least `grade` and says why. A reason is kept once.
+    pub fn lower(&mut self, grade: Grade, reason: impl Into<String>) {
+        self.grade = self.grade.max(grade);
+        let reason = reason.into();
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Takes over the grade and reasons of a part, each reason with the part's name in front.
+    pub fn absorb(&mut self, part: &str, other: &Validity) {
+        self.grade = self.grade.max(other.grade);
+        for reason in &other.reasons {
+            self.lower(other.grade, format!("{part}: {reason}"));
+        }
+    }
+}
+
+/// What the rules look at. `None` is "not measured here" and breaks no rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence {
+    /// Requests the schedule held.
+    pub planned: u64,
+    /// Requests written in time by the generator.
+    pub sent: u64,
+    /// Answers in time.
+    pub answers: u64,
+    /// True if the target pushed back (full pipelines, timeouts): then unsent requests and lag are its
+    /// doing, and count as its failures instead.
+    pub target_saturated: bool,
+    /// P99 of the send lag.
+    pub lag_p99_us: Option<f64>,
+    /// P99 of the response time.
+    pub response_p99_us: Option<f64>,
+    /// CPU of the busiest generator thread, percent of one core.
+    pub generator_cpu_percent: Option<f64>,
+    /// Time that thread waited for a core, percent of the step.
+    pub run_queue_wait_percent: Option<f64>,
+    /// Time stolen by the hypervisor, percent.
+    pub steal_percent: Option<f64>,
+    /// Calibrated ceiling over offered load.
+    pub headroom: Option<f64>,
+}
+
+/// Grades a step.
+pub fn judge(evidence: &Evidence) -> Validity {
+    let mut validity = Validity::default();
+    if !evidence.target_saturated {
+        judge_schedule(evidence, &mut validity);
+    }
+    judge_machine(evidence, &mut validity);
+    if let Some(headroom) = evidence
+        .headroom
+        .filter(|headroom| *headroom < HEADROOM_MIN)
+    {
+        let text =
+            format!("the generator's own ceiling is only {headroom:.2} times the offered load");
+        validity.lower(Grade::Indicative, text);
+    }
+    if evidence.answers > 0 && evidence.answers < ANSWERS_MIN {
+        let text = format!("only {} answers: too few for a P99", evidence.answers);
+        validity.lower(Grade::Indicative, text);
+    }
+    validity
+}
+
+/// Did the generator send what the schedule held, and when it said?
+fn judge_schedule(evidence: &Evidence, validity: &mut Validity) {
+    if evidence.planned > 0 {
+        let sent = evidence.sent as f64 / evidence.planned as f64 * 100.0;
+        if sent < SENT_PERCENT_INDICATIVE {
+            let grade = worse_below(sent, SENT_PERCENT_MIN);
+            validity.lower(
+                grade,
+                format!("the generator sent only {sent:.2} % of its schedule"),
+            );
+        }
+    }
+    if let (Some(lag), Some(p99)) = (evidence.lag_p99_us, evidence.response_p99_us) {
+        let bound = LAG_P99_FLOOR_US.max(LAG_OF_P99 * p99);
+        if lag > bound / 2.0 {
+            let (lag_ms, bound_ms) = (lag / 1e3, bound / 1e3);
+            let text =
+                format!("P99 of the send lag is {lag_ms:.2} ms, tolerated are {bound_ms:.2} ms");
+            validity.lower(worse_above(lag, bound), text);
+        }
+    }
+}
+
+/// Had the generator the machine it needs?
+fn judge_machine(evidence: &Evidence, validity: &mut Validity) {
+    let rules = [
+        (
+            evidence.generator_cpu_percent,
+            GENERATOR_CPU_PERCENT_INDICATIVE,
+            GENERATOR_CPU_PERCENT_MAX,
+            "the generator used",
+            "of its core",
+        ),
+        (
+            evidence.run_queue_wait_percent,
+            RUN_QUEUE_WAIT_PERCENT_MAX / 2.0,
+            RUN_QUEUE_WAIT_PERCENT_MAX,
+            "the generator waited for a core",
+            "of the time",
+        ),
+        (
+            evidence.steal_percent,
+            STEAL_PERCENT_MAX / 2.0,
+            STEAL_PERCENT_MAX,
+            "the hypervisor took away",
+            "of the CPU time",
+        ),
+    ];
+    for (value, indicative, invalid, what, of) in rules {
+        if let Some(value) = value.filter(|value| *value > indicative) {
+            validity.lower(
+                worse_above(value, invalid),
+                format!("{what} {value:.1} % {of}"),
+            );
+        }
+    }
+}
+
+fn worse_above(value: f64, bound: f64) -> Grade {
+    if value > bound {
+        Grade::Invalid
+    } else {
+        Grade::Indicative
+    }
+}
+
+fn worse_below(value: f64, bound: f64) -> Grade {
+    if value < bound {
+        Grade::Invalid
+    } else {
+        Grade::Indicative
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn healthy() -> Evidence {
+        Evidence {
+            planned: 10_000,
+            sent: 10_000,
+            answers: 10_000,
+            lag_p99_us: Some(60.0),
+            response_p99_us: Some(900.0),
+            generator_cpu_percent: Some(31.0),
+            run_queue_wait_percent: Some(0.4),
+            steal_percent: Some(0.0),
+            headroom: Some(4.0),
+            target_saturated: false,
+        }
+    }
+
+    #[test]
+    fn a_healthy_step_is_valid() {
+        assert_eq!(judge(&healthy()), Validity::default());
+        assert_eq!(judge(&Evidence::default()).grade, Grade::Valid);
+    }
+
+    #[test]
+    fn each_rule_lowers_the_grade() {
+        let grade = |change: &dyn Fn(&mut Evidence)| {
+            let mut evidence = healthy();
+            change(&mut evidence);
+            let validity = judge(&evidence);
+            assert_eq!(
+                validity.reasons.len(),
+                usize::from(validity.grade != Grade::Valid)
+            );
+            validity.grade
+        };
+        assert_eq!(grade(&|e| e.sent = 9_960), Grade::Indicative);
+        assert_eq!(grade(&|e| e.sent = 9_940), Grade::Invalid);
+        assert_eq!(grade(&|e| e.lag_p99_us = Some(600.0)), Grade::Indicative);
+        assert_eq!(grade(&|e| e.lag_p99_us = Some(1_100.0)), Grade::Invalid);
+        assert_eq!(
+            grade(&|e| e.generator_cpu_percent = Some(80.0)),
+            Grade::Indicative
+        );
+        assert_eq!(
+            grade(&|e| e.generator_cpu_percent = Some(95.0)),
+            Grade::Invalid
+        );
+        assert_eq!(
+            grade(&|e| e.run_queue_wait_percent = Some(6.0)),
+            Grade::Invalid
+        );
+        assert_eq!(grade(&|e| e.steal_percent = Some(1.5)), Grade::Indicative);
+        assert_eq!(grade(&|e| e.headroom = Some(1.2)), Grade::Indicative);
+        assert_eq!(grade(&|e| e.answers = 20), Grade::Indicative);
+    }
+
+    #[test]
+    fn a_slow_target_is_not_blamed_on_the_generator() {
+        let evidence = Evidence {
+            sent: 5_000,
+            target_saturated: true,
+            lag_p99_us: Some(900_000.0),
+            ..healthy()
+        };
+        assert_eq!(judge(&evidence).grade, Grade::Valid);
+    }
+
+    #[test]
+    fn a_long_p99_tolerates_more_lag() {
+        let evidence = Evidence {
+            lag_p99_us: Some(4_000.0),
+            response_p99_us: Some(100_000.0),
+            ..healthy()
+        };
+        assert_eq!(judge(&evidence).grade, Grade::Valid);
+    }
+}

@@ -1,0 +1,509 @@
+//! What the measured rows support, and nothing more: the highest load held, where it broke, and which
+//! of two cells held more. Everything here is computed from the rows.
+
+use crate::record::{Accuracy, Cell, Grade, Level, RunRecord, Step, TargetKind};
+
+use super::format::capitalized;
+
+/// Two loads count as the same if they differ by no more than this share.
+const SAME_LOAD: f64 = 0.05;
+/// Share of the load that must be answered well for cost and latency to be compared there.
+const ANSWERED: f64 = 0.9;
+/// A safe load leaves this share of the sustained load unused.
+const SAFE_OF_SUSTAINED: f64 = 0.85;
+/// Server CPU (of the busiest thread) that a safe load stays under, percent of a core.
+const SAFE_CPU_PERCENT: f64 = 70.0;
+/// Least difference worth a sentence: 5 %.
+const WORTH_MENTIONING: f64 = 1.05;
+
+/// What one ladder shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CellFindings {
+    /// Highest load such that it and every lower one was held.
+    pub(crate) sustained_rps: Option<f64>,
+    /// Lowest load that was validly not held; `None` if the valid rows ended while everything held.
+    pub(crate) not_held_rps: Option<f64>,
+    /// Lowest load that was not held in a row that is invalid, and so proves nothing.
+    pub(crate) doubtful_rps: Option<f64>,
+    /// Most good answers per second in any row.
+    pub(crate) peak_goodput_rps: Option<f64>,
+    /// Lowest load at which a metric was not Good any more.
+    pub(crate) first_warning_rps: Option<f64>,
+    /// Lowest load that failed or collapsed.
+    pub(crate) breaking_rps: Option<f64>,
+    /// Loads that were not held although a higher one was.
+    pub(crate) anomalies_rps: Vec<f64>,
+    /// Load that keeps a margin to `sustained_rps` and to a busy core.
+    pub(crate) safe_rps: Option<f64>,
+    /// Highest load over the sustained one, and the goodput there as a share of the peak.
+    pub(crate) retention: Option<(f64, f64)>,
+    /// How far above the sustained load less than half was answered well: 0.25 is 25 %.
+    pub(crate) cliff_margin: Option<f64>,
+}
+
+impl CellFindings {
+    /// Reads a ladder. A row that was not held and is invalid says nothing: the generator or the
+    /// machine may have been what failed.
+    pub(crate) fn of(cell: &Cell) -> Self {
+        let measured: Vec<&Step> = cell
+            .by_load()
+            .into_iter()
+            .filter(|step| step.target_rps > 0.0)
+            .collect();
+        let steps: Vec<&Step> = measured
+            .iter()
+            .copied()
+            .filter(|step| step.holds() || step.validity.grade != Grade::Invalid)
+            .collect();
+        let first_not_held = steps.iter().position(|step| !step.holds());
+        let not_held = first_not_held.map(|at| steps[at].target_rps);
+        // The same load run twice with different outcomes does not count as held.
+        let held: Vec<&Step> = steps[..first_not_held.unwrap_or(steps.len())]
+            .iter()
+            .copied()
+            .filter(|step| Some(step.target_rps) != not_held)
+            .collect();
+        let sustained = held.last().map(|step| step.target_rps);
+        let highest_held = steps
+            .iter()
+            .rev()
+            .find(|step| step.holds())
+            .map(|s| s.target_rps);
+        let anomalies = steps
+            .iter()
+            .filter(|step| !step.holds())
+            .map(|step| step.target_rps);
+        let peak = measured
+            .iter()
+            .map(|step| step.goodput_rps)
+            .max_by(f64::total_cmp);
+        let first_at = |level: Level| {
+            steps
+                .iter()
+                .find(|s| s.status.level >= level)
+                .map(|s| s.target_rps)
+        };
+        let doubtful = measured
+            .iter()
+            .find(|step| !step.holds() && step.validity.grade == Grade::Invalid);
+        Self {
+            sustained_rps: sustained,
+            not_held_rps: not_held,
+            doubtful_rps: doubtful.map(|step| step.target_rps),
+            peak_goodput_rps: peak.filter(|peak| *peak > 0.0),
+            first_warning_rps: first_at(Level::NearLimit),
+            breaking_rps: first_at(Level::Failed),
+            anomalies_rps: anomalies
+                .filter(|rps| highest_held.is_some_and(|h| *rps < h))
+                .collect(),
+            safe_rps: sustained.map(|sustained| safe(&held, sustained)),
+            retention: retention(&steps, sustained),
+            cliff_margin: sustained
+                .zip(first_at(Level::Collapsed))
+                .map(|(sustained, cliff)| cliff / sustained - 1.0),
+        }
+    }
+}
+
+fn safe(held: &[&Step], sustained: f64) -> f64 {
+    let busy = |step: &&&Step| {
+        step.server
+            .and_then(|server| server.busiest_thread_percent)
+            .is_some_and(|busiest| busiest > SAFE_CPU_PERCENT)
+    };
+    let by_cpu = held.iter().find(busy).map(|step| step.target_rps);
+    let bound = sustained * SAFE_OF_SUSTAINED;
+    by_cpu.map_or(bound, |rps| bound.min(rps)).floor()
+}
+
+fn retention(steps: &[&Step], sustained: Option<f64>) -> Option<(f64, f64)> {
+    let (sustained, last) = (sustained?, steps.last()?);
+    let peak = steps
+        .iter()
+        .map(|step| step.goodput_rps)
+        .max_by(f64::total_cmp)?;
+    (last.target_rps > sustained && peak > 0.0)
+        .then(|| (last.target_rps / sustained, last.goodput_rps / peak))
+}
+
+/// One cell among the others of its scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranked<'a> {
+    /// The cell.
+    pub(crate) cell: &'a Cell,
+    /// What its ladder shows.
+    pub(crate) findings: CellFindings,
+    /// Its row at the scenario's common load, if it has one there.
+    pub(crate) common: Option<&'a Step>,
+}
+
+/// The cells of one scenario and one kind of target, best first.
+#[derive(Clone, Debug)]
+pub(crate) struct ScenarioFindings<'a> {
+    /// Title of the scenario, with the kind of target where it is not a store.
+    pub(crate) title: String,
+    /// Highest load that every cell ran and held, or at least answered.
+    pub(crate) common_rps: Option<f64>,
+    /// Cells by result: most sustained load first, then peak goodput of those that held nothing, then
+    /// least server CPU, then name.
+    pub(crate) ranked: Vec<Ranked<'a>>,
+}
+
+/// Cells of a run grouped by scenario and kind of target, in the order they first appear. Stores and
+/// services are not ranked against each other: they do different work.
+pub(crate) fn scenarios(record: &RunRecord) -> Vec<ScenarioFindings<'_>> {
+    let mut groups: Vec<(&str, TargetKind, Vec<&Cell>)> = Vec::new();
+    for cell in &record.cells {
+        let (name, kind) = (cell.scenario.name.as_str(), kind_of(record, cell));
+        match groups
+            .iter_mut()
+            .find(|group| (group.0, group.1) == (name, kind))
+        {
+            Some((.., cells)) => cells.push(cell),
+            None => groups.push((name, kind, vec![cell])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(_, kind, cells)| scenario(kind, &cells))
+        .collect()
+}
+
+fn kind_of(record: &RunRecord, cell: &Cell) -> TargetKind {
+    let target = record
+        .targets
+        .iter()
+        .find(|target| target.name == cell.target);
+    target.map_or(TargetKind::Store, |target| target.kind)
+}
+
+fn scenario<'a>(kind: TargetKind, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
+    let common_rps = common_load(cells);
+    let mut ranked: Vec<Ranked<'a>> = cells
+        .iter()
+        .map(|cell| Ranked {
+            cell,
+            findings: CellFindings::of(cell),
+            common: common_rps.and_then(|rps| near(cell, rps)),
+        })
+        .collect();
+    let cpu = |ranked: &Ranked<'_>| {
+        ranked
+            .common
+            .and_then(|s| s.server)
+            .and_then(|s| s.cpu_us_per_op)
+            .unwrap_or(f64::MAX)
+    };
+    let held = |ranked: &Ranked<'_>| ranked.findings.sustained_rps.unwrap_or(0.0);
+    // Among those that held nothing, the peak decides.
+    let peak = |ranked: &Ranked<'_>| match ranked.findings.sustained_rps {
+        Some(_) => 0.0,
+        None => ranked.findings.peak_goodput_rps.unwrap_or(0.0),
+    };
+    ranked.sort_by(|a, b| {
+        held(b)
+            .total_cmp(&held(a))
+            .then(peak(b).total_cmp(&peak(a)))
+            .then(cpu(a).total_cmp(&cpu(b)))
+            .then_with(|| a.cell.title().cmp(&b.cell.title()))
+    });
+    let title = capitalized(
+        cells
+            .first()
+            .map_or("", |cell| cell.scenario.title.as_str()),
+    );
+    let title = match kind {
+        TargetKind::Service => format!("{title} · service"),
+        TargetKind::Store | TargetKind::Null => title,
+    };
+    ScenarioFindings {
+        title,
+        common_rps,
+        ranked,
+    }
+}
+
+/// The highest load that all cells ran (within [`SAME_LOAD`]) and held; if there is none, the highest
+/// that all answered.
+fn common_load(cells: &[&Cell]) -> Option<f64> {
+    highest_common(cells, Step::holds).or_else(|| highest_common(cells, answered))
+}
+
+fn highest_common(cells: &[&Cell], good: fn(&Step) -> bool) -> Option<f64> {
+    let (first, rest) = cells.split_first()?;
+    let mut loads: Vec<f64> = first
+        .steps
+        .iter()
+        .filter(|step| good(step))
+        .map(|step| step.target_rps)
+        .collect();
+    loads.sort_by(f64::total_cmp);
+    loads
+        .into_iter()
+        .rev()
+        .find(|load| rest.iter().all(|cell| near(cell, *load).is_some_and(good)))
+}
+
+/// Whether nearly all of the load was answered well, however late within the deadline.
+fn answered(step: &Step) -> bool {
+    step.goodput_rps >= step.target_rps * ANSWERED
+}
+
+/// The row of a cell nearest to a load, if it is the same load for practical purposes.
+pub(crate) fn near(cell: &Cell, rps: f64) -> Option<&Step> {
+    let distance = |step: &&Step| (step.target_rps - rps).abs();
+    let step = cell
+        .steps
+        .iter()
+        .min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    (distance(&step) <= rps.abs() * SAME_LOAD).then_some(step)
+}
+
+/// How the load held by one cell compares with another's, as far as two ladders can tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Advantage {
+    /// More by a factor between the two bounds.
+    Between(f64, f64),
+    /// More by at least this factor; the better ladder ended while it still held.
+    AtLeast(f64),
+    /// The intervals touch: no difference shown.
+    NotShown,
+    /// The other ladder has no valid row that was not held: nothing bounds it from above.
+    Open,
+}
+
+/// Compares the intervals of two ladders. `better` must be the one that held more.
+pub(crate) fn advantage(better: &CellFindings, other: &CellFindings) -> Advantage {
+    let (Some(low), Some(other_low)) = (better.sustained_rps, other.sustained_rps) else {
+        return Advantage::NotShown;
+    };
+    let Some(other_high) = other.not_held_rps else {
+        return Advantage::Open;
+    };
+    let least = low / other_high;
+    if least < WORTH_MENTIONING {
+        return Advantage::NotShown;
+    }
+    match better.not_held_rps {
+        Some(high) => Advantage::Between(least, high / other_low),
+        None => Advantage::AtLeast(least),
+    }
+}
+
+/// Everything an oracle said about a cell: over all, and row by row.
+pub(crate) fn judgements(cell: &Cell) -> impl Iterator<Item = &Accuracy> {
+    cell.accuracy
+        .iter()
+        .chain(cell.steps.iter().filter_map(|step| step.accuracy.as_ref()))
+}
+
+/// Worst over-admission of a cell in percent; `None` if no oracle ran.
+pub(crate) fn over_admission(cell: &Cell) -> Option<f64> {
+    judgements(cell)
+        .map(|accuracy| accuracy.over_admission_percent)
+        .max_by(f64::total_cmp)
+}
+
+/// The most that one key was admitted within one window's length, in multiples of the limit.
+pub(crate) fn worst_stretch(cell: &Cell) -> Option<f64> {
+    judgements(cell)
+        .filter_map(Accuracy::worst_window_of_limit)
+        .max_by(f64::total_cmp)
+}
+
+/// Smallest and largest limit of a cell's rows; limits may follow the load. `None` without a limit.
+pub(crate) fn limits(cell: &Cell) -> Option<(u64, u64)> {
+    let known = || {
+        judgements(cell)
+            .map(|accuracy| accuracy.limit)
+            .filter(|limit| *limit > 0)
+    };
+    known().min().zip(known().max())
+}
+
+/// Whether any cell admitted more than its limit; `None` if no oracle ran.
+pub(crate) fn never_over_admitted(record: &RunRecord) -> Option<bool> {
+    let mut judged = record.cells.iter().flat_map(judgements).peekable();
+    judged.peek()?;
+    Some(judged.all(|accuracy| accuracy.never_over()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Failures, Operation, Scenario};
+
+    /// A ladder of (load, failed percent).
+    fn cell(target: &str, rows: &[(f64, u64)]) -> Cell {
+        let step = |(target_rps, failed): &(f64, u64)| Step {
+            target_rps: *target_rps,
+            planned: 100,
+            goodput_rps: target_rps * (100 - failed) as f64 / 100.0,
+            failures: Failures {
+                timeout: *failed,
+                ..Failures::default()
+            },
+            ..Step::default()
+        };
+        Cell {
+            target: target.into(),
+            scenario: Scenario {
+                name: "s".into(),
+                title: "S".into(),
+                ..Scenario::default()
+            },
+            operation: Operation {
+                title: "op".into(),
+                ..Operation::default()
+            },
+            steps: rows.iter().map(step).collect(),
+            ..Cell::default()
+        }
+    }
+
+    fn run(cells: Vec<Cell>) -> RunRecord {
+        let mut record = RunRecord {
+            cells,
+            ..RunRecord::default()
+        };
+        record.settle();
+        record
+    }
+
+    #[test]
+    fn a_ladder_with_a_hole_sustains_only_what_lies_below_it() {
+        // The shape of the study's single-key ladder: fails at 15k, holds again at 17.5k.
+        let record = run(vec![cell(
+            "redis",
+            &[(10.0, 0), (12.5, 0), (15.0, 3), (17.5, 0), (30.0, 90)],
+        )]);
+        let found = CellFindings::of(&record.cells[0]);
+        assert_eq!(
+            (found.sustained_rps, found.not_held_rps),
+            (Some(12.5), Some(15.0))
+        );
+        assert_eq!(found.anomalies_rps, [15.0]);
+        assert_eq!(found.breaking_rps, Some(15.0));
+        assert_eq!(found.peak_goodput_rps, Some(17.5));
+        assert_eq!(found.safe_rps, Some(10.0));
+        assert!((found.cliff_margin.unwrap() - 1.4).abs() < 1e-9);
+        let (over, kept) = found.retention.unwrap();
+        assert!((over - 2.4).abs() < 1e-9 && (kept - 3.0 / 17.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_order_of_running_does_not_matter() {
+        let up = run(vec![cell("a", &[(1.0, 0), (2.0, 0), (3.0, 60)])]);
+        let shuffled = run(vec![cell("a", &[(3.0, 60), (1.0, 0), (2.0, 0)])]);
+        assert_eq!(
+            CellFindings::of(&up.cells[0]),
+            CellFindings::of(&shuffled.cells[0])
+        );
+    }
+
+    #[test]
+    fn a_ladder_without_an_end_claims_only_a_lower_bound() {
+        let record = run(vec![
+            cell("open", &[(100.0, 0), (200.0, 0)]),
+            cell("closed", &[(50.0, 0), (100.0, 0), (120.0, 10)]),
+        ]);
+        let scenario = &scenarios(&record)[0];
+        assert_eq!(scenario.ranked[0].cell.target, "open");
+        let (best, other) = (&scenario.ranked[0].findings, &scenario.ranked[1].findings);
+        assert_eq!(advantage(best, other), Advantage::AtLeast(200.0 / 120.0));
+        assert_eq!(scenario.common_rps, Some(100.0));
+    }
+
+    #[test]
+    fn ladders_that_touch_show_no_difference() {
+        let record = run(vec![
+            cell("a", &[(100.0, 0), (120.0, 10)]),
+            cell("b", &[(90.0, 0), (110.0, 10)]),
+        ]);
+        let ranked = &scenarios(&record)[0].ranked;
+        assert_eq!(ranked[0].cell.target, "a");
+        assert_eq!(
+            advantage(&ranked[0].findings, &ranked[1].findings),
+            Advantage::NotShown
+        );
+    }
+
+    #[test]
+    fn an_invalid_row_proves_nothing_against_a_target() {
+        let mut record = run(vec![cell("a", &[(1.0, 0), (2.0, 80), (3.0, 0), (4.0, 70)])]);
+        for step in [1, 3] {
+            record.cells[0].steps[step]
+                .validity
+                .lower(Grade::Invalid, "the generator was late");
+        }
+        let found = CellFindings::of(&record.cells[0]);
+        assert_eq!((found.sustained_rps, found.not_held_rps), (Some(3.0), None));
+        assert_eq!(found.doubtful_rps, Some(2.0));
+        assert_eq!(found.breaking_rps, None);
+    }
+
+    #[test]
+    fn cost_is_compared_where_all_answered_if_not_all_held() {
+        let mut record = run(vec![
+            cell("a", &[(1.0, 0), (2.0, 0)]),
+            cell("b", &[(1.0, 0), (2.0, 0)]),
+        ]);
+        record.cells[1].steps[1].status.level = Level::Degraded;
+        assert_eq!(scenarios(&record)[0].common_rps, Some(1.0));
+        record.cells[1].steps[0].status.level = Level::Degraded;
+        assert_eq!(scenarios(&record)[0].common_rps, Some(2.0));
+    }
+
+    #[test]
+    fn stores_and_services_are_not_ranked_against_each_other() {
+        let mut record = run(vec![
+            cell("redis", &[(100.0, 0), (200.0, 0)]),
+            cell("tollgate-grpc", &[(20.0, 0), (30.0, 50)]),
+        ]);
+        record.targets = ["redis", "tollgate-grpc"]
+            .map(|name| crate::record::TargetRecord {
+                name: name.into(),
+                ..Default::default()
+            })
+            .to_vec();
+        record.targets[1].kind = TargetKind::Service;
+        let found = scenarios(&record);
+        let titles: Vec<&str> = found
+            .iter()
+            .map(|scenario| scenario.title.as_str())
+            .collect();
+        assert_eq!(titles, ["S", "S · service"]);
+        assert_eq!(found[0].common_rps, Some(200.0));
+        assert_eq!(found[1].common_rps, Some(20.0));
+    }
+
+    #[test]
+    fn the_worst_judgement_of_a_cell_may_stand_in_a_row() {
+        let mut record = run(vec![cell("a", &[(1.0, 0), (2.0, 0)])]);
+        let cell = &mut record.cells[0];
+        for (step, (limit, worst)) in cell.steps.iter_mut().zip([(10, 10), (20, 30)]) {
+            step.accuracy = Some(Accuracy {
+                limit,
+                worst_window_admitted: Some(worst),
+                ..Accuracy::default()
+            });
+        }
+        cell.accuracy = Some(Accuracy::default());
+        assert_eq!(worst_stretch(cell), Some(1.5));
+        assert_eq!(limits(cell), Some((10, 20)));
+        assert_eq!(never_over_admitted(&record), Some(true));
+    }
+
+    #[test]
+    fn nothing_measured_gives_nothing_found() {
+        let record = run(vec![cell("dead", &[(100.0, 100)]), cell("empty", &[])]);
+        for cell in &record.cells {
+            let found = CellFindings::of(cell);
+            assert_eq!(found.sustained_rps, None);
+            assert_eq!(found.peak_goodput_rps, None);
+            assert_eq!(found.safe_rps, None);
+        }
+        assert_eq!(never_over_admitted(&record), None);
+        assert_eq!(scenarios(&record)[0].common_rps, None);
+    }
+}

@@ -1,0 +1,126 @@
+//! `README.md` of a paired comparison.
+
+use crate::record::{CompareRecord, CompareRow, Spread};
+
+use super::super::circumstances::{command, target_line};
+use super::super::format::{or_dash, rate, ratio, short, significant};
+use super::super::terminal::spread_text;
+use super::super::verdict;
+use super::{head, push_line, quote, row, text};
+
+/// Columns of the table of ratios.
+const COLUMNS: [&str; 8] = [
+    "Load",
+    "Throughput A/B",
+    "P50 B/A",
+    "P99 B/A",
+    "Server CPU B/A",
+    "Budget",
+    "Pairs",
+    "Valid",
+];
+
+/// The Markdown of a paired comparison.
+pub fn compare(record: &CompareRecord) -> String {
+    let (a, b) = (text(&record.a.name), text(&record.b.name));
+    let mut out = format!("# {a} against {b}\n\n");
+    quote(&mut out, "Test date", &record.manifest.started_at);
+    quote(&mut out, "Command", &command(&record.manifest.command_line));
+    quote(&mut out, "A", &target_line(&record.a));
+    quote(&mut out, "B", &target_line(&record.b));
+    out.push_str(
+        "\nShort slices of the same load, A and B in turns. Each ratio is taken within a pair of \
+         neighbouring slices: median [lower–upper quartile] (smallest–largest). Above 1 is in favour of A.\n\n",
+    );
+    head(&mut out, &COLUMNS, 1);
+    for row in &record.rows {
+        ratios(&mut out, row);
+    }
+    memory(&mut out, record);
+    out.push('\n');
+    for sentence in verdict::compare(record) {
+        push_line(&mut out, &format!("- {}", text(&sentence)));
+    }
+    for reason in &record.validity.reasons {
+        let grade = record.validity.grade.word();
+        push_line(&mut out, &format!("- {grade}: {}", text(reason)));
+    }
+    out
+}
+
+fn ratios(out: &mut String, measured: &CompareRow) {
+    let cpu = measured.ratios.server_cpu_b_over_a;
+    let budget = or_dash(measured.budget_server_cpu_b_over_a, |budget| {
+        let met = cpu.is_some_and(|spread| spread.median >= budget);
+        format!(
+            "≥ {} {}",
+            short(budget),
+            if met { "met" } else { "**missed**" }
+        )
+    });
+    row(
+        out,
+        &[
+            text(&measured.title),
+            spread(measured.ratios.throughput_a_over_b),
+            spread(measured.ratios.latency_p50_b_over_a),
+            spread(measured.ratios.latency_p99_b_over_a),
+            spread(cpu),
+            budget,
+            measured.pairs.len().to_string(),
+            measured.validity.grade.word().into(),
+        ],
+    );
+}
+
+fn memory(out: &mut String, record: &CompareRecord) {
+    if record.memory.is_empty() {
+        return;
+    }
+    out.push('\n');
+    head(
+        out,
+        &[
+            "Memory",
+            "Records",
+            "A bytes/record",
+            "B bytes/record",
+            "B/A",
+            "Budget",
+        ],
+        1,
+    );
+    for measured in &record.memory {
+        let found = measured.b_over_a();
+        let budget = or_dash(measured.budget_b_over_a, |budget| {
+            let met = found.is_some_and(|found| found >= budget);
+            format!(
+                "≥ {} {}",
+                short(budget),
+                if met { "met" } else { "**missed**" }
+            )
+        });
+        row(
+            out,
+            &[
+                text(&measured.title),
+                rate(measured.records as f64),
+                significant(measured.a_bytes_per_record),
+                significant(measured.b_bytes_per_record),
+                or_dash(found, ratio),
+                budget,
+            ],
+        );
+    }
+}
+
+fn spread(spread: Option<Spread>) -> String {
+    or_dash(spread, |s| {
+        format!(
+            "{} ({}–{})",
+            spread_text(s),
+            significant(s.min),
+            significant(s.max)
+        )
+    })
+}

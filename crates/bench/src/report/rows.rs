@@ -1,0 +1,152 @@
+//! The ladder row that every output shares: the same columns, the same rounding, in the terminal, in
+//! Markdown and in HTML.
+
+use crate::record::{Cell, Grade, LatencySummary, Level, Step};
+
+use super::findings::limits;
+use super::format::{DASH, count, latency, ms, or_dash, percent, rate, significant};
+
+/// One ladder row, ready to print. Latencies are response times in ms.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LadderRow {
+    pub(crate) target: String,
+    pub(crate) sent: String,
+    pub(crate) done: String,
+    pub(crate) goodput: String,
+    pub(crate) fail_percent: String,
+    pub(crate) mean_ms: String,
+    pub(crate) p50_ms: String,
+    pub(crate) p95_ms: String,
+    pub(crate) p99_ms: String,
+    pub(crate) p99_9_ms: String,
+    pub(crate) max_ms: String,
+    pub(crate) lag_p99_ms: String,
+    pub(crate) generator_cpu: String,
+    pub(crate) server_cpu: String,
+    pub(crate) server_us_per_op: String,
+    pub(crate) admit: String,
+    pub(crate) success: String,
+    pub(crate) failed: String,
+    pub(crate) level: Level,
+    pub(crate) label: &'static str,
+    pub(crate) rule: String,
+    pub(crate) grade: Grade,
+}
+
+impl LadderRow {
+    /// The row of a step.
+    pub(crate) fn of(step: &Step) -> Self {
+        let all = step.response.all.as_ref();
+        let of_all = |pick: fn(&LatencySummary) -> f64| or_dash(all, |l| ms(pick(l)));
+        let server = step.server;
+        Self {
+            target: rate(step.target_rps),
+            sent: rate(step.sent_rps),
+            done: rate(step.completed_rps),
+            goodput: rate(step.goodput_rps),
+            fail_percent: percent(step.fail_percent()),
+            mean_ms: of_all(|l| l.mean_us),
+            p50_ms: of_all(|l| l.p50_us),
+            p95_ms: of_all(|l| l.p95_us),
+            p99_ms: of_all(|l| l.p99_us),
+            p99_9_ms: of_all(|l| l.p99_9_us),
+            max_ms: of_all(|l| l.max_us),
+            lag_p99_ms: or_dash(step.send_lag.as_ref(), |lag| ms(lag.p99_us)),
+            generator_cpu: or_dash(step.generator, |g| cpu(g.cpu_percent)),
+            server_cpu: or_dash(server, |s| cpu(s.cpu_percent)),
+            server_us_per_op: or_dash(server.and_then(|s| s.cpu_us_per_op), significant),
+            admit: or_dash(step.admit_ratio(), |ratio| {
+                if ratio.is_finite() {
+                    format!("{ratio:.3}")
+                } else {
+                    DASH.into()
+                }
+            }),
+            success: count(step.allowed.saturating_add(step.denied)),
+            failed: count(step.failures.total()),
+            level: step.status.level,
+            label: step.label.words(),
+            rule: step.status.rule.clone(),
+            grade: step.validity.grade,
+        }
+    }
+}
+
+fn cpu(value: f64) -> String {
+    if value.is_finite() {
+        format!("{value:.0} %")
+    } else {
+        DASH.into()
+    }
+}
+
+/// `1,000 in 60.0 s`, or `500–8,000 in 60.0 s` where the limit followed the load.
+pub(crate) fn limit_text(cell: &Cell, window_ms: u64) -> String {
+    let limit = match limits(cell) {
+        Some((low, high)) if low < high => format!("{}–{}", count(low), count(high)),
+        Some((limit, _)) => count(limit),
+        None => DASH.into(),
+    };
+    format!("{limit} in {}", latency(window_ms as f64 * 1e3))
+}
+
+/// `timeout 12, refused 3`: the kinds that occurred; empty if none did.
+pub(crate) fn failure_kinds(step: &Step) -> String {
+    let kinds = step.failures.by_kind();
+    let parts: Vec<String> = kinds
+        .iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(kind, number)| format!("{kind} {}", count(*number)))
+        .collect();
+    parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Failures, ProcessUse};
+
+    #[test]
+    fn a_step_without_answers_prints_dashes() {
+        let row = LadderRow::of(&Step {
+            target_rps: 1_000.0,
+            ..Step::default()
+        });
+        assert_eq!((row.p99_ms.as_str(), row.admit.as_str()), (DASH, DASH));
+        assert_eq!(row.target, "1,000");
+    }
+
+    #[test]
+    fn a_step_that_is_not_a_number_prints_dashes() {
+        let broken = ProcessUse {
+            cpu_percent: f64::NAN,
+            cpu_us_per_op: Some(f64::INFINITY),
+            ..ProcessUse::default()
+        };
+        let row = LadderRow::of(&Step {
+            target_rps: f64::NAN,
+            server: Some(broken),
+            ..Step::default()
+        });
+        assert_eq!(row.target, DASH);
+        assert_eq!(
+            (row.server_cpu.as_str(), row.server_us_per_op.as_str()),
+            (DASH, DASH)
+        );
+    }
+
+    #[test]
+    fn only_failures_that_occurred_are_listed() {
+        let failures = Failures {
+            timeout: 1_200,
+            unsent: 3,
+            ..Failures::default()
+        };
+        let step = Step {
+            failures,
+            ..Step::default()
+        };
+        assert_eq!(failure_kinds(&step), "timeout 1,200, unsent 3");
+        assert_eq!(failure_kinds(&Step::default()), "");
+    }
+}

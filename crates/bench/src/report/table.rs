@@ -1,0 +1,339 @@
+//! Text tables for a terminal: aligned columns, rules in UTF-8 or ASCII, colour only where it is wanted.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::format::printable;
+
+/// What the terminal can show. The caller asks the environment; nothing here does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextStyle {
+    /// Lines, icons and the dash as Unicode.
+    pub unicode: bool,
+    /// ANSI colours.
+    pub color: bool,
+}
+
+impl TextStyle {
+    /// Style for an output: colour on a terminal unless `NO_COLOR` is set to something or `TERM` is
+    /// `dumb`; Unicode if the locale (first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set) says UTF-8.
+    pub fn detect(is_terminal: bool, env: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| env(name).filter(|value| !value.is_empty());
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|name| set(name));
+        let unicode = locale.is_none_or(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        });
+        let dumb = set("TERM").is_some_and(|term| term == "dumb");
+        Self {
+            unicode,
+            color: is_terminal && !dumb && set("NO_COLOR").is_none(),
+        }
+    }
+}
+
+/// Colour of a cell's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tint {
+    #[default]
+    Plain,
+    Good,
+    Warn,
+    Bad,
+    Faint,
+    Strong,
+}
+
+impl Tint {
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Good => Some("32"),
+            Self::Warn => Some("33"),
+            Self::Bad => Some("31"),
+            Self::Faint => Some("2"),
+            Self::Strong => Some("1"),
+        }
+    }
+}
+
+/// Text in a colour, if the style has colours.
+pub(crate) fn tinted(style: TextStyle, tint: Tint, text: &str) -> String {
+    match tint.code() {
+        Some(code) if style.color => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        _ => text.to_owned(),
+    }
+}
+
+/// One cell of a table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TextCell {
+    pub(crate) text: String,
+    pub(crate) tint: Tint,
+}
+
+impl From<String> for TextCell {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            tint: Tint::Plain,
+        }
+    }
+}
+
+impl From<&str> for TextCell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// A column: its heading, the least width it gets, and the side its text stands on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    pub(crate) width: usize,
+    pub(crate) left: bool,
+}
+
+impl Column {
+    /// A column of numbers.
+    pub(crate) const fn number(title: &'static str, width: usize) -> Self {
+        Self {
+            title,
+            width,
+            left: false,
+        }
+    }
+
+    /// A column of words.
+    pub(crate) const fn words(title: &'static str, width: usize) -> Self {
+        Self {
+            title,
+            width,
+            left: true,
+        }
+    }
+}
+
+/// The whole table: heading, rule, rows. Every column is as wide as its widest text.
+pub(crate) fn table(style: TextStyle, columns: &[Column], rows: &[Vec<TextCell>]) -> String {
+    let mut widths: Vec<usize> = columns
+        .iter()
+        .map(|c| c.width.max(c.title.width()))
+        .collect();
+    let rows: Vec<Vec<TextCell>> = rows
+        .iter()
+        .map(|row| row.iter().map(|c| clean(style, c)).collect())
+        .collect();
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.text.width());
+        }
+    }
+    let heads: Vec<TextCell> = columns
+        .iter()
+        .map(|column| TextCell {
+            text: column.title.into(),
+            tint: Tint::Strong,
+        })
+        .collect();
+    let mut out = line(style, columns, &widths, &heads);
+    out.push_str(&rule(style, &widths));
+    for row in &rows {
+        out.push_str(&line(style, columns, &widths, row));
+    }
+    out
+}
+
+/// One line of a table whose widths are fixed beforehand, for rows that appear while a run goes on.
+pub(crate) fn fixed_line(style: TextStyle, columns: &[Column], row: &[TextCell]) -> String {
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|column| column.width.max(column.title.width()))
+        .collect();
+    let row: Vec<TextCell> = row.iter().map(|cell| clean(style, cell)).collect();
+    line(style, columns, &widths, &row)
+}
+
+/// Heading and rule of such a table.
+pub(crate) fn fixed_head(style: TextStyle, columns: &[Column]) -> String {
+    table(style, columns, &[])
+}
+
+fn rule(style: TextStyle, widths: &[usize]) -> String {
+    let (dash, cross) = if style.unicode {
+        ("─", "┼")
+    } else {
+        ("-", "+")
+    };
+    let parts: Vec<String> = widths.iter().map(|width| dash.repeat(width + 2)).collect();
+    let mut out = tinted(style, Tint::Faint, &parts.join(cross));
+    out.push('\n');
+    out
+}
+
+fn line(style: TextStyle, columns: &[Column], widths: &[usize], row: &[TextCell]) -> String {
+    let bar = tinted(style, Tint::Faint, if style.unicode { "│" } else { "|" });
+    let mut out = String::new();
+    for (at, ((column, width), cell)) in columns.iter().zip(widths).zip(row).enumerate() {
+        if at > 0 {
+            out.push_str(&bar);
+        }
+        let space = " ".repeat(width.saturating_sub(cell.text.width()));
+        let text = tinted(style, cell.tint, &cell.text);
+        out.push(' ');
+        out.push_str(&if column.left {
+            format!("{text}{space}")
+        } else {
+            format!("{space}{text}")
+        });
+        out.push(' ');
+    }
+    while out.ends_with(' ') {
+        out.pop();
+    }
+    out.push('\n');
+    out
+}
+
+fn clean(style: TextStyle, cell: &TextCell) -> TextCell {
+    TextCell {
+        text: plain(style, &cell.text),
+        tint: cell.tint,
+    }
+}
+
+/// The text without control characters, and with ASCII in place of the few Unicode signs the reports
+/// use if the style wants it.
+pub(crate) fn plain(style: TextStyle, text: &str) -> String {
+    let text = printable(text);
+    if style.unicode {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '–' | '—' => out.push('-'),
+            '·' | '│' => out.push('|'),
+            '×' => out.push('x'),
+            'µ' => out.push('u'),
+            '≥' => out.push_str(">="),
+            '≤' => out.push_str("<="),
+            c if c.is_ascii() => out.push(c),
+            _ => out.push('?'),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: [Column; 2] = [Column::words("name", 4), Column::number("value", 5)];
+
+    fn rows() -> Vec<Vec<TextCell>> {
+        vec![
+            vec!["數據庫".into(), "1".into()],
+            vec![
+                "x".into(),
+                TextCell {
+                    text: "–".into(),
+                    tint: Tint::Bad,
+                },
+            ],
+        ]
+    }
+
+    #[test]
+    fn wide_characters_keep_columns_aligned() {
+        let text = table(
+            TextStyle {
+                unicode: true,
+                color: false,
+            },
+            &COLUMNS,
+            &rows(),
+        );
+        let widths: Vec<usize> = text.lines().map(UnicodeWidthStr::width).collect();
+        assert!(
+            widths.iter().all(|width| *width >= 14 && *width <= 16),
+            "{widths:?}\n{text}"
+        );
+    }
+
+    #[test]
+    fn ascii_style_prints_ascii_only() {
+        let text = table(TextStyle::default(), &COLUMNS, &rows());
+        assert!(text.is_ascii(), "{text}");
+    }
+
+    #[test]
+    fn colour_comes_only_when_asked_for() {
+        let colored = table(
+            TextStyle {
+                unicode: true,
+                color: true,
+            },
+            &COLUMNS,
+            &rows(),
+        );
+        assert!(colored.contains("\u{1b}[31m–\u{1b}[0m"));
+        let plain = table(
+            TextStyle {
+                unicode: true,
+                color: false,
+            },
+            &COLUMNS,
+            &rows(),
+        );
+        assert!(!plain.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        let rows = vec![vec!["a\u{1b}[31m\nb".into(), "1".into()]];
+        let text = table(
+            TextStyle {
+                unicode: true,
+                color: true,
+            },
+            &COLUMNS,
+            &rows,
+        );
+        assert!(!text.contains("\u{1b}[31m\n"), "{text:?}");
+        assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn the_environment_decides_the_style() {
+        let env = |pairs: &'static [(&str, &str)]| {
+            move |name: &str| {
+                pairs
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| (*value).to_owned())
+            }
+        };
+        let utf = TextStyle::detect(true, env(&[("LANG", "en_US.UTF-8")]));
+        assert_eq!(
+            utf,
+            TextStyle {
+                unicode: true,
+                color: true
+            }
+        );
+        let no_color = TextStyle::detect(true, env(&[("NO_COLOR", "1"), ("LC_ALL", "C")]));
+        assert_eq!(
+            no_color,
+            TextStyle {
+                unicode: false,
+                color: false
+            }
+        );
+        assert!(TextStyle::detect(true, env(&[("NO_COLOR", "")])).color);
+        assert!(!TextStyle::detect(true, env(&[("TERM", "dumb")])).color);
+        assert!(!TextStyle::detect(false, env(&[])).color);
+    }
+}

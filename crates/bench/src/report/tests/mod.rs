@@ -1,0 +1,445 @@
+//! Every renderer on every awkward record.
+
+mod fixture;
+mod markup;
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::record::{Cell, Failures, ProcessUse, RunRecord, Step};
+
+use super::files::{RunDirectory, read_run};
+use super::{
+    TextStyle, compare_csv, compare_markdown, compare_summary, ladder_head, ladder_row, run_html,
+    run_markdown, run_summary, summary_csv,
+};
+
+const UNICODE: TextStyle = TextStyle {
+    unicode: true,
+    color: false,
+};
+
+/// Renders a record every way and checks what must hold of any report.
+fn render_all(record: &RunRecord) -> String {
+    let html = run_html(record).unwrap().replace("&#x2f;", "/");
+    markup::check(&html);
+    for number in markup::coordinates(&html) {
+        assert!(
+            number.is_finite() && number.abs() < 10_000.0,
+            "coordinate {number}"
+        );
+    }
+    let steps: String = record
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.steps)
+        .map(|step| ladder_row(UNICODE, step) + "\n")
+        .collect();
+    let texts = [
+        run_markdown(record),
+        summary_csv(record),
+        run_summary(UNICODE, record),
+        steps,
+    ];
+    for text in &texts {
+        for word in ["NaN", "inf", "null"] {
+            assert!(
+                !text
+                    .split(|c: char| !c.is_alphanumeric())
+                    .any(|w| w == word),
+                "{word} in\n{text}"
+            );
+        }
+    }
+    assert!(run_summary(TextStyle::default(), record).is_ascii());
+    let csv_columns: Vec<usize> = texts[1]
+        .lines()
+        .map(|line| line.split(',').count())
+        .collect();
+    assert!(
+        csv_columns.iter().all(|columns| *columns == csv_columns[0]),
+        "{csv_columns:?}"
+    );
+    html
+}
+
+/// Sentences without the line breaks that the terminal's width put into them.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Equal but for the last digit of floating point numbers, which reading JSON may change.
+fn same(a: &RunRecord, b: &RunRecord) -> bool {
+    fn alike(a: &serde_json::Value, b: &serde_json::Value) -> bool {
+        use serde_json::Value::{Array, Number, Object};
+        match (a, b) {
+            (Number(a), Number(b)) => {
+                let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
+                (a - b).abs() <= a.abs() * 1e-12
+            }
+            (Array(a), Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b)),
+            (Object(a), Object(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .all(|(key, value)| b.get(key).is_some_and(|b| alike(value, b)))
+            }
+            _ => a == b,
+        }
+    }
+    alike(
+        &serde_json::to_value(a).unwrap(),
+        &serde_json::to_value(b).unwrap(),
+    )
+}
+
+fn run_of(cells: Vec<Cell>) -> RunRecord {
+    let mut record = RunRecord {
+        cells,
+        complete: true,
+        ..RunRecord::default()
+    };
+    record.settle();
+    record
+}
+
+fn one_step(step: Step) -> RunRecord {
+    run_of(vec![Cell {
+        target: "redis".into(),
+        steps: vec![step],
+        complete: true,
+        ..Cell::default()
+    }])
+}
+
+#[test]
+fn a_whole_run_renders_everywhere() {
+    let record = fixture::run();
+    let html = render_all(&record);
+    for needle in [
+        "Single key",
+        "RL.TAKE",
+        "like for like",
+        "Worst",
+        "aria-label=\"Percentiles at",
+    ] {
+        assert!(
+            html.to_lowercase().contains(&needle.to_lowercase()),
+            "{needle}"
+        );
+    }
+    assert_eq!(summary_csv(&record).lines().count(), 1 + 9 * 9);
+    let markdown = run_markdown(&record);
+    for section in [
+        "## Executive summary",
+        "## Detailed results",
+        "## Accuracy",
+        "## Events",
+        "## Validity",
+        "## Test configuration",
+    ] {
+        assert!(markdown.contains(section), "{section}");
+    }
+}
+
+#[test]
+fn labels_of_an_axis_do_not_overlap() {
+    // The widest character of the largest font that the style sheet sets, in view box units.
+    const CHARACTER: f64 = 9.4;
+    let html = run_html(&fixture::run()).unwrap();
+    for drawing in html.split("<svg viewBox").skip(1) {
+        let labels = markup::labels(drawing.split("</svg>").next().unwrap(), "tick mid");
+        for pair in labels.windows(2) {
+            let half = |text: &str| text.chars().count() as f64 * CHARACTER / 2.0;
+            let room = pair[1].0 - pair[0].0 - half(&pair[0].1) - half(&pair[1].1);
+            assert!(room > 0.0, "{} touches {}", pair[0].1, pair[1].1);
+        }
+    }
+}
+
+#[test]
+fn the_verdict_claims_what_the_ladders_support() {
+    let text = unwrapped(&run_summary(UNICODE, &fixture::run()));
+    assert!(
+        text.contains("Single key: tollgate with RL.TAKE held "),
+        "{text}"
+    );
+    assert!(
+        text.contains(" times what redis with EVALSHA INCR+EXPIRE held "),
+        "{text}"
+    );
+    assert!(
+        text.contains("No cell admitted more than its limit allows."),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_embedded_data_is_the_record() {
+    let record = fixture::run();
+    let html = run_html(&record).unwrap();
+    let json = html
+        .split("id=\"tollgate-record\">")
+        .nth(1)
+        .unwrap()
+        .split("</script>")
+        .next()
+        .unwrap();
+    assert!(same(&serde_json::from_str(json).unwrap(), &record));
+}
+
+#[test]
+fn an_empty_run_says_so() {
+    let record = run_of(Vec::new());
+    let html = render_all(&record);
+    assert!(html.contains("Nothing was measured, so nothing can be said."));
+    render_all(&run_of(vec![Cell::default()]));
+}
+
+#[test]
+fn one_step_is_enough_for_a_report() {
+    let model = fixture::Model {
+        capacity_rps: 9_000.0,
+        service_us: 50.0,
+        cpu_us: 8.0,
+    };
+    let html = render_all(&one_step(fixture::step(model, 5_000.0, 0.0)));
+    assert!(html.contains("5,000"));
+}
+
+#[test]
+fn a_run_without_a_single_answer_has_no_broken_number() {
+    let step = Step {
+        target_rps: 1_000.0,
+        duration_s: 1.0,
+        planned: 1_000,
+        failures: Failures {
+            refused: 1_000,
+            ..Failures::default()
+        },
+        ..Step::default()
+    };
+    let html = render_all(&one_step(step));
+    assert!(html.contains("no cell held its load, not even 1,000/s"));
+    assert!(html.contains("refused 1,000"));
+}
+
+#[test]
+fn numbers_beyond_sense_do_not_break_a_report() {
+    let huge = ProcessUse {
+        cpu_percent: f64::MAX,
+        cpu_us_per_op: Some(f64::INFINITY),
+        rss_bytes: Some(u64::MAX),
+        ..ProcessUse::default()
+    };
+    let step = Step {
+        target_rps: 1e300,
+        duration_s: f64::MIN_POSITIVE,
+        planned: u64::MAX,
+        allowed: u64::MAX,
+        denied: u64::MAX,
+        goodput_rps: f64::MAX,
+        sent_rps: f64::NAN,
+        failures: Failures {
+            timeout: u64::MAX,
+            unsent: u64::MAX,
+            ..Failures::default()
+        },
+        server: Some(huge),
+        generator: Some(huge),
+        ..Step::default()
+    };
+    render_all(&one_step(step.clone()));
+    render_all(&one_step(Step {
+        target_rps: f64::NAN,
+        ..step
+    }));
+}
+
+#[test]
+fn names_are_text_and_nothing_else() {
+    let mut record = fixture::run();
+    for cell in &mut record.cells {
+        cell.target = "<script>alert(1)</script>\"'|,\u{1b}[31m".into();
+        cell.scenario.title = "</script><!--".into();
+        cell.notes = vec!["<img onerror=x> & more".into()];
+    }
+    record.events[0].text = "</style><b>".into();
+    let html = run_html(&record).unwrap();
+    markup::check(&html);
+    assert!(!html.contains("<script>alert"));
+    assert!(!html.contains("<img"));
+    assert!(!html.contains("</script><!--"));
+    assert!(!run_markdown(&record).contains("<script>"));
+    assert!(!run_summary(UNICODE, &record).contains('\u{1b}'));
+}
+
+#[test]
+fn a_partial_run_is_marked_everywhere() {
+    let mut record = fixture::run();
+    record.complete = false;
+    record.partial_reason = Some("redis died at 61 s".into());
+    record.cells[0].complete = false;
+    record.cells[0].steps.truncate(2);
+    record.settle();
+    let html = render_all(&record);
+    assert!(html.contains("redis died at 61 s") && html.contains(">partial<"));
+    assert!(run_markdown(&record).contains("The run is partial: redis died at 61 s."));
+    assert!(run_summary(UNICODE, &record).contains("redis died at 61 s"));
+}
+
+#[test]
+fn an_over_admitting_cell_is_called_out() {
+    let mut record = fixture::run();
+    record.cells[1]
+        .accuracy
+        .as_mut()
+        .unwrap()
+        .over_admission_percent = 1.5;
+    let text = unwrapped(&run_summary(UNICODE, &record));
+    assert!(
+        text.contains("Admitted more than the limit allows: tollgate"),
+        "{text}"
+    );
+    assert!(!text.contains("No cell admitted more"));
+}
+
+#[test]
+fn live_rows_line_up_with_their_heading() {
+    let model = fixture::Model {
+        capacity_rps: 60_000.0,
+        service_us: 50.0,
+        cpu_us: 8.0,
+    };
+    let head = ladder_head(UNICODE);
+    let bars = |line: &str| -> Vec<usize> {
+        line.chars()
+            .enumerate()
+            .filter(|(_, c)| *c == '│')
+            .map(|(at, _)| at)
+            .collect()
+    };
+    let expected = bars(head.lines().next().unwrap());
+    for rps in [1_000.0, 50_000.0, 90_000.0] {
+        let mut record = one_step(fixture::step(model, rps, 0.0));
+        record.settle();
+        assert_eq!(
+            bars(&ladder_row(UNICODE, &record.cells[0].steps[0])),
+            expected
+        );
+    }
+}
+
+#[test]
+fn a_comparison_prints_ratios_with_their_spread() {
+    let record = fixture::comparison();
+    let text = unwrapped(&compare_summary(UNICODE, &record));
+    assert!(
+        text.contains("≥6 met") && text.contains("≥1.2 missed"),
+        "{text}"
+    );
+    assert!(
+        text.contains("GET: the spread of server CPU per request shows no difference"),
+        "{text}"
+    );
+    assert!(text.contains("SET: tollgate takes "), "{text}");
+    let markdown = compare_markdown(&record);
+    assert!(
+        markdown.contains("| decision, depth 16 | 6.50 [6.50–6.50] (6.50–6.50) |"),
+        "{markdown}"
+    );
+    assert_eq!(compare_csv(&record).lines().count(), 4);
+    assert!(compare_summary(TextStyle::default(), &record).is_ascii());
+    let empty = crate::record::CompareRecord::default();
+    assert!(compare_summary(UNICODE, &empty).contains("nothing can be said"));
+    assert!(!compare_markdown(&empty).contains("NaN"));
+}
+
+/// A fresh directory under the system's temporary one, removed at the end of the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("tollgate-report-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+#[test]
+fn a_run_directory_holds_every_file_and_latest_points_at_it() {
+    let scratch = Scratch::new("files");
+    let record = fixture::run();
+    let first = RunDirectory::create(&scratch.0, record.manifest.started_unix_s).unwrap();
+    first.write_run(&record).unwrap();
+    let second = RunDirectory::create(&scratch.0, record.manifest.started_unix_s).unwrap();
+    second.write_compare(&fixture::comparison()).unwrap();
+    assert_eq!(first.path().file_name().unwrap(), "20261121_031500");
+    assert_eq!(second.path().file_name().unwrap(), "20261121_031500_2");
+    for name in [
+        "results.json",
+        "manifest.json",
+        "summary.csv",
+        "README.md",
+        "report.html",
+    ] {
+        assert!(first.path().join(name).is_file(), "{name}");
+    }
+    assert_eq!(
+        fs::read_link(scratch.0.join("latest")).unwrap(),
+        PathBuf::from("20261121_031500_2")
+    );
+    assert!(same(
+        &read_run(&first.path().join("results.json")).unwrap(),
+        &record
+    ));
+    let left: Vec<_> = fs::read_dir(first.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert!(
+        left.iter()
+            .all(|name| !name.to_string_lossy().ends_with(".partial")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_and_the_others_are_kept() {
+    let scratch = Scratch::new("broken");
+    let directory = RunDirectory::create(&scratch.0, 0).unwrap();
+    // A directory in the way of the file stands for whatever the disk may refuse.
+    fs::create_dir(directory.path().join("summary.csv.partial")).unwrap();
+    let error = directory.write_run(&fixture::run()).unwrap_err();
+    let failed: Vec<_> = error
+        .paths()
+        .map(|p| p.file_name().unwrap().to_owned())
+        .collect();
+    assert_eq!(failed, ["summary.csv"]);
+    assert!(error.to_string().contains("summary.csv: "), "{error}");
+    assert!(directory.path().join("report.html").is_file());
+    assert!(!directory.path().join("summary.csv").exists());
+}
+
+#[test]
+fn latest_never_replaces_something_else() {
+    let scratch = Scratch::new("latest");
+    fs::write(scratch.0.join("latest"), "mine").unwrap();
+    let directory = RunDirectory::create(&scratch.0, 0).unwrap();
+    let error = directory.write_run(&fixture::run()).unwrap_err();
+    assert!(
+        error.to_string().contains("is not a symbolic link"),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read_to_string(scratch.0.join("latest")).unwrap(),
+        "mine"
+    );
+    assert!(directory.path().join("report.html").is_file());
+}

@@ -1,0 +1,114 @@
+//! What the generator can do on this machine when the target costs nothing.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::console::Console;
+use super::thread::generate;
+use crate::load::address::{Address, Endpoint};
+use crate::load::closed::{Drawn, Pool};
+use crate::load::keys::{KeySampler, Spreading};
+use crate::load::live::Live;
+use crate::load::open::{self, Plan};
+use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
+use crate::load::schedule::Arrivals;
+use crate::load::workload::{Ask, Rule, Workload};
+use crate::null_server::NullServer;
+use crate::os::{clock, proc};
+use crate::record::Calibration;
+
+/// Length of each part.
+const PART: Duration = Duration::from_millis(700);
+/// Load at which the floor of the latency is measured.
+const FLOOR_RATE: f64 = 5_000.0;
+/// Clock readings timed.
+const CLOCK_READINGS: u32 = 1_000_000;
+/// Cost of a clock reading above which time stamps disturb the measurement.
+const CLOCK_COST_MAX_NS: f64 = 100.0;
+
+/// Measures ceiling and floor with the null responder on `target_core`.
+pub fn calibrate(
+    connections: u32,
+    depth: u32,
+    cores: (Option<usize>, Option<usize>),
+    console: &mut Console,
+    stop: &AtomicBool,
+) -> Result<Calibration, String> {
+    console.phase("calibrating the generator".into());
+    let (generator_core, target_core) = cores;
+    let server = NullServer::start(target_core)
+        .map_err(|error| format!("cannot start the null server: {error}"))?;
+    let endpoint = Endpoint::plain(Address::Tcp(server.address()));
+    let live = Live::default();
+    let workload = Workload::render(
+        &Ask::RlTake(Rule {
+            limit: 100,
+            window_s: 60,
+        }),
+        "calibration:",
+        100,
+    );
+    let bounds = Bounds {
+        connections: connections as usize,
+        depth: depth as usize,
+        deadline_ns: clock::SECOND,
+        backlog_limit: BACKLOG_LIMIT,
+    };
+    let (clock_read_ns, ceiling, floor) =
+        generate(generator_core, &live, PART * 2, console, || {
+            let clock_read_ns = clock::reading_cost_ns(CLOCK_READINGS);
+            let ceiling = ceiling(&endpoint, &workload, bounds, stop);
+            let plan = Plan {
+                arrivals: Arrivals::Poisson,
+                rate: FLOOR_RATE,
+                length_ns: PART.as_nanos() as u64,
+                spreading: Spreading::Uniform,
+                seed: 1,
+                bounds,
+            };
+            (
+                clock_read_ns,
+                ceiling,
+                open::run(&plan, &workload, &endpoint, stop, &live),
+            )
+        });
+    let (ceiling_rps, cpu_us_per_op) = ceiling?;
+    let service = floor?.tally.service();
+    let at = |quantile: f64| service.value_at_quantile(quantile) as f64 / 1e3;
+    if clock_read_ns > CLOCK_COST_MAX_NS {
+        console.note(&format!(
+            "warning: reading the clock takes {clock_read_ns:.0} ns (clock source {}): latencies include that",
+            clock::source().unwrap_or_else(|| "unknown".into())
+        ));
+    }
+    Ok(Calibration {
+        ceiling_rps,
+        floor_p50_us: at(0.5),
+        floor_p99_us: at(0.99),
+        clock_read_ns,
+        generator_cpu_us_per_op: cpu_us_per_op,
+        connections,
+    })
+}
+
+fn ceiling(
+    endpoint: &Endpoint,
+    workload: &Workload,
+    bounds: Bounds,
+    stop: &AtomicBool,
+) -> Result<(f64, Option<f64>), String> {
+    let mut pool = Pool::open(endpoint, bounds.connections).map_err(|error| error.to_string())?;
+    let mut feed = Drawn {
+        workload,
+        sampler: KeySampler::new(Spreading::Uniform, workload.keys(), 1),
+    };
+    let before = proc::thread_cpu_ns();
+    let slice = pool.run(&mut feed, bounds.depth, PART.as_nanos() as u64, stop)?;
+    let cpu_ns = proc::thread_cpu_ns()
+        .zip(before)
+        .map(|(after, before)| after - before);
+    Ok((
+        slice.rate(),
+        cpu_ns.map(|ns| ns as f64 / 1e3 / slice.answers.max(1) as f64),
+    ))
+}

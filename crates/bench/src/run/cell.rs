@@ -1,0 +1,94 @@
+//! What a cell of the record says before and after its steps: what is asked, and whether the answers were right.
+
+use super::machine;
+use super::plan::{KeyPlan, RunPlan};
+use crate::load::tally::KeyTally;
+use crate::load::workload::Rule;
+use crate::oracle::{self, Promise, Windows};
+use crate::record::{Accuracy, Cell, Operation};
+use crate::target::service::WINDOW_S;
+use crate::target::{Target, Way};
+
+/// A cell without steps.
+pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Way) -> Cell {
+    let rule = Rule {
+        limit: 0,
+        window_s: plan.window_s,
+    };
+    let operation = match target.ask(way, rule) {
+        Some(ask) => Operation {
+            name: ask.name().into(),
+            title: ask.title().into(),
+            like_for_like: way == Way::Script,
+            algorithm: ask.algorithm().into(),
+            limit: None,
+            window_ms: Some(plan.window_s * 1000),
+        },
+        None => Operation {
+            name: "grpc-rls".into(),
+            title: "gRPC ShouldRateLimit".into(),
+            like_for_like: false,
+            algorithm: "fixed-window".into(),
+            limit: None,
+            window_ms: Some(WINDOW_S * 1000),
+        },
+    };
+    let note = "the limit of each step is near half of what its most wanted key is offered, so that both allowed \
+                    and denied answers occur";
+    Cell {
+        target: target.record().name.clone(),
+        scenario: scenario.record(),
+        operation,
+        load: plan.load(way == Way::Grpc),
+        notes: vec![note.into()],
+        ..Cell::default()
+    }
+}
+
+/// How the requests of a step were made.
+pub(super) struct Asked<'a> {
+    pub(super) way: Way,
+    pub(super) rule: Rule,
+    pub(super) started_unix_s: i64,
+    pub(super) prefix: &'a str,
+}
+
+/// The oracle's judgement of a step.
+pub(super) fn accuracy(
+    scenario: &KeyPlan,
+    operation: &Operation,
+    asked: &Asked<'_>,
+    keys: &[KeyTally],
+) -> Option<Accuracy> {
+    let window = i64::try_from(asked.rule.window_s.max(1)).unwrap_or(i64::MAX);
+    let boundaries = machine::unix_seconds() / window - asked.started_unix_s / window;
+    let algorithm = operation.algorithm.as_str();
+    let windows = match (asked.way, algorithm) {
+        (Way::Grpc, _) => Windows::Epoch {
+            boundaries: boundaries.max(0) as u64,
+        },
+        (_, "gcra") => Windows::Continuous,
+        _ => Windows::FirstHit,
+    };
+    let promise = Promise {
+        algorithm,
+        rule: asked.rule,
+        windows,
+    };
+    oracle::judge(&promise, keys, scenario.spreading, asked.prefix)
+}
+
+/// A target and how it is asked, for the progress line.
+pub(super) fn describe(target: &Target, way: Way) -> String {
+    let name = &target.record().name;
+    match target.ask(
+        way,
+        Rule {
+            limit: 1,
+            window_s: 1,
+        },
+    ) {
+        Some(ask) => format!("{name} {}", ask.title()),
+        None => format!("{name} gRPC"),
+    }
+}

@@ -1,0 +1,193 @@
+//! From what the generator counted to a step of the record.
+
+use std::time::Duration;
+
+use crate::load::open::Outcome;
+use crate::os::proc::{self, MachineTicks};
+use crate::record::validity::{Evidence, judge};
+use crate::record::{Accuracy, Failures, LatencySummary, ProcessUse, SplitLatency, Step};
+
+/// Counters of target and machine at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    server_cpu_ns: Option<u64>,
+    server_wait_ns: Option<u64>,
+    ticks: Option<MachineTicks>,
+}
+
+impl Counters {
+    /// Reads them for the target's process, if it is known.
+    #[must_use]
+    pub fn read(pid: Option<u32>) -> Counters {
+        Counters {
+            server_cpu_ns: pid.and_then(proc::cpu_ns),
+            server_wait_ns: pid.and_then(proc::run_queue_wait_ns),
+            ticks: proc::machine_ticks(),
+        }
+    }
+}
+
+/// What belongs to a step besides its outcome.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    /// Offered load.
+    pub rate: f64,
+    /// Seconds from the start of the run to the start of the step.
+    pub offset_s: f64,
+    /// Length of the schedule.
+    pub length: Duration,
+    /// Counters before the load.
+    pub before: Counters,
+    /// Counters after it.
+    pub after: Counters,
+    /// The target's process.
+    pub pid: Option<u32>,
+    /// Calibrated ceiling of the generator.
+    pub ceiling_rps: Option<f64>,
+    /// The oracle's verdict.
+    pub accuracy: Option<Accuracy>,
+    /// The outcome itself.
+    pub outcome: &'a Outcome,
+}
+
+/// The step. Statuses are computed later, over the whole ladder.
+pub fn step(frame: Frame<'_>) -> Result<Step, String> {
+    let (outcome, tally) = (frame.outcome, &frame.outcome.tally);
+    let scheduled = frame.length.as_secs_f64();
+    let measured_s = if outcome.cut_short.is_some() {
+        (outcome.elapsed_ns as f64 / 1e9).clamp(1e-3, scheduled)
+    } else {
+        scheduled
+    };
+    // Answers of an overloaded target keep coming after the schedule's end; they must not raise its rate.
+    let answered_s = measured_s.max(outcome.answered_ns as f64 / 1e9);
+    let good = tally.allowed + tally.denied;
+    let split =
+        |allow, deny| SplitLatency::from_histograms(allow, deny).map_err(|error| error.to_string());
+    let mut step = Step {
+        target_rps: frame.rate,
+        offset_s: frame.offset_s,
+        duration_s: measured_s,
+        planned: tally.planned,
+        sent: tally.sent,
+        completed: tally.completed,
+        allowed: tally.allowed,
+        denied: tally.denied,
+        failures: Failures {
+            timeout: tally.timeout,
+            refused: tally.refused,
+            protocol: tally.protocol,
+            store_error: tally.store_error,
+            unsent: tally.unsent,
+        },
+        sent_rps: tally.sent as f64 / measured_s,
+        completed_rps: tally.completed as f64 / answered_s,
+        goodput_rps: good as f64 / answered_s,
+        response: split(&tally.response_allow, &tally.response_deny)?,
+        service: split(&tally.service_allow, &tally.service_deny)?,
+        late: LatencySummary::without_histogram(&tally.late),
+        send_lag: LatencySummary::without_histogram(&tally.lag),
+        generator: generator_use(outcome),
+        server: server_use(&frame),
+        steal_percent: frame
+            .before
+            .ticks
+            .zip(frame.after.ticks)
+            .map(|(a, b)| proc::steal_percent(a, b)),
+        accuracy: frame.accuracy.clone(),
+        notes: outcome.notes.clone(),
+        ..Step::default()
+    };
+    step.validity = judge(&Evidence {
+        planned: step.planned,
+        sent: step.sent,
+        answers: good,
+        target_saturated: tally.target_pushed_back(),
+        lag_p99_us: step.send_lag.as_ref().map(|lag| lag.p99_us),
+        response_p99_us: step.response.all.as_ref().map(|all| all.p99_us),
+        generator_cpu_percent: step.generator.map(|used| used.cpu_percent),
+        run_queue_wait_percent: step.generator.and_then(|used| used.run_queue_wait_percent),
+        steal_percent: step.steal_percent,
+        headroom: frame.ceiling_rps.map(|ceiling| ceiling / frame.rate),
+    });
+    if let Some(text) = &tally.first_error {
+        step.notes.push(format!("first complaint: {text}"));
+    }
+    Ok(step)
+}
+
+fn generator_use(outcome: &Outcome) -> Option<ProcessUse> {
+    let elapsed = outcome.elapsed_ns.max(1) as f64;
+    let cpu_ns = outcome.generator_cpu_ns? as f64;
+    Some(ProcessUse {
+        cpu_percent: 100.0 * cpu_ns / elapsed,
+        busiest_thread_percent: Some(100.0 * cpu_ns / elapsed),
+        cpu_us_per_op: per_operation(cpu_ns, outcome.tally.completed),
+        run_queue_wait_percent: outcome
+            .run_queue_wait_ns
+            .map(|wait| 100.0 * wait as f64 / elapsed),
+        rss_bytes: proc::rss_bytes(std::process::id()),
+    })
+}
+
+fn server_use(frame: &Frame<'_>) -> Option<ProcessUse> {
+    let elapsed = frame.outcome.elapsed_ns.max(1) as f64;
+    let cpu_ns = frame
+        .after
+        .server_cpu_ns?
+        .saturating_sub(frame.before.server_cpu_ns?) as f64;
+    let wait = frame.before.server_wait_ns.zip(frame.after.server_wait_ns);
+    Some(ProcessUse {
+        cpu_percent: 100.0 * cpu_ns / elapsed,
+        busiest_thread_percent: None,
+        cpu_us_per_op: per_operation(cpu_ns, frame.outcome.tally.completed),
+        run_queue_wait_percent: wait
+            .map(|(before, after)| 100.0 * after.saturating_sub(before) as f64 / elapsed),
+        rss_bytes: frame.pid.and_then(proc::rss_bytes),
+    })
+}
+
+fn per_operation(cpu_ns: f64, operations: u64) -> Option<f64> {
+    (operations > 0).then(|| cpu_ns / 1e3 / operations as f64)
+}
+
+/// Judgement over all steps of a cell: sums, and the worst stretch. The limit is 0 where it differs between steps.
+#[must_use]
+pub fn whole_cell(steps: &[Step]) -> Option<Accuracy> {
+    let judged: Vec<&Accuracy> = steps
+        .iter()
+        .filter_map(|step| step.accuracy.as_ref())
+        .collect();
+    let first = *judged.first()?;
+    let sum =
+        |field: fn(&Accuracy) -> u64| judged.iter().map(|accuracy| field(accuracy)).sum::<u64>();
+    let same_limit = judged.iter().all(|accuracy| accuracy.limit == first.limit);
+    let (allowed_min, allowed_max) = (sum(|a| a.allowed_min), sum(|a| a.allowed_max));
+    let share = |percent: fn(&Accuracy) -> f64, of: fn(&Accuracy) -> u64, whole: u64| {
+        let counted: f64 = judged.iter().map(|a| percent(a) * of(a) as f64).sum();
+        counted / whole.max(1) as f64
+    };
+    Some(Accuracy {
+        algorithm: first.algorithm.clone(),
+        limit: if same_limit { first.limit } else { 0 },
+        window_ms: first.window_ms,
+        keys: sum(|a| a.keys),
+        offered: sum(|a| a.offered),
+        admitted: sum(|a| a.admitted),
+        unknown: sum(|a| a.unknown),
+        allowed_min,
+        allowed_max,
+        over_admission_percent: share(|a| a.over_admission_percent, |a| a.allowed_max, allowed_max),
+        under_admission_percent: share(
+            |a| a.under_admission_percent,
+            |a| a.allowed_min,
+            allowed_min,
+        ),
+        worst_window_admitted: None,
+        worst_window_key: None,
+        fairness_jain: judged
+            .iter()
+            .filter_map(|a| a.fairness_jain)
+            .min_by(f64::total_cmp),
+    })
+}

@@ -1,0 +1,137 @@
+//! The circumstances of a run, for its manifest.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::os::{clock, cpu, proc};
+use crate::record::{Machine, Manifest, Pinning, Tool, rfc3339_utc};
+
+/// Everything known before the first measurement.
+#[must_use]
+pub fn manifest(seed: u64, generator_core: Option<usize>, target_core: Option<usize>) -> Manifest {
+    let started_unix_s = unix_seconds();
+    let cores = |core: Option<usize>| core.map(|core| core as u32).into_iter().collect();
+    Manifest {
+        tool: tool(),
+        machine: machine(),
+        pinning: Pinning {
+            generator_cpus: cores(generator_core),
+            target_cpus: cores(target_core),
+            co_located: true,
+        },
+        command_line: std::env::args().map(without_password).collect(),
+        seed,
+        started_at: rfc3339_utc(started_unix_s),
+        started_unix_s,
+        duration_s: 0.0,
+    }
+}
+
+/// An argument as it may be kept: the login of a URL hidden.
+fn without_password(argument: String) -> String {
+    let Some(start) = argument.find("://").map(|at| at + 3) else {
+        return argument;
+    };
+    match argument[start..].rfind('@') {
+        Some(end) => format!("{}***{}", &argument[..start], &argument[start + end..]),
+        None => argument,
+    }
+}
+
+/// Seconds since the Unix epoch.
+#[must_use]
+pub fn unix_seconds() -> i64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() as i64)
+}
+
+fn tool() -> Tool {
+    let tree = source_tree();
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(tree.as_ref()?)
+            .output()
+            .ok()?;
+        let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    Tool {
+        version: env!("CARGO_PKG_VERSION").into(),
+        commit: said(
+            "git",
+            &[
+                "describe",
+                "--always",
+                "--dirty",
+                "--abbrev=12",
+                "--exclude=*",
+            ],
+        ),
+        rustc: said("rustc", &["--version"]),
+        profile: if cfg!(debug_assertions) {
+            "dev"
+        } else {
+            "release"
+        }
+        .into(),
+    }
+}
+
+/// The repository that this program was built in, if it still lies in its target folder.
+fn source_tree() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    exe.ancestors()
+        .find(|folder| folder.join(".git").exists())
+        .map(Into::into)
+}
+
+fn machine() -> Machine {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let name = release
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let first_line = |path: &str| {
+        fs::read_to_string(path)
+            .ok()
+            .map(|text| text.trim().to_owned())
+    };
+    let load = first_line("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
+    let hypervisor = fs::read_to_string("/proc/cpuinfo").ok().map(|info| {
+        let virtual_machine = info
+            .lines()
+            .any(|line| line.starts_with("flags") && line.contains(" hypervisor"));
+        if virtual_machine { "yes" } else { "none" }.to_owned()
+    });
+    Machine {
+        os: name.map_or_else(
+            || std::env::consts::OS.to_owned(),
+            |name| name.trim_matches('"').to_owned(),
+        ),
+        kernel: first_line("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        arch: std::env::consts::ARCH.into(),
+        cpu_model: proc::cpu_model().unwrap_or_default(),
+        cores: cpu::count() as u32,
+        memory_bytes: proc::memory_bytes(),
+        clocksource: clock::source(),
+        governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        hypervisor,
+        load_average_1m: load,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logins_are_not_kept() {
+        let kept = |text: &str| without_password(text.into());
+        assert_eq!(kept("a=redis://bob:s3@cret@h:1/2"), "a=redis://***@h:1/2");
+        assert_eq!(kept("redis://h:1"), "redis://h:1");
+        assert_eq!(kept("--step"), "--step");
+    }
+}

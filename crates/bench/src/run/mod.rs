@@ -1,0 +1,10 @@
+//! The main job: start the targets, find their capacities, climb the ladders, fill the record.
+
+pub mod calibrate;
+mod cell;
+pub mod console;
+pub mod fill;
+pub mod machine;
+pub mod plan;
+pub mod session;
+pub mod thread;

@@ -1,0 +1,246 @@
+//! What a run measures: scenarios, rungs and limits. Pure arithmetic.
+
+use std::time::Duration;
+
+use crate::load::keys::Spreading;
+use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
+use crate::load::schedule::Arrivals;
+use crate::record::{Load, Profile, Scenario};
+
+/// Shares of the own capacity at which every system is measured.
+const OWN_SHARES: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 1.1];
+/// Shares of the slowest store's capacity at which all stores are measured, to compare cost and latency at one load.
+const COMMON_SHARES: [f64; 2] = [0.5, 0.9];
+/// Rungs closer than this factor to another one are left out.
+const RUNG_DISTANCE: f64 = 1.12;
+
+/// Time that the ladders of a run may take together when no step length is given.
+const LADDER_BUDGET: Duration = Duration::from_secs(115);
+/// Shortest step chosen automatically: a P99 of 10,000 requests per second then has 100 requests above it.
+const STEP_MIN: Duration = Duration::from_millis(1_000);
+/// Longest step chosen automatically.
+const STEP_MAX: Duration = Duration::from_secs(5);
+/// What a step costs beyond its own length: connecting, rendering, draining.
+const STEP_OVERHEAD: Duration = Duration::from_millis(60);
+
+/// Keys and their distribution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyPlan {
+    /// Short name.
+    pub name: String,
+    /// Title in tables.
+    pub title: String,
+    /// Number of keys.
+    pub keys: u32,
+    /// How requests spread over them.
+    pub spreading: Spreading,
+}
+
+impl KeyPlan {
+    /// The three scenarios of the default run.
+    #[must_use]
+    pub fn presets() -> Vec<KeyPlan> {
+        let plan = |name: &str, title: &str, keys, spreading| KeyPlan {
+            name: name.into(),
+            title: title.into(),
+            keys,
+            spreading,
+        };
+        vec![
+            plan("single-key", "single key", 1, Spreading::Single),
+            plan("hundred-keys", "100 keys uniform", 100, Spreading::Uniform),
+            plan(
+                "hundred-keys-hot",
+                "100 keys, hot 90/10",
+                100,
+                Spreading::Hot { share: 0.9, hot: 1 },
+            ),
+        ]
+    }
+
+    /// A scenario of its own.
+    #[must_use]
+    pub fn custom(keys: u32, spreading: Spreading) -> KeyPlan {
+        let word = spreading.word();
+        KeyPlan {
+            name: format!("{keys}-keys-{word}").replace(':', "-"),
+            title: format!("{keys} keys {word}"),
+            keys,
+            spreading,
+        }
+    }
+
+    /// As it appears in the record.
+    #[must_use]
+    pub fn record(&self) -> Scenario {
+        Scenario {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            keys: u64::from(self.keys),
+            distribution: self.spreading.word(),
+        }
+    }
+}
+
+/// Rates of a ladder.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ladder {
+    /// Shares of the measured capacity.
+    Scaled,
+    /// These rates.
+    Fixed(Vec<f64>),
+}
+
+/// Everything that the command line decides about a run.
+#[derive(Clone, Debug)]
+pub struct RunPlan {
+    /// Scenarios in order.
+    pub scenarios: Vec<KeyPlan>,
+    /// Rates.
+    pub ladder: Ladder,
+    /// Length of a step; `None` chooses one that keeps the whole run short.
+    pub step: Option<Duration>,
+    /// Load before each step that is not counted.
+    pub warmup: Duration,
+    /// Silence after each step.
+    pub pause: Duration,
+    /// How gaps are drawn.
+    pub arrivals: Arrivals,
+    /// Connections to a store.
+    pub connections: u32,
+    /// Requests per connection.
+    pub depth: u32,
+    /// Connections to a service.
+    pub grpc_connections: u32,
+    /// Streams per connection to a service.
+    pub grpc_streams: u32,
+    /// Answers later than this are timeouts.
+    pub deadline: Duration,
+    /// Window of the limits in seconds.
+    pub window_s: u64,
+    /// Seed of schedule and keys.
+    pub seed: u64,
+    /// Thresholds.
+    pub profile: Profile,
+    /// Processor of the generator.
+    pub generator_core: Option<usize>,
+    /// Processor of the targets.
+    pub target_core: Option<usize>,
+    /// Whether the generator is measured first.
+    pub calibrate: bool,
+}
+
+impl RunPlan {
+    /// Bounds of the load on a store, or on a service.
+    #[must_use]
+    pub fn bounds(&self, grpc: bool) -> Bounds {
+        let (connections, depth) = if grpc {
+            (self.grpc_connections, self.grpc_streams)
+        } else {
+            (self.connections, self.depth)
+        };
+        Bounds {
+            connections: connections as usize,
+            depth: depth as usize,
+            deadline_ns: self.deadline.as_nanos() as u64,
+            backlog_limit: BACKLOG_LIMIT,
+        }
+    }
+
+    /// Shape of the load as it appears in the record.
+    #[must_use]
+    pub fn load(&self, grpc: bool) -> Load {
+        let bounds = self.bounds(grpc);
+        Load {
+            arrivals: self.arrivals.word().into(),
+            connections: bounds.connections as u32,
+            pipeline_depth: bounds.depth as u32,
+            deadline_ms: self.deadline.as_secs_f64() * 1e3,
+            backlog_limit: bounds.backlog_limit as u64,
+            warmup_s: self.warmup.as_secs_f64(),
+            pause_s: self.pause.as_secs_f64(),
+        }
+    }
+
+    /// Length of every step when `steps` of them must fit.
+    #[must_use]
+    pub fn step_length(&self, steps: usize) -> Duration {
+        self.step.unwrap_or_else(|| {
+            let each = LADDER_BUDGET / (steps.max(1) as u32);
+            each.saturating_sub(self.warmup + self.pause + STEP_OVERHEAD)
+                .clamp(STEP_MIN, STEP_MAX)
+        })
+    }
+}
+
+/// The rungs of a system with capacity `own`, where the slowest store of the scenario has capacity `common`.
+#[must_use]
+pub fn rungs(own: f64, common: Option<f64>) -> Vec<f64> {
+    let shared = common
+        .into_iter()
+        .flat_map(|capacity| COMMON_SHARES.map(|share| share * capacity));
+    let mut rungs: Vec<f64> = shared.map(two_digits).collect();
+    for rate in OWN_SHARES.map(|share| two_digits(share * own)) {
+        let near = |other: &f64| (rate / other).max(other / rate) < RUNG_DISTANCE;
+        if rate > 0.0 && !rungs.iter().any(near) {
+            rungs.push(rate);
+        }
+    }
+    rungs.retain(|rate| *rate > 0.0);
+    rungs.sort_by(f64::total_cmp);
+    rungs
+}
+
+/// Rounds to two significant digits, so that tables can be read aloud.
+fn two_digits(rate: f64) -> f64 {
+    if rate < 1.0 || !rate.is_finite() {
+        return 0.0;
+    }
+    let unit = 10_f64.powf(rate.log10().floor() - 1.0).max(1.0);
+    (rate / unit).round() * unit
+}
+
+/// The limit of a step, 1, 2 or 5 times a power of ten: near half of what the most wanted key is offered, so that
+/// both allowed and denied answers occur.
+#[must_use]
+pub fn limit_for(rate: f64, length: Duration, top_share: f64) -> u64 {
+    let wanted = (rate * length.as_secs_f64() * top_share / 2.0).max(1.0);
+    let candidates = super::super::target::service::limits();
+    let distance = |limit: u64| (limit as f64 / wanted).ln().abs();
+    candidates
+        .min_by(|a, b| distance(*a).total_cmp(&distance(*b)))
+        .unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rungs_contain_the_common_ones_and_stay_apart() {
+        assert_eq!(rungs(100_000.0, None), [25e3, 50e3, 75e3, 90e3, 110e3]);
+        assert_eq!(
+            rungs(100_000.0, Some(100_000.0)),
+            [25e3, 50e3, 75e3, 90e3, 110e3]
+        );
+        let fast = rungs(400_000.0, Some(101_000.0));
+        assert_eq!(fast, [51e3, 91e3, 200e3, 300e3, 360e3, 440e3]);
+        assert!(rungs(0.0, None).is_empty());
+    }
+
+    #[test]
+    fn limits_leave_room_for_both_answers() {
+        for (rate, share) in [
+            (50_000.0, 1.0),
+            (7_300.0, 0.01),
+            (900.0, 0.9),
+            (240_000.0, 0.01),
+        ] {
+            let length = Duration::from_millis(1500);
+            let offered = rate * 1.5 * share;
+            let ratio = limit_for(rate, length, share) as f64 / offered;
+            assert!((0.25..0.85).contains(&ratio), "{rate} {share}: {ratio}");
+        }
+        assert_eq!(limit_for(1.0, Duration::from_secs(1), 0.01), 1);
+    }
+}

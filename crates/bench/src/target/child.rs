@@ -1,0 +1,218 @@
+//! Server processes that the bench starts and ends.
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::load::address::{Address, Endpoint};
+use crate::os::cpu;
+
+/// Longest wait for a server to answer.
+const READY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Pause between two looks at a starting or ending server.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+/// Longest wait for a server to end after SIGTERM, before SIGKILL.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
+/// Lines of a server's log quoted when it fails.
+const LOG_LINES: usize = 2;
+/// Characters quoted of each of them.
+const LOG_LINE_CHARS: usize = 160;
+
+/// A folder of our own that is removed with everything in it.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// A new folder in the system's place for temporary files.
+    pub fn new(name: &str) -> io::Result<Folder> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!(
+            "tollgate-bench-{}-{count}-{name}",
+            std::process::id()
+        ));
+        std::fs::create_dir_all(&path)?;
+        Ok(Folder { path })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left-over files in the temporary folder harm nothing and there is nobody to tell.
+        drop(std::fs::remove_dir_all(&self.path));
+    }
+}
+
+/// A running server process. Dropping it ends the process.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    folder: Folder,
+    name: String,
+    /// The command line it was started with.
+    pub command_line: Vec<String>,
+}
+
+impl ServerProcess {
+    /// Starts `exe arguments`, on processor `core` if one is given. `folder` is its working directory.
+    pub fn start(
+        name: &str,
+        exe: &Path,
+        arguments: &[String],
+        core: Option<usize>,
+        folder: Folder,
+    ) -> Result<ServerProcess, String> {
+        let log = File::create(folder.path().join("server.log"));
+        let outputs = log.and_then(|log| Ok((log.try_clone()?, log)));
+        let (out, err) = outputs
+            .map_err(|error| format!("cannot write in {}: {error}", folder.path().display()))?;
+        let mut command = Command::new(exe);
+        command
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err);
+        // Settings of the user's own server must not reach the one under test.
+        for (name, _) in std::env::vars_os()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TOLLGATE_"))
+        {
+            command.env_remove(name);
+        }
+        // A group of its own: Ctrl-C in the terminal reaches the bench alone, which ends its servers after keeping
+        // what was measured.
+        command.process_group(0);
+        // SAFETY: between fork and exec only system calls are made; nothing is allocated or locked.
+        unsafe {
+            command.pre_exec(move || {
+                #[cfg(target_os = "linux")]
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                match core {
+                    Some(core) => cpu::pin(core),
+                    None => Ok(()),
+                }
+            });
+        }
+        let child = command
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", exe.display()))?;
+        let mut command_line = vec![as_typed(exe)];
+        command_line.extend_from_slice(arguments);
+        Ok(ServerProcess {
+            child,
+            folder,
+            name: name.into(),
+            command_line,
+        })
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until `ready` says yes; returns how long that took. Fails when the process ends or takes too long.
+    pub fn wait_ready(&mut self, mut ready: impl FnMut() -> bool) -> Result<Duration, String> {
+        let start = Instant::now();
+        while start.elapsed() < READY_TIMEOUT {
+            if ready() {
+                return Ok(start.elapsed());
+            }
+            if let Some(obituary) = self.obituary() {
+                return Err(obituary);
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        Err(format!(
+            "{} did not answer within {} s{}",
+            self.name,
+            READY_TIMEOUT.as_secs(),
+            self.last_words()
+        ))
+    }
+
+    /// How the process ended; `None` while it runs.
+    pub fn obituary(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        Some(format!(
+            "{} ended ({status}){}",
+            self.name,
+            self.last_words()
+        ))
+    }
+
+    fn last_words(&self) -> String {
+        let text =
+            std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        let tail = &lines[lines.len().saturating_sub(LOG_LINES)..];
+        if tail.is_empty() {
+            return String::new();
+        }
+        let quoted: Vec<String> = tail
+            .iter()
+            .map(|line| line.chars().take(LOG_LINE_CHARS).collect())
+            .collect();
+        format!("; it said: {}", quoted.join(" | "))
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // SAFETY: the child has not been waited for, so the pid is still its own.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        let start = Instant::now();
+        while start.elapsed() < END_TIMEOUT {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        // Already gone is as good as killed.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A loopback port that was free a moment ago.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
+}
+
+/// The loopback endpoint of `port`.
+#[must_use]
+pub fn loopback(port: u16) -> Endpoint {
+    Endpoint::plain(Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
+}
+
+/// A program as one would type it here: below the current directory by its relative path, since a record is read on other
+/// machines.
+fn as_typed(exe: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let below = here.and_then(|here| exe.strip_prefix(here).ok().map(Path::to_path_buf));
+    below.map_or_else(
+        || exe.display().to_string(),
+        |below| format!("./{}", below.display()),
+    )
+}

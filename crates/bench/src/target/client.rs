@@ -1,0 +1,107 @@
+//! A blocking RESP client for the questions around a measurement.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use tollgate_wire::resp::{self, Value};
+
+use crate::load::address::{Endpoint, Socket};
+
+/// Longest wait for one answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Largest answer read. INFO and COMMAND INFO stay far below.
+const ANSWER_MAX: usize = 16 * 1024 * 1024;
+
+/// One connection, one question at a time.
+#[derive(Debug)]
+pub struct Client {
+    socket: Socket,
+    input: Vec<u8>,
+}
+
+impl Client {
+    /// Connects and greets.
+    pub fn connect(endpoint: &Endpoint) -> Result<Client, String> {
+        let socket = endpoint
+            .connect()
+            .map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;
+        socket
+            .set_timeout(Some(ANSWER_TIMEOUT))
+            .map_err(|error| error.to_string())?;
+        Ok(Client {
+            socket,
+            input: Vec::new(),
+        })
+    }
+
+    /// Sends one command and waits for its answer; an error reply is an answer.
+    pub fn call(&mut self, args: &[&[u8]]) -> Result<Value, String> {
+        let mut request = Vec::new();
+        resp::write_command(&mut request, args);
+        self.socket
+            .write_all(&request)
+            .map_err(|error| self.failed(args, &error.to_string()))?;
+        loop {
+            match resp::read_value(&self.input) {
+                Ok(Some((value, used))) => {
+                    self.input.drain(..used);
+                    return Ok(value);
+                }
+                Ok(None) if self.input.len() > ANSWER_MAX => {
+                    return Err(self.failed(args, "the answer is too long"));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    return Err(
+                        self.failed(args, &format!("the answer is not valid RESP: {error}"))
+                    );
+                }
+            }
+            let mut bytes = [0; 16 * 1024];
+            match self.socket.read(&mut bytes) {
+                Ok(0) => return Err(self.failed(args, "the server closed the connection")),
+                Ok(count) => self.input.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(args, &error.to_string())),
+            }
+        }
+    }
+
+    /// Like [`Client::call`], with an error reply as an `Err`.
+    pub fn ask(&mut self, args: &[&[u8]]) -> Result<Value, String> {
+        let value = self.call(args)?;
+        match value.as_error() {
+            Some(text) => Err(self.failed(args, &String::from_utf8_lossy(text))),
+            None => Ok(value),
+        }
+    }
+
+    fn failed(&self, args: &[&[u8]], why: &str) -> String {
+        format!(
+            "{}: {why}",
+            String::from_utf8_lossy(args.first().copied().unwrap_or_default())
+        )
+    }
+
+    /// `INFO section` as name and value pairs.
+    pub fn info(&mut self, section: &str) -> Result<Vec<(String, String)>, String> {
+        let value = self.ask(&[b"INFO", section.as_bytes()])?;
+        let text = String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
+        Ok(text
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(k, v)| (k.into(), v.trim().into()))
+            .collect())
+    }
+
+    /// Whether the server has the command `name`, by COMMAND INFO.
+    pub fn has_command(&mut self, name: &str) -> bool {
+        match self.ask(&[b"COMMAND", b"INFO", name.as_bytes()]) {
+            Ok(value) => value
+                .as_array()
+                .and_then(|rows| rows.first())
+                .is_some_and(|row| row.as_array().is_some_and(|r| !r.is_empty())),
+            Err(_) => false,
+        }
+    }
+}

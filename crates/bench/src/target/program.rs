@@ -1,0 +1,134 @@
+//! Programs that the bench can start by itself.
+
+use std::path::{Path, PathBuf};
+
+/// A server program and how it is started for a measurement: loopback only, no persistence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// This program.
+    Tollgate,
+    /// `redis-server`.
+    Redis,
+    /// `valkey-server`.
+    Valkey,
+    /// `dragonfly`.
+    Dragonfly,
+}
+
+impl Program {
+    /// The peers that are looked for on PATH, in the order of the report.
+    pub const PEERS: [Program; 3] = [Program::Redis, Program::Valkey, Program::Dragonfly];
+
+    /// Name on the command line and in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Program::Tollgate => "tollgate",
+            Program::Redis => "redis-server",
+            Program::Valkey => "valkey-server",
+            Program::Dragonfly => "dragonfly",
+        }
+    }
+
+    /// The program of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Program> {
+        [
+            Program::Tollgate,
+            Program::Redis,
+            Program::Valkey,
+            Program::Dragonfly,
+        ]
+        .into_iter()
+        .find(|p| p.name() == name)
+    }
+
+    /// Where it is installed: this executable for Tollgate (or the one that `TOLLGATE_EXE` names, where the bench runs
+    /// inside another program), else the first match on PATH.
+    #[must_use]
+    pub fn locate(self) -> Option<PathBuf> {
+        match self {
+            Program::Tollgate => match std::env::var_os("TOLLGATE_EXE") {
+                Some(path) => Some(path.into()),
+                None => std::env::current_exe().ok(),
+            },
+            other => on_path(other.name()),
+        }
+    }
+
+    /// Arguments for a server on `port` with `threads` worker threads that keeps nothing and works in `directory`.
+    #[must_use]
+    pub fn arguments(self, port: u16, threads: u32, directory: &Path) -> Vec<String> {
+        let port = port.to_string();
+        let directory = directory.display().to_string();
+        let words: Vec<&str> = match self {
+            Program::Tollgate => {
+                return [
+                    "serve",
+                    "--bind",
+                    "127.0.0.1",
+                    "--port",
+                    &port,
+                    "--threads",
+                    &threads.to_string(),
+                ]
+                .map(String::from)
+                .to_vec();
+            }
+            Program::Redis | Program::Valkey => vec![
+                "--port",
+                &port,
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+                &directory,
+                "--daemonize",
+                "no",
+                "--loglevel",
+                "warning",
+            ],
+            Program::Dragonfly => {
+                return vec![
+                    format!("--port={port}"),
+                    "--bind=127.0.0.1".into(),
+                    format!("--proactor_threads={threads}"),
+                    "--dbfilename=".into(),
+                    format!("--dir={directory}"),
+                    "--logtostderr".into(),
+                ];
+            }
+        };
+        words.into_iter().map(String::from).collect()
+    }
+
+    /// Worker threads it runs when given `cores` cores.
+    #[must_use]
+    pub fn threads(self, cores: u32) -> u32 {
+        match self {
+            Program::Redis | Program::Valkey => 1,
+            Program::Tollgate | Program::Dragonfly => cores.max(1),
+        }
+    }
+
+    /// How to get it, for the message that says it was not found.
+    #[must_use]
+    pub fn hint(self) -> &'static str {
+        match self {
+            Program::Tollgate => "it is this program",
+            Program::Redis => "not on PATH (Debian and Ubuntu: apt install redis-server)",
+            Program::Valkey => "not on PATH (Debian and Ubuntu: apt install valkey-server)",
+            Program::Dragonfly => "not on PATH (see dragonflydb.io for packages)",
+        }
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}

@@ -1,0 +1,147 @@
+//! A rate limit service under test: Tollgate's own, started with rules made for the bench, or one that runs.
+
+use std::net::TcpStream;
+
+use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::program::Program;
+use super::url::TargetUrl;
+use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
+use crate::load::grpc::Calls;
+use crate::load::workload::Rule;
+use crate::os::proc;
+use crate::record::{TargetKind, TargetRecord};
+
+/// Domain of the rules that the service is asked for.
+pub const DOMAIN: &str = "bench";
+/// Window of all rules, in seconds: a day, so that no boundary falls into a step.
+pub const WINDOW_S: u64 = 86_400;
+/// Largest limit among the rules.
+const LIMIT_MAX: u64 = 50_000_000;
+
+/// A service ready to be measured.
+#[derive(Debug)]
+pub struct Service {
+    /// How it appears in the report.
+    pub record: TargetRecord,
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Its process, when it runs on this machine.
+    pub pid: Option<u32>,
+    process: Option<ServerProcess>,
+}
+
+/// Limits for which a rule exists: 1, 2, 5, 10, 20, 50, ...
+pub fn limits() -> impl Iterator<Item = u64> {
+    let decades = std::iter::successors(Some(1_u64), |decade| decade.checked_mul(10));
+    decades
+        .flat_map(|decade| [decade, 2 * decade, 5 * decade])
+        .take_while(|limit| *limit <= LIMIT_MAX)
+}
+
+/// The rules file that a service under test needs: one descriptor key per limit, any value.
+#[must_use]
+pub fn rules_yaml() -> String {
+    let mut text = format!("domain: {DOMAIN}\ndescriptors:\n");
+    for limit in limits() {
+        text.push_str(&format!(
+            "  - key: {}\n    rate_limit:\n      unit: day\n      requests_per_unit: {limit}\n",
+            entry(limit)
+        ));
+    }
+    text
+}
+
+fn entry(limit: u64) -> String {
+    format!("limit_{limit}")
+}
+
+impl Service {
+    /// Starts this program as a service on its own store.
+    pub fn start(threads: u32, core: Option<usize>) -> Result<Service, String> {
+        let exe = Program::Tollgate
+            .locate()
+            .ok_or("cannot find this program's own file")?;
+        let folder = Folder::new("tollgate-grpc")
+            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
+        let rules = folder.path().join("rules");
+        std::fs::create_dir_all(&rules)
+            .and_then(|()| std::fs::write(rules.join("bench.yaml"), rules_yaml()))
+            .map_err(|error| format!("cannot write {}: {error}", rules.display()))?;
+        let mut ports = [0; 3];
+        for port in &mut ports {
+            *port = free_port().map_err(|error| format!("no free port: {error}"))?;
+        }
+        let [store, grpc, http] = ports;
+        let mut arguments = Program::Tollgate.arguments(store, threads, folder.path());
+        arguments.extend(
+            [
+                "--rules",
+                &rules.display().to_string(),
+                "--grpc-port",
+                &grpc.to_string(),
+                "--http-port",
+                &http.to_string(),
+            ]
+            .map(String::from),
+        );
+        let mut process = ServerProcess::start("tollgate service", &exe, &arguments, core, folder)?;
+        let endpoint = loopback(grpc);
+        let Address::Tcp(address) = endpoint.address.clone() else {
+            return Err("loopback is TCP".into());
+        };
+        let took =
+            process.wait_ready(|| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok())?;
+        let pid = process.pid();
+        let record = TargetRecord {
+            name: "tollgate-grpc".into(),
+            kind: TargetKind::Service,
+            url: format!("grpc://{address}"),
+            server_name: "tollgate".into(),
+            server_version: env!("CARGO_PKG_VERSION").into(),
+            command_line: process.command_line.clone(),
+            threads: Some(threads),
+            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
+            started_by_bench: true,
+            co_located: true,
+            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
+            idle_rss_bytes: proc::rss_bytes(pid),
+            ..TargetRecord::default()
+        };
+        Ok(Service {
+            record,
+            endpoint,
+            pid: Some(pid),
+            process: Some(process),
+        })
+    }
+
+    /// Takes a service that runs already with the rules of [`rules_yaml`].
+    #[must_use]
+    pub fn attach(url: &TargetUrl) -> Service {
+        let record = TargetRecord {
+            name: url.name.clone(),
+            kind: TargetKind::Service,
+            url: url.shown.clone(),
+            co_located: url.endpoint.address.is_local(),
+            ..TargetRecord::default()
+        };
+        Service {
+            record,
+            endpoint: url.endpoint.clone(),
+            pid: None,
+            process: None,
+        }
+    }
+
+    /// The calls for `keys` keys under `rule`, whose limit is one of [`limits`].
+    #[must_use]
+    pub fn calls(&self, rule: Rule, prefix: &str, keys: u32) -> Calls {
+        let authority = self.endpoint.address.to_string();
+        Calls::new(DOMAIN, &entry(rule.limit), prefix, keys, authority)
+    }
+
+    /// How the process ended, if it was started here and has ended.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.process.as_mut().and_then(ServerProcess::obituary)
+    }
+}

@@ -1,0 +1,199 @@
+//! A RESP store under test: started or found, asked who it is and what it can do.
+
+use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::client::Client;
+use super::program::Program;
+use super::url::TargetUrl;
+use crate::load::address::Endpoint;
+use crate::load::workload::{Ask, FIXED_WINDOW_SCRIPT, Rule};
+use crate::os::proc;
+use crate::record::{Setting, TargetKind, TargetRecord};
+
+/// Attempts to start a server when another process takes its port first.
+const START_ATTEMPTS: usize = 3;
+
+/// Settings recorded because they decide whether a comparison is fair.
+const SETTINGS: [&str; 5] = [
+    "save",
+    "appendonly",
+    "maxmemory",
+    "maxmemory-policy",
+    "io-threads",
+];
+
+/// A store ready to be measured.
+#[derive(Debug)]
+pub struct Store {
+    /// How it appears in the report.
+    pub record: TargetRecord,
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Its process, when it runs on this machine.
+    pub pid: Option<u32>,
+    process: Option<ServerProcess>,
+    has_take: bool,
+    has_throttle: bool,
+    script: Option<String>,
+}
+
+impl Store {
+    /// Starts `program` with `threads` threads, on processor `core` if one is given.
+    pub fn start(program: Program, threads: u32, core: Option<usize>) -> Result<Store, String> {
+        let mut last = String::new();
+        for _ in 0..START_ATTEMPTS {
+            match Store::try_start(program, threads, core) {
+                Ok(store) => return Ok(store),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn try_start(program: Program, threads: u32, core: Option<usize>) -> Result<Store, String> {
+        let exe = program
+            .locate()
+            .ok_or_else(|| format!("{}: {}", program.name(), program.hint()))?;
+        let folder = Folder::new(program.name())
+            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
+        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+        let arguments = program.arguments(port, threads, folder.path());
+        let mut process = ServerProcess::start(program.name(), &exe, &arguments, core, folder)?;
+        let endpoint = loopback(port);
+        let took = process.wait_ready(|| {
+            Client::connect(&endpoint)
+                .and_then(|mut client| client.ask(&[b"PING"]))
+                .is_ok()
+        })?;
+        let pid = process.pid();
+        let record = TargetRecord {
+            name: program.name().into(),
+            url: format!("redis://{}", endpoint.address),
+            command_line: process.command_line.clone(),
+            threads: Some(threads),
+            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
+            started_by_bench: true,
+            co_located: true,
+            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
+            idle_rss_bytes: proc::rss_bytes(pid),
+            ..TargetRecord::default()
+        };
+        Store::ask_around(record, endpoint, Some(pid), Some(process))
+    }
+
+    /// Takes a store that is running already.
+    pub fn attach(url: &TargetUrl) -> Result<Store, String> {
+        let mut client = Client::connect(&url.endpoint)?;
+        let local = url.endpoint.address.is_local();
+        let pid = match client.info("server") {
+            Ok(facts) if local => fact(&facts, "process_id").and_then(|text| text.parse().ok()),
+            _ => None,
+        };
+        // A process id from inside a container names some other process here, or none.
+        let pid = pid.filter(|pid| proc::cpu_ns(*pid).is_some());
+        let record = TargetRecord {
+            name: url.name.clone(),
+            url: url.shown.clone(),
+            co_located: local,
+            idle_rss_bytes: pid.and_then(proc::rss_bytes),
+            ..TargetRecord::default()
+        };
+        Store::ask_around(record, url.endpoint.clone(), pid, None)
+    }
+
+    fn ask_around(
+        mut record: TargetRecord,
+        endpoint: Endpoint,
+        pid: Option<u32>,
+        process: Option<ServerProcess>,
+    ) -> Result<Store, String> {
+        let mut client = Client::connect(&endpoint)?;
+        record.kind = TargetKind::Store;
+        let facts = client.info("server").unwrap_or_default();
+        let versions = [
+            ("tollgate", "tollgate_version"),
+            ("dragonfly", "dragonfly_version"),
+            ("valkey", "valkey_version"),
+            ("redis", "redis_version"),
+        ];
+        if let Some((name, version)) = versions
+            .iter()
+            .find_map(|(name, key)| Some((*name, fact(&facts, key)?)))
+        {
+            record.server_name = name.into();
+            record.server_version = version.into();
+        }
+        for name in SETTINGS {
+            let Ok(reply) = client.ask(&[b"CONFIG", b"GET", name.as_bytes()]) else {
+                continue;
+            };
+            if let Some([_, value]) = reply
+                .as_array()
+                .map(|pair| pair.get(..2).unwrap_or_default())
+            {
+                let value =
+                    String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned();
+                record.settings.push(Setting {
+                    name: name.into(),
+                    value,
+                });
+            }
+        }
+        let script = client
+            .ask(&[b"SCRIPT", b"LOAD", FIXED_WINDOW_SCRIPT.as_bytes()])
+            .ok()
+            .and_then(|sha| Some(String::from_utf8_lossy(sha.as_bytes()?).into_owned()));
+        let (has_take, has_throttle) = (
+            client.has_command("RL.TAKE"),
+            client.has_command("CL.THROTTLE"),
+        );
+        // Last, so that a server whose answers do not fit its questions is found out before it is measured.
+        if client.ask(&[b"PING"])?.as_bytes() != Some(b"PONG") {
+            return Err("it does not answer PING with PONG: is it a RESP store?".into());
+        }
+        Ok(Store {
+            record,
+            endpoint,
+            pid,
+            process,
+            has_take,
+            has_throttle,
+            script,
+        })
+    }
+
+    /// The fastest decision that the server offers.
+    #[must_use]
+    pub fn native(&self, rule: Rule) -> Option<Ask> {
+        if self.has_take {
+            Some(Ask::RlTake(rule))
+        } else if self.has_throttle {
+            Some(Ask::ClThrottle(rule))
+        } else {
+            self.scripted(rule)
+        }
+    }
+
+    /// The script that all stores run alike.
+    #[must_use]
+    pub fn scripted(&self, rule: Rule) -> Option<Ask> {
+        self.script.clone().map(|sha| Ask::Evalsha { sha, rule })
+    }
+
+    /// Whether [`Store::native`] is something else than the script.
+    #[must_use]
+    pub fn has_native(&self) -> bool {
+        self.has_take || self.has_throttle
+    }
+
+    /// How the process ended, if it was started here and has ended.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.process.as_mut().and_then(ServerProcess::obituary)
+    }
+}
+
+fn fact<'a>(facts: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    facts
+        .iter()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| value.as_str())
+}

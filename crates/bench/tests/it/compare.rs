@@ -1,0 +1,91 @@
+//! The paired comparison against two fake servers.
+
+use std::path::PathBuf;
+
+use tollgate_bench::cli::{CompareArgs, Pins};
+use tollgate_bench::compare;
+use tollgate_bench::record::CompareRecord;
+use tollgate_bench::run::console::Console;
+
+use crate::fake::{Behaviour, FakeServer};
+
+fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
+    CompareArgs {
+        a: a.url().replace("fake=", "a="),
+        b: b.url().replace("fake=", "b="),
+        loads: Vec::new(),
+        depth: vec![1, 4],
+        connections: 2,
+        slices: 3,
+        slice_ms: 20,
+        keys: 10,
+        records: 1_000,
+        threads: 1,
+        seed: 1,
+        pin: Some(Pins {
+            generator: None,
+            target: None,
+        }),
+        out: PathBuf::from("results"),
+        i_own_this_target: false,
+    }
+}
+
+fn run(args: &CompareArgs) -> Result<CompareRecord, String> {
+    compare::run(args, &mut Console::silent())
+}
+
+#[test]
+fn every_load_gets_its_pairs_in_alternating_order() {
+    let (a, b) = (
+        FakeServer::start(Behaviour::Limiter { surplus: 0 }),
+        FakeServer::start(Behaviour::Limiter { surplus: 0 }),
+    );
+    let record = run(&args(&a, &b)).unwrap();
+    assert!(record.complete, "{:?}", record.partial_reason);
+    assert_eq!((record.a.name.as_str(), record.b.name.as_str()), ("a", "b"));
+    // Five loads at two depths, and two loads on one connection; memory only where asked for.
+    assert_eq!(record.rows.len(), 12);
+    assert!(record.memory.is_empty());
+    for row in &record.rows {
+        let order: Vec<bool> = row.pairs.iter().map(|pair| pair.a_first).collect();
+        assert_eq!(order, [true, false, true], "{}", row.title);
+        assert_eq!(row.ratios.throughput_a_over_b.unwrap().n, 3);
+        for pair in &row.pairs {
+            assert!(pair.a.throughput_rps > 0.0 && pair.a.failures == 0);
+            assert!(
+                pair.a.server_cpu_us_per_op.is_none(),
+                "a fake tells no process id"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_dies_leaves_the_rounds_before_it() {
+    let (a, b) = (
+        FakeServer::start(Behaviour::Limiter { surplus: 0 }),
+        FakeServer::start(Behaviour::DiesAfter(2_000)),
+    );
+    let mut args = args(&a, &b);
+    args.loads = vec!["script".into()];
+    args.slices = 1_000;
+    let record = run(&args).unwrap();
+    assert!(!record.complete);
+    let reason = record.partial_reason.unwrap();
+    assert!(reason.starts_with("b: "), "{reason}");
+    assert_eq!(record.rows.len(), 2);
+}
+
+#[test]
+fn a_refused_server_and_an_unknown_name_are_errors() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let mut wrong = args(&server, &server);
+    wrong.b = "no-such-server".into();
+    assert!(run(&wrong).unwrap_err().contains("neither a URL nor"));
+    wrong.b = "redis://192.0.2.1:6379".into();
+    assert!(run(&wrong).unwrap_err().contains("--i-own-this-target"));
+    let mut unknown = args(&server, &server);
+    unknown.loads = vec!["hset".into()];
+    assert!(run(&unknown).unwrap_err().contains("not a load"));
+}

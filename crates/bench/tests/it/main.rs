@@ -1,0 +1,7 @@
+//! The bench against servers whose behaviour is known.
+
+mod compare;
+mod fake;
+mod faults;
+mod session;
+mod virtual_time;

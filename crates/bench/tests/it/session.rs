@@ -1,0 +1,143 @@
+//! Whole runs against running servers.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tollgate_bench::load::keys::Spreading;
+use tollgate_bench::load::schedule::Arrivals;
+use tollgate_bench::record::{Grade, Profile, RunRecord};
+use tollgate_bench::run::console::Console;
+use tollgate_bench::run::plan::{KeyPlan, Ladder, RunPlan};
+use tollgate_bench::run::session::Session;
+use tollgate_bench::target::url::TargetUrl;
+use tollgate_bench::target::{Store, Target};
+
+use crate::fake::{Behaviour, FakeServer};
+
+fn plan() -> RunPlan {
+    RunPlan {
+        scenarios: vec![KeyPlan::custom(4, Spreading::Uniform)],
+        ladder: Ladder::Fixed(vec![1_000.0, 2_000.0]),
+        step: Some(Duration::from_millis(200)),
+        warmup: Duration::from_millis(20),
+        pause: Duration::ZERO,
+        arrivals: Arrivals::Poisson,
+        connections: 4,
+        depth: 8,
+        grpc_connections: 1,
+        grpc_streams: 1,
+        deadline: Duration::from_millis(500),
+        window_s: 60,
+        seed: 42,
+        profile: Profile::store(),
+        generator_core: None,
+        target_core: None,
+        calibrate: false,
+    }
+}
+
+fn run(plan: &RunPlan, servers: &[&FakeServer]) -> RunRecord {
+    let mut console = Console::silent();
+    let stop = AtomicBool::new(false);
+    let mut session = Session::new(plan, &mut console, &stop);
+    for (number, server) in servers.iter().enumerate() {
+        let mut url = TargetUrl::parse(&server.url()).unwrap();
+        url.name = format!("fake-{number}");
+        session.add(Target::Store(Box::new(Store::attach(&url).unwrap())));
+    }
+    session.run(&mut |_, _| {})
+}
+
+#[test]
+fn an_exact_limiter_is_judged_exact() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let record = run(&plan(), &[&server]);
+    assert!(record.complete, "{:?}", record.partial_reason);
+    assert_eq!(record.cells.len(), 1);
+    let cell = &record.cells[0];
+    assert_eq!(
+        (cell.steps.len(), cell.operation.name.as_str()),
+        (2, "evalsha")
+    );
+    let accuracy = cell.accuracy.as_ref().unwrap();
+    assert!(
+        accuracy.never_over() && accuracy.under_admission_percent == 0.0,
+        "{accuracy:?}"
+    );
+    for step in &cell.steps {
+        assert!(
+            step.allowed > 0 && step.denied > 0,
+            "both answers occur: {} {}",
+            step.allowed,
+            step.denied
+        );
+        assert_eq!(
+            step.planned,
+            step.allowed + step.denied + step.failures.total()
+        );
+    }
+}
+
+#[test]
+fn one_surplus_admission_per_key_is_caught() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 1 });
+    let record = run(&plan(), &[&server]);
+    for step in &record.cells[0].steps {
+        let accuracy = step.accuracy.as_ref().unwrap();
+        assert!(!accuracy.never_over(), "{accuracy:?}");
+        assert_eq!(accuracy.admitted, accuracy.allowed_max + accuracy.keys);
+    }
+}
+
+#[test]
+fn a_death_ends_one_ladder_and_not_the_other() {
+    let (dying, healthy) = (
+        FakeServer::start(Behaviour::DiesAfter(300)),
+        FakeServer::start(Behaviour::Limiter { surplus: 0 }),
+    );
+    let record = run(&plan(), &[&dying, &healthy]);
+    assert!(!record.complete && record.partial_reason.is_some());
+    assert_eq!(record.events.len(), 1);
+    assert_eq!(record.events[0].target.as_deref(), Some("fake-0"));
+    let [first, second] = &record.cells[..] else {
+        panic!("two cells")
+    };
+    assert!(
+        !first.complete && !first.steps.is_empty(),
+        "what was measured is kept"
+    );
+    assert!(second.complete && second.steps.len() == 2);
+}
+
+#[test]
+fn a_silent_target_is_given_up() {
+    let server = FakeServer::start(Behaviour::Hangs);
+    let mut plan = plan();
+    plan.warmup = Duration::ZERO;
+    let record = run(&plan, &[&server]);
+    assert_eq!(record.cells[0].steps.len(), 1);
+    assert!(
+        record
+            .partial_reason
+            .as_deref()
+            .is_some_and(|why| why.contains("not one answer"))
+    );
+    assert_eq!(record.cells[0].steps[0].goodput_rps, 0.0);
+}
+
+#[test]
+fn an_interrupted_run_is_partial_and_not_an_error() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let plan = plan();
+    let mut console = Console::silent();
+    let stop = AtomicBool::new(true);
+    let mut session = Session::new(&plan, &mut console, &stop);
+    let url = TargetUrl::parse(&server.url()).unwrap();
+    session.add(Target::Store(Box::new(Store::attach(&url).unwrap())));
+    let record = session.run(&mut |_, _| {});
+    assert_eq!(record.partial_reason.as_deref(), Some("interrupted"));
+    assert_eq!(
+        (record.events.len(), record.validity.grade),
+        (0, Grade::Valid)
+    );
+}

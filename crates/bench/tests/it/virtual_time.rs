@@ -1,0 +1,172 @@
+//! The accounting of the open loop against simulated servers whose percentiles are known on paper. No clock, no
+//! sockets: time is a number.
+
+use std::collections::VecDeque;
+
+use tollgate_bench::load::keys::Spreading;
+use tollgate_bench::load::open::Plan;
+use tollgate_bench::load::open_loop::Bounds;
+use tollgate_bench::load::schedule::Arrivals;
+use tollgate_bench::load::tally::{Tally, Verdict};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+fn plan(rate: f64, seconds: u64, connections: usize, depth: usize, deadline_ns: u64) -> Plan {
+    Plan {
+        arrivals: Arrivals::Poisson,
+        rate,
+        length_ns: seconds * SECOND,
+        spreading: Spreading::Single,
+        seed: 7,
+        bounds: Bounds {
+            connections,
+            depth,
+            deadline_ns,
+            backlog_limit: 1 << 20,
+        },
+    }
+}
+
+/// Runs `plan` against a server with one queue; `finish(start)` says when a request begun at `start` is done.
+fn simulate(plan: &Plan, finish: impl Fn(u64) -> u64) -> Tally {
+    let mut state = plan.begin(1, 0);
+    let mut queue: VecDeque<(u64, usize)> = VecDeque::new();
+    let mut free_at = 0;
+    let mut now = 0;
+    while !state.finished(now) {
+        while queue.front().is_some_and(|(done, _)| *done <= now) {
+            let (_, connection) = queue.pop_front().unwrap();
+            assert!(state.answer(connection, now, Verdict::Allowed));
+        }
+        let mut given = Vec::new();
+        let touched = state
+            .dispatch(now, |connection, _| given.push(connection))
+            .to_vec();
+        for connection in touched {
+            state.stamp(connection, now);
+        }
+        for connection in given {
+            free_at = finish(free_at.max(now));
+            queue.push_back((free_at, connection));
+        }
+        let next = state
+            .next_due()
+            .into_iter()
+            .chain(queue.front().map(|(done, _)| *done))
+            .min();
+        now = next
+            .unwrap_or(now + 1)
+            .max(now + 1)
+            .min(state.last_call() + 1);
+    }
+    state.finish()
+}
+
+/// 0.1 ms of work, and no work at all during the first second of every ten.
+fn stalling(start: u64) -> u64 {
+    let work = MS / 10;
+    if start % (10 * SECOND) < SECOND {
+        start - start % (10 * SECOND) + SECOND + work
+    } else {
+        start + work
+    }
+}
+
+#[test]
+fn a_stall_is_seen_by_every_request_that_fell_into_it() {
+    let plan = plan(1_000.0, 40, 50, 16, 5 * SECOND);
+    let tally = simulate(&plan, stalling);
+    assert_eq!(
+        (tally.planned, tally.allowed, tally.timeout),
+        (40_000, 40_000, 0)
+    );
+    let at = |quantile| tally.response().value_at_quantile(quantile) as f64 / 1e9;
+    // A tenth of the requests waits uniformly between 0 and 1 s, plus the queue that the stall left behind.
+    assert!((0.88..1.02).contains(&at(0.99)), "p99 {}", at(0.99));
+    assert!((0.40..0.72).contains(&at(0.95)), "p95 {}", at(0.95));
+    assert!(at(0.80) < 0.01, "p80 {}", at(0.80));
+}
+
+#[test]
+fn time_from_the_send_hides_the_stall_and_time_from_the_intention_does_not() {
+    // Two connections with one request each: in a stall two requests are on the wire, the others wait here.
+    let plan = plan(1_000.0, 40, 2, 1, 5 * SECOND);
+    let tally = simulate(&plan, stalling);
+    let response = tally.response().value_at_quantile(0.99) as f64 / 1e9;
+    let service = tally.service().value_at_quantile(0.99) as f64 / 1e9;
+    assert!(response > 0.85, "from the intended time {response}");
+    assert!(service < 0.01, "from the send {service}");
+    assert!(tally.target_pushed_back());
+}
+
+#[test]
+fn an_idle_server_answers_in_its_service_time() {
+    let tally = simulate(&plan(100.0, 20, 50, 16, SECOND), |start| start + MS);
+    let p50 = tally.response().value_at_quantile(0.5) as f64 / 1e6;
+    assert!((0.99..1.15).contains(&p50), "p50 {p50} ms");
+    // M/D/1 at a utilisation of 0.1: mean = S * (1 + 0.1 / 1.8).
+    let mean = tally.response().mean() / 1e6;
+    assert!((mean - 1.0556).abs() < 0.03, "mean {mean} ms");
+}
+
+#[test]
+fn queueing_follows_the_formula_for_one_server() {
+    // Utilisation 0.8: mean = S * (1 + 0.8 / 0.4) = 3 S.
+    let tally = simulate(&plan(800.0, 200, 50, 64, 60 * SECOND), |start| start + MS);
+    let mean = tally.response().mean() / 1e6;
+    assert!((2.7..3.3).contains(&mean), "mean {mean} ms");
+    assert_eq!(tally.lag.max(), 0, "the simulated generator is never late");
+}
+
+#[test]
+fn beyond_capacity_the_rest_times_out_or_is_never_sent() {
+    // 1,000 per second can be served, 2,000 are offered, for 10 s with a deadline of 1 s.
+    let tally = simulate(&plan(2_000.0, 10, 4, 4, SECOND), |start| start + MS);
+    assert_eq!(tally.planned, 20_000);
+    let counted = tally.allowed + tally.timeout + tally.unsent;
+    assert_eq!(counted, tally.planned, "every request is counted once");
+    assert!(
+        (10_000..11_100).contains(&(tally.sent)),
+        "sent {}",
+        tally.sent
+    );
+    assert!(tally.unsent > 8_000, "unsent {}", tally.unsent);
+    assert!(
+        tally.response().max() <= SECOND + SECOND / 500,
+        "no answer in time is later than the deadline"
+    );
+}
+
+#[test]
+fn late_answers_are_timeouts_with_a_histogram_of_their_own() {
+    let tally = simulate(&plan(100.0, 5, 50, 16, 10 * MS), |start| {
+        if start % SECOND < 100 * MS {
+            start + 20 * MS
+        } else {
+            start + MS
+        }
+    });
+    assert!(tally.timeout > 0 && tally.late.len() == tally.timeout);
+    assert!(tally.late.min() >= 10 * MS);
+    assert_eq!(tally.allowed + tally.timeout, tally.planned);
+    let key = tally.keys[0];
+    assert_eq!(
+        u64::from(key.admitted),
+        tally.planned,
+        "a late verdict is still a verdict for the oracle"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = || {
+        let tally = simulate(&plan(500.0, 5, 8, 4, SECOND), |start| start + MS);
+        (
+            tally.planned,
+            tally.response().max(),
+            tally.response().mean(),
+        )
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,132 @@
+//! The one cursor over a command's words.
+
+use tollgate_containers::number;
+use tollgate_keyspace::{DbIndex, Key, Seed};
+
+use crate::CmdError;
+
+/// The words of a command; the cursor stands behind its name (and its sub-command's).
+#[derive(Clone)]
+pub struct Args<'a> {
+    words: &'a [&'a [u8]],
+    pos: usize,
+    seed: &'a Seed,
+    /// The key at word 1, when the caller has hashed it already to find its shard.
+    first: Option<Key<'a>>,
+}
+
+impl<'a> Args<'a> {
+    /// A cursor over `words` (the whole command), standing behind the `name_words` of its name.
+    #[inline]
+    pub fn new(words: &'a [&'a [u8]], name_words: usize, seed: &'a Seed) -> Args<'a> {
+        Args {
+            words,
+            pos: name_words,
+            seed,
+            first: None,
+        }
+    }
+
+    /// As [`Args::new`] for a command whose first key is word 1 and hashed already.
+    #[inline]
+    pub fn with_first_key(words: &'a [&'a [u8]], first: Key<'a>, seed: &'a Seed) -> Args<'a> {
+        Args {
+            words,
+            pos: 1,
+            seed,
+            first: Some(first),
+        }
+    }
+
+    /// The whole command, name included.
+    #[inline]
+    pub fn all(&self) -> &'a [&'a [u8]] {
+        self.words
+    }
+
+    /// Words left.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "is_empty stands below")]
+    pub fn len(&self) -> usize {
+        self.words.len() - self.pos
+    }
+
+    /// True when no word is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.pos == self.words.len()
+    }
+
+    /// The words left.
+    #[inline]
+    pub fn rest(&self) -> &'a [&'a [u8]] {
+        &self.words[self.pos..]
+    }
+
+    /// The next word, left in place.
+    #[inline]
+    pub fn peek(&self) -> Option<&'a [u8]> {
+        self.words.get(self.pos).copied()
+    }
+
+    /// The next word; a syntax error when there is none.
+    #[inline]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "running out is an error, not an end"
+    )]
+    pub fn next(&mut self) -> Result<&'a [u8], CmdError> {
+        let word = self.peek().ok_or(CmdError::Syntax)?;
+        self.pos += 1;
+        Ok(word)
+    }
+
+    /// The next word as a key.
+    #[inline]
+    pub fn key(&mut self) -> Result<Key<'a>, CmdError> {
+        if self.pos == 1
+            && let Some(key) = self.first
+        {
+            self.pos = 2;
+            return Ok(key);
+        }
+        let word = self.next()?;
+        Ok(self.seed.key(word))
+    }
+
+    /// The next word as an integer.
+    #[inline]
+    pub fn int(&mut self) -> Result<i64, CmdError> {
+        number::parse_i64(self.next()?).ok_or(CmdError::NotAnInteger)
+    }
+
+    /// The next word as the number of a database.
+    pub fn database(&mut self) -> Result<DbIndex, CmdError> {
+        let number = self.int()?;
+        if i32::try_from(number).is_err() {
+            return Err(CmdError::NotAnInt32);
+        }
+        let index = usize::try_from(number).ok().and_then(DbIndex::new);
+        index.ok_or(CmdError::DbOutOfRange)
+    }
+
+    /// Takes the next word when it is `keyword` (given in upper case), in any case.
+    #[inline]
+    pub fn keyword(&mut self, keyword: &str) -> bool {
+        let found = self
+            .peek()
+            .is_some_and(|word| word.eq_ignore_ascii_case(keyword.as_bytes()));
+        self.pos += usize::from(found);
+        found
+    }
+
+    /// Syntax error unless every word has been taken.
+    #[inline]
+    pub fn end(&self) -> Result<(), CmdError> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(CmdError::Syntax)
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! What a handler may see and change.
+
+use tollgate_keyspace::{DbIndex, Encoding, EntryMut, EntryRef, Key, Seed, Value, ValueRef};
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::ReplyBuf;
+
+use crate::{Effects, Event, ShardSet, Walk};
+
+/// Who asks: it decides which checks of the gate apply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Origin {
+    /// A client's connection.
+    #[default]
+    Client,
+    /// A script's `redis.call`.
+    Script,
+    /// The journal, at start.
+    Replay,
+    /// The primary this node follows.
+    Replica,
+    /// This program itself.
+    Internal,
+}
+
+/// Limits that handlers must keep.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreLimits {
+    /// Longest string, in bytes (`proto-max-bulk-len`).
+    pub proto_max_bulk_len: usize,
+}
+
+impl Default for StoreLimits {
+    fn default() -> StoreLimits {
+        StoreLimits {
+            proto_max_bulk_len: 512 << 20,
+        }
+    }
+}
+
+/// A small seeded generator (SplitMix64): enough to pick a random key, not for secrets.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The sequence of `seed`.
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
+    }
+
+    /// The next 64 bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound` (at least 1).
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
+    }
+}
+
+/// The world of one command.
+pub struct Cx<'a> {
+    /// The locked shards of its keys.
+    pub shards: ShardSet<'a>,
+    /// The whole keyspace, for [`crate::Run::Keyspace`].
+    pub walk: &'a mut dyn Walk,
+    /// Hashes keys.
+    pub seed: &'a Seed,
+    /// The selected database.
+    pub db: DbIndex,
+    /// The one time of this command.
+    pub now: Timestamp,
+    /// Where replies go.
+    pub out: &'a mut ReplyBuf,
+    /// What has changed.
+    pub effects: &'a mut Effects,
+    /// Randomness.
+    pub rng: &'a mut Rng,
+    /// Limits to keep.
+    pub limits: &'a StoreLimits,
+    /// Who asks.
+    pub origin: Origin,
+}
+
+/// An entry to look at, and the reply buffer to copy from it without a detour.
+pub struct Entry<'c> {
+    /// The entry.
+    pub entry: EntryRef<'c>,
+    /// Where replies go.
+    pub out: &'c mut ReplyBuf,
+}
+
+/// An entry that may be changed. Looking is free; [`WriteEntry::change`] logs first.
+pub struct WriteEntry<'c> {
+    entry: EntryMut<'c>,
+    key: Key<'c>,
+    db: DbIndex,
+    effects: &'c mut Effects,
+    /// Where replies go.
+    pub out: &'c mut ReplyBuf,
+}
+
+/// An entry on its way to another key or database.
+pub struct Moved {
+    /// Its value.
+    pub value: Value,
+    /// When it expires, in Unix milliseconds.
+    pub expires_at_ms: Option<i64>,
+    /// How it was kept.
+    pub encoding: Encoding,
+}
+
+impl Moved {
+    /// A copy of an entry.
+    pub fn copy(entry: EntryRef<'_>) -> Moved {
+        Moved {
+            value: entry.value().to_value(),
+            expires_at_ms: entry.expires_at_ms(),
+            encoding: entry.encoding(),
+        }
+    }
+}
+
+impl<'c> WriteEntry<'c> {
+    /// Its value.
+    #[inline]
+    pub fn value(&self) -> ValueRef<'_> {
+        self.entry.value()
+    }
+
+    /// When it expires, in Unix milliseconds.
+    #[inline]
+    pub fn expires_at_ms(&self) -> Option<i64> {
+        self.entry.expires_at_ms()
+    }
+
+    /// The entry to change, after logging the change.
+    #[inline]
+    pub fn change(&mut self, event: Event) -> &mut EntryMut<'c> {
+        self.effects.touch(self.db, self.key.bytes(), event);
+        &mut self.entry
+    }
+
+    /// The entry to go on changing within a change that is logged already.
+    pub(crate) fn unlogged(&mut self) -> &mut EntryMut<'c> {
+        &mut self.entry
+    }
+}
+
+impl Cx<'_> {
+    /// The time in Unix milliseconds.
+    #[inline]
+    pub fn now_ms(&self) -> i64 {
+        self.now.millis()
+    }
+
+    /// The entry of `key` in the selected database, if it exists and has not expired. Counts as
+    /// an access.
+    #[inline]
+    pub fn read<'c>(&'c mut self, key: Key<'c>) -> Option<Entry<'c>> {
+        let now = self.now.millis();
+        let entry = self.shards.of(key).get(self.db, key, now)?;
+        Some(Entry {
+            entry,
+            out: self.out,
+        })
+    }
+
+    /// What `f` makes of the entry of `key`. Counts as a hit or miss, but not as a use of the value.
+    #[inline]
+    pub fn look<T>(&mut self, key: Key<'_>, f: impl FnOnce(EntryRef<'_>) -> T) -> Option<T> {
+        let now = self.now.millis();
+        let shard = self.shards.of(key);
+        let found = shard.peek(self.db, key, now).map(f);
+        let stats = shard.stats_mut();
+        match found {
+            Some(_) => stats.hits += 1,
+            None => stats.misses += 1,
+        }
+        found
+    }
+
+    /// As [`Cx::read`], but leaves no trace of an access.
+    #[inline]
+    pub fn peek<'c>(&'c mut self, key: Key<'c>) -> Option<EntryRef<'c>> {
+        self.peek_in(self.db, key)
+    }
+
+    /// As [`Cx::peek`] in another database.
+    pub fn peek_in<'c>(&'c mut self, db: DbIndex, key: Key<'c>) -> Option<EntryRef<'c>> {
+        let now = self.now.millis();
+        self.shards.of(key).peek(db, key, now)
+    }
+
+    /// The entry of `key` in the selected database, to be changed.
+    #[inline]
+    pub fn write<'c>(&'c mut self, key: Key<'c>) -> Option<WriteEntry<'c>> {
+        let now = self.now.millis();
+        let entry = self.shards.of(key).get_mut(self.db, key, now)?;
+        Some(WriteEntry {
+            entry,
+            key,
+            db: self.db,
+            effects: self.effects,
+            out: self.out,
+        })
+    }
+
+    /// Puts a value at `key`, replacing what is there, its expiry included.
+    #[inline]
+    pub fn set(&mut self, key: Key<'_>, value: Value, expires_at_ms: Option<i64>, event: Event) {
+        self.set_in(self.db, key, value, expires_at_ms, event);
+    }
+
+    /// Puts an entry taken or copied from elsewhere at `key`, with its expiry and encoding.
+    pub fn place(&mut self, db: DbIndex, key: Key<'_>, moved: Moved, event: Event) {
+        let now = self.now.millis();
+        self.set_in(db, key, moved.value, moved.expires_at_ms, event);
+        if moved.encoding == Encoding::Raw
+            && let Some(mut entry) = self.shards.of(key).get_mut(db, key, now)
+        {
+            // Taking the string for change is what makes it raw.
+            drop(entry.str_mut());
+        }
+    }
+
+    #[inline]
+    fn set_in(
+        &mut self,
+        db: DbIndex,
+        key: Key<'_>,
+        value: Value,
+        expires_at_ms: Option<i64>,
+        event: Event,
+    ) {
+        self.effects.touch(db, key.bytes(), event);
+        let now = self.now.millis();
+        self.shards.of(key).set(db, key, value, expires_at_ms, now);
+    }
+
+    /// Takes the entry of `key` out, to be placed elsewhere.
+    pub fn take(&mut self, key: Key<'_>, event: Event) -> Option<Moved> {
+        let encoding = self.peek(key)?.encoding();
+        let (value, expires_at_ms) = self.remove(key, event)?;
+        Some(Moved {
+            value,
+            expires_at_ms,
+            encoding,
+        })
+    }
+
+    /// Removes the entry of `key`: its value and expiry.
+    #[inline]
+    pub fn remove(&mut self, key: Key<'_>, event: Event) -> Option<(Value, Option<i64>)> {
+        let now = self.now.millis();
+        let removed = self.shards.of(key).remove(self.db, key, now)?;
+        self.effects.touch(self.db, key.bytes(), event);
+        Some(removed)
+    }
+}

@@ -1,0 +1,166 @@
+//! What a command changed, for those who must hear of it.
+//!
+//! The one commit step of the engine hands this to WATCH versions, client tracking, keyspace
+//! notifications, blocked clients and the journal. When none of them listens, a change costs one
+//! addition.
+
+use tollgate_keyspace::DbIndex;
+
+/// What happened to a key; the names are those of keyspace notifications.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the notification of that name")]
+pub enum Event {
+    Set,
+    Append,
+    SetRange,
+    IncrBy,
+    IncrByFloat,
+    Del,
+    Expire,
+    Persist,
+    RenameFrom,
+    RenameTo,
+    CopyTo,
+    MoveFrom,
+    MoveTo,
+    RateLimit,
+}
+
+impl Event {
+    /// As keyspace notifications print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Event::Set => "set",
+            Event::Append => "append",
+            Event::SetRange => "setrange",
+            Event::IncrBy => "incrby",
+            Event::IncrByFloat => "incrbyfloat",
+            Event::Del => "del",
+            Event::Expire => "expire",
+            Event::Persist => "persist",
+            Event::RenameFrom => "rename_from",
+            Event::RenameTo => "rename_to",
+            Event::CopyTo => "copy_to",
+            Event::MoveFrom => "move_from",
+            Event::MoveTo => "move_to",
+            Event::RateLimit => "ratelimit",
+        }
+    }
+}
+
+/// One change of one key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touch<'a> {
+    /// Database of the key.
+    pub db: DbIndex,
+    /// The key.
+    pub key: &'a [u8],
+    /// What happened.
+    pub event: Event,
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    db: DbIndex,
+    event: Event,
+    /// End of the key in the arena; it begins where the record before ends.
+    end: usize,
+}
+
+/// What one command changed.
+#[derive(Default)]
+pub struct Effects {
+    dirty: u64,
+    listening: bool,
+    records: Vec<Record>,
+    arena: Vec<u8>,
+    flushed: Vec<DbIndex>,
+}
+
+impl Effects {
+    /// Nothing changed, nobody listens.
+    pub fn new() -> Effects {
+        Effects::default()
+    }
+
+    /// Whether touched keys are kept, or only counted.
+    pub fn set_listening(&mut self, listening: bool) {
+        self.listening = listening;
+    }
+
+    /// Changes since [`Effects::clear`].
+    #[inline]
+    pub fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    /// Touched keys in the order of their changes; empty when nobody listens.
+    pub fn touches(&self) -> impl Iterator<Item = Touch<'_>> {
+        let mut start = 0;
+        self.records.iter().map(move |record| {
+            let key = &self.arena[start..record.end];
+            start = record.end;
+            Touch {
+                db: record.db,
+                key,
+                event: record.event,
+            }
+        })
+    }
+
+    /// Databases that were emptied.
+    pub fn flushed(&self) -> &[DbIndex] {
+        &self.flushed
+    }
+
+    /// Forgets the changes, for the next command.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.dirty = 0;
+        if !self.records.is_empty() || !self.flushed.is_empty() {
+            self.clear_records();
+        }
+    }
+
+    #[cold]
+    fn clear_records(&mut self) {
+        self.records.clear();
+        self.arena.clear();
+        self.flushed.clear();
+    }
+
+    /// Logs one change of one key.
+    #[inline]
+    pub(crate) fn touch(&mut self, db: DbIndex, key: &[u8], event: Event) {
+        self.dirty += 1;
+        if self.listening {
+            self.record(db, key, event);
+        }
+    }
+
+    /// Logs a second event of a change that is logged already.
+    #[inline]
+    pub(crate) fn note(&mut self, db: DbIndex, key: &[u8], event: Event) {
+        if self.listening {
+            self.record(db, key, event);
+        }
+    }
+
+    #[cold]
+    fn record(&mut self, db: DbIndex, key: &[u8], event: Event) {
+        self.arena.extend_from_slice(key);
+        self.records.push(Record {
+            db,
+            event,
+            end: self.arena.len(),
+        });
+    }
+
+    /// Logs that a database was emptied of `removed` keys.
+    pub(crate) fn flush(&mut self, db: DbIndex, removed: usize) {
+        self.dirty += removed as u64;
+        if removed > 0 {
+            self.flushed.push(db);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The one catalogue of error replies: every text once, as Redis words it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use tollgate_wire::resp::ReplyBuf;
+
+/// Declares [`CmdError`]: each text that quotes nothing beside its variant, so that none is forgotten.
+macro_rules! catalogue {
+    ($($variant:ident => $text:literal,)*) => {
+        /// An error reply. `Display` gives the whole line, code included; [`CmdError::write`]
+        /// appends it to a reply buffer.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub enum CmdError {
+            $(#[doc = $text] $variant,)*
+            /// Wrong number of words for the command of that name (any case).
+            Arity(&'static str),
+            /// An expiry out of range, in the command of that name (lower case).
+            InvalidExpire(&'static str),
+            /// A whole line with its code: for texts that quote what the client sent.
+            Line(Box<[u8]>),
+        }
+
+        impl CmdError {
+            /// The whole line, code included, without the leading `-`; may hold any byte.
+            pub fn to_line(&self) -> Cow<'_, [u8]> {
+                match self {
+                    $(CmdError::$variant => $text.as_bytes().into(),)*
+                    CmdError::Arity(name) => arity(name).into(),
+                    CmdError::InvalidExpire(name) => invalid_expire(name).into(),
+                    CmdError::Line(line) => (&**line).into(),
+                }
+            }
+        }
+    };
+}
+
+catalogue! {
+    WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+    Syntax => "ERR syntax error",
+    NotAnInteger => "ERR value is not an integer or out of range",
+    NotAFloat => "ERR value is not a valid float",
+    NoSuchKey => "ERR no such key",
+    Overflow => "ERR increment or decrement would overflow",
+    DecrementOverflow => "ERR decrement would overflow",
+    NotFinite => "ERR increment would produce NaN or Infinity",
+    OffsetOutOfRange => "ERR offset is out of range",
+    StringTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+    DbOutOfRange => "ERR DB index is out of range",
+    SameObject => "ERR source and destination objects are the same",
+    InvalidCursor => "ERR invalid cursor",
+    NxWithOthers => "ERR NX and XX, GT or LT options at the same time are not compatible",
+    GtWithLt => "ERR GT and LT options at the same time are not compatible",
+    NotAnInt32 => "ERR value is out of range, value must between -2147483648 and 2147483647",
+    InvalidArity => "ERR Invalid number of arguments specified for command",
+    NegativeKeyCount => "ERR Number of keys can't be negative",
+    TooManyKeys => "ERR Number of keys can't be greater than number of args",
+    NoKeysInCommand => "ERR The command has no key arguments",
+    InvalidCommand => "ERR Invalid command specified",
+    InvalidArguments => "ERR Invalid arguments specified for command",
+    LfuNotSelected =>
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
+         note that when switching between policies at runtime LRU and LFU data will take some \
+         time to adjust.",
+    BadScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+    NoScript => "NOSCRIPT No matching script. Please use EVAL.",
+    OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+    NotAuthenticated => "NOAUTH Authentication required.",
+    HelloNotAuthenticated =>
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+         HELLO AUTH <user> <pass> option can be used to authenticate the client and select the \
+         RESP protocol version at the same time",
+    WrongPassword => "WRONGPASS invalid username-password pair or user is disabled.",
+    NoPasswordSet =>
+        "ERR AUTH <password> called without any password configured for the default user. Are \
+         you sure your configuration is correct?",
+    NoProto => "NOPROTO unsupported protocol version",
+    ProtocolNotAnInteger => "ERR Protocol version is not an integer or out of range",
+    BadClientName => "ERR Client names cannot contain spaces, newlines or special characters.",
+    NoSuchClient => "ERR No such client",
+    BadClientId => "ERR Invalid client ID",
+    ClientIdNotPositive => "ERR client-id should be greater than 0",
+    WriteFromReadOnlyScript => "ERR Write commands are not allowed from read-only scripts.",
+    NotFromScript => "ERR This Redis command is not allowed from script",
+    UnknownFromScript => "ERR Unknown Redis command called from script",
+    ArityFromScript => "ERR Wrong number of args calling Redis command from script",
+    LimitOutOfRange => "ERR limit is not an integer or out of range",
+    WindowOutOfRange => "ERR window is not an integer or out of range",
+    CostOutOfRange => "ERR cost is not an integer or out of range",
+    OtherAlgorithm => "ERR the key holds a rate limiter of another algorithm",
+}
+
+fn arity(name: &str) -> Vec<u8> {
+    let name = name.to_ascii_lowercase();
+    format!("ERR wrong number of arguments for '{name}' command").into_bytes()
+}
+
+fn invalid_expire(name: &str) -> Vec<u8> {
+    format!("ERR invalid expire time in '{name}' command").into_bytes()
+}
+
+/// How many bytes of an unknown command, and of its arguments together, its error repeats.
+const QUOTED: usize = 128;
+
+impl CmdError {
+    /// An error of the generic code `ERR`.
+    #[cold]
+    pub fn err(text: impl AsRef<[u8]>) -> CmdError {
+        CmdError::Line([b"ERR ", text.as_ref()].concat().into_boxed_slice())
+    }
+
+    /// An error whose text begins with a code of its own.
+    #[cold]
+    pub fn line(line: impl AsRef<[u8]>) -> CmdError {
+        CmdError::Line(line.as_ref().into())
+    }
+
+    /// No command has that name. `words` is the whole call, name included.
+    #[cold]
+    pub fn unknown_command(words: &[&[u8]]) -> CmdError {
+        let name = words.first().copied().unwrap_or_default();
+        let mut args = Vec::new();
+        for word in words.iter().skip(1) {
+            if args.len() >= QUOTED {
+                break;
+            }
+            let room = QUOTED - args.len();
+            args.push(b'\'');
+            args.extend_from_slice(c_text(word, room));
+            args.extend_from_slice(b"' ");
+        }
+        let mut line = b"ERR unknown command '".to_vec();
+        line.extend_from_slice(c_text(name, QUOTED));
+        line.extend_from_slice(b"', with args beginning with: ");
+        line.extend_from_slice(&args);
+        CmdError::Line(line.into_boxed_slice())
+    }
+
+    /// The container command has no such sub-command.
+    #[cold]
+    pub fn unknown_subcommand(container: &str, word: &[u8]) -> CmdError {
+        let tail = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+        CmdError::err(
+            [
+                b"unknown subcommand '",
+                c_text(word, QUOTED),
+                tail.as_bytes(),
+            ]
+            .concat(),
+        )
+    }
+
+    /// A sub-command of the container does not take these words.
+    #[cold]
+    pub fn subcommand_syntax(container: &str, word: &[u8]) -> CmdError {
+        let head = b"unknown subcommand or wrong number of arguments for '";
+        let tail = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+        CmdError::err([head, c_text(word, QUOTED), tail.as_bytes()].concat())
+    }
+
+    /// RL.TAKE knows no such algorithm.
+    #[cold]
+    pub fn unknown_algorithm(word: &[u8]) -> CmdError {
+        CmdError::err(
+            [
+                b"unknown algorithm '",
+                c_text(word, QUOTED),
+                b"', expected FIXED or ALIGNED",
+            ]
+            .concat(),
+        )
+    }
+
+    /// The code: the first word of the line.
+    pub fn code(&self) -> String {
+        let line = self.to_line();
+        let word = line.split(|&b| b == b' ').next().unwrap_or_default();
+        String::from_utf8_lossy(word).into_owned()
+    }
+
+    /// Appends the error reply.
+    #[cold]
+    pub fn write(&self, out: &mut ReplyBuf) {
+        out.error_bytes(&self.to_line());
+    }
+}
+
+impl fmt::Display for CmdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.to_line()))
+    }
+}
+
+impl std::error::Error for CmdError {}
+
+/// What C's `%.*s` prints: up to `room` bytes, ending at the first NUL.
+fn c_text(bytes: &[u8], room: usize) -> &[u8] {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    &bytes[..end.min(room)]
+}

@@ -1,0 +1,277 @@
+//! Keys, whatever they hold.
+
+use tollgate_containers::glob;
+use tollgate_keyspace::Key;
+
+use super::{object, scan};
+use crate::keyspec::{KeyFlags, KeySpec};
+use crate::row::{at_least, exactly, row};
+use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Moved, Reply, Row, Run};
+
+const READ: Flags = Flags::READONLY.or(Flags::FAST);
+const MOVES: Flags = Flags::WRITE.or(Flags::FAST);
+
+const RO_ACCESS: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);
+const RW_ACCESS: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS);
+const MOVED_AWAY: KeySpec = KeySpec::at(1, RW_ACCESS.or(KeyFlags::DELETE));
+const REMOVED: KeySpec = KeySpec::every(1, KeyFlags::RM.or(KeyFlags::DELETE));
+
+const MULTI_SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
+const PER_KEY: &str = "O(N) in the keys";
+
+pub(super) static FAMILY: Family = Family {
+    name: "Keys",
+    about: "Keys, whatever they hold.",
+    rows: ROWS,
+};
+
+const ROWS: &[Row] = &[
+    generic(
+        "COPY",
+        at_least(3),
+        Flags::WRITE.or(Flags::DENYOOM),
+        Run::Keys(copy),
+    )
+    .keys(&[
+        KeySpec::at(1, RO_ACCESS),
+        KeySpec::at(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
+    ])
+    .takes("source destination [DB destination-db] [REPLACE]")
+    .docs(
+        "Copies a value, with its expiry, to another key.",
+        "6.2.0",
+        "O(N) in the bytes",
+    ),
+    generic("DEL", at_least(2), Flags::WRITE, Run::Keys(del))
+        .keys(&[REMOVED])
+        .takes("key [key ...]")
+        .docs(
+            "Deletes keys and counts those that existed.",
+            "1.0.0",
+            PER_KEY,
+        )
+        .tips(MULTI_SUM),
+    generic("EXISTS", at_least(2), READ, Run::Keys(exists))
+        .keys(&[KeySpec::every(1, KeyFlags::RO)])
+        .takes("key [key ...]")
+        .docs("Counts the keys that exist.", "1.0.0", PER_KEY)
+        .tips(MULTI_SUM),
+    generic("KEYS", exactly(2), Flags::READONLY, Run::Keyspace(keys))
+        .acl(Group::Generic, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .takes("pattern")
+        .docs(
+            "Returns the keys that match a pattern.",
+            "1.0.0",
+            "O(N) in the database's keys",
+        )
+        .tips(&["request_policy:all_shards", "nondeterministic_output_order"]),
+    generic("MOVE", exactly(3), MOVES, Run::Keys(move_))
+        .keys(&[KeySpec::at(1, RW_ACCESS.or(KeyFlags::UPDATE))])
+        .takes("key db")
+        .docs("Moves a key to another database.", "1.0.0", "O(1)"),
+    generic("OBJECT", at_least(2), Flags::NONE, Run::Container)
+        .acl(Group::Generic, Acl::NONE)
+        .docs(
+            "Holds the commands on a value's inner form.",
+            "2.2.3",
+            "Depends on the sub-command",
+        )
+        .subs(object::SUBS),
+    generic(
+        "RANDOMKEY",
+        exactly(1),
+        Flags::READONLY,
+        Run::Keyspace(scan::randomkey),
+    )
+    .docs(
+        "Returns a random key of the selected database.",
+        "1.0.0",
+        "O(1)",
+    )
+    .tips(&["request_policy:all_shards", "nondeterministic_output"]),
+    generic("RENAME", exactly(3), Flags::WRITE, Run::Keys(rename))
+        .keys(&[
+            MOVED_AWAY,
+            KeySpec::at(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
+        ])
+        .takes("key newkey")
+        .docs(
+            "Renames a key, replacing what has the new name.",
+            "1.0.0",
+            "O(1)",
+        ),
+    generic("RENAMENX", exactly(3), MOVES, Run::Keys(renamenx))
+        .keys(&[
+            MOVED_AWAY,
+            KeySpec::at(2, KeyFlags::OW.or(KeyFlags::INSERT)),
+        ])
+        .takes("key newkey")
+        .docs(
+            "Renames a key unless the new name is taken.",
+            "1.0.0",
+            "O(1)",
+        ),
+    generic(
+        "SCAN",
+        at_least(2),
+        Flags::READONLY,
+        Run::Keyspace(scan::scan),
+    )
+    .takes("cursor [MATCH pattern] [COUNT count] [TYPE type]")
+    .docs(
+        "Returns some keys and where to go on.",
+        "2.8.0",
+        "O(1) per call, O(N) for the whole database",
+    )
+    .tips(&["nondeterministic_output", "request_policy:special"]),
+    generic("TOUCH", at_least(2), READ, Run::Keys(touch))
+        .keys(&[KeySpec::every(1, KeyFlags::RO)])
+        .takes("key [key ...]")
+        .docs(
+            "Marks keys as just used and counts those that exist.",
+            "3.2.1",
+            PER_KEY,
+        )
+        .tips(MULTI_SUM),
+    generic("TYPE", exactly(2), READ, Run::Keys(type_))
+        .keys(&[KeySpec::at(1, KeyFlags::RO)])
+        .takes("key")
+        .docs("Returns the type of a key's value.", "1.0.0", "O(1)"),
+    generic("UNLINK", at_least(2), MOVES, Run::Keys(del))
+        .keys(&[REMOVED])
+        .takes("key [key ...]")
+        .docs(
+            "Deletes keys and counts those that existed.",
+            "4.0.0",
+            PER_KEY,
+        )
+        .tips(MULTI_SUM),
+];
+
+pub(super) const fn generic(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
+    row(name, arity, flags, run).acl(Group::Generic, Acl::KEYSPACE)
+}
+
+fn del(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    count(args, |key| cx.remove(key, Event::Del).is_some())
+}
+
+fn exists(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    count(args, |key| cx.look(key, |_| ()).is_some())
+}
+
+fn touch(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    count(args, |key| cx.read(key).is_some())
+}
+
+/// How many of the keys in `args` pass.
+fn count(mut args: Args<'_>, mut passes: impl FnMut(Key<'_>) -> bool) -> Result<Reply, CmdError> {
+    let mut passed = 0;
+    while !args.is_empty() {
+        passed += usize::from(passes(args.key()?));
+    }
+    Ok(Reply::count(passed))
+}
+
+fn type_(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let name = cx.look(key, |entry| entry.type_name().as_str());
+    Ok(Reply::Simple(name.unwrap_or("none")))
+}
+
+fn keys(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let pattern = args.next()?;
+    let all = pattern == b"*";
+    let (db, now) = (cx.db, cx.now_ms());
+    let place = cx.out.defer_array();
+    let mut found = 0;
+    for index in 0..cx.walk.shard_count() {
+        cx.walk.with_shard(index, &mut |shard| {
+            if shard.is_empty(db) {
+                return;
+            }
+            let mut cursor = 0;
+            loop {
+                // A scan that removes what has expired may meet a key twice: at this time nothing has.
+                cursor = shard.scan(db, cursor, i64::MIN, &mut |key, entry| {
+                    let live = entry.expires_at_ms().is_none_or(|at| now <= at);
+                    if live && (all || glob::matches(pattern, key, false)) {
+                        cx.out.bulk(key);
+                        found += 1;
+                    }
+                });
+                if cursor == 0 {
+                    break;
+                }
+            }
+        });
+    }
+    cx.out.close_array(place, found);
+    Ok(Reply::Written)
+}
+
+fn rename(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    rename_to(cx, args, true)?;
+    Ok(Reply::Ok)
+}
+
+fn renamenx(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    Ok(Reply::flag(rename_to(cx, args, false)?))
+}
+
+/// Renames; false when the new name is taken and may not be replaced, or is the old one.
+fn rename_to(cx: &mut Cx<'_>, mut args: Args<'_>, replace: bool) -> Result<bool, CmdError> {
+    let (from, to) = (args.key()?, args.key()?);
+    if cx.peek(from).is_none() {
+        return Err(CmdError::NoSuchKey);
+    }
+    if from.bytes() == to.bytes() || (!replace && cx.peek(to).is_some()) {
+        return Ok(false);
+    }
+    if let Some(moved) = cx.take(from, Event::RenameFrom) {
+        cx.place(cx.db, to, moved, Event::RenameTo);
+    }
+    Ok(true)
+}
+
+fn move_(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let target = args.database()?;
+    if target == cx.db {
+        return Err(CmdError::SameObject);
+    }
+    if cx.peek(key).is_none() || cx.peek_in(target, key).is_some() {
+        return Ok(Reply::Int(0));
+    }
+    if let Some(moved) = cx.take(key, Event::MoveFrom) {
+        cx.place(target, key, moved, Event::MoveTo);
+    }
+    Ok(Reply::Int(1))
+}
+
+fn copy(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let (from, to) = (args.key()?, args.key()?);
+    let mut target = cx.db;
+    let mut replace = false;
+    while !args.is_empty() {
+        if args.keyword("REPLACE") {
+            replace = true;
+        } else if args.keyword("DB") {
+            target = args.database()?;
+        } else {
+            return Err(CmdError::Syntax);
+        }
+    }
+    if target == cx.db && from.bytes() == to.bytes() {
+        return Err(CmdError::SameObject);
+    }
+    let Some(found) = cx.read(from) else {
+        return Ok(Reply::Int(0));
+    };
+    let copy = Moved::copy(found.entry);
+    if !replace && cx.peek_in(target, to).is_some() {
+        return Ok(Reply::Int(0));
+    }
+    cx.place(target, to, copy, Event::CopyTo);
+    Ok(Reply::Int(1))
+}

@@ -1,0 +1,41 @@
+//! The command families: one file per kind, one row per command.
+
+mod client;
+mod command;
+mod config;
+mod connection;
+mod expiry;
+mod flush;
+mod keys;
+mod object;
+mod ratelimit;
+mod scan;
+mod scripting;
+mod server;
+mod string;
+mod string_range;
+mod string_set;
+
+use crate::{Cx, Family, Reply};
+
+/// The table.
+pub(crate) static FAMILIES: &[&Family] = &[
+    &ratelimit::FAMILY,
+    &string::FAMILY,
+    &keys::FAMILY,
+    &expiry::FAMILY,
+    &connection::FAMILY,
+    &server::FAMILY,
+    &scripting::FAMILY,
+];
+
+/// Answers a container's HELP: its name, a line per sub-command, and HELP itself.
+fn help(cx: &mut Cx<'_>, container: &str, lines: &[&str]) -> Reply {
+    cx.out.array(lines.len() + 3);
+    let title = format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    cx.out.simple(&title);
+    lines.iter().for_each(|line| cx.out.simple(line));
+    cx.out.simple("HELP");
+    cx.out.simple("    Prints this help.");
+    Reply::Written
+}

@@ -1,0 +1,106 @@
+//! The server as a whole: its commands, settings, databases and clock.
+
+use super::{command, config, flush};
+use crate::row::{at_least, exactly, row};
+use crate::{Acl, Args, CmdError, Cx, Family, Flags, Group, NodeCommand, Reply, Run};
+
+const SAFE: Flags = Flags::LOADING.or(Flags::STALE);
+const FLUSH_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
+
+pub(super) static FAMILY: Family = Family {
+    name: "Server",
+    about: "The server as a whole: its commands, settings, databases and clock.",
+    rows: &[
+        row("COMMAND", at_least(1), SAFE, Run::Local(command::all))
+            .acl(Group::Server, Acl::CONNECTION)
+            .docs("Describes all commands.", "2.8.13", "O(N) in the commands")
+            .tips(&["nondeterministic_output_order"])
+            .subs(command::SUBS),
+        row("CONFIG", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on settings.",
+                "2.0.0",
+                "Depends on the sub-command",
+            )
+            .subs(config::SUBS),
+        row(
+            "DBSIZE",
+            exactly(1),
+            Flags::READONLY.or(Flags::FAST),
+            Run::Keyspace(flush::dbsize),
+        )
+        .acl(Group::Server, Acl::KEYSPACE)
+        .docs("Counts the keys of the selected database.", "1.0.0", "O(1)")
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
+        row(
+            "FLUSHALL",
+            at_least(1),
+            Flags::WRITE,
+            Run::Keyspace(flush::flushall),
+        )
+        .acl(Group::Server, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .takes("[ASYNC | SYNC]")
+        .docs(
+            "Removes all keys of all databases.",
+            "1.0.0",
+            "O(N) in the keys",
+        )
+        .tips(FLUSH_TIPS),
+        row(
+            "FLUSHDB",
+            at_least(1),
+            Flags::WRITE,
+            Run::Keyspace(flush::flushdb),
+        )
+        .acl(Group::Server, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .takes("[ASYNC | SYNC]")
+        .docs(
+            "Removes all keys of the selected database.",
+            "1.0.0",
+            "O(N) in the keys",
+        )
+        .tips(FLUSH_TIPS),
+        row("INFO", at_least(1), SAFE, Run::Node(NodeCommand::Info))
+            .acl(Group::Server, Acl::DANGEROUS)
+            .takes("[section [section ...]]")
+            .docs("Returns facts and counters of the server.", "1.0.0", "O(1)")
+            .tips(&[
+                "nondeterministic_output",
+                "request_policy:all_shards",
+                "response_policy:special",
+            ]),
+        row(
+            "SHUTDOWN",
+            at_least(1),
+            SAFE.or(Flags::ADMIN)
+                .or(Flags::NOSCRIPT)
+                .or(Flags::NO_MULTI)
+                .or(Flags::ALLOW_BUSY),
+            Run::Node(NodeCommand::Shutdown),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]")
+        .docs(
+            "Stops the server.",
+            "1.0.0",
+            "O(N) in the keys when saving, else O(1)",
+        ),
+        row("TIME", exactly(1), SAFE.or(Flags::FAST), Run::Local(time))
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Returns the server's clock: seconds and microseconds.",
+                "2.6.0",
+                "O(1)",
+            )
+            .tips(&["nondeterministic_output"]),
+    ],
+};
+
+fn time(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+    let micros = cx.now.micros();
+    cx.out.array(2);
+    cx.out.bulk_int(micros.div_euclid(1_000_000));
+    cx.out.bulk_int(micros.rem_euclid(1_000_000));
+    Ok(Reply::Written)
+}

@@ -1,0 +1,314 @@
+//! Setting strings: SET with its options, and its older relatives.
+
+use tollgate_keyspace::{Key, Value};
+
+use super::string;
+use crate::{Args, CmdError, Cx, Event, Reply};
+
+/// An expiry as a command states it, not yet checked.
+struct Deadline<'a> {
+    word: &'a [u8],
+    unit: Unit,
+}
+
+/// What the number of an expiry counts, and from when.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Seconds,
+    Millis,
+    UnixSeconds,
+    UnixMillis,
+}
+
+impl Unit {
+    const OPTIONS: [(&'static str, Unit); 4] = [
+        ("EX", Unit::Seconds),
+        ("PX", Unit::Millis),
+        ("EXAT", Unit::UnixSeconds),
+        ("PXAT", Unit::UnixMillis),
+    ];
+
+    fn is_absolute(self) -> bool {
+        matches!(self, Unit::UnixSeconds | Unit::UnixMillis)
+    }
+}
+
+impl Deadline<'_> {
+    /// The expiry in Unix milliseconds; `command` (lower case) is named in the error.
+    fn at(&self, now_ms: i64, command: &'static str) -> Result<i64, CmdError> {
+        let number = tollgate_containers::number::parse_i64(self.word);
+        let number = number.ok_or(CmdError::NotAnInteger)?;
+        let invalid = CmdError::InvalidExpire(command);
+        if number <= 0 {
+            return Err(invalid);
+        }
+        let span = match self.unit {
+            Unit::Seconds | Unit::UnixSeconds => number.checked_mul(1000),
+            Unit::Millis | Unit::UnixMillis => Some(number),
+        };
+        let base = if self.unit.is_absolute() { 0 } else { now_ms };
+        span.and_then(|span| span.checked_add(base)).ok_or(invalid)
+    }
+}
+
+/// What becomes of the expiry.
+enum Ttl<'a> {
+    /// Nothing was said.
+    Unsaid,
+    Keep,
+    Persist,
+    At(Deadline<'a>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    Absent,
+    Present,
+}
+
+/// The options of SET.
+struct Options<'a> {
+    when: When,
+    get: bool,
+    ttl: Ttl<'a>,
+}
+
+impl<'a> Options<'a> {
+    const NONE: Options<'static> = Options {
+        when: When::Always,
+        get: false,
+        ttl: Ttl::Unsaid,
+    };
+
+    fn parse(mut args: Args<'a>) -> Result<Options<'a>, CmdError> {
+        let mut options = Options {
+            when: When::Always,
+            get: false,
+            ttl: Ttl::Unsaid,
+        };
+        while !args.is_empty() {
+            if options.when != When::Present && args.keyword("NX") {
+                options.when = When::Absent;
+            } else if options.when != When::Absent && args.keyword("XX") {
+                options.when = When::Present;
+            } else if args.keyword("GET") {
+                options.get = true;
+            } else if matches!(options.ttl, Ttl::Unsaid | Ttl::Keep) && args.keyword("KEEPTTL") {
+                options.ttl = Ttl::Keep;
+            } else {
+                options.ttl = Ttl::At(deadline(&mut args, &options.ttl)?);
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// An expiry option; only one of its own kind may stand before it.
+fn deadline<'a>(args: &mut Args<'a>, before: &Ttl<'_>) -> Result<Deadline<'a>, CmdError> {
+    for (name, unit) in Unit::OPTIONS {
+        if args.keyword(name) {
+            return match before {
+                Ttl::Unsaid => Ok(Deadline {
+                    word: args.next()?,
+                    unit,
+                }),
+                Ttl::At(said) if said.unit == unit => Ok(Deadline {
+                    word: args.next()?,
+                    unit,
+                }),
+                _ => Err(CmdError::Syntax),
+            };
+        }
+    }
+    Err(CmdError::Syntax)
+}
+
+pub(super) fn set(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let value = args.next()?;
+    if args.is_empty() {
+        cx.set(key, Value::from_bytes(value), None, Event::Set);
+        return Ok(Reply::Ok);
+    }
+    let options = Options::parse(args)?;
+    let expiry = match &options.ttl {
+        Ttl::At(deadline) => Some(deadline.at(cx.now_ms(), "set")?),
+        _ => None,
+    };
+    // With GET the reply is the old value, whether or not the new one is set.
+    let old = if options.get {
+        Some(reply_old(cx, key)?)
+    } else {
+        None
+    };
+    let set = store(cx, key, value, &options, expiry);
+    Ok(match (old, set) {
+        (Some(reply), _) => reply,
+        (None, true) => Reply::Ok,
+        (None, false) => Reply::Null,
+    })
+}
+
+/// Replies with the string at `key`.
+fn reply_old(cx: &mut Cx<'_>, key: Key<'_>) -> Result<Reply, CmdError> {
+    match cx.read(key) {
+        Some(found) => string::write_value(found.entry.value(), found.out),
+        None => Ok(Reply::Null),
+    }
+}
+
+/// Sets unless the condition fails; true when it did.
+fn store(
+    cx: &mut Cx<'_>,
+    key: Key<'_>,
+    value: &[u8],
+    options: &Options<'_>,
+    mut expiry: Option<i64>,
+) -> bool {
+    if options.when != When::Always {
+        let present = cx.peek(key).is_some();
+        if present != (options.when == When::Present) {
+            return false;
+        }
+    }
+    if matches!(options.ttl, Ttl::Keep) {
+        expiry = cx.peek(key).and_then(|entry| entry.expires_at_ms());
+    }
+    cx.set(key, Value::from_bytes(value), expiry, Event::Set);
+    if matches!(options.ttl, Ttl::At(_)) {
+        cx.effects.note(cx.db, key.bytes(), Event::Expire);
+    }
+    true
+}
+
+pub(super) fn setnx(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let value = args.next()?;
+    let options = Options {
+        when: When::Absent,
+        ..Options::NONE
+    };
+    Ok(Reply::flag(store(cx, key, value, &options, None)))
+}
+
+pub(super) fn setex(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    set_expiring(cx, args, Unit::Seconds, "setex")
+}
+
+pub(super) fn psetex(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    set_expiring(cx, args, Unit::Millis, "psetex")
+}
+
+fn set_expiring(
+    cx: &mut Cx<'_>,
+    mut args: Args<'_>,
+    unit: Unit,
+    command: &'static str,
+) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let deadline = Deadline {
+        word: args.next()?,
+        unit,
+    };
+    let expiry = deadline.at(cx.now_ms(), command)?;
+    let options = Options {
+        ttl: Ttl::At(deadline),
+        ..Options::NONE
+    };
+    store(cx, key, args.next()?, &options, Some(expiry));
+    Ok(Reply::Ok)
+}
+
+pub(super) fn getset(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let old = reply_old(cx, key)?;
+    cx.set(key, Value::from_bytes(args.next()?), None, Event::Set);
+    Ok(old)
+}
+
+pub(super) fn getdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let old = reply_old(cx, key)?;
+    cx.remove(key, Event::Del);
+    Ok(old)
+}
+
+pub(super) fn getex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let mut ttl = Ttl::Unsaid;
+    while !args.is_empty() {
+        if matches!(ttl, Ttl::Unsaid | Ttl::Persist) && args.keyword("PERSIST") {
+            ttl = Ttl::Persist;
+        } else {
+            ttl = Ttl::At(deadline(&mut args, &ttl)?);
+        }
+    }
+    // The type is checked before the expiry, the expiry before anything is written.
+    let mark = cx.out.len();
+    let reply = reply_old(cx, key)?;
+    if reply == Reply::Null {
+        return Ok(reply);
+    }
+    if let Err(error) = retime(cx, key, &ttl) {
+        cx.out.truncate(mark);
+        return Err(error);
+    }
+    Ok(reply)
+}
+
+/// Gives the existing `key` the expiry that GETEX asks for.
+fn retime(cx: &mut Cx<'_>, key: Key<'_>, ttl: &Ttl<'_>) -> Result<(), CmdError> {
+    let now = cx.now_ms();
+    match ttl {
+        Ttl::Unsaid | Ttl::Keep => {}
+        Ttl::Persist => {
+            if let Some(mut entry) = cx.write(key)
+                && entry.expires_at_ms().is_some()
+            {
+                entry.change(Event::Persist).set_expiry(None);
+            }
+        }
+        Ttl::At(deadline) => {
+            let expiry = deadline.at(now, "getex")?;
+            if deadline.unit.is_absolute() && expiry <= now {
+                cx.remove(key, Event::Del);
+            } else if let Some(mut entry) = cx.write(key) {
+                entry.change(Event::Expire).set_expiry(Some(expiry));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn mset(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    if !args.len().is_multiple_of(2) {
+        return Err(CmdError::Arity("mset"));
+    }
+    set_pairs(cx, args)?;
+    Ok(Reply::Ok)
+}
+
+pub(super) fn msetnx(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    if !args.len().is_multiple_of(2) {
+        return Err(CmdError::Arity("msetnx"));
+    }
+    let mut pairs = args.clone();
+    while !pairs.is_empty() {
+        let key = pairs.key()?;
+        pairs.next()?;
+        if cx.peek(key).is_some() {
+            return Ok(Reply::Int(0));
+        }
+    }
+    set_pairs(cx, args)?;
+    Ok(Reply::Int(1))
+}
+
+fn set_pairs(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<(), CmdError> {
+    while !args.is_empty() {
+        let key = args.key()?;
+        cx.set(key, Value::from_bytes(args.next()?), None, Event::Set);
+    }
+    Ok(())
+}

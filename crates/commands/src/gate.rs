@@ -1,0 +1,61 @@
+//! The ordered checks before a command runs: client commands, transactions, scripts, replay and
+//! replica apply all pass them, and the origin says which apply.
+//!
+//! The order shows in replies, so it is Redis': existence and arity, authentication, then what a
+//! script may not do, then memory.
+
+use crate::{CmdError, Flags, Origin, Row};
+
+/// What the gate must know of the connection and the server.
+#[derive(Clone, Copy, Debug)]
+pub struct GateView {
+    /// The connection has authenticated, or need not.
+    pub authenticated: bool,
+    /// Who asks.
+    pub origin: Origin,
+    /// The script that asks may not write.
+    pub read_only_script: bool,
+    /// Memory is above the limit and eviction could not help.
+    pub out_of_memory: bool,
+}
+
+impl GateView {
+    /// A client that may do everything.
+    pub const fn open() -> GateView {
+        GateView {
+            authenticated: true,
+            origin: Origin::Client,
+            read_only_script: false,
+            out_of_memory: false,
+        }
+    }
+}
+
+/// Refuses the command, or lets it pass. `words` is the whole command, name included.
+#[inline]
+pub fn check(row: &Row, words: &[&[u8]], view: &GateView) -> Result<(), CmdError> {
+    if !row.arity.accepts(words.len()) {
+        return Err(match view.origin {
+            Origin::Script => CmdError::ArityFromScript,
+            _ => CmdError::Arity(row.name),
+        });
+    }
+    if !view.authenticated && !row.flags.contains(Flags::NO_AUTH) {
+        return Err(CmdError::NotAuthenticated);
+    }
+    if view.origin == Origin::Script {
+        if row.flags.contains(Flags::NOSCRIPT) {
+            return Err(CmdError::NotFromScript);
+        }
+        if view.read_only_script && row.writes() {
+            return Err(CmdError::WriteFromReadOnlyScript);
+        }
+    }
+    if view.out_of_memory
+        && row.flags.contains(Flags::DENYOOM)
+        && matches!(view.origin, Origin::Client | Origin::Script)
+    {
+        return Err(CmdError::OutOfMemory);
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The command table, its families, and what a handler may see and change.
+//!
+//! A command is one [`Row`] in `families/<family>.rs`. Everything else that needs to know about
+//! commands derives it from the row: dispatch and arity errors ([`resolve`], [`gate`]), key
+//! extraction ([`keys_of`]), COMMAND and its sub-commands, `docs/commands.md`
+//! ([`render_docs`]), and the lock mode and journaling that the engine chooses.
+//!
+//! A [`Handler`] is a plain function: it parses with the one cursor ([`Args`]), does one
+//! operation on the keyspace through [`Cx`], and replies. It cannot wait, and what it changed is
+//! in [`Effects`] whether or not its author thought of that, because the only ways to change data
+//! log it.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod cx;
+mod docs;
+mod effects;
+mod error;
+mod families;
+mod flags;
+pub mod gate;
+mod keyspec;
+mod reply;
+mod row;
+mod shards;
+mod syntax;
+mod table;
+
+pub use args::Args;
+pub use cx::{Cx, Entry, Moved, Origin, Rng, StoreLimits, WriteEntry};
+pub use docs::render_docs;
+pub use effects::{Effects, Event, Touch};
+pub use error::CmdError;
+pub use flags::{Acl, Flags};
+pub use keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, keys_of};
+pub use reply::Reply;
+pub use row::{Arity, Deprecation, Family, Group, Handler, NodeCommand, Row, Run, ScriptCommand};
+pub use shards::{LockedShards, ShardSet, Walk};
+pub use table::{families, lookup, resolve, rows};

@@ -1,0 +1,279 @@
+//! One row per command: the only place where its name, arity, flags, keys and docs are written.
+
+use crate::{Acl, Args, CmdError, Cx, Flags, KeySpec, Reply};
+
+/// What runs a command that touches data or needs nothing of the server.
+pub type Handler = fn(&mut Cx<'_>, Args<'_>) -> Result<Reply, CmdError>;
+
+/// Who runs a command, and what must be locked for it.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// The shards of the keys that the row's key spec names are locked.
+    Keys(Handler),
+    /// Walks shards through [`Cx::walk`]; none is locked beforehand.
+    Keyspace(Handler),
+    /// Needs no key and nothing of the server.
+    Local(Handler),
+    /// Answered by the server.
+    Node(NodeCommand),
+    /// Answered by the engine's script host.
+    Script(ScriptCommand),
+    /// Has sub-commands only.
+    Container,
+}
+
+/// Commands whose answer belongs to the server: it matches this enum exhaustively.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the command of that name")]
+pub enum NodeCommand {
+    Auth,
+    Hello,
+    Select,
+    Quit,
+    Reset,
+    ClientId,
+    ClientGetName,
+    ClientSetName,
+    ClientSetInfo,
+    ClientInfo,
+    ClientList,
+    ClientKill,
+    ClientNoEvict,
+    ConfigGet,
+    ConfigSet,
+    ConfigResetStat,
+    Info,
+    Shutdown,
+}
+
+/// Commands that the script host answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the command of that name")]
+pub enum ScriptCommand {
+    Eval,
+    EvalSha,
+    EvalRo,
+    EvalShaRo,
+    ScriptLoad,
+    ScriptExists,
+    ScriptFlush,
+}
+
+/// How many words a command takes, its name included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arity {
+    /// Exactly so many.
+    Exactly(u16),
+    /// So many or more.
+    AtLeast(u16),
+}
+
+impl Arity {
+    /// True when a command of `words` words (name included) fits.
+    #[inline]
+    pub const fn accepts(self, words: usize) -> bool {
+        match self {
+            Arity::Exactly(n) => words == n as usize,
+            Arity::AtLeast(n) => words >= n as usize,
+        }
+    }
+
+    /// The fewest words that fit.
+    pub const fn least(self) -> usize {
+        match self {
+            Arity::Exactly(n) | Arity::AtLeast(n) => n as usize,
+        }
+    }
+
+    /// As COMMAND reports it: negative means "at least".
+    pub const fn wire(self) -> i64 {
+        match self {
+            Arity::Exactly(n) => n as i64,
+            Arity::AtLeast(n) => -(n as i64),
+        }
+    }
+}
+
+/// The part of the documentation a command belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the group of that name")]
+pub enum Group {
+    Generic,
+    String,
+    Connection,
+    Server,
+    Scripting,
+    RateLimit,
+}
+
+impl Group {
+    /// As COMMAND DOCS prints it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::String => "string",
+            Group::Connection => "connection",
+            Group::Server => "server",
+            Group::Scripting => "scripting",
+            Group::RateLimit => "ratelimit",
+        }
+    }
+}
+
+/// Since when a command should not be used any more, and what replaces it.
+#[derive(Clone, Copy, Debug)]
+pub struct Deprecation {
+    /// The version of Redis.
+    pub since: &'static str,
+    /// What to use instead.
+    pub instead: &'static str,
+}
+
+/// The declared facts of one command or sub-command.
+#[derive(Debug)]
+pub struct Row {
+    /// Upper case; a sub-command as `CLIENT|KILL`.
+    pub name: &'static str,
+    /// Words, the name (and the sub-command's) included.
+    pub arity: Arity,
+    /// What it does.
+    pub flags: Flags,
+    /// Where its keys are and what happens to them.
+    pub keys: &'static [KeySpec],
+    /// ACL categories, the implied ones included.
+    pub acl: Acl,
+    /// Part of the documentation.
+    pub group: Group,
+    /// What it takes, in the notation of the manuals; empty when it takes nothing.
+    pub syntax: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// The version of Redis (or of the module) that brought it; of Tollgate for its own commands.
+    pub since: &'static str,
+    /// Cost in terms of what it touches.
+    pub complexity: &'static str,
+    /// Hints for clients that route or aggregate.
+    pub tips: &'static [&'static str],
+    /// Set when it is deprecated.
+    pub deprecated: Option<Deprecation>,
+    /// Who runs it.
+    pub run: Run,
+    /// Sub-commands; empty for most.
+    pub subs: &'static [Row],
+}
+
+impl Row {
+    /// The word that calls it: `KILL` for `CLIENT|KILL`.
+    pub fn word(&self) -> &'static str {
+        self.name.rsplit('|').next().unwrap_or(self.name)
+    }
+
+    /// The sub-command of that name (any case).
+    pub fn sub(&self, word: &[u8]) -> Option<&'static Row> {
+        self.subs
+            .iter()
+            .find(|row| row.word().as_bytes().eq_ignore_ascii_case(word))
+    }
+
+    /// How many of the words are the command's own name: 1, or 2 for a sub-command.
+    #[inline]
+    pub fn name_words(&self) -> usize {
+        1 + usize::from(self.is_sub())
+    }
+
+    /// True for a sub-command.
+    #[inline]
+    pub fn is_sub(&self) -> bool {
+        self.name.as_bytes().contains(&b'|')
+    }
+
+    /// True when it may change data.
+    #[inline]
+    pub const fn writes(&self) -> bool {
+        self.flags.contains(Flags::WRITE)
+    }
+}
+
+/// The commands of one kind, in one file.
+#[derive(Debug)]
+pub struct Family {
+    /// Its name in the documentation.
+    pub name: &'static str,
+    /// One sentence on what the commands share.
+    pub about: &'static str,
+    /// Its commands, sorted by name.
+    pub rows: &'static [Row],
+}
+
+/// Starts a row; the builder methods below fill in what is not the default.
+pub(crate) const fn row(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
+    Row {
+        name,
+        arity,
+        flags,
+        keys: &[],
+        acl: Acl::NONE.implied(flags),
+        group: Group::Generic,
+        syntax: "",
+        summary: "",
+        since: "",
+        complexity: "",
+        tips: &[],
+        deprecated: None,
+        run,
+        subs: &[],
+    }
+}
+
+pub(crate) const fn exactly(words: u16) -> Arity {
+    Arity::Exactly(words)
+}
+
+pub(crate) const fn at_least(words: u16) -> Arity {
+    Arity::AtLeast(words)
+}
+
+impl Row {
+    pub(crate) const fn keys(mut self, keys: &'static [KeySpec]) -> Row {
+        self.keys = keys;
+        self
+    }
+
+    pub(crate) const fn acl(mut self, group: Group, acl: Acl) -> Row {
+        self.group = group;
+        self.acl = acl.implied(self.flags);
+        self
+    }
+
+    pub(crate) const fn takes(mut self, syntax: &'static str) -> Row {
+        self.syntax = syntax;
+        self
+    }
+
+    pub(crate) const fn docs(
+        mut self,
+        summary: &'static str,
+        since: &'static str,
+        complexity: &'static str,
+    ) -> Row {
+        self.summary = summary;
+        self.since = since;
+        self.complexity = complexity;
+        self
+    }
+
+    pub(crate) const fn tips(mut self, tips: &'static [&'static str]) -> Row {
+        self.tips = tips;
+        self
+    }
+
+    pub(crate) const fn deprecated(mut self, since: &'static str, instead: &'static str) -> Row {
+        self.deprecated = Some(Deprecation { since, instead });
+        self
+    }
+
+    pub(crate) const fn subs(mut self, subs: &'static [Row]) -> Row {
+        self.subs = subs;
+        self
+    }
+}

@@ -1,0 +1,13 @@
+//! Commands in process, on one shard and on many.
+
+mod alloc;
+mod command;
+mod docs;
+mod expiry;
+mod gate;
+mod keys;
+mod ratelimit;
+mod scan;
+mod string;
+mod table;
+mod world;

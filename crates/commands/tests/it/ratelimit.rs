@@ -1,0 +1,153 @@
+use crate::world::{World, check, check_on};
+
+#[test]
+fn a_fixed_window_admits_its_limit() {
+    for shards in [1, 64] {
+        let mut world = World::new(shards);
+        check_on(
+            &mut world,
+            &[
+                ("RL.TAKE k FIXED 3 1000 PEEK", "*5|:1|:3|:2|:0|:1000|"),
+                ("EXISTS k", ":0|"),
+                ("RL.TAKE k FIXED 3 1000 COST 2", "*5|:1|:3|:1|:0|:1000|"),
+                ("RL.TAKE k FIXED 3 1000 cost 2", "*5|:0|:3|:1|:1000|:1000|"),
+                ("RL.TAKE k FIXED 3 1000 COST 4", "*5|:0|:3|:1|:-1|:1000|"),
+                ("PTTL k", ":1000|"),
+            ],
+        );
+        world.advance_ms(400);
+        check_on(
+            &mut world,
+            &[
+                ("RL.TAKE k FIXED 3 1000", "*5|:1|:3|:0|:0|:600|"),
+                ("RL.TAKE k FIXED 3 1000", "*5|:0|:3|:0|:600|:600|"),
+                ("RL.TAKE k FIXED 3 1000 PEEK COST 0", "*5|:1|:3|:0|:0|:600|"),
+            ],
+        );
+        world.advance_ms(600);
+        assert_eq!(world.run("RL.TAKE k FIXED 3 1000"), "*5|:1|:3|:2|:0|:1000|");
+    }
+}
+
+/// Whenever its first request comes, an aligned window ends at the next whole multiple of its length.
+#[test]
+fn an_aligned_window_ends_at_a_whole_multiple() {
+    let mut world = World::new(1);
+    world.advance_ms(12_345);
+    let to_day_end = |world: &World| 86_400_000 - world.now.millis().rem_euclid(86_400_000);
+    let left = to_day_end(&world);
+    let want = format!("*5|:1|:1|:0|:0|:{left}|");
+    assert_eq!(world.run("RL.TAKE k ALIGNED 1 86400000"), want);
+    world.advance_ms(left - 1);
+    assert_eq!(
+        world.run("RL.TAKE k ALIGNED 1 86400000"),
+        "*5|:0|:1|:0|:1|:1|"
+    );
+    world.advance_ms(1);
+    assert_eq!(
+        world.run("RL.TAKE k ALIGNED 1 86400000"),
+        "*5|:1|:1|:0|:0|:86400000|"
+    );
+}
+
+#[test]
+fn bad_arguments_are_named() {
+    check(&[
+        (
+            "RL.TAKE k FIXED 3",
+            "-ERR wrong number of arguments for 'rl.take' command|",
+        ),
+        (
+            "RL.TAKE k LEAKY 3 1000",
+            "-ERR unknown algorithm 'LEAKY', expected FIXED or ALIGNED|",
+        ),
+        (
+            "RL.TAKE k FIXED -1 1000",
+            "-ERR limit is not an integer or out of range|",
+        ),
+        (
+            "RL.TAKE k FIXED x 1000",
+            "-ERR limit is not an integer or out of range|",
+        ),
+        (
+            "RL.TAKE k FIXED 3 0",
+            "-ERR window is not an integer or out of range|",
+        ),
+        (
+            "RL.TAKE k FIXED 3 9223372036854775807",
+            "-ERR window is not an integer or out of range|",
+        ),
+        (
+            "RL.TAKE k FIXED 3 1000 COST -1",
+            "-ERR cost is not an integer or out of range|",
+        ),
+        ("RL.TAKE k FIXED 3 1000 COST", "-ERR syntax error|"),
+        ("RL.TAKE k FIXED 3 1000 FOO", "-ERR syntax error|"),
+        ("RL.TAKE k FIXED 0 1000", "*5|:0|:0|:0|:-1|:0|"),
+        ("SET s x", "+OK|"),
+        (
+            "RL.TAKE s FIXED 3 1000",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value|",
+        ),
+        (
+            "CL.THROTTLE s 3 1 1",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value|",
+        ),
+        ("CL.THROTTLE g 3 1 1", "*5|:0|:4|:3|:-1|:1|"),
+        (
+            "RL.TAKE g FIXED 3 1000",
+            "-ERR the key holds a rate limiter of another algorithm|",
+        ),
+        ("RL.TAKE w FIXED 3 1000", "*5|:1|:3|:2|:0|:1000|"),
+        (
+            "CL.THROTTLE w 3 1 1",
+            "-ERR the key holds a rate limiter of another algorithm|",
+        ),
+    ]);
+}
+
+#[test]
+fn throttle_answers_as_redis_cell() {
+    let usage = "-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> \
+                 <period> [<quantity>]|";
+    let mut world = World::new(4);
+    check_on(
+        &mut world,
+        &[
+            ("CL.THROTTLE k 4 1 1 6", "*5|:1|:5|:5|:-1|:0|"),
+            ("EXISTS k", ":0|"),
+            ("CL.THROTTLE k 4 1 1", "*5|:0|:5|:4|:-1|:1|"),
+            ("CL.THROTTLE k 4 1 1 4", "*5|:0|:5|:0|:-1|:5|"),
+            ("CL.THROTTLE k 4 1 1", "*5|:1|:5|:0|:1|:5|"),
+            ("OBJECT ENCODING k", "$4|gcra|"),
+            ("PTTL k", ":5000|"),
+            ("CL.THROTTLE k 4 1", usage),
+            ("CL.THROTTLE k 4 1 1 1 1", usage),
+            (
+                "CL.THROTTLE k 4 0 1",
+                "-Cell error: Store error: Zero rates are not supported|",
+            ),
+            (
+                "CL.THROTTLE k x 1 1",
+                "-Cell error: Store error: Couldn't parse as integer: x|",
+            ),
+        ],
+    );
+    world.advance_ms(3000);
+    assert_eq!(world.run("CL.THROTTLE k 4 1 1"), "*5|:0|:5|:2|:-1|:3|");
+}
+
+#[test]
+fn a_window_follows_its_expiry() {
+    check(&[
+        ("RL.TAKE k FIXED 1 60000", "*5|:1|:1|:0|:0|:60000|"),
+        ("PEXPIRE k 5", ":1|"),
+        ("RL.TAKE k FIXED 1 60000", "*5|:0|:1|:0|:5|:5|"),
+        ("COPY k c", ":1|"),
+        ("RL.TAKE c FIXED 1 60000", "*5|:0|:1|:0|:5|:5|"),
+        ("RENAME k d", "+OK|"),
+        ("RL.TAKE k FIXED 1 60000", "*5|:1|:1|:0|:0|:60000|"),
+        ("DEL k", ":1|"),
+        ("RL.TAKE k FIXED 1 60000", "*5|:1|:1|:0|:0|:60000|"),
+    ]);
+}

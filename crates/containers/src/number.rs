@@ -1,0 +1,116 @@
+//! Numbers and their decimal text.
+
+mod big;
+mod extended;
+mod literal;
+
+pub use extended::Extended;
+use literal::{F64, Literal, Magnitude};
+
+/// Longest text of an `i64`: 19 digits and a sign.
+pub const I64_TEXT_LEN: usize = 20;
+
+/// Parses a decimal integer as strictly as Redis' `string2ll`: no spaces, no `+`, no leading zeros, no `-0`, in range.
+///
+/// So a text parses exactly if [`write_i64`] gives the same text back.
+#[inline]
+pub fn parse_i64(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    match digits {
+        [b'0'] if !negative => return Some(0),
+        [b'1'..=b'9', ..] if digits.len() <= 19 => {}
+        _ => return None,
+    }
+    let mut magnitude = 0_u64;
+    for &digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        if value > 9 {
+            return None;
+        }
+        // 19 digits are below 10^19, which fits.
+        magnitude = magnitude * 10 + u64::from(value);
+    }
+    if negative {
+        (magnitude <= i64::MIN.unsigned_abs()).then(|| (magnitude as i64).wrapping_neg())
+    } else {
+        i64::try_from(magnitude).ok()
+    }
+}
+
+/// The digits of 0 to 99, two each.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut i = 0;
+    while i < 100 {
+        pairs[2 * i] = b'0' + (i / 10) as u8;
+        pairs[2 * i + 1] = b'0' + (i % 10) as u8;
+        i += 1;
+    }
+    pairs
+};
+
+/// Writes `value` in decimal into `buf`; the returned slice is the text.
+#[inline]
+pub fn write_i64(buf: &mut [u8; I64_TEXT_LEN], value: i64) -> &[u8] {
+    let mut rest = value.unsigned_abs();
+    let mut at = I64_TEXT_LEN;
+    while rest >= 10 {
+        let pair = (rest % 100) as usize * 2;
+        rest /= 100;
+        at -= 2;
+        buf[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    // A pair is only taken from a rest of two digits or more, so there is no leading zero.
+    if rest > 0 || at == I64_TEXT_LEN {
+        at -= 1;
+        buf[at] = b'0' + rest as u8;
+    }
+    if value < 0 {
+        at -= 1;
+        buf[at] = b'-';
+    }
+    &buf[at..]
+}
+
+/// Parses a double as Redis' `getDoubleFromObject` does: all that `strtod` reads, hexadecimal and infinities by name
+/// included, but no leading space, no NaN, nothing that overflows and nothing but zero that rounds to zero.
+pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    let literal = Literal::read(text)?;
+    let magnitude = match literal.magnitude {
+        Magnitude::Infinite => f64::INFINITY,
+        Magnitude::Hex(bits, exponent) => {
+            let (mantissa, exponent) = F64.round(bits, exponent)?;
+            // Exact: the format has rounded the mantissa to what a double holds at this exponent.
+            if mantissa == 0 {
+                0.0
+            } else {
+                scale(mantissa as f64, exponent)
+            }
+        }
+        // The digits are plain ASCII of a form that Rust reads too, correctly rounded as in the C library.
+        Magnitude::Decimal => std::str::from_utf8(literal.unsigned).ok()?.parse().ok()?,
+    };
+    let overflowed = magnitude.is_infinite() && !matches!(literal.magnitude, Magnitude::Infinite);
+    let vanished = magnitude == 0.0 && literal.has_nonzero_digit();
+    if overflowed || vanished {
+        return None;
+    }
+    Some(if literal.negative {
+        -magnitude
+    } else {
+        magnitude
+    })
+}
+
+/// `value * 2^exponent` where the result is exact.
+fn scale(value: f64, exponent: i32) -> f64 {
+    // In two steps, since 2^exponent alone may be below the smallest double.
+    let half = exponent / 2;
+    value * 2_f64.powi(half) * 2_f64.powi(exponent - half)
+}
+
+#[cfg(test)]
+mod tests;

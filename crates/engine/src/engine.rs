@@ -1,0 +1,176 @@
+//! The engine: shards, settings and counters shared by all threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tollgate_commands::StoreLimits;
+use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
+use tollgate_limiter::Timestamp;
+
+use crate::script::Scripts;
+use crate::shards::Shards;
+use crate::stats::{Counters, Stats};
+
+/// How an engine is built.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Number of shards: a power of two.
+    pub shards: usize,
+    /// Seed of the key hash: secret, so that clients cannot make keys collide.
+    pub seed: u64,
+    /// Largest string value, bytes (`proto-max-bulk-len`).
+    pub max_bulk_len: usize,
+}
+
+impl Default for EngineConfig {
+    fn default() -> EngineConfig {
+        EngineConfig {
+            shards: 1024,
+            seed: 0,
+            max_bulk_len: StoreLimits::default().proto_max_bulk_len,
+        }
+    }
+}
+
+/// The store: shared by every thread, no thread of its own.
+pub struct Engine {
+    pub(crate) shards: Shards,
+    pub(crate) seed: Seed,
+    pub(crate) limits: StoreLimits,
+    pub(crate) counters: Counters,
+    pub(crate) scripts: Scripts,
+    /// Where the active expiry continues.
+    expire_cursor: AtomicUsize,
+    /// The data are larger than a cache, so that looking ahead pays.
+    pub(crate) deep: AtomicBool,
+}
+
+/// Keys of one database.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DatabaseSize {
+    /// All keys, expired ones that nobody met yet included.
+    pub keys: usize,
+    /// Keys with an expiry.
+    pub expiring: usize,
+}
+
+/// What one step of the active expiry did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExpireStep {
+    /// Buckets looked at.
+    pub examined: usize,
+    /// Entries removed.
+    pub removed: usize,
+}
+
+impl Engine {
+    /// An empty store.
+    ///
+    /// # Panics
+    ///
+    /// When the number of shards is not a power of two.
+    pub fn new(config: EngineConfig) -> Arc<Engine> {
+        let seed = Seed::new(config.seed);
+        Arc::new(Engine {
+            shards: Shards::new(config.shards, || Shard::new(&seed)),
+            limits: StoreLimits {
+                proto_max_bulk_len: config.max_bulk_len,
+            },
+            counters: Counters::new(),
+            scripts: Scripts::new(),
+            expire_cursor: AtomicUsize::new(0),
+            deep: AtomicBool::new(false),
+            seed,
+        })
+    }
+
+    /// Number of shards.
+    pub fn shard_count(&self) -> usize {
+        self.shards.count()
+    }
+
+    /// Runs `f` on every shard in turn, each locked by itself.
+    pub fn for_each_shard(&self, mut f: impl FnMut(&mut Shard)) {
+        for index in 0..self.shards.count() {
+            f(&mut self.shards.lock(index));
+        }
+    }
+
+    /// Removes expired entries: looks at up to `budget` buckets, continuing where the last step, on whatever thread,
+    /// stopped. Shards that are in use are left for the next round.
+    pub fn expire_step(&self, now: Timestamp, budget: usize) -> ExpireStep {
+        let now_ms = now.millis();
+        let mut step = ExpireStep::default();
+        for _ in 0..self.shards.count() {
+            if step.examined >= budget {
+                break;
+            }
+            let index =
+                self.expire_cursor.fetch_add(1, Ordering::Relaxed) & (self.shards.count() - 1);
+            let Some(mut shard) = self.shards.try_lock(index) else {
+                continue;
+            };
+            let progress = shard.expire_cycle(now_ms, budget - step.examined);
+            step.examined += progress.examined;
+            step.removed += progress.removed;
+        }
+        step
+    }
+
+    /// Keys of each database. The shards are counted one after the other.
+    pub fn database_sizes(&self) -> [DatabaseSize; DATABASES] {
+        let mut sizes = [DatabaseSize::default(); DATABASES];
+        self.for_each_shard(|shard| {
+            for db in DbIndex::all() {
+                sizes[db.get()].keys += shard.len(db);
+                sizes[db.get()].expiring += shard.expiring(db);
+            }
+        });
+        sizes
+    }
+
+    /// Bytes held by tables, keys and values.
+    pub fn memory(&self) -> usize {
+        let mut bytes = 0;
+        self.for_each_shard(|shard| bytes += shard.memory());
+        bytes
+    }
+
+    /// Counters since the start, or since [`Engine::reset_stats`].
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.counters.collect();
+        self.for_each_shard(|shard| {
+            let shard = shard.stats();
+            stats.hits += shard.hits;
+            stats.misses += shard.misses;
+            stats.expired += shard.expired;
+        });
+        stats
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_stats(&self) {
+        self.counters.reset();
+        self.for_each_shard(|shard| {
+            let stats = shard.stats_mut();
+            stats.hits = 0;
+            stats.misses = 0;
+            stats.expired = 0;
+        });
+    }
+
+    /// Scripts in the cache, and the bytes of their bodies.
+    pub fn script_cache(&self) -> (usize, usize) {
+        self.scripts.size()
+    }
+
+    /// Sets who hears of `redis.log`: its level (0 debug to 3 warning) and text. The first to ask stays.
+    pub fn on_script_log(&self, sink: impl Fn(u8, &[u8]) + Send + Sync + 'static) {
+        self.scripts.set_log(Box::new(sink));
+    }
+
+    /// Ends the scripts that run, with an error, and refuses new ones: for shutdown.
+    pub fn stop_scripts(&self) {
+        self.scripts.stop();
+    }
+}

@@ -1,0 +1,340 @@
+//! The executor: every command of every origin passes here.
+
+use smallvec::SmallVec;
+use tollgate_commands::{
+    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Handler, KeySpec, Origin, Reply, Rng, Row,
+    Run, ShardSet, gate, keys_of,
+};
+use tollgate_keyspace::{DbIndex, Key, Seed, Shard};
+use tollgate_limiter::Timestamp;
+use tollgate_net::clock::Clock;
+use tollgate_wire::resp::ReplyBuf;
+
+use crate::shards::LockSet;
+use crate::stats::RowCounters;
+use crate::walk::{EngineWalk, NoWalk};
+use crate::{Engine, Node, NodeCx, Outcome, Plan, Session};
+
+/// Keys of a call that are handled without allocation.
+const INLINE_KEYS: usize = 16;
+
+/// Shard numbers, ascending, each once.
+pub(crate) type ShardList = SmallVec<[usize; INLINE_KEYS]>;
+
+/// What a handler needs beside its shards.
+pub(crate) struct Call<'a> {
+    pub(crate) row: &'static Row,
+    pub(crate) args: &'a [&'a [u8]],
+    pub(crate) db: DbIndex,
+    pub(crate) now: Timestamp,
+    pub(crate) origin: Origin,
+}
+
+impl<'a> Call<'a> {
+    /// The arguments behind the command's name.
+    pub(crate) fn cursor(&self, seed: &'a Seed) -> Args<'a> {
+        Args::new(self.args, self.row.name_words(), seed)
+    }
+}
+
+/// The locked shards of a call.
+enum Held<'a, 'e> {
+    One(usize, &'a mut Shard),
+    Many(&'a mut LockSet<'e>),
+}
+
+impl Engine {
+    /// Runs one command and writes exactly one reply to `out`. `args[0]` is the command's name; an empty list is
+    /// not a command and must not be passed.
+    pub fn execute(
+        &self,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+    ) -> Outcome {
+        self.execute_planned(&self.plan(args), session, args, now, out, node)
+    }
+
+    /// As [`Engine::execute`], for a command that [`Engine::plan`] has looked at.
+    pub fn execute_planned(
+        &self,
+        plan: &Plan<'_>,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+    ) -> Outcome {
+        let row = match plan.row {
+            Ok(row) => row,
+            Err(ref error) => {
+                error.write(out);
+                return Outcome::Continue;
+            }
+        };
+        session.last = Some(row);
+        let counters = self.counters.row(row);
+        let view = gate::GateView {
+            authenticated: session.authenticated,
+            ..gate::GateView::open()
+        };
+        if let Err(error) = gate::check(row, args, &view) {
+            counters.rejected();
+            error.write(out);
+            return Outcome::Continue;
+        }
+        if let Run::Keys(handler) = row.run {
+            let call = Call {
+                row,
+                args,
+                db: session.db,
+                now,
+                origin: Origin::Client,
+            };
+            let started = counters.called().then(Clock::monotone);
+            self.run_keys(handler, &call, plan.key, counters, out);
+            if let Some(started) = started {
+                counters.took_sampled(elapsed(started));
+            }
+            return Outcome::Continue;
+        }
+        self.run_other(row, session, args, now, out, node, counters)
+    }
+
+    /// Commands that are not about a few keys. Those that may be long are always timed.
+    #[allow(clippy::too_many_arguments, reason = "the executor's own second half")]
+    fn run_other(
+        &self,
+        row: &'static Row,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+        counters: RowCounters<'_>,
+    ) -> Outcome {
+        let sampled = counters.called();
+        let short = matches!(row.run, Run::Local(_) | Run::Script(_));
+        let started = (sampled || !short).then(Clock::monotone);
+        let mark = out.len();
+        let mut outcome = Outcome::Continue;
+        let call = Call {
+            row,
+            args,
+            db: session.db,
+            now,
+            origin: Origin::Client,
+        };
+        let result = match row.run {
+            Run::Keys(_) => unreachable!("commands with keys take the other path"),
+            Run::Keyspace(handler) => {
+                self.run_walk(handler, &call, &mut EngineWalk::new(&self.shards), out)
+            }
+            Run::Local(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
+            Run::Script(command) => crate::script::run(self, command, session, &call, out),
+            Run::Node(command) => node.run(
+                command,
+                NodeCx {
+                    engine: self,
+                    row,
+                    args: call.cursor(&self.seed),
+                    session,
+                    out,
+                    now,
+                    outcome: &mut outcome,
+                },
+            ),
+            // A container called without a sub-command: its arity is at least two words, so the gate has answered.
+            Run::Container => Err(CmdError::Syntax),
+        };
+        match result {
+            Ok(reply) => reply.write(out),
+            Err(error) => fail(&error, mark, counters, out),
+        }
+        match started {
+            Some(started) if short => counters.took_sampled(elapsed(started)),
+            Some(started) => counters.took(elapsed(started)),
+            None => {}
+        }
+        outcome
+    }
+
+    /// Locks the shards of the keys, runs the handler, commits, and writes the reply.
+    #[inline]
+    fn run_keys(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        key: Option<Key<'_>>,
+        counters: RowCounters<'_>,
+        out: &mut ReplyBuf,
+    ) {
+        let mark = out.len();
+        let result = if let Some(key) = key {
+            let index = key.shard(self.shards.count());
+            let mut shard = self.shards.lock(index);
+            self.run_one(handler, call, Some(key), index, &mut shard, out)
+        } else {
+            self.run_many(handler, call, out)
+        };
+        match result {
+            Ok(reply) => reply.write(out),
+            Err(error) => fail(&error, mark, counters, out),
+        }
+    }
+
+    /// Runs a handler whose keys all live in one locked shard.
+    #[inline]
+    pub(crate) fn run_one(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        first: Option<Key<'_>>,
+        index: usize,
+        shard: &mut Shard,
+        out: &mut ReplyBuf,
+    ) -> Result<Reply, CmdError> {
+        let args = match first {
+            Some(key) => Args::with_first_key(call.args, key, &self.seed),
+            None => call.cursor(&self.seed),
+        };
+        self.run_on(handler, call, args, Held::One(index, shard), out)
+    }
+
+    fn run_many(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        out: &mut ReplyBuf,
+    ) -> Result<Reply, CmdError> {
+        let wanted = self.shards_of(call.row, call.args)?;
+        if let [index] = wanted[..] {
+            return self.run_one(
+                handler,
+                call,
+                None,
+                index,
+                &mut self.shards.lock(index),
+                out,
+            );
+        }
+        self.run_held(handler, call, &mut self.shards.lock_set(&wanted), out)
+    }
+
+    /// Runs a handler on shards that the caller holds.
+    pub(crate) fn run_held(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        held: &mut LockSet<'_>,
+        out: &mut ReplyBuf,
+    ) -> Result<Reply, CmdError> {
+        let args = call.cursor(&self.seed);
+        self.run_on(handler, call, args, Held::Many(held), out)
+    }
+
+    /// The one place where a handler that locks shards is called and its effects are committed, the shards still locked.
+    #[inline]
+    fn run_on(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        args: Args<'_>,
+        held: Held<'_, '_>,
+        out: &mut ReplyBuf,
+    ) -> Result<Reply, CmdError> {
+        let mut effects = Effects::new();
+        let count = self.shards.count();
+        let mut cx = Cx {
+            shards: match held {
+                Held::One(index, shard) => ShardSet::one(index, shard, count),
+                Held::Many(held) => ShardSet::many(held, count),
+            },
+            walk: &mut NoWalk,
+            seed: &self.seed,
+            db: call.db,
+            now: call.now,
+            out,
+            effects: &mut effects,
+            rng: &mut Rng::new(call.now.nanos() as u64),
+            limits: &self.limits,
+            origin: call.origin,
+        };
+        let result = handler(&mut cx, args);
+        self.commit(&effects);
+        result
+    }
+
+    /// Runs a handler that has no shard locked.
+    pub(crate) fn run_walk(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        walk: &mut dyn tollgate_commands::Walk,
+        out: &mut ReplyBuf,
+    ) -> Result<Reply, CmdError> {
+        let mut effects = Effects::new();
+        let mut cx = Cx {
+            shards: ShardSet::none(self.shards.count()),
+            walk,
+            seed: &self.seed,
+            db: call.db,
+            now: call.now,
+            out,
+            effects: &mut effects,
+            rng: &mut crate::walk::random(call.now),
+            limits: &self.limits,
+            origin: call.origin,
+        };
+        let result = handler(&mut cx, call.cursor(&self.seed));
+        self.commit(&effects);
+        result
+    }
+
+    /// The one consumer of effects. Whoever must hear of changes (versions, notifications, a journal) is told here
+    /// and nowhere else.
+    #[inline]
+    pub(crate) fn commit(&self, effects: &Effects) {
+        if effects.dirty() > 0 {
+            self.counters.changed(effects.dirty());
+        }
+    }
+
+    /// The shards of the keys of a call.
+    pub(crate) fn shards_of(&self, row: &Row, args: &[&[u8]]) -> Result<ShardList, CmdError> {
+        let mut wanted: ShardList = keys_of(row, args)?
+            .iter()
+            .map(|&at| self.seed.key(args[at as usize]).shard(self.shards.count()))
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        Ok(wanted)
+    }
+}
+
+/// True when the command has exactly one key, and that is word 1.
+#[inline]
+pub(crate) fn has_one_first_key(row: &Row) -> bool {
+    matches!(
+        row.keys,
+        [KeySpec {
+            begin: BeginSearch::Index(1),
+            find: FindKeys::Range { last: 0, .. },
+            ..
+        }]
+    )
+}
+
+/// Replaces whatever the command wrote since `mark` by its error.
+#[cold]
+fn fail(error: &CmdError, mark: usize, counters: RowCounters<'_>, out: &mut ReplyBuf) {
+    counters.failed();
+    out.truncate(mark);
+    error.write(out);
+}
+
+fn elapsed(started: i64) -> u64 {
+    u64::try_from(Clock::monotone() - started).unwrap_or(0)
+}

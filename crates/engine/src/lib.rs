@@ -1,0 +1,28 @@
+//! Locked shards, the executor, scripting, and the embedded handle.
+//!
+//! Every command, whoever asks for it (a client, a script, the service in the same process), goes through
+//! [`Engine::execute`] or the same steps inside: look up the row, pass the gate, lock the shards of the keys,
+//! run the handler, commit its effects, unlock. A command runs to completion on the calling thread; the engine
+//! starts no thread and reads no clock of its own except to time commands for INFO.
+//!
+//! The lock rule: nobody waits for one shard while holding another, except the holder of the gate of
+//! [`shards`], of which there is one at a time. So there is no deadlock and no global order to keep.
+
+mod engine;
+mod execute;
+mod handle;
+mod plan;
+mod script;
+mod session;
+mod shards;
+mod snapshot;
+mod stats;
+mod walk;
+
+pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
+pub use handle::{Check, Decisions, Handle, WrongState};
+pub use plan::Plan;
+pub use script::REDIS_VERSION;
+pub use session::{Node, NodeCx, Outcome, Session};
+pub use snapshot::Loaded;
+pub use stats::{CommandStats, Stats};

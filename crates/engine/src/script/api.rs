@@ -1,0 +1,229 @@
+//! The `redis` table of scripts, but for `redis.call`.
+
+use std::ffi::{CStr, c_int};
+
+use tollgate_commands::resolve;
+use tollgate_wire::resp::Protocol;
+
+use super::lua::*;
+use super::sha1::sha1_hex;
+use super::{REDIS_VERSION, REDIS_VERSION_NUMBER, call, vm};
+
+const FUNCTIONS: &[(&CStr, lua_CFunction)] = &[
+    (c"call", call::call),
+    (c"pcall", call::pcall),
+    (c"log", log),
+    (c"sha1hex", sha1hex),
+    (c"error_reply", error_reply),
+    (c"status_reply", status_reply),
+    (c"setresp", set_resp),
+    (c"set_repl", set_repl),
+    (c"replicate_commands", replicate_commands),
+    (c"breakpoint", breakpoint),
+    (c"debug", debug),
+    (c"acl_check_cmd", acl_check_cmd),
+];
+
+const NUMBERS: &[(&CStr, f64)] = &[
+    (c"LOG_DEBUG", 0.0),
+    (c"LOG_VERBOSE", 1.0),
+    (c"LOG_NOTICE", 2.0),
+    (c"LOG_WARNING", 3.0),
+    (c"REPL_NONE", 0.0),
+    (c"REPL_AOF", 1.0),
+    (c"REPL_SLAVE", 2.0),
+    (c"REPL_REPLICA", 2.0),
+    (c"REPL_ALL", 3.0),
+    (c"REDIS_VERSION_NUM", REDIS_VERSION_NUMBER as f64),
+];
+
+/// Pushes the table.
+///
+/// # Safety
+///
+/// A live state in protected mode.
+pub(super) unsafe fn open(l: *mut lua_State) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        lua_createtable(l, 0, (FUNCTIONS.len() + NUMBERS.len() + 1) as c_int);
+        for (name, function) in FUNCTIONS {
+            set_function(l, name, *function);
+        }
+        for (name, number) in NUMBERS {
+            set_number(l, name, *number);
+        }
+        set_text(l, c"REDIS_VERSION", REDIS_VERSION.as_bytes());
+    }
+}
+
+/// Raises an error table, as the functions of Redis do.
+unsafe fn fail(l: *mut lua_State, text: &[u8]) -> ! {
+    // SAFETY: nothing in this frame needs dropping.
+    unsafe {
+        push_error(l, text);
+        lua_error(l)
+    }
+}
+
+unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
+    // SAFETY: arguments are checked before use; the run is borrowed when nothing can raise any more.
+    unsafe {
+        let count = lua_gettop(l);
+        if count < 2 {
+            fail(l, b"redis.log() requires two arguments or more.");
+        }
+        if lua_isnumber(l, 1) == 0 {
+            fail(l, b"First argument must be a number (log level).");
+        }
+        let level = lua_tonumber(l, 1);
+        if !(0.0..=3.0).contains(&level) {
+            fail(l, b"Invalid debug level.");
+        }
+        push_bytes(l, b"");
+        for index in 2..=count {
+            if lua_isstring(l, index) == 0 {
+                continue;
+            }
+            if index > 2 {
+                push_bytes(l, b" ");
+                lua_pushvalue(l, index);
+                lua_concat(l, 3);
+            } else {
+                lua_pushvalue(l, index);
+                lua_concat(l, 2);
+            }
+        }
+        vm::current()
+            .engine
+            .scripts
+            .log(level as u8, string_at(l, -1).unwrap_or_default());
+        0
+    }
+}
+
+unsafe extern "C-unwind" fn sha1hex(l: *mut lua_State) -> c_int {
+    // SAFETY: the argument is checked; its bytes live while it is on the stack.
+    unsafe {
+        if lua_gettop(l) != 1 {
+            fail(l, b"wrong number of arguments");
+        }
+        let mut len = 0;
+        let text = lua_tolstring(l, 1, &mut len);
+        let bytes: &[u8] = if text.is_null() {
+            b""
+        } else {
+            std::slice::from_raw_parts(text.cast(), len)
+        };
+        push_bytes(l, &sha1_hex(bytes));
+        1
+    }
+}
+
+unsafe extern "C-unwind" fn error_reply(l: *mut lua_State) -> c_int {
+    // SAFETY: the argument is checked.
+    unsafe {
+        match string_at(l, 1) {
+            Some(text) if lua_gettop(l) == 1 => {
+                if text.first() != Some(&b'-') {
+                    push_bytes(l, b"-");
+                    lua_insert(l, 1);
+                    lua_concat(l, 2);
+                }
+                push_error(l, string_at(l, -1).unwrap_or_default());
+            }
+            _ => push_error(l, b"wrong number or type of arguments"),
+        }
+        1
+    }
+}
+
+unsafe extern "C-unwind" fn status_reply(l: *mut lua_State) -> c_int {
+    // SAFETY: the argument is checked.
+    unsafe {
+        match string_at(l, 1) {
+            Some(text) if lua_gettop(l) == 1 => {
+                lua_createtable(l, 0, 1);
+                set_text(l, c"ok", text);
+            }
+            _ => push_error(l, b"wrong number or type of arguments"),
+        }
+        1
+    }
+}
+
+unsafe extern "C-unwind" fn set_resp(l: *mut lua_State) -> c_int {
+    // SAFETY: the argument is checked; the run is borrowed when nothing can raise any more.
+    unsafe {
+        if lua_gettop(l) != 1 {
+            fail(l, b"redis.setresp() requires one argument.");
+        }
+        let protocol = match lua_tonumber(l, 1) {
+            2.0 => Protocol::Resp2,
+            3.0 => Protocol::Resp3,
+            _ => fail(l, b"RESP version must be 2 or 3."),
+        };
+        vm::current().reply.set_protocol(protocol);
+        0
+    }
+}
+
+/// Writes are journaled by their results, always: accepted and without effect.
+unsafe extern "C-unwind" fn set_repl(l: *mut lua_State) -> c_int {
+    // SAFETY: the argument is checked.
+    unsafe {
+        if lua_gettop(l) != 1 {
+            fail(l, b"redis.set_repl() requires two arguments.");
+        }
+        let flags = lua_tonumber(l, 1);
+        if !(0.0..=3.0).contains(&flags) {
+            fail(
+                l,
+                b"Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+            );
+        }
+        0
+    }
+}
+
+unsafe extern "C-unwind" fn replicate_commands(l: *mut lua_State) -> c_int {
+    // SAFETY: one free slot.
+    unsafe { lua_pushboolean(l, 1) };
+    1
+}
+
+/// There is no debugger to stop in.
+unsafe extern "C-unwind" fn breakpoint(l: *mut lua_State) -> c_int {
+    // SAFETY: one free slot.
+    unsafe { lua_pushboolean(l, 0) };
+    1
+}
+
+/// Without a debugger there is nobody to print for.
+unsafe extern "C-unwind" fn debug(_l: *mut lua_State) -> c_int {
+    0
+}
+
+/// The default user may run every command.
+unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
+    // SAFETY: arguments are checked before use; `words` borrows what is on the stack.
+    unsafe {
+        let count = lua_gettop(l);
+        if count == 0 {
+            fail(
+                l,
+                b"Please specify at least one argument for this redis lib call",
+            );
+        }
+        let words = [string_at(l, 1), string_at(l, 2)];
+        let known = match words {
+            [Some(name), Some(word)] => resolve(&[name, word]).is_ok(),
+            [Some(name), None] => resolve(&[name]).is_ok(),
+            _ => false,
+        };
+        if !known {
+            fail(l, b"Invalid command passed to redis.acl_check_cmd()");
+        }
+        lua_pushboolean(l, 1);
+        1
+    }
+}

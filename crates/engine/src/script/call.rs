@@ -1,0 +1,287 @@
+//! `redis.call` and `redis.pcall`: the executor as scripts see it.
+
+use std::ffi::c_int;
+
+use smallvec::SmallVec;
+use tollgate_commands::{
+    Args, CmdError, NodeCommand, Origin, Reply, Run as Runs, Walk, gate, resolve,
+};
+use tollgate_containers::number;
+use tollgate_keyspace::Shard;
+use tollgate_net::clock::Clock;
+
+use super::lua::*;
+use super::{Run, to_lua, vm};
+use crate::execute::{Call, has_one_first_key};
+use crate::shards::LockSet;
+use crate::walk::NoWalk;
+
+/// Arguments handled without allocation.
+const INLINE_ARGS: usize = 16;
+
+/// Text of a number argument.
+type NumberText = ([u8; 32], u8);
+
+/// `redis.call(...)`: an error reply is raised.
+///
+/// # Safety
+///
+/// Called by Lua during a run.
+pub(super) unsafe extern "C-unwind" fn call(l: *mut lua_State) -> c_int {
+    // SAFETY: nothing in this frame needs dropping when the error is raised.
+    unsafe {
+        if perform(l) {
+            return 1;
+        }
+        lua_error(l)
+    }
+}
+
+/// `redis.pcall(...)`: an error reply is returned.
+///
+/// # Safety
+///
+/// Called by Lua during a run.
+pub(super) unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
+    // SAFETY: as `call`.
+    unsafe { perform(l) };
+    1
+}
+
+/// Runs the command and pushes its reply; false when that is an error.
+#[inline]
+unsafe fn perform(l: *mut lua_State) -> bool {
+    // SAFETY: the run is borrowed twice, one after the other: for the command, which calls no interface function that
+    // can raise, and to read what it wrote, by pointer, since pushing may raise.
+    unsafe {
+        let run = vm::current();
+        match dispatch(l, run) {
+            Reply::Int(n) => lua_pushnumber(l, n as f64),
+            Reply::Null if run.reply.protocol() == tollgate_wire::resp::Protocol::Resp2 => {
+                lua_pushboolean(l, 0)
+            }
+            reply => {
+                reply.write(&mut run.reply);
+                let bytes: *const [u8] = run.reply.bytes();
+                to_lua::push_reply(l, &*bytes);
+                let failed = (&(*bytes))[0] == b'-';
+                vm::current().reply.clear();
+                return !failed;
+            }
+        }
+        true
+    }
+}
+
+/// Runs the command on the stack. Errors are written to `run.reply` as replies.
+unsafe fn dispatch(l: *mut lua_State, run: &mut Run<'_>) -> Reply {
+    run.reply.clear();
+    // SAFETY: the arguments stay on the stack while they are used.
+    let result = unsafe { with_args(l, |args| run.perform(args)) };
+    match result {
+        Ok(reply) => reply,
+        Err(error) => {
+            run.reply.clear();
+            error.write(&mut run.reply);
+            Reply::Written
+        }
+    }
+}
+
+/// Hands the arguments on the stack to `f` as bytes.
+#[inline]
+unsafe fn with_args<R>(
+    l: *mut lua_State,
+    f: impl FnOnce(&[&[u8]]) -> Result<R, CmdError>,
+) -> Result<R, CmdError> {
+    // SAFETY: none of the interface functions used here raises; strings stay on the stack.
+    unsafe {
+        let count = lua_gettop(l);
+        if count == 0 {
+            return Err(CmdError::err(
+                "Please specify at least one argument for this redis lib call",
+            ));
+        }
+        let mut few: [&[u8]; INLINE_ARGS] = [b""; INLINE_ARGS];
+        if let Some(words) = few.get_mut(..count as usize) {
+            let mut strings = 0;
+            for (at, word) in words.iter_mut().enumerate() {
+                let Some(text) = string_at(l, at as c_int + 1) else {
+                    break;
+                };
+                *word = text;
+                strings += 1;
+            }
+            if strings == count {
+                return f(words);
+            }
+        }
+        with_mixed_args(l, count, f)
+    }
+}
+
+/// As [`with_args`], for arguments of which some are numbers, or many.
+unsafe fn with_mixed_args<R>(
+    l: *mut lua_State,
+    count: c_int,
+    f: impl FnOnce(&[&[u8]]) -> Result<R, CmdError>,
+) -> Result<R, CmdError> {
+    // SAFETY: as in `with_args`.
+    unsafe {
+        let mut numbers: SmallVec<[NumberText; 4]> = SmallVec::new();
+        for index in 1..=count {
+            match lua_type(l, index) {
+                LUA_TSTRING => {}
+                LUA_TNUMBER => numbers.push(number_text(lua_tonumber(l, index))),
+                _ => {
+                    return Err(CmdError::err(
+                        "Lua redis lib command arguments must be strings or integers",
+                    ));
+                }
+            }
+        }
+        let mut next_number = numbers.iter();
+        let args: SmallVec<[&[u8]; INLINE_ARGS]> = (1..=count)
+            .map(|index| {
+                string_at(l, index).unwrap_or_else(|| {
+                    let (text, len) = next_number.next().expect("one text for each number");
+                    &text[..usize::from(*len)]
+                })
+            })
+            .collect();
+        f(&args)
+    }
+}
+
+/// A number as Redis passes it to commands: an integer in digits, any other with 17 significant digits.
+fn number_text(value: f64) -> NumberText {
+    const EXACT: f64 = 1e17;
+    let mut text = [0u8; 32];
+    if value.abs() < EXACT && value.trunc() == value && !(value == 0.0 && value.is_sign_negative())
+    {
+        let mut digits = [0; number::I64_TEXT_LEN];
+        let digits = number::write_i64(&mut digits, value as i64);
+        text[..digits.len()].copy_from_slice(digits);
+        return (text, digits.len() as u8);
+    }
+    // SAFETY: the buffer is longer than any `%.17g`, and the call writes at most its length.
+    let len = unsafe {
+        libc::snprintf(
+            text.as_mut_ptr().cast(),
+            text.len(),
+            c"%.17g".as_ptr(),
+            value,
+        )
+    };
+    (text, u8::try_from(len).unwrap_or(0))
+}
+
+impl Run<'_> {
+    /// One command of the script: gate, lock, run.
+    fn perform(&mut self, args: &[&[u8]]) -> Result<Reply, CmdError> {
+        let row = resolve(args).map_err(|_| CmdError::UnknownFromScript)?;
+        let counters = self.engine.counters.row(row);
+        let view = gate::GateView {
+            origin: Origin::Script,
+            read_only_script: self.read_only,
+            ..gate::GateView::open()
+        };
+        if let Err(error) = gate::check(row, args, &view) {
+            counters.rejected();
+            return Err(error);
+        }
+        let started = counters.called().then(Clock::monotone);
+        self.wrote |= row.writes();
+        let call = Call {
+            row,
+            args,
+            db: self.db,
+            now: self.now,
+            origin: Origin::Script,
+        };
+        let result = self.run_row(&call);
+        if let Some(started) = started {
+            counters.took_sampled(u64::try_from(Clock::monotone() - started).unwrap_or(0));
+        }
+        if result.is_err() {
+            counters.failed();
+        }
+        result
+    }
+
+    #[inline]
+    fn run_row(&mut self, call: &Call<'_>) -> Result<Reply, CmdError> {
+        let engine = self.engine;
+        match call.row.run {
+            Runs::Keys(handler) if has_one_first_key(call.row) => {
+                let key = engine.seed.key(call.args[1]);
+                let index = key.shard(engine.shards.count());
+                self.locks
+                    .acquire(index)
+                    .then_some(())
+                    .ok_or_else(undeclared)?;
+                let shard = tollgate_commands::LockedShards::shard(&mut self.locks, index);
+                engine.run_one(handler, call, Some(key), index, shard, &mut self.reply)
+            }
+            Runs::Keys(handler) => {
+                for index in engine.shards_of(call.row, call.args)? {
+                    self.locks
+                        .acquire(index)
+                        .then_some(())
+                        .ok_or_else(undeclared)?;
+                }
+                engine.run_held(handler, call, &mut self.locks, &mut self.reply)
+            }
+            Runs::Keyspace(handler) => {
+                if !self.locks.has_gate() {
+                    return Err(undeclared());
+                }
+                let mut walk = ScriptWalk {
+                    locks: &mut self.locks,
+                    count: engine.shards.count(),
+                };
+                engine.run_walk(handler, call, &mut walk, &mut self.reply)
+            }
+            Runs::Local(handler) => engine.run_walk(handler, call, &mut NoWalk, &mut self.reply),
+            // SELECT counts until the script ends.
+            Runs::Node(NodeCommand::Select) => {
+                self.db = Args::new(call.args, 1, &engine.seed).database()?;
+                Ok(Reply::Ok)
+            }
+            // The rest answers for the connection or the process, whose locks a script must not wait for.
+            Runs::Node(_) | Runs::Script(_) | Runs::Container => Err(CmdError::NotFromScript),
+        }
+    }
+}
+
+/// A script without the gate met a shard that is not locked and is taken: waiting could be for ever.
+#[cold]
+fn undeclared() -> CmdError {
+    CmdError::err("Script used a key that it did not declare in KEYS")
+}
+
+/// The whole keyspace for a script: shards stay locked until it ends, so that it is atomic.
+struct ScriptWalk<'w, 'e> {
+    locks: &'w mut LockSet<'e>,
+    count: usize,
+}
+
+impl Walk for ScriptWalk<'_, '_> {
+    fn shard_count(&self) -> usize {
+        self.count
+    }
+
+    fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
+        assert!(
+            self.locks.acquire(index),
+            "the holder of the gate gets every shard"
+        );
+        f(tollgate_commands::LockedShards::shard(self.locks, index));
+    }
+
+    fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
+        for index in 0..self.count {
+            self.with_shard(index, &mut |shard| f(index, shard));
+        }
+    }
+}

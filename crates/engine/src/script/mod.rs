@@ -1,0 +1,307 @@
+//! Scripts: EVAL and its relatives, in Lua 5.1 with the interface of Redis 7.0.
+//!
+//! Each thread has one Lua state ([`vm`]) with the functions it has compiled; which scripts EVALSHA finds is shared by
+//! all threads ([`cache`]). A script runs on the thread of its client with the shards of its declared keys locked, and
+//! its commands take the executor's way ([`call`]). One that may touch other keys, as far as its source tells
+//! ([`prove`]), enters the gate of the lock rule first and locks further shards when it comes to them; all stay locked
+//! to its end, so that it is atomic. Its time stands still.
+
+mod api;
+mod base;
+mod bit;
+mod cache;
+mod call;
+mod cjson;
+mod cmsgpack;
+mod lexer;
+mod lua;
+mod memory;
+mod prove;
+mod sandbox;
+mod sha1;
+mod shebang;
+mod structs;
+mod to_lua;
+mod to_resp;
+mod vm;
+
+use std::sync::Arc;
+
+use tollgate_commands::{CmdError, Reply, ScriptCommand};
+use tollgate_containers::number;
+use tollgate_keyspace::DbIndex;
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::{Protocol, ReplyBuf};
+
+pub(crate) use cache::{Script, Scripts};
+
+use crate::execute::{Call, ShardList};
+use crate::shards::LockSet;
+use crate::{Engine, Session};
+use sha1::{HEX_LEN, Hex, sha1_hex};
+use vm::{Compiled, Vm};
+
+/// The version of Redis whose commands and scripts this program follows.
+pub const REDIS_VERSION: &str = "7.0.15";
+
+/// [`REDIS_VERSION`] as `redis.REDIS_VERSION_NUM` has it.
+const REDIS_VERSION_NUMBER: u32 = 0x0007_000F;
+
+/// One execution of a script: what the functions that Lua calls back work with.
+struct Run<'e> {
+    engine: &'e Engine,
+    locks: LockSet<'e>,
+    keys: &'e [&'e [u8]],
+    argv: &'e [&'e [u8]],
+    sha: Hex,
+    db: DbIndex,
+    now: Timestamp,
+    read_only: bool,
+    /// A command that may write has been run.
+    wrote: bool,
+    /// The script was ended by the hook.
+    killed: bool,
+    /// Monotone nanoseconds when the hook first looked: the clock is not read for scripts that end before.
+    started: Option<i64>,
+    /// The reply of the last command; its protocol is what `redis.setresp` chose.
+    reply: ReplyBuf,
+    /// Where libraries put text together.
+    text: Vec<u8>,
+}
+
+/// Runs one of the script commands.
+pub(crate) fn run(
+    engine: &Engine,
+    command: ScriptCommand,
+    session: &mut Session,
+    call: &Call<'_>,
+    out: &mut ReplyBuf,
+) -> Result<Reply, CmdError> {
+    let words = call.args;
+    match command {
+        ScriptCommand::Eval => eval(engine, call, session.db, false, out),
+        ScriptCommand::EvalRo => eval(engine, call, session.db, true, out),
+        ScriptCommand::EvalSha => eval_sha(engine, call, session.db, false, out),
+        ScriptCommand::EvalShaRo => eval_sha(engine, call, session.db, true, out),
+        ScriptCommand::ScriptLoad => {
+            let sha = sha1_hex(words[2]);
+            load(engine, words[2], sha, true)?;
+            out.bulk(&sha);
+            Ok(Reply::Written)
+        }
+        ScriptCommand::ScriptExists => {
+            out.array(words.len() - 2);
+            for word in &words[2..] {
+                let found = hex(word).is_some_and(|sha| engine.scripts.contains(&sha));
+                out.int(i64::from(found));
+            }
+            Ok(Reply::Written)
+        }
+        ScriptCommand::ScriptFlush => {
+            let mode = words.get(2).copied().unwrap_or(b"SYNC");
+            if words.len() > 3
+                || !(mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC"))
+            {
+                return Err(CmdError::BadScriptFlushMode);
+            }
+            engine.scripts.flush();
+            Ok(Reply::Ok)
+        }
+    }
+}
+
+/// A digest in any case.
+fn hex(word: &[u8]) -> Option<Hex> {
+    let mut sha: Hex = word.try_into().ok()?;
+    sha.make_ascii_lowercase();
+    Some(sha)
+}
+
+const _: () = assert!(HEX_LEN == 40, "clients send 40 digits");
+
+fn eval(
+    engine: &Engine,
+    call: &Call<'_>,
+    db: DbIndex,
+    read_only: bool,
+    out: &mut ReplyBuf,
+) -> Result<Reply, CmdError> {
+    let (keys, argv) = split(call.args)?;
+    let body = call.args[1];
+    let sha = sha1_hex(body);
+    let compiled = match find(engine, &sha) {
+        Some(found) => found,
+        None => load(engine, body, sha, false)?,
+    };
+    execute(
+        engine,
+        &compiled,
+        Invocation {
+            sha,
+            keys,
+            argv,
+            db,
+            now: call.now,
+            read_only,
+        },
+        out,
+    )
+}
+
+fn eval_sha(
+    engine: &Engine,
+    call: &Call<'_>,
+    db: DbIndex,
+    read_only: bool,
+    out: &mut ReplyBuf,
+) -> Result<Reply, CmdError> {
+    let sha = hex(call.args[1]).ok_or(CmdError::NoScript)?;
+    let (keys, argv) = split(call.args)?;
+    let compiled = find(engine, &sha).ok_or(CmdError::NoScript)?;
+    execute(
+        engine,
+        &compiled,
+        Invocation {
+            sha,
+            keys,
+            argv,
+            db,
+            now: call.now,
+            read_only,
+        },
+        out,
+    )
+}
+
+/// Some of the words of a command.
+type Words<'a> = &'a [&'a [u8]];
+
+/// The keys and the other arguments of `EVAL body numkeys key... arg...`.
+fn split<'a>(words: &'a [&'a [u8]]) -> Result<(Words<'a>, Words<'a>), CmdError> {
+    let count = number::parse_i64(words[2]).ok_or(CmdError::NotAnInteger)?;
+    let rest = &words[3..];
+    if count > rest.len() as i64 {
+        return Err(CmdError::TooManyKeys);
+    }
+    let count = usize::try_from(count).map_err(|_| CmdError::NegativeKeyCount)?;
+    Ok(rest.split_at(count))
+}
+
+/// The script of that digest, compiled on this thread.
+fn find(engine: &Engine, sha: &Hex) -> Option<Compiled> {
+    let seen = engine.scripts.seen();
+    vm::with_vm(|vm| {
+        if let Some(found) = vm.compiled(sha, seen, || engine.scripts.contains(sha)) {
+            return Some(found);
+        }
+        let script = engine.scripts.get(sha)?;
+        // It compiled when it was loaded; only lack of memory can fail it now.
+        compile(vm, &script).ok()
+    })?
+}
+
+/// Compiles a script on this thread and remembers it there.
+fn compile(vm: &mut Vm, script: &Script) -> Result<Compiled, CmdError> {
+    let header = shebang::parse(&script.body)?;
+    let source = &script.body[header.len..];
+    let facts = prove::analyse(source);
+    let function = vm.compile(source, facts.tame).map_err(|message| {
+        CmdError::err([b"Error compiling script (new function): ", &message[..]].concat())
+    })?;
+    let compiled = Compiled {
+        function,
+        no_writes: header.no_writes,
+        facts,
+        seen: vm::UNSEEN,
+    };
+    vm.remember(script.sha, compiled);
+    Ok(compiled)
+}
+
+/// Compiles a script and puts it into the cache.
+fn load(engine: &Engine, body: &[u8], sha: Hex, keep: bool) -> Result<Compiled, CmdError> {
+    let script = Arc::new(Script {
+        sha,
+        body: body.into(),
+    });
+    let compiled = match find(engine, &sha) {
+        Some(found) => found,
+        None => vm::with_vm(|vm| compile(vm, &script)).ok_or_else(no_memory)??,
+    };
+    if engine.scripts.insert(&script, keep) {
+        Ok(compiled)
+    } else {
+        Err(CmdError::err(
+            "The script cache is full; SCRIPT FLUSH empties it",
+        ))
+    }
+}
+
+fn no_memory() -> CmdError {
+    CmdError::err("There is no memory for another script state")
+}
+
+/// What one call of a script brings.
+struct Invocation<'a> {
+    sha: Hex,
+    keys: &'a [&'a [u8]],
+    argv: &'a [&'a [u8]],
+    db: DbIndex,
+    now: Timestamp,
+    read_only: bool,
+}
+
+/// Locks and runs.
+fn execute(
+    engine: &Engine,
+    compiled: &Compiled,
+    call: Invocation<'_>,
+    out: &mut ReplyBuf,
+) -> Result<Reply, CmdError> {
+    if engine.scripts.stopping() {
+        return Err(CmdError::err("The server is shutting down"));
+    }
+    let ran = vm::with_vm(|vm| {
+        let mut reply = std::mem::take(&mut vm.scratch);
+        reply.clear();
+        reply.set_protocol(Protocol::Resp2);
+        cjson::reset();
+        let mut run = Run {
+            engine,
+            locks: lock(engine, compiled.facts.declared_only, call.keys),
+            keys: call.keys,
+            argv: call.argv,
+            sha: call.sha,
+            db: call.db,
+            now: call.now,
+            read_only: call.read_only || compiled.no_writes,
+            wrote: false,
+            killed: false,
+            started: None,
+            reply,
+            text: Vec::new(),
+        };
+        vm.call(compiled, &mut run, out);
+        vm.scratch = run.reply;
+    });
+    ran.map(|()| Reply::Written).ok_or_else(no_memory)
+}
+
+/// The shards a script starts with.
+fn lock<'e>(engine: &'e Engine, declared_only: bool, keys: &[&[u8]]) -> LockSet<'e> {
+    let count = engine.shards.count();
+    let mut wanted: ShardList = keys
+        .iter()
+        .map(|key| engine.seed.key(key).shard(count))
+        .collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    if declared_only {
+        return engine.shards.lock_set(&wanted);
+    }
+    let mut locks = engine.shards.lock_gate();
+    for &index in &wanted {
+        locks.acquire(index);
+    }
+    locks
+}

@@ -1,0 +1,85 @@
+//! What a command may see and change of the connection it came from.
+
+use tollgate_commands::{Args, CmdError, NodeCommand, Reply, Row};
+use tollgate_keyspace::DbIndex;
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::{Protocol, ReplyBuf};
+
+use crate::Engine;
+
+/// The record of one connection that commands read and change.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Number of the connection, unique in this process; CLIENT ID.
+    pub id: u64,
+    /// The selected database.
+    pub db: DbIndex,
+    /// The reply protocol chosen with HELLO.
+    pub protocol: Protocol,
+    /// False until AUTH or HELLO AUTH when the default user has a password.
+    pub authenticated: bool,
+    /// Name of the authenticated user.
+    pub user: Box<str>,
+    /// CLIENT SETNAME.
+    pub name: Box<[u8]>,
+    /// CLIENT SETINFO lib-name.
+    pub lib_name: Box<[u8]>,
+    /// CLIENT SETINFO lib-ver.
+    pub lib_version: Box<[u8]>,
+    /// CLIENT NO-EVICT.
+    pub no_evict: bool,
+    /// The last command, for CLIENT LIST.
+    pub last: Option<&'static Row>,
+}
+
+impl Session {
+    /// A fresh RESP2 connection on database 0 as the default user.
+    pub fn new(id: u64, authenticated: bool) -> Session {
+        Session {
+            id,
+            db: DbIndex::default(),
+            protocol: Protocol::Resp2,
+            authenticated,
+            user: "default".into(),
+            name: Box::default(),
+            lib_name: Box::default(),
+            lib_version: Box::default(),
+            no_evict: false,
+            last: None,
+        }
+    }
+}
+
+/// What the connection does after the reply is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Read the next command.
+    Continue,
+    /// Send what is in the output, then close (QUIT).
+    Close,
+}
+
+/// Everything a node command works with.
+pub struct NodeCx<'a> {
+    /// The engine that runs the command.
+    pub engine: &'a Engine,
+    /// The row of the command; of the sub-command when it has one.
+    pub row: &'static Row,
+    /// The connection's record.
+    pub session: &'a mut Session,
+    /// The arguments; name (and sub-command name) are consumed.
+    pub args: Args<'a>,
+    /// Where replies larger than a [`Reply`] are written.
+    pub out: &'a mut ReplyBuf,
+    /// The time of the command.
+    pub now: Timestamp,
+    /// Set to [`Outcome::Close`] to end the connection after the reply.
+    pub outcome: &'a mut Outcome,
+}
+
+/// Commands whose answer belongs to the process and its connections (CLIENT, CONFIG, INFO, SHUTDOWN, AUTH, HELLO,
+/// ...). The server implements it; the engine has passed the gate before it calls.
+pub trait Node {
+    /// Runs one node command.
+    fn run(&mut self, command: NodeCommand, cx: NodeCx<'_>) -> Result<Reply, CmdError>;
+}

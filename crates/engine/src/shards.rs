@@ -1,0 +1,225 @@
+//! The shards and the rule by which they are locked.
+//!
+//! **Nobody waits for one shard while holding another**, except the holder of the gate. A transaction locks its
+//! first shard, tries the rest, and when one is taken it releases all and starts with that one. So a cycle of
+//! waiters cannot form, and no global order is needed. Two kinds of work must wait while holding: scripts that may
+//! touch keys they did not declare, and transactions that have lost the race too often. They enter the gate
+//! first, while holding nothing; since only one of them is inside, and everyone they wait for holds without waiting,
+//! they always get on.
+
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+use tollgate_commands::LockedShards;
+use tollgate_keyspace::Shard;
+
+/// Attempts before a shard counts as taken: shorter than most commands, so that two transactions which
+/// meet once rarely start over.
+const SPINS_MAX: u32 = 40;
+
+/// Lost races before a transaction enters the gate, which bounds its wait.
+const ROUNDS_MAX: u32 = 32;
+
+/// Locks held inline before the set moves to the heap.
+const INLINE_LOCKS: usize = 4;
+
+/// One shard on its own pair of cache lines (the prefetcher fetches lines in pairs), so that threads working on
+/// neighbouring shards do not slow each other down.
+#[repr(align(128))]
+struct Slot(Mutex<Shard>);
+
+/// All shards of the store.
+pub(crate) struct Shards {
+    slots: Box<[Slot]>,
+    gate: Mutex<()>,
+}
+
+impl Shards {
+    /// `count` empty shards; a power of two.
+    pub(crate) fn new(count: usize, mut make: impl FnMut() -> Shard) -> Shards {
+        assert!(
+            count.is_power_of_two(),
+            "the number of shards is a power of two"
+        );
+        Shards {
+            slots: (0..count).map(|_| Slot(Mutex::new(make()))).collect(),
+            gate: Mutex::new(()),
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Waits for one shard. The caller holds no other, or holds the gate.
+    #[inline]
+    pub(crate) fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
+        self.slots[index].0.lock()
+    }
+
+    /// Takes a shard unless somebody keeps it for longer than a few operations.
+    pub(crate) fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+        for _ in 0..SPINS_MAX {
+            if let Some(guard) = self.slots[index].0.try_lock() {
+                return Some(guard);
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Takes a shard if it is free at this moment.
+    #[inline]
+    pub(crate) fn try_lock_once(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+        self.slots[index].0.try_lock()
+    }
+
+    /// Asks for the cache lines that every command on a shard reads.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: usize) {
+        tollgate_keyspace::prefetch_lines(&raw const self.slots[index]);
+    }
+
+    /// Locks the shards in `wanted` (ascending, each once) by the lock rule.
+    pub(crate) fn lock_set(&self, wanted: &[usize]) -> LockSet<'_> {
+        debug_assert!(wanted.windows(2).all(|pair| pair[0] < pair[1]));
+        let mut set = LockSet {
+            shards: self,
+            held: SmallVec::new(),
+            gate: None,
+        };
+        let mut first = 0;
+        for _ in 0..ROUNDS_MAX {
+            match set.try_all(wanted, first) {
+                Ok(()) => return set,
+                Err(taken) => first = taken,
+            }
+        }
+        let mut set = self.lock_gate();
+        set.extend(wanted);
+        set
+    }
+
+    /// Enters the gate with no shard held.
+    pub(crate) fn lock_gate(&self) -> LockSet<'_> {
+        LockSet {
+            shards: self,
+            held: SmallVec::new(),
+            gate: Some(self.gate.lock()),
+        }
+    }
+
+    /// Locks every shard.
+    pub(crate) fn lock_all(&self) -> LockSet<'_> {
+        let mut set = self.lock_gate();
+        set.held.reserve(self.count());
+        for index in 0..self.count() {
+            set.held.push((index, self.lock(index)));
+        }
+        set
+    }
+}
+
+/// Shards held together, in ascending order; released when dropped.
+pub(crate) struct LockSet<'e> {
+    shards: &'e Shards,
+    held: SmallVec<[(usize, MutexGuard<'e, Shard>); INLINE_LOCKS]>,
+    // Declared after `held`: the gate opens when the shards are free.
+    gate: Option<MutexGuard<'e, ()>>,
+}
+
+impl<'e> LockSet<'e> {
+    /// One round: waits for `wanted[first]` and tries the rest. On failure holds nothing and names the position of the
+    /// shard that was taken.
+    fn try_all(&mut self, wanted: &[usize], first: usize) -> Result<(), usize> {
+        self.held.clear();
+        let Some(&start) = wanted.get(first) else {
+            return Ok(());
+        };
+        let waited = self.shards.lock(start);
+        let mut waited = Some(waited);
+        for (position, &index) in wanted.iter().enumerate() {
+            let guard = if position == first {
+                waited.take()
+            } else {
+                self.shards.try_lock(index)
+            };
+            match guard {
+                Some(guard) => self.held.push((index, guard)),
+                None => {
+                    self.held.clear();
+                    return Err(position);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds shards to a set that holds the gate, waiting for each.
+    fn extend(&mut self, wanted: &[usize]) {
+        debug_assert!(self.gate.is_some());
+        for &index in wanted {
+            if let Err(position) = self.position(index) {
+                self.held.insert(position, (index, self.shards.lock(index)));
+            }
+        }
+    }
+
+    fn position(&self, index: usize) -> Result<usize, usize> {
+        if self.held.len() <= INLINE_LOCKS {
+            for (position, (held, _)) in self.held.iter().enumerate() {
+                if *held >= index {
+                    return if *held == index {
+                        Ok(position)
+                    } else {
+                        Err(position)
+                    };
+                }
+            }
+            return Err(self.held.len());
+        }
+        self.held.binary_search_by_key(&index, |(held, _)| *held)
+    }
+
+    /// True when the set may wait for further shards.
+    pub(crate) fn has_gate(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Adds shard `index` if the rule allows: by waiting with the gate, by trying without. False when the shard is
+    /// taken and the set may not wait for it.
+    pub(crate) fn acquire(&mut self, index: usize) -> bool {
+        let Err(position) = self.position(index) else {
+            return true;
+        };
+        let guard = if self.gate.is_some() {
+            Some(self.shards.lock(index))
+        } else {
+            self.shards.try_lock(index)
+        };
+        match guard {
+            Some(guard) => {
+                self.held.insert(position, (index, guard));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// All held shards with their indexes, ascending.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Shard)> {
+        self.held
+            .iter_mut()
+            .map(|(index, guard)| (*index, &mut **guard))
+    }
+}
+
+impl LockedShards for LockSet<'_> {
+    fn shard(&mut self, index: usize) -> &mut Shard {
+        let position = self
+            .position(index)
+            .expect("the shards of all keys of the command are held");
+        &mut self.held[position].1
+    }
+}

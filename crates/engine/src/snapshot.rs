@@ -1,0 +1,95 @@
+//! The whole data set to and from an RDB file.
+
+use std::io::{self, Read, Write};
+
+use tollgate_keyspace::DbIndex;
+use tollgate_limiter::Timestamp;
+use tollgate_persist::rdb::{RdbError, Reader, Writer};
+
+use crate::{Engine, REDIS_VERSION};
+
+/// What [`Engine::load`] has read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Keys that are in the store now.
+    pub keys: usize,
+    /// Keys of the file whose time had passed.
+    pub expired: usize,
+}
+
+impl Engine {
+    /// Writes all databases as an RDB file. Shards are locked one at a time: with writers at work, every key is saved as
+    /// it is at some moment of the call. Entries that have expired at `now` are left out.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn save(&self, out: &mut dyn Write, now: Timestamp) -> io::Result<()> {
+        let created = now.secs().to_string();
+        let about = [
+            ("redis-ver", REDIS_VERSION),
+            ("redis-bits", "64"),
+            ("ctime", &created),
+        ];
+        let mut writer = Writer::new(out, &about)?;
+        for (number, size) in self.database_sizes().iter().enumerate() {
+            let Some(db) = DbIndex::new(number).filter(|_| size.keys > 0) else {
+                continue;
+            };
+            writer.database(db, size.keys, size.expiring)?;
+            for index in 0..self.shards.count() {
+                self.save_shard(&mut writer, index, db, now)?;
+            }
+        }
+        writer.finish()
+    }
+
+    fn save_shard(
+        &self,
+        writer: &mut Writer<'_>,
+        index: usize,
+        db: DbIndex,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        let mut shard = self.shards.lock(index);
+        let now_ms = now.millis();
+        let mut result = Ok(());
+        let mut cursor = 0;
+        loop {
+            // A scan that removes what has expired may meet an entry twice, and a file must hold it once: at this time
+            // nothing has.
+            cursor = shard.scan(db, cursor, i64::MIN, &mut |key, entry| {
+                let expired = entry.expires_at_ms().is_some_and(|at| now_ms > at);
+                if result.is_ok() && !expired {
+                    result = writer.entry(key, entry.value(), entry.expires_at_ms());
+                }
+            });
+            if cursor == 0 || result.is_err() {
+                return result;
+            }
+        }
+    }
+
+    /// Adds the keys of an RDB file to the store; those whose time has passed are left out. After an error the keys
+    /// before it are in the store.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is damaged, or holds what this program does not.
+    pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+        let now_ms = now.millis();
+        let mut reader = Reader::new(source)?;
+        let mut loaded = Loaded::default();
+        while let Some(entry) = reader.next()? {
+            if entry.expires_at_ms.is_some_and(|at| now_ms > at) {
+                loaded.expired += 1;
+                continue;
+            }
+            let key = self.seed.key(&entry.key);
+            let mut shard = self.shards.lock(key.shard(self.shards.count()));
+            shard.set(entry.db, key, entry.value, entry.expires_at_ms, now_ms);
+            loaded.keys += 1;
+        }
+        Ok(loaded)
+    }
+}

@@ -1,0 +1,271 @@
+//! Counters that cost a store or two per command.
+//!
+//! Each thread adds to a lane of its own with plain loads and stores; reading sums the lanes. Threads beyond the
+//! number of lanes share the last one, which is added to atomically.
+
+use std::cell::Cell;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tollgate_commands::{Row, rows};
+
+/// Threads with a lane of their own.
+const LANES: usize = 64;
+
+/// One in so many calls of the short commands is timed, and counts for all of them: reading the clock twice costs
+/// as much as half the command. A power of two.
+const TIMED_EVERY: u64 = 64;
+
+/// Slots of the index from row to counter: a power of two, several times the number of rows.
+const ROW_SLOTS: usize = 1024;
+
+/// What one command has cost.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandStats {
+    /// Its row.
+    pub row: &'static Row,
+    /// Times it ran, failures included.
+    pub calls: u64,
+    /// Time spent in it, microseconds; estimated from every 64th call for commands that touch few keys.
+    pub usec: u64,
+    /// Calls that the gate refused.
+    pub rejected: u64,
+    /// Calls that ran and answered an error.
+    pub failed: u64,
+}
+
+/// Counters of the engine.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    /// Commands run, those of scripts included.
+    pub commands: u64,
+    /// Error replies.
+    pub errors: u64,
+    /// Changes made to the data.
+    pub changes: u64,
+    /// Reads that found their key.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
+    /// Entries removed because their time had come.
+    pub expired: u64,
+    /// Commands that were called, by name.
+    pub by_command: Vec<CommandStats>,
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    Calls,
+    Nanos,
+    Rejected,
+    Failed,
+}
+
+const FIELDS: usize = 4;
+
+struct Lane {
+    /// [`FIELDS`] counters per row.
+    rows: Box<[AtomicU64]>,
+    changes: AtomicU64,
+}
+
+pub(crate) struct Counters {
+    lanes: Box<[LazyLock<Lane>]>,
+}
+
+/// The number of a row, by address.
+struct RowIndex {
+    slots: Box<[Option<(&'static Row, u16)>; ROW_SLOTS]>,
+    rows: Vec<&'static Row>,
+}
+
+static ROWS: LazyLock<RowIndex> = LazyLock::new(|| {
+    let mut index = RowIndex {
+        slots: Box::new([None; ROW_SLOTS]),
+        rows: Vec::new(),
+    };
+    for row in rows() {
+        for row in std::iter::once(row).chain(row.subs) {
+            let mut at = RowIndex::slot(row);
+            while index.slots[at].is_some() {
+                at = (at + 1) % ROW_SLOTS;
+            }
+            let number =
+                u16::try_from(index.rows.len()).expect("the table has fewer than 65,536 rows");
+            index.slots[at] = Some((row, number));
+            index.rows.push(row);
+        }
+    }
+    assert!(
+        index.rows.len() * 4 <= ROW_SLOTS,
+        "the row index is at most a quarter full"
+    );
+    index
+});
+
+impl RowIndex {
+    #[inline]
+    fn slot(row: &'static Row) -> usize {
+        let address = std::ptr::from_ref(row) as usize as u64;
+        (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
+    }
+
+    #[inline]
+    fn number(&self, row: &'static Row) -> usize {
+        let mut at = RowIndex::slot(row);
+        loop {
+            match self.slots[at] {
+                Some((found, number)) if std::ptr::eq(found, row) => return usize::from(number),
+                Some(_) => at = (at + 1) % ROW_SLOTS,
+                None => unreachable!("every row is in the index"),
+            }
+        }
+    }
+}
+
+const _: () = assert!(ROW_SLOTS == 1 << (64 - 54));
+
+static NEXT_LANE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static LANE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The lane of this thread.
+#[inline]
+fn lane_number() -> usize {
+    let lane = LANE.get();
+    if lane != usize::MAX {
+        return lane;
+    }
+    let lane = NEXT_LANE.fetch_add(1, Ordering::Relaxed).min(LANES - 1);
+    LANE.set(lane);
+    lane
+}
+
+impl Lane {
+    fn new() -> Lane {
+        let counters = ROWS.rows.len() * FIELDS;
+        Lane {
+            rows: (0..counters).map(|_| AtomicU64::new(0)).collect(),
+            changes: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Adds to a counter that only this thread writes, unless it is in the shared lane.
+#[inline]
+fn add(counter: &AtomicU64, amount: u64, shared: bool) -> u64 {
+    if shared {
+        return counter.fetch_add(amount, Ordering::Relaxed);
+    }
+    let old = counter.load(Ordering::Relaxed);
+    counter.store(old.wrapping_add(amount), Ordering::Relaxed);
+    old
+}
+
+/// The counters of one command on this thread.
+#[derive(Clone, Copy)]
+pub(crate) struct RowCounters<'a> {
+    fields: &'a [AtomicU64],
+    shared: bool,
+}
+
+impl RowCounters<'_> {
+    /// Counts one call; true when it is one of those to be timed.
+    #[inline]
+    pub(crate) fn called(&self) -> bool {
+        add(&self.fields[Field::Calls as usize], 1, self.shared).is_multiple_of(TIMED_EVERY)
+    }
+
+    /// Adds the time of a call that stands for [`TIMED_EVERY`] calls.
+    pub(crate) fn took_sampled(&self, nanos: u64) {
+        self.took(nanos.saturating_mul(TIMED_EVERY));
+    }
+
+    /// Adds the time of one call.
+    pub(crate) fn took(&self, nanos: u64) {
+        add(&self.fields[Field::Nanos as usize], nanos, self.shared);
+    }
+
+    #[cold]
+    pub(crate) fn rejected(&self) {
+        add(&self.fields[Field::Rejected as usize], 1, self.shared);
+    }
+
+    #[cold]
+    pub(crate) fn failed(&self) {
+        add(&self.fields[Field::Failed as usize], 1, self.shared);
+    }
+}
+
+impl Counters {
+    pub(crate) fn new() -> Counters {
+        Counters {
+            lanes: (0..LANES)
+                .map(|_| LazyLock::new(Lane::new as fn() -> Lane))
+                .collect(),
+        }
+    }
+
+    /// This thread's counters of `row`.
+    #[inline]
+    pub(crate) fn row(&self, row: &'static Row) -> RowCounters<'_> {
+        let lane = lane_number();
+        let at = ROWS.number(row) * FIELDS;
+        RowCounters {
+            fields: &self.lanes[lane].rows[at..at + FIELDS],
+            shared: lane == LANES - 1,
+        }
+    }
+
+    /// Counts changes to the data.
+    #[inline]
+    pub(crate) fn changed(&self, changes: u64) {
+        let lane = lane_number();
+        add(&self.lanes[lane].changes, changes, lane == LANES - 1);
+    }
+
+    fn used_lanes(&self) -> &[LazyLock<Lane>] {
+        &self.lanes[..NEXT_LANE.load(Ordering::Relaxed).min(LANES)]
+    }
+
+    pub(crate) fn collect(&self) -> Stats {
+        let mut stats = Stats::default();
+        for (number, row) in ROWS.rows.iter().enumerate() {
+            let mut sums = [0u64; FIELDS];
+            for lane in self.used_lanes() {
+                for (sum, counter) in sums.iter_mut().zip(&lane.rows[number * FIELDS..]) {
+                    *sum += counter.load(Ordering::Relaxed);
+                }
+            }
+            let [calls, nanos, rejected, failed] = sums;
+            stats.commands += calls;
+            stats.errors += rejected + failed;
+            if calls + rejected > 0 {
+                stats.by_command.push(CommandStats {
+                    row,
+                    calls,
+                    usec: nanos / 1_000,
+                    rejected,
+                    failed,
+                });
+            }
+        }
+        stats.changes = self
+            .used_lanes()
+            .iter()
+            .map(|lane| lane.changes.load(Ordering::Relaxed))
+            .sum();
+        stats
+    }
+
+    /// Sets all counters but the number of changes to zero. Calls that are counted at the same moment may survive.
+    pub(crate) fn reset(&self) {
+        for lane in self.used_lanes() {
+            lane.rows
+                .iter()
+                .for_each(|counter| counter.store(0, Ordering::Relaxed));
+        }
+    }
+}

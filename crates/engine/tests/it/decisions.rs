@@ -1,0 +1,154 @@
+//! The embedded handle: several limits decided as one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use tollgate_engine::{Check, Handle, WrongState};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota};
+
+use super::{Client, NOW, engine};
+
+const MINUTE: u64 = 60_000_000_000;
+
+fn check(key: &[u8], limit: u64) -> Check<'_> {
+    Check {
+        key,
+        algorithm: AlgorithmKind::FixedWindowEpoch,
+        quota: Quota::new(limit, MINUTE),
+        cost: Cost(1),
+        peek: false,
+    }
+}
+
+#[test]
+fn a_hundred_threads_get_exactly_the_limit() {
+    for algorithm in [
+        AlgorithmKind::FixedWindow,
+        AlgorithmKind::FixedWindowEpoch,
+        AlgorithmKind::Gcra,
+    ] {
+        let handle = Handle::new(engine(64));
+        let admitted = Arc::new(AtomicU64::new(0));
+        thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    for _ in 0..5 {
+                        let check = Check {
+                            algorithm,
+                            ..check(b"limited", 41)
+                        };
+                        let decisions = handle.decide(&[check], NOW).expect("limiter state");
+                        admitted.fetch_add(u64::from(decisions[0].allowed), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(admitted.load(Ordering::Relaxed), 41, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_denied_request_takes_nothing_anywhere() {
+    let handle = Handle::new(engine(64));
+    // Each of four tenants may have 30, all together 50: the sum is what decides, and what a tenant was denied by the
+    // sum is still its own.
+    thread::scope(|scope| {
+        for tenant in 0..4u8 {
+            let handle = handle.clone();
+            scope.spawn(move || {
+                for _ in 0..40 {
+                    let own = [b't', tenant];
+                    handle
+                        .decide(&[check(&own, 30), check(b"all", 50)], NOW)
+                        .expect("limiter state");
+                }
+            });
+        }
+    });
+    let left = |key: &[u8], limit| {
+        let peek = Check {
+            peek: true,
+            cost: Cost(0),
+            ..check(key, limit)
+        };
+        handle.decide(&[peek], NOW).expect("limiter state")[0].remaining
+    };
+    assert_eq!(left(b"all", 50), 0);
+    let taken: u64 = (0..4u8).map(|tenant| 30 - left(&[b't', tenant], 30)).sum();
+    assert_eq!(taken, 50);
+}
+
+#[test]
+fn checks_on_one_key_see_each_other() {
+    let handle = Handle::new(engine(64));
+    let twice = [check(b"k", 3), check(b"other", 10), check(b"k", 3)];
+    let decisions = handle.decide(&twice, NOW).expect("limiter state");
+    assert_eq!(
+        decisions
+            .iter()
+            .map(|decision| decision.remaining)
+            .collect::<Vec<_>>(),
+        [2, 9, 1]
+    );
+    let decisions = handle.decide(&twice, NOW).expect("limiter state");
+    assert!(!decisions[2].allowed && decisions[0].remaining == 1 && decisions[1].remaining == 9);
+}
+
+#[test]
+fn nothing_to_check_is_no_decision() {
+    assert!(
+        Handle::new(engine(1))
+            .decide(&[], NOW)
+            .expect("no state")
+            .is_empty()
+    );
+}
+
+#[test]
+fn other_values_are_refused_and_kept() {
+    let engine = engine(64);
+    let handle = Handle::new(Arc::clone(&engine));
+    let mut client = Client::new(&engine);
+    client.call(&["SET", "text", "x"]);
+    let wrong = Err(WrongState {
+        key: b"text".as_slice().into(),
+    });
+    assert_eq!(handle.decide(&[check(b"text", 1)], NOW), wrong);
+    assert_eq!(
+        handle.decide(&[check(b"fresh", 1), check(b"text", 1)], NOW),
+        wrong
+    );
+    assert_eq!(client.int(&["EXISTS", "fresh"]), 0);
+
+    handle
+        .decide(&[check(b"window", 5)], NOW)
+        .expect("limiter state");
+    let other = Check {
+        algorithm: AlgorithmKind::Gcra,
+        ..check(b"window", 5)
+    };
+    let wrong = Err(WrongState {
+        key: b"window".as_slice().into(),
+    });
+    assert_eq!(handle.decide(&[other], NOW), wrong);
+    assert_eq!(handle.decide(&[check(b"fresh", 1), other], NOW), wrong);
+}
+
+#[test]
+fn the_store_sees_the_counters_and_forgets_them() {
+    let engine = engine(64);
+    let handle = Handle::new(Arc::clone(&engine));
+    handle
+        .decide(&[check(b"a", 5), check(b"b", 5)], NOW)
+        .expect("limiter state");
+    let mut client = Client::new(&engine);
+    assert_eq!(client.int(&["DBSIZE"]), 2);
+    let later = NOW.plus(2 * MINUTE);
+    let mut removed = 0;
+    while removed < 2 {
+        removed += engine.expire_step(later, 1_000).removed;
+    }
+    assert_eq!(client.int(&["DBSIZE"]), 0);
+    assert_eq!(engine.stats().expired, 2);
+}

@@ -1,0 +1,219 @@
+//! Views of one entry.
+
+use std::ops::{Deref, DerefMut};
+
+use tollgate_containers::{Str, number};
+use tollgate_limiter::LimiterState;
+
+use crate::record::{CLOCK_UNIT_MS, RECORD, Slot, clock};
+use crate::shard::Counters;
+use crate::table::Table;
+use crate::value::{Encoding, TypeName, Value, ValueRef};
+
+/// An entry to read.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a> {
+    slot: Slot,
+    table: &'a Table,
+}
+
+impl<'a> EntryRef<'a> {
+    /// `slot` must be a record of `table`.
+    #[inline]
+    pub(crate) fn new(slot: Slot, table: &'a Table) -> Self {
+        Self { slot, table }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &'a [u8] {
+        // SAFETY: the record is one of `table`, which is borrowed for 'a and so does not change.
+        unsafe { self.slot.key() }
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> ValueRef<'a> {
+        // SAFETY: as in `key`.
+        unsafe { self.slot.value() }
+    }
+
+    /// When the entry expires, in milliseconds since the Unix epoch.
+    #[inline]
+    pub fn expires_at_ms(&self) -> Option<i64> {
+        // SAFETY: as in `key`.
+        self.table.expiry(self.slot, unsafe { self.slot.tail() })
+    }
+
+    /// Seconds since the last access, up to 18 hours.
+    pub fn idle_secs(&self, now_ms: i64) -> u64 {
+        // SAFETY: as in `key`.
+        let last = unsafe { self.slot.tail() }.clock();
+        let units = clock(now_ms).wrapping_sub(last);
+        u64::from(units) * (CLOCK_UNIT_MS as u64 / 1000)
+    }
+
+    /// Bytes the entry occupies: record, tag, and what key and value hold on the heap.
+    pub fn memory(&self) -> usize {
+        // SAFETY: as in `key`.
+        unsafe { RECORD + 1 + self.slot.key_heap_bytes() + self.slot.value_heap_bytes() }
+    }
+
+    /// The type.
+    pub fn type_name(&self) -> TypeName {
+        // SAFETY: as in `key`.
+        unsafe { self.slot.type_name() }
+    }
+
+    /// The encoding.
+    pub fn encoding(&self) -> Encoding {
+        // SAFETY: as in `key`.
+        unsafe { self.slot.encoding() }
+    }
+}
+
+/// An entry to change in place.
+pub struct EntryMut<'a> {
+    slot: Slot,
+    table: &'a mut Table,
+    counters: &'a mut Counters,
+}
+
+impl<'a> EntryMut<'a> {
+    /// `slot` must be a record of `table`.
+    #[inline]
+    pub(crate) fn new(slot: Slot, table: &'a mut Table, counters: &'a mut Counters) -> Self {
+        Self {
+            slot,
+            table,
+            counters,
+        }
+    }
+
+    /// The entry to read.
+    #[inline]
+    pub fn as_ref(&self) -> EntryRef<'_> {
+        EntryRef {
+            slot: self.slot,
+            table: self.table,
+        }
+    }
+
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.as_ref().key()
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(&self) -> ValueRef<'_> {
+        self.as_ref().value()
+    }
+
+    /// When the entry expires, in milliseconds since the Unix epoch.
+    #[inline]
+    pub fn expires_at_ms(&self) -> Option<i64> {
+        self.as_ref().expires_at_ms()
+    }
+
+    /// Seconds since the last access, up to 18 hours.
+    pub fn idle_secs(&self, now_ms: i64) -> u64 {
+        self.as_ref().idle_secs(now_ms)
+    }
+
+    /// Bytes the entry occupies: record, tag, and what key and value hold on the heap.
+    pub fn memory(&self) -> usize {
+        self.as_ref().memory()
+    }
+
+    /// The type.
+    pub fn type_name(&self) -> TypeName {
+        self.as_ref().type_name()
+    }
+
+    /// The encoding.
+    pub fn encoding(&self) -> Encoding {
+        self.as_ref().encoding()
+    }
+
+    /// Replaces the value; the expiry stays.
+    #[inline]
+    pub fn set_value(&mut self, value: Value) {
+        self.table.set_value(self.slot, value);
+        self.counters.changed();
+    }
+
+    /// Replaces the value by an integer; the expiry stays.
+    #[inline]
+    pub fn set_int(&mut self, value: i64) {
+        self.set_value(Value::Int(value));
+    }
+
+    /// Replaces the value by limiter state; the expiry stays.
+    #[inline]
+    pub fn set_limiter(&mut self, state: LimiterState) {
+        self.set_value(Value::Limiter(state));
+    }
+
+    /// Sets or removes the expiry, in milliseconds since the Unix epoch.
+    #[inline]
+    pub fn set_expiry(&mut self, expires_at_ms: Option<i64>) {
+        self.table.set_expiry(self.slot, expires_at_ms);
+        self.counters.changed();
+    }
+
+    /// The string to change in place; an integer becomes its digits first. `None` if the value is no string.
+    ///
+    /// The encoding is raw from then on, as after `APPEND` and `SETRANGE` in Redis.
+    pub fn str_mut(&mut self) -> Option<StrMut<'_>> {
+        match self.value() {
+            ValueRef::Limiter(_) => return None,
+            ValueRef::Bytes(_) => {}
+            ValueRef::Int(int) => {
+                let mut buf = [0; number::I64_TEXT_LEN];
+                let digits = Str::from_slice(number::write_i64(&mut buf, int));
+                self.table.set_value(self.slot, Value::Str(digits));
+            }
+        }
+        self.counters.changed();
+        // SAFETY: the record is one of `table`, borrowed exclusively; it holds a string now, and nobody else has it.
+        let string = unsafe {
+            self.slot.mark_raw();
+            &mut *self.slot.string()?
+        };
+        let before = string.heap_bytes();
+        Some(StrMut {
+            string,
+            table: self.table,
+            before,
+        })
+    }
+}
+
+/// A string value borrowed for change; its memory is accounted for at the end of the borrow.
+pub struct StrMut<'a> {
+    string: &'a mut Str,
+    table: &'a mut Table,
+    before: usize,
+}
+
+impl Deref for StrMut<'_> {
+    type Target = Str;
+
+    fn deref(&self) -> &Str {
+        self.string
+    }
+}
+
+impl DerefMut for StrMut<'_> {
+    fn deref_mut(&mut self) -> &mut Str {
+        self.string
+    }
+}
+
+impl Drop for StrMut<'_> {
+    fn drop(&mut self) {
+        self.table.resized(self.before, self.string.heap_bytes());
+    }
+}

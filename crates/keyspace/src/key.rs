@@ -1,0 +1,197 @@
+//! Keys, their hashes and the databases they live in.
+
+use std::hash::Hasher as _;
+
+use foldhash::SharedSeed;
+use foldhash::quality::FoldHasher;
+
+/// Number of databases.
+pub const DATABASES: usize = 16;
+
+/// Number of a database, below [`DATABASES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DbIndex(u8);
+
+impl DbIndex {
+    /// Database 0, where every connection begins.
+    pub const ZERO: Self = Self(0);
+
+    /// `None` if there is no such database.
+    pub const fn new(index: usize) -> Option<Self> {
+        if index < DATABASES {
+            Some(Self(index as u8))
+        } else {
+            None
+        }
+    }
+
+    /// The number, below [`DATABASES`].
+    #[inline]
+    pub const fn get(self) -> usize {
+        self.0 as usize
+    }
+
+    /// All databases in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..DATABASES as u8).map(Self)
+    }
+}
+
+/// The secret of a process' key hashes.
+///
+/// Every multiplier is derived from it: with public multipliers a client could choose key bytes that cancel one
+/// and so make all its keys collide.
+#[derive(Clone, Debug)]
+pub struct Seed {
+    start: u64,
+    shared: SharedSeed,
+}
+
+impl Seed {
+    /// A seed from 64 random bits; equal bits give equal hashes.
+    pub fn new(bits: u64) -> Self {
+        Self {
+            start: bits.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15,
+            shared: SharedSeed::from_u64(bits),
+        }
+    }
+
+    /// Hashes a key once for everything that follows.
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        let hash = self.hash(bytes);
+        let tag = hash_tag(bytes);
+        let shard_hash = if tag.len() == bytes.len() {
+            hash
+        } else {
+            self.hash(tag)
+        };
+        Key {
+            bytes,
+            hash,
+            shard_hash,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, bytes: &[u8]) -> u64 {
+        let mut hasher = FoldHasher::with_seed(self.start, &self.shared);
+        hasher.write(bytes);
+        hasher.finish()
+    }
+}
+
+/// The part of a key that picks its shard: between the first `{` and the next `}` if that is not empty, else all.
+#[inline]
+fn hash_tag(key: &[u8]) -> &[u8] {
+    match memchr::memchr(b'{', key) {
+        None => key,
+        Some(open) => inner_tag(key, open),
+    }
+}
+
+fn inner_tag(key: &[u8], open: usize) -> &[u8] {
+    let rest = &key[open + 1..];
+    match memchr::memchr(b'}', rest) {
+        None | Some(0) => key,
+        Some(close) => &rest[..close],
+    }
+}
+
+/// A key with its hashes.
+///
+/// One 64-bit hash serves three choices from separate bits: the bucket from the low 32, the shard from the 24
+/// above, the tag within the bucket from the top 8. So the keys of one shard still spread over its buckets.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    bytes: &'a [u8],
+    pub(crate) hash: u64,
+    shard_hash: u64,
+}
+
+impl<'a> Key<'a> {
+    /// Longest key in bytes. Protocol limits are far below it.
+    pub const MAX_LEN: usize = u32::MAX as usize;
+    /// Largest number of shards that [`Key::shard`] can tell apart.
+    pub const MAX_SHARDS: usize = 1 << 24;
+
+    /// The key's bytes.
+    #[inline]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The shard that owns the key among `shard_count` (a power of two up to [`Key::MAX_SHARDS`]). Keys with the
+    /// same hash tag share it.
+    #[inline]
+    pub const fn shard(&self, shard_count: usize) -> usize {
+        debug_assert!(shard_count.is_power_of_two() && shard_count <= Self::MAX_SHARDS);
+        (self.shard_hash >> 32) as usize & (shard_count - 1)
+    }
+
+    /// The byte that stands for the key in its bucket; never 0, which marks a free place.
+    #[inline]
+    pub(crate) const fn tag(&self) -> u8 {
+        tag_of(self.hash)
+    }
+}
+
+#[inline]
+const fn tag_of(hash: u64) -> u8 {
+    let tag = (hash >> 56) as u8;
+    if tag == 0 { 1 } else { tag }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_tags_follow_the_cluster_rule() {
+        for (key, tag) in [
+            ("plain", "plain"),
+            ("{user1000}.following", "user1000"),
+            ("foo{}{bar}", "foo{}{bar}"),
+            ("foo{{bar}}zap", "{bar"),
+            ("foo{bar}{zap}", "bar"),
+            ("a{b", "a{b"),
+            ("a}b{c}", "c"),
+            ("", ""),
+        ] {
+            assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_with_one_tag_share_the_shard_but_not_the_hash() {
+        let seed = Seed::new(7);
+        let (a, b) = (seed.key(b"{t}a"), seed.key(b"x{t}b"));
+        assert_eq!(a.shard(1024), b.shard(1024));
+        assert_eq!(a.shard(1024), seed.key(b"t").shard(1024));
+        assert_ne!(a.hash, b.hash);
+    }
+
+    #[test]
+    fn a_client_cannot_cancel_a_multiplier() {
+        // Last word equal to foldhash's public constant: with the fixed seeds every such key hashes alike.
+        let public = 0xbe54_66cf_34e9_0c6c_u64;
+        let seed = Seed::new(99);
+        let hashes: std::collections::HashSet<u64> = (0..1000_u64)
+            .map(|i| seed.hash(&[i.to_ne_bytes(), public.to_ne_bytes()].concat()))
+            .collect();
+        assert_eq!(hashes.len(), 1000);
+    }
+
+    #[test]
+    fn shards_fill_evenly() {
+        let seed = Seed::new(3);
+        let mut counts = [0_u32; 64];
+        for i in 0..64_000 {
+            counts[seed.key(format!("key:{i}").as_bytes()).shard(64)] += 1;
+        }
+        assert!(
+            counts.iter().all(|&n| (800..1200).contains(&n)),
+            "{counts:?}"
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! The table of keys: entries, values, expiry, scan cursors, versions.
+
+mod bucket;
+mod directory;
+mod entry;
+mod key;
+mod prefetch;
+mod record;
+mod shard;
+mod slab;
+mod table;
+mod value;
+
+pub use entry::{EntryMut, EntryRef, StrMut};
+pub use key::{DATABASES, DbIndex, Key, Seed};
+pub use prefetch::{Lookahead, prefetch_lines};
+pub use shard::{ExpireProgress, Expired, Shard, ShardStats};
+pub use value::{Encoding, TypeName, Value, ValueRef};

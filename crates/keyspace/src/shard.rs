@@ -1,0 +1,421 @@
+//! One shard of the keyspace: the tables of all databases for its part of the keys.
+
+use crate::directory::NONE;
+use crate::entry::{EntryMut, EntryRef};
+use crate::key::{DATABASES, DbIndex, Key, Seed};
+use crate::record::clock;
+use crate::table::{Found, Table};
+use crate::value::Value;
+
+/// Counters of one shard since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardStats {
+    /// Reads that found their key.
+    pub hits: u64,
+    /// Reads that did not.
+    pub misses: u64,
+    /// Entries removed because their time had come.
+    pub expired: u64,
+    /// Changes, removals by expiry included.
+    pub dirty: u64,
+}
+
+/// What one active expiry step did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpireProgress {
+    /// Buckets looked at.
+    pub examined: usize,
+    /// Entries removed.
+    pub removed: usize,
+}
+
+/// A key that expired: its database and bytes.
+pub type Expired = (DbIndex, Box<[u8]>);
+
+/// The shard's counters, apart from the tables so that both can be borrowed at once.
+#[derive(Default)]
+pub(crate) struct Counters {
+    stats: ShardStats,
+    version: u64,
+}
+
+impl Counters {
+    #[inline]
+    pub(crate) fn changed(&mut self) {
+        self.version += 1;
+        self.stats.dirty += 1;
+    }
+}
+
+/// Keys that expired, if somebody wants to know.
+#[derive(Default)]
+struct ExpiredLog {
+    on: bool,
+    keys: Vec<Expired>,
+}
+
+impl ExpiredLog {
+    fn note(&mut self, counters: &mut Counters, db: DbIndex, key: &[u8]) {
+        counters.stats.expired += 1;
+        counters.changed();
+        if self.on {
+            self.keys.push((db, key.into()));
+        }
+    }
+}
+
+/// Databases 1 to 15.
+type Others = Box<[Table; DATABASES - 1]>;
+
+/// Tables of all databases for one part of the keys.
+///
+/// What every command reads comes first: two cache lines.
+#[repr(C, align(64))]
+pub struct Shard {
+    counters: Counters,
+    /// Database 0, which nearly all clients use.
+    first: Table,
+    /// Databases 1 to 15, from the first use of one of them on.
+    others: Option<Others>,
+    seed: Seed,
+    expired: ExpiredLog,
+    /// The database where active expiry goes on.
+    sweep_db: u8,
+}
+
+const _: () = assert!(
+    size_of::<Shard>() < 1024,
+    "an empty shard stays below 1 KiB"
+);
+
+impl Shard {
+    /// An empty shard; `seed` must be the one that makes its keys.
+    pub fn new(seed: &Seed) -> Self {
+        Self {
+            first: Table::new(),
+            others: None,
+            counters: Counters::default(),
+            seed: seed.clone(),
+            expired: ExpiredLog::default(),
+            sweep_db: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn table(&self, db: DbIndex) -> Option<&Table> {
+        match db.get() {
+            0 => Some(&self.first),
+            n => self.others.as_ref().map(|others| &others[n - 1]),
+        }
+    }
+
+    #[inline]
+    fn table_mut(&mut self, db: DbIndex) -> Option<&mut Table> {
+        select(&mut self.first, &mut self.others, db)
+    }
+
+    /// The live record of a key; removes an expired one.
+    #[inline]
+    fn find(&mut self, db: DbIndex, key: &Key<'_>, now_ms: i64) -> Option<Found> {
+        let table = self.table(db)?;
+        let found = table.find(key)?;
+        // SAFETY: `find` returns records of the table.
+        let expiry = table.expiry(found.slot, unsafe { found.slot.tail() });
+        if expiry.is_some_and(|at| now_ms > at) {
+            self.expire_found(db, found, key.bytes());
+            return None;
+        }
+        Some(found)
+    }
+
+    #[cold]
+    fn expire_found(&mut self, db: DbIndex, found: Found, key: &[u8]) {
+        if let Some(table) = select(&mut self.first, &mut self.others, db) {
+            table.remove(&self.seed, found);
+        }
+        self.expired.note(&mut self.counters, db, key);
+    }
+
+    /// Finds an entry to read; counts a hit or a miss and touches the access clock.
+    #[inline]
+    pub fn get(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
+        let Some(found) = self.find(db, &key, now_ms) else {
+            self.counters.stats.misses += 1;
+            return None;
+        };
+        self.counters.stats.hits += 1;
+        touch(found, now_ms);
+        self.table(db).map(|table| EntryRef::new(found.slot, table))
+    }
+
+    /// Finds an entry without counting or touching; still removes it if it is expired.
+    #[inline]
+    pub fn peek(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
+        let found = self.find(db, &key, now_ms)?;
+        self.table(db).map(|table| EntryRef::new(found.slot, table))
+    }
+
+    /// Finds an entry to change in place; touches the access clock, counts no hit or miss.
+    #[inline]
+    pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
+        let found = self.find(db, &key, now_ms)?;
+        touch(found, now_ms);
+        let table = select(&mut self.first, &mut self.others, db)?;
+        Some(EntryMut::new(found.slot, table, &mut self.counters))
+    }
+
+    /// Inserts or replaces.
+    #[inline]
+    pub fn set(
+        &mut self,
+        db: DbIndex,
+        key: Key<'_>,
+        value: Value,
+        expires_at_ms: Option<i64>,
+        now_ms: i64,
+    ) {
+        match self.get_mut(db, key, now_ms) {
+            Some(mut entry) => {
+                entry.set_value(value);
+                if expires_at_ms.is_some() || entry.expires_at_ms().is_some() {
+                    entry.set_expiry(expires_at_ms);
+                }
+            }
+            None => self.insert(db, &key, value, expires_at_ms, now_ms),
+        }
+    }
+
+    fn insert(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        value: Value,
+        expires_at_ms: Option<i64>,
+        now_ms: i64,
+    ) {
+        self.counters.changed();
+        let table = insertable(&mut self.first, &mut self.others, db);
+        table.insert(&self.seed, key, value, expires_at_ms, clock(now_ms));
+    }
+
+    /// Removes an entry and returns its value and expiry.
+    pub fn remove(
+        &mut self,
+        db: DbIndex,
+        key: Key<'_>,
+        now_ms: i64,
+    ) -> Option<(Value, Option<i64>)> {
+        let found = self.find(db, &key, now_ms)?;
+        self.counters.changed();
+        let table = select(&mut self.first, &mut self.others, db)?;
+        Some(table.remove(&self.seed, found))
+    }
+
+    /// Entries of a database, expired ones that nobody met yet included.
+    pub fn len(&self, db: DbIndex) -> usize {
+        self.table(db).map_or(0, Table::len)
+    }
+
+    /// Whether a database has no entries.
+    pub fn is_empty(&self, db: DbIndex) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Entries of a database that have an expiry.
+    pub fn expiring(&self, db: DbIndex) -> usize {
+        self.table(db).map_or(0, Table::expiring)
+    }
+
+    /// Removes all entries of a database and returns their number.
+    pub fn clear(&mut self, db: DbIndex) -> usize {
+        let removed = self.len(db);
+        if removed > 0 {
+            if let Some(table) = self.table_mut(db) {
+                *table = Table::new();
+            }
+            self.counters.changed();
+        }
+        removed
+    }
+
+    /// Exchanges two databases.
+    pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        if a == b {
+            return;
+        }
+        let Self { first, others, .. } = self;
+        let taken = std::mem::replace(insertable(first, others, a), Table::new());
+        let other = std::mem::replace(insertable(first, others, b), taken);
+        *insertable(first, others, a) = other;
+        self.counters.changed();
+    }
+
+    /// One scan step: calls `f` for the live entries of the bucket at `cursor` and returns the next cursor, 0 at
+    /// the end. Every entry present throughout a scan is visited at least once, across growth and shrinking.
+    /// Cursors are below 2^32; one that no scan returned is as good as any.
+    pub fn scan(
+        &mut self,
+        db: DbIndex,
+        cursor: u64,
+        now_ms: i64,
+        f: &mut dyn FnMut(&[u8], EntryRef<'_>),
+    ) -> u64 {
+        let Some((bucket, _)) = self.table(db).and_then(|table| table.scan_step(cursor)) else {
+            return 0;
+        };
+        if bucket != NONE {
+            self.expire_bucket(db, bucket, now_ms);
+        }
+        // Removals may have joined the bucket with another, so the one around the cursor is looked up again.
+        let Some(table) = self.table(db) else {
+            return 0;
+        };
+        let Some((bucket, next)) = table.scan_step(cursor) else {
+            return 0;
+        };
+        let spilled = if cursor == 0 { table.spilled() } else { &[] };
+        for &bucket in spilled
+            .iter()
+            .chain(std::iter::once(&bucket).filter(|&&bucket| bucket != NONE))
+        {
+            for index in 0..table.count(bucket) {
+                let entry = EntryRef::new(table.slot(bucket, index), table);
+                if entry.expires_at_ms().is_none_or(|at| now_ms <= at) {
+                    f(entry.key(), entry);
+                }
+            }
+        }
+        next
+    }
+
+    /// A live key picked by the random bits `r`, each with the same probability.
+    pub fn random(&mut self, db: DbIndex, r: u64, now_ms: i64) -> Option<&[u8]> {
+        let mut bits = r;
+        loop {
+            let table = self.table(db).filter(|table| table.len() > 0)?;
+            let (bucket, index) = table.random_place(&mut bits);
+            let entry = EntryRef::new(table.slot(bucket, index), table);
+            if entry.expires_at_ms().is_none_or(|at| now_ms <= at) {
+                let table = self.table(db)?;
+                return Some(EntryRef::new(table.slot(bucket, index), table).key());
+            }
+            // At least this entry goes, so the loop ends.
+            self.expire_bucket(db, bucket, now_ms);
+        }
+    }
+
+    /// Removes the expired entries of a bucket and returns their number.
+    fn expire_bucket(&mut self, db: DbIndex, bucket: u32, now_ms: i64) -> usize {
+        let Self {
+            first,
+            others,
+            counters,
+            expired,
+            seed,
+            ..
+        } = self;
+        let Some(table) = select(first, others, db).filter(|table| table.expiring() > 0) else {
+            return 0;
+        };
+        table.expire_bucket(seed, bucket, now_ms, &mut |key| {
+            expired.note(counters, db, key);
+        })
+    }
+
+    /// Active expiry: looks at up to `budget` buckets from where it stopped. Databases in which nothing can have
+    /// expired since they were last swept cost nothing.
+    pub fn expire_cycle(&mut self, now_ms: i64, budget: usize) -> ExpireProgress {
+        let mut progress = ExpireProgress::default();
+        let mut finished = 0;
+        while progress.examined < budget && finished < DATABASES {
+            let db = DbIndex::new(self.sweep_db as usize).unwrap_or_default();
+            match self
+                .table_mut(db)
+                .and_then(|table| table.next_to_sweep(now_ms))
+            {
+                Some(bucket) => {
+                    progress.examined += 1;
+                    progress.removed += self.expire_bucket(db, bucket, now_ms);
+                }
+                None => {
+                    finished += 1;
+                    self.sweep_db = (self.sweep_db + 1) % DATABASES as u8;
+                }
+            }
+        }
+        progress
+    }
+
+    /// Whether expired keys are kept for [`Shard::take_expired`]. Whoever turns it on must take them after each
+    /// use of the shard: the list holds what expired since.
+    pub fn track_expired(&mut self, on: bool) {
+        self.expired = ExpiredLog {
+            on,
+            keys: Vec::new(),
+        };
+    }
+
+    /// Keys that expired since the last call, if tracked.
+    #[inline]
+    pub fn take_expired(&mut self) -> Vec<Expired> {
+        std::mem::take(&mut self.expired.keys)
+    }
+
+    /// Bytes held by the shard, its tables, keys and values.
+    pub fn memory(&self) -> usize {
+        let others = self.others.as_ref().map_or(0, |others| {
+            size_of_val(&**others) + others.iter().map(Table::memory).sum::<usize>()
+        });
+        size_of::<Self>() + self.first.memory() + others
+    }
+
+    /// Counters.
+    #[inline]
+    pub fn stats(&self) -> &ShardStats {
+        &self.counters.stats
+    }
+
+    /// Counters to reset or add to.
+    #[inline]
+    pub fn stats_mut(&mut self) -> &mut ShardStats {
+        &mut self.counters.stats
+    }
+
+    /// Grows with every change.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.counters.version
+    }
+}
+
+/// The table of a database if there is one.
+#[inline]
+fn select<'a>(
+    first: &'a mut Table,
+    others: &'a mut Option<Others>,
+    db: DbIndex,
+) -> Option<&'a mut Table> {
+    match db.get() {
+        0 => Some(first),
+        n => others.as_mut().map(|others| &mut others[n - 1]),
+    }
+}
+
+/// The table of a database, made if need be.
+fn insertable<'a>(
+    first: &'a mut Table,
+    others: &'a mut Option<Others>,
+    db: DbIndex,
+) -> &'a mut Table {
+    match db.get() {
+        0 => first,
+        n => &mut others.get_or_insert_with(|| Box::new(std::array::from_fn(|_| Table::new())))
+            [n - 1],
+    }
+}
+
+#[inline]
+fn touch(found: Found, now_ms: i64) {
+    // SAFETY: the caller just found the record and nothing changed since.
+    unsafe { found.slot.touch(found.slot.tail(), clock(now_ms)) };
+}

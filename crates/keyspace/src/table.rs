@@ -1,0 +1,441 @@
+//! One table: extendible hashing over buckets of up to 64 records.
+//!
+//! ```text
+//! directory        one entry for each interval of the hash space       4 bytes, about 3 for each bucket
+//!   head           64 tags and the numbers of up to 16 blocks          128 bytes for each bucket
+//!     block        4 records                                           128 bytes
+//! ```
+//!
+//! A full bucket is divided in two by the next bit of its records' hashes; two neighbours that became small are joined.
+//! Only one bucket's records move at a time, so no command pays for more than that, and memory never holds an old and
+//! a new table at once. The directory is copied when it doubles: 4 bytes for every 15 records.
+//!
+//! Heads and blocks are cells of slabs without gaps: when one is freed the last one takes its place. Its owner is found
+//! by the hash of a record in it, so no links back are stored. A record costs 32 bytes and a share of its head, of the
+//! 1.5 places that are free on average in the last block, and of the directory: 37 bytes together.
+//!
+//! A scan cursor is a point of the hash space. Each step visits the bucket whose interval holds the point and goes on at
+//! the interval's end. Dividing and joining only cuts and joins intervals, so a record that stays is in the interval
+//! around the cursor at some step of every full scan.
+//!
+//! Should a bucket that is full of equal hashes be impossible to divide, further records go to spilled buckets that all
+//! searches look at last. With seeded hashes that does not happen by chance; it keeps the worst case correct.
+
+use std::collections::BTreeMap;
+
+use crate::bucket::{BLOCK, CAPACITY, Head};
+use crate::directory::{Directory, NONE};
+use crate::key::{Key, Seed};
+use crate::prefetch;
+use crate::record::{Expiry, RECORD, Slot, Tail};
+use crate::slab::Slab;
+use crate::value::Value;
+
+mod reshape;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use walk::Sweep;
+
+/// Bytes of a far map entry beside its key: pointer, length, time, its share of the tree's nodes.
+const FAR_ENTRY: usize = 40;
+
+/// Expiries that do not fit a record, by key.
+pub(crate) type FarMap = BTreeMap<Box<[u8]>, i64>;
+
+/// Where a record is. Valid until the table changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) bucket: u32,
+    pub(crate) index: usize,
+    pub(crate) slot: Slot,
+}
+
+/// The records of one database in one shard. What a lookup reads comes first.
+#[repr(C)]
+pub(crate) struct Table {
+    directory: Directory,
+    heads: Slab<{ size_of::<Head>() }>,
+    blocks: Slab<{ BLOCK * RECORD }>,
+    /// Buckets for records whose own bucket is full and cannot be divided.
+    spilled: Vec<u32>,
+    len: usize,
+    expiring: usize,
+    /// Bytes of long keys, strings and the far map.
+    heap: usize,
+    far: Option<Box<FarMap>>,
+    sweep: Sweep,
+    /// Removals to wait for before trying again to halve the directory.
+    halving_pause: usize,
+}
+
+// SAFETY: a table owns all its cells, keys and strings alone and has no interior mutability.
+unsafe impl Send for Table {}
+// SAFETY: as above; a shared table is only read.
+unsafe impl Sync for Table {}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: Directory::new(),
+            heads: Slab::new(),
+            blocks: Slab::new(),
+            spilled: Vec::new(),
+            len: 0,
+            expiring: 0,
+            heap: 0,
+            far: None,
+            sweep: Sweep {
+                next: 0,
+                soonest: i64::MAX,
+                met: i64::MAX,
+            },
+            halving_pause: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn memory(&self) -> usize {
+        self.heap
+            + self.directory.bytes()
+            + self.heads.bytes()
+            + self.blocks.bytes()
+            + self.spilled.capacity() * size_of::<u32>()
+    }
+
+    #[inline]
+    fn head(&self, bucket: u32) -> &Head {
+        // SAFETY: cells of `heads` are initialised when they are made, and borrowed with self.
+        unsafe { &*self.heads.cell(bucket).cast::<Head>() }
+    }
+
+    #[inline]
+    fn head_mut(&mut self, bucket: u32) -> &mut Head {
+        // SAFETY: as above, exclusively.
+        unsafe { &mut *self.heads.cell(bucket).cast::<Head>() }
+    }
+
+    /// The place of record `index` of a bucket; it has a block.
+    #[inline]
+    fn place(&self, head: &Head, index: usize) -> Slot {
+        let (block, at) = head.place(index);
+        // SAFETY: `at` is below BLOCK, so the record lies inside the cell.
+        unsafe { Slot::new(self.blocks.cell(block).add(at * RECORD)) }
+    }
+
+    /// Records in a bucket.
+    pub(crate) fn count(&self, bucket: u32) -> usize {
+        self.head(bucket).count()
+    }
+
+    /// A record by its place, which must be below the bucket's count.
+    pub(crate) fn slot(&self, bucket: u32, index: usize) -> Slot {
+        let head = self.head(bucket);
+        assert!(index < head.count(), "no record {index} in the bucket");
+        self.place(head, index)
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: &Key<'_>) -> Option<Found> {
+        let bucket = self.directory.bucket(key.hash as u32);
+        if bucket != NONE
+            && let Some(found) = self.find_in(bucket, key)
+        {
+            return Some(found);
+        }
+        if self.spilled.is_empty() {
+            None
+        } else {
+            self.find_spilled(key)
+        }
+    }
+
+    #[inline]
+    fn find_in(&self, bucket: u32, key: &Key<'_>) -> Option<Found> {
+        let head = self.head(bucket);
+        head.prefetch_blocks();
+        let mut hits = head.matches(key.tag());
+        while hits != 0 {
+            let index = hits.trailing_zeros() as usize;
+            let slot = self.place(head, index);
+            // SAFETY: places with a tag hold initialised records.
+            if unsafe { slot.matches(key) } {
+                return Some(Found {
+                    bucket,
+                    index,
+                    slot,
+                });
+            }
+            hits &= hits - 1;
+        }
+        None
+    }
+
+    /// Asks for the tags and block numbers of the bucket of `key`.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, key: &Key<'_>) {
+        let bucket = self.directory.bucket(key.hash as u32);
+        if bucket != NONE {
+            let head = self.heads.cell(bucket);
+            prefetch::line(head);
+            prefetch::line(head.wrapping_add(CAPACITY));
+        }
+    }
+
+    /// Asks for the first record whose tag is that of `key`.
+    #[inline]
+    pub(crate) fn prefetch_record(&self, key: &Key<'_>) {
+        if let Some(slot) = self.likely(key) {
+            slot.prefetch();
+        }
+    }
+
+    /// Asks for what the first record has on the heap whose tag is that of `key`.
+    #[inline]
+    pub(crate) fn prefetch_heap(&self, key: &Key<'_>) {
+        if let Some(slot) = self.likely(key) {
+            // SAFETY: places with a tag hold initialised records.
+            unsafe { slot.prefetch_heap() };
+        }
+    }
+
+    /// The first record whose tag is that of `key`: nearly always the one meant.
+    #[inline]
+    fn likely(&self, key: &Key<'_>) -> Option<Slot> {
+        let bucket = self.directory.bucket(key.hash as u32);
+        if bucket == NONE {
+            return None;
+        }
+        let head = self.head(bucket);
+        let hits = head.matches(key.tag());
+        (hits != 0).then(|| self.place(head, hits.trailing_zeros() as usize))
+    }
+
+    #[cold]
+    fn find_spilled(&self, key: &Key<'_>) -> Option<Found> {
+        self.spilled
+            .iter()
+            .find_map(|&bucket| self.find_in(bucket, key))
+    }
+
+    /// Inserts a key that is not there.
+    pub(crate) fn insert(
+        &mut self,
+        seed: &Seed,
+        key: &Key<'_>,
+        value: Value,
+        expiry: Option<i64>,
+        clock: u16,
+    ) {
+        debug_assert!(self.find(key).is_none());
+        let bucket = self.bucket_with_room(seed, key.hash as u32);
+        let slot = self.push(bucket, key.tag());
+        self.len += 1;
+        // SAFETY: the place is fresh, and initialised from the first call on.
+        unsafe {
+            slot.init(key, clock);
+            self.heap += slot.key_heap_bytes();
+        }
+        self.set_value(slot, value);
+        if expiry.is_some() {
+            self.set_expiry(slot, expiry);
+        }
+    }
+
+    /// The bucket for a new record with this hash; it has a free place.
+    fn bucket_with_room(&mut self, seed: &Seed, hash: u32) -> u32 {
+        self.directory.open();
+        loop {
+            let bucket = self.directory.bucket(hash);
+            if bucket == NONE {
+                let new = self.new_bucket();
+                let run = self.directory.run(self.directory.index(hash));
+                self.directory.fill(run, new);
+                return new;
+            }
+            if self.count(bucket) < CAPACITY {
+                return bucket;
+            }
+            if !self.divide(seed, hash, bucket) {
+                return self.spill();
+            }
+        }
+    }
+
+    fn new_bucket(&mut self) -> u32 {
+        let bucket = self.heads.push();
+        // SAFETY: a cell of `heads` has room for a Head and is aligned for it.
+        unsafe { self.heads.cell(bucket).cast::<Head>().write(Head::EMPTY) };
+        bucket
+    }
+
+    #[cold]
+    fn spill(&mut self) -> u32 {
+        let room = self
+            .spilled
+            .iter()
+            .copied()
+            .find(|&bucket| self.count(bucket) < CAPACITY);
+        room.unwrap_or_else(|| {
+            let bucket = self.new_bucket();
+            self.spilled.push(bucket);
+            bucket
+        })
+    }
+
+    /// Takes the next place of a bucket that has one; the caller initialises the record at once.
+    fn push(&mut self, bucket: u32, tag: u8) -> Slot {
+        let index = self.count(bucket);
+        if index.is_multiple_of(BLOCK) {
+            let block = self.blocks.push();
+            self.head_mut(bucket).set_block(index, block);
+        }
+        self.head_mut(bucket).set_tag(index, tag);
+        self.place(self.head(bucket), index)
+    }
+
+    /// Replaces the value of a record of this table.
+    #[inline]
+    pub(crate) fn set_value(&mut self, slot: Slot, value: Value) {
+        // SAFETY: records of this table are initialised.
+        let change = unsafe { slot.set_value(value) };
+        self.heap = self.heap.wrapping_add_signed(change);
+    }
+
+    /// Accounts for a string that was changed in place.
+    pub(crate) fn resized(&mut self, before: usize, after: usize) {
+        self.heap = self.heap + after - before;
+    }
+
+    /// When a record of this table expires.
+    #[inline]
+    pub(crate) fn expiry(&self, slot: Slot, tail: Tail) -> Option<i64> {
+        match tail.expiry() {
+            Expiry::Never => None,
+            Expiry::At(at) => Some(at),
+            Expiry::Far => Some(self.far_expiry(slot)),
+        }
+    }
+
+    #[cold]
+    fn far_expiry(&self, slot: Slot) -> i64 {
+        // SAFETY: records of this table are initialised.
+        let key = unsafe { slot.key() };
+        *self
+            .far
+            .as_ref()
+            .and_then(|far| far.get(key))
+            .expect("a record marked as far is in the far map")
+    }
+
+    /// Sets the expiry of a record of this table.
+    #[inline]
+    pub(crate) fn set_expiry(&mut self, slot: Slot, expiry: Option<i64>) {
+        // SAFETY: records of this table are initialised.
+        let (tail, fits) = unsafe { (slot.tail(), slot.set_expiry(expiry)) };
+        self.expiring =
+            self.expiring + usize::from(expiry.is_some()) - usize::from(tail.has_expiry());
+        if tail.expiry() == Expiry::Far {
+            self.forget_far(slot);
+        }
+        if let Some(at) = expiry {
+            self.sweep.soonest = self.sweep.soonest.min(at);
+            self.sweep.met = self.sweep.met.min(at);
+            if !fits {
+                self.keep_far(slot, at);
+            }
+        }
+    }
+
+    #[cold]
+    fn keep_far(&mut self, slot: Slot, at: i64) {
+        // SAFETY: records of this table are initialised.
+        let key: Box<[u8]> = unsafe { slot.key() }.into();
+        self.heap += FAR_ENTRY + key.len();
+        self.far.get_or_insert_default().insert(key, at);
+    }
+
+    #[cold]
+    fn forget_far(&mut self, slot: Slot) {
+        if let Some(far) = &mut self.far {
+            // SAFETY: records of this table are initialised.
+            let key = unsafe { slot.key() };
+            if far.remove(key).is_some() {
+                self.heap -= FAR_ENTRY + key.len();
+            }
+            if far.is_empty() {
+                self.far = None;
+            }
+        }
+    }
+
+    /// Removes a record; the table may shrink, which moves others.
+    pub(crate) fn remove(&mut self, seed: &Seed, found: Found) -> (Value, Option<i64>) {
+        // SAFETY: records of this table are initialised.
+        let hash = unsafe { found.slot.bucket_hash(seed) };
+        let removed = self.take(seed, found);
+        self.settle(seed, found.bucket, hash);
+        removed
+    }
+
+    /// Removes a record. The last one of its bucket takes its place, and blocks may move, but no bucket does.
+    fn take(&mut self, seed: &Seed, found: Found) -> (Value, Option<i64>) {
+        let Found {
+            bucket,
+            index,
+            slot,
+        } = found;
+        // SAFETY: the caller found the record in this table and nothing changed since, so it is initialised, and it is
+        // overwritten or forgotten at once after its key is freed.
+        let (value, expiry, last) = unsafe {
+            let expiry = self.expiry(slot, slot.tail());
+            if expiry.is_some() {
+                self.set_expiry(slot, None);
+            }
+            self.heap -= slot.key_heap_bytes() + slot.value_heap_bytes();
+            let value = slot.take_value();
+            slot.drop_key();
+            let last = self.count(bucket) - 1;
+            if index != last {
+                slot.copy_from(self.slot(bucket, last));
+            }
+            (value, expiry, last)
+        };
+        let head = self.head_mut(bucket);
+        let tag = head.tag(last);
+        head.set_tag(index, tag);
+        head.set_tag(last, 0);
+        self.len -= 1;
+        if last.is_multiple_of(BLOCK) {
+            let (block, _) = self.head(bucket).place(last);
+            self.free_block(seed, block);
+        }
+        (value, expiry)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        for bucket in 0..self.heads.len() {
+            for index in 0..self.count(bucket) {
+                let slot = self.slot(bucket, index);
+                // SAFETY: records of this table are initialised; each is dropped once, then the cells are freed.
+                unsafe {
+                    drop(slot.take_value());
+                    slot.drop_key();
+                }
+            }
+        }
+    }
+}

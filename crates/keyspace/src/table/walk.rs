@@ -1,0 +1,127 @@
+//! Going through a table: scans, random picks, active expiry.
+
+use super::{Found, Table};
+use crate::bucket::CAPACITY;
+use crate::directory::NONE;
+use crate::key::Seed;
+
+/// State of the active expiry of one table.
+pub(super) struct Sweep {
+    /// The bucket to look at next.
+    pub(super) next: u32,
+    /// No record expires before this time.
+    pub(super) soonest: i64,
+    /// The same for the records met since the sweep began, and those changed since.
+    pub(super) met: i64,
+}
+
+impl Table {
+    /// The bucket around a scan cursor ([`NONE`] if the part looked at has none), and the cursor behind it, 0 at the
+    /// end; `None` without buckets.
+    pub(crate) fn scan_step(&self, cursor: u64) -> Option<(u32, u64)> {
+        // Parts without a bucket are passed over, but only so many in one step.
+        const MAX_SKIPPED: usize = 64;
+        if self.len == 0 {
+            return None;
+        }
+        let from = self.directory.index(cursor as u32);
+        let end = self.directory.len().min(from + MAX_SKIPPED);
+        let at = (from..end)
+            .find(|&index| self.directory.at(index) != NONE)
+            .unwrap_or(end - 1);
+        let after = self.directory.run(at).end.max(at + 1);
+        let next = if after == self.directory.len() {
+            0
+        } else {
+            self.directory.hash_at(after)
+        };
+        Some((self.directory.at(at), next))
+    }
+
+    /// Buckets outside the directory, which a scan visits with its first step.
+    pub(crate) fn spilled(&self) -> &[u32] {
+        &self.spilled
+    }
+
+    /// Bucket and index of a record picked by `bits`, all with the same probability; there must be one.
+    pub(crate) fn random_place(&self, bits: &mut u64) -> (u32, usize) {
+        const TRIES: usize = 1000;
+        let pick =
+            |bits: &mut u64, below: u64| ((u128::from(mix(bits)) * u128::from(below)) >> 64) as u64;
+        // Buckets are not equally full: a place is picked of all places, and dropped if nothing is there.
+        for _ in 0..TRIES {
+            let bucket = pick(bits, self.heads.len().into()) as u32;
+            let index = pick(bits, CAPACITY as u64) as usize;
+            if index < self.count(bucket) {
+                return (bucket, index);
+            }
+        }
+        (pick(bits, self.heads.len().into()) as u32, 0)
+    }
+
+    /// Removes the records of a bucket that have expired; calls `gone` with each key before.
+    pub(crate) fn expire_bucket(
+        &mut self,
+        seed: &Seed,
+        bucket: u32,
+        now_ms: i64,
+        gone: &mut dyn FnMut(&[u8]),
+    ) -> usize {
+        let mut removed = 0;
+        // SAFETY: a bucket has a record, and records of this table are initialised.
+        let hash = unsafe { self.slot(bucket, 0).bucket_hash(seed) };
+        // From the back, so that removals move only records that were looked at already.
+        for index in (0..self.count(bucket)).rev() {
+            let slot = self.slot(bucket, index);
+            // SAFETY: records of this table are initialised.
+            let tail = unsafe { slot.tail() };
+            match self.expiry(slot, tail) {
+                Some(at) if now_ms > at => {
+                    // SAFETY: as above.
+                    gone(unsafe { slot.key() });
+                    self.take(
+                        seed,
+                        Found {
+                            bucket,
+                            index,
+                            slot,
+                        },
+                    );
+                    removed += 1;
+                }
+                Some(at) => self.sweep.met = self.sweep.met.min(at),
+                None => {}
+            }
+        }
+        if removed > 0 {
+            self.settle(seed, bucket, hash);
+        }
+        removed
+    }
+
+    /// The bucket that the active expiry looks at next; `None` if nothing can have expired, or at the end of a sweep.
+    pub(crate) fn next_to_sweep(&mut self, now_ms: i64) -> Option<u32> {
+        if self.expiring == 0 || now_ms <= self.sweep.soonest {
+            return None;
+        }
+        if self.sweep.next >= self.heads.len() {
+            self.sweep.next = 0;
+            self.sweep.soonest = self.sweep.met;
+            return None;
+        }
+        if self.sweep.next == 0 {
+            self.sweep.met = i64::MAX;
+        }
+        self.sweep.next += 1;
+        Some(self.sweep.next - 1)
+    }
+}
+
+/// The next of a sequence of random words (SplitMix64).
+fn mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}

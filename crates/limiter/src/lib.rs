@@ -1,0 +1,27 @@
+//! Rate limit algorithms as pure functions, with brute-force oracles.
+//!
+//! Time comes in as a [`Timestamp`], state comes in and goes out by value, nothing else is touched. The
+//! store's commands, the service's embedded backend, the Lua scripts for remote stores and the bench's
+//! accuracy check all speak [`Quota`], [`Cost`] and [`Decision`], and go through [`ALGORITHMS`].
+//!
+//! What every algorithm here keeps:
+//!
+//! * A denied request changes nothing, and neither does a cost of 0.
+//! * A cost above the capacity can never succeed: [`Decision::retry_after`] is `None`.
+//! * A clock that steps back never mints tokens.
+//! * Every input is allowed: arithmetic that leaves the representable range denies, it never wraps.
+//! * Waiting [`Decision::retry_after`] is enough if nobody else takes; conversions to coarser units round up.
+#![forbid(unsafe_code)]
+
+mod algorithms;
+mod batch;
+pub mod cell;
+pub mod fixed_window;
+pub mod gcra;
+pub mod lua;
+pub mod oracle;
+mod types;
+
+pub use algorithms::{ALGORITHMS, Algorithm, AlgorithmKind, KindMismatch, LimiterState, Record};
+pub use batch::{Request, decide_all};
+pub use types::{Cost, Decision, Nanos, Quota, Timestamp};

@@ -1,0 +1,153 @@
+//! The same arithmetic as Lua scripts, for remote stores without native commands.
+//!
+//! Lua's numbers are doubles, exact to 2^53. Hence the scripts' units: fixed windows count milliseconds,
+//! as the native function does; GCRA counts microseconds, so it equals [`Gcra::with_resolution`] with a
+//! resolution of 1,000 ns on times of whole microseconds. Limits and costs above [`MAX_UNITS`] are cut to it.
+//!
+//! The time is the store's own (`TIME`), so that all instances of a service agree on it; a test may give
+//! one. A script replies five integers for each check: allowed (0 or 1), limit, remaining, retry after and
+//! reset after in microseconds, with -1 for a request that can never pass. [`decision`] reads them.
+
+use crate::algorithms::AlgorithmKind;
+use crate::fixed_window::period_ms;
+use crate::gcra::Gcra;
+use crate::types::{Cost, Decision, Quota};
+
+/// Fixed window on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] without the tag.
+pub const FIXED_WINDOW: &str = concat!(
+    include_str!("lua/time.lua"),
+    include_str!("lua/fixed_window.lua"),
+    include_str!("lua/single.lua"),
+    "return run(fixed_window)\n"
+);
+
+/// GCRA on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] without the tag.
+pub const GCRA: &str = concat!(
+    include_str!("lua/time.lua"),
+    include_str!("lua/gcra.lua"),
+    include_str!("lua/single.lua"),
+    "return run(gcra)\n"
+);
+
+/// Any number of checks, all or nothing. One key for each check; `ARGV`: time, then [`Arguments`] with the
+/// tag for each check. Replies five integers for each check in one flat list.
+pub const BATCH: &str = concat!(
+    include_str!("lua/time.lua"),
+    include_str!("lua/fixed_window.lua"),
+    include_str!("lua/gcra.lua"),
+    include_str!("lua/batch.lua"),
+);
+
+/// Any number of checks of aligned fixed windows, all or nothing, on a store that has `RL.TAKE`: the decisions
+/// are the store's own, so its counters are the same as those of a single `RL.TAKE`. One key for each check;
+/// `ARGV`: limit, period in ms and cost for each check. Replies as [`BATCH`].
+pub const NATIVE_BATCH: &str = include_str!("lua/native_batch.lua");
+
+/// The largest limit, burst or cost of the scripts: sums of two stay exact in a double.
+pub const MAX_UNITS: u64 = 1 << 52;
+
+/// Resolution of GCRA in the scripts, in nanoseconds.
+pub const GCRA_RESOLUTION: u64 = 1_000;
+
+/// Integers in the reply for one check.
+pub const REPLY_LEN: usize = 5;
+
+/// The numbers a script wants for one check, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    /// `w` or `g`: the algorithm, for [`BATCH`] only.
+    pub tag: &'static str,
+    /// Limit, or burst.
+    pub a: u64,
+    /// Period in ms, or increment in us.
+    pub b: u64,
+    /// 1 for windows from the epoch, or tolerance in us.
+    pub c: u64,
+    /// Cost.
+    pub cost: u64,
+    /// 1 to take nothing.
+    pub peek: u64,
+}
+
+impl Arguments {
+    /// Prepares one check.
+    pub fn new(kind: AlgorithmKind, quota: &Quota, cost: Cost, peek: bool) -> Self {
+        let cost = cost.0.min(MAX_UNITS);
+        let peek = u64::from(peek);
+        match kind {
+            AlgorithmKind::FixedWindow | AlgorithmKind::FixedWindowEpoch => Self {
+                tag: "w",
+                a: quota.limit.min(MAX_UNITS - 1),
+                b: period_ms(quota).unsigned_abs(),
+                c: u64::from(kind == AlgorithmKind::FixedWindowEpoch),
+                cost,
+                peek,
+            },
+            AlgorithmKind::Gcra => {
+                let gcra = Gcra::with_resolution(quota, GCRA_RESOLUTION);
+                Self {
+                    tag: "g",
+                    a: gcra.burst.min(MAX_UNITS - 1),
+                    b: gcra.increment / GCRA_RESOLUTION,
+                    c: gcra.tolerance / GCRA_RESOLUTION,
+                    cost,
+                    peek,
+                }
+            }
+        }
+    }
+}
+
+/// Reads the five integers of one check; `None` when they are not what a script replies.
+pub fn decision(reply: &[i64]) -> Option<Decision> {
+    let &[allowed, limit, remaining, retry_us, reset_us] = reply else {
+        return None;
+    };
+    let span = |us: i64| u64::try_from(us).ok()?.checked_mul(1_000);
+    Some(Decision {
+        allowed: match allowed {
+            0 => false,
+            1 => true,
+            _ => return None,
+        },
+        limit: u64::try_from(limit).ok()?,
+        remaining: u64::try_from(remaining).ok()?,
+        retry_after: if retry_us == -1 {
+            None
+        } else {
+            Some(span(retry_us)?)
+        },
+        reset_after: span(reset_us)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_read_or_refused() {
+        assert_eq!(
+            decision(&[0, 5, 0, 1_500, 2_000]),
+            Some(Decision {
+                allowed: false,
+                limit: 5,
+                remaining: 0,
+                retry_after: Some(1_500_000),
+                reset_after: 2_000_000
+            })
+        );
+        assert_eq!(
+            decision(&[0, 5, 0, -1, 0]).expect("valid").retry_after,
+            None
+        );
+        for bad in [
+            &[1, 1, 1, 1][..],
+            &[2, 1, 1, 1, 1],
+            &[1, 1, 1, -2, 1],
+            &[1, 1, 1, 1, i64::MAX],
+        ] {
+            assert_eq!(decision(bad), None);
+        }
+    }
+}

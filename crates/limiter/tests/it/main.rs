@@ -1,0 +1,5 @@
+//! Algorithms against their brute-force models, and the Lua scripts against the algorithms on a real store.
+
+mod lua;
+mod models;
+mod redis;

@@ -1,0 +1,133 @@
+//! Accepting connections and spreading them over the loops of a group.
+
+use crate::driver::Peer;
+use crate::listen::Listener;
+use socket2::Socket;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Connections accepted per listener and wake-up, so that a storm of connects leaves time for commands.
+const ACCEPTS_PER_TURN: usize = 256;
+/// How long accepting rests after the system had no descriptor or memory for another connection, in nanoseconds.
+const ACCEPT_PAUSE: i64 = 100_000_000;
+
+/// The sockets that loop 0 accepts from.
+pub(crate) struct Acceptor {
+    listeners: Vec<Listener>,
+    /// Listeners that may have connections waiting which no event will announce again.
+    ready: Vec<bool>,
+    /// Accepting rests until then.
+    paused_until: Option<i64>,
+    /// Loop that gets the next connection when several have equally few.
+    turn: usize,
+    /// Connections per loop of the group.
+    loads: Arc<[AtomicUsize]>,
+}
+
+/// When there is something to accept.
+pub(crate) enum Waiting {
+    Nothing,
+    Now,
+    /// Not before this time.
+    At(i64),
+}
+
+impl Acceptor {
+    pub(crate) fn new(listeners: Vec<Listener>, loads: Arc<[AtomicUsize]>) -> Acceptor {
+        let ready = vec![false; listeners.len()];
+        Acceptor {
+            listeners,
+            ready,
+            paused_until: None,
+            turn: 0,
+            loads,
+        }
+    }
+
+    pub(crate) fn listeners(&self) -> &[Listener] {
+        &self.listeners
+    }
+
+    /// The listener has connections waiting.
+    pub(crate) fn mark_ready(&mut self, listener: usize) {
+        self.ready[listener] = true;
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting {
+        match self.paused_until {
+            _ if !self.ready.contains(&true) => Waiting::Nothing,
+            None => Waiting::Now,
+            Some(until) => Waiting::At(until),
+        }
+    }
+
+    /// Accepts from every listener that has connections waiting; `place` is told which loop gets each, which has been
+    /// counted for that loop already.
+    pub(crate) fn accept_waiting(
+        &mut self,
+        now: i64,
+        keepalive: u64,
+        mut place: impl FnMut(usize, Socket, Peer),
+    ) {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return;
+        }
+        self.paused_until = None;
+        for listener in 0..self.ready.len() {
+            if self.ready[listener] {
+                self.accept_from(listener, now, keepalive, &mut place);
+            }
+        }
+    }
+
+    fn accept_from(
+        &mut self,
+        listener: usize,
+        now: i64,
+        keepalive: u64,
+        place: &mut impl FnMut(usize, Socket, Peer),
+    ) {
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.listeners[listener].accept(keepalive) {
+                Ok((socket, peer)) => place(self.least_loaded(), socket, peer),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.ready[listener] = false;
+                    return;
+                }
+                // The peer was gone before it was accepted, or a signal came: the next one may be fine.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(error) if is_shortage(&error) => {
+                    self.paused_until = Some(now + ACCEPT_PAUSE);
+                    return;
+                }
+                // A connection that failed while its options were set is dropped; the others go on.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The loop with the fewest connections, one more counted.
+    fn least_loaded(&mut self) -> usize {
+        let loops = self.loads.len();
+        self.turn = (self.turn + 1) % loops;
+        let target = (0..loops)
+            .map(|i| (self.turn + i) % loops)
+            .min_by_key(|&i| self.loads[i].load(Ordering::Relaxed))
+            .unwrap_or(0);
+        self.loads[target].fetch_add(1, Ordering::Relaxed);
+        target
+    }
+}
+
+/// Out of descriptors or memory: retrying at once would only spin.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+    )
+}

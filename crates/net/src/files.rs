@@ -1,0 +1,83 @@
+//! Files that are whole or absent.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Replaces `path` by what `fill` writes: a temporary file beside it is written, synced and renamed over it, so that a
+/// crash or a full disk leaves the old content.
+pub fn replace(
+    path: &Path,
+    fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let temporary = temporary_beside(path)?;
+    let result = write_synced(&temporary, fill).and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        // Nothing is lost by a temporary file that stays; the first error is the one to tell.
+        drop(fs::remove_file(&temporary));
+        return result;
+    }
+    sync_directory(path)
+}
+
+fn temporary_beside(path: &Path) -> io::Result<std::path::PathBuf> {
+    let name = path
+        .file_name()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
+    let mut temporary = std::ffi::OsString::from("temp-");
+    temporary.push(std::process::id().to_string());
+    temporary.push("-");
+    temporary.push(name);
+    Ok(path.with_file_name(temporary))
+}
+
+fn write_synced(
+    path: &Path,
+    fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?;
+    let mut writer = BufWriter::with_capacity(1 << 20, file);
+    fill(&mut writer)?;
+    let file = writer
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()
+}
+
+/// Makes the rename itself durable.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_leaves_the_old_content() {
+        let directory = std::env::temp_dir().join(format!("tollgate-files-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("dump.rdb");
+        replace(&path, &mut |out| out.write_all(b"one")).unwrap();
+        let failed = replace(&path, &mut |out| {
+            out.write_all(b"half")?;
+            Err(io::Error::other("disk full"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!(
+            fs::read_dir(&directory).unwrap().count(),
+            1,
+            "no temporary file stays"
+        );
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,162 @@
+//! A group of loops: one per thread, with one set of listeners.
+
+use crate::acceptor::Acceptor;
+use crate::backend::{Backend, IoBackend, Reactor};
+use crate::clock::Clock;
+use crate::driver::Driver;
+use crate::event_loop::{EventLoop, LISTENER_LIMIT};
+use crate::listen::Listener;
+use crate::mailbox::{Mailboxes, Post};
+use crate::threads;
+#[cfg(target_os = "linux")]
+use crate::uring::UringLoop;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+
+/// How the threads of a group are set up.
+#[derive(Debug, Clone)]
+pub struct GroupOptions {
+    /// Threads are named `{name}-{number}`.
+    pub name: &'static str,
+    /// CPUs to pin the threads to, in turn; empty = not pinned.
+    pub cpus: Vec<usize>,
+}
+
+/// Loops that exist but do not run, so that drivers can be given the mailboxes.
+pub struct LoopGroupBuilder<M> {
+    backend: IoBackend,
+    reactors: Vec<Reactor>,
+    mailboxes: Arc<Mailboxes<M>>,
+}
+
+impl<M> std::fmt::Debug for LoopGroupBuilder<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoopGroupBuilder")
+            .field("backend", &self.backend)
+            .field("loops", &self.reactors.len())
+            .finish()
+    }
+}
+
+impl<M: Send + 'static> LoopGroupBuilder<M> {
+    /// Prepares `threads` loops (at least one, at most 65,535). Fails if the system refuses the backend asked for;
+    /// [`Backend::Auto`] takes the other one then.
+    pub fn new(threads: usize, backend: Backend) -> io::Result<LoopGroupBuilder<M>> {
+        let threads = threads.clamp(1, u16::MAX as usize);
+        let (backend, reactors) = Reactor::prepare(threads, backend)?;
+        let wakers = reactors
+            .iter()
+            .map(Reactor::waker)
+            .collect::<io::Result<_>>()?;
+        Ok(LoopGroupBuilder {
+            backend,
+            reactors,
+            mailboxes: Mailboxes::new(wakers),
+        })
+    }
+
+    /// What the loops run on.
+    pub fn backend(&self) -> IoBackend {
+        self.backend
+    }
+
+    /// For posting to connections.
+    pub fn mailboxes(&self) -> &Arc<Mailboxes<M>> {
+        &self.mailboxes
+    }
+
+    /// Starts the threads; `drivers` has one driver per loop. Loop 0 accepts for all.
+    pub fn start<D>(
+        self,
+        drivers: Vec<D>,
+        listeners: Vec<Listener>,
+        options: &GroupOptions,
+    ) -> io::Result<LoopGroup<M>>
+    where
+        D: Driver<Message = M>,
+    {
+        assert_eq!(drivers.len(), self.reactors.len(), "one driver per loop");
+        if listeners.len() > LISTENER_LIMIT {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "too many addresses to listen on",
+            ));
+        }
+        let loads: Arc<[AtomicUsize]> = drivers.iter().map(|_| AtomicUsize::new(0)).collect();
+        let mut acceptor = Some(Acceptor::new(listeners, Arc::clone(&loads)));
+        let mut handles = Vec::with_capacity(drivers.len());
+        for (i, (reactor, driver)) in self.reactors.into_iter().zip(drivers).enumerate() {
+            let mailboxes = Arc::clone(&self.mailboxes);
+            let loads = Arc::clone(&loads);
+            let acceptor = acceptor.take();
+            let cpu = (!options.cpus.is_empty()).then(|| options.cpus[i % options.cpus.len()]);
+            let name = format!("{}-{i}", options.name);
+            let thread = i as u16;
+            let handle = match reactor {
+                Reactor::Poll(poll) => {
+                    let event_loop =
+                        EventLoop::new(thread, poll, driver, mailboxes, loads, acceptor)?;
+                    threads::spawn(name, cpu, move || event_loop.run_loop())?
+                }
+                #[cfg(target_os = "linux")]
+                Reactor::Uring(ring) => {
+                    let event_loop =
+                        UringLoop::new(thread, *ring, driver, mailboxes, loads, acceptor);
+                    threads::spawn(name, cpu, move || event_loop.run_loop())?
+                }
+            };
+            handles.push(handle);
+        }
+        Ok(LoopGroup {
+            mailboxes: self.mailboxes,
+            handles,
+        })
+    }
+}
+
+/// Running loops.
+pub struct LoopGroup<M> {
+    mailboxes: Arc<Mailboxes<M>>,
+    handles: Vec<JoinHandle<io::Result<()>>>,
+}
+
+impl<M> std::fmt::Debug for LoopGroup<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoopGroup")
+            .field("loops", &self.handles.len())
+            .finish()
+    }
+}
+
+impl<M: Send + 'static> LoopGroup<M> {
+    /// Tells all loops to stop: no new connections, commands that have arrived are answered, replies are
+    /// sent; what is unsent after `grace_nanos` is dropped.
+    pub fn stop(&self, grace_nanos: i64) {
+        let deadline = Clock::now() + grace_nanos;
+        for thread in 0..self.mailboxes.len() {
+            // A loop whose mailbox stays full does not run any more; `join` then reports it.
+            while self
+                .mailboxes
+                .post(thread, Post::Stop { deadline })
+                .is_err()
+                && !self.handles[thread].is_finished()
+            {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Waits for all loops; the first error of any.
+    pub fn join(self) -> io::Result<()> {
+        let mut result = Ok(());
+        for handle in self.handles {
+            let ended = handle
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("an event loop panicked")));
+            result = result.and(ended);
+        }
+        result
+    }
+}

@@ -1,0 +1,158 @@
+//! What the process may use and what it has used.
+
+use std::io;
+
+/// CPU time of the process in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In the kernel.
+    pub system_us: u64,
+    /// In user code.
+    pub user_us: u64,
+}
+
+/// Raises the soft limit of open files to `wanted` if the hard limit (or the right to raise it) allows; returns the limit
+/// that holds afterwards.
+pub fn raise_open_files(wanted: u64) -> io::Result<u64> {
+    let (soft, hard) = open_files()?;
+    if soft >= wanted {
+        return Ok(soft);
+    }
+    for (soft, hard) in [(wanted, hard.max(wanted)), (wanted.min(hard), hard)] {
+        if set_open_files(soft, hard).is_ok() {
+            return Ok(soft);
+        }
+    }
+    Ok(soft)
+}
+
+fn open_files() -> io::Result<(u64, u64)> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for writes.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((limit.rlim_cur, limit.rlim_max))
+}
+
+fn set_open_files(soft: u64, hard: u64) -> io::Result<()> {
+    let limit = libc::rlimit {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    // SAFETY: `limit` is a valid rlimit that outlives the call.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// CPU time used by the process (all threads) so far.
+pub fn cpu_time() -> CpuTime {
+    usage(libc::RUSAGE_SELF)
+}
+
+/// CPU time used by child processes that have ended.
+pub fn children_cpu_time() -> CpuTime {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
+fn usage(who: i32) -> CpuTime {
+    // SAFETY: an all-zero rusage is a valid value, and it is valid for writes.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: as above; both values of `who` used here are valid, so the call cannot fail.
+    unsafe { libc::getrusage(who, &mut usage) };
+    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    CpuTime {
+        system_us: micros(usage.ru_stime),
+        user_us: micros(usage.ru_utime),
+    }
+}
+
+/// Resident memory in bytes; `None` where the system does not tell cheaply.
+#[cfg(target_os = "linux")]
+pub fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    // SAFETY: sysconf has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    Some(pages * u64::try_from(page).ok()?)
+}
+
+/// Resident memory in bytes; `None` where the system does not tell cheaply.
+#[cfg(not(target_os = "linux"))]
+pub fn resident_bytes() -> Option<u64> {
+    None
+}
+
+/// Memory of the machine in bytes.
+pub fn machine_memory() -> Option<u64> {
+    // SAFETY: sysconf has no preconditions.
+    let (pages, page) = unsafe {
+        (
+            libc::sysconf(libc::_SC_PHYS_PAGES),
+            libc::sysconf(libc::_SC_PAGESIZE),
+        )
+    };
+    Some(u64::try_from(pages).ok()? * u64::try_from(page).ok()?)
+}
+
+/// System name, release and machine, as `uname -srm` prints them.
+pub fn system_name() -> String {
+    // SAFETY: an all-zero utsname is a valid value, valid for writes, and uname fills it with NUL-terminated text.
+    let name = unsafe {
+        let mut name: libc::utsname = std::mem::zeroed();
+        if libc::uname(&mut name) != 0 {
+            return std::env::consts::OS.to_owned();
+        }
+        name
+    };
+    let text = |field: &[libc::c_char]| -> String {
+        field
+            .iter()
+            .take_while(|&&c| c != 0)
+            .map(|&c| c as u8 as char)
+            .collect()
+    };
+    format!(
+        "{} {} {}",
+        text(&name.sysname),
+        text(&name.release),
+        text(&name.machine)
+    )
+}
+
+/// Random bytes of the system, fit for secrets.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes))?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raising_to_what_is_there_changes_nothing() {
+        let (soft, _) = open_files().unwrap();
+        assert_eq!(raise_open_files(1).unwrap(), soft);
+    }
+
+    #[test]
+    fn tells_its_own_usage() {
+        assert!(system_name().starts_with(if cfg!(target_os = "linux") {
+            "Linux "
+        } else {
+            ""
+        }));
+        #[cfg(target_os = "linux")]
+        assert!(resident_bytes().unwrap() > 100_000);
+        assert!(machine_memory().unwrap() > 1 << 20);
+        assert!(cpu_time().user_us + cpu_time().system_us > 0);
+    }
+}

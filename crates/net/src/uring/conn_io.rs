@@ -1,0 +1,387 @@
+//! Receiving, running and sending one connection.
+
+use super::buffers::Chunk;
+use super::event_loop::UringLoop;
+use super::output::{Output, SEND_AT_ONCE, report};
+use super::ring::Done;
+use crate::conn_io::{
+    CROWDED_OUTPUT_LIMIT, INPUT_LIMIT, LOOP_OUTPUT_LIMIT, READ_BUFFER, READS_PER_TURN, shrink,
+};
+use crate::driver::{Driver, Flow};
+use std::io::{ErrorKind, Read};
+use std::os::fd::AsRawFd;
+
+impl<D: Driver> UringLoop<D> {
+    /// A receive has brought something, or has ended.
+    pub(super) fn received(&mut self, done: Done) {
+        let index = done.index;
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.receiving = done.more;
+            slot.cancelling &= done.more;
+            match done.result {
+                _ if slot.conn.is_none() => self.release(index),
+                0 => self.end_of_stream(index),
+                n if n > 0 => {
+                    if let Some(chunk) = done.chunk {
+                        self.arrived(index, chunk);
+                    }
+                }
+                // Cancelled, or there was no buffer: if more is wanted, it is asked for below.
+                error if is_passing(-error) => {}
+                _ => self.close(index),
+            }
+        }
+        if let Some(chunk) = done.chunk {
+            self.ring.buffers.give_back(chunk.buffer);
+        }
+        if !done.more {
+            self.receive_ended(index);
+        }
+    }
+
+    fn receive_ended(&mut self, index: u32) {
+        match self.slots.get_mut(index) {
+            Some(slot) if slot.finishing => self.take_last(index),
+            _ => self.arm(index),
+        }
+    }
+
+    /// Has the connection received from, if it wants input.
+    pub(super) fn arm(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index)
+            && !slot.receiving
+            && !slot.arming
+            && slot.wants_input()
+        {
+            slot.arming = true;
+            self.arms.push(index);
+        }
+    }
+
+    /// The peer sends no more. What it sent is answered first.
+    fn end_of_stream(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.closing = true;
+        }
+        self.close_if_done(index);
+    }
+
+    fn arrived(&mut self, index: u32, chunk: Chunk) {
+        let limit = self.output_limit();
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        if slot.closing {
+            return;
+        }
+        let waits = slot.unrun || slot.unsent() > limit;
+        if !waits && slot.input.is_empty() {
+            return self.run(index, Some(chunk));
+        }
+        slot.input.extend_from_slice(self.ring.buffers.bytes(chunk));
+        if slot.input.len() > INPUT_LIMIT {
+            return self.close(index);
+        }
+        slot.unrun |= waits;
+        if !waits {
+            self.run(index, None);
+        } else if !slot.wants_input() && slot.receiving && !slot.cancelling {
+            slot.cancelling = true;
+            let cancelled = self.ring.cancel_receive(index);
+            self.note(cancelled);
+        }
+    }
+
+    /// Runs the commands of a received piece, or those in the connection's own buffer.
+    fn run(&mut self, index: u32, chunk: Option<Chunk>) {
+        let limit = self.output_limit();
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        let Some(conn) = &mut slot.conn else {
+            return;
+        };
+        let own = std::mem::take(&mut slot.input);
+        let bytes = chunk.map_or(&own[..], |chunk| self.ring.buffers.bytes(chunk));
+        let mut at = 0;
+        let mut rounds = 0;
+        let mut again = false;
+        slot.unrun = false;
+        let mut flow;
+        loop {
+            let step = self.driver.data(conn, &bytes[at..], self.now);
+            at += step.consumed;
+            flow = step.flow;
+            if flow == Flow::Drop {
+                break;
+            }
+            let output = Output {
+                socket: &slot.socket,
+                busy: !slot.sending.is_empty(),
+                waiting: &mut slot.output,
+            };
+            if output.take(&mut self.driver, &mut self.pool).is_err() {
+                flow = Flow::Drop;
+            }
+            if flow != Flow::Yield {
+                break;
+            }
+            rounds += 1;
+            let unsent = slot.output.len() + slot.sending.len() - slot.sent;
+            let crowded = unsent > limit;
+            if crowded || rounds == READS_PER_TURN {
+                slot.unrun = true;
+                again = !crowded;
+                break;
+            }
+        }
+        match flow {
+            Flow::Drop => return self.close(index),
+            Flow::Close => {
+                slot.closing = true;
+                at = bytes.len();
+            }
+            Flow::Continue | Flow::Yield => {}
+        }
+        match chunk {
+            Some(_) if at == bytes.len() => {}
+            Some(_) => slot.input = bytes[at..].to_vec(),
+            None => slot.input = shrink(own, at),
+        }
+        if again {
+            self.enqueue(index);
+        }
+        self.settle(index);
+    }
+
+    /// After the output of a connection has changed.
+    fn settle(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        if slot.is_done() {
+            return self.close(index);
+        }
+        if !slot.output.is_empty() && !slot.flushing && !slot.in_flight {
+            slot.flushing = true;
+            self.flushes.push(index);
+        }
+        // Replies on their way for the first time are not held yet.
+        if slot.blocked || slot.reported || !slot.input.is_empty() || slot.unsent() > SEND_AT_ONCE {
+            report(slot, &mut self.driver, &mut self.held);
+        }
+    }
+
+    /// Queues what the driver left in its buffer outside of `run`.
+    pub(super) fn deliver(&mut self, index: u32, flow: Flow) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        let output = Output {
+            socket: &slot.socket,
+            busy: !slot.sending.is_empty(),
+            waiting: &mut slot.output,
+        };
+        if flow == Flow::Drop || output.take(&mut self.driver, &mut self.pool).is_err() {
+            return self.close(index);
+        }
+        slot.closing |= flow == Flow::Close;
+        self.settle(index);
+    }
+
+    /// Queues the sends and receives of this turn.
+    pub(super) fn hand_over(&mut self) {
+        let mut flushes = std::mem::take(&mut self.flushes);
+        for index in flushes.drain(..) {
+            self.flush(index);
+        }
+        self.flushes = flushes;
+        let mut arms = std::mem::take(&mut self.arms);
+        for index in arms.drain(..) {
+            let Some(slot) = self.slots.get_mut(index) else {
+                continue;
+            };
+            slot.arming = false;
+            if slot.receiving || !slot.wants_input() {
+                continue;
+            }
+            let armed = self.ring.receive(slot.socket.as_raw_fd(), index);
+            slot.receiving = armed.is_ok();
+            self.note(armed);
+        }
+        self.arms = arms;
+    }
+
+    fn flush(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        slot.flushing = false;
+        if slot.in_flight || slot.conn.is_none() {
+            return;
+        }
+        if slot.sending.is_empty() {
+            std::mem::swap(&mut slot.sending, &mut slot.output);
+            slot.sent = 0;
+        }
+        let bytes = &slot.sending[slot.sent..];
+        if bytes.is_empty() {
+            return;
+        }
+        let fd = slot.socket.as_raw_fd();
+        // What follows a send must not wait for the next event: then its completion has to be one.
+        let tracked = slot.blocked || slot.closing || slot.unrun;
+        // SAFETY: `sending` is neither changed nor freed while `in_flight`, which ends with the completion, or for a send
+        // that has none when it has been handed over; the slot is removed only when it is not, or leaked.
+        let queued = unsafe {
+            if tracked {
+                self.ring.send(fd, index, bytes)
+            } else {
+                self.ring.send_now(fd, index, bytes)
+            }
+        };
+        slot.in_flight = queued.is_ok();
+        slot.tracked = tracked;
+        if slot.in_flight && !tracked {
+            self.sends.push(index);
+        }
+        self.note(queued);
+    }
+
+    /// Sends that have been handed over and have reported nothing were taken whole.
+    pub(super) fn conclude_sends(&mut self) {
+        let mut sends = std::mem::take(&mut self.sends);
+        for index in sends.drain(..) {
+            let Some(slot) = self.slots.get_mut(index) else {
+                continue;
+            };
+            if slot.in_flight && !slot.tracked {
+                slot.sent = slot.sending.len();
+                self.send_ended(index);
+            }
+        }
+        self.sends = sends;
+    }
+
+    /// A send has completed.
+    pub(super) fn sent(&mut self, done: Done) {
+        let index = done.index;
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        match done.result {
+            n if n > 0 => slot.sent += n as usize,
+            error if error < 0 && is_passing(-error) => {}
+            _ => {
+                slot.in_flight = false;
+                self.release(index);
+                return self.close(index);
+            }
+        }
+        self.send_ended(index);
+    }
+
+    fn send_ended(&mut self, index: u32) {
+        let limit = self.output_limit();
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        slot.in_flight = false;
+        if slot.conn.is_none() {
+            return self.release(index);
+        }
+        slot.blocked = slot.sent < slot.sending.len();
+        if slot.blocked {
+            slot.flushing = true;
+            self.flushes.push(index);
+        } else {
+            self.pool.put(std::mem::take(&mut slot.sending));
+            slot.sent = 0;
+        }
+        // Half of the limit, so that a slow reader does not alternate between full and one reply less.
+        if slot.unrun && slot.unsent() <= limit / 2 {
+            self.enqueue(index);
+        }
+        self.settle(index);
+    }
+
+    /// Continues a connection that was put off.
+    pub(super) fn resume(&mut self, index: u32) {
+        let limit = self.output_limit();
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        slot.queued = false;
+        if slot.unrun && slot.unsent() <= limit {
+            self.run(index, None);
+        }
+        self.arm(index);
+        self.close_if_done(index);
+    }
+
+    /// Reads what has arrived, answers it, and closes as soon as the replies are out.
+    pub(super) fn finish(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        if slot.conn.is_none() {
+            return;
+        }
+        slot.finishing = true;
+        if !slot.receiving {
+            return self.take_last(index);
+        }
+        if !slot.cancelling {
+            slot.cancelling = true;
+            let cancelled = self.ring.cancel_receive(index);
+            self.note(cancelled);
+        }
+    }
+
+    /// Takes what is in the socket, in the order it came: the receive has ended.
+    fn take_last(&mut self, index: u32) {
+        let mut buffer = vec![0; READ_BUFFER];
+        for _ in 0..READS_PER_TURN {
+            let Some(slot) = self.slots.get_mut(index) else {
+                return;
+            };
+            if slot.closing || slot.unrun || slot.conn.is_none() {
+                break;
+            }
+            match (&slot.socket).read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    slot.input.extend_from_slice(&buffer[..n]);
+                    self.run(index, None);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return self.close(index),
+            }
+        }
+        self.end_of_stream(index);
+    }
+
+    fn close_if_done(&mut self, index: u32) {
+        if self.slots.get_mut(index).is_some_and(|slot| slot.is_done()) {
+            self.close(index);
+        }
+    }
+
+    fn output_limit(&self) -> usize {
+        let limit = self.driver.output_limit();
+        if self.held > LOOP_OUTPUT_LIMIT {
+            limit.min(CROWDED_OUTPUT_LIMIT)
+        } else {
+            limit
+        }
+    }
+}
+
+/// Nothing is wrong with the connection.
+fn is_passing(errno: i32) -> bool {
+    matches!(
+        errno,
+        libc::ECANCELED | libc::ENOBUFS | libc::EAGAIN | libc::EINTR | libc::ENOMEM
+    )
+}

@@ -1,0 +1,126 @@
+//! What the loop keeps for a connection.
+
+use super::buffers;
+use crate::conn_io::write;
+use socket2::Socket;
+
+/// Reply buffers up to this size are used again.
+const POOLED: usize = 64 * 1024;
+/// Reply buffers kept for use.
+const POOL: usize = 64;
+
+/// A connection, or what is left of one until the kernel is done with it. Buffers own memory only while there
+/// is something in them.
+pub(crate) struct UringSlot<C> {
+    pub(crate) socket: Socket,
+    /// `None` once closed.
+    pub(crate) conn: Option<C>,
+    /// Received bytes that have not been run: the start of a command, or commands that wait.
+    pub(crate) input: Vec<u8>,
+    /// Replies behind those being sent.
+    pub(crate) output: Vec<u8>,
+    /// Replies being sent, from `sent` on. Not touched while `in_flight`.
+    pub(crate) sending: Vec<u8>,
+    pub(crate) sent: usize,
+    /// The kernel has a send of this connection.
+    pub(crate) in_flight: bool,
+    /// Its end will be reported in any case.
+    pub(crate) tracked: bool,
+    /// The socket did not take everything, so the next send waits until it takes more.
+    pub(crate) blocked: bool,
+    /// The kernel has a receive of this connection.
+    pub(crate) receiving: bool,
+    /// The receive is being cancelled.
+    pub(crate) cancelling: bool,
+    /// Commands in `input` have not been run because the output was full, or to leave time for others.
+    pub(crate) unrun: bool,
+    /// Close once the output is sent; nothing more is run.
+    pub(crate) closing: bool,
+    /// Take what is in the socket when the receive has ended, then close.
+    pub(crate) finishing: bool,
+    /// Unsent output as counted in the loop's total.
+    pub(crate) counted: usize,
+    /// The driver was told of bytes held.
+    pub(crate) reported: bool,
+    /// Listed in the loop's backlog.
+    pub(crate) queued: bool,
+    /// Listed for a send.
+    pub(crate) flushing: bool,
+    /// Listed for a receive.
+    pub(crate) arming: bool,
+}
+
+impl<C> UringSlot<C> {
+    pub(crate) fn new(socket: Socket, conn: C) -> UringSlot<C> {
+        UringSlot {
+            socket,
+            conn: Some(conn),
+            input: Vec::new(),
+            output: Vec::new(),
+            sending: Vec::new(),
+            sent: 0,
+            in_flight: false,
+            tracked: false,
+            blocked: false,
+            receiving: false,
+            cancelling: false,
+            unrun: false,
+            closing: false,
+            finishing: false,
+            counted: 0,
+            reported: false,
+            queued: false,
+            flushing: false,
+            arming: false,
+        }
+    }
+
+    pub(crate) fn unsent(&self) -> usize {
+        self.output.len() + self.sending.len() - self.sent
+    }
+
+    /// Nothing is left to run or to send.
+    pub(crate) fn is_done(&self) -> bool {
+        self.closing && !self.unrun && self.unsent() == 0
+    }
+
+    /// Gives the socket what it takes of the replies that wait for the end of the turn. They come before whatever ends
+    /// the connection now.
+    pub(crate) fn send_rest(&self) {
+        if self.in_flight || self.blocked {
+            return;
+        }
+        for bytes in [&self.sending[self.sent..], &self.output] {
+            // Best effort: a peer that is gone, or that does not read, loses them.
+            let written = write(&self.socket, bytes);
+            if !written.is_ok_and(|written| written == bytes.len()) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the socket is to be read.
+    pub(crate) fn wants_input(&self) -> bool {
+        self.conn.is_some()
+            && !self.closing
+            && !self.finishing
+            && (!self.unrun || self.input.len() < buffers::SIZE)
+    }
+}
+
+/// Reply buffers that are not in use, the last used first: it is in the processor's cache.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Vec<Vec<u8>>);
+
+impl Pool {
+    pub(crate) fn get(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn put(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && buffer.capacity() <= POOLED && self.0.len() < POOL {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What sockets do to a loop.
+
+use crate::lines::{BIG, OPTIONS, Server, Setup, eventually};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::SeqCst;
+use tollgate_net::Listener;
+
+const SECOND: i64 = 1_000_000_000;
+
+fn read_to_end(mut from: impl Read) -> Vec<u8> {
+    let mut all = Vec::new();
+    match from.read_to_end(&mut all) {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("{error}"),
+    }
+    all
+}
+
+#[test]
+fn lines_split_at_every_byte_are_echoed() {
+    let server = Server::start(&Setup::default());
+    let mut stream = server.connect();
+    stream.set_nodelay(true).unwrap();
+    for byte in b"hello\nworld\n" {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    let mut lines = BufReader::new(stream).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "hello");
+    assert_eq!(lines.next().unwrap().unwrap(), "world");
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn a_line_larger_than_every_buffer_comes_back_whole() {
+    let server = Server::start(&Setup {
+        limit: 64 << 20,
+        ..Setup::default()
+    });
+    let mut stream = server.connect();
+    let mut line: Vec<u8> = (0..5_000_000u32).map(|i| b'a' + (i % 26) as u8).collect();
+    line.push(b'\n');
+    let mut writer = stream.try_clone().unwrap();
+    let sent = line.clone();
+    let sender = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+    let mut back = vec![0; line.len()];
+    stream.read_exact(&mut back).unwrap();
+    assert!(back == line);
+    sender.join().unwrap();
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn a_pipeline_with_the_end_of_the_stream_behind_it_is_answered_whole() {
+    let server = Server::start(&Setup::default());
+    for _ in 0..50 {
+        let mut stream = server.connect();
+        let text = "line\n".repeat(10_000);
+        stream.write_all(text.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(read_to_end(&stream).len(), text.len());
+    }
+    eventually("all closed", || server.seen.open.load(SeqCst) == 0);
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn a_reader_that_never_reads_costs_no_more_than_the_limit() {
+    let setup = Setup {
+        limit: 4 << 20,
+        ..Setup::default()
+    };
+    let server = Server::start(&setup);
+    let mut stream = server.connect();
+    stream.write_all("big\n".repeat(1_000).as_bytes()).unwrap();
+    eventually("output is held", || {
+        server.seen.most_output.load(SeqCst) > setup.limit
+    });
+    // Another client is served meanwhile.
+    let mut other = server.connect();
+    other.write_all(b"hello\n").unwrap();
+    other.read_exact(&mut [0; 6]).unwrap();
+    assert!(server.seen.most_output.load(SeqCst) <= setup.limit + 2 * BIG);
+    assert!(server.seen.ran.load(SeqCst) < 100, "its commands wait");
+    // Once it reads, everything arrives.
+    let mut total = 0;
+    let mut buffer = vec![0; 1 << 20];
+    while total < 1_000 * BIG {
+        let n = stream.read(&mut buffer).unwrap();
+        assert!(n > 0);
+        total += n;
+    }
+    assert_eq!(total, 1_000 * BIG);
+    assert!(server.seen.most_output.load(SeqCst) <= setup.limit + 2 * BIG);
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn commands_after_a_close_are_dropped() {
+    let server = Server::start(&Setup::default());
+    let mut stream = server.connect();
+    stream.write_all(b"a\nquit\nb\n").unwrap();
+    assert_eq!(read_to_end(&stream), b"a\nbye\n");
+    eventually("closed", || server.seen.open.load(SeqCst) == 0);
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn resets_leave_no_connection_behind() {
+    let server = Server::start(&Setup::default());
+    for _ in 0..100 {
+        let stream = socket2::Socket::from(server.connect());
+        stream.send(b"big\nbig\nbig\n").unwrap();
+        stream.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    }
+    eventually("all closed", || server.seen.open.load(SeqCst) == 0);
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn an_address_is_free_again_as_soon_as_the_server_has_ended() {
+    let mut listener = Listener::tcp([127, 0, 0, 1].into(), 0, OPTIONS).unwrap();
+    for _ in 0..50 {
+        let server = Server::start_on(&Setup::default(), vec![listener]);
+        let address = server.address;
+        let mut stream = server.connect();
+        stream.write_all(b"hello\n").unwrap();
+        stream.read_exact(&mut [0; 6]).unwrap();
+        server.stop(SECOND).unwrap();
+        listener = Listener::tcp(address.ip(), address.port(), OPTIONS).unwrap();
+    }
+}
+
+#[test]
+fn a_refused_connection_reads_why() {
+    let server = Server::start(&Setup {
+        most: 2,
+        ..Setup::default()
+    });
+    let kept: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    eventually("two are open", || server.seen.open.load(SeqCst) == 2);
+    assert_eq!(read_to_end(server.connect()), b"full\n");
+    drop(kept);
+    eventually("closed", || server.seen.open.load(SeqCst) == 0);
+    let mut stream = server.connect();
+    stream.write_all(b"again\n").unwrap();
+    stream.read_exact(&mut [0; 6]).unwrap();
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn messages_reach_a_connection_and_can_end_it() {
+    let server = Server::start(&Setup::default());
+    let stream = server.connect();
+    eventually("open", || server.seen.open.load(SeqCst) == 1);
+    let at = server.seen.last.lock().unwrap().unwrap();
+    server.mailboxes.message(at, Some("news\n")).unwrap();
+    server.mailboxes.message(at, None).unwrap();
+    assert_eq!(read_to_end(&stream), b"news\n");
+    server.mailboxes.message(at, Some("too late\n")).unwrap();
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn silent_connections_are_closed_when_asked() {
+    let server = Server::start(&Setup {
+        idle_ns: Some(SECOND / 20),
+        ..Setup::default()
+    });
+    assert_eq!(read_to_end(server.connect()), b"");
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn stopping_answers_what_has_arrived_and_drops_who_does_not_read() {
+    let server = Server::start(&Setup {
+        limit: 1 << 30,
+        ..Setup::default()
+    });
+    let mut reader = server.connect();
+    let mut deaf = server.connect();
+    deaf.write_all("big\n".repeat(100).as_bytes()).unwrap();
+    eventually("output is held", || {
+        server.seen.most_output.load(SeqCst) > 0
+    });
+    reader.write_all(b"last words\n").unwrap();
+    server.stop(SECOND / 5).unwrap();
+    assert_eq!(read_to_end(&reader), b"last words\n");
+    assert!(read_to_end(&deaf).len() < 100 * BIG);
+}
+
+#[test]
+fn unix_socket_is_served_and_removed() {
+    let path = std::env::temp_dir().join(format!("tollgate-net-{}.sock", std::process::id()));
+    // A socket file nobody listens on is left by a crash; it must not be in the way.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let listener = Listener::unix(&path, Some(0o700), OPTIONS).unwrap();
+    let taken = Listener::unix(&path, None, OPTIONS).unwrap_err();
+    assert!(
+        taken.to_string().ends_with("the address is already in use"),
+        "{taken}"
+    );
+    let server = Server::start_on(&Setup::default(), vec![listener]);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(b"hello\n").unwrap();
+    stream.read_exact(&mut [0; 6]).unwrap();
+    server.stop(SECOND).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn connections_are_spread_over_the_loops() {
+    let server = Server::start(&Setup {
+        threads: 4,
+        ..Setup::default()
+    });
+    let mut streams: Vec<_> = (0..64).map(|_| server.connect()).collect();
+    for stream in &mut streams {
+        stream.write_all(b"x\n").unwrap();
+        stream.read_exact(&mut [0; 2]).unwrap();
+    }
+    eventually("open", || server.seen.open.load(SeqCst) == 64);
+    drop(streams);
+    eventually("closed", || server.seen.open.load(SeqCst) == 0);
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn a_port_in_use_is_told_in_words() {
+    let first = Listener::tcp("127.0.0.1".parse().unwrap(), 0, OPTIONS).unwrap();
+    let tollgate_net::PeerAddress::Tcp(address) = *first.address() else {
+        panic!("not TCP")
+    };
+    let error = Listener::tcp(address.ip(), address.port(), OPTIONS).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {address}: the address is already in use")
+    );
+}

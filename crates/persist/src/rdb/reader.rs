@@ -1,0 +1,367 @@
+//! Reads an RDB file.
+
+use std::io::{self, Read};
+
+use tollgate_keyspace::{DbIndex, Value};
+use tollgate_limiter::{LimiterState, Timestamp};
+
+use super::{
+    LIMITER_FIELD, LIMITER_FIXED_WINDOW, LIMITER_GCRA, LIMITER_HEAD, MAGIC, RdbError, STRING_MAX,
+    TYPE_STRING, VERSION_MAX, length, opcode,
+};
+use crate::{crc64, lzf};
+
+/// Bytes read from the source at once.
+const CHUNK: usize = 64 << 10;
+
+/// One key of a file.
+pub struct Entry {
+    /// Its database.
+    pub db: DbIndex,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The value.
+    pub value: Value,
+    /// When it expires, Unix milliseconds; may have passed.
+    pub expires_at_ms: Option<i64>,
+}
+
+/// A file being read, from the front; allocates no more than it has read bytes.
+pub struct Reader<'r> {
+    source: Source<'r>,
+    version: u32,
+    db: DbIndex,
+    done: bool,
+}
+
+/// A length, or a special encoding of a string.
+enum Length {
+    Plain(u64),
+    Special(u8),
+}
+
+impl<'r> Reader<'r> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    ///
+    /// The file is not an RDB file, or of a version that is not known.
+    pub fn new(source: &'r mut dyn Read) -> Result<Reader<'r>, RdbError> {
+        let mut source = Source {
+            source,
+            chunk: Vec::new(),
+            at: 0,
+            offset: 0,
+            checksum: 0,
+        };
+        let mut magic = [0; 5];
+        let mut digits = [0; 4];
+        source
+            .exact(&mut magic)
+            .and_then(|()| source.exact(&mut digits))
+            .map_err(|error| match error {
+                RdbError::Truncated { .. } => RdbError::NotRdb,
+                other => other,
+            })?;
+        if magic != *MAGIC || !digits.iter().all(u8::is_ascii_digit) {
+            return Err(RdbError::NotRdb);
+        }
+        let version = digits
+            .iter()
+            .fold(0, |version, digit| version * 10 + u32::from(digit - b'0'));
+        if version == 0 || version > VERSION_MAX {
+            return Err(RdbError::Version { found: version });
+        }
+        Ok(Reader {
+            source,
+            version,
+            db: DbIndex::ZERO,
+            done: false,
+        })
+    }
+
+    /// The next key; `None` after the last, when the checksum has been found right.
+    ///
+    /// # Errors
+    ///
+    /// After an error nothing more can be read.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "an iterator would invite to skip errors"
+    )]
+    pub fn next(&mut self) -> Result<Option<Entry>, RdbError> {
+        let mut expires_at_ms = None;
+        while !self.done {
+            match self.source.byte()? {
+                opcode::EOF => self.end()?,
+                opcode::SELECT_DB => self.select()?,
+                opcode::RESIZE_DB => {
+                    self.plain_length()?;
+                    self.plain_length()?;
+                }
+                opcode::AUX => {
+                    let name = self.string()?;
+                    let value = self.string()?;
+                    if name == LIMITER_FIELD {
+                        return self.limiter(&value).map(Some);
+                    }
+                }
+                opcode::EXPIRE_TIME_MS => expires_at_ms = Some(i64::from_le_bytes(self.array()?)),
+                opcode::EXPIRE_TIME => {
+                    expires_at_ms = Some(i64::from(i32::from_le_bytes(self.array()?)) * 1_000);
+                }
+                opcode::IDLE => drop(self.plain_length()?),
+                opcode::FREQ => drop(self.source.byte()?),
+                opcode::FUNCTION2 | opcode::FUNCTION_PRE_GA => {
+                    return Err(RdbError::Type {
+                        name: "function library",
+                        key: Vec::new(),
+                    });
+                }
+                opcode::MODULE_AUX => {
+                    return Err(RdbError::Type {
+                        name: "module's data",
+                        key: Vec::new(),
+                    });
+                }
+                TYPE_STRING => {
+                    let key = self.string()?;
+                    let value = Value::from_bytes(&self.string()?);
+                    return Ok(Some(Entry {
+                        db: self.db,
+                        key,
+                        value,
+                        expires_at_ms,
+                    }));
+                }
+                other => {
+                    let Some(name) = type_name(other) else {
+                        return Err(self.source.corrupt("an unknown type"));
+                    };
+                    return Err(RdbError::Type {
+                        name,
+                        key: self.string()?,
+                    });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self) -> Result<(), RdbError> {
+        let computed = self.source.checksum;
+        self.done = true;
+        if self.version < 5 {
+            return Ok(());
+        }
+        let found = u64::from_le_bytes(self.array()?);
+        // Zero says that the writer computed none.
+        if found == 0 || found == computed {
+            Ok(())
+        } else {
+            Err(RdbError::Checksum { found, computed })
+        }
+    }
+
+    fn select(&mut self) -> Result<(), RdbError> {
+        let index = self.plain_length()?;
+        let db = usize::try_from(index).ok().and_then(DbIndex::new);
+        self.db = db.ok_or_else(|| self.source.corrupt("a database number above 15"))?;
+        Ok(())
+    }
+
+    fn limiter(&mut self, field: &[u8]) -> Result<Entry, RdbError> {
+        let corrupt = self.source.corrupt("a malformed rate limiter");
+        if field.len() < LIMITER_HEAD {
+            return Err(corrupt);
+        }
+        let (head, key) = field.split_at(LIMITER_HEAD);
+        let word = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&head[at..at + 8]);
+            bytes
+        };
+        let state = match head[1] {
+            LIMITER_FIXED_WINDOW => LimiterState::FixedWindow {
+                count: u64::from_le_bytes(word(2)),
+            },
+            LIMITER_GCRA => LimiterState::Gcra {
+                tat: Timestamp::from_nanos(i64::from_le_bytes(word(2))),
+            },
+            _ => return Err(corrupt),
+        };
+        let db = DbIndex::new(usize::from(head[0])).ok_or(corrupt)?;
+        let expires_at_ms = Some(i64::from_le_bytes(word(10))).filter(|&at| at != i64::MAX);
+        Ok(Entry {
+            db,
+            key: key.to_vec(),
+            value: Value::Limiter(state),
+            expires_at_ms,
+        })
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RdbError> {
+        let mut bytes = [0; N];
+        self.source.exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn length(&mut self) -> Result<Length, RdbError> {
+        let first = self.source.byte()?;
+        Ok(match (first >> 6, first) {
+            (length::SIX_BITS, _) => Length::Plain(u64::from(first)),
+            (length::FOURTEEN_BITS, _) => {
+                Length::Plain(u64::from(first & 0x3F) << 8 | u64::from(self.source.byte()?))
+            }
+            (length::SPECIAL, _) => Length::Special(first & 0x3F),
+            (_, length::THIRTY_TWO_BITS) => {
+                Length::Plain(u64::from(u32::from_be_bytes(self.array()?)))
+            }
+            (_, length::SIXTY_FOUR_BITS) => Length::Plain(u64::from_be_bytes(self.array()?)),
+            _ => return Err(self.source.corrupt("an unknown form of a length")),
+        })
+    }
+
+    fn plain_length(&mut self) -> Result<u64, RdbError> {
+        match self.length()? {
+            Length::Plain(len) => Ok(len),
+            Length::Special(_) => Err(self
+                .source
+                .corrupt("an encoded string in place of a length")),
+        }
+    }
+
+    /// A length that can be one of a string.
+    fn string_length(&mut self) -> Result<usize, RdbError> {
+        let len = self.plain_length()?;
+        self.check_length(len)
+    }
+
+    fn check_length(&self, len: u64) -> Result<usize, RdbError> {
+        match usize::try_from(len) {
+            Ok(len) if len <= STRING_MAX => Ok(len),
+            _ => Err(self.source.corrupt("a string longer than 512 MiB")),
+        }
+    }
+
+    fn string(&mut self) -> Result<Vec<u8>, RdbError> {
+        let special = match self.length()? {
+            Length::Plain(len) => {
+                let len = self.check_length(len)?;
+                return self.source.vec(len);
+            }
+            Length::Special(special) => special,
+        };
+        let number = match special {
+            length::INT8 => i32::from(i8::from_le_bytes(self.array()?)),
+            length::INT16 => i32::from(i16::from_le_bytes(self.array()?)),
+            length::INT32 => i32::from_le_bytes(self.array()?),
+            length::LZF => {
+                let compressed = self.string_length()?;
+                let len = self.string_length()?;
+                let compressed = self.source.vec(compressed)?;
+                return lzf::decompress(&compressed, len)
+                    .ok_or_else(|| self.source.corrupt("a damaged compressed string"));
+            }
+            _ => return Err(self.source.corrupt("an unknown form of a string")),
+        };
+        Ok(number.to_string().into_bytes())
+    }
+}
+
+/// Types of values in files of redis-server up to version 7.4.
+fn type_name(code: u8) -> Option<&'static str> {
+    Some(match code {
+        1 | 10 | 14 | 18 => "list",
+        2 | 11 | 20 => "set",
+        3 | 5 | 12 | 17 => "sorted set",
+        4 | 9 | 13 | 16 | 22..=25 => "hash",
+        6 | 7 => "module's value",
+        15 | 19 | 21 => "stream",
+        _ => return None,
+    })
+}
+
+/// The bytes of a file with their offset and checksum.
+struct Source<'r> {
+    source: &'r mut dyn Read,
+    chunk: Vec<u8>,
+    /// Next byte in the chunk.
+    at: usize,
+    /// Bytes handed out.
+    offset: u64,
+    /// Of the bytes handed out.
+    checksum: u64,
+}
+
+impl Source<'_> {
+    fn corrupt(&self, what: &'static str) -> RdbError {
+        RdbError::Corrupt {
+            offset: self.offset,
+            what,
+        }
+    }
+
+    /// Makes sure that the chunk has an unread byte.
+    fn fill(&mut self) -> Result<(), RdbError> {
+        if self.at < self.chunk.len() {
+            return Ok(());
+        }
+        self.chunk.resize(CHUNK, 0);
+        self.at = 0;
+        loop {
+            match self.source.read(&mut self.chunk) {
+                Ok(0) => {
+                    self.chunk.clear();
+                    return Err(RdbError::Truncated {
+                        offset: self.offset,
+                    });
+                }
+                Ok(len) => {
+                    self.chunk.truncate(len);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.chunk.clear();
+                    return Err(RdbError::Io(error));
+                }
+            }
+        }
+    }
+
+    /// Hands out up to `most` of the bytes at hand, at least one.
+    fn piece(&mut self, most: usize) -> Result<&[u8], RdbError> {
+        self.fill()?;
+        let len = most.min(self.chunk.len() - self.at);
+        let piece = &self.chunk[self.at..self.at + len];
+        self.at += len;
+        self.offset += len as u64;
+        self.checksum = crc64::update(self.checksum, piece);
+        Ok(piece)
+    }
+
+    fn byte(&mut self) -> Result<u8, RdbError> {
+        Ok(self.piece(1)?[0])
+    }
+
+    fn exact(&mut self, mut buffer: &mut [u8]) -> Result<(), RdbError> {
+        while !buffer.is_empty() {
+            let piece = self.piece(buffer.len())?;
+            let (now, later) = buffer.split_at_mut(piece.len());
+            now.copy_from_slice(piece);
+            buffer = later;
+        }
+        Ok(())
+    }
+
+    /// `len` bytes; the buffer grows with what has been read, whatever the length promises.
+    fn vec(&mut self, len: usize) -> Result<Vec<u8>, RdbError> {
+        let mut bytes = Vec::with_capacity(len.min(CHUNK));
+        while bytes.len() < len {
+            let piece = self.piece(len - bytes.len())?;
+            bytes.extend_from_slice(piece);
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,182 @@
+//! Writes an RDB file.
+
+use std::io::{self, Write};
+
+use tollgate_keyspace::{DbIndex, ValueRef};
+use tollgate_limiter::LimiterState;
+
+use super::{
+    LIMITER_FIELD, LIMITER_FIXED_WINDOW, LIMITER_GCRA, LIMITER_HEAD, MAGIC, TYPE_STRING, VERSION,
+    length, opcode,
+};
+use crate::crc64;
+
+/// Bytes gathered before they are handed on.
+const BUFFER: usize = 64 << 10;
+
+/// A file being written: databases one after the other, then [`Writer::finish`].
+pub struct Writer<'w> {
+    out: &'w mut dyn Write,
+    buffer: Vec<u8>,
+    checksum: u64,
+    db: DbIndex,
+}
+
+impl<'w> Writer<'w> {
+    /// Writes the header. `about` are auxiliary fields that describe the file, such as `redis-ver` and `ctime`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`, here and below.
+    pub fn new(out: &'w mut dyn Write, about: &[(&str, &str)]) -> io::Result<Writer<'w>> {
+        let mut writer = Writer {
+            out,
+            buffer: Vec::with_capacity(BUFFER),
+            checksum: 0,
+            db: DbIndex::ZERO,
+        };
+        writer.buffer.extend_from_slice(MAGIC);
+        writer
+            .buffer
+            .extend_from_slice(format!("{VERSION:04}").as_bytes());
+        for (name, value) in about {
+            writer.buffer.push(opcode::AUX);
+            writer.string(name.as_bytes())?;
+            writer.string(value.as_bytes())?;
+        }
+        Ok(writer)
+    }
+
+    /// Starts a database; the counts are hints for whoever loads the file.
+    pub fn database(&mut self, db: DbIndex, keys: usize, expiring: usize) -> io::Result<()> {
+        self.db = db;
+        self.buffer.push(opcode::SELECT_DB);
+        self.length(db.get());
+        self.buffer.push(opcode::RESIZE_DB);
+        self.length(keys);
+        self.length(expiring);
+        self.flush_full()
+    }
+
+    /// Writes one entry of the current database; `expires_at_ms` is in Unix milliseconds.
+    pub fn entry(
+        &mut self,
+        key: &[u8],
+        value: ValueRef<'_>,
+        expires_at_ms: Option<i64>,
+    ) -> io::Result<()> {
+        if let ValueRef::Limiter(state) = value {
+            return self.limiter(key, state, expires_at_ms);
+        }
+        if let Some(at) = expires_at_ms {
+            self.buffer.push(opcode::EXPIRE_TIME_MS);
+            self.buffer.extend_from_slice(&at.to_le_bytes());
+        }
+        self.buffer.push(TYPE_STRING);
+        self.string(key)?;
+        match value {
+            ValueRef::Int(number) => self.integer(number),
+            ValueRef::Bytes(bytes) => self.string(bytes)?,
+            ValueRef::Limiter(_) => unreachable!("written above"),
+        }
+        self.flush_full()
+    }
+
+    fn limiter(
+        &mut self,
+        key: &[u8],
+        state: LimiterState,
+        expires_at_ms: Option<i64>,
+    ) -> io::Result<()> {
+        let (kind, bytes) = match state {
+            LimiterState::FixedWindow { count } => (LIMITER_FIXED_WINDOW, count.to_le_bytes()),
+            LimiterState::Gcra { tat } => (LIMITER_GCRA, tat.nanos().to_le_bytes()),
+        };
+        self.buffer.push(opcode::AUX);
+        self.string(LIMITER_FIELD)?;
+        self.length(LIMITER_HEAD + key.len());
+        self.buffer.extend_from_slice(&[self.db.get() as u8, kind]);
+        self.buffer.extend_from_slice(&bytes);
+        self.buffer
+            .extend_from_slice(&expires_at_ms.unwrap_or(i64::MAX).to_le_bytes());
+        self.bytes(key)?;
+        self.flush_full()
+    }
+
+    /// Writes the end and the checksum.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.buffer.push(opcode::EOF);
+        self.flush()?;
+        let checksum = self.checksum.to_le_bytes();
+        self.out.write_all(&checksum)?;
+        self.out.flush()
+    }
+
+    fn length(&mut self, len: usize) {
+        match len {
+            0..0x40 => self.buffer.push(len as u8),
+            0x40..0x4000 => self
+                .buffer
+                .extend_from_slice(&(0x4000 | len as u16).to_be_bytes()),
+            _ => match u32::try_from(len) {
+                Ok(len) => {
+                    self.buffer.push(length::THIRTY_TWO_BITS);
+                    self.buffer.extend_from_slice(&len.to_be_bytes());
+                }
+                Err(_) => {
+                    self.buffer.push(length::SIXTY_FOUR_BITS);
+                    self.buffer.extend_from_slice(&(len as u64).to_be_bytes());
+                }
+            },
+        }
+    }
+
+    /// A string that is an integer: in one to four bytes when it fits, as digits otherwise.
+    fn integer(&mut self, number: i64) {
+        let special = |kind: u8| length::SPECIAL << 6 | kind;
+        if let Ok(number) = i8::try_from(number) {
+            self.buffer
+                .extend_from_slice(&[special(length::INT8), number as u8]);
+        } else if let Ok(number) = i16::try_from(number) {
+            self.buffer.push(special(length::INT16));
+            self.buffer.extend_from_slice(&number.to_le_bytes());
+        } else if let Ok(number) = i32::try_from(number) {
+            self.buffer.push(special(length::INT32));
+            self.buffer.extend_from_slice(&number.to_le_bytes());
+        } else {
+            let digits = number.to_string();
+            self.length(digits.len());
+            self.buffer.extend_from_slice(digits.as_bytes());
+        }
+    }
+
+    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.length(bytes.len());
+        self.bytes(bytes)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() < BUFFER {
+            self.buffer.extend_from_slice(bytes);
+            return self.flush_full();
+        }
+        self.flush()?;
+        self.checksum = crc64::update(self.checksum, bytes);
+        self.out.write_all(bytes)
+    }
+
+    fn flush_full(&mut self) -> io::Result<()> {
+        if self.buffer.len() < BUFFER {
+            Ok(())
+        } else {
+            self.flush()
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.checksum = crc64::update(self.checksum, &self.buffer);
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! What is written is what is read.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate_limiter::{LimiterState, Timestamp};
+
+use super::{Plain, PlainValue, read, samples, write};
+
+#[test]
+fn every_form_of_key_comes_back() {
+    assert_eq!(read(&write(&samples())).expect("a good file"), samples());
+}
+
+#[test]
+fn an_empty_store_is_a_file_too() {
+    assert_eq!(read(&write(&[])).expect("a good file"), []);
+}
+
+/// A source that gives one byte at a time.
+struct Slow<'a>(&'a [u8]);
+
+impl std::io::Read for Slow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let len = self.0.len().min(buffer.len()).min(1);
+        buffer[..len].copy_from_slice(&self.0[..len]);
+        self.0 = &self.0[len..];
+        Ok(len)
+    }
+}
+
+#[test]
+fn pieces_of_any_size_read_alike() {
+    let keys: Vec<_> = samples()
+        .into_iter()
+        .filter(|key| key.key != b"long")
+        .collect();
+    let file = write(&keys);
+    let mut source = Slow(&file);
+    let mut reader = tollgate_persist::rdb::Reader::new(&mut source).expect("a header");
+    let mut found = Vec::new();
+    while let Some(entry) = reader.next().expect("a good file") {
+        found.push(Plain::from(entry));
+    }
+    assert_eq!(found, keys);
+}
+
+fn value() -> impl Strategy<Value = PlainValue> {
+    prop_oneof![
+        vec(any::<u8>(), 0..100).prop_map(PlainValue::Bytes),
+        any::<i64>().prop_map(|number| PlainValue::Bytes(number.to_string().into_bytes())),
+        any::<u64>().prop_map(|count| PlainValue::Limiter(LimiterState::FixedWindow { count })),
+        any::<i64>().prop_map(|nanos| PlainValue::Limiter(LimiterState::Gcra {
+            tat: Timestamp::from_nanos(nanos)
+        })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_keys_come_back(
+        mut keys in vec((0usize..16, vec(any::<u8>(), 0..40), value(), proptest::option::of(0i64..i64::MAX)), 0..40)
+    ) {
+        keys.sort_by_key(|(db, ..)| *db);
+        let keys: Vec<_> = keys
+            .into_iter()
+            .map(|(db, key, value, expires_at_ms)| Plain { db, key, value, expires_at_ms })
+            .collect();
+        prop_assert_eq!(read(&write(&keys)).expect("a good file"), keys);
+    }
+}

@@ -1,0 +1,22 @@
+//! Rate limit rules: YAML, matching of descriptors, verdicts.
+//!
+//! Pure: the texts of the rule files come in, a [`Ruleset`] comes out. For each request
+//! [`Ruleset::resolve`] finds the limits that apply and the counters they use, a backend decides them, and
+//! [`Resolved::verdict`] turns the decisions into the response. Rules, matching and response are those of
+//! envoyproxy/ratelimit; where a key and value joined by `_` would be ambiguous there (`a` + `b_c` against
+//! `a_b` + `c`), pairs are told apart here.
+#![forbid(unsafe_code)]
+
+mod load;
+mod pattern;
+mod resolve;
+mod ruleset;
+mod unit;
+mod verdict;
+mod yaml;
+
+pub use load::RuleError;
+pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved};
+pub use ruleset::Ruleset;
+pub use unit::Unit;
+pub use yaml::{MAX_DEPTH, MAX_FILE_LEN, MAX_NODES};

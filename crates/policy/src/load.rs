@@ -1,0 +1,276 @@
+//! From YAML to rules, with the messages of envoyproxy/ratelimit and the line each is about.
+
+use std::collections::hash_map;
+use std::fmt;
+
+use crate::pattern::Pattern;
+use crate::ruleset::{Level, Limit, Map, Rate, Rule, Ruleset};
+use crate::unit::Unit;
+use crate::yaml::{self, Kind, Node, YamlError};
+
+/// What is wrong with a rule file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleError {
+    /// The file's name as it was given.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// One line, also where the reason quotes a text of several.
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: ", self.file, self.line)?;
+        self.reason.chars().try_for_each(|c| match c.is_control() {
+            true => write!(f, "{}", c.escape_default()),
+            false => write!(f, "{c}"),
+        })
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+const FILE_KEYS: &[&str] = &["domain", "descriptors"];
+const DESCRIPTOR_KEYS: &[&str] = &["key", "value", "rate_limit", "descriptors"];
+const RATE_LIMIT_KEYS: &[&str] = &["unit", "requests_per_unit", "unlimited", "name"];
+
+pub(crate) fn load(files: &[(&str, &str)]) -> Result<Ruleset, RuleError> {
+    let mut ruleset = Ruleset::default();
+    for (file, text) in files {
+        load_file(text, &mut ruleset).map_err(|YamlError { line, reason }| RuleError {
+            file: (*file).to_owned(),
+            line,
+            reason,
+        })?;
+    }
+    Ok(ruleset)
+}
+
+fn load_file(text: &str, ruleset: &mut Ruleset) -> Result<(), YamlError> {
+    let Some(root) = yaml::parse(text)?.filter(|root| !root.is_null()) else {
+        return Err(YamlError::new(1, "config file cannot have empty domain"));
+    };
+    let [domain, descriptors] = fields(&root, FILE_KEYS, "config file")?;
+    let name = domain.map_or(Ok(""), |node| text_of(node, "domain"))?;
+    if name.is_empty() {
+        let line = domain.map_or(root.line, |node| node.line);
+        return Err(YamlError::new(line, "config file cannot have empty domain"));
+    }
+    let line = domain.map_or(root.line, |node| node.line);
+    let hash_map::Entry::Vacant(place) = ruleset.domains.entry(name.into()) else {
+        return Err(YamlError::new(
+            line,
+            format!("duplicate domain '{name}' in config file"),
+        ));
+    };
+    let mut compiler = Compiler {
+        path: name.to_owned(),
+        limits: 0,
+    };
+    place.insert(compiler.level(descriptors)?);
+    ruleset.limits += compiler.limits;
+    Ok(())
+}
+
+/// Compiles one file; the nesting is bounded by [`yaml::MAX_DEPTH`].
+struct Compiler {
+    /// Domain and entries down to the current level, for messages.
+    path: String,
+    limits: usize,
+}
+
+impl Compiler {
+    fn level(&mut self, list: Option<&Node>) -> Result<Level, YamlError> {
+        let mut level = Level::default();
+        let Some(list) = list.filter(|list| !list.is_null()) else {
+            return Ok(level);
+        };
+        let Kind::List(items) = &list.kind else {
+            return Err(wrong_type(list, "descriptors", "a list"));
+        };
+        // `key` and `key_value` name a rule, as in envoyproxy/ratelimit: where two would be one there,
+        // the file is refused here too.
+        let mut names: Map<()> = Map::default();
+        for item in items {
+            self.descriptor(item, &mut level, &mut names)?;
+        }
+        Ok(level)
+    }
+
+    fn descriptor(
+        &mut self,
+        node: &Node,
+        level: &mut Level,
+        names: &mut Map<()>,
+    ) -> Result<(), YamlError> {
+        if !matches!(node.kind, Kind::Map(_)) {
+            let found = node.describe();
+            let reason =
+                format!("config error, yaml file contains list of type other than map: {found}");
+            return Err(YamlError::new(node.line, reason));
+        }
+        let [key, value, rate_limit, descriptors] = fields(node, DESCRIPTOR_KEYS, "descriptor")?;
+        let key = key.map_or(Ok(""), |node| text_of(node, "key"))?;
+        if key.is_empty() {
+            return Err(YamlError::new(node.line, "descriptor has empty key"));
+        }
+        let value = value.map_or(Ok(""), |node| text_of(node, "value"))?;
+        let separator = if value.is_empty() { "" } else { "_" };
+        let name = format!("{key}{separator}{value}");
+        let outer = self.path.len();
+        self.path.push('.');
+        self.path.push_str(&name);
+        if names.insert(name.into(), ()).is_some() {
+            let path = yaml::excerpt(&self.path);
+            return Err(YamlError::new(
+                node.line,
+                format!("duplicate descriptor composite key '{path}'"),
+            ));
+        }
+        let limit = match rate_limit.filter(|limit| !limit.is_null()) {
+            Some(limit) => Some(rate_limit_of(limit)?),
+            None => None,
+        };
+        self.limits += usize::from(limit.is_some());
+        let children = match descriptors {
+            Some(list) => Some(self.level(Some(list))?).filter(|level| !level.keys.is_empty()),
+            None => None,
+        };
+        self.path.truncate(outer);
+        let rule = Rule { limit, children };
+        let rules = level.keys.entry(key.into()).or_default();
+        if value.is_empty() {
+            rules.bare = Some(rule);
+        } else if let Some(pattern) = Pattern::parse(value) {
+            rules.wildcards.push((pattern, rule));
+        } else {
+            rules.exact.insert(value.into(), rule);
+        }
+        Ok(())
+    }
+}
+
+fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
+    let [unit, requests, unlimited, name] = fields(node, RATE_LIMIT_KEYS, "rate_limit")?;
+    let name = name.map_or(Ok(""), |node| text_of(node, "name"))?.into();
+    if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
+        if let Some(unit) = unit.filter(|unit| !unit.is_null()) {
+            return Err(YamlError::new(
+                unit.line,
+                "should not specify rate limit unit when unlimited",
+            ));
+        }
+        return Ok(Limit {
+            name,
+            rate: Rate::Unlimited,
+        });
+    }
+    let unit_text = unit.map_or(Ok(""), |node| text_of(node, "unit"))?;
+    let Some(parsed) = Unit::parse(unit_text) else {
+        let line = unit.map_or(node.line, |unit| unit.line);
+        let found = yaml::excerpt(unit_text);
+        return Err(YamlError::new(
+            line,
+            format!("invalid rate limit unit '{found}'"),
+        ));
+    };
+    let Some(requests) = requests.filter(|requests| !requests.is_null()) else {
+        return Err(YamlError::new(
+            node.line,
+            "rate_limit has no requests_per_unit",
+        ));
+    };
+    let requests = u32_of(requests, "requests_per_unit")?;
+    Ok(Limit {
+        name,
+        rate: Rate::PerUnit {
+            requests,
+            unit: parsed,
+        },
+    })
+}
+
+/// The values of a map's known keys; any other key is an error.
+fn fields<'a, const N: usize>(
+    node: &'a Node,
+    known: &[&str],
+    what: &str,
+) -> Result<[Option<&'a Node>; N], YamlError> {
+    assert_eq!(known.len(), N, "one value for each known key");
+    let Kind::Map(pairs) = &node.kind else {
+        return Err(wrong_type(node, what, "a map"));
+    };
+    let mut values = [None; N];
+    for (key, value) in pairs {
+        let Kind::Scalar { text, .. } = &key.kind else {
+            let found = key.describe();
+            return Err(YamlError::new(
+                key.line,
+                format!("config error, key is not of type string: {found}"),
+            ));
+        };
+        let Some(index) = known.iter().position(|known| *known == &**text) else {
+            let found = yaml::excerpt(text);
+            return Err(YamlError::new(
+                key.line,
+                format!("config error, unknown key '{found}'"),
+            ));
+        };
+        if values[index].replace(value).is_some() {
+            return Err(YamlError::new(
+                key.line,
+                format!("config error, key '{text}' is given twice"),
+            ));
+        }
+    }
+    Ok(values)
+}
+
+/// A scalar's text; numbers and booleans are taken as they are written, nothing as the empty text.
+fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, YamlError> {
+    match &node.kind {
+        _ if node.is_null() => Ok(""),
+        Kind::Scalar { text, .. } => Ok(text),
+        _ => Err(wrong_type(node, what, "a string")),
+    }
+}
+
+fn bool_of(node: &Node, what: &str) -> Result<bool, YamlError> {
+    match &node.kind {
+        Kind::Scalar { text, plain: true } => match &*text.to_ascii_lowercase() {
+            "true" | "yes" | "on" => Ok(true),
+            "false" | "no" | "off" | "" | "~" | "null" => Ok(false),
+            _ => Err(wrong_type(node, what, "true or false")),
+        },
+        _ => Err(wrong_type(node, what, "true or false")),
+    }
+}
+
+fn u32_of(node: &Node, what: &str) -> Result<u32, YamlError> {
+    const WANTED: &str = "a whole number from 0 to 4294967295";
+    let Kind::Scalar { text, plain: true } = &node.kind else {
+        return Err(wrong_type(node, what, WANTED));
+    };
+    // 1_000 is a number in YAML 1.1, which the peers' rule files are written in.
+    let digits = text.strip_prefix('+').unwrap_or(text).replace('_', "");
+    let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // A leading zero means octal there and decimal in YAML 1.2.
+    let ambiguous = digits.len() > 1 && digits.starts_with('0');
+    digits
+        .parse()
+        .ok()
+        .filter(|_| all_digits && !ambiguous)
+        .ok_or_else(|| wrong_type(node, what, WANTED))
+}
+
+fn wrong_type(node: &Node, what: &str, wanted: &str) -> YamlError {
+    YamlError::new(
+        node.line,
+        format!(
+            "config error, {what} must be {wanted}, found {}",
+            node.describe()
+        ),
+    )
+}

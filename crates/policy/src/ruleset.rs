@@ -1,0 +1,105 @@
+//! Compiled rules, and the walk that finds a descriptor's limit.
+
+use std::collections::HashMap;
+
+use tollgate_wire::rls::rate_limit_descriptor::Entry;
+
+use crate::load::{self, RuleError};
+use crate::pattern::Pattern;
+use crate::unit::Unit;
+
+/// Keys come from the rule files and never from requests, so a fixed seed is safe.
+pub(crate) type Map<V> = HashMap<Box<str>, V, foldhash::fast::FixedState>;
+
+/// The rules of all domains, ready for requests.
+#[derive(Debug, Default)]
+pub struct Ruleset {
+    pub(crate) domains: Map<Level>,
+    pub(crate) limits: usize,
+}
+
+/// Rules that may follow one another in a descriptor at the same depth.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    pub(crate) keys: Map<KeyRules>,
+}
+
+/// The rules of one key.
+#[derive(Debug, Default)]
+pub(crate) struct KeyRules {
+    /// With a plain value.
+    pub(crate) exact: Map<Rule>,
+    /// With a `*` in the value, in the order of the file: the first that matches counts.
+    pub(crate) wildcards: Vec<(Pattern, Rule)>,
+    /// Without a value.
+    pub(crate) bare: Option<Rule>,
+}
+
+/// One entry of the file's `descriptors`.
+#[derive(Debug, Default)]
+pub(crate) struct Rule {
+    pub(crate) limit: Option<Limit>,
+    pub(crate) children: Option<Level>,
+}
+
+/// A rule's limit.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) name: Box<str>,
+    pub(crate) rate: Rate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    Unlimited,
+    PerUnit { requests: u32, unit: Unit },
+}
+
+impl Ruleset {
+    /// Compiles rule files, given as name and text.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its file and line.
+    pub fn load(files: &[(&str, &str)]) -> Result<Self, RuleError> {
+        load::load(files)
+    }
+
+    /// How many domains there are.
+    pub fn domain_count(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// How many limits there are in all domains.
+    pub fn limit_count(&self) -> usize {
+        self.limits
+    }
+}
+
+impl Level {
+    /// The limit of a descriptor: rules are followed entry by entry, and only the rule of the last entry
+    /// counts, so depths must agree exactly.
+    pub(crate) fn limit_of(&self, entries: &[Entry]) -> Option<&Limit> {
+        let mut level = self;
+        let (last, path) = entries.split_last()?;
+        for entry in path {
+            level = level.rule_of(entry)?.children.as_ref()?;
+        }
+        level.rule_of(last)?.limit.as_ref()
+    }
+
+    /// The exact value, else the first wildcard that matches, else the rule without a value.
+    fn rule_of(&self, entry: &Entry) -> Option<&Rule> {
+        let rules = self.keys.get(&*entry.key)?;
+        rules
+            .exact
+            .get(&*entry.value)
+            .or_else(|| {
+                let wildcard = rules
+                    .wildcards
+                    .iter()
+                    .find(|(pattern, _)| pattern.matches(&entry.value));
+                wildcard.map(|(_, rule)| rule)
+            })
+            .or(rules.bare.as_ref())
+    }
+}

@@ -1,0 +1,209 @@
+//! What a rule file may hold, and what is said about one that may not.
+
+use tollgate_policy::Ruleset;
+
+fn error(text: &str) -> String {
+    Ruleset::load(&[("rules.yaml", text)])
+        .expect_err("not valid")
+        .to_string()
+}
+
+#[test]
+fn a_file_of_rules_is_counted() {
+    let text = "
+domain: basic
+descriptors:
+  - key: path
+    value: /orders
+    rate_limit: {unit: MINUTE, requests_per_unit: 20, name: orders}
+    descriptors:
+      - key: user
+        rate_limit:
+          unit: second
+          requests_per_unit: 1_000
+  - key: database
+    rate_limit: {unlimited: true}
+  - key: 404
+    value: true
+";
+    let rules = Ruleset::load(&[("a.yaml", text), ("b.yaml", "domain: other")]).expect("valid");
+    assert_eq!((rules.domain_count(), rules.limit_count()), (2, 3));
+    assert_eq!(Ruleset::load(&[]).expect("no files").domain_count(), 0);
+}
+
+#[test]
+fn anchors_may_be_used() {
+    let text = "
+domain: basic
+descriptors:
+  - {key: a, rate_limit: &limit {unit: day, requests_per_unit: 3}}
+  - {key: b, rate_limit: *limit}
+";
+    assert_eq!(
+        Ruleset::load(&[("a.yaml", text)])
+            .expect("valid")
+            .limit_count(),
+        2
+    );
+}
+
+#[test]
+fn every_error_names_file_line_and_reason() {
+    for (text, want) in [
+        ("", "rules.yaml:1: config file cannot have empty domain"),
+        (
+            "# nothing\n",
+            "rules.yaml:1: config file cannot have empty domain",
+        ),
+        (
+            "descriptors: []\n",
+            "rules.yaml:1: config file cannot have empty domain",
+        ),
+        (
+            "\ndescriptors: []\ndomain: ''\n",
+            "rules.yaml:3: config file cannot have empty domain",
+        ),
+        (
+            "- a\n",
+            "rules.yaml:1: config error, config file must be a map, found a list",
+        ),
+        (
+            "domain: [a]\n",
+            "rules.yaml:1: config error, domain must be a string, found a list",
+        ),
+        (
+            "domain: a\ndomain: b\n",
+            "rules.yaml:2: config error, key 'domain' is given twice",
+        ),
+        (
+            "domain: a\ndomains: b\n",
+            "rules.yaml:2: config error, unknown key 'domains'",
+        ),
+        (
+            "domain: a\n? [x]\n: b\n",
+            "rules.yaml:2: config error, key is not of type string: a list",
+        ),
+        (
+            "domain: a\ndescriptors: b\n",
+            "rules.yaml:2: config error, descriptors must be a list, found 'b'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - b\n",
+            "rules.yaml:3: config error, yaml file contains list of type other than map: 'b'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - value: b\n",
+            "rules.yaml:3: descriptor has empty key",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    value: c\n  - key: b\n    value: c\n",
+            "rules.yaml:5: duplicate descriptor composite key 'a.b_c'",
+        ),
+        (
+            "domain: a\ndescriptors:\n- key: b\n  descriptors:\n  - key: x\n  - key: x\n",
+            "rules.yaml:6: duplicate descriptor composite key 'a.b.x'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - {key: a, value: b_c}\n  - {key: a_b, value: c}\n",
+            "rules.yaml:4: duplicate descriptor composite key 'a.a_b_c'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: fortnight\n",
+            "rules.yaml:5: invalid rate limit unit 'fortnight'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      requests_per_unit: 1\n",
+            "rules.yaml:5: invalid rate limit unit ''",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      unlimited: true\n",
+            "rules.yaml:5: should not specify rate limit unit when unlimited",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {unit: day}\n",
+            "rules.yaml:4: rate_limit has no requests_per_unit",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limt: {}\n",
+            "rules.yaml:4: config error, unknown key 'rate_limt'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      replaces: []\n",
+            "rules.yaml:6: config error, unknown key 'replaces'",
+        ),
+    ] {
+        assert_eq!(error(text), want, "{text}");
+    }
+}
+
+#[test]
+fn a_limit_is_a_whole_number() {
+    for bad in [
+        "1.5",
+        "-1",
+        "4294967296",
+        "ten",
+        "'5'",
+        "1e3",
+        "010",
+        "[1]",
+        "+",
+        "_",
+    ] {
+        let text = format!(
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {{unit: day, requests_per_unit: {bad}}}"
+        );
+        let error = error(&text);
+        assert!(
+            error.starts_with("rules.yaml:4: config error, requests_per_unit must be"),
+            "{bad}: {error}"
+        );
+    }
+    for good in ["0", "1", "4294967295", "1_000"] {
+        let text = format!(
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {{unit: day, requests_per_unit: {good}}}"
+        );
+        Ruleset::load(&[("rules.yaml", &text)]).expect(good);
+    }
+}
+
+#[test]
+fn a_domain_may_stand_in_one_file_only() {
+    let error = Ruleset::load(&[("a.yaml", "domain: x\n"), ("b.yaml", "\ndomain: x\n")])
+        .expect_err("twice");
+    assert_eq!(
+        error.to_string(),
+        "b.yaml:2: duplicate domain 'x' in config file"
+    );
+}
+
+#[test]
+fn the_composite_key_of_a_nested_rule_is_free_again_elsewhere() {
+    let text = "
+domain: a
+descriptors:
+  - {key: b, descriptors: [{key: x}]}
+  - {key: c, descriptors: [{key: x}]}
+";
+    Ruleset::load(&[("rules.yaml", text)]).expect("different paths");
+}
+
+#[test]
+fn broken_yaml_names_its_line() {
+    assert!(
+        error("domain: a\ndescriptors:\n  - key: b\n   value: c\n").starts_with("rules.yaml:4: ")
+    );
+    assert!(error("domain: a\ndescriptors: [\n").starts_with("rules.yaml:"));
+    assert!(error("domain: \"a\n").starts_with("rules.yaml:"));
+}
+
+/// Found by the `rules_yaml` fuzz target: a quoted text of several lines broke the message into as many.
+#[test]
+fn an_error_that_quotes_several_lines_is_one_line() {
+    let error = error("a\nb\n");
+    assert!(
+        error.contains("found 'a b'") || error.contains("found 'a\\nb'"),
+        "{error}"
+    );
+    assert!(!error.contains('\n'));
+}

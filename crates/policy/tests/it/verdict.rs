@@ -1,0 +1,127 @@
+//! The response for given decisions.
+
+use tollgate_limiter::Decision;
+use tollgate_wire::rls::Duration;
+use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit};
+
+use crate::{descriptor, request, ruleset, with_override};
+
+const RULES: &str = "
+domain: basic
+descriptors:
+  - {key: named, rate_limit: {unit: week, requests_per_unit: 10, name: per-week}}
+  - {key: open, rate_limit: {unlimited: true}}
+  - {key: plain, rate_limit: {unit: minute, requests_per_unit: 5}}
+";
+
+const ALLOWED: Decision = Decision {
+    allowed: true,
+    limit: 10,
+    remaining: 7,
+    retry_after: Some(0),
+    reset_after: 59_001_000_000,
+};
+const DENIED: Decision = Decision {
+    allowed: false,
+    limit: 5,
+    remaining: 2,
+    retry_after: Some(1_000_000_000),
+    reset_after: 1_000_000_000,
+};
+
+#[test]
+fn statuses_stand_at_the_index_of_their_descriptor() {
+    let rules = ruleset(RULES);
+    let request = request(
+        ["free=x", "named=x", "open=x", "plain=x", "free=y"]
+            .map(|pair| descriptor(&[pair]))
+            .to_vec(),
+    );
+    let resolved = rules.resolve(&request).expect("a valid request");
+    let response = resolved.verdict(&[ALLOWED, DENIED]);
+    assert_eq!(response.overall_code, Code::OverLimit as i32);
+    let free = DescriptorStatus {
+        code: Code::Ok as i32,
+        ..DescriptorStatus::default()
+    };
+    let want = [
+        free.clone(),
+        DescriptorStatus {
+            code: Code::Ok as i32,
+            current_limit: Some(RateLimit {
+                name: "per-week".to_owned(),
+                requests_per_unit: 10,
+                unit: rate_limit::Unit::Week as i32,
+            }),
+            limit_remaining: 7,
+            duration_until_reset: Some(Duration {
+                seconds: 60,
+                nanos: 0,
+            }),
+            quota: None,
+        },
+        DescriptorStatus {
+            limit_remaining: u32::MAX,
+            ..free.clone()
+        },
+        DescriptorStatus {
+            code: Code::OverLimit as i32,
+            current_limit: Some(RateLimit {
+                name: String::new(),
+                requests_per_unit: 5,
+                unit: rate_limit::Unit::Minute as i32,
+            }),
+            limit_remaining: 0,
+            duration_until_reset: Some(Duration {
+                seconds: 1,
+                nanos: 0,
+            }),
+            quota: None,
+        },
+        free,
+    ];
+    assert_eq!(response.statuses, want);
+}
+
+#[test]
+fn all_that_pass_make_a_pass() {
+    let rules = ruleset(RULES);
+    let request = request(vec![
+        descriptor(&["named=x"]),
+        with_override(descriptor(&["x=y"]), 9, 4),
+    ]);
+    let resolved = rules.resolve(&request).expect("a valid request");
+    let huge = Decision {
+        remaining: u64::MAX,
+        ..ALLOWED
+    };
+    let response = resolved.verdict(&[ALLOWED, huge]);
+    assert_eq!(response.overall_code, Code::Ok as i32);
+    assert_eq!(response.statuses[1].limit_remaining, u32::MAX);
+    let limit = response.statuses[1]
+        .current_limit
+        .as_ref()
+        .expect("the override");
+    assert_eq!(
+        (limit.requests_per_unit, limit.unit),
+        (9, rate_limit::Unit::Day as i32)
+    );
+}
+
+#[test]
+fn what_no_rule_matches_passes() {
+    let rules = ruleset("domain: basic");
+    let request = request(vec![descriptor(&["a=b"]), descriptor(&["c=d"])]);
+    let response = rules
+        .resolve(&request)
+        .expect("a valid request")
+        .verdict(&[]);
+    assert_eq!(response.overall_code, Code::Ok as i32);
+    assert_eq!(response.statuses.len(), 2);
+    assert!(
+        response
+            .statuses
+            .iter()
+            .all(|status| status.current_limit.is_none() && status.limit_remaining == 0)
+    );
+}

@@ -1,0 +1,42 @@
+//! The store in this process, through its handle.
+
+use smallvec::SmallVec;
+use tollgate_engine::{Check, Handle};
+use tollgate_limiter::Timestamp;
+use tollgate_policy::LimitCheck;
+
+use super::{BackendError, Decide, Decisions};
+
+/// Never waits: a decision is made on the thread that asks, under the locks of its counters' shards.
+pub(crate) struct Embedded {
+    handle: Handle,
+    clock: fn() -> Timestamp,
+}
+
+impl Embedded {
+    pub(crate) fn new(handle: Handle, clock: fn() -> Timestamp) -> Self {
+        Self { handle, clock }
+    }
+
+    pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        let checks: SmallVec<[Check<'_>; 4]> = checks
+            .iter()
+            .map(|check| Check {
+                key: check.key,
+                algorithm: check.kind,
+                quota: check.quota,
+                cost: check.cost,
+                peek: false,
+            })
+            .collect();
+        self.handle
+            .decide(&checks, (self.clock)())
+            .map_err(|error| BackendError::new(error.to_string()))
+    }
+}
+
+impl Decide for Embedded {
+    async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        self.decide_now(checks)
+    }
+}

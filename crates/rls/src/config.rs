@@ -1,0 +1,98 @@
+//! How the service is started, and why it does not start.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tollgate_policy::RuleError;
+
+/// Port of gRPC, as envoyproxy/ratelimit has it.
+pub const DEFAULT_GRPC_PORT: u16 = 8081;
+/// Port of HTTP, as envoyproxy/ratelimit has it.
+pub const DEFAULT_HTTP_PORT: u16 = 8080;
+
+/// What the service needs to know.
+#[derive(Clone, Debug)]
+pub struct RlsConfig {
+    /// Where gRPC listens; port 0 takes a free one.
+    pub grpc_addr: SocketAddr,
+    /// Where HTTP listens; port 0 takes a free one.
+    pub http_addr: SocketAddr,
+    /// Folder whose `*.yaml` files are the rules.
+    pub rules_dir: PathBuf,
+    /// What counts.
+    pub backend: Backend,
+    /// Threads that serve connections; at least one.
+    pub threads: usize,
+}
+
+/// What counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The store in this process.
+    Embedded,
+    /// A store that speaks RESP, as `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
+    Remote(String),
+}
+
+/// Why the service does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The folder or a file of rules cannot be read.
+    ReadRules {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The folder holds no rule file.
+    NoRules {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A rule file is not valid.
+    Rules(RuleError),
+    /// An address cannot be listened on.
+    Listen {
+        /// `gRPC` or `HTTP`.
+        what: &'static str,
+        /// The address.
+        addr: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The backend's URL is not one.
+    BackendUrl {
+        /// The URL, without its password.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The embedded backend was asked for and no store was given.
+    NoStore,
+    /// A thread or its runtime cannot be made.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadRules { path, error } => {
+                write!(f, "cannot read rules {}: {error}", path.display())
+            }
+            Self::NoRules { path } => {
+                write!(f, "no *.yaml file in the rules folder {}", path.display())
+            }
+            Self::Rules(error) => write!(f, "{error}"),
+            Self::Listen { what, addr, error } => {
+                write!(f, "cannot listen on {addr} for {what}: {error}")
+            }
+            Self::BackendUrl { url, reason } => write!(f, "backend {url}: {reason}"),
+            Self::NoStore => f.write_str("the embedded backend needs a store in this process"),
+            Self::Thread(error) => write!(f, "cannot start a service thread: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

@@ -1,0 +1,391 @@
+//! The messages in protobuf's JSON form: both spellings of field names, 64-bit numbers as text, enumerations
+//! by name or number, `null` for what is absent. Unknown fields are an error, as in envoyproxy/ratelimit.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use tollgate_wire::rls::rate_limit_descriptor::{Entry, RateLimitOverride};
+use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit};
+use tollgate_wire::rls::{
+    RateLimitDescriptor, RateLimitRequest, RateLimitResponse, RateLimitUnit, UInt64Value,
+};
+
+/// Reads a `RateLimitRequest`.
+pub(super) fn read_request(body: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
+    serde_json::from_slice::<Object<RequestJson>>(body).map(|request| request.0.into_message())
+}
+
+/// Writes a `RateLimitResponse`; what has its default value is left out.
+pub(super) fn write_response(response: &RateLimitResponse) -> Vec<u8> {
+    let response = ResponseJson {
+        overall_code: code_name(response.overall_code),
+        statuses: response.statuses.iter().map(StatusJson::new).collect(),
+    };
+    serde_json::to_vec(&response).expect("the structure has text keys and plain values only")
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct RequestJson {
+    domain: Option<String>,
+    descriptors: Option<Vec<Object<DescriptorJson>>>,
+    #[serde(alias = "hits_addend")]
+    hits_addend: Option<Number<u32>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct DescriptorJson {
+    entries: Option<Vec<Object<EntryJson>>>,
+    limit: Option<Object<OverrideJson>>,
+    #[serde(alias = "hits_addend")]
+    hits_addend: Option<Number<u64>>,
+    #[serde(alias = "is_negative_hits")]
+    is_negative_hits: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct EntryJson {
+    key: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct OverrideJson {
+    #[serde(alias = "requests_per_unit")]
+    requests_per_unit: Option<Number<u32>>,
+    unit: Option<UnitJson>,
+}
+
+/// A JSON object. Without this a list would do as well, its elements taken for the fields in turn.
+struct Object<T>(T);
+
+/// A whole number, written as a number or as text.
+struct Number<T>(T);
+
+/// A unit, written by name or number.
+struct UnitJson(i32);
+
+impl RequestJson {
+    fn into_message(self) -> RateLimitRequest {
+        let descriptors = self.descriptors.unwrap_or_default();
+        RateLimitRequest {
+            domain: self.domain.unwrap_or_default(),
+            descriptors: descriptors
+                .into_iter()
+                .map(|descriptor| descriptor.0.into_message())
+                .collect(),
+            hits_addend: self.hits_addend.map_or(0, |number| number.0),
+        }
+    }
+}
+
+impl DescriptorJson {
+    fn into_message(self) -> RateLimitDescriptor {
+        let entries = self
+            .entries
+            .unwrap_or_default()
+            .into_iter()
+            .map(|entry| Entry {
+                key: entry.0.key.unwrap_or_default(),
+                value: entry.0.value.unwrap_or_default(),
+            });
+        RateLimitDescriptor {
+            entries: entries.collect(),
+            limit: self.limit.map(|Object(limit)| RateLimitOverride {
+                requests_per_unit: limit.requests_per_unit.map_or(0, |number| number.0),
+                unit: limit.unit.map_or(0, |unit| unit.0),
+            }),
+            hits_addend: self
+                .hits_addend
+                .map(|number| UInt64Value { value: number.0 }),
+            is_negative_hits: self.is_negative_hits.unwrap_or_default(),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+impl<'de, T: TryFrom<u64>> Deserialize<'de> for Number<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor(PhantomData))
+    }
+}
+
+struct NumberVisitor<T>(PhantomData<T>);
+
+impl<T: TryFrom<u64>> Visitor<'_> for NumberVisitor<T> {
+    type Value = Number<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number of {} bits", size_of::<T>() * 8)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Self::Value, E> {
+        T::try_from(value)
+            .map(Number)
+            .map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Self::Value, E> {
+        match u64::try_from(value) {
+            Ok(value) => self.visit_u64(value),
+            Err(_) => Err(E::invalid_value(Unexpected::Signed(value), &self)),
+        }
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Self::Value, E> {
+        // Doubles up to 2^53 are exact, and whole ones are numbers in protobuf's JSON.
+        if value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value) {
+            self.visit_u64(value as u64)
+        } else {
+            Err(E::invalid_value(Unexpected::Float(value), &self))
+        }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        match text.parse::<u64>() {
+            Ok(value) => self.visit_u64(value),
+            Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for UnitJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum NameOrNumber {
+            Name(String),
+            Number(i32),
+        }
+        match NameOrNumber::deserialize(deserializer) {
+            Ok(NameOrNumber::Number(number)) => Ok(Self(number)),
+            Ok(NameOrNumber::Name(name)) => unit_number(&name)
+                .map(Self)
+                .ok_or_else(|| D::Error::custom(format!("unknown rate limit unit '{name}'"))),
+            Err(_) => Err(D::Error::custom(
+                "a rate limit unit is given by name or number",
+            )),
+        }
+    }
+}
+
+fn unit_number(name: &str) -> Option<i32> {
+    [
+        ("UNKNOWN", RateLimitUnit::Unknown),
+        ("SECOND", RateLimitUnit::Second),
+        ("MINUTE", RateLimitUnit::Minute),
+        ("HOUR", RateLimitUnit::Hour),
+        ("DAY", RateLimitUnit::Day),
+        ("MONTH", RateLimitUnit::Month),
+        ("YEAR", RateLimitUnit::Year),
+    ]
+    .into_iter()
+    .find(|(known, _)| *known == name)
+    .map(|(_, unit)| unit as i32)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponseJson<'a> {
+    overall_code: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    statuses: Vec<StatusJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusJson<'a> {
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_limit: Option<LimitJson<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    limit_remaining: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_until_reset: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LimitJson<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "is_zero")]
+    requests_per_unit: u32,
+    unit: &'static str,
+}
+
+impl<'a> StatusJson<'a> {
+    fn new(status: &'a DescriptorStatus) -> Self {
+        Self {
+            code: code_name(status.code),
+            current_limit: status.current_limit.as_ref().map(LimitJson::new),
+            limit_remaining: status.limit_remaining,
+            duration_until_reset: status.duration_until_reset.map(|span| match span.nanos {
+                0 => format!("{}s", span.seconds),
+                nanos => format!("{}.{nanos:09}s", span.seconds),
+            }),
+        }
+    }
+}
+
+impl<'a> LimitJson<'a> {
+    fn new(limit: &'a RateLimit) -> Self {
+        Self {
+            name: &limit.name,
+            requests_per_unit: limit.requests_per_unit,
+            unit: unit_name(limit.unit),
+        }
+    }
+}
+
+fn code_name(code: i32) -> &'static str {
+    match Code::try_from(code) {
+        Ok(Code::Ok) => "OK",
+        Ok(Code::OverLimit) => "OVER_LIMIT",
+        Ok(Code::Unknown) | Err(_) => "UNKNOWN",
+    }
+}
+
+fn unit_name(unit: i32) -> &'static str {
+    match rate_limit::Unit::try_from(unit) {
+        Ok(rate_limit::Unit::Second) => "SECOND",
+        Ok(rate_limit::Unit::Minute) => "MINUTE",
+        Ok(rate_limit::Unit::Hour) => "HOUR",
+        Ok(rate_limit::Unit::Day) => "DAY",
+        Ok(rate_limit::Unit::Week) => "WEEK",
+        Ok(rate_limit::Unit::Month) => "MONTH",
+        Ok(rate_limit::Unit::Year) => "YEAR",
+        Ok(rate_limit::Unit::Unknown) | Err(_) => "UNKNOWN",
+    }
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_wire::rls::Duration;
+
+    fn read(text: &str) -> RateLimitRequest {
+        read_request(text.as_bytes()).expect(text)
+    }
+
+    #[test]
+    fn both_spellings_and_all_forms_of_numbers_are_read() {
+        let want = read(
+            r#"{"domain":"d","hitsAddend":3,"descriptors":[{"entries":[{"key":"a","value":"b"}],
+                "limit":{"requestsPerUnit":7,"unit":"MONTH"},"hitsAddend":"9","isNegativeHits":false}]}"#,
+        );
+        let other = read(
+            r#"{"domain":"d","hits_addend":"3","descriptors":[{"entries":[{"key":"a","value":"b"}],
+                "limit":{"requests_per_unit":7.0,"unit":5},"hits_addend":9,"is_negative_hits":null}]}"#,
+        );
+        assert_eq!(want, other);
+        assert_eq!(want.hits_addend, 3);
+        let descriptor = &want.descriptors[0];
+        assert_eq!(descriptor.hits_addend, Some(UInt64Value { value: 9 }));
+        assert_eq!(
+            descriptor.limit.as_ref().map(|limit| limit.unit),
+            Some(RateLimitUnit::Month as i32)
+        );
+        assert_eq!(read("{}"), RateLimitRequest::default());
+        assert_eq!(
+            read(r#"{"domain":null,"descriptors":null,"hitsAddend":null}"#),
+            RateLimitRequest::default()
+        );
+        let largest = read(r#"{"descriptors":[{"hitsAddend":"18446744073709551615"}]}"#);
+        assert_eq!(
+            largest.descriptors[0].hits_addend,
+            Some(UInt64Value { value: u64::MAX })
+        );
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for bad in [
+            "",
+            "{",
+            "[]",
+            "null",
+            r#"{"domian":"d"}"#,
+            r#"{"domain":1}"#,
+            r#"{"hitsAddend":-1}"#,
+            r#"{"hitsAddend":1.5}"#,
+            r#"{"hitsAddend":4294967296}"#,
+            r#"{"hitsAddend":1,"hits_addend":1}"#,
+            r#"{"descriptors":[{"hitsAddend":"-1"}]}"#,
+            r#"{"descriptors":[{"limit":{"unit":"FORTNIGHT"}}]}"#,
+            r#"{"descriptors":[{"limit":{"unit":"WEEK"}}]}"#,
+            r#"{"descriptors":{}}"#,
+            r#"{"descriptors":[[]]}"#,
+            r#"{"descriptors":[{"entries":[["k","v"]]}]}"#,
+            r#"{"domain":"d"} x"#,
+        ] {
+            assert!(read_request(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_response_leaves_out_defaults() {
+        let response = RateLimitResponse {
+            overall_code: Code::OverLimit as i32,
+            statuses: vec![
+                DescriptorStatus {
+                    code: Code::Ok as i32,
+                    ..DescriptorStatus::default()
+                },
+                DescriptorStatus {
+                    code: Code::OverLimit as i32,
+                    current_limit: Some(RateLimit {
+                        name: "a \"b\"".to_owned(),
+                        requests_per_unit: 5,
+                        unit: rate_limit::Unit::Week as i32,
+                    }),
+                    limit_remaining: 2,
+                    duration_until_reset: Some(Duration {
+                        seconds: 60,
+                        nanos: 0,
+                    }),
+                    quota: None,
+                },
+            ],
+            ..RateLimitResponse::default()
+        };
+        let text = String::from_utf8(write_response(&response)).expect("JSON is text");
+        assert_eq!(
+            text,
+            r#"{"overallCode":"OVER_LIMIT","statuses":[{"code":"OK"},{"code":"OVER_LIMIT","currentLimit":{"name":"a \"b\"","requestsPerUnit":5,"unit":"WEEK"},"limitRemaining":2,"durationUntilReset":"60s"}]}"#
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! The rate limit service: Envoy RLS over gRPC, HTTP, on embedded and remote backends.
+//!
+//! ```text
+//! gRPC/HTTP → decode → policy::resolve → checks → Backend::decide → policy::verdict → encode
+//! ```
+//!
+//! A few threads, each with a single-threaded runtime; a connection stays on the thread it was given to. A
+//! gRPC call whose message came whole and whose backend is embedded is answered in place, without a task, a
+//! channel or a boxed future.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod config;
+mod grpc;
+mod http;
+mod rules;
+mod server;
+mod service;
+
+pub use backend::BackendError;
+pub use config::{Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, RlsConfig, StartError};
+pub use rules::load_rules;
+pub use server::RlsServer;

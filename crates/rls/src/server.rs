@@ -1,0 +1,285 @@
+//! Listeners, threads, and the way down.
+
+use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime;
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+use tollgate_engine::Handle;
+use tollgate_limiter::Timestamp;
+
+use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
+use crate::config::{Backend, RlsConfig, StartError};
+use crate::rules::load_rules;
+use crate::service::Service;
+use crate::{grpc, http};
+
+/// Most connections at the same time; more are closed as they come.
+const MAX_CONNECTIONS: usize = 65_536;
+/// Connections that may wait for a thread to take them.
+const HANDOVER_QUEUE: usize = 1_024;
+/// How long requests under way may take after the service was told to stop.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// Pause after the system refused a connection, mostly for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The running service.
+#[derive(Debug)]
+pub struct RlsServer {
+    grpc_addr: SocketAddr,
+    http_addr: SocketAddr,
+    domains: usize,
+    limits: usize,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy)]
+enum Speaks {
+    Grpc,
+    Http,
+}
+
+/// A connection on its way to its thread. The place is given back when the connection ends.
+struct Arrival {
+    stream: StdStream,
+    speaks: Speaks,
+    place: Place,
+}
+
+/// One of [`MAX_CONNECTIONS`].
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
+        if count.fetch_add(1, Ordering::Relaxed) < MAX_CONNECTIONS {
+            return Some(Self(count.clone()));
+        }
+        count.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes the backend of one thread, on that thread.
+type MakeBackend = Arc<dyn Fn() -> AnyBackend + Send + Sync>;
+
+impl RlsServer {
+    /// Reads the rules, listens, and starts the threads. `store` is the one of this process, which the
+    /// embedded backend needs; `clock` gives its time. A remote backend is reached with the first request, and
+    /// need not be up yet.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(
+        config: RlsConfig,
+        store: Option<Handle>,
+        clock: fn() -> Timestamp,
+    ) -> Result<Self, StartError> {
+        let rules = Arc::new(load_rules(&config.rules_dir)?);
+        let make_backend: MakeBackend = match &config.backend {
+            Backend::Embedded => {
+                let store = store.ok_or(StartError::NoStore)?;
+                Arc::new(move || AnyBackend::Embedded(Embedded::new(store.clone(), clock)))
+            }
+            Backend::Remote(url) => {
+                let client = parse_url(url)?;
+                Arc::new(move || AnyBackend::Remote(Box::new(Remote::new(client.clone()))))
+            }
+        };
+        let grpc = listen("gRPC", config.grpc_addr)?;
+        let http = listen("HTTP", config.http_addr)?;
+        let (grpc_addr, http_addr) = (
+            local(&grpc, config.grpc_addr)?,
+            local(&http, config.http_addr)?,
+        );
+        let (domains, limits) = (rules.domain_count(), rules.limit_count());
+        let (stop, stopped) = watch::channel(false);
+        let mut server = Self {
+            grpc_addr,
+            http_addr,
+            domains,
+            limits,
+            stop,
+            threads: Vec::new(),
+        };
+        let mut lanes = Vec::new();
+        for index in 0..config.threads.max(1) {
+            let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
+            lanes.push(lane);
+            let (rules, make_backend, stopped) =
+                (rules.clone(), make_backend.clone(), stopped.clone());
+            server.spawn(format!("rls-{index}"), move || async move {
+                let service = Rc::new(Service::new(rules, make_backend()));
+                take_arrivals(arrivals, service, stopped).await;
+            })?;
+        }
+        server.spawn("rls-accept".to_owned(), move || {
+            accept_all(grpc, http, lanes, stopped)
+        })?;
+        Ok(server)
+    }
+
+    /// Where gRPC listens.
+    pub fn grpc_addr(&self) -> SocketAddr {
+        self.grpc_addr
+    }
+
+    /// Where HTTP listens.
+    pub fn http_addr(&self) -> SocketAddr {
+        self.http_addr
+    }
+
+    /// How many domains and limits the rules have.
+    pub fn rule_counts(&self) -> (usize, usize) {
+        (self.domains, self.limits)
+    }
+
+    /// Takes no more connections and ends those that are idle; requests under way are still answered.
+    pub fn shutdown(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Waits until the service has ended after [`shutdown`](Self::shutdown).
+    pub fn wait(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+
+    /// Starts a thread with its own runtime.
+    fn spawn<F, W>(&mut self, name: String, work: W) -> Result<(), StartError>
+    where
+        F: Future<Output = ()>,
+        W: FnOnce() -> F + Send + 'static,
+    {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(StartError::Thread)?;
+        let body = move || runtime.block_on(LocalSet::new().run_until(async move { work().await }));
+        let thread = std::thread::Builder::new()
+            .name(name)
+            .spawn(body)
+            .map_err(StartError::Thread)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for RlsServer {
+    fn drop(&mut self) {
+        self.shutdown();
+        if !std::thread::panicking() {
+            self.join();
+        }
+    }
+}
+
+fn listen(what: &'static str, addr: SocketAddr) -> Result<StdListener, StartError> {
+    let bound = StdListener::bind(addr).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map_err(|error| StartError::Listen { what, addr, error })
+}
+
+fn local(listener: &StdListener, addr: SocketAddr) -> Result<SocketAddr, StartError> {
+    listener.local_addr().map_err(|error| StartError::Listen {
+        what: "a service",
+        addr,
+        error,
+    })
+}
+
+/// Accepts on both listeners and deals the connections out to the threads in turn.
+async fn accept_all(
+    grpc: StdListener,
+    http: StdListener,
+    lanes: Vec<mpsc::Sender<Arrival>>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let (Ok(grpc), Ok(http)) = (TcpListener::from_std(grpc), TcpListener::from_std(http)) else {
+        // The listeners were made non-blocking, so only a runtime without its reactor could refuse them.
+        unreachable!("the runtime has its reactor");
+    };
+    let count = Arc::new(AtomicUsize::new(0));
+    for turn in 0.. {
+        let (accepted, speaks) = tokio::select! {
+            accepted = grpc.accept() => (accepted, Speaks::Grpc),
+            accepted = http.accept() => (accepted, Speaks::Http),
+            _ = stopped.wait_for(|stop| *stop) => return,
+        };
+        let stream = accepted.and_then(|(stream, _)| {
+            stream.set_nodelay(true)?;
+            stream.into_std()
+        });
+        match (stream, Place::take(&count)) {
+            (Ok(stream), Some(place)) => {
+                let lane: &mpsc::Sender<Arrival> = &lanes[turn % lanes.len()];
+                if lane
+                    .send(Arrival {
+                        stream,
+                        speaks,
+                        place,
+                    })
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+            (Ok(_), None) => {}
+            (Err(_), _) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// One thread: serves the connections it is given, until told to stop.
+async fn take_arrivals(
+    mut arrivals: mpsc::Receiver<Arrival>,
+    service: Rc<Service>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let stop = stopped.clone();
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            arrival = arrivals.recv() => {
+                let Some(Arrival { stream, speaks, place }) = arrival else { break };
+                let Ok(stream) = TcpStream::from_std(stream) else { continue };
+                let (service, stop) = (service.clone(), stop.clone());
+                connections.spawn_local(async move {
+                    match speaks {
+                        Speaks::Grpc => grpc::serve(stream, service, stop).await,
+                        Speaks::Http => http::serve(stream, service, stop).await,
+                    }
+                    drop(place);
+                });
+            }
+            Some(_) = connections.join_next() => {}
+            _ = stopped.wait_for(|stop| *stop) => break,
+        }
+    }
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    // Connections that outlast the grace are dropped with the runtime.
+    drop(tokio::time::timeout(SHUTDOWN_GRACE, all_ended).await);
+}

@@ -1,0 +1,10 @@
+//! The service as its clients see it: tonic over gRPC, HTTP with JSON, on the embedded store and on a real one.
+
+mod admission;
+mod backend;
+mod envoy;
+mod framing;
+mod grpc;
+mod http;
+mod start;
+mod support;

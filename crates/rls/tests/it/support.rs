@@ -1,0 +1,227 @@
+//! A running service, and clients for it.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tollgate_engine::{Engine, EngineConfig, Handle};
+use tollgate_limiter::Timestamp;
+use tollgate_rls::{Backend, RlsConfig, RlsServer};
+use tollgate_testkit::process::temp_dir;
+use tollgate_wire::rls::rate_limit_descriptor::Entry;
+use tollgate_wire::rls::{
+    RateLimitDescriptor, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT,
+};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+use tonic_prost::ProstCodec;
+
+/// Rules that the tests share. Units are long, so that no test meets the end of a window.
+pub(crate) const RULES: &str = "
+domain: test
+descriptors:
+  - key: one
+    rate_limit: {unit: year, requests_per_unit: 1, name: one-per-year}
+  - key: ten
+    rate_limit: {unit: month, requests_per_unit: 10}
+  - key: hundred
+    rate_limit: {unit: week, requests_per_unit: 100}
+    descriptors:
+      - key: user
+        rate_limit: {unit: day, requests_per_unit: 3}
+  - key: none
+    rate_limit: {unit: hour, requests_per_unit: 0}
+  - key: open
+    rate_limit: {unlimited: true}
+";
+
+/// The system's time.
+pub(crate) fn system_clock() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970");
+    Timestamp::from_nanos(since.as_nanos() as i64)
+}
+
+/// A time that tests set, in milliseconds since the Unix epoch.
+pub(crate) static SET_CLOCK: AtomicI64 = AtomicI64::new(0);
+
+pub(crate) fn set_clock() -> Timestamp {
+    Timestamp::from_millis(SET_CLOCK.load(Ordering::SeqCst))
+}
+
+/// A service with its rules in a folder of its own.
+pub(crate) struct Service {
+    pub(crate) server: Option<RlsServer>,
+    dir: PathBuf,
+}
+
+impl Service {
+    pub(crate) fn embedded() -> Self {
+        Self::with_clock(system_clock)
+    }
+
+    pub(crate) fn with_clock(clock: fn() -> Timestamp) -> Self {
+        let engine = Engine::new(EngineConfig::default());
+        Self::start(Backend::Embedded, Some(Handle::new(engine)), clock)
+    }
+
+    pub(crate) fn remote(url: &str) -> Self {
+        Self::start(Backend::Remote(url.to_owned()), None, system_clock)
+    }
+
+    fn start(backend: Backend, store: Option<Handle>, clock: fn() -> Timestamp) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
+        std::fs::write(dir.join("rules.yaml"), RULES).expect("the folder is ours");
+        let server = RlsServer::start(config(dir.clone(), backend), store, clock)
+            .expect("the service starts");
+        Self {
+            server: Some(server),
+            dir,
+        }
+    }
+
+    pub(crate) fn server(&self) -> &RlsServer {
+        self.server.as_ref().expect("not yet stopped")
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.server().grpc_addr()).await
+    }
+
+    /// One HTTP exchange on a connection of its own: the status and the body.
+    pub(crate) fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let (status, _, body) = self.http_with_head(method, path, body);
+        (status, body)
+    }
+
+    pub(crate) fn http_with_head(
+        &self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> (u16, String, String) {
+        http_exchange(self.server().http_addr(), method, path, body)
+    }
+
+    pub(crate) fn json(&self, body: &str) -> (u16, String) {
+        self.http("POST", "/json", body)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        // The folder is the system's to clean up if it will not go.
+        std::fs::remove_dir_all(&self.dir).ok();
+    }
+}
+
+pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    RlsConfig {
+        grpc_addr: any,
+        http_addr: any,
+        rules_dir,
+        backend,
+        threads: 2,
+    }
+}
+
+pub(crate) fn http_exchange(
+    addr: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> (u16, String, String) {
+    let len = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len}\r\n\r\n"
+    );
+    http_request(addr, head.as_bytes(), body.as_bytes())
+}
+
+/// One exchange on a connection that ends with it: status, head in lower case, body.
+pub(crate) fn http_request(addr: SocketAddr, head: &[u8], body: &[u8]) -> (u16, String, String) {
+    let mut stream = TcpStream::connect(addr).expect("somebody listens");
+    stream.write_all(head).expect("somebody reads");
+    // A body that is refused for its length may find the connection closed.
+    stream.write_all(body).ok();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).ok();
+    let reply = String::from_utf8(reply).expect("text");
+    let (head, body) = reply.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .expect("a status line");
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+/// A gRPC client on a connection of its own.
+#[derive(Clone)]
+pub(crate) struct Client(tonic::client::Grpc<Channel>);
+
+impl Client {
+    pub(crate) async fn connect(addr: SocketAddr) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{addr}")).expect("a valid address");
+        Self(tonic::client::Grpc::new(
+            endpoint.connect().await.expect("the service listens"),
+        ))
+    }
+
+    pub(crate) async fn ask(
+        &mut self,
+        request: RateLimitRequest,
+    ) -> Result<RateLimitResponse, Status> {
+        self.call(SHOULD_RATE_LIMIT, request).await
+    }
+
+    pub(crate) async fn call<I, O>(&mut self, path: &'static str, message: I) -> Result<O, Status>
+    where
+        I: prost::Message + Default + 'static,
+        O: prost::Message + Default + 'static,
+    {
+        self.0
+            .ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        let codec = ProstCodec::<I, O>::default();
+        let reply = self
+            .0
+            .unary(
+                Request::new(message),
+                PathAndQuery::from_static(path),
+                codec,
+            )
+            .await;
+        reply.map(tonic::Response::into_inner)
+    }
+}
+
+/// A descriptor from `key=value` pairs.
+pub(crate) fn descriptor(pairs: &[&str]) -> RateLimitDescriptor {
+    let entry = |pair: &&str| {
+        let (key, value) = pair.split_once('=').expect("key=value");
+        Entry {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
+    };
+    RateLimitDescriptor {
+        entries: pairs.iter().map(entry).collect(),
+        ..RateLimitDescriptor::default()
+    }
+}
+
+pub(crate) fn request(descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest {
+    RateLimitRequest {
+        domain: "test".to_owned(),
+        descriptors,
+        hits_addend: 0,
+    }
+}

@@ -1,0 +1,246 @@
+//! What is known of every client, for CLIENT and INFO.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tollgate_commands::Row;
+use tollgate_engine::Session;
+use tollgate_net::{ConnRef, Peer, PeerAddress};
+use tollgate_wire::resp::Protocol;
+
+/// What one thread may tell a connection of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// CLIENT KILL: close at once.
+    Kill,
+}
+
+/// One client, as other threads see it. The connection's own thread writes after each wake-up.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) peer: Peer,
+    pub(crate) at: ConnRef,
+    /// Clock nanoseconds.
+    connected_at: i64,
+    last_seen: AtomicI64,
+    killed: AtomicBool,
+    resp3: AtomicBool,
+    no_evict: AtomicBool,
+    db: AtomicU8,
+    /// Bytes of an incomplete command.
+    input: AtomicUsize,
+    /// Bytes of unsent replies.
+    output: AtomicUsize,
+    /// The last command's row; null before the first one.
+    last_command: AtomicPtr<Row>,
+    texts: Mutex<Texts>,
+}
+
+/// What a client says of itself.
+#[derive(Debug, Clone, Default)]
+struct Texts {
+    name: Box<[u8]>,
+    lib_name: Box<[u8]>,
+    lib_version: Box<[u8]>,
+}
+
+impl Client {
+    /// Marks the client as gone for everyone; the caller posts the signal.
+    fn kill(&self) -> bool {
+        !self.killed.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn last_seen(&self) -> i64 {
+        self.last_seen.load(Ordering::Relaxed)
+    }
+
+    /// Publishes what a wake-up may have changed.
+    #[inline]
+    pub(crate) fn publish(&self, session: &Session, now: i64) {
+        self.last_seen.store(now, Ordering::Relaxed);
+        self.db.store(session.db.get() as u8, Ordering::Relaxed);
+        if let Some(row) = session.last {
+            self.last_command
+                .store(std::ptr::from_ref(row).cast_mut(), Ordering::Relaxed);
+        }
+    }
+
+    /// Publishes what only node commands change.
+    pub(crate) fn publish_session(&self, session: &Session) {
+        self.resp3
+            .store(session.protocol == Protocol::Resp3, Ordering::Relaxed);
+        self.no_evict.store(session.no_evict, Ordering::Relaxed);
+        let mut texts = lock(&self.texts);
+        texts.name.clone_from(&session.name);
+        texts.lib_name.clone_from(&session.lib_name);
+        texts.lib_version.clone_from(&session.lib_version);
+    }
+
+    pub(crate) fn publish_buffers(&self, input: usize, output: usize) {
+        self.input.store(input, Ordering::Relaxed);
+        self.output.store(output, Ordering::Relaxed);
+    }
+
+    /// Bytes held for the client, its records included.
+    pub(crate) fn memory(&self) -> usize {
+        let texts = lock(&self.texts);
+        let heap = texts.name.len() + texts.lib_name.len() + texts.lib_version.len();
+        size_of::<Client>() + 2 * size_of::<Session>() + 2 * heap + self.buffers()
+    }
+
+    fn buffers(&self) -> usize {
+        self.input.load(Ordering::Relaxed) + self.output.load(Ordering::Relaxed)
+    }
+
+    fn command(&self) -> Option<&'static Row> {
+        let row = self.last_command.load(Ordering::Relaxed);
+        // SAFETY: only `publish` stores here, from a `&'static Row`; rows are never written.
+        unsafe { row.as_ref() }
+    }
+
+    /// The line of CLIENT LIST, without a line end.
+    pub(crate) fn describe(&self, now: i64) -> Vec<u8> {
+        let age = |since: i64| (now - since).max(0) / 1_000_000_000;
+        let unix = matches!(self.peer.remote, PeerAddress::Unix(_));
+        let flags = match (unix, self.no_evict.load(Ordering::Relaxed)) {
+            (false, false) => "N",
+            (true, false) => "U",
+            (false, true) => "e",
+            (true, true) => "Ue",
+        };
+        let texts = lock(&self.texts).clone();
+        let mut line = format!(
+            "id={} addr={} laddr={} fd={} name=",
+            self.id, self.peer.remote, self.peer.local, self.peer.fd
+        )
+        .into_bytes();
+        line.extend_from_slice(&texts.name);
+        let output = self.output.load(Ordering::Relaxed);
+        let mut rest = String::new();
+        write!(
+            rest,
+            " age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user=default redir=-1 resp={} lib-name=",
+            age(self.connected_at),
+            age(self.last_seen()),
+            self.db.load(Ordering::Relaxed),
+            self.input.load(Ordering::Relaxed),
+            self.memory(),
+            if output > 0 { "rw" } else { "r" },
+            self.command()
+                .map_or("NULL".to_owned(), |row| row.name.to_ascii_lowercase()),
+            if self.resp3.load(Ordering::Relaxed) {
+                3
+            } else {
+                2
+            },
+        )
+        .expect("writing to a String cannot fail");
+        line.extend_from_slice(rest.as_bytes());
+        line.extend_from_slice(&texts.lib_name);
+        line.extend_from_slice(b" lib-ver=");
+        line.extend_from_slice(&texts.lib_version);
+        line
+    }
+}
+
+/// All clients of the server.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    map: Mutex<BTreeMap<u64, Arc<Client>>>,
+    open: AtomicUsize,
+    last_id: AtomicU64,
+    received: AtomicU64,
+    rejected: AtomicU64,
+}
+
+impl Clients {
+    /// Registers a new client, unless there are `most` already.
+    pub(crate) fn open(
+        &self,
+        peer: Peer,
+        at: ConnRef,
+        most: usize,
+        now: i64,
+    ) -> Option<Arc<Client>> {
+        self.received.fetch_add(1, Ordering::Relaxed);
+        if self.open.fetch_add(1, Ordering::Relaxed) >= most {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            self.rejected.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let client = Arc::new(Client {
+            id: self.last_id.fetch_add(1, Ordering::Relaxed) + 1,
+            peer,
+            at,
+            connected_at: now,
+            last_seen: AtomicI64::new(now),
+            killed: AtomicBool::new(false),
+            resp3: AtomicBool::new(false),
+            no_evict: AtomicBool::new(false),
+            db: AtomicU8::new(0),
+            input: AtomicUsize::new(0),
+            output: AtomicUsize::new(0),
+            last_command: AtomicPtr::new(std::ptr::null_mut()),
+            texts: Mutex::default(),
+        });
+        lock(&self.map).insert(client.id, Arc::clone(&client));
+        Some(client)
+    }
+
+    pub(crate) fn close(&self, id: u64) {
+        if lock(&self.map).remove(&id).is_some() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Clients connected.
+    pub(crate) fn count(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Connections accepted since the start or the last reset, those refused for their number included.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Connections refused because there were too many.
+    pub(crate) fn rejected(&self) -> u64 {
+        self.rejected.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reset_stats(&self) {
+        self.received.store(0, Ordering::Relaxed);
+        self.rejected.store(0, Ordering::Relaxed);
+    }
+
+    /// Every client that is not being killed, by id.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        lock(&self.map)
+            .values()
+            .filter(|client| !client.is_killed())
+            .cloned()
+            .collect()
+    }
+
+    /// Kills the clients that `which` selects; returns them for the signal to be posted.
+    pub(crate) fn kill(&self, which: impl Fn(&Client) -> bool) -> Vec<Arc<Client>> {
+        lock(&self.map)
+            .values()
+            .filter(|client| !client.is_killed() && which(client) && client.kill())
+            .cloned()
+            .collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here is left half done by a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

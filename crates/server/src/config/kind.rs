@@ -1,0 +1,278 @@
+//! What values a setting takes, and how they are written.
+
+use std::net::IpAddr;
+
+/// The type of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number in a range.
+    Number {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// A power of two in a range.
+    PowerOfTwo {
+        /// Largest.
+        max: u64,
+    },
+    /// A number of bytes: `64mb`, `1gb`, `4096`.
+    Bytes {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+    },
+    /// An octal file mode; 0 = leave it to the umask.
+    Mode,
+    /// IP addresses separated by spaces.
+    Addresses,
+    /// Any text, possibly empty.
+    Text,
+    /// A file name without a directory.
+    FileName,
+    /// An existing directory.
+    Directory,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Only the default: clients ask for it, and nothing else would be true.
+    Fixed,
+}
+
+impl Kind {
+    /// The text that CONFIG GET prints for `text`, or why it is refused, in Redis' words where it has them.
+    pub fn normalise(self, text: &str) -> Result<String, String> {
+        match self {
+            Kind::Number { min, max } => number(text, min, max),
+            Kind::PowerOfTwo { max } => {
+                let value = number(text, 1, max)?;
+                let power = value.parse().is_ok_and(u64::is_power_of_two);
+                if power {
+                    Ok(value)
+                } else {
+                    Err("argument must be a power of two".to_owned())
+                }
+            }
+            Kind::Bytes { min, max } => {
+                let value = parse_bytes(text).ok_or("argument must be a memory value")?;
+                in_range(value, min, max)
+            }
+            Kind::Mode => mode(text),
+            Kind::Addresses => addresses(text),
+            Kind::Choice(words) => choice(text, words),
+            Kind::Text | Kind::Fixed => Ok(text.to_owned()),
+            Kind::FileName => {
+                if text.is_empty() || text == "." || text == ".." || text.contains('/') {
+                    return Err("can't be a path, just a filename".to_owned());
+                }
+                Ok(text.to_owned())
+            }
+            Kind::Directory => {
+                if !std::path::Path::new(text).is_dir() {
+                    return Err(format!("'{text}' is not a directory"));
+                }
+                Ok(text.to_owned())
+            }
+        }
+    }
+
+    /// Stands for the value in `--help`.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Kind::Number { .. } | Kind::PowerOfTwo { .. } => "NUMBER",
+            Kind::Bytes { .. } => "BYTES",
+            Kind::Mode => "MODE",
+            Kind::Addresses => "ADDRESSES",
+            Kind::Choice(_) => "WORD",
+            Kind::Text | Kind::Fixed => "TEXT",
+            Kind::FileName => "FILE",
+            Kind::Directory => "DIR",
+        }
+    }
+
+    /// For the documentation.
+    pub fn describe(self) -> String {
+        match self {
+            Kind::Number { min, max } | Kind::Bytes { min, max } if max == u64::MAX => {
+                format!("{min} or more")
+            }
+            Kind::Number { min, max } => format!("{min} to {max}"),
+            Kind::PowerOfTwo { max } => format!("power of two, 1 to {max}"),
+            Kind::Bytes { min, max } => format!("{min} to {max} bytes; kb, mb and gb may follow"),
+            Kind::Mode => "octal file mode".to_owned(),
+            Kind::Addresses => "IP addresses".to_owned(),
+            Kind::Text => "text".to_owned(),
+            Kind::FileName => "file name".to_owned(),
+            Kind::Directory => "directory".to_owned(),
+            Kind::Choice(words) => words.join(", "),
+            Kind::Fixed => "only the default".to_owned(),
+        }
+    }
+}
+
+fn in_range(value: u64, min: u64, max: u64) -> Result<String, String> {
+    if (min..=max).contains(&value) {
+        Ok(value.to_string())
+    } else {
+        Err(format!(
+            "argument must be between {min} and {max} inclusive"
+        ))
+    }
+}
+
+fn number(text: &str, min: u64, max: u64) -> Result<String, String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("argument couldn't be parsed into an integer".to_owned());
+    }
+    match text.parse() {
+        Ok(value) => in_range(value, min, max),
+        Err(_) => Err(format!(
+            "argument must be between {min} and {max} inclusive"
+        )),
+    }
+}
+
+/// Redis' memory values: `k`, `m`, `g` are powers of ten, `kb`, `mb`, `gb` of two, in any case.
+fn parse_bytes(text: &str) -> Option<u64> {
+    let end = text
+        .bytes()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(text.len());
+    let value: u64 = text[..end].parse().ok()?;
+    let unit: u64 = match text[end..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" => 1_000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    value.checked_mul(unit)
+}
+
+fn mode(text: &str) -> Result<String, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(format!("{mode:o}")),
+        _ => Err("argument must be an octal file mode from 0 to 777".to_owned()),
+    }
+}
+
+fn choice(text: &str, words: &[&str]) -> Result<String, String> {
+    let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+    known.map(|word| (*word).to_owned()).ok_or_else(|| {
+        format!(
+            "argument(s) must be one of the following: {}",
+            words.join(", ")
+        )
+    })
+}
+
+fn addresses(text: &str) -> Result<String, String> {
+    let mut normal: Vec<String> = Vec::new();
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        let address = match word {
+            "*" => "0.0.0.0".to_owned(),
+            "localhost" => "127.0.0.1".to_owned(),
+            _ => match word.parse::<IpAddr>() {
+                Ok(address) => address.to_string(),
+                Err(_) => return Err(format!("'{word}' is not an IP address")),
+            },
+        };
+        if !normal.contains(&address) {
+            normal.push(address);
+        }
+    }
+    if normal.is_empty() {
+        return Err("at least one IP address is needed".to_owned());
+    }
+    Ok(normal.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_refused_in_redis_words() {
+        let kind = Kind::Number { min: 1, max: 10 };
+        assert_eq!(kind.normalise("7").unwrap(), "7");
+        assert_eq!(kind.normalise("007").unwrap(), "7");
+        let range = "argument must be between 1 and 10 inclusive";
+        for text in ["0", "11", "-1", "99999999999999999999"] {
+            assert_eq!(kind.normalise(text).unwrap_err(), range, "{text}");
+        }
+        for text in ["", "-", "x", "1.5", "+1", " 1"] {
+            assert_eq!(
+                kind.normalise(text).unwrap_err(),
+                "argument couldn't be parsed into an integer",
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn memory_values_have_units() {
+        let kind = Kind::Bytes {
+            min: 0,
+            max: u64::MAX,
+        };
+        for (text, bytes) in [
+            ("0", "0"),
+            ("1k", "1000"),
+            ("1KB", "1024"),
+            ("2mb", "2097152"),
+            ("1Gb", "1073741824"),
+        ] {
+            assert_eq!(kind.normalise(text).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "mb", "1tb", "12xb", "-1", "99999999999gb"] {
+            assert_eq!(
+                kind.normalise(text).unwrap_err(),
+                "argument must be a memory value",
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn addresses_are_checked_one_by_one() {
+        assert_eq!(
+            Kind::Addresses.normalise("127.0.0.1 ::1").unwrap(),
+            "127.0.0.1 ::1"
+        );
+        assert_eq!(Kind::Addresses.normalise("*").unwrap(), "0.0.0.0");
+        assert_eq!(
+            Kind::Addresses.normalise("127.0.0.1 nowhere").unwrap_err(),
+            "'nowhere' is not an IP address"
+        );
+        assert!(Kind::Addresses.normalise(" ").is_err());
+    }
+
+    #[test]
+    fn a_choice_is_refused_in_redis_words() {
+        let kind = Kind::Choice(&["auto", "epoll"]);
+        assert_eq!(kind.normalise("EPOLL").unwrap(), "epoll");
+        assert_eq!(
+            kind.normalise("select").unwrap_err(),
+            "argument(s) must be one of the following: auto, epoll"
+        );
+    }
+
+    #[test]
+    fn modes_are_octal() {
+        assert_eq!(Kind::Mode.normalise("0700").unwrap(), "700");
+        assert!(Kind::Mode.normalise("999").is_err());
+        assert!(Kind::Mode.normalise("1777").is_err());
+    }
+
+    #[test]
+    fn a_file_name_is_no_path() {
+        assert!(Kind::FileName.normalise("../dump.rdb").is_err());
+        assert!(Kind::FileName.normalise("").is_err());
+        assert_eq!(Kind::FileName.normalise("dump.rdb").unwrap(), "dump.rdb");
+    }
+}

@@ -1,0 +1,287 @@
+//! Settings of a running server.
+
+use super::{Change, Config, Key, Setting, TABLE, find};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tollgate_commands::CmdError;
+use tollgate_containers::glob;
+
+/// The settings and, mirrored, what is read per connection or per wake-up.
+#[derive(Debug)]
+pub struct Live {
+    values: Mutex<Vec<Box<str>>>,
+    /// The configuration file, if one was read.
+    pub file: Option<PathBuf>,
+    /// Persistence was asked for: the snapshot is loaded at the start.
+    pub load_snapshot: bool,
+    max_clients: AtomicUsize,
+    timeout_secs: AtomicU64,
+    keepalive_secs: AtomicU64,
+    output_limit: AtomicUsize,
+    hz: AtomicU64,
+    has_password: AtomicBool,
+}
+
+impl Live {
+    /// Takes over the settings of the start.
+    pub fn new(config: Config) -> Live {
+        let live = Live {
+            load_snapshot: config.given(Key::Dir) || config.given(Key::DbFilename),
+            file: config.file().map(ToOwned::to_owned),
+            values: Mutex::new(config.into_values()),
+            max_clients: AtomicUsize::new(0),
+            timeout_secs: AtomicU64::new(0),
+            keepalive_secs: AtomicU64::new(0),
+            output_limit: AtomicUsize::new(0),
+            hz: AtomicU64::new(0),
+            has_password: AtomicBool::new(false),
+        };
+        live.mirror(&live.lock());
+        live
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<str>>> {
+        // Values are replaced whole, so they are valid wherever a holder panicked.
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mirror(&self, values: &[Box<str>]) {
+        let number = |key: Key| values[key as usize].parse::<u64>().unwrap_or_default();
+        let size = |key: Key| usize::try_from(number(key)).unwrap_or(usize::MAX);
+        self.max_clients
+            .store(size(Key::MaxClients), Ordering::Relaxed);
+        self.timeout_secs
+            .store(number(Key::Timeout), Ordering::Relaxed);
+        self.keepalive_secs
+            .store(number(Key::TcpKeepalive), Ordering::Relaxed);
+        self.output_limit
+            .store(size(Key::ClientOutputLimit), Ordering::Relaxed);
+        self.hz.store(number(Key::Hz), Ordering::Relaxed);
+        self.has_password.store(
+            !values[Key::Requirepass as usize].is_empty(),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The value as CONFIG GET prints it.
+    pub fn get(&self, key: Key) -> Box<str> {
+        self.lock()[key as usize].clone()
+    }
+
+    /// Corrects a value to what is true, such as the port that the system chose.
+    pub fn correct(&self, key: Key, value: &str) {
+        let mut values = self.lock();
+        values[key as usize] = value.into();
+        self.mirror(&values);
+    }
+
+    /// Most clients at a time.
+    pub fn max_clients(&self) -> usize {
+        self.max_clients.load(Ordering::Relaxed)
+    }
+
+    /// Seconds of silence after which a client is disconnected; 0 = never.
+    pub fn timeout_secs(&self) -> u64 {
+        self.timeout_secs.load(Ordering::Relaxed)
+    }
+
+    /// Seconds of silence before TCP probes; 0 = never.
+    pub fn keepalive_secs(&self) -> u64 {
+        self.keepalive_secs.load(Ordering::Relaxed)
+    }
+
+    /// Unsent bytes of a client above which its commands wait.
+    pub fn output_limit(&self) -> usize {
+        self.output_limit.load(Ordering::Relaxed)
+    }
+
+    /// Rounds of the active expiry per second.
+    pub fn hz(&self) -> u64 {
+        self.hz.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Whether clients must authenticate.
+    pub fn has_password(&self) -> bool {
+        self.has_password.load(Ordering::Relaxed)
+    }
+
+    /// Whether `password` is the default user's. Takes as long for a wrong one of the same length as for the right one.
+    pub fn password_matches(&self, password: &[u8]) -> bool {
+        let values = self.lock();
+        let right = values[Key::Requirepass as usize].as_bytes();
+        if right.len() != password.len() {
+            return false;
+        }
+        let difference = right
+            .iter()
+            .zip(password)
+            .fold(0, |all, (a, b)| all | (a ^ b));
+        std::hint::black_box(difference) == 0
+    }
+
+    /// CONFIG GET: names and values that any of the patterns matches, each name once. A pattern that is just a name answers
+    /// in the letters it was given in, as in Redis.
+    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(Box<[u8]>, Box<str>)> {
+        let values = self.lock();
+        let names = TABLE
+            .iter()
+            .flat_map(|setting| setting.names().map(move |name| (name, setting)));
+        let shown = |name: &str| {
+            let exact = patterns
+                .iter()
+                .find(|p| p.eq_ignore_ascii_case(name.as_bytes()));
+            let any = || {
+                patterns
+                    .iter()
+                    .any(|p| glob::matches(p, name.as_bytes(), true))
+            };
+            match exact {
+                Some(given) => Some((*given).into()),
+                None => any().then(|| name.as_bytes().into()),
+            }
+        };
+        names
+            .filter_map(|(name, setting)| {
+                Some((shown(name)?, values[setting.key as usize].clone()))
+            })
+            .collect()
+    }
+
+    /// CONFIG SET: all pairs or none.
+    pub fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CmdError> {
+        let mut changes: Vec<(&'static Setting, &[u8])> = Vec::with_capacity(pairs.len());
+        for (name, value) in pairs {
+            let known = std::str::from_utf8(name).ok().and_then(find);
+            let Some(setting) = known else {
+                return Err(unknown(name));
+            };
+            match setting.change {
+                Change::Live => {}
+                Change::Start => return Err(failed(name, "can't set immutable config")),
+                Change::Protected => return Err(failed(name, "can't set protected config")),
+            }
+            if changes
+                .iter()
+                .any(|(earlier, _)| earlier.key == setting.key)
+            {
+                return Err(failed(name, "duplicate parameter"));
+            }
+            changes.push((setting, value));
+        }
+        let mut values = self.lock();
+        let mut next = values.clone();
+        for (setting, value) in changes {
+            let text = std::str::from_utf8(value)
+                .map_err(|_| failed(setting.name.as_bytes(), "argument is not UTF-8"))?;
+            let normal = setting.normalise(text);
+            next[setting.key as usize] = normal
+                .map_err(|reason| failed(setting.name.as_bytes(), &reason))?
+                .into();
+        }
+        *values = next;
+        self.mirror(&values);
+        Ok(())
+    }
+}
+
+fn unknown(name: &[u8]) -> CmdError {
+    CmdError::err(
+        [
+            b"Unknown option or number of arguments for CONFIG SET - '",
+            name,
+            b"'",
+        ]
+        .concat(),
+    )
+}
+
+fn failed(name: &[u8], reason: &str) -> CmdError {
+    let head = b"CONFIG SET failed (possibly related to argument '";
+    CmdError::err([head, name, b"') - ", reason.as_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_all_or_none() {
+        let live = Live::new(Config::default());
+        live.set(&[(b"maxclients", b"5"), (b"timeout", b"7")])
+            .unwrap();
+        assert_eq!((live.max_clients(), live.timeout_secs()), (5, 7));
+        let error = live
+            .set(&[(b"maxclients", b"6"), (b"timeout", b"x")])
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be parsed into an integer"
+        );
+        assert_eq!((live.max_clients(), live.timeout_secs()), (5, 7));
+    }
+
+    #[test]
+    fn refuses_in_redis_words() {
+        let live = Live::new(Config::default());
+        for (pairs, text) in [
+            (
+                vec![("foo", "1")],
+                "ERR Unknown option or number of arguments for CONFIG SET - 'foo'",
+            ),
+            (
+                vec![("hz", "10"), ("foo", "bar")],
+                "ERR Unknown option or number of arguments for CONFIG SET - 'foo'",
+            ),
+            (
+                vec![("databases", "5")],
+                "ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable config",
+            ),
+            (
+                vec![("dir", "/tmp")],
+                "ERR CONFIG SET failed (possibly related to argument 'dir') - can't set protected config",
+            ),
+            (
+                vec![("maxclients", "10"), ("MAXCLIENTS", "20")],
+                "ERR CONFIG SET failed (possibly related to argument 'MAXCLIENTS') - duplicate parameter",
+            ),
+        ] {
+            let pairs: Vec<_> = pairs
+                .iter()
+                .map(|(a, b)| (a.as_bytes(), b.as_bytes()))
+                .collect();
+            assert_eq!(live.set(&pairs).unwrap_err().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn patterns_match_names_and_aliases_once() {
+        let live = Live::new(Config::default());
+        let names = |patterns: &[&[u8]]| {
+            live.matching(patterns)
+                .iter()
+                .map(|(name, _)| String::from_utf8_lossy(name).into_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[b"io-threads"]), ["io-threads"]);
+        assert_eq!(names(&[b"IO-Threads"]), ["IO-Threads"]);
+        assert_eq!(
+            names(&[b"MAXMEM*", b"maxmemory"]),
+            ["maxmemory", "maxmemory-policy"]
+        );
+        assert!(names(&[b"nosuch"]).is_empty());
+        assert!(names(&[b"*"]).len() > TABLE.len());
+    }
+
+    #[test]
+    fn the_password_is_compared_whole() {
+        let live = Live::new(Config::default());
+        assert!(!live.has_password());
+        live.set(&[(b"requirepass", b"secret")]).unwrap();
+        assert!(live.has_password());
+        assert!(live.password_matches(b"secret"));
+        for wrong in [&b"secreT"[..], b"", b"secret2", b"secre"] {
+            assert!(!live.password_matches(wrong));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Settings: one table, four sources.
+//!
+//! Defaults < configuration file < `TOLLGATE_*` environment < command line. Every setting is a row of [`table::TABLE`];
+//! CONFIG GET and SET, the file, the environment, the flags of `tollgate serve` and `docs/settings.md` derive
+//! from it. Values are kept as the text that CONFIG GET prints, normalised when set; what the hot paths need is
+//! mirrored in atomics.
+
+mod file;
+mod kind;
+mod live;
+mod table;
+
+pub use file::FileError;
+pub use kind::Kind;
+pub use live::Live;
+pub use table::{Change, Key, Setting, TABLE, find, render_docs};
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Settings before the start: collected from the sources in order.
+#[derive(Debug, Clone)]
+pub struct Config {
+    values: Vec<Box<str>>,
+    /// Set by some source, not only by default.
+    given: Vec<bool>,
+    /// The configuration file, if one was read.
+    file: Option<PathBuf>,
+}
+
+/// A value that a setting does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSetting {
+    /// What names the setting in its source: `--port`, `TOLLGATE_PORT`, `port`.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for BadSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.reason)
+    }
+}
+
+impl std::error::Error for BadSetting {}
+
+impl Default for Config {
+    fn default() -> Config {
+        let values = TABLE.iter().map(|setting| setting.default.into()).collect();
+        Config {
+            values,
+            given: vec![false; TABLE.len()],
+            file: None,
+        }
+    }
+}
+
+impl Config {
+    /// Sets a value after checking it. The error is the reason alone.
+    pub fn set(&mut self, key: Key, text: &str) -> Result<(), String> {
+        self.values[key as usize] = key.setting().normalise(text)?.into();
+        self.given[key as usize] = true;
+        Ok(())
+    }
+
+    /// Takes over every `TOLLGATE_*` variable that `read` knows: `TOLLGATE_TCP_BACKLOG` for `tcp-backlog`.
+    pub fn read_environment(
+        &mut self,
+        read: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), BadSetting> {
+        for setting in TABLE {
+            for name in setting.names() {
+                let variable = environment_name(name);
+                if let Some(text) = read(&variable) {
+                    self.set(setting.key, &text).map_err(|reason| BadSetting {
+                        name: variable,
+                        reason,
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a configuration file of `name value` lines.
+    pub fn read_file(&mut self, path: &Path) -> Result<(), FileError> {
+        file::read(self, path)?;
+        self.file = Some(path.to_owned());
+        Ok(())
+    }
+
+    /// The value as CONFIG GET prints it.
+    pub fn get(&self, key: Key) -> &str {
+        &self.values[key as usize]
+    }
+
+    /// Whether some source set it.
+    pub fn given(&self, key: Key) -> bool {
+        self.given[key as usize]
+    }
+
+    /// The value of a numeric setting.
+    pub fn number(&self, key: Key) -> u64 {
+        // Numeric settings hold what `Kind::normalise` printed.
+        self.get(key).parse().unwrap_or_default()
+    }
+
+    /// The configuration file, if one was read.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    pub(crate) fn into_values(self) -> Vec<Box<str>> {
+        self.values
+    }
+}
+
+/// `TOLLGATE_TCP_BACKLOG` for `tcp-backlog`.
+pub fn environment_name(setting: &str) -> String {
+    format!(
+        "TOLLGATE_{}",
+        setting.to_ascii_uppercase().replace('-', "_")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_sources_win_and_are_remembered_as_given() {
+        let mut config = Config::default();
+        assert_eq!(config.get(Key::Port), "6379");
+        assert!(!config.given(Key::Port));
+        config
+            .read_environment(|name| (name == "TOLLGATE_PORT").then(|| "7000".to_owned()))
+            .unwrap();
+        assert_eq!(config.number(Key::Port), 7000);
+        config.set(Key::Port, "7001").unwrap();
+        assert_eq!(config.number(Key::Port), 7001);
+        assert!(config.given(Key::Port));
+    }
+
+    #[test]
+    fn a_bad_variable_is_named() {
+        let mut config = Config::default();
+        let error = config
+            .read_environment(|name| (name == "TOLLGATE_MAXCLIENTS").then(|| "0".to_owned()))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "TOLLGATE_MAXCLIENTS: argument must be between 1 and 4294967295 inclusive"
+        );
+    }
+
+    #[test]
+    fn an_alias_sets_the_same_setting() {
+        let mut config = Config::default();
+        config
+            .read_environment(|name| (name == "TOLLGATE_IO_THREADS").then(|| "3".to_owned()))
+            .unwrap();
+        assert_eq!(config.number(Key::Threads), 3);
+    }
+}

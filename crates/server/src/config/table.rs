@@ -1,0 +1,441 @@
+//! The table of settings.
+
+use super::kind::Kind;
+use std::fmt::Write;
+
+/// Names a setting in code; its number is the row in [`TABLE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+#[allow(
+    missing_docs,
+    reason = "each variant is the setting of that name in the table"
+)]
+pub enum Key {
+    Bind,
+    Port,
+    UnixSocket,
+    UnixSocketPerm,
+    TcpBacklog,
+    TcpKeepalive,
+    Timeout,
+    MaxClients,
+    Threads,
+    IoBackend,
+    Shards,
+    Requirepass,
+    ProtoMaxBulkLen,
+    ClientQueryBufferLimit,
+    ClientOutputLimit,
+    Hz,
+    Dir,
+    DbFilename,
+    Rules,
+    Backend,
+    GrpcPort,
+    HttpPort,
+    Databases,
+    Save,
+    AppendOnly,
+    MaxMemory,
+    MaxMemoryPolicy,
+    ClusterEnabled,
+}
+
+impl Key {
+    /// Its row.
+    pub fn setting(self) -> &'static Setting {
+        &TABLE[self as usize]
+    }
+}
+
+/// When a setting may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// By CONFIG SET.
+    Live,
+    /// At the start only.
+    Start,
+    /// At the start only, because a client that may set it could write to any file.
+    Protected,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// In code.
+    pub key: Key,
+    /// In the file, as flag, and in CONFIG GET.
+    pub name: &'static str,
+    /// Another name for the same, which old configurations use.
+    pub alias: Option<&'static str>,
+    /// What it takes.
+    pub kind: Kind,
+    /// As CONFIG GET prints it.
+    pub default: &'static str,
+    /// When it may change.
+    pub change: Change,
+    /// One sentence, with the unit.
+    pub doc: &'static str,
+}
+
+impl Setting {
+    /// The text that CONFIG GET prints for `text`, or why it is refused.
+    pub fn normalise(&self, text: &str) -> Result<String, String> {
+        if self.kind == Kind::Fixed && text != self.default {
+            return Err(format!("only '{}' is supported", self.default));
+        }
+        self.kind.normalise(text)
+    }
+
+    /// Its name, and its alias if it has one.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.alias)
+    }
+}
+
+const fn row(
+    key: Key,
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    change: Change,
+    doc: &'static str,
+) -> Setting {
+    Setting {
+        key,
+        name,
+        alias: None,
+        kind,
+        default,
+        change,
+        doc,
+    }
+}
+
+const fn number(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max }
+}
+
+/// All settings, in the order of [`Key`].
+pub static TABLE: &[Setting] = &[
+    row(
+        Key::Bind,
+        "bind",
+        Kind::Addresses,
+        "127.0.0.1",
+        Change::Start,
+        "Addresses to listen on, separated by spaces.",
+    ),
+    row(
+        Key::Port,
+        "port",
+        number(0, 65_535),
+        "6379",
+        Change::Start,
+        "TCP port; 0 takes a free one.",
+    ),
+    row(
+        Key::UnixSocket,
+        "unixsocket",
+        Kind::Text,
+        "",
+        Change::Start,
+        "Path of a unix socket to listen on as well; empty for none.",
+    ),
+    row(
+        Key::UnixSocketPerm,
+        "unixsocketperm",
+        Kind::Mode,
+        "0",
+        Change::Start,
+        "File mode of the unix socket; 0 leaves it to the umask.",
+    ),
+    row(
+        Key::TcpBacklog,
+        "tcp-backlog",
+        number(1, 65_535),
+        "511",
+        Change::Start,
+        "Connections the kernel queues until they are accepted.",
+    ),
+    row(
+        Key::TcpKeepalive,
+        "tcp-keepalive",
+        number(0, 2_147_483_647),
+        "300",
+        Change::Live,
+        "Seconds of silence after which new TCP connections are probed; 0 for never.",
+    ),
+    row(
+        Key::Timeout,
+        "timeout",
+        number(0, 2_147_483_647),
+        "0",
+        Change::Live,
+        "Seconds of silence after which a client is disconnected; 0 for never.",
+    ),
+    row(
+        Key::MaxClients,
+        "maxclients",
+        number(1, 4_294_967_295),
+        "10000",
+        Change::Live,
+        "Most clients at a time.",
+    ),
+    Setting {
+        alias: Some("io-threads"),
+        ..row(
+            Key::Threads,
+            "threads",
+            number(0, 1024),
+            "0",
+            Change::Start,
+            "Threads that serve clients; 0 for one per CPU.",
+        )
+    },
+    row(
+        Key::IoBackend,
+        "io-backend",
+        Kind::Choice(&["auto", "epoll", "io_uring"]),
+        "auto",
+        Change::Start,
+        "What the threads wait for clients with; `auto` takes io_uring where the system allows it, and epoll (kqueue on the BSDs and macOS) elsewhere.",
+    ),
+    row(
+        Key::Shards,
+        "shards",
+        Kind::PowerOfTwo { max: 65_536 },
+        "1024",
+        Change::Start,
+        "Parts of the keyspace that are locked by themselves.",
+    ),
+    row(
+        Key::Requirepass,
+        "requirepass",
+        Kind::Text,
+        "",
+        Change::Live,
+        "Password of the default user; empty for none.",
+    ),
+    row(
+        Key::ProtoMaxBulkLen,
+        "proto-max-bulk-len",
+        Kind::Bytes {
+            min: 1 << 20,
+            max: 1 << 32,
+        },
+        "536870912",
+        Change::Start,
+        "Longest argument and longest string value, in bytes.",
+    ),
+    row(
+        Key::ClientQueryBufferLimit,
+        "client-query-buffer-limit",
+        Kind::Bytes {
+            min: 1 << 20,
+            max: 1 << 32,
+        },
+        "1073741824",
+        Change::Start,
+        "Longest whole command, in bytes.",
+    ),
+    row(
+        Key::ClientOutputLimit,
+        "client-output-limit",
+        Kind::Bytes {
+            min: 64 << 10,
+            max: 1 << 40,
+        },
+        "67108864",
+        Change::Live,
+        "Unsent replies of one client above which its commands wait, in bytes.",
+    ),
+    row(
+        Key::Hz,
+        "hz",
+        number(1, 500),
+        "10",
+        Change::Live,
+        "Rounds of the active expiry per second, while keys have an expiry.",
+    ),
+    row(
+        Key::Dir,
+        "dir",
+        Kind::Directory,
+        ".",
+        Change::Protected,
+        "Directory of the snapshot. When this or `dbfilename` is set, the snapshot is loaded at the start.",
+    ),
+    row(
+        Key::DbFilename,
+        "dbfilename",
+        Kind::FileName,
+        "dump.rdb",
+        Change::Protected,
+        "File name of the snapshot, which SHUTDOWN SAVE writes.",
+    ),
+    row(
+        Key::Rules,
+        "rules",
+        Kind::Text,
+        "",
+        Change::Start,
+        "Directory of rate limit rules; with it the rate limit service runs as well.",
+    ),
+    row(
+        Key::Backend,
+        "backend",
+        Kind::Text,
+        "",
+        Change::Start,
+        "redis:// URL of the store that the service decides on; empty for this process' own.",
+    ),
+    row(
+        Key::GrpcPort,
+        "grpc-port",
+        number(0, 65_535),
+        "8081",
+        Change::Start,
+        "TCP port of the service for Envoy's protocol; 0 takes a free one.",
+    ),
+    row(
+        Key::HttpPort,
+        "http-port",
+        number(0, 65_535),
+        "8080",
+        Change::Start,
+        "TCP port of the service for HTTP with JSON; 0 takes a free one.",
+    ),
+    row(
+        Key::Databases,
+        "databases",
+        Kind::Fixed,
+        "16",
+        Change::Start,
+        "Number of databases.",
+    ),
+    row(
+        Key::Save,
+        "save",
+        Kind::Fixed,
+        "",
+        Change::Start,
+        "Points for snapshots in the background: there are none.",
+    ),
+    row(
+        Key::AppendOnly,
+        "appendonly",
+        Kind::Fixed,
+        "no",
+        Change::Start,
+        "There is no append-only file.",
+    ),
+    row(
+        Key::MaxMemory,
+        "maxmemory",
+        Kind::Fixed,
+        "0",
+        Change::Start,
+        "Memory is not limited.",
+    ),
+    row(
+        Key::MaxMemoryPolicy,
+        "maxmemory-policy",
+        Kind::Fixed,
+        "noeviction",
+        Change::Start,
+        "Nothing is evicted.",
+    ),
+    row(
+        Key::ClusterEnabled,
+        "cluster-enabled",
+        Kind::Fixed,
+        "no",
+        Change::Start,
+        "The server is not part of a cluster.",
+    ),
+];
+
+/// The setting of that name or alias, in any case.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| {
+        setting
+            .names()
+            .any(|known| known.eq_ignore_ascii_case(name))
+    })
+}
+
+/// `docs/settings.md`.
+pub fn render_docs() -> String {
+    let mut text = String::from(
+        "# Settings of `tollgate serve`\n\n\
+         Each is a flag (`--port 7000`), an environment variable (`TOLLGATE_PORT=7000`), and a line of the file that \
+         `--config` names (`port 7000`). A flag wins over the environment, the environment over the file. \
+         `CONFIG SET` changes those marked *live*. Written from the table in `crates/server/src/config/table.rs`.\n\n\
+         | setting | values | default | changes | |\n|---|---|---|---|---|\n",
+    );
+    for setting in TABLE {
+        let name = match setting.alias {
+            Some(alias) => format!("`{}`, `{alias}`", setting.name),
+            None => format!("`{}`", setting.name),
+        };
+        let default = if setting.default.is_empty() {
+            String::new()
+        } else {
+            format!("`{}`", setting.default)
+        };
+        let change = if setting.change == Change::Live {
+            "live"
+        } else {
+            "at start"
+        };
+        writeln!(
+            text,
+            "| {name} | {} | {default} | {change} | {} |",
+            setting.kind.describe(),
+            setting.doc
+        )
+        .expect("writing to a String cannot fail");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_where_their_keys_say_and_hold_valid_defaults() {
+        for (i, setting) in TABLE.iter().enumerate() {
+            assert_eq!(setting.key as usize, i, "{}", setting.name);
+            assert_eq!(
+                setting.normalise(setting.default).as_deref(),
+                Ok(setting.default),
+                "{}",
+                setting.name
+            );
+            assert!(setting.doc.ends_with('.'), "{}", setting.name);
+            assert_eq!(
+                setting
+                    .names()
+                    .filter(|name| find(name).is_some_and(|found| found.key == setting.key))
+                    .count(),
+                setting.names().count(),
+                "names are unique"
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        assert_eq!(
+            find("MaxClients").map(|setting| setting.key),
+            Some(Key::MaxClients)
+        );
+        assert_eq!(
+            find("io-threads").map(|setting| setting.key),
+            Some(Key::Threads)
+        );
+        assert!(find("nosuch").is_none());
+    }
+}

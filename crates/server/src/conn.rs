@@ -1,0 +1,286 @@
+//! The RESP protocol on one thread's connections: bytes in, replies out.
+
+use crate::client::{Client, Signal};
+use crate::expiry::{self, House};
+use crate::metrics::Traffic;
+use crate::node::NodeRunner;
+use crate::pipeline::{BATCH, Pipeline, ReadEnd};
+use crate::shared::Shared;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tollgate_engine::{Outcome, Plan, Session};
+use tollgate_limiter::Timestamp;
+use tollgate_net::{Clock, ConnRef, Driver, Flow, Peer, Refused, Step};
+use tollgate_wire::resp::{ArgList, Limits, Protocol, ProtocolError, ReplyBuf, RequestParser};
+
+/// Replies are handed to the socket above this many bytes; just below what the reply buffer keeps when it is emptied.
+const WRITE_AT: usize = 60 * 1024;
+/// Commands run on one reading of the clock.
+const COMMANDS_PER_CLOCK: u32 = 128;
+/// The refusal that Redis words so.
+const TOO_MANY_CLIENTS: &[u8] = b"-ERR max number of clients reached\r\n";
+
+/// One connection's state. A parser is kept only while a command is incomplete.
+pub(crate) struct Conn {
+    session: Session,
+    client: Arc<Client>,
+    parser: Option<Box<RequestParser>>,
+}
+
+/// How far a batch has come.
+enum Ran {
+    /// All commands.
+    All,
+    /// Up to and including this one, after which the replies were large enough to be sent.
+    Full(usize),
+    /// Up to one that ends the connection.
+    Close,
+}
+
+/// The protocol's driver on one thread.
+pub(crate) struct RespDriver {
+    shared: Arc<Shared>,
+    thread: usize,
+    out: ReplyBuf,
+    pipeline: Pipeline,
+    limits: Limits,
+    traffic: Traffic,
+    house: House,
+    /// Commands run since the clock was read.
+    since_clock: u32,
+    now: i64,
+}
+
+impl RespDriver {
+    pub(crate) fn new(shared: Arc<Shared>, thread: usize, limits: Limits) -> RespDriver {
+        RespDriver {
+            shared,
+            thread,
+            out: ReplyBuf::new(Protocol::Resp2),
+            pipeline: Pipeline::new(),
+            limits,
+            traffic: Traffic::default(),
+            house: House::default(),
+            since_clock: 0,
+            now: 0,
+        }
+    }
+
+    /// Runs the complete commands of `input`.
+    fn run(&mut self, conn: &mut Conn, input: &[u8]) -> Step {
+        let mut at = 0;
+        while at < input.len() {
+            let authenticated = conn.session.authenticated;
+            let limits = Limits {
+                authenticated,
+                ..self.limits
+            };
+            // A password lifts the limits on what follows it, so nothing is read ahead of it.
+            let most = if authenticated { BATCH } else { 1 };
+            let rest = &input[at..];
+            let end = self.pipeline.read(rest, &limits, most);
+            match self.run_batch(conn, rest) {
+                Ran::All => at += self.pipeline.consumed(),
+                Ran::Full(last) => {
+                    at += self.pipeline.end(last);
+                    self.pipeline.abandon();
+                    return Step {
+                        consumed: at,
+                        needed: 0,
+                        flow: Flow::Yield,
+                    };
+                }
+                Ran::Close => {
+                    self.pipeline.abandon();
+                    return Step {
+                        consumed: input.len(),
+                        needed: 0,
+                        flow: Flow::Close,
+                    };
+                }
+            }
+            match end {
+                ReadEnd::Done => {}
+                ReadEnd::Incomplete(needed) => {
+                    conn.parser = Some(self.pipeline.take_incomplete());
+                    return Step {
+                        consumed: at,
+                        needed,
+                        flow: Flow::Continue,
+                    };
+                }
+                ReadEnd::Broken(error) => return self.protocol_error(&error, input.len()),
+            }
+        }
+        Step {
+            consumed: at,
+            needed: 0,
+            flow: Flow::Continue,
+        }
+    }
+
+    /// Runs the commands that were read from the front of `input`. One alone runs as it comes; several are looked up
+    /// together first.
+    fn run_batch(&mut self, conn: &mut Conn, input: &[u8]) -> Ran {
+        let len = self.pipeline.len();
+        if self.since_clock >= COMMANDS_PER_CLOCK {
+            self.now = Clock::now();
+            self.since_clock = 0;
+        }
+        self.since_clock += len as u32;
+        let mut words: [ArgList<'_>; BATCH] = std::array::from_fn(|_| ArgList::new());
+        for (i, words) in words[..len].iter_mut().enumerate() {
+            self.pipeline.words(i, input, words);
+        }
+        let engine = &self.shared.engine;
+        let mut plans = SmallVec::<[Plan<'_>; BATCH]>::new();
+        plans.extend(words[..len].iter().map(|words| engine.plan(words)));
+        if len > 1 {
+            engine.look_ahead(conn.session.db, &plans);
+        }
+        let mut node = NodeRunner {
+            shared: &self.shared,
+            client: &conn.client,
+        };
+        let now = Timestamp::from_nanos(self.now);
+        for (i, (plan, words)) in plans.iter().zip(&words).enumerate() {
+            self.traffic.commands += 1;
+            let mark = self.out.len();
+            let outcome = engine.execute_planned(
+                plan,
+                &mut conn.session,
+                words,
+                now,
+                &mut self.out,
+                &mut node,
+            );
+            let reply = &self.out.bytes()[mark..];
+            if reply.first() == Some(&b'-') {
+                self.shared.metrics.error_reply(&reply[1..]);
+            }
+            if outcome == Outcome::Close {
+                return Ran::Close;
+            }
+            if self.out.len() >= WRITE_AT {
+                return Ran::Full(i);
+            }
+        }
+        Ran::All
+    }
+
+    #[cold]
+    fn protocol_error(&mut self, error: &ProtocolError, all: usize) -> Step {
+        if error.is_silent() {
+            // Not even the replies before it are sent: a browser is not to learn anything.
+            return Step {
+                consumed: all,
+                needed: 0,
+                flow: Flow::Drop,
+            };
+        }
+        self.out.protocol_error(error);
+        self.shared.metrics.error_reply(&error.line());
+        Step {
+            consumed: all,
+            needed: 0,
+            flow: Flow::Close,
+        }
+    }
+}
+
+impl Driver for RespDriver {
+    type Conn = Conn;
+    type Message = Signal;
+
+    fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Conn, Refused> {
+        let settings = &self.shared.settings;
+        let client = self
+            .shared
+            .clients
+            .open(peer, at, settings.max_clients(), now);
+        let Some(client) = client else {
+            return Err(Refused(TOO_MANY_CLIENTS));
+        };
+        let session = Session::new(client.id, !settings.has_password());
+        Ok(Conn {
+            session,
+            client,
+            parser: None,
+        })
+    }
+
+    fn data(&mut self, conn: &mut Conn, input: &[u8], now: i64) -> Step {
+        if conn.client.is_killed() {
+            return Step {
+                consumed: input.len(),
+                needed: 0,
+                flow: Flow::Drop,
+            };
+        }
+        if now > self.now {
+            self.now = now;
+            self.since_clock = 0;
+        }
+        self.out.set_protocol(conn.session.protocol);
+        if let Some(parser) = conn.parser.take() {
+            self.pipeline.resume(*parser);
+        }
+        let step = self.run(conn, input);
+        conn.client.publish(&conn.session, self.now);
+        self.traffic.input += step.consumed as u64;
+        self.traffic.reads += 1;
+        step
+    }
+
+    fn message(&mut self, _conn: &mut Conn, message: Signal, _now: i64) -> Flow {
+        match message {
+            Signal::Kill => Flow::Drop,
+        }
+    }
+
+    fn unsent(&self) -> &[u8] {
+        self.out.bytes()
+    }
+
+    fn sent(&mut self) {
+        self.traffic.output += self.out.len() as u64;
+        self.out.clear();
+    }
+
+    fn buffered(&mut self, conn: &mut Conn, input: usize, output: usize) {
+        conn.client.publish_buffers(input, output);
+    }
+
+    fn closed(&mut self, conn: Conn, _now: i64) {
+        // What a failed connection left unsent is nobody's.
+        self.out.clear();
+        self.shared.clients.close(conn.client.id);
+    }
+
+    fn batch_done(&mut self, _now: i64) {
+        self.shared.metrics.publish(self.thread, &self.traffic);
+    }
+
+    fn tick(&mut self, now: i64) -> Option<i64> {
+        // Loop 0 keeps house for all.
+        (self.thread == 0)
+            .then(|| expiry::keep_house(&mut self.house, &self.shared, &mut self.traffic, now))
+    }
+
+    fn sweep_interval(&self) -> Option<i64> {
+        (self.shared.settings.timeout_secs() > 0).then_some(1_000_000_000)
+    }
+
+    fn stale(&self, conn: &Conn, now: i64) -> bool {
+        let timeout = self.shared.settings.timeout_secs();
+        timeout > 0 && (now - conn.client.last_seen()) / 1_000_000_000 >= timeout as i64
+    }
+
+    fn output_limit(&self) -> usize {
+        self.shared.settings.output_limit()
+    }
+
+    fn tcp_keepalive(&self) -> u64 {
+        self.shared.settings.keepalive_secs()
+    }
+}

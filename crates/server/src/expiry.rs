@@ -1,0 +1,60 @@
+//! Housekeeping of loop 0: removing expired keys, sampling the rates, judging the size of the data.
+//!
+//! Rounds are short, so that no client waits for long, and follow each other quickly while many keys are expired: at
+//! most a quarter of one core. Without keys that expire the loop sleeps for a second at a time.
+
+use crate::metrics::Traffic;
+use crate::shared::Shared;
+use tollgate_limiter::Timestamp;
+use tollgate_net::Clock;
+
+/// Length of a round that finds little, in nanoseconds.
+const SHORT_ROUND: i64 = 250_000;
+/// Longest round.
+const LONG_ROUND: i64 = 1_000_000;
+/// Pause between rounds while many keys are expired: three times as long as a round.
+const PAUSE: i64 = 3 * LONG_ROUND;
+/// Time to the next look when nothing expires.
+const IDLE: i64 = 1_000_000_000;
+/// Buckets looked at between two readings of the clock.
+const BUCKETS: usize = 256;
+/// A step finds many if it removes one entry for so many buckets.
+const BUCKETS_PER_ENTRY: usize = 4;
+
+/// When what is not done in every round is due.
+#[derive(Debug, Default)]
+pub(crate) struct House {
+    size_at: i64,
+}
+
+/// Does what is due and tells when to come back, in clock nanoseconds.
+pub(crate) fn keep_house(
+    house: &mut House,
+    shared: &Shared,
+    traffic: &mut Traffic,
+    now: i64,
+) -> i64 {
+    shared.metrics.sample(now);
+    if now >= house.size_at {
+        house.size_at = now + IDLE;
+        shared.engine.judge_size();
+    }
+    let start = Clock::monotone();
+    let mut examined = 0;
+    let pause = loop {
+        let step = shared
+            .engine
+            .expire_step(Timestamp::from_nanos(now), BUCKETS);
+        examined += step.examined;
+        let elapsed = Clock::monotone() - start;
+        let many = step.removed * BUCKETS_PER_ENTRY >= step.examined;
+        if step.examined < BUCKETS || (elapsed >= SHORT_ROUND && !many) {
+            break IDLE / shared.settings.hz() as i64;
+        }
+        if elapsed >= LONG_ROUND {
+            break PAUSE;
+        }
+    };
+    traffic.expiry_nanos += (Clock::monotone() - start) as u64;
+    now + if examined == 0 { IDLE } else { pause }
+}

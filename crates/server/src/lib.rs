@@ -1,0 +1,20 @@
+//! The RESP server: connections, configuration, administration commands.
+//!
+//! [`Server::start`] opens the sockets and runs one event loop per thread; [`conn`] is the protocol's state machine
+//! without I/O, [`node`] the commands that concern the process and its connections rather than the data,
+//! [`config`] the one table of settings.
+
+mod client;
+pub mod config;
+mod conn;
+mod expiry;
+mod metrics;
+mod node;
+mod pipeline;
+mod server;
+mod shared;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+pub use server::{Server, StartError};

@@ -1,0 +1,215 @@
+//! CLIENT's sub-commands.
+
+use super::NodeRunner;
+use crate::client::{Client, Signal};
+use tollgate_commands::{CmdError, Reply};
+use tollgate_containers::number;
+use tollgate_engine::{NodeCx, Outcome};
+
+/// A name that shows in lists: printable, without spaces.
+pub(super) fn valid_name(name: &[u8]) -> Result<&[u8], CmdError> {
+    if is_printable(name) {
+        Ok(name)
+    } else {
+        Err(CmdError::BadClientName)
+    }
+}
+
+fn is_printable(text: &[u8]) -> bool {
+    text.iter().all(|b| (b'!'..=b'~').contains(b))
+}
+
+pub(super) fn get_name(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if cx.session.name.is_empty() {
+        return Ok(Reply::Null);
+    }
+    cx.out.bulk(&cx.session.name);
+    Ok(Reply::Written)
+}
+
+pub(super) fn set_name(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    cx.session.name = valid_name(cx.args.next()?)?.into();
+    Ok(Reply::Ok)
+}
+
+pub(super) fn set_info(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let attribute = cx.args.next()?;
+    let value = cx.args.next()?;
+    let place = if attribute.eq_ignore_ascii_case(b"LIB-NAME") {
+        &mut cx.session.lib_name
+    } else if attribute.eq_ignore_ascii_case(b"LIB-VER") {
+        &mut cx.session.lib_version
+    } else {
+        return Err(CmdError::err(
+            [b"Unrecognized option '", attribute, b"'"].concat(),
+        ));
+    };
+    if !is_printable(value) {
+        let text = b" cannot contain spaces, newlines or special characters.";
+        return Err(CmdError::err([attribute, text].concat()));
+    }
+    *place = value.into();
+    Ok(Reply::Ok)
+}
+
+pub(super) fn no_evict(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    cx.session.no_evict = match cx.args.next()? {
+        word if word.eq_ignore_ascii_case(b"ON") => true,
+        word if word.eq_ignore_ascii_case(b"OFF") => false,
+        _ => return Err(CmdError::Syntax),
+    };
+    Ok(Reply::Ok)
+}
+
+pub(super) fn info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    publish_self(runner, cx);
+    let mut line = runner.client.describe(cx.now.nanos());
+    line.push(b'\n');
+    cx.out.verbatim("txt", &line);
+    Ok(Reply::Written)
+}
+
+/// So that the list shows this connection as it is now and not as it was before the wake-up.
+fn publish_self(runner: &NodeRunner<'_>, cx: &NodeCx<'_>) {
+    runner.client.publish(cx.session, cx.now.nanos());
+    runner.client.publish_session(cx.session);
+}
+
+/// Types of clients that CLIENT LIST and KILL take; only normal ones exist.
+fn is_normal_type(word: &[u8]) -> Result<bool, CmdError> {
+    if word.eq_ignore_ascii_case(b"NORMAL") {
+        return Ok(true);
+    }
+    let others: [&[u8]; 4] = [b"MASTER", b"SLAVE", b"REPLICA", b"PUBSUB"];
+    if others.iter().any(|other| word.eq_ignore_ascii_case(other)) {
+        return Ok(false);
+    }
+    Err(CmdError::err(
+        [b"Unknown client type '", word, b"'"].concat(),
+    ))
+}
+
+pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let words = cx.args.rest();
+    let mut clients = runner.shared.clients.all();
+    match words {
+        [] => {}
+        [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
+            if !is_normal_type(kind)? {
+                clients.clear();
+            }
+        }
+        [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
+            let ids = ids
+                .iter()
+                .map(|id| number::parse_i64(id).ok_or(CmdError::BadClientId));
+            let ids = ids.collect::<Result<Vec<_>, _>>()?;
+            clients.retain(|client| ids.contains(&(client.id as i64)));
+        }
+        _ => return Err(CmdError::Syntax),
+    }
+    publish_self(runner, cx);
+    let mut text = Vec::new();
+    for client in &clients {
+        text.extend_from_slice(&client.describe(cx.now.nanos()));
+        text.push(b'\n');
+    }
+    cx.out.verbatim("txt", &text);
+    Ok(Reply::Written)
+}
+
+/// Which clients to close.
+#[derive(Default)]
+struct Filter<'a> {
+    id: Option<u64>,
+    address: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    /// A type was given that no client has.
+    nobody: bool,
+    skip_me: bool,
+}
+
+impl Filter<'_> {
+    fn selects(&self, client: &Client, me: u64) -> bool {
+        !(self.nobody || self.skip_me && client.id == me)
+            && self.id.is_none_or(|id| client.id == id)
+            && self
+                .address
+                .is_none_or(|address| client.peer.remote.to_string().as_bytes() == address)
+            && self
+                .local
+                .is_none_or(|local| client.peer.local.to_string().as_bytes() == local)
+    }
+}
+
+pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let words = cx.args.rest();
+    let old_form = words.len() == 1;
+    let filter = if old_form {
+        Filter {
+            address: Some(words[0]),
+            ..Filter::default()
+        }
+    } else {
+        parse_filter(words)?
+    };
+    let me = runner.client.id;
+    let killed = runner
+        .shared
+        .clients
+        .kill(|client| filter.selects(client, me));
+    for client in &killed {
+        if client.id == me {
+            *cx.outcome = Outcome::Close;
+        } else if runner
+            .shared
+            .mailboxes
+            .message(client.at, Signal::Kill)
+            .is_err()
+        {
+            // The mark that `kill` set closes it at its next command.
+            continue;
+        }
+    }
+    match (old_form, killed.len()) {
+        (true, 0) => Err(CmdError::NoSuchClient),
+        (true, _) => Ok(Reply::Ok),
+        (false, n) => Ok(Reply::count(n)),
+    }
+}
+
+fn parse_filter<'a>(words: &[&'a [u8]]) -> Result<Filter<'a>, CmdError> {
+    let mut filter = Filter {
+        skip_me: true,
+        ..Filter::default()
+    };
+    let (pairs, rest) = words.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(CmdError::Syntax);
+    }
+    for [option, value] in pairs {
+        if option.eq_ignore_ascii_case(b"ID") {
+            let id = number::parse_i64(value).filter(|&id| id > 0);
+            filter.id = Some(id.ok_or(CmdError::ClientIdNotPositive)? as u64);
+        } else if option.eq_ignore_ascii_case(b"TYPE") {
+            filter.nobody |= !is_normal_type(value)?;
+        } else if option.eq_ignore_ascii_case(b"ADDR") {
+            filter.address = Some(value);
+        } else if option.eq_ignore_ascii_case(b"LADDR") {
+            filter.local = Some(value);
+        } else if option.eq_ignore_ascii_case(b"USER") {
+            if *value != b"default" {
+                return Err(CmdError::err([b"No such user '", *value, b"'"].concat()));
+            }
+        } else if option.eq_ignore_ascii_case(b"SKIPME") {
+            filter.skip_me = match value {
+                word if word.eq_ignore_ascii_case(b"YES") => true,
+                word if word.eq_ignore_ascii_case(b"NO") => false,
+                _ => return Err(CmdError::Syntax),
+            };
+        } else {
+            return Err(CmdError::Syntax);
+        }
+    }
+    Ok(filter)
+}

@@ -1,0 +1,316 @@
+//! INFO: every line is a measurement or a fact of this process; what is not measured is not printed.
+
+use crate::config::Key;
+use crate::shared::Shared;
+use std::fmt::{Display, Write};
+use std::sync::atomic::Ordering;
+use tollgate_commands::{CmdError, Reply};
+use tollgate_engine::{NodeCx, REDIS_VERSION};
+use tollgate_net::{Clock, PeerAddress, process};
+
+struct Section {
+    name: &'static str,
+    title: &'static str,
+    /// Printed when no section is asked for.
+    by_default: bool,
+    write: fn(&mut Text, &Shared, i64),
+}
+
+const fn section(
+    name: &'static str,
+    title: &'static str,
+    write: fn(&mut Text, &Shared, i64),
+) -> Section {
+    Section {
+        name,
+        title,
+        by_default: true,
+        write,
+    }
+}
+
+static SECTIONS: &[Section] = &[
+    section("server", "Server", server),
+    section("clients", "Clients", clients),
+    section("memory", "Memory", memory),
+    section("persistence", "Persistence", persistence),
+    section("stats", "Stats", stats),
+    section("replication", "Replication", replication),
+    section("cpu", "CPU", cpu),
+    Section {
+        by_default: false,
+        ..section("commandstats", "Commandstats", commandstats)
+    },
+    section("errorstats", "Errorstats", errorstats),
+    section("cluster", "Cluster", cluster),
+    section("keyspace", "Keyspace", keyspace),
+];
+
+pub(super) fn info(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let words = cx.args.rest();
+    let wanted = |section: &Section| {
+        (words.is_empty() && section.by_default)
+            || words.iter().any(|word| {
+                let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+                is(section.name)
+                    || is("all")
+                    || is("everything")
+                    || (section.by_default && is("default"))
+            })
+    };
+    let mut text = Text(String::with_capacity(4096));
+    for section in SECTIONS.iter().filter(|section| wanted(section)) {
+        if !text.0.is_empty() {
+            text.0.push_str("\r\n");
+        }
+        text.0.push_str("# ");
+        text.0.push_str(section.title);
+        text.0.push_str("\r\n");
+        (section.write)(&mut text, shared, cx.now.nanos());
+    }
+    cx.out.verbatim("txt", text.0.as_bytes());
+    Ok(Reply::Written)
+}
+
+struct Text(String);
+
+impl Text {
+    fn line(&mut self, name: &str, value: impl Display) {
+        write!(self.0, "{name}:{value}\r\n").expect("writing to a String cannot fail");
+    }
+
+    /// A number of bytes, and the same for people.
+    fn bytes(&mut self, name: &str, value: u64) {
+        self.line(name, value);
+        self.line(&format!("{name}_human"), human(value));
+    }
+}
+
+/// As Redis prints bytes for people.
+fn human(bytes: u64) -> String {
+    let value = bytes as f64;
+    for (power, unit) in [(40, "T"), (30, "G"), (20, "M"), (10, "K")] {
+        if bytes >= 1 << power {
+            return format!("{:.2}{unit}", value / (1u64 << power) as f64);
+        }
+    }
+    format!("{bytes}B")
+}
+
+fn server(text: &mut Text, shared: &Shared, now: i64) {
+    let uptime = (Clock::monotone() - shared.started) / 1_000_000_000;
+    text.line("redis_version", REDIS_VERSION);
+    text.line("tollgate_version", env!("CARGO_PKG_VERSION"));
+    text.line("redis_mode", "standalone");
+    text.line("os", process::system_name());
+    text.line("arch_bits", usize::BITS);
+    text.line("multiplexing_api", shared.backend);
+    text.line("process_id", std::process::id());
+    text.line("run_id", &shared.run_id);
+    text.line("tcp_port", shared.settings.get(Key::Port));
+    text.line("server_time_usec", now / 1_000);
+    text.line("uptime_in_seconds", uptime);
+    text.line("uptime_in_days", uptime / 86_400);
+    text.line("hz", shared.settings.hz());
+    text.line("configured_hz", shared.settings.hz());
+    let executable =
+        std::env::current_exe().map_or(String::new(), |path| path.display().to_string());
+    text.line("executable", executable);
+    let file = shared.settings.file.as_ref();
+    text.line(
+        "config_file",
+        file.map_or(String::new(), |path| path.display().to_string()),
+    );
+    text.line("io_threads_active", u8::from(shared.threads > 1));
+    text.line("threads", shared.threads);
+    text.line("shards", shared.engine.shard_count());
+    for (i, address) in shared.addresses.iter().enumerate() {
+        let listener = match address {
+            PeerAddress::Tcp(address) => {
+                format!("name=tcp,bind={},port={}", address.ip(), address.port())
+            }
+            PeerAddress::Unix(path) => format!("name=unix,bind={path}"),
+        };
+        text.line(&format!("listener{i}"), listener);
+    }
+}
+
+fn clients(text: &mut Text, shared: &Shared, _: i64) {
+    text.line("connected_clients", shared.clients.count());
+    text.line("maxclients", shared.settings.max_clients());
+    text.line("blocked_clients", 0);
+}
+
+fn memory(text: &mut Text, shared: &Shared, _: i64) {
+    let resident = shared.resident();
+    let dataset = shared.engine.memory() as u64;
+    let clients: usize = shared
+        .clients
+        .all()
+        .iter()
+        .map(|client| client.memory())
+        .sum();
+    let (scripts, script_bytes) = shared.engine.script_cache();
+    let used = dataset + clients as u64 + script_bytes as u64;
+    text.bytes("used_memory", used);
+    text.bytes("used_memory_rss", resident);
+    text.bytes(
+        "used_memory_peak_rss",
+        shared.memory_peak.load(Ordering::Relaxed),
+    );
+    text.line("used_memory_dataset", dataset);
+    text.line("used_memory_scripts_eval", script_bytes);
+    text.line("number_of_cached_scripts", scripts);
+    text.bytes(
+        "total_system_memory",
+        process::machine_memory().unwrap_or_default(),
+    );
+    text.bytes("maxmemory", 0);
+    text.line(
+        "maxmemory_policy",
+        shared.settings.get(Key::MaxMemoryPolicy),
+    );
+    if used > 0 {
+        text.line(
+            "mem_fragmentation_ratio",
+            format!("{:.2}", resident as f64 / used as f64),
+        );
+    }
+    text.line("mem_clients_normal", clients);
+}
+
+fn persistence(text: &mut Text, shared: &Shared, _: i64) {
+    let snapshot = shared.snapshot.facts();
+    text.line("loading", 0);
+    text.line(
+        "rdb_changes_since_last_save",
+        shared
+            .engine
+            .stats()
+            .changes
+            .saturating_sub(snapshot.changes_at_save),
+    );
+    text.line("rdb_bgsave_in_progress", 0);
+    text.line("rdb_last_save_time", snapshot.last_save_secs);
+    text.line(
+        "rdb_last_bgsave_status",
+        if snapshot.last_failed { "err" } else { "ok" },
+    );
+    text.line("rdb_saves", snapshot.saves);
+    text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
+    text.line("rdb_last_load_keys_expired", snapshot.keys_expired);
+    text.line("aof_enabled", 0);
+}
+
+fn stats(text: &mut Text, shared: &Shared, now: i64) {
+    let stats = shared.engine.stats();
+    let traffic = shared.metrics.traffic();
+    let rates = shared.metrics.rates(now);
+    text.line("total_connections_received", shared.clients.received());
+    text.line("total_commands_processed", stats.commands);
+    text.line("instantaneous_ops_per_sec", rates.commands);
+    text.line("total_net_input_bytes", traffic.input);
+    text.line("total_net_output_bytes", traffic.output);
+    text.line("instantaneous_input_kbps", format!("{:.2}", rates.input_kb));
+    text.line(
+        "instantaneous_output_kbps",
+        format!("{:.2}", rates.output_kb),
+    );
+    text.line("rejected_connections", shared.clients.rejected());
+    text.line("expired_keys", stats.expired);
+    text.line(
+        "expire_cycle_cpu_milliseconds",
+        traffic.expiry_nanos / 1_000_000,
+    );
+    text.line("evicted_keys", 0);
+    text.line("keyspace_hits", stats.hits);
+    text.line("keyspace_misses", stats.misses);
+    text.line("pubsub_channels", 0);
+    text.line("pubsub_patterns", 0);
+    text.line("total_error_replies", shared.metrics.errors().0);
+    text.line("total_reads_processed", traffic.reads);
+}
+
+fn replication(text: &mut Text, shared: &Shared, _: i64) {
+    text.line("role", "master");
+    text.line("connected_slaves", 0);
+    text.line("master_replid", &shared.run_id);
+    text.line("master_repl_offset", 0);
+}
+
+fn cpu(text: &mut Text, _: &Shared, _: i64) {
+    let seconds = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let (own, children) = (process::cpu_time(), process::children_cpu_time());
+    text.line("used_cpu_sys", seconds(own.system_us));
+    text.line("used_cpu_user", seconds(own.user_us));
+    text.line("used_cpu_sys_children", seconds(children.system_us));
+    text.line("used_cpu_user_children", seconds(children.user_us));
+}
+
+fn commandstats(text: &mut Text, shared: &Shared, _: i64) {
+    for command in shared.engine.stats().by_command {
+        let per_call = command.usec as f64 / command.calls.max(1) as f64;
+        text.line(
+            &format!("cmdstat_{}", command.row.name.to_ascii_lowercase()),
+            format_args!(
+                "calls={},usec={},usec_per_call={per_call:.2},rejected_calls={},failed_calls={}",
+                command.calls, command.usec, command.rejected, command.failed
+            ),
+        );
+    }
+}
+
+fn errorstats(text: &mut Text, shared: &Shared, _: i64) {
+    for (code, count) in shared.metrics.errors().1 {
+        text.line(&format!("errorstat_{code}"), format_args!("count={count}"));
+    }
+}
+
+fn cluster(text: &mut Text, _: &Shared, _: i64) {
+    text.line("cluster_enabled", 0);
+}
+
+fn keyspace(text: &mut Text, shared: &Shared, _: i64) {
+    for (i, size) in shared
+        .engine
+        .database_sizes()
+        .iter()
+        .enumerate()
+        .filter(|(_, size)| size.keys > 0)
+    {
+        text.line(
+            &format!("db{i}"),
+            format_args!("keys={},expires={}", size.keys, size.expiring),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_for_people_as_redis_prints_them() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1_023, "1023B"),
+            (1_024, "1.00K"),
+            (1_214_304, "1.16M"),
+            (25_276_510_208, "23.54G"),
+        ] {
+            assert_eq!(human(bytes), text);
+        }
+    }
+
+    #[test]
+    fn section_names_are_unique_and_lower_case() {
+        for (i, section) in SECTIONS.iter().enumerate() {
+            assert_eq!(section.name, section.title.to_ascii_lowercase());
+            assert!(
+                SECTIONS[i + 1..]
+                    .iter()
+                    .all(|other| other.name != section.name)
+            );
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Starting, describing and ending a server.
+
+use crate::client::{Clients, Signal};
+use crate::config::{Config, Key, Live};
+use crate::conn::RespDriver;
+use crate::metrics::Metrics;
+use crate::shared::Shared;
+use crate::snapshot::SnapshotState;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tollgate_engine::{Engine, EngineConfig, Handle};
+use tollgate_limiter::Timestamp;
+use tollgate_net::signal::Signals;
+use tollgate_net::{
+    Backend, Clock, GroupOptions, ListenError, Listener, LoopGroup, LoopGroupBuilder, PeerAddress,
+    SocketOptions, process, threads,
+};
+use tollgate_wire::resp::Limits;
+
+/// How long an ending server waits for clients to take their replies, in nanoseconds.
+const GRACE: i64 = 2_000_000_000;
+/// Descriptors that are not clients: listeners, poll sets, wakers, files, the service's sockets.
+const OTHER_DESCRIPTORS: u64 = 128;
+
+/// Why a server did not start; one line.
+#[derive(Debug)]
+pub enum StartError {
+    /// A socket could not be opened.
+    Listen(ListenError),
+    /// The snapshot could not be loaded.
+    Load(String),
+    /// The system refused something.
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Listen(error) => error.fmt(f),
+            StartError::Load(error) => f.write_str(error),
+            StartError::System(error) => write!(f, "the server could not start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<ListenError> for StartError {
+    fn from(error: ListenError) -> StartError {
+        StartError::Listen(error)
+    }
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> StartError {
+        StartError::System(error)
+    }
+}
+
+/// A running server.
+pub struct Server {
+    shared: Arc<Shared>,
+    group: LoopGroup<Signal>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.shared.addresses)
+            .finish()
+    }
+}
+
+impl Server {
+    /// Starts a server; `signals` wakes [`Server::wait`]. `script_log` hears what scripts say by `redis.log`, from the
+    /// first script on: its level (0 debug, 1 verbose, 2 notice, 3 warning) and the text. It is called while the script
+    /// holds its locks.
+    pub fn start(
+        config: Config,
+        signals: Signals,
+        script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
+    ) -> Result<Server, StartError> {
+        let listeners = listen(&config)?;
+        let engine = Engine::new(EngineConfig {
+            shards: config.number(Key::Shards) as usize,
+            seed: u64::from_le_bytes(process::random()?),
+            max_bulk_len: usize::try_from(config.number(Key::ProtoMaxBulkLen))
+                .unwrap_or(usize::MAX),
+        });
+        engine.on_script_log(script_log);
+        let limits = Limits {
+            max_bulk_len: usize::try_from(config.number(Key::ProtoMaxBulkLen))
+                .unwrap_or(usize::MAX),
+            max_request: usize::try_from(config.number(Key::ClientQueryBufferLimit))
+                .unwrap_or(usize::MAX),
+            ..Limits::authenticated()
+        };
+        let threads = match config.number(Key::Threads) as usize {
+            0 => threads::available_cpus(),
+            threads => threads,
+        };
+        let wanted = match config.get(Key::IoBackend) {
+            "epoll" => Backend::Epoll,
+            "io_uring" => Backend::IoUring,
+            _ => Backend::Auto,
+        };
+        let builder = LoopGroupBuilder::new(threads, wanted)?;
+        let shared = Arc::new(Shared {
+            engine,
+            settings: Live::new(config),
+            clients: Clients::default(),
+            metrics: Metrics::new(threads),
+            snapshot: SnapshotState::new(Clock::now()),
+            mailboxes: Arc::clone(builder.mailboxes()),
+            signals: Arc::new(signals),
+            addresses: listeners
+                .iter()
+                .map(|listener| listener.address().clone())
+                .collect(),
+            threads,
+            backend: builder.backend(),
+            started: Clock::monotone(),
+            run_id: hex(&process::random::<20>()?),
+            memory_peak: AtomicU64::new(0),
+        });
+        shared.correct_settings()?;
+        if shared.settings.load_snapshot {
+            shared
+                .snapshot
+                .load(&shared, Timestamp::from_nanos(Clock::now()))
+                .map_err(StartError::Load)?;
+        }
+        let drivers = (0..threads)
+            .map(|thread| RespDriver::new(Arc::clone(&shared), thread, limits))
+            .collect();
+        let options = GroupOptions {
+            name: "tollgate-io",
+            cpus: Vec::new(),
+        };
+        let group = builder.start(drivers, listeners, &options)?;
+        Ok(Server { shared, group })
+    }
+
+    /// Where the server listens.
+    pub fn addresses(&self) -> &[PeerAddress] {
+        &self.shared.addresses
+    }
+
+    /// Threads that serve clients.
+    pub fn threads(&self) -> usize {
+        self.shared.threads
+    }
+
+    /// The store, for a service in the same process.
+    pub fn engine_handle(&self) -> Handle {
+        Handle::new(Arc::clone(&self.shared.engine))
+    }
+
+    /// For ending the server from another thread: [`Signals::notify`] makes `wait` return.
+    pub fn signals(&self) -> Arc<Signals> {
+        Arc::clone(&self.shared.signals)
+    }
+
+    /// Waits for SIGTERM, SIGINT, SHUTDOWN or a notification.
+    pub fn wait(&self) -> io::Result<()> {
+        self.shared.signals.wait().map(drop)
+    }
+
+    /// Ends the server: no new connections, what has arrived is answered, replies are sent as far as the clients take
+    /// them within a bounded time. Then the snapshot is written, if SHUTDOWN SAVE asked for it.
+    pub fn shutdown(self) -> io::Result<()> {
+        self.shared.engine.stop_scripts();
+        self.group.stop(GRACE);
+        let ended = self.group.join();
+        if self
+            .shared
+            .snapshot
+            .is_due_at_end(self.shared.engine.stats().changes)
+        {
+            let now = Timestamp::from_nanos(Clock::now());
+            self.shared
+                .snapshot
+                .save(&self.shared, now)
+                .map_err(io::Error::other)?;
+        }
+        ended
+    }
+}
+
+impl Shared {
+    /// Replaces settings by what the system granted: the port it chose, the threads, the descriptors it allows.
+    fn correct_settings(&self) -> io::Result<()> {
+        let port = self.addresses.iter().find_map(|address| match address {
+            PeerAddress::Tcp(address) => Some(address.port()),
+            PeerAddress::Unix(_) => None,
+        });
+        if let Some(port) = port {
+            self.settings.correct(Key::Port, &port.to_string());
+        }
+        self.settings
+            .correct(Key::Threads, &self.threads.to_string());
+        let wanted = self.settings.max_clients() as u64;
+        let granted = process::raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS))?;
+        let most = wanted.min(granted.saturating_sub(OTHER_DESCRIPTORS).max(1));
+        self.settings.correct(Key::MaxClients, &most.to_string());
+        Ok(())
+    }
+}
+
+fn listen(config: &Config) -> Result<Vec<Listener>, StartError> {
+    let options = SocketOptions {
+        backlog: config.number(Key::TcpBacklog) as i32,
+    };
+    let mut port = config.number(Key::Port) as u16;
+    let mut listeners = Vec::new();
+    for word in config.get(Key::Bind).split(' ') {
+        // `Kind::Addresses` has checked every word.
+        let Ok(ip) = word.parse::<IpAddr>() else {
+            continue;
+        };
+        let listener = Listener::tcp(ip, port, options)?;
+        if let PeerAddress::Tcp(address) = listener.address() {
+            // Port 0 chooses once; the other addresses listen on the same port.
+            port = address.port();
+        }
+        listeners.push(listener);
+    }
+    let path = config.get(Key::UnixSocket);
+    if !path.is_empty() {
+        let mode = u32::from_str_radix(config.get(Key::UnixSocketPerm), 8)
+            .ok()
+            .filter(|&mode| mode != 0);
+        listeners.push(Listener::unix(Path::new(path), mode, options)?);
+    }
+    Ok(listeners)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,42 @@
+//! What all threads of a server share.
+
+use crate::client::{Clients, Signal};
+use crate::config::Live;
+use crate::metrics::Metrics;
+use crate::snapshot::SnapshotState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tollgate_engine::Engine;
+use tollgate_net::signal::Signals;
+use tollgate_net::{IoBackend, Mailboxes, PeerAddress};
+
+/// The server as seen from a connection.
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) settings: Live,
+    pub(crate) clients: Clients,
+    pub(crate) metrics: Metrics,
+    pub(crate) snapshot: SnapshotState,
+    pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
+    /// Wakes the thread that waits for the end of the server.
+    pub(crate) signals: Arc<Signals>,
+    /// Where the server listens.
+    pub(crate) addresses: Vec<PeerAddress>,
+    pub(crate) threads: usize,
+    pub(crate) backend: IoBackend,
+    /// Monotone nanoseconds.
+    pub(crate) started: i64,
+    /// 40 hex digits, new at each start.
+    pub(crate) run_id: String,
+    /// Highest resident memory seen, in bytes.
+    pub(crate) memory_peak: AtomicU64,
+}
+
+impl Shared {
+    /// Resident memory in bytes, remembered if it is the highest seen.
+    pub(crate) fn resident(&self) -> u64 {
+        let resident = tollgate_net::process::resident_bytes().unwrap_or_default();
+        self.memory_peak.fetch_max(resident, Ordering::Relaxed);
+        resident
+    }
+}

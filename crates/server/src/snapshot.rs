@@ -1,0 +1,111 @@
+//! The snapshot file: loaded at the start, written by SHUTDOWN SAVE.
+
+use crate::config::Key;
+use crate::shared::Shared;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tollgate_limiter::Timestamp;
+use tollgate_net::files;
+
+/// What INFO tells of snapshots.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SnapshotFacts {
+    /// Changes made to the data when the last snapshot was taken.
+    pub(crate) changes_at_save: u64,
+    /// Unix seconds of the last snapshot; of the start if there was none.
+    pub(crate) last_save_secs: i64,
+    pub(crate) last_failed: bool,
+    pub(crate) saves: u64,
+    pub(crate) keys_loaded: u64,
+    pub(crate) keys_expired: u64,
+}
+
+/// When and how snapshots were taken.
+#[derive(Debug)]
+pub(crate) struct SnapshotState {
+    facts: Mutex<SnapshotFacts>,
+    at_end: AtomicBool,
+}
+
+impl SnapshotState {
+    /// No snapshot yet; `now` in clock nanoseconds.
+    pub(crate) fn new(now: i64) -> SnapshotState {
+        let facts = SnapshotFacts {
+            last_save_secs: now / 1_000_000_000,
+            ..SnapshotFacts::default()
+        };
+        SnapshotState {
+            facts: Mutex::new(facts),
+            at_end: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SnapshotFacts> {
+        // Facts are plain values.
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn facts(&self) -> SnapshotFacts {
+        *self.lock()
+    }
+
+    /// Whether the end of the server takes another snapshot.
+    pub(crate) fn save_at_end(&self, save: bool) {
+        self.at_end.store(save, Ordering::Relaxed);
+    }
+
+    /// True when SHUTDOWN SAVE has asked for it and something has changed since the snapshot it took.
+    pub(crate) fn is_due_at_end(&self, changes: u64) -> bool {
+        let facts = self.lock();
+        self.at_end.load(Ordering::Relaxed)
+            && (facts.last_failed || facts.changes_at_save != changes)
+    }
+}
+
+impl SnapshotState {
+    /// Writes the snapshot beside the old one and puts it in its place. The error names the file.
+    pub(crate) fn save(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
+        let path = path(shared);
+        // Counted before the walk, so that what is changed meanwhile counts as unsaved.
+        let changes = shared.engine.stats().changes;
+        let written = files::replace(&path, &mut |out| shared.engine.save(out, now));
+        let mut facts = self.lock();
+        facts.last_failed = written.is_err();
+        if written.is_ok() {
+            facts.saves += 1;
+            facts.changes_at_save = changes;
+            facts.last_save_secs = now.secs();
+        }
+        written.map_err(|error| format!("cannot write the snapshot {}: {error}", path.display()))
+    }
+
+    /// Loads the snapshot if there is one. The error names the file.
+    pub(crate) fn load(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
+        let path = path(shared);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(format!(
+                    "cannot read the snapshot {}: {error}",
+                    path.display()
+                ));
+            }
+        };
+        let loaded = shared.engine.load(&mut file, now);
+        let loaded = loaded
+            .map_err(|error| format!("cannot load the snapshot {}: {error}", path.display()))?;
+        let mut facts = self.lock();
+        facts.keys_loaded = loaded.keys as u64;
+        facts.keys_expired = loaded.expired as u64;
+        facts.changes_at_save = shared.engine.stats().changes;
+        Ok(())
+    }
+}
+
+fn path(shared: &Shared) -> PathBuf {
+    Path::new(&*shared.settings.get(Key::Dir)).join(&*shared.settings.get(Key::DbFilename))
+}

@@ -1,0 +1,155 @@
+//! Command scripts on the protocol driver itself: no socket, no thread, and a clock that the scripts move.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use tollgate_engine::{Engine, EngineConfig};
+use tollgate_net::signal::Signals;
+use tollgate_net::{Backend, Clock, ConnRef, Driver, Flow, LoopGroupBuilder, Peer, PeerAddress};
+use tollgate_testkit::script::{self, Executor, Received, run_all};
+use tollgate_wire::resp::Limits;
+
+use crate::client::Clients;
+use crate::config::{Config, Live};
+use crate::conn::{Conn, RespDriver};
+use crate::metrics::Metrics;
+use crate::shared::Shared;
+use crate::snapshot::SnapshotState;
+
+/// Few enough that keys share shards, many enough that commands of several keys lock several.
+const SHARDS: usize = 4;
+
+/// Connections seem to come from this port and those behind it.
+const FIRST_PORT: u16 = 10_000;
+
+/// Ports before they repeat.
+const PORTS: usize = 50_000;
+
+/// The driver and the buffers that a loop would hold for it.
+struct InProcess {
+    driver: RespDriver,
+    links: Vec<Link>,
+    now: i64,
+}
+
+struct Link {
+    /// `None` once it is closed.
+    conn: Option<Conn>,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl InProcess {
+    fn new() -> io::Result<InProcess> {
+        let builder = LoopGroupBuilder::new(1, Backend::Epoll)?;
+        let shared = Shared {
+            engine: Engine::new(EngineConfig {
+                shards: SHARDS,
+                seed: 7,
+                ..EngineConfig::default()
+            }),
+            settings: Live::new(Config::default()),
+            clients: Clients::default(),
+            metrics: Metrics::new(1),
+            snapshot: SnapshotState::new(Clock::now()),
+            mailboxes: Arc::clone(builder.mailboxes()),
+            signals: Arc::new(Signals::pipe()?),
+            addresses: Vec::new(),
+            threads: 1,
+            backend: builder.backend(),
+            started: Clock::monotone(),
+            run_id: "0".repeat(40),
+            memory_peak: AtomicU64::new(0),
+        };
+        let driver = RespDriver::new(Arc::new(shared), 0, Limits::authenticated());
+        Ok(InProcess {
+            driver,
+            links: Vec::new(),
+            now: Clock::now(),
+        })
+    }
+
+    fn run(&mut self, link: usize) {
+        let Link {
+            conn: slot,
+            input,
+            output,
+        } = &mut self.links[link];
+        loop {
+            let Some(conn) = slot else { return };
+            let step = self.driver.data(conn, input, self.now);
+            output.extend_from_slice(self.driver.unsent());
+            self.driver.sent();
+            input.drain(..step.consumed);
+            match step.flow {
+                Flow::Continue => return,
+                Flow::Yield => {}
+                Flow::Close | Flow::Drop => {
+                    if let Some(conn) = slot.take() {
+                        self.driver.closed(conn, self.now);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Executor for InProcess {
+    fn peer(&self) -> script::Peer {
+        script::Peer::Tollgate
+    }
+
+    fn connect(&mut self) -> io::Result<usize> {
+        let address = |port| PeerAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let peer = Peer {
+            remote: address(FIRST_PORT + (self.links.len() % PORTS) as u16),
+            local: address(6379),
+            fd: 0,
+        };
+        let conn = self
+            .driver
+            .open(ConnRef::nowhere(), peer, self.now)
+            .map_err(|refused| io::Error::other(refused.0.escape_ascii().to_string()))?;
+        self.links.push(Link {
+            conn: Some(conn),
+            input: Vec::new(),
+            output: Vec::new(),
+        });
+        Ok(self.links.len() - 1)
+    }
+
+    fn close(&mut self, link: usize) {
+        if let Some(conn) = self.links[link].conn.take() {
+            self.driver.closed(conn, self.now);
+        }
+    }
+
+    fn send(&mut self, link: usize, bytes: &[u8]) -> io::Result<()> {
+        self.links[link].input.extend_from_slice(bytes);
+        self.run(link);
+        Ok(())
+    }
+
+    fn receive(&mut self, link: usize, _: Duration) -> io::Result<Received> {
+        // A connection that another one has killed notices at its next event.
+        self.run(link);
+        let link = &mut self.links[link];
+        Ok(match (link.output.is_empty(), &link.conn) {
+            (false, _) => Received::Bytes(std::mem::take(&mut link.output)),
+            (true, Some(_)) => Received::Quiet,
+            (true, None) => Received::Closed,
+        })
+    }
+
+    fn advance(&mut self, time: Duration) {
+        self.now += i64::try_from(time.as_nanos()).expect("scripts wait for milliseconds");
+    }
+}
+
+#[test]
+fn every_script_holds_in_process() {
+    run_all(&mut InProcess::new().expect("the parts of a server can be made"));
+}

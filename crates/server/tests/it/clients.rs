@@ -1,0 +1,127 @@
+//! CLIENT: lists, names, and closing the connections of others.
+
+use crate::harness::{Local, eventually, info, raw, text};
+use tollgate_testkit::Client;
+
+fn id(client: &mut Client) -> i64 {
+    client.line("CLIENT ID").unwrap().as_int().unwrap()
+}
+
+#[test]
+fn the_list_tells_who_is_connected() {
+    let server = Local::start(&[]);
+    let mut one = server.connect();
+    let mut two = server.connect();
+    raw(&mut one, "CLIENT SETNAME first");
+    raw(&mut one, "CLIENT SETINFO LIB-NAME driver");
+    raw(&mut one, "CLIENT SETINFO LIB-VER 1.2");
+    raw(&mut one, "SELECT 3");
+    raw(&mut one, "GET x");
+    let (one_id, two_id) = (id(&mut one), id(&mut two));
+    assert_ne!(one_id, two_id);
+    raw(&mut one, "GET x");
+    let list = text(&mut two, "CLIENT LIST");
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!(lines.len(), 2, "{list}");
+    let first = lines
+        .iter()
+        .find(|line| line.starts_with(&format!("id={one_id} ")))
+        .unwrap();
+    let address = one.stream().local_addr().unwrap();
+    for part in [
+        format!(" addr={address} "),
+        format!(" laddr={} ", server.addr),
+        " name=first ".to_owned(),
+        " db=3 ".to_owned(),
+        " cmd=get ".to_owned(),
+        " resp=2 ".to_owned(),
+        " flags=N ".to_owned(),
+        " lib-name=driver lib-ver=1.2".to_owned(),
+    ] {
+        assert!(first.contains(&part), "{part} in {first}");
+    }
+    let own = text(&mut two, "CLIENT INFO");
+    assert!(
+        own.starts_with(&format!("id={two_id} ")) && own.contains(" cmd=client|info "),
+        "{own}"
+    );
+    let picked = text(&mut two, &format!("CLIENT LIST ID {two_id} 99999"));
+    assert!(
+        picked.starts_with(&format!("id={two_id} ")) && picked.lines().count() == 1,
+        "{picked}"
+    );
+}
+
+#[test]
+fn an_incomplete_command_shows_as_query_buffer() {
+    let server = Local::start(&[]);
+    let mut slow = server.connect();
+    slow.send(b"*2\r\n$3\r\nGET\r\n").unwrap();
+    let mut other = server.connect();
+    eventually("the bytes arrive", || {
+        text(&mut other, "CLIENT LIST").contains(" qbuf=13 ")
+    });
+    slow.send(b"$1\r\nk\r\n").unwrap();
+    assert_eq!(slow.frame().unwrap(), b"$-1\r\n");
+    eventually("the buffer is given back", || {
+        !text(&mut other, "CLIENT LIST").contains(" qbuf=13 ")
+    });
+}
+
+#[test]
+fn a_killed_client_is_gone_from_the_list_at_once_and_reads_the_end() {
+    let server = Local::start(&[]);
+    let mut admin = server.connect();
+    for by_address in [true, false] {
+        // Several, so that some live on the other thread.
+        for _ in 0..4 {
+            let mut victim = server.connect();
+            let number = id(&mut victim);
+            let (command, reply) = if by_address {
+                (
+                    format!("CLIENT KILL {}", victim.stream().local_addr().unwrap()),
+                    "+OK\r\n",
+                )
+            } else {
+                (format!("CLIENT KILL ID {number}"), ":1\r\n")
+            };
+            assert_eq!(raw(&mut admin, &command), reply);
+            assert_eq!(text(&mut admin, "CLIENT LIST").lines().count(), 1);
+            assert_eq!(victim.until_closed().unwrap(), b"");
+        }
+    }
+    eventually("all slots are free", || {
+        info(&mut admin, "connected_clients") == "1"
+    });
+}
+
+#[test]
+fn killing_oneself_answers_first() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    let number = id(&mut client);
+    assert_eq!(
+        raw(&mut client, &format!("CLIENT KILL ID {number}")),
+        ":0\r\n",
+        "SKIPME is the default"
+    );
+    client
+        .send(format!("CLIENT KILL ID {number} SKIPME no\r\n").as_bytes())
+        .unwrap();
+    assert_eq!(client.until_closed().unwrap(), b":1\r\n");
+}
+
+#[test]
+fn all_others_can_be_killed_by_type() {
+    let server = Local::start(&[]);
+    let mut admin = server.connect();
+    let mut others: Vec<_> = (0..10).map(|_| server.connect()).collect();
+    for other in &mut others {
+        raw(other, "PING");
+    }
+    assert_eq!(raw(&mut admin, "CLIENT KILL TYPE normal"), ":10\r\n");
+    for other in &mut others {
+        assert_eq!(other.until_closed().unwrap(), b"");
+    }
+    assert_eq!(raw(&mut admin, "PING"), "+PONG\r\n");
+}

@@ -1,0 +1,115 @@
+//! Many clients, slow clients, too many clients.
+
+use crate::harness::{Local, eventually, info, raw};
+use std::net::TcpStream;
+use tollgate_net::process;
+use tollgate_testkit::{Server, peers};
+
+/// Bytes of the value that the slow client asks for.
+const BIG: usize = 1 << 20;
+
+#[test]
+fn a_client_that_never_reads_costs_no_more_than_the_limit() {
+    let server = Local::start(&[("client-output-limit", "8mb")]);
+    let mut other = server.connect();
+    other
+        .call(&[b"SET", &b"big"[..], &vec![b'x'; BIG]])
+        .unwrap();
+    let mut slow = server.connect();
+    slow.send("*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n".repeat(5_000).as_bytes())
+        .unwrap();
+    let held = |client: &mut _| {
+        let list = crate::harness::text(client, "CLIENT LIST");
+        let each = list
+            .split(" omem=")
+            .skip(1)
+            .map(|rest| rest.split(' ').next().unwrap().parse::<usize>().unwrap());
+        each.sum::<usize>()
+    };
+    eventually("the output is held", || held(&mut other) > 8 << 20);
+    assert!(held(&mut other) <= (8 << 20) + 2 * BIG);
+    assert_eq!(
+        raw(&mut other, "PING"),
+        "+PONG\r\n",
+        "others are served meanwhile"
+    );
+    let gets: usize = info(&mut other, "keyspace_hits").parse().unwrap();
+    assert!(
+        gets < 100,
+        "{gets} commands ran though nobody reads their replies"
+    );
+    // The first replies arrive whole once it reads; then it goes away in the middle.
+    for _ in 0..50 {
+        assert_eq!(slow.frame().unwrap().len(), BIG + 12);
+    }
+    drop(slow);
+    eventually("its memory is given back", || held(&mut other) == 0);
+}
+
+#[test]
+fn a_pipeline_with_larger_replies_than_any_socket_buffer_needs_no_reader_meanwhile() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    client.call(&[b"SET", &b"k"[..], &[b'x'; 1_000]]).unwrap();
+    // Clients such as redis-py send a whole pipeline before they read the first reply.
+    client
+        .send("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".repeat(30_000).as_bytes())
+        .unwrap();
+    for _ in 0..30_000 {
+        assert_eq!(client.frame().unwrap().len(), 1_000 + 9);
+    }
+}
+
+#[test]
+fn one_client_too_many_is_told_so() {
+    let server = Local::start(&[("maxclients", "3")]);
+    let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(raw(client, "PING"), "+PONG\r\n");
+    }
+    let refused = server.connect().until_closed().unwrap();
+    assert_eq!(refused, b"-ERR max number of clients reached\r\n");
+    assert_eq!(info(&mut clients[0], "rejected_connections"), "1");
+    assert_eq!(raw(&mut clients[0], "CONFIG SET maxclients 4"), "+OK\r\n");
+    assert_eq!(raw(&mut server.connect(), "PING"), "+PONG\r\n");
+    clients.pop();
+    eventually("the slot is free", || server.connect().line("PING").is_ok());
+}
+
+#[test]
+fn ten_thousand_idle_clients_cost_little() {
+    const CLIENTS: usize = 10_000;
+    let wanted = CLIENTS as u64 + 500;
+    if process::raise_open_files(wanted).unwrap() < wanted {
+        return peers::skip(
+            "ten_thousand_idle_clients_cost_little",
+            "10,500 open files (ulimit -n)",
+        );
+    }
+    let server = Server::tollgate(&["--maxclients", "11000"]).unwrap();
+    let mut client = server.connect().unwrap();
+    let number = |client: &mut _, name| info(client, name).parse::<usize>().unwrap();
+    assert_eq!(number(&mut client, "maxclients"), 11_000);
+    let before = (
+        number(&mut client, "mem_clients_normal"),
+        number(&mut client, "used_memory_rss"),
+    );
+    let idle: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| TcpStream::connect(server.addr()).unwrap())
+        .collect();
+    eventually("all are connected", || {
+        number(&mut client, "connected_clients") == CLIENTS + 1
+    });
+    let each = (number(&mut client, "mem_clients_normal") - before.0) / CLIENTS;
+    assert!(each < 1_024, "{each} bytes counted for an idle client");
+    let resident = number(&mut client, "used_memory_rss").saturating_sub(before.1) / CLIENTS;
+    assert!(
+        resident < 2_048,
+        "{resident} bytes of resident memory for an idle client"
+    );
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    drop(idle);
+    eventually("all are gone", || {
+        number(&mut client, "connected_clients") == 1
+    });
+}

@@ -1,0 +1,13 @@
+//! The server on real sockets.
+
+mod admission;
+mod auth;
+mod backends;
+mod clients;
+mod harness;
+mod limits;
+mod peers;
+mod process;
+mod protocol;
+mod scripts;
+mod settings;

@@ -1,0 +1,342 @@
+//! The binary: what it prints, how it ends.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tollgate_testkit::process::{temp_dir, tollgate_binary};
+use tollgate_testkit::{Client, Server};
+
+fn run(args: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(tollgate_binary().unwrap());
+    command
+        .args(args)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// Starts the binary and reads the line that says what listens where.
+fn start(args: &[&str]) -> (Child, String) {
+    let mut command = Command::new(tollgate_binary().unwrap());
+    let mut child = command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    if line.is_empty() {
+        let mut error = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut error)
+            .unwrap();
+        panic!("not started: {error}");
+    }
+    (child, line)
+}
+
+fn port_of(line: &str) -> u16 {
+    let address = line
+        .split("redis ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    address.rsplit(':').next().unwrap().parse().unwrap()
+}
+
+fn wait(mut child: Child) -> Option<i32> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if start.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the process did not end");
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn terminate(child: &Child) {
+    assert!(
+        Command::new("kill")
+            .arg("-TERM")
+            .arg(child.id().to_string())
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn one_line_says_what_listens_where_and_sigterm_ends_it_with_success() {
+    let (child, line) = start(&["serve", "--port", "0", "--threads", "2"]);
+    assert!(
+        line.starts_with("tollgate 0.1.0 ready: redis 127.0.0.1:")
+            && line.ends_with(" (2 threads)\n"),
+        "{line}"
+    );
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    assert_eq!(client.line("PING").unwrap().as_bytes(), Some(&b"PONG"[..]));
+    // What was sent before the signal is answered.
+    client.send("PING\r\n".repeat(1_000).as_bytes()).unwrap();
+    terminate(&child);
+    assert_eq!(
+        client.until_closed().unwrap().len(),
+        1_000 * "+PONG\r\n".len()
+    );
+    assert_eq!(wait(child), Some(0));
+}
+
+#[test]
+fn a_killed_server_leaves_its_address_free_at_once() {
+    let (mut child, line) = start(&["serve", "--port", "0"]);
+    let port = port_of(&line).to_string();
+    for _ in 0..20 {
+        let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+        client.line("PING").unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        child = start(&["serve", "--port", &port]).0;
+    }
+    terminate(&child);
+    assert_eq!(wait(child), Some(0));
+}
+
+#[test]
+fn shutdown_ends_the_process_without_a_reply() {
+    let (child, line) = start(&["serve", "--port", "0"]);
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    client.send(b"SHUTDOWN NOSAVE\r\n").unwrap();
+    assert_eq!(client.until_closed().unwrap(), b"");
+    assert_eq!(wait(child), Some(0));
+}
+
+#[test]
+fn what_scripts_log_is_written_from_notice_on() {
+    let server = Server::tollgate(&["--threads", "1"]).unwrap();
+    let body = "redis.log(redis.LOG_VERBOSE, 'quiet') redis.log(redis.LOG_NOTICE, 'two\\nlines')";
+    server
+        .connect()
+        .unwrap()
+        .call(&["EVAL", body, "0"])
+        .unwrap();
+    let logged = "tollgate: script: two\\nlines\n";
+    let log = server.log();
+    assert!(log.contains(logged), "{log}");
+    assert!(!log.contains("quiet"), "{log}");
+}
+
+#[test]
+fn mistakes_are_one_line_and_exit_code_1() {
+    let taken = Server::tollgate(&["--threads", "1"]).unwrap();
+    let port = taken.addr().port().to_string();
+    let dir = temp_dir().unwrap();
+    let file = dir.join("tollgate.conf");
+    fs::write(&file, "# settings\nport 0\nmaxclients none\n").unwrap();
+    let file = file.display().to_string();
+    let missing = dir.join("missing.conf").display().to_string();
+    let no_environment: &[(&str, &str)] = &[];
+    for (args, environment, reason) in [
+        (
+            vec!["serve", "--port", &port],
+            no_environment,
+            format!("cannot listen on 127.0.0.1:{port}: the address is already in use"),
+        ),
+        (
+            vec!["serve", "--bind", "192.0.2.1"],
+            no_environment,
+            "cannot listen on 192.0.2.1:6379: this machine has no such address".to_owned(),
+        ),
+        (
+            vec!["serve", "--nosuch"],
+            no_environment,
+            "unexpected argument '--nosuch' found".to_owned(),
+        ),
+        (
+            vec!["serve", "--port", "x"],
+            no_environment,
+            "--port: argument couldn't be parsed into an integer".to_owned(),
+        ),
+        (
+            vec!["serve", "--appendonly", "yes"],
+            no_environment,
+            "--appendonly: only 'no' is supported".to_owned(),
+        ),
+        (
+            vec!["serve", "--config", &file],
+            no_environment,
+            format!("{file}:3: maxclients: argument couldn't be parsed into an integer"),
+        ),
+        (
+            vec!["serve", "--config", &missing],
+            no_environment,
+            format!("{missing}: No such file or directory (os error 2)"),
+        ),
+        (
+            vec!["serve"],
+            &[("TOLLGATE_HZ", "0")],
+            "TOLLGATE_HZ: argument must be between 1 and 500 inclusive".to_owned(),
+        ),
+        (
+            vec!["serve", "--backend", "redis://127.0.0.1:1"],
+            no_environment,
+            "--backend: the service needs --rules DIR as well".to_owned(),
+        ),
+        (
+            vec!["nosuch"],
+            no_environment,
+            "unrecognized subcommand 'nosuch'".to_owned(),
+        ),
+        (
+            vec![],
+            no_environment,
+            "say what to do: `tollgate serve`, `tollgate bench`, or `tollgate --help`".to_owned(),
+        ),
+    ] {
+        let output = run(&args, environment);
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            format!("tollgate: {reason}\n"),
+            "{args:?}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn flags_win_over_environment_over_file() {
+    let dir = temp_dir().unwrap();
+    let file = dir.join("tollgate.conf");
+    fs::write(&file, "port 1\nmaxclients 11\nhz 11\ntimeout 11\n").unwrap();
+    let mut command = Command::new(tollgate_binary().unwrap());
+    command
+        .args(["serve", "--config"])
+        .arg(&file)
+        .args(["--port", "0", "--timeout", "33"]);
+    command
+        .env("TOLLGATE_HZ", "22")
+        .env("TOLLGATE_TIMEOUT", "22");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    for (name, value) in [("maxclients", "11"), ("hz", "22"), ("timeout", "33")] {
+        let reply = client.call(&["CONFIG", "GET", name]).unwrap();
+        assert_eq!(
+            reply.as_array().unwrap()[1].as_bytes(),
+            Some(value.as_bytes()),
+            "{name}"
+        );
+    }
+    terminate(&child);
+    assert_eq!(wait(child), Some(0));
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_unix_socket_is_served_beside_tcp_and_removed_at_the_end() {
+    let dir = temp_dir().unwrap();
+    let path = dir.join("tollgate.sock");
+    let (child, line) = start(&[
+        "serve",
+        "--port",
+        "0",
+        "--unixsocket",
+        path.to_str().unwrap(),
+        "--unixsocketperm",
+        "600",
+    ]);
+    assert!(line.contains(&format!(" {} (", path.display())), "{line}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    std::io::Write::write_all(&mut stream, b"CLIENT INFO\r\n").unwrap();
+    let mut reply = vec![0; 4_096];
+    let n = stream.read(&mut reply).unwrap();
+    let reply = String::from_utf8_lossy(&reply[..n]).into_owned();
+    assert!(
+        reply.contains(&format!(" addr={}:0 ", path.display())) && reply.contains(" flags=U "),
+        "{reply}"
+    );
+    terminate(&child);
+    assert_eq!(wait(child), Some(0));
+    assert!(!path.exists());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_snapshot_taken_at_shutdown_is_there_after_the_next_start() {
+    let dir = temp_dir().unwrap();
+    let args = [
+        "serve",
+        "--port",
+        "0",
+        "--dir",
+        dir.to_str().unwrap(),
+        "--dbfilename",
+        "store.rdb",
+    ];
+    let (child, line) = start(&args);
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    for command in [
+        "SET number 12",
+        "SET text hello EX 1000",
+        "SELECT 5",
+        "SET other 1",
+        "SET gone 1 PX 1",
+    ] {
+        assert_eq!(
+            client.line(command).unwrap().as_bytes(),
+            Some(&b"OK"[..]),
+            "{command}"
+        );
+    }
+    client.send(b"SHUTDOWN SAVE\r\n").unwrap();
+    assert_eq!(client.until_closed().unwrap(), b"");
+    assert_eq!(wait(child), Some(0));
+    assert!(dir.join("store.rdb").is_file());
+    let (child, line) = start(&args);
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    assert_eq!(client.line("INCR number").unwrap().as_int(), Some(13));
+    assert_eq!(
+        client.line("GET text").unwrap().as_bytes(),
+        Some(&b"hello"[..])
+    );
+    assert!((990..=1000).contains(&client.line("TTL text").unwrap().as_int().unwrap()));
+    client.line("SELECT 5").unwrap();
+    assert_eq!(client.line("DBSIZE").unwrap().as_int(), Some(1));
+    terminate(&child);
+    assert_eq!(wait(child), Some(0));
+    fs::write(dir.join("store.rdb"), b"REDIS0099 is from the future").unwrap();
+    let output = run(&args, &[]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        error.contains("store.rdb") && error.lines().count() == 1,
+        "{error}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    fs::remove_dir_all(dir).unwrap();
+}

@@ -1,0 +1,160 @@
+//! CONFIG and INFO.
+
+use crate::harness::{Local, eventually, info, raw, text};
+use tollgate_server::config::render_docs;
+
+#[test]
+fn settings_change_together_or_not_at_all() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    assert_eq!(raw(&mut client, "CONFIG SET timeout 100 hz 20"), "+OK\r\n");
+    assert_eq!(
+        raw(&mut client, "CONFIG GET timeout"),
+        "*2\r\n$7\r\ntimeout\r\n$3\r\n100\r\n"
+    );
+    assert!(raw(&mut client, "CONFIG SET hz 30 timeout x").starts_with("-ERR CONFIG SET failed"));
+    assert_eq!(
+        raw(&mut client, "CONFIG GET hz"),
+        "*2\r\n$2\r\nhz\r\n$2\r\n20\r\n"
+    );
+    assert_eq!(
+        raw(&mut client, "CONFIG GET port"),
+        format!(
+            "*2\r\n$4\r\nport\r\n${}\r\n{}\r\n",
+            server.addr.port().to_string().len(),
+            server.addr.port()
+        )
+    );
+    let several = raw(&mut client, "CONFIG GET *memory* app[ex]ndonl? maxmemory");
+    assert!(
+        several.starts_with("*6\r\n") && several.contains("maxmemory-policy"),
+        "{several}"
+    );
+    assert!(raw(&mut client, "HELLO 3").starts_with('%'));
+    assert_eq!(
+        raw(&mut client, "CONFIG GET save"),
+        "%1\r\n$4\r\nsave\r\n$0\r\n\r\n"
+    );
+}
+
+#[test]
+fn silent_clients_are_closed_once_a_timeout_is_set() {
+    let server = Local::start(&[]);
+    let mut idle: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for client in &mut idle {
+        raw(client, "PING");
+    }
+    let mut busy = server.connect();
+    assert_eq!(raw(&mut busy, "CONFIG SET timeout 1"), "+OK\r\n");
+    eventually("the idle ones are closed", || {
+        info(&mut busy, "connected_clients") == "1"
+    });
+    for client in &mut idle {
+        assert_eq!(client.until_closed().unwrap(), b"");
+    }
+}
+
+#[test]
+fn info_counts_what_happens() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    assert_eq!(raw(&mut client, "SET k v"), "+OK\r\n");
+    raw(&mut client, "GET k");
+    raw(&mut client, "GET none");
+    raw(&mut client, "GET");
+    raw(&mut client, "nosuch");
+    raw(&mut client, "SET t v PX 1");
+    raw(&mut client, "SET e v EX 1000");
+    assert_eq!(info(&mut client, "keyspace_hits"), "1");
+    assert_eq!(info(&mut client, "keyspace_misses"), "1");
+    assert_eq!(info(&mut client, "total_error_replies"), "2");
+    assert_eq!(info(&mut client, "errorstat_ERR"), "count=2");
+    assert!(
+        info(&mut client, "cmdstat_get").starts_with("calls=2,"),
+        "{}",
+        info(&mut client, "cmdstat_get")
+    );
+    assert!(info(&mut client, "cmdstat_get").ends_with("rejected_calls=1,failed_calls=0"));
+    assert_eq!(info(&mut client, "connected_clients"), "1");
+    assert!(info(&mut client, "used_memory_rss").parse::<u64>().unwrap() > 1 << 20);
+    assert!(
+        info(&mut client, "total_net_input_bytes")
+            .parse::<u64>()
+            .unwrap()
+            > 100
+    );
+    // The expired key goes by itself, without anyone asking for it.
+    eventually("the expired key is removed", || {
+        info(&mut client, "db0") == "keys=2,expires=1"
+    });
+    assert_eq!(info(&mut client, "expired_keys"), "1");
+    assert_eq!(raw(&mut client, "CONFIG RESETSTAT"), "+OK\r\n");
+    for name in [
+        "keyspace_hits",
+        "keyspace_misses",
+        "total_error_replies",
+        "expired_keys",
+        "total_connections_received",
+    ] {
+        assert_eq!(info(&mut client, name), "0", "{name}");
+    }
+    assert_eq!(
+        info(&mut client, "connected_clients"),
+        "1",
+        "a reset does not forget what is"
+    );
+}
+
+#[test]
+fn info_prints_the_sections_asked_for() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    let default = text(&mut client, "INFO");
+    for section in [
+        "Server",
+        "Clients",
+        "Memory",
+        "Persistence",
+        "Stats",
+        "Replication",
+        "CPU",
+        "Errorstats",
+        "Cluster",
+        "Keyspace",
+    ] {
+        assert!(default.contains(&format!("# {section}\r\n")), "{section}");
+    }
+    assert!(!default.contains("# Commandstats"));
+    assert!(
+        default.contains("\r\nredis_version:7.0.15\r\n")
+            && default.contains("\r\ntollgate_version:")
+    );
+    let two = text(&mut client, "INFO CPU cluster");
+    assert!(
+        two.starts_with("# CPU\r\nused_cpu_sys:")
+            && two.ends_with("\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n"),
+        "{two}"
+    );
+    assert_eq!(text(&mut client, "INFO nosuch"), "");
+    let mut names: Vec<_> = text(&mut client, "INFO everything")
+        .lines()
+        .filter_map(|line| Some(line.split_once(':')?.0.to_owned()))
+        .collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all, "every line has a name of its own");
+}
+
+#[test]
+fn the_settings_are_documented() {
+    let path = tollgate_testkit::repo_root().join("docs/settings.md");
+    if std::env::var_os("TOLLGATE_REGENERATE").is_some() {
+        std::fs::write(&path, render_docs()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == render_docs(),
+        "docs/settings.md is out of date: run with TOLLGATE_REGENERATE=1"
+    );
+}

@@ -1,0 +1,60 @@
+//! Programs of others that tests compare with: found on the machine or in the folder that `cargo xtask peers` fills.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Folder of the peers installed for this repository.
+#[must_use]
+pub fn folder() -> PathBuf {
+    crate::repo_root().join(".peers")
+}
+
+/// Path of a program (`redis-server`, `memcached`, `node`, `envoy`): in the peers' folder, or else on `PATH`.
+#[must_use]
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::iter::once(folder().join("bin"))
+        .chain(std::env::split_paths(&path))
+        .map(|dir| dir.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// A Python that has redis-py.
+#[must_use]
+pub fn python() -> Option<PathBuf> {
+    Some(folder().join("python/bin/python3")).filter(|python| python.is_file())
+}
+
+/// Folder to set as `NODE_PATH` so that `require("ioredis")` works.
+#[must_use]
+pub fn node_modules() -> Option<PathBuf> {
+    Some(folder().join("node/node_modules")).filter(|modules| modules.join("ioredis").is_dir())
+}
+
+/// Says that a test is left out because `need` is missing. Panics where the environment variable `CI` is set: there every peer is
+/// installed, and a check that silently stopped running is worse than a failing one.
+///
+/// # Panics
+/// When `CI` is set.
+pub fn skip(test: &str, need: &str) {
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    assert!(
+        !ci,
+        "{test} needs {need}, and CI must not skip it: run `cargo xtask peers`"
+    );
+    // Written past the harness, which swallows the output of tests that pass.
+    let line = format!("\nskipped: needs {need}\n");
+    std::io::stdout()
+        .write_all(line.as_bytes())
+        .expect("standard output is open");
+}
+
+/// Path of `program`, or `None` after saying that the test is skipped.
+#[must_use]
+pub fn find_or_skip(test: &str, program: &str) -> Option<PathBuf> {
+    let found = find(program);
+    if found.is_none() {
+        skip(test, program);
+    }
+    found
+}

@@ -1,0 +1,234 @@
+//! Server processes for the length of a test.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tollgate_wire::resp::Value;
+
+use crate::{Client, peers};
+
+/// How long a server may take to answer its first PING.
+const START_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Pause between two looks at a starting server.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Starts tried before giving up: another process may take the free port first.
+const ATTEMPTS: usize = 5;
+
+/// A server of this test, ended with its guard. Its files live in a folder of their own that goes with it.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    addr: SocketAddr,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// A real redis-server without persistence; `None` where there is none. `flags` come last (`--requirepass`, `x`).
+    pub fn redis(flags: &[&str]) -> io::Result<Option<Server>> {
+        let Some(program) = peers::find("redis-server") else {
+            return Ok(None);
+        };
+        start(&program, |port, dir| {
+            let port = port.to_string();
+            let mut args = [
+                "--port",
+                &port,
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+            ]
+            .map(str::to_owned)
+            .to_vec();
+            args.push(dir.display().to_string());
+            args.extend(["--enable-debug-command", "yes"].map(str::to_owned));
+            args.extend(flags.iter().map(|flag| (*flag).to_owned()));
+            args
+        })
+        .map(Some)
+    }
+
+    /// `tollgate serve` with the given flags behind its address.
+    pub fn tollgate(flags: &[&str]) -> io::Result<Server> {
+        let program = tollgate_binary()?;
+        start(program, |port, _| {
+            let port = port.to_string();
+            let mut args = ["serve", "--port", &port, "--bind", "127.0.0.1"]
+                .map(str::to_owned)
+                .to_vec();
+            args.extend(flags.iter().map(|flag| (*flag).to_owned()));
+            args
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its working folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> io::Result<Client> {
+        Client::connect(self.addr)
+    }
+
+    /// What it wrote to standard output and standard error so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.join("log")).unwrap_or_default()
+    }
+
+    /// Exit status if it has ended.
+    pub fn exited(&mut self) -> io::Result<Option<std::process::ExitStatus>> {
+        self.child.try_wait()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Errors mean that the process has ended already, or that its folder has gone.
+        self.child.kill().ok();
+        self.child.wait().ok();
+        fs::remove_dir_all(&self.dir).ok();
+    }
+}
+
+/// A folder of this process that no other test uses.
+pub fn temp_dir() -> io::Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!(
+        "tollgate-test-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
+    let dir = std::env::temp_dir().join(name);
+    fs::create_dir_all(&dir)?;
+    Ok(dir)
+}
+
+/// A loopback port that was free a moment ago.
+pub fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port())
+}
+
+fn start(program: &Path, args: impl Fn(u16, &Path) -> Vec<String>) -> io::Result<Server> {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let port = free_port()?;
+        let dir = temp_dir()?;
+        let log = File::create(dir.join("log"))?;
+        let child = Command::new(program)
+            .args(args(port, &dir))
+            .current_dir(&dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let mut server = Server {
+            child,
+            addr: (Ipv4Addr::LOCALHOST, port).into(),
+            dir,
+        };
+        match server.wait_until_ready() {
+            Ok(()) => return Ok(server),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.expect("at least one attempt was made"))
+}
+
+impl Server {
+    fn wait_until_ready(&mut self) -> io::Result<()> {
+        let deadline = Instant::now() + START_DEADLINE;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Err(io::Error::other(format!(
+                    "the server ended with {status}:\n{}",
+                    self.log()
+                )));
+            }
+            // A server with a password answers PING with an error, which is an answer too.
+            if let Ok(Value::Simple(_) | Value::Error(_)) =
+                self.connect().and_then(|mut client| client.call(&["PING"]))
+            {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!(
+                    "no answer within {START_DEADLINE:?}:\n{}",
+                    self.log()
+                )));
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+/// The `tollgate` binary: `TOLLGATE_BIN` if set, else built once per test process in the profile of the tests, so that tests never
+/// run against an old one.
+pub fn tollgate_binary() -> io::Result<&'static Path> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match BINARY.get_or_init(|| build_tollgate().map_err(|error| error.to_string())) {
+        Ok(path) => Ok(path),
+        Err(error) => Err(io::Error::other(error.clone())),
+    }
+}
+
+fn build_tollgate() -> io::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("TOLLGATE_BIN") {
+        return Ok(path.into());
+    }
+    // target/<profile>/deps/<test> or target/<profile>/<tool>
+    let exe = std::env::current_exe()?;
+    let in_deps = exe.parent().is_some_and(|dir| dir.ends_with("deps"));
+    let dir = exe
+        .ancestors()
+        .nth(if in_deps { 2 } else { 1 })
+        .ok_or_else(|| io::Error::other("the test binary lies nowhere"))?;
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build.current_dir(crate::repo_root()).args([
+        "build",
+        "--quiet",
+        "--package",
+        "tollgate",
+        "--bin",
+        "tollgate",
+    ]);
+    if dir.ends_with("release") {
+        build.arg("--release");
+    }
+    let output = build.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(format!(
+            "cargo build --package tollgate failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )));
+    }
+    Ok(dir.join("tollgate"))
+}

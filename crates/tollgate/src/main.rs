@@ -1,0 +1,66 @@
+//! The command line: `tollgate serve` and `tollgate bench`.
+
+mod serve;
+
+use clap::error::ErrorKind;
+use clap::{Args, Command, FromArgMatches};
+use std::io::Write;
+use std::process::ExitCode;
+use tollgate_bench::cli::BenchArgs;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn command() -> Command {
+    let bench = Command::new("bench").about("Measure what stores and rate limit services hold");
+    Command::new("tollgate")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Choose a rate limit, enforce it, and know the load it holds")
+        .subcommand_required(true)
+        .subcommand(serve::command())
+        .subcommand(BenchArgs::augment_args(bench))
+}
+
+fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    match matches.subcommand() {
+        Some(("serve", matches)) => match serve::run(matches) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        },
+        Some(("bench", matches)) => match BenchArgs::from_arg_matches(matches) {
+            Ok(args) => tollgate_bench::cli::run(args),
+            Err(error) => usage(&error),
+        },
+        _ => fail("no such command"),
+    }
+}
+
+/// Help and version go to standard output; a mistake is one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that has gone away needs no help.
+            drop(write!(std::io::stdout(), "{text}"));
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            fail("say what to do: `tollgate serve`, `tollgate bench`, or `tollgate --help`")
+        }
+        _ => {
+            let line = text.lines().next().unwrap_or_default();
+            fail(line.strip_prefix("error: ").unwrap_or(line))
+        }
+    }
+}
+
+fn fail(reason: &str) -> ExitCode {
+    let line = reason.lines().collect::<Vec<_>>().join(" ");
+    // Without standard error the exit code has to do.
+    drop(writeln!(std::io::stderr(), "tollgate: {line}"));
+    ExitCode::FAILURE
+}

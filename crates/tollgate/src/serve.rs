@@ -1,0 +1,204 @@
+//! `tollgate serve`: the store and the rate limit service in one process.
+
+use clap::{Arg, ArgMatches, Command};
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use tollgate_limiter::Timestamp;
+use tollgate_net::Clock;
+use tollgate_net::signal::Signals;
+use tollgate_rls::{Backend, RlsConfig, RlsServer};
+use tollgate_server::Server;
+use tollgate_server::config::{Config, Key, TABLE};
+
+/// The flags are the settings.
+pub(crate) fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help("File of `name value` lines to read the settings from");
+    let settings = TABLE.iter().map(|setting| {
+        let default = if setting.default.is_empty() {
+            String::new()
+        } else {
+            format!(" [default: {}]", setting.default)
+        };
+        let arg = Arg::new(setting.name)
+            .long(setting.name)
+            .value_name(setting.kind.placeholder())
+            .allow_hyphen_values(true)
+            .help(format!("{}{default}", setting.doc));
+        match setting.alias {
+            Some(alias) => arg.alias(alias),
+            None => arg,
+        }
+    });
+    Command::new("serve")
+        .about("Run the store, and with --rules the rate limit service")
+        .after_help("Every flag is also a line of the configuration file and an environment variable: TOLLGATE_PORT for --port.")
+        .arg(config)
+        .args(settings)
+}
+
+/// Runs until SIGTERM, SIGINT or SHUTDOWN.
+pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
+    let config = read_config(matches)?;
+    let signals =
+        Signals::install().map_err(|error| format!("cannot take over signals: {error}"))?;
+    let service = service_config(&config)?;
+    if let Some(service) = service
+        .as_ref()
+        .filter(|service| service.backend != Backend::Embedded)
+    {
+        return run_service_alone(service.clone(), &signals);
+    }
+    let server = Server::start(config, signals, script_log).map_err(|error| error.to_string())?;
+    let mut ready = describe(&server);
+    let service = match service {
+        None => None,
+        Some(config) => match start_service(config, Some(&server), &mut ready) {
+            Ok(service) => Some(service),
+            Err(reason) => {
+                server
+                    .shutdown()
+                    .map_err(|error| format!("{reason} ({error})"))?;
+                return Err(reason);
+            }
+        },
+    };
+    announce(&ready);
+    server
+        .wait()
+        .map_err(|error| format!("waiting for signals failed: {error}"))?;
+    if let Some(service) = service {
+        service.shutdown();
+        service.wait();
+    }
+    server
+        .shutdown()
+        .map_err(|error| format!("the server did not end cleanly: {error}"))
+}
+
+/// The lowest level of `redis.log` that is written, as with Redis' default `loglevel notice`.
+const SCRIPT_LOG_NOTICE: u8 = 2;
+
+/// A line a message on the standard error output, whatever bytes the script gave.
+fn script_log(level: u8, text: &[u8]) {
+    if level >= SCRIPT_LOG_NOTICE {
+        // A log that nobody takes must not end the script.
+        drop(writeln!(
+            std::io::stderr(),
+            "tollgate: script: {}",
+            text.escape_ascii()
+        ));
+    }
+}
+
+/// Defaults, then the file, the environment, the flags.
+fn read_config(matches: &ArgMatches) -> Result<Config, String> {
+    let mut config = Config::default();
+    if let Some(file) = matches.get_one::<String>("config") {
+        config
+            .read_file(&PathBuf::from(file))
+            .map_err(|error| error.to_string())?;
+    }
+    config
+        .read_environment(|name| std::env::var(name).ok())
+        .map_err(|error| error.to_string())?;
+    for setting in TABLE {
+        if let Some(text) = matches.get_one::<String>(setting.name) {
+            config
+                .set(setting.key, text)
+                .map_err(|reason| format!("--{}: {reason}", setting.name))?;
+        }
+    }
+    Ok(config)
+}
+
+/// What the service needs; `None` without rules.
+fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
+    let backend = match config.get(Key::Backend) {
+        "" => Backend::Embedded,
+        url => Backend::Remote(url.to_owned()),
+    };
+    let rules = config.get(Key::Rules);
+    if rules.is_empty() {
+        return match backend {
+            Backend::Embedded => Ok(None),
+            Backend::Remote(_) => {
+                Err("--backend: the service needs --rules DIR as well".to_owned())
+            }
+        };
+    }
+    let first = config
+        .get(Key::Bind)
+        .split(' ')
+        .next()
+        .and_then(|word| word.parse::<IpAddr>().ok());
+    let ip = first.ok_or("--bind: no address")?;
+    let address = |key| SocketAddr::new(ip, config.number(key) as u16);
+    let threads = match config.number(Key::Threads) as usize {
+        0 => tollgate_net::threads::available_cpus(),
+        threads => threads,
+    };
+    Ok(Some(RlsConfig {
+        grpc_addr: address(Key::GrpcPort),
+        http_addr: address(Key::HttpPort),
+        rules_dir: rules.into(),
+        backend,
+        threads,
+    }))
+}
+
+/// With a store elsewhere there is none here.
+fn run_service_alone(config: RlsConfig, signals: &Signals) -> Result<(), String> {
+    let mut ready = Vec::new();
+    let service = start_service(config, None, &mut ready)?;
+    announce(&ready);
+    signals
+        .wait()
+        .map_err(|error| format!("waiting for signals failed: {error}"))?;
+    service.shutdown();
+    service.wait();
+    Ok(())
+}
+
+fn start_service(
+    config: RlsConfig,
+    server: Option<&Server>,
+    ready: &mut Vec<String>,
+) -> Result<RlsServer, String> {
+    let handle = server.map(Server::engine_handle);
+    let clock = || Timestamp::from_nanos(Clock::now());
+    let service = RlsServer::start(config, handle, clock).map_err(|error| error.to_string())?;
+    ready.push(format!("grpc {}", service.grpc_addr()));
+    ready.push(format!("http {}", service.http_addr()));
+    Ok(service)
+}
+
+fn describe(server: &Server) -> Vec<String> {
+    let addresses: Vec<String> = server
+        .addresses()
+        .iter()
+        .map(|address| match address {
+            tollgate_net::PeerAddress::Tcp(address) => address.to_string(),
+            tollgate_net::PeerAddress::Unix(path) => path.to_string(),
+        })
+        .collect();
+    let threads = server.threads();
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    vec![format!("redis {} ({threads} {noun})", addresses.join(" "))]
+}
+
+/// The one line that says what listens where.
+fn announce(ready: &[String]) {
+    let mut out = std::io::stdout();
+    // Whoever started the server may have closed its output; the server runs on.
+    drop(writeln!(
+        out,
+        "tollgate {} ready: {}",
+        env!("CARGO_PKG_VERSION"),
+        ready.join(", ")
+    ));
+    drop(out.flush());
+}

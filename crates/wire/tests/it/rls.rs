@@ -1,0 +1,101 @@
+//! Envoy's messages on the wire: bytes as `protoc` encodes them.
+
+use prost::Message;
+use tollgate_wire::rls::rate_limit_descriptor::{Entry, RateLimitOverride};
+use tollgate_wire::rls::rate_limit_response::{
+    Code, DescriptorStatus, RateLimit, rate_limit::Unit,
+};
+use tollgate_wire::rls::{
+    Duration, HeaderValue, RateLimitDescriptor, RateLimitRequest, RateLimitResponse, RateLimitUnit,
+    UInt64Value,
+};
+
+#[test]
+fn a_request_has_the_field_numbers_of_the_proto() {
+    let request = RateLimitRequest {
+        domain: "d".into(),
+        descriptors: vec![RateLimitDescriptor {
+            entries: vec![Entry {
+                key: "k".into(),
+                value: "v".into(),
+            }],
+            limit: Some(RateLimitOverride {
+                requests_per_unit: 7,
+                unit: RateLimitUnit::Hour as i32,
+            }),
+            hits_addend: Some(UInt64Value { value: 0 }),
+            is_negative_hits: true,
+        }],
+        hits_addend: 300,
+    };
+    let bytes = [
+        &[0x0a, 1, b'd'][..],
+        &[0x12, 18],
+        &[0x0a, 6, 0x0a, 1, b'k', 0x12, 1, b'v'],
+        &[0x12, 4, 0x08, 7, 0x10, 3],
+        // A wrapper that holds 0 is present and empty: "only look" must differ from "not given".
+        &[0x1a, 0],
+        &[0x20, 1],
+        &[0x18, 0xac, 0x02],
+    ]
+    .concat();
+    assert_eq!(request.encode_to_vec(), bytes);
+    assert_eq!(RateLimitRequest::decode(&bytes[..]), Ok(request));
+}
+
+#[test]
+fn a_response_has_the_field_numbers_of_the_proto() {
+    let response = RateLimitResponse {
+        overall_code: Code::OverLimit as i32,
+        statuses: vec![DescriptorStatus {
+            code: Code::Ok as i32,
+            current_limit: Some(RateLimit {
+                name: "n".into(),
+                requests_per_unit: 5,
+                unit: Unit::Week as i32,
+            }),
+            limit_remaining: 4,
+            duration_until_reset: Some(Duration {
+                seconds: 9,
+                nanos: 1,
+            }),
+            quota: None,
+        }],
+        response_headers_to_add: vec![HeaderValue {
+            key: "a".into(),
+            value: "b".into(),
+            raw_value: vec![],
+        }],
+        ..RateLimitResponse::default()
+    };
+    let bytes = [
+        &[0x08, 2][..],
+        &[0x12, 19],
+        &[0x08, 1],
+        &[0x12, 7, 0x08, 5, 0x10, 7, 0x1a, 1, b'n'],
+        &[0x18, 4],
+        &[0x22, 4, 0x08, 9, 0x10, 1],
+        &[0x1a, 6, 0x0a, 1, b'a', 0x12, 1, b'b'],
+    ]
+    .concat();
+    // Readers may not depend on the order of fields within a message, so the comparison is of what is read.
+    assert_eq!(RateLimitResponse::decode(&bytes[..]), Ok(response.clone()));
+    assert_eq!(
+        RateLimitResponse::decode(&response.encode_to_vec()[..]),
+        Ok(response)
+    );
+}
+
+#[test]
+fn fields_of_newer_peers_are_skipped() {
+    let mut bytes = RateLimitRequest {
+        domain: "d".into(),
+        ..RateLimitRequest::default()
+    }
+    .encode_to_vec();
+    bytes.extend_from_slice(&[0x9a, 0x06, 2, b'x', b'y']);
+    assert_eq!(
+        RateLimitRequest::decode(&bytes[..]).map(|request| request.domain),
+        Ok("d".into())
+    );
+}

@@ -1,0 +1,71 @@
+"""What an application does with redis-py, in both protocols. Usage: redis_py.py PORT PASSWORD"""
+
+import sys
+import threading
+
+import redis
+
+port, password = int(sys.argv[1]), sys.argv[2]
+
+for protocol in (2, 3):
+    client = redis.Redis(port=port, password=password, protocol=protocol, client_name=f"py{protocol}", decode_responses=True)
+    assert client.ping()
+    client.flushall()
+    assert client.client_getname() == f"py{protocol}"
+    me = client.client_info()
+    assert me["resp"] == str(protocol) and me["lib-name"].startswith("redis-py"), me
+    assert client.set("key", "value", ex=100) is True
+    assert client.get("key") == "value"
+    assert 99 <= client.ttl("key") <= 100
+    assert client.set("key", "other", nx=True) is None
+    assert client.incrby("counter", 5) == 5
+    assert client.mget("key", "none", "counter") == ["value", None, "5"]
+    assert client.config_get("maxmemory*") == {"maxmemory": "0", "maxmemory-policy": "noeviction"}
+    assert client.config_set("timeout", 0) is True
+    assert client.info()["redis_version"] == "7.0.15"
+    assert client.info("keyspace")["db0"]["keys"] == 2
+    assert client.command_count() > 50
+    assert sorted(client.scan_iter()) == ["counter", "key"]
+
+    # Far more in one pipeline than socket buffers hold; redis-py sends it all before it reads.
+    pipeline = client.pipeline(transaction=False)
+    for i in range(100_000):
+        pipeline.set(f"pipe:{i % 1000}", "x" * 10)
+    assert all(pipeline.execute())
+
+    limiter = client.register_script("local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return n")
+    assert [limiter(keys=["limit"], args=[1000]) for _ in range(3)] == [1, 2, 3]
+    client.script_flush()
+    assert limiter(keys=["limit"], args=[1000]) == 4, "redis-py loads the script again after NOSCRIPT"
+
+    assert client.execute_command("RL.TAKE", "rl", "FIXED", 2, 60000)[:3] == [1, 2, 1]
+    assert client.execute_command("CL.THROTTLE", "cell", 15, 30, 60)[:3] == [0, 16, 15]
+
+    try:
+        client.execute_command("INCR", "key")
+        raise AssertionError("INCR of a text must fail")
+    except redis.ResponseError as error:
+        assert str(error) == "value is not an integer or out of range", error
+
+admitted = []
+
+
+def take():
+    client = redis.Redis(port=port, password=password)
+    admitted.append(sum(client.execute_command("RL.TAKE", "shared", "FIXED", 100, 60000)[0] for _ in range(50)))
+
+
+threads = [threading.Thread(target=take) for _ in range(20)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert sum(admitted) == 100, admitted
+
+try:
+    redis.Redis(port=port, password="wrong").ping()
+    raise AssertionError("a wrong password must fail")
+except redis.AuthenticationError:
+    pass
+
+print("ok")

