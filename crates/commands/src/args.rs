@@ -110,6 +110,26 @@ impl<'a> Args<'a> {
         index.ok_or(CmdError::DbOutOfRange)
     }
 
+    /// The next word as a time-out in seconds, with fractions; the deadline from `now_ms` in Unix milliseconds, or
+    /// `None` for 0: to wait for ever.
+    pub fn timeout(&mut self, now_ms: i64) -> Result<Option<i64>, CmdError> {
+        let seconds = number::parse_f64(self.next()?).ok_or(CmdError::TimeoutNotAFloat)?;
+        let millis = (seconds * 1000.0).ceil();
+        if millis < 0.0 {
+            return Err(CmdError::TimeoutNegative);
+        }
+        if millis >= i64::MAX as f64 {
+            return Err(CmdError::TimeoutOutOfRange);
+        }
+        deadline(millis as i64, now_ms)
+    }
+
+    /// The next word as a time-out in whole milliseconds, otherwise as [`Args::timeout`].
+    pub fn timeout_ms(&mut self, now_ms: i64) -> Result<Option<i64>, CmdError> {
+        let millis = number::parse_i64(self.next()?).ok_or(CmdError::TimeoutNotAnInteger)?;
+        deadline(millis, now_ms)
+    }
+
     /// Takes the next word when it is `keyword` (given in upper case), in any case.
     #[inline]
     pub fn keyword(&mut self, keyword: &str) -> bool {
@@ -128,5 +148,16 @@ impl<'a> Args<'a> {
         } else {
             Err(CmdError::Syntax)
         }
+    }
+}
+
+fn deadline(millis: i64, now_ms: i64) -> Result<Option<i64>, CmdError> {
+    match millis {
+        ..0 => Err(CmdError::TimeoutNegative),
+        0 => Ok(None),
+        _ => match now_ms.checked_add(millis) {
+            Some(at) => Ok(Some(at)),
+            None => Err(CmdError::TimeoutOutOfRange),
+        },
     }
 }

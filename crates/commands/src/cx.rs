@@ -4,7 +4,7 @@ use tollgate_keyspace::{DbIndex, Encoding, EntryMut, EntryRef, Key, Seed, Value,
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::ReplyBuf;
 
-use crate::{Effects, Event, ShardSet, Walk};
+use crate::{Effects, Event, Reply, ShardSet, StoreLimits, Walk};
 
 /// Who asks: it decides which checks of the gate apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,21 +20,6 @@ pub enum Origin {
     Replica,
     /// This program itself.
     Internal,
-}
-
-/// Limits that handlers must keep.
-#[derive(Clone, Copy, Debug)]
-pub struct StoreLimits {
-    /// Longest string, in bytes (`proto-max-bulk-len`).
-    pub proto_max_bulk_len: usize,
-}
-
-impl Default for StoreLimits {
-    fn default() -> StoreLimits {
-        StoreLimits {
-            proto_max_bulk_len: 512 << 20,
-        }
-    }
 }
 
 /// A small seeded generator (SplitMix64): enough to pick a random key, not for secrets.
@@ -85,6 +70,10 @@ pub struct Cx<'a> {
     pub limits: &'a StoreLimits,
     /// Who asks.
     pub origin: Origin,
+    /// The command may wait for data: false in transactions and scripts, and when its time is up.
+    pub may_block: bool,
+    /// The words with which a waiting command is run again, when they differ from its own.
+    pub retry_as: Option<Vec<Box<[u8]>>>,
 }
 
 /// An entry to look at, and the reply buffer to copy from it without a detour.
@@ -153,6 +142,16 @@ impl<'c> WriteEntry<'c> {
 }
 
 impl Cx<'_> {
+    /// The answer of a command that has nothing to give: to wait until the deadline (Unix milliseconds, `None` = for
+    /// ever) if it may, else `nothing`.
+    pub fn wait_or(&self, deadline_ms: Option<i64>, nothing: Reply) -> Reply {
+        if self.may_block {
+            Reply::Block { deadline_ms }
+        } else {
+            nothing
+        }
+    }
+
     /// The time in Unix milliseconds.
     #[inline]
     pub fn now_ms(&self) -> i64 {

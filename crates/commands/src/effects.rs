@@ -6,46 +6,115 @@
 
 use tollgate_keyspace::DbIndex;
 
-/// What happened to a key; the names are those of keyspace notifications.
+/// The class of an event, by which `notify-keyspace-events` selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "each variant is the notification of that name")]
-pub enum Event {
+#[allow(missing_docs, reason = "each variant is the class of that name")]
+pub enum EventClass {
+    Generic,
+    String,
+    List,
     Set,
-    Append,
-    SetRange,
-    IncrBy,
-    IncrByFloat,
-    Del,
-    Expire,
-    Persist,
-    RenameFrom,
-    RenameTo,
-    CopyTo,
-    MoveFrom,
-    MoveTo,
+    Hash,
+    SortedSet,
+    Stream,
+    Expired,
+    Evicted,
     RateLimit,
 }
 
-impl Event {
-    /// As keyspace notifications print it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Event::Set => "set",
-            Event::Append => "append",
-            Event::SetRange => "setrange",
-            Event::IncrBy => "incrby",
-            Event::IncrByFloat => "incrbyfloat",
-            Event::Del => "del",
-            Event::Expire => "expire",
-            Event::Persist => "persist",
-            Event::RenameFrom => "rename_from",
-            Event::RenameTo => "rename_to",
-            Event::CopyTo => "copy_to",
-            Event::MoveFrom => "move_from",
-            Event::MoveTo => "move_to",
-            Event::RateLimit => "ratelimit",
+/// Declares [`Event`]: variant, name in notifications, class.
+macro_rules! events {
+    ($($variant:ident = $name:literal $class:ident,)*) => {
+        /// What happened to a key; the names are those of keyspace notifications.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[allow(missing_docs, reason = "each variant is the notification of that name")]
+        pub enum Event {
+            $($variant,)*
         }
-    }
+
+        impl Event {
+            /// As keyspace notifications print it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Event::$variant => $name,)*
+                }
+            }
+
+            /// Its class.
+            pub const fn class(self) -> EventClass {
+                match self {
+                    $(Event::$variant => EventClass::$class,)*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    Del = "del" Generic,
+    Expire = "expire" Generic,
+    Persist = "persist" Generic,
+    RenameFrom = "rename_from" Generic,
+    RenameTo = "rename_to" Generic,
+    CopyTo = "copy_to" Generic,
+    MoveFrom = "move_from" Generic,
+    MoveTo = "move_to" Generic,
+    Restore = "restore" Generic,
+    Expired = "expired" Expired,
+    Evicted = "evicted" Evicted,
+    Set = "set" String,
+    Append = "append" String,
+    SetRange = "setrange" String,
+    SetBit = "setbit" String,
+    IncrBy = "incrby" String,
+    IncrByFloat = "incrbyfloat" String,
+    PfAdd = "pfadd" String,
+    LPush = "lpush" List,
+    RPush = "rpush" List,
+    LPop = "lpop" List,
+    RPop = "rpop" List,
+    LInsert = "linsert" List,
+    LSet = "lset" List,
+    LRem = "lrem" List,
+    LTrim = "ltrim" List,
+    SortStore = "sortstore" List,
+    SAdd = "sadd" Set,
+    SRem = "srem" Set,
+    SPop = "spop" Set,
+    SInterStore = "sinterstore" Set,
+    SUnionStore = "sunionstore" Set,
+    SDiffStore = "sdiffstore" Set,
+    HSet = "hset" Hash,
+    HDel = "hdel" Hash,
+    HIncrBy = "hincrby" Hash,
+    HIncrByFloat = "hincrbyfloat" Hash,
+    HExpire = "hexpire" Hash,
+    HPersist = "hpersist" Hash,
+    HExpired = "hexpired" Hash,
+    ZAdd = "zadd" SortedSet,
+    ZIncr = "zincr" SortedSet,
+    ZRem = "zrem" SortedSet,
+    ZRemByRank = "zremrangebyrank" SortedSet,
+    ZRemByScore = "zremrangebyscore" SortedSet,
+    ZRemByLex = "zremrangebylex" SortedSet,
+    ZPopMin = "zpopmin" SortedSet,
+    ZPopMax = "zpopmax" SortedSet,
+    ZRangeStore = "zrangestore" SortedSet,
+    ZUnionStore = "zunionstore" SortedSet,
+    ZInterStore = "zinterstore" SortedSet,
+    ZDiffStore = "zdiffstore" SortedSet,
+    GeoSearchStore = "geosearchstore" SortedSet,
+    GeoRadiusStore = "georadiusstore" SortedSet,
+    XAdd = "xadd" Stream,
+    XDel = "xdel" Stream,
+    XTrim = "xtrim" Stream,
+    XSetId = "xsetid" Stream,
+    XGroupCreate = "xgroup-create" Stream,
+    XGroupSetId = "xgroup-setid" Stream,
+    XGroupDestroy = "xgroup-destroy" Stream,
+    XGroupCreateConsumer = "xgroup-createconsumer" Stream,
+    XGroupDelConsumer = "xgroup-delconsumer" Stream,
+    RateLimit = "ratelimit" RateLimit,
 }
 
 /// One change of one key.

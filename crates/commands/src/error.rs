@@ -62,6 +62,10 @@ catalogue! {
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
          note that when switching between policies at runtime LRU and LFU data will take some \
          time to adjust.",
+    TimeoutNotAFloat => "ERR timeout is not a float or out of range",
+    TimeoutNotAnInteger => "ERR timeout is not an integer or out of range",
+    TimeoutOutOfRange => "ERR timeout is out of range",
+    TimeoutNegative => "ERR timeout is negative",
     BadScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
     NoScript => "NOSCRIPT No matching script. Please use EVAL.",
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",

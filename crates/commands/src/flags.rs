@@ -38,6 +38,9 @@ impl Flags {
     /// Allowed while a script keeps the server busy.
     pub const ALLOW_BUSY: Flags = Flags(1 << 13);
 
+    /// May wait for data.
+    pub const BLOCKING: Flags = Flags(1 << 14);
+
     /// Flags with their names, in the order in which COMMAND INFO lists them.
     pub(crate) const NAMES: &'static [(Flags, &'static str)] = &[
         (Flags::WRITE, "write"),
@@ -45,6 +48,7 @@ impl Flags {
         (Flags::DENYOOM, "denyoom"),
         (Flags::ADMIN, "admin"),
         (Flags::NOSCRIPT, "noscript"),
+        (Flags::BLOCKING, "blocking"),
         (Flags::LOADING, "loading"),
         (Flags::STALE, "stale"),
         (Flags::SKIP_MONITOR, "skip_monitor"),

@@ -14,6 +14,7 @@
 
 mod args;
 mod cx;
+mod cx_object;
 mod docs;
 mod effects;
 mod error;
@@ -21,6 +22,7 @@ mod families;
 mod flags;
 pub mod gate;
 mod keyspec;
+mod limits;
 mod reply;
 mod row;
 mod shards;
@@ -28,12 +30,14 @@ mod syntax;
 mod table;
 
 pub use args::Args;
-pub use cx::{Cx, Entry, Moved, Origin, Rng, StoreLimits, WriteEntry};
+pub use cx::{Cx, Entry, Moved, Origin, Rng, WriteEntry};
+pub use cx_object::{Change, Create, ObjectKind, Seen};
 pub use docs::render_docs;
-pub use effects::{Effects, Event, Touch};
+pub use effects::{Effects, Event, EventClass, Touch};
 pub use error::CmdError;
 pub use flags::{Acl, Flags};
 pub use keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, keys_of};
+pub use limits::StoreLimits;
 pub use reply::Reply;
 pub use row::{Arity, Deprecation, Family, Group, Handler, NodeCommand, Row, Run, ScriptCommand};
 pub use shards::{LockedShards, ShardSet, Walk};

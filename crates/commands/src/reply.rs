@@ -19,6 +19,11 @@ pub enum Reply {
     Simple(&'static str),
     /// A fixed text as a bulk string.
     Bulk(&'static str),
+    /// Nothing yet: the command waits for one of its keys, until the deadline in Unix milliseconds if there is one.
+    Block {
+        /// When it gives up.
+        deadline_ms: Option<i64>,
+    },
 }
 
 impl Reply {
@@ -39,6 +44,7 @@ impl Reply {
     pub fn write(self, out: &mut ReplyBuf) {
         match self {
             Reply::Written => {}
+            Reply::Block { .. } => unreachable!("the executor parks commands that wait"),
             Reply::Ok => out.ok(),
             Reply::Int(n) => out.int(n),
             Reply::Null => out.null(),

@@ -10,6 +10,13 @@ pub trait LockedShards {
     ///
     /// When it is not held.
     fn shard(&mut self, index: usize) -> &mut Shard;
+
+    /// The shard `index`, to look at beside others.
+    ///
+    /// # Panics
+    ///
+    /// When it is not held.
+    fn look(&self, index: usize) -> &Shard;
 }
 
 /// The locked shards of one command, found by key.
@@ -78,6 +85,28 @@ impl<'a> ShardSet<'a> {
                 shard
             }
             Locked::Many(held) => held.shard(wanted),
+            Locked::None => unreachable!("a command with keys has their shards locked"),
+        }
+    }
+}
+
+impl ShardSet<'_> {
+    /// The shard of `key`, to look at beside others.
+    ///
+    /// # Panics
+    ///
+    /// As [`ShardSet::of`].
+    pub fn look(&self, key: Key<'_>) -> &Shard {
+        let wanted = key.shard(self.count);
+        match &self.locked {
+            Locked::One(index, shard) => {
+                assert!(
+                    *index == wanted,
+                    "a handler used a key outside its key spec"
+                );
+                shard
+            }
+            Locked::Many(held) => held.look(wanted),
             Locked::None => unreachable!("a command with keys has their shards locked"),
         }
     }

@@ -1,7 +1,14 @@
-//! Data structures of single values: strings, number text, glob patterns.
+//! Data structures of single values: strings, collections, number text, glob patterns.
 
+mod container;
 pub mod glob;
+pub mod hash;
+pub mod list;
 pub mod number;
+pub mod set;
+pub mod sorted_set;
 mod str;
+pub mod stream;
 
 pub use crate::str::Str;
+pub use container::Container;

@@ -27,7 +27,7 @@ impl Default for EngineConfig {
         EngineConfig {
             shards: 1024,
             seed: 0,
-            max_bulk_len: StoreLimits::default().proto_max_bulk_len,
+            max_bulk_len: 512 << 20,
         }
     }
 }
@@ -71,17 +71,25 @@ impl Engine {
     /// When the number of shards is not a power of two.
     pub fn new(config: EngineConfig) -> Arc<Engine> {
         let seed = Seed::new(config.seed);
+        let limits = StoreLimits::default();
+        limits.set(
+            "proto-max-bulk-len",
+            i64::try_from(config.max_bulk_len).unwrap_or(i64::MAX),
+        );
         Arc::new(Engine {
             shards: Shards::new(config.shards, || Shard::new(&seed)),
-            limits: StoreLimits {
-                proto_max_bulk_len: config.max_bulk_len,
-            },
+            limits,
             counters: Counters::new(),
             scripts: Scripts::new(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
         })
+    }
+
+    /// Limits and thresholds, which may be changed at any time.
+    pub fn limits(&self) -> &StoreLimits {
+        &self.limits
     }
 
     /// Number of shards.

@@ -261,6 +261,8 @@ impl Engine {
             rng: &mut Rng::new(call.now.nanos() as u64),
             limits: &self.limits,
             origin: call.origin,
+            may_block: false,
+            retry_as: None,
         };
         let result = handler(&mut cx, args);
         self.commit(&effects);
@@ -287,6 +289,8 @@ impl Engine {
             rng: &mut crate::walk::random(call.now),
             limits: &self.limits,
             origin: call.origin,
+            may_block: false,
+            retry_as: None,
         };
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.commit(&effects);

@@ -222,4 +222,11 @@ impl LockedShards for LockSet<'_> {
             .expect("the shards of all keys of the command are held");
         &mut self.held[position].1
     }
+
+    fn look(&self, index: usize) -> &Shard {
+        let position = self
+            .position(index)
+            .expect("the shards of all keys of the command are held");
+        &self.held[position].1
+    }
 }

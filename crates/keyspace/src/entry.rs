@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use tollgate_containers::{Str, number};
 use tollgate_limiter::LimiterState;
 
+use crate::object::Object;
 use crate::record::{CLOCK_UNIT_MS, RECORD, Slot, clock};
 use crate::shard::Counters;
 use crate::table::Table;
@@ -168,7 +169,7 @@ impl<'a> EntryMut<'a> {
     /// The encoding is raw from then on, as after `APPEND` and `SETRANGE` in Redis.
     pub fn str_mut(&mut self) -> Option<StrMut<'_>> {
         match self.value() {
-            ValueRef::Limiter(_) => return None,
+            ValueRef::Limiter(_) | ValueRef::Object(_) => return None,
             ValueRef::Bytes(_) => {}
             ValueRef::Int(int) => {
                 let mut buf = [0; number::I64_TEXT_LEN];
@@ -188,6 +189,48 @@ impl<'a> EntryMut<'a> {
             table: self.table,
             before,
         })
+    }
+}
+
+impl EntryMut<'_> {
+    /// The collection to change in place. `None` if the value is none.
+    pub fn object_mut(&mut self) -> Option<ObjectMut<'_>> {
+        // SAFETY: the record is one of `table`, borrowed exclusively, and nobody else has its object.
+        let object = unsafe { &mut *self.slot.object()? };
+        self.counters.changed();
+        let before = object.heap_bytes();
+        Some(ObjectMut {
+            object,
+            table: self.table,
+            before,
+        })
+    }
+}
+
+/// A collection borrowed for change; its memory is accounted for at the end of the borrow.
+pub struct ObjectMut<'a> {
+    object: &'a mut Object,
+    table: &'a mut Table,
+    before: usize,
+}
+
+impl Deref for ObjectMut<'_> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        self.object
+    }
+}
+
+impl DerefMut for ObjectMut<'_> {
+    fn deref_mut(&mut self) -> &mut Object {
+        self.object
+    }
+}
+
+impl Drop for ObjectMut<'_> {
+    fn drop(&mut self) {
+        self.table.resized(self.before, self.object.heap_bytes());
     }
 }
 

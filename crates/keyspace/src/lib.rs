@@ -4,6 +4,7 @@ mod bucket;
 mod directory;
 mod entry;
 mod key;
+mod object;
 mod prefetch;
 mod record;
 mod shard;
@@ -11,8 +12,9 @@ mod slab;
 mod table;
 mod value;
 
-pub use entry::{EntryMut, EntryRef, StrMut};
+pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
 pub use key::{DATABASES, DbIndex, Key, Seed};
+pub use object::Object;
 pub use prefetch::{Lookahead, prefetch_lines};
 pub use shard::{ExpireProgress, Expired, Shard, ShardStats};
 pub use value::{Encoding, TypeName, Value, ValueRef};

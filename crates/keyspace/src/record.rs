@@ -1,7 +1,7 @@
 //! The 32 bytes that hold one entry.
 //!
 //! ```text
-//!  0..8   value: integer, limiter state, or a Str (7 bytes inline, else a pointer)
+//!  0..8   value: integer, limiter state, a Str (7 bytes inline, else a pointer), or the pointer to an Object
 //!  8..24  key of up to 16 bytes, padded with zeros; a longer key: pointer 8 | length u32 | low hash bits u32
 //! 24..29  expiry: 0 none, else milliseconds since EXPIRY_BASE_MS, all ones = kept in the table's far map
 //! 29..31  access clock, in units of CLOCK_UNIT_MS, wrapping
@@ -14,6 +14,7 @@ use tollgate_containers::Str;
 use tollgate_limiter::{LimiterState, Timestamp};
 
 use crate::key::{Key, Seed};
+use crate::object::Object;
 use crate::prefetch;
 use crate::value::{Encoding, TypeName, Value, ValueRef};
 
@@ -53,6 +54,8 @@ enum Kind {
     RawStr,
     FixedWindow,
     Gcra,
+    /// A collection, owned through its pointer.
+    Object,
 }
 
 impl Kind {
@@ -63,7 +66,8 @@ impl Kind {
             1 => Self::Str,
             2 => Self::RawStr,
             3 => Self::FixedWindow,
-            _ => Self::Gcra,
+            4 => Self::Gcra,
+            _ => Self::Object,
         }
     }
 }
@@ -144,7 +148,7 @@ impl Slot {
         prefetch::line(self.0.as_ptr());
     }
 
-    /// Asks for what the record has on the heap: a long key, the bytes of a string.
+    /// Asks for what the record has on the heap: a long key, the bytes of a string, the head of a collection.
     ///
     /// # Safety
     /// The record is initialised.
@@ -156,7 +160,7 @@ impl Slot {
             if self.at(META_AT).read() & LEN_MASK == HEAP_KEY {
                 prefetch::line(self.at(KEY_AT).cast::<*const u8>().read_unaligned());
             }
-            if self.string().is_some() {
+            if matches!(self.kind(), Kind::Str | Kind::RawStr | Kind::Object) {
                 prefetch::line(self.at(0).cast::<*const u8>().read_unaligned());
             }
         }
@@ -320,6 +324,7 @@ impl Slot {
                 Kind::Gcra => ValueRef::Limiter(LimiterState::Gcra {
                     tat: Timestamp::from_nanos(word.read_unaligned() as i64),
                 }),
+                Kind::Object => ValueRef::Object(&*self.at(0).cast::<*const Object>().read()),
             }
         }
     }
@@ -330,10 +335,11 @@ impl Slot {
     /// The record is initialised.
     #[inline]
     pub(crate) unsafe fn take_value(self) -> Value {
-        // SAFETY: the kind tells what the first word is; a Str moves out and the kind changes with it.
+        // SAFETY: the kind tells what the first word is; a Str or Box moves out and the kind changes with it.
         unsafe {
             let value = match self.kind() {
                 Kind::Str | Kind::RawStr => Value::Str(self.at(0).cast::<Str>().read()),
+                Kind::Object => Value::Object(self.at(0).cast::<Box<Object>>().read()),
                 _ => self.value().to_value(),
             };
             self.set_kind(Kind::Int);
@@ -348,16 +354,9 @@ impl Slot {
     /// The record is initialised.
     #[inline]
     pub(crate) unsafe fn set_value(self, value: Value) -> isize {
-        // SAFETY: the old string, if any, is dropped before its word is overwritten.
+        // SAFETY: what the old value has on the heap, if anything, is freed before its word is overwritten.
         unsafe {
-            let freed = match self.string() {
-                Some(string) => {
-                    let bytes = (*string).heap_bytes();
-                    string.drop_in_place();
-                    bytes
-                }
-                None => 0,
-            };
+            let freed = self.free_value();
             let word = self.at(0).cast::<u64>();
             let (kind, added) = match value {
                 Value::Int(int) => {
@@ -377,9 +376,35 @@ impl Slot {
                     self.at(0).cast::<Str>().write(string);
                     (Kind::Str, bytes)
                 }
+                Value::Object(object) => {
+                    let bytes = object.heap_bytes();
+                    self.at(0).cast::<Box<Object>>().write(object);
+                    (Kind::Object, bytes)
+                }
             };
             self.set_kind(kind);
             added as isize - freed as isize
+        }
+    }
+
+    /// Frees what the value has on the heap; returns its bytes. The value word must be overwritten next.
+    #[inline]
+    unsafe fn free_value(self) -> usize {
+        // SAFETY: by contract of the callers the record is initialised; its kind tells what the word owns.
+        unsafe {
+            match self.kind() {
+                Kind::Str | Kind::RawStr => {
+                    let string = self.at(0).cast::<Str>();
+                    let bytes = (*string).heap_bytes();
+                    string.drop_in_place();
+                    bytes
+                }
+                Kind::Object => {
+                    let object = self.at(0).cast::<Box<Object>>().read();
+                    object.heap_bytes()
+                }
+                _ => 0,
+            }
         }
     }
 
@@ -392,6 +417,19 @@ impl Slot {
         // SAFETY: by contract.
         match unsafe { self.kind() } {
             Kind::Str | Kind::RawStr => Some(self.at(0).cast::<Str>()),
+            _ => None,
+        }
+    }
+
+    /// The collection of the record, if its value is one.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    #[inline]
+    pub(crate) unsafe fn object(self) -> Option<*mut Object> {
+        // SAFETY: by contract; the word of that kind is the pointer of a Box.
+        match unsafe { self.kind() } {
+            Kind::Object => Some(unsafe { self.at(0).cast::<*mut Object>().read() }),
             _ => None,
         }
     }
@@ -411,8 +449,14 @@ impl Slot {
     /// The record is initialised.
     #[inline]
     pub(crate) unsafe fn value_heap_bytes(self) -> usize {
-        // SAFETY: by contract; `string` points to a live Str.
-        unsafe { self.string().map_or(0, |string| (*string).heap_bytes()) }
+        // SAFETY: by contract; the kind tells what the word points to.
+        unsafe {
+            match self.kind() {
+                Kind::Str | Kind::RawStr => (*self.at(0).cast::<Str>()).heap_bytes(),
+                Kind::Object => (*self.at(0).cast::<*const Object>().read()).heap_bytes(),
+                _ => 0,
+            }
+        }
     }
 
     /// # Safety
@@ -422,6 +466,8 @@ impl Slot {
         match unsafe { self.kind() } {
             Kind::Int | Kind::Str | Kind::RawStr => TypeName::String,
             Kind::FixedWindow | Kind::Gcra => TypeName::RateLimit,
+            // SAFETY: the word of that kind is the pointer of a Box.
+            Kind::Object => unsafe { (*self.at(0).cast::<*const Object>().read()).type_name() },
         }
     }
 
@@ -438,6 +484,7 @@ impl Slot {
                 Kind::Str | Kind::RawStr => Encoding::Raw,
                 Kind::FixedWindow => Encoding::FixedWindow,
                 Kind::Gcra => Encoding::Gcra,
+                Kind::Object => (*self.at(0).cast::<*const Object>().read()).encoding(),
             }
         }
     }

@@ -155,6 +155,17 @@ impl Shard {
         self.table(db).map(|table| EntryRef::new(found.slot, table))
     }
 
+    /// Finds a live entry without a change of any kind; an expired one is passed over and stays.
+    #[inline]
+    pub fn look(&self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
+        let table = self.table(db)?;
+        let entry = EntryRef::new(table.find(&key)?.slot, table);
+        entry
+            .expires_at_ms()
+            .is_none_or(|at| now_ms <= at)
+            .then_some(entry)
+    }
+
     /// Finds an entry to change in place; touches the access clock, counts no hit or miss.
     #[inline]
     pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {

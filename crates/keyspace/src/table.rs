@@ -313,7 +313,7 @@ impl Table {
         self.heap = self.heap.wrapping_add_signed(change);
     }
 
-    /// Accounts for a string that was changed in place.
+    /// Accounts for a value that was changed in place.
     pub(crate) fn resized(&mut self, before: usize, after: usize) {
         self.heap = self.heap + after - before;
     }

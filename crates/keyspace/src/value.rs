@@ -3,6 +3,8 @@
 use tollgate_containers::{Str, number};
 use tollgate_limiter::LimiterState;
 
+use crate::Object;
+
 /// An owned value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -12,6 +14,8 @@ pub enum Value {
     Str(Str),
     /// State of a rate limiter.
     Limiter(LimiterState),
+    /// A collection.
+    Object(Box<Object>),
 }
 
 impl Value {
@@ -30,6 +34,7 @@ impl Value {
             Self::Int(int) => ValueRef::Int(*int),
             Self::Str(string) => ValueRef::Bytes(string.as_slice()),
             Self::Limiter(state) => ValueRef::Limiter(*state),
+            Self::Object(object) => ValueRef::Object(object),
         }
     }
 }
@@ -43,6 +48,8 @@ pub enum ValueRef<'a> {
     Bytes(&'a [u8]),
     /// State of a rate limiter.
     Limiter(LimiterState),
+    /// A collection.
+    Object(&'a Object),
 }
 
 impl ValueRef<'_> {
@@ -52,6 +59,7 @@ impl ValueRef<'_> {
             Self::Int(int) => Value::Int(int),
             Self::Bytes(bytes) => Value::Str(Str::from_slice(bytes)),
             Self::Limiter(state) => Value::Limiter(state),
+            Self::Object(object) => Value::Object(Box::new(object.clone())),
         }
     }
 }
@@ -63,6 +71,16 @@ pub enum TypeName {
     String,
     /// Rate limiter state.
     RateLimit,
+    /// Lists.
+    List,
+    /// Sets.
+    Set,
+    /// Hashes.
+    Hash,
+    /// Sorted sets.
+    SortedSet,
+    /// Streams.
+    Stream,
 }
 
 impl TypeName {
@@ -71,6 +89,11 @@ impl TypeName {
         match self {
             Self::String => "string",
             Self::RateLimit => "ratelimit",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::Hash => "hash",
+            Self::SortedSet => "zset",
+            Self::Stream => "stream",
         }
     }
 }
@@ -88,6 +111,18 @@ pub enum Encoding {
     FixedWindow,
     /// GCRA limiter state.
     Gcra,
+    /// A list.
+    Quicklist,
+    /// A small hash or sorted set.
+    Listpack,
+    /// A set of integers.
+    Intset,
+    /// A large hash, or a set that is not all integers.
+    HashTable,
+    /// A large sorted set.
+    SkipList,
+    /// A stream.
+    Stream,
 }
 
 impl Encoding {
@@ -102,6 +137,12 @@ impl Encoding {
             Self::Raw => "raw",
             Self::FixedWindow => "fixed-window",
             Self::Gcra => "gcra",
+            Self::Quicklist => "quicklist",
+            Self::Listpack => "listpack",
+            Self::Intset => "intset",
+            Self::HashTable => "hashtable",
+            Self::SkipList => "skiplist",
+            Self::Stream => "stream",
         }
     }
 }

@@ -184,7 +184,7 @@ pub(super) fn write_value(value: ValueRef<'_>, out: &mut ReplyBuf) -> Result<Rep
     match value {
         ValueRef::Int(n) => out.bulk_int(n),
         ValueRef::Bytes(bytes) => out.bulk(bytes),
-        ValueRef::Limiter(_) => return Err(CmdError::WrongType),
+        ValueRef::Limiter(_) | ValueRef::Object(_) => return Err(CmdError::WrongType),
     }
     Ok(Reply::Written)
 }
@@ -248,7 +248,7 @@ fn add(cx: &mut Cx<'_>, mut args: Args<'_>, by: i64) -> Result<Reply, CmdError> 
     let old = match entry.value() {
         ValueRef::Int(n) => n,
         ValueRef::Bytes(bytes) => number::parse_i64(bytes).ok_or(CmdError::NotAnInteger)?,
-        ValueRef::Limiter(_) => return Err(CmdError::WrongType),
+        ValueRef::Limiter(_) | ValueRef::Object(_) => return Err(CmdError::WrongType),
     };
     let new = old.checked_add(by).ok_or(CmdError::Overflow)?;
     entry.change(Event::IncrBy).set_int(new);
@@ -262,7 +262,7 @@ fn incrbyfloat(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         None => Extended::parse(b"0"),
         Some(ValueRef::Int(n)) => Extended::parse(number::write_i64(&mut digits, n)),
         Some(ValueRef::Bytes(bytes)) => Extended::parse(bytes),
-        Some(ValueRef::Limiter(_)) => return Err(CmdError::WrongType),
+        Some(ValueRef::Limiter(_) | ValueRef::Object(_)) => return Err(CmdError::WrongType),
     };
     let by = Extended::parse(args.next()?);
     let (Some(old), Some(by)) = (old, by) else {

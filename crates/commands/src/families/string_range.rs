@@ -13,8 +13,13 @@ fn bytes_of<'v>(
     match value {
         ValueRef::Int(n) => Ok(number::write_i64(digits, n)),
         ValueRef::Bytes(bytes) => Ok(bytes),
-        ValueRef::Limiter(_) => Err(CmdError::WrongType),
+        ValueRef::Limiter(_) | ValueRef::Object(_) => Err(CmdError::WrongType),
     }
+}
+
+/// Longest string, in bytes.
+fn longest_string(cx: &Cx<'_>) -> usize {
+    usize::try_from(cx.limits.proto_max_bulk_len()).unwrap_or(usize::MAX)
 }
 
 pub(super) fn strlen(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
@@ -64,7 +69,7 @@ fn slice(bytes: &[u8], start: i64, end: i64) -> &[u8] {
 pub(super) fn append(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let tail = args.next()?;
-    let longest = cx.limits.proto_max_bulk_len;
+    let longest = longest_string(cx);
     let mut digits = [0; number::I64_TEXT_LEN];
     let Some(mut entry) = cx.write(key) else {
         cx.set(key, Value::from_bytes(tail), None, Event::Append);
@@ -85,7 +90,7 @@ pub(super) fn setrange(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
     let offset = args.int()?;
     let bytes = args.next()?;
     let offset = usize::try_from(offset).map_err(|_| CmdError::OffsetOutOfRange)?;
-    let longest = cx.limits.proto_max_bulk_len;
+    let longest = longest_string(cx);
     let mut digits = [0; number::I64_TEXT_LEN];
     let len = match cx.peek(key) {
         Some(entry) => Some(bytes_of(entry.value(), &mut digits)?.len()),

@@ -70,6 +70,8 @@ fn allocations(line: &str) -> usize {
             rng: &mut rng,
             limits: &limits,
             origin: Origin::Client,
+            may_block: false,
+            retry_as: None,
         };
         let reply = handler(&mut cx, Args::with_first_key(&words, key, &seed));
         reply.expect("the command succeeds").write(&mut out);

@@ -178,7 +178,7 @@ fn ranges() {
     assert_eq!(world.run("EXISTS none"), ":0|");
     world.run("SET k abc");
     assert_eq!(world.run_words(&[b"SETRANGE", b"k", b"5", b""]), ":3|");
-    world.limits.proto_max_bulk_len = 4;
+    world.limits.set("proto-max-bulk-len", 4);
     assert_eq!(
         world.run("APPEND k de"),
         "-ERR string exceeds maximum allowed size (proto-max-bulk-len)|"

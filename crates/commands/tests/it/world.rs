@@ -28,6 +28,10 @@ impl LockedShards for Shards {
     fn shard(&mut self, index: usize) -> &mut Shard {
         &mut self.0[index]
     }
+
+    fn look(&self, index: usize) -> &Shard {
+        &self.0[index]
+    }
 }
 
 impl Walk for Shards {
@@ -116,6 +120,8 @@ impl World {
             rng: &mut self.rng,
             limits: &self.limits,
             origin: Origin::Client,
+            may_block: false,
+            retry_as: None,
         };
         let args = Args::new(words, row.name_words(), &self.seed);
         match row.run {

@@ -227,7 +227,7 @@ impl Pair {
             let mut string = match &*value {
                 Value::Int(int) => Str::from_slice(int.to_string().as_bytes()),
                 Value::Str(string) => string.clone(),
-                Value::Limiter(_) => return,
+                Value::Limiter(_) | Value::Object(_) => return,
             };
             string.append(bytes);
             *value = Value::Str(string.clone());

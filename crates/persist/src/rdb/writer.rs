@@ -68,6 +68,12 @@ impl<'w> Writer<'w> {
         if let ValueRef::Limiter(state) = value {
             return self.limiter(key, state, expires_at_ms);
         }
+        if let ValueRef::Object(_) = value {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "collections cannot be written to a file yet",
+            ));
+        }
         if let Some(at) = expires_at_ms {
             self.buffer.push(opcode::EXPIRE_TIME_MS);
             self.buffer.extend_from_slice(&at.to_le_bytes());
@@ -77,7 +83,7 @@ impl<'w> Writer<'w> {
         match value {
             ValueRef::Int(number) => self.integer(number),
             ValueRef::Bytes(bytes) => self.string(bytes)?,
-            ValueRef::Limiter(_) => unreachable!("written above"),
+            ValueRef::Limiter(_) | ValueRef::Object(_) => unreachable!("dealt with above"),
         }
         self.flush_full()
     }

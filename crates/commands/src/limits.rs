@@ -1,0 +1,80 @@
+//! Limits and thresholds of the store that can change while it runs.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Declares the limits: field, name in the configuration, default.
+macro_rules! limits {
+    ($($(#[doc = $doc:literal])+ $field:ident = $name:literal, $default:expr;)*) => {
+        /// What handlers must keep to. The values are shared by all threads, and CONFIG SET changes them.
+        #[derive(Debug)]
+        pub struct StoreLimits {
+            $($field: AtomicI64,)*
+        }
+
+        impl Default for StoreLimits {
+            fn default() -> StoreLimits {
+                StoreLimits { $($field: AtomicI64::new($default),)* }
+            }
+        }
+
+        impl StoreLimits {
+            /// Names in the configuration.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            $($(#[doc = $doc])+
+            #[inline]
+            pub fn $field(&self) -> i64 {
+                self.$field.load(Ordering::Relaxed)
+            })*
+
+            /// Sets the limit of that name in the configuration; false when there is none.
+            pub fn set(&self, name: &str, value: i64) -> bool {
+                match name {
+                    $($name => self.$field.store(value, Ordering::Relaxed),)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+limits! {
+    /// Longest string, in bytes.
+    proto_max_bulk_len = "proto-max-bulk-len", 512 << 20;
+    /// Most elements of a list node when positive, its size class (-1 = 4 KiB to -5 = 64 KiB) when negative.
+    list_max_listpack_size = "list-max-listpack-size", -2;
+    /// Nodes at each end of a list that stay uncompressed; 0 = no compression.
+    list_compress_depth = "list-compress-depth", 0;
+    /// Most fields of a compact hash.
+    hash_max_listpack_entries = "hash-max-listpack-entries", 512;
+    /// Longest field or value of a compact hash, in bytes.
+    hash_max_listpack_value = "hash-max-listpack-value", 64;
+    /// Most members of a set kept as sorted integers.
+    set_max_intset_entries = "set-max-intset-entries", 512;
+    /// Most members of a compact sorted set.
+    zset_max_listpack_entries = "zset-max-listpack-entries", 128;
+    /// Longest member of a compact sorted set, in bytes.
+    zset_max_listpack_value = "zset-max-listpack-value", 64;
+    /// Largest node of a stream, in bytes; 0 = no limit.
+    stream_node_max_bytes = "stream-node-max-bytes", 4096;
+    /// Most entries of a node of a stream; 0 = no limit.
+    stream_node_max_entries = "stream-node-max-entries", 100;
+    /// Largest sparse HyperLogLog, in bytes.
+    hll_sparse_max_bytes = "hll-sparse-max-bytes", 3000;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_set_by_the_names_of_the_configuration() {
+        let limits = StoreLimits::default();
+        for name in StoreLimits::NAMES {
+            assert!(limits.set(name, 7), "{name}");
+        }
+        assert_eq!(limits.hll_sparse_max_bytes(), 7);
+        assert!(!limits.set("port", 7));
+    }
+}

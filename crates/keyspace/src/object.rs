@@ -1,0 +1,72 @@
+//! Values that are collections.
+
+use tollgate_containers::Container;
+use tollgate_containers::hash::Hash;
+use tollgate_containers::list::List;
+use tollgate_containers::set::Set;
+use tollgate_containers::sorted_set::SortedSet;
+use tollgate_containers::stream::Stream;
+
+use crate::value::{Encoding, TypeName};
+
+/// A collection.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each variant is the collection of that name")]
+pub enum Object {
+    List(List),
+    Set(Set),
+    Hash(Hash),
+    SortedSet(SortedSet),
+    Stream(Stream),
+}
+
+impl Object {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.container().len()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes on the heap, those of the object itself included.
+    #[inline]
+    pub fn heap_bytes(&self) -> usize {
+        size_of::<Object>() + self.container().heap_bytes()
+    }
+
+    /// The type.
+    pub fn type_name(&self) -> TypeName {
+        match self {
+            Object::List(_) => TypeName::List,
+            Object::Set(_) => TypeName::Set,
+            Object::Hash(_) => TypeName::Hash,
+            Object::SortedSet(_) => TypeName::SortedSet,
+            Object::Stream(_) => TypeName::Stream,
+        }
+    }
+
+    /// The encoding that Redis reports for such a value.
+    pub fn encoding(&self) -> Encoding {
+        match self {
+            Object::List(_) => Encoding::Quicklist,
+            Object::Set(_) => Encoding::HashTable,
+            Object::Hash(_) => Encoding::HashTable,
+            Object::SortedSet(_) => Encoding::SkipList,
+            Object::Stream(_) => Encoding::Stream,
+        }
+    }
+
+    #[inline]
+    fn container(&self) -> &dyn Container {
+        match self {
+            Object::List(list) => list,
+            Object::Set(set) => set,
+            Object::Hash(hash) => hash,
+            Object::SortedSet(set) => set,
+            Object::Stream(stream) => stream,
+        }
+    }
+}
