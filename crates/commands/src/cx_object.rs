@@ -6,7 +6,7 @@ use tollgate_containers::list::List;
 use tollgate_containers::set::Set;
 use tollgate_containers::sorted_set::SortedSet;
 use tollgate_containers::stream::Stream;
-use tollgate_keyspace::{DbIndex, Key, Object, Value, ValueRef};
+use tollgate_keyspace::{DbIndex, Key, Object, Seed, Value, ValueRef};
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::{CmdError, Cx, Effects, Event, Rng, StoreLimits};
@@ -94,6 +94,8 @@ pub struct Change<'c, T> {
     pub rng: &'c mut Rng,
     /// The time of the command, Unix milliseconds.
     pub now_ms: i64,
+    /// The secret of hashes: large collections take theirs from it.
+    pub seed: &'c Seed,
     /// The key was not there before.
     pub is_new: bool,
     touched: bool,
@@ -203,6 +205,7 @@ impl Cx<'_> {
                 limits: self.limits,
                 rng: self.rng,
                 now_ms: now,
+                seed: self.seed,
                 is_new: false,
                 touched: false,
                 effects: self.effects,
@@ -236,6 +239,7 @@ impl Cx<'_> {
             limits: self.limits,
             rng: self.rng,
             now_ms: now,
+            seed: self.seed,
             is_new: true,
             touched: false,
             effects: self.effects,

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Handler, KeySpec, Origin, Reply, Rng, Row,
-    Run, ShardSet, gate, keys_of,
+    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Handler, KeySpec, Origin, Reply, Row, Run,
+    ShardSet, gate, keys_of,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed, Shard};
 use tollgate_limiter::Timestamp;
@@ -258,7 +258,7 @@ impl Engine {
             now: call.now,
             out,
             effects: &mut effects,
-            rng: &mut Rng::new(call.now.nanos() as u64),
+            rng: &mut crate::walk::random(call.now),
             limits: &self.limits,
             origin: call.origin,
             may_block: false,

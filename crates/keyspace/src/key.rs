@@ -56,6 +56,11 @@ impl Seed {
         }
     }
 
+    /// The secret by which the indexes inside collections hash; it tells nothing about that of the keys.
+    pub fn of_collections(&self) -> u64 {
+        self.hash(b"collections")
+    }
+
     /// Hashes a key once for everything that follows.
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
