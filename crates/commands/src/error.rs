@@ -75,6 +75,10 @@ catalogue! {
          HELLO AUTH <user> <pass> option can be used to authenticate the client and select the \
          RESP protocol version at the same time",
     WrongPassword => "WRONGPASS invalid username-password pair or user is disabled.",
+    KeyNotPermitted =>
+        "NOPERM this user has no permissions to access one of the keys used as arguments",
+    ChannelNotPermitted =>
+        "NOPERM this user has no permissions to access one of the channels used as arguments",
     NoPasswordSet =>
         "ERR AUTH <password> called without any password configured for the default user. Are \
          you sure your configuration is correct?",

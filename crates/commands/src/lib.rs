@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod acl;
 mod args;
 mod cx;
 mod cx_object;
@@ -39,6 +40,8 @@ pub use flags::{Acl, Flags};
 pub use keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, keys_of};
 pub use limits::StoreLimits;
 pub use reply::Reply;
-pub use row::{Arity, Deprecation, Family, Group, Handler, NodeCommand, Row, Run, ScriptCommand};
+pub use row::{
+    Arity, Channels, Deprecation, Family, Group, Handler, NodeCommand, Row, Run, ScriptCommand,
+};
 pub use shards::{LockedShards, ShardSet, Walk};
-pub use table::{families, lookup, resolve, rows};
+pub use table::{by_full_name, families, lookup, resolve, rows};

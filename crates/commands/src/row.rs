@@ -94,6 +94,32 @@ impl Arity {
     }
 }
 
+/// Which words of a command are channels. UNSUBSCRIBE and its like need no permission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Channels {
+    /// The first argument (PUBLISH).
+    First,
+    /// Every argument (SUBSCRIBE).
+    Every,
+    /// Every argument, each a pattern of channels (PSUBSCRIBE).
+    EveryPattern,
+}
+
+impl Channels {
+    /// The positions of the channels in a call of so many words.
+    pub fn positions(self, words: usize) -> std::ops::Range<usize> {
+        match self {
+            Channels::First => 1..words.min(2),
+            Channels::Every | Channels::EveryPattern => 1..words,
+        }
+    }
+
+    /// True when the words are patterns.
+    pub fn are_patterns(self) -> bool {
+        self == Channels::EveryPattern
+    }
+}
+
 /// The part of the documentation a command belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant is the group of that name")]
@@ -142,6 +168,8 @@ pub struct Row {
     pub keys: &'static [KeySpec],
     /// ACL categories, the implied ones included.
     pub acl: Acl,
+    /// Where its channels are, when it names some that a user must be allowed to use.
+    pub channels: Option<Channels>,
     /// Part of the documentation.
     pub group: Group,
     /// What it takes, in the notation of the manuals; empty when it takes nothing.
@@ -213,6 +241,7 @@ pub(crate) const fn row(name: &'static str, arity: Arity, flags: Flags, run: Run
         flags,
         keys: &[],
         acl: Acl::NONE.implied(flags),
+        channels: None,
         group: Group::Generic,
         syntax: "",
         summary: "",
@@ -242,6 +271,13 @@ impl Row {
     pub(crate) const fn acl(mut self, group: Group, acl: Acl) -> Row {
         self.group = group;
         self.acl = acl.implied(self.flags);
+        self
+    }
+
+    /// The command names channels, so that users need permission for them.
+    #[allow(dead_code, reason = "used by the rows that publish and subscribe")]
+    pub(crate) const fn channels(mut self, channels: Channels) -> Row {
+        self.channels = Some(channels);
         self
     }
 

@@ -45,6 +45,14 @@ pub fn lookup(name: &[u8]) -> Option<&'static Row> {
     None
 }
 
+/// The command or (as `client|kill`) sub-command of that name, in any case.
+pub fn by_full_name(name: &[u8]) -> Option<&'static Row> {
+    match name.iter().position(|&b| b == b'|') {
+        None => lookup(name),
+        Some(bar) => lookup(&name[..bar])?.sub(&name[bar + 1..]),
+    }
+}
+
 /// The row that runs `words`: the command's, or its sub-command's.
 ///
 /// Fails with the reply for a command or sub-command that does not exist.

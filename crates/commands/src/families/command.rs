@@ -7,7 +7,8 @@ use crate::keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::syntax::{self, Argument, Kind};
 use crate::{
-    Acl, Args, Arity, CmdError, Cx, Flags, Group, Handler, Reply, Row, Run, lookup, resolve, rows,
+    Acl, Args, Arity, CmdError, Cx, Flags, Group, Handler, Reply, Row, Run, by_full_name, resolve,
+    rows,
 };
 
 const SAFE: Flags = Flags::LOADING.or(Flags::STALE);
@@ -79,14 +80,6 @@ fn info(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
         }
     }
     Ok(Reply::Written)
-}
-
-/// The command or (as `client|kill`) sub-command of that name, in any case.
-fn by_full_name(name: &[u8]) -> Option<&'static Row> {
-    match name.iter().position(|&b| b == b'|') {
-        None => lookup(name),
-        Some(bar) => lookup(&name[..bar])?.sub(&name[bar + 1..]),
-    }
 }
 
 /// Key positions in the older form: first, last (negative: from the end), step.
