@@ -54,6 +54,7 @@ impl Object {
             Object::List(_) => Encoding::Quicklist,
             Object::Set(_) => Encoding::HashTable,
             Object::Hash(_) => Encoding::HashTable,
+            Object::SortedSet(set) if set.is_compact() => Encoding::Listpack,
             Object::SortedSet(_) => Encoding::SkipList,
             Object::Stream(_) => Encoding::Stream,
         }

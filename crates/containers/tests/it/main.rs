@@ -2,6 +2,7 @@
 
 mod float;
 mod glob;
+mod sorted_set;
 mod string;
 
 /// A sequence of random words from a seed (SplitMix64).

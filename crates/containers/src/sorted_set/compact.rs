@@ -1,0 +1,249 @@
+//! The form of small sorted sets: all elements in order in one block of bytes.
+//!
+//! ```text
+//! element   member length (LEB128) | score (8 bytes) | member | member length (LEB128 backwards)
+//! ```
+//!
+//! The length at the end lets the block be walked from its end.
+
+use std::ops::Range;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Compact {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// An element and where it lies.
+struct Element<'a> {
+    member: &'a [u8],
+    score: f64,
+    place: Range<usize>,
+}
+
+impl Element<'_> {
+    fn is_before(&self, score: f64, member: &[u8]) -> bool {
+        self.score < score || (self.score == score && self.member < member)
+    }
+}
+
+/// Bytes of a length.
+const fn length_size(len: usize) -> usize {
+    let mut size = 1;
+    let mut rest = len >> 7;
+    while rest > 0 {
+        size += 1;
+        rest >>= 7;
+    }
+    size
+}
+
+/// Bytes of an element.
+const fn element_size(member: usize) -> usize {
+    2 * length_size(member) + size_of::<f64>() + member
+}
+
+/// Reads the length that begins at `at` and goes on in the direction of `step`.
+#[inline]
+fn read_length(bytes: &[u8], mut at: usize, step: isize) -> usize {
+    let first = bytes[at];
+    if first < 0x80 {
+        return usize::from(first);
+    }
+    let (mut len, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[at];
+        len |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return len;
+        }
+        shift += 7;
+        at = at.wrapping_add_signed(step);
+    }
+}
+
+/// Redis keeps whole scores of small sorted sets as integers, which know no negative zero.
+fn normal(score: f64) -> f64 {
+    if score == 0.0 { 0.0 } else { score }
+}
+
+impl Compact {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// The element that begins at `at`.
+    #[inline]
+    fn element(&self, at: usize) -> Element<'_> {
+        let len = read_length(&self.bytes, at, 1);
+        let start = at + length_size(len);
+        let (score, rest) = self.bytes[start..].split_at(size_of::<f64>());
+        let mut bits = [0; size_of::<f64>()];
+        bits.copy_from_slice(score);
+        Element {
+            member: &rest[..len],
+            score: f64::from_le_bytes(bits),
+            place: at..at + element_size(len),
+        }
+    }
+
+    fn elements(&self) -> impl Iterator<Item = Element<'_>> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if at == self.bytes.len() {
+                return None;
+            }
+            let element = self.element(at);
+            at = element.place.end;
+            Some(element)
+        })
+    }
+
+    /// Where the element that ends at `end` begins.
+    #[inline]
+    fn start_of(&self, end: usize) -> usize {
+        end - element_size(read_length(&self.bytes, end - 1, -1))
+    }
+
+    /// Offset of the element at `index`, from whichever end is nearer.
+    pub(super) fn offset(&self, index: usize) -> usize {
+        if index <= self.len / 2 {
+            (0..index).fold(0, |at, _| self.element(at).place.end)
+        } else {
+            (index..self.len).fold(self.bytes.len(), |end, _| self.start_of(end))
+        }
+    }
+
+    /// The element at an offset, and the offset behind it.
+    #[inline]
+    pub(super) fn next(&self, at: usize) -> ((&[u8], f64), usize) {
+        let element = self.element(at);
+        ((element.member, element.score), element.place.end)
+    }
+
+    /// The element before an offset, and its offset.
+    #[inline]
+    pub(super) fn next_back(&self, end: usize) -> ((&[u8], f64), usize) {
+        let start = self.start_of(end);
+        (self.next(start).0, start)
+    }
+
+    pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
+        self.elements()
+            .find(|element| element.member == member)
+            .map(|element| element.score)
+    }
+
+    /// Index and score of `member`.
+    pub(super) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        self.elements()
+            .enumerate()
+            .find(|(_, element)| element.member == member)
+            .map(|(index, element)| (index, element.score))
+    }
+
+    /// How many elements come before the first of which `before` is not true.
+    pub(super) fn rank_by(&self, before: impl Fn(&[u8], f64) -> bool) -> usize {
+        self.elements()
+            .take_while(|element| before(element.member, element.score))
+            .count()
+    }
+
+    /// Adds a member or changes its score; returns the score it had.
+    pub(super) fn insert(&mut self, member: &[u8], score: f64) -> Option<f64> {
+        let score = normal(score);
+        let mut target = None;
+        let mut found = None;
+        for element in self.elements() {
+            if target.is_none() && !element.is_before(score, member) {
+                target = Some(element.place.start);
+                // Behind its place, only the same member is of interest, wherever it stands.
+            }
+            if element.member == member {
+                found = Some((element.place, element.score));
+                if target.is_some() {
+                    break;
+                }
+            }
+        }
+        let target = target.unwrap_or(self.bytes.len());
+        match found {
+            None => {
+                self.open(target, member, score);
+                None
+            }
+            Some((place, old)) => {
+                if old != score {
+                    self.reposition(place, target, score);
+                }
+                Some(old)
+            }
+        }
+    }
+
+    /// Writes a new element at `at`.
+    fn open(&mut self, at: usize, member: &[u8], score: f64) {
+        let size = element_size(member.len());
+        let old = self.bytes.len();
+        if self.bytes.capacity() - old < size {
+            // A quarter more than needed: small sets are many, and their slack adds up.
+            self.bytes.reserve_exact(size + old / 4);
+        }
+        self.bytes.resize(old + size, 0);
+        self.bytes.copy_within(at..old, at + size);
+        let element = &mut self.bytes[at..at + size];
+        let mut rest = member.len();
+        for i in 0..length_size(member.len()) {
+            let more = if rest >= 0x80 { 0x80 } else { 0 };
+            element[i] = (rest & 0x7f) as u8 | more;
+            element[size - 1 - i] = element[i];
+            rest >>= 7;
+        }
+        let start = length_size(member.len());
+        element[start..start + size_of::<f64>()].copy_from_slice(&score.to_le_bytes());
+        let start = start + size_of::<f64>();
+        element[start..start + member.len()].copy_from_slice(member);
+        self.len += 1;
+    }
+
+    /// Gives the element at `place` another score and moves it to `target`, an offset between elements.
+    fn reposition(&mut self, place: Range<usize>, target: usize, score: f64) {
+        let size = place.len();
+        let at = if target <= place.start {
+            self.bytes[target..place.end].rotate_right(size);
+            target
+        } else {
+            self.bytes[place.start..target].rotate_left(size);
+            target - size
+        };
+        let start = at + length_size(read_length(&self.bytes, at, 1));
+        self.bytes[start..start + size_of::<f64>()].copy_from_slice(&score.to_le_bytes());
+    }
+
+    pub(super) fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        let element = self.elements().find(|element| element.member == member)?;
+        let (place, score) = (element.place, element.score);
+        self.cut(place, 1);
+        Some(score)
+    }
+
+    /// Removes the elements at these indexes, which must exist.
+    pub(super) fn remove_range(&mut self, range: Range<usize>) {
+        let place = self.offset(range.start)..self.offset(range.end);
+        self.cut(place, range.len());
+    }
+
+    fn cut(&mut self, place: Range<usize>, count: usize) {
+        self.bytes.drain(place);
+        self.len -= count;
+        if self.bytes.len() < self.bytes.capacity() / 2 {
+            self.bytes.shrink_to(self.bytes.len() * 5 / 4);
+        }
+    }
+}
