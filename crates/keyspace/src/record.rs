@@ -428,9 +428,11 @@ impl Slot {
     #[inline]
     pub(crate) unsafe fn object(self) -> Option<*mut Object> {
         // SAFETY: by contract; the word of that kind is the pointer of a Box.
-        match unsafe { self.kind() } {
-            Kind::Object => Some(unsafe { self.at(0).cast::<*mut Object>().read() }),
-            _ => None,
+        unsafe {
+            match self.kind() {
+                Kind::Object => Some(self.at(0).cast::<*mut Object>().read()),
+                _ => None,
+            }
         }
     }
 
