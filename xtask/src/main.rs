@@ -5,6 +5,8 @@
     reason = "a command line tool talks to its user"
 )]
 
+mod benchmarks;
+mod compatibility;
 mod fuzz;
 mod peers;
 mod scripts;
@@ -15,8 +17,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
+  benchmarks                                  run redis-benchmark on redis-server and Tollgate, write docs/benchmarks.md
+  compatibility                               run the scripts on redis-server and Tollgate, write docs/compatibility.md
   fuzz [--seconds N] [TARGET...]              run the fuzz targets, 60 seconds each unless told otherwise
-  peers                                       find or install redis-server, memcached, envoy, redis-py, ioredis
+  peers                                       find or install redis-server, memcached, envoy, client libraries
   scripts [--record] [--tollgate] [FILE...]   compare command scripts with redis-server (or tollgate serve), or record its replies
   tidy [--quick]                              floors, lengths, banned calls, files outside the module tree; unless quick, tests that never run
 ";
@@ -28,6 +32,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.split_first() {
         Some((task, rest)) => match task.as_str() {
+            "benchmarks" => benchmarks::run(rest),
+            "compatibility" => compatibility::run(rest),
             "fuzz" => fuzz::run(rest),
             "peers" => peers::run(rest),
             "scripts" => scripts::run(rest),
