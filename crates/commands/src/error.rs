@@ -45,6 +45,23 @@ catalogue! {
     DecrementOverflow => "ERR decrement would overflow",
     NotFinite => "ERR increment would produce NaN or Infinity",
     OffsetOutOfRange => "ERR offset is out of range",
+    BitOffset => "ERR bit offset is not an integer or out of range",
+    NotABit => "ERR bit is not an integer or out of range",
+    BitNotOneOrZero => "ERR The bit argument must be 1 or 0.",
+    BitopNotSources => "ERR BITOP NOT must be called with a single source key.",
+    BadOverflow => "ERR Invalid OVERFLOW type specified",
+    BadFieldType =>
+        "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported \
+         but i64 is.",
+    BitfieldReadOnly => "ERR BITFIELD_RO only supports the GET subcommand",
+    NotASketch => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+    CorruptedSketch => "INVALIDOBJ Corrupted HLL object detected",
+    NoSuchSketch => "ERR The specified key does not exist",
+    SketchNotSparse => "ERR HLL encoding is not sparse",
+    LcsNotStrings => "ERR The specified keys must contain string values",
+    LcsLenAndIdx => "ERR If you want both the length and indexes, please just use IDX.",
+    LcsTooLarge =>
+        "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
     StringTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
     DbOutOfRange => "ERR DB index is out of range",
     SameObject => "ERR source and destination objects are the same",
@@ -164,6 +181,13 @@ impl CmdError {
         let head = b"unknown subcommand or wrong number of arguments for '";
         let tail = format!("'. Try {} HELP.", container.to_ascii_uppercase());
         CmdError::err([head, c_text(word, QUOTED), tail.as_bytes()].concat())
+    }
+
+    /// PFDEBUG knows no such subcommand.
+    #[cold]
+    pub fn unknown_pfdebug(word: &[u8]) -> CmdError {
+        let word = c_text(word, word.len());
+        CmdError::err([b"Unknown PFDEBUG subcommand '", word, b"'"].concat())
     }
 
     /// RL.TAKE knows no such algorithm.

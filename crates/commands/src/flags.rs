@@ -114,18 +114,51 @@ impl Acl {
     pub const SCRIPTING: Acl = Acl(1 << 9);
     /// Rate limiters.
     pub const RATELIMIT: Acl = Acl(1 << 10);
+    /// Sets.
+    pub const SET: Acl = Acl(1 << 11);
+    /// Sorted sets.
+    pub const SORTED_SET: Acl = Acl(1 << 12);
+    /// Lists.
+    pub const LIST: Acl = Acl(1 << 13);
+    /// Hashes.
+    pub const HASH: Acl = Acl(1 << 14);
+    /// Bits of strings.
+    pub const BITMAP: Acl = Acl(1 << 15);
+    /// HyperLogLog.
+    pub const HYPERLOGLOG: Acl = Acl(1 << 16);
+    /// Positions on Earth.
+    pub const GEO: Acl = Acl(1 << 17);
+    /// Streams.
+    pub const STREAM: Acl = Acl(1 << 18);
+    /// Channels.
+    pub const PUBSUB: Acl = Acl(1 << 19);
+    /// May make the client wait.
+    pub const BLOCKING: Acl = Acl(1 << 20);
+    /// MULTI and its relatives.
+    pub const TRANSACTION: Acl = Acl(1 << 21);
 
     /// Categories with their names, in the order in which COMMAND INFO lists them.
     pub(crate) const NAMES: &'static [(Acl, &'static str)] = &[
         (Acl::KEYSPACE, "keyspace"),
         (Acl::READ, "read"),
         (Acl::WRITE, "write"),
+        (Acl::SET, "set"),
+        (Acl::SORTED_SET, "sortedset"),
+        (Acl::LIST, "list"),
+        (Acl::HASH, "hash"),
         (Acl::STRING, "string"),
+        (Acl::BITMAP, "bitmap"),
+        (Acl::HYPERLOGLOG, "hyperloglog"),
+        (Acl::GEO, "geo"),
+        (Acl::STREAM, "stream"),
+        (Acl::PUBSUB, "pubsub"),
         (Acl::ADMIN, "admin"),
         (Acl::FAST, "fast"),
         (Acl::SLOW, "slow"),
+        (Acl::BLOCKING, "blocking"),
         (Acl::DANGEROUS, "dangerous"),
         (Acl::CONNECTION, "connection"),
+        (Acl::TRANSACTION, "transaction"),
         (Acl::SCRIPTING, "scripting"),
         (Acl::RATELIMIT, "ratelimit"),
     ];
@@ -159,6 +192,9 @@ impl Acl {
         }
         if flags.contains(Flags::ADMIN) {
             all = all.or(Acl::ADMIN).or(Acl::DANGEROUS);
+        }
+        if flags.contains(Flags::BLOCKING) {
+            all = all.or(Acl::BLOCKING);
         }
         all.or(if flags.contains(Flags::FAST) {
             Acl::FAST

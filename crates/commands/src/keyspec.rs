@@ -71,6 +71,15 @@ impl BitOr for KeyFlags {
 pub enum BeginSearch {
     /// At this word; the command's name is word 0.
     Index(u16),
+    /// Behind this word (any case), which is searched from word `from` on; backwards, counted from the end, when < 0.
+    Keyword {
+        /// The word, in upper case.
+        word: &'static str,
+        /// Where the search for it begins.
+        from: i16,
+    },
+    /// The handler alone knows; COMMAND INFO says so, and nothing is found here.
+    Unknown,
 }
 
 /// Which words, from the beginning of the search, are keys.
@@ -83,8 +92,13 @@ pub enum FindKeys {
         /// Distance from key to key.
         step: u16,
     },
-    /// A count of keys at the beginning, then the keys.
-    KeyNum,
+    /// A count of keys at the beginning, then the keys, `step` words apart.
+    KeyNum {
+        /// Distance from key to key.
+        step: u16,
+    },
+    /// The handler alone knows.
+    Unknown,
 }
 
 /// One group of keys and what happens to them.
@@ -96,39 +110,50 @@ pub struct KeySpec {
     pub find: FindKeys,
     /// What happens to them.
     pub flags: KeyFlags,
+    /// What happens to them in a call, when that depends on its words.
+    pub varying: Option<fn(&[&[u8]]) -> KeyFlags>,
     /// A remark for COMMAND INFO.
     pub notes: &'static str,
 }
 
 impl KeySpec {
-    /// The key at word `index`.
-    pub(crate) const fn at(index: u16, flags: KeyFlags) -> KeySpec {
+    const fn new(begin: BeginSearch, find: FindKeys, flags: KeyFlags) -> KeySpec {
         KeySpec {
-            begin: BeginSearch::Index(index),
-            find: FindKeys::Range { last: 0, step: 1 },
+            begin,
+            find,
             flags,
+            varying: None,
             notes: "",
         }
+    }
+
+    /// The key at word `index`.
+    pub(crate) const fn at(index: u16, flags: KeyFlags) -> KeySpec {
+        KeySpec::range(index, 0, 1, flags)
     }
 
     /// Every `step`th word from the first to the last.
     pub(crate) const fn every(step: u16, flags: KeyFlags) -> KeySpec {
-        KeySpec {
-            begin: BeginSearch::Index(1),
-            find: FindKeys::Range { last: -1, step },
-            flags,
-            notes: "",
-        }
+        KeySpec::range(1, -1, step, flags)
+    }
+
+    /// Every `step`th word from word `index` to `last`, as in [`FindKeys::Range`].
+    pub(crate) const fn range(index: u16, last: i16, step: u16, flags: KeyFlags) -> KeySpec {
+        let begin = BeginSearch::Index(index);
+        KeySpec::new(begin, FindKeys::Range { last, step }, flags)
     }
 
     /// A count at word `index`, then that many keys.
     pub(crate) const fn counted(index: u16, flags: KeyFlags) -> KeySpec {
-        KeySpec {
-            begin: BeginSearch::Index(index),
-            find: FindKeys::KeyNum,
-            flags,
-            notes: "",
-        }
+        let begin = BeginSearch::Index(index);
+        KeySpec::new(begin, FindKeys::KeyNum { step: 1 }, flags)
+    }
+
+    /// What happens to the keys depends on the words of the call.
+    pub(crate) const fn varying(mut self, by: fn(&[&[u8]]) -> KeyFlags) -> KeySpec {
+        self.flags = self.flags.or(KeyFlags::VARIABLE);
+        self.varying = Some(by);
+        self
     }
 
     pub(crate) const fn notes(mut self, notes: &'static str) -> KeySpec {
@@ -154,26 +179,36 @@ pub fn keys_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
 }
 
 impl KeySpec {
-    /// What happens to the keys in this call: SET overwrites unless it also returns the old value.
+    /// What happens to the keys in this call.
     pub(crate) fn flags_in(&self, words: &[&[u8]]) -> KeyFlags {
-        if !self.flags.contains(KeyFlags::VARIABLE) {
-            return self.flags;
-        }
-        let gets = words
-            .iter()
-            .skip(3)
-            .any(|word| word.eq_ignore_ascii_case(b"GET"));
-        match gets {
-            true => KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
-            false => KeyFlags::OW.or(KeyFlags::UPDATE),
-        }
+        self.varying.map_or(self.flags, |flags| flags(words))
+    }
+
+    /// The word at which the search begins in this call; `None` when there is no such word.
+    fn begins_at(&self, words: &[&[u8]]) -> Option<usize> {
+        let (word, from) = match self.begin {
+            BeginSearch::Index(index) => return Some(usize::from(index)),
+            BeginSearch::Unknown => return None,
+            BeginSearch::Keyword { word, from } => (word.as_bytes(), from),
+        };
+        let is_word = |candidate: &&[u8]| candidate.eq_ignore_ascii_case(word);
+        let found = if from >= 0 {
+            let from = from as usize;
+            words.iter().skip(from).position(is_word)? + from
+        } else {
+            let until = words.len().checked_sub(usize::from(from.unsigned_abs()))?;
+            words.get(..=until)?.iter().rposition(is_word)?
+        };
+        Some(found + 1)
     }
 
     /// Appends the positions of this spec's keys.
     pub fn collect(&self, words: &[&[u8]], found: &mut KeyPositions) -> Result<(), CmdError> {
-        let BeginSearch::Index(begin) = self.begin;
-        let begin = usize::from(begin);
+        let Some(begin) = self.begins_at(words) else {
+            return Ok(());
+        };
         match self.find {
+            FindKeys::Unknown => Ok(()),
             FindKeys::Range { last, step } => {
                 let end = if last >= 0 {
                     begin + last as usize
@@ -184,7 +219,7 @@ impl KeySpec {
                 found.extend((begin..=end).step_by(usize::from(step)).map(|at| at as u32));
                 Ok(())
             }
-            FindKeys::KeyNum => {
+            FindKeys::KeyNum { step } => {
                 let count = words
                     .get(begin)
                     .and_then(|word| tollgate_containers::number::parse_i64(word))
@@ -192,10 +227,13 @@ impl KeySpec {
                 if count < 0 {
                     return Err(CmdError::NegativeKeyCount);
                 }
-                if count as u64 > (words.len() - begin - 1) as u64 {
+                let step = usize::from(step);
+                let room = (words.len() - begin - 1) / step;
+                if count as u64 > room as u64 {
                     return Err(CmdError::TooManyKeys);
                 }
-                found.extend((begin + 1..=begin + count as usize).map(|at| at as u32));
+                let keys = (begin + 1..).step_by(step).take(count as usize);
+                found.extend(keys.map(|at| at as u32));
                 Ok(())
             }
         }

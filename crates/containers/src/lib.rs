@@ -1,8 +1,11 @@
 //! Data structures of single values: strings, collections, number text, glob patterns.
 
+pub mod bits;
 mod container;
 pub mod glob;
 pub mod hash;
+pub mod hyperloglog;
+pub mod lcs;
 pub mod list;
 pub mod number;
 pub mod set;

@@ -160,6 +160,19 @@ impl Str {
         }
     }
 
+    /// Drops the bytes from `len` on; the capacity stays.
+    pub fn truncate(&mut self, len: usize) {
+        if len >= self.len() {
+            return;
+        }
+        if self.is_inline() {
+            *self = Self::inline(&self.as_slice()[..len]);
+        } else {
+            // SAFETY: the string is on the heap, and shorter than its initialised bytes.
+            unsafe { self.set_heap_len(len) };
+        }
+    }
+
     /// `bytes` must fit inline.
     #[inline]
     fn inline(bytes: &[u8]) -> Self {
@@ -360,6 +373,19 @@ mod tests {
         string.set_range(0, b"_");
         string.set_range(12, b"!");
         assert_eq!(string.as_slice(), b"_XYZ....WW\0\0!");
+    }
+
+    #[test]
+    fn truncation_keeps_the_front() {
+        for text in [&b"inline"[..], b"longer than inline"] {
+            let mut string = Str::from_slice(text);
+            string.truncate(100);
+            assert_eq!(string.as_slice(), text);
+            string.truncate(3);
+            assert_eq!(string.as_slice(), &text[..3]);
+            string.append(b"!");
+            assert_eq!(string.as_slice(), &[&text[..3], b"!"].concat()[..]);
+        }
     }
 
     #[test]

@@ -154,8 +154,18 @@ fn write_spec(spec: &KeySpec, out: &mut ReplyBuf) {
     out.bulk(b"flags");
     write_key_flags(spec.flags, out);
     out.bulk(b"begin_search");
-    let BeginSearch::Index(index) = spec.begin;
-    write_search(out, "index", &[("index", index.into())]);
+    match spec.begin {
+        BeginSearch::Index(index) => write_search(out, "index", &[("index", index.into())]),
+        BeginSearch::Keyword { word, from } => {
+            let word = SearchFact::Word(word);
+            write_search(
+                out,
+                "keyword",
+                &[("keyword", word), ("startfrom", from.into())],
+            );
+        }
+        BeginSearch::Unknown => write_search(out, "unknown", &[]),
+    }
     out.bulk(b"find_keys");
     match spec.find {
         FindKeys::Range { last, step } => write_search(
@@ -164,20 +174,37 @@ fn write_spec(spec: &KeySpec, out: &mut ReplyBuf) {
             &[
                 ("lastkey", last.into()),
                 ("keystep", step.into()),
-                ("limit", 0),
+                ("limit", 0.into()),
             ],
         ),
-        FindKeys::KeyNum => {
+        FindKeys::KeyNum { step } => {
             write_search(
                 out,
                 "keynum",
-                &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)],
+                &[
+                    ("keynumidx", 0.into()),
+                    ("firstkey", 1.into()),
+                    ("keystep", step.into()),
+                ],
             );
         }
+        FindKeys::Unknown => write_search(out, "unknown", &[]),
     }
 }
 
-fn write_search(out: &mut ReplyBuf, kind: &str, spec: &[(&str, i64)]) {
+/// A detail of a key spec.
+enum SearchFact {
+    Number(i64),
+    Word(&'static str),
+}
+
+impl<N: Into<i64>> From<N> for SearchFact {
+    fn from(number: N) -> SearchFact {
+        SearchFact::Number(number.into())
+    }
+}
+
+fn write_search(out: &mut ReplyBuf, kind: &str, spec: &[(&str, SearchFact)]) {
     out.map(2);
     out.bulk(b"type");
     out.bulk(kind.as_bytes());
@@ -185,7 +212,10 @@ fn write_search(out: &mut ReplyBuf, kind: &str, spec: &[(&str, i64)]) {
     out.map(spec.len());
     for (name, value) in spec {
         out.bulk(name.as_bytes());
-        out.int(*value);
+        match value {
+            SearchFact::Number(number) => out.int(*number),
+            SearchFact::Word(word) => out.bulk(word.as_bytes()),
+        }
     }
 }
 

@@ -1,18 +1,23 @@
 //! The command families: one file per kind, one row per command.
 
+mod bitfield;
+mod bitmap;
 mod client;
 mod command;
 mod config;
 mod connection;
 mod expiry;
 mod flush;
+mod hyperloglog;
 mod keys;
+mod lcs;
 mod object;
 mod ratelimit;
 mod scan;
 mod scripting;
 mod server;
 mod string;
+mod string_edit;
 mod string_range;
 mod string_set;
 
@@ -22,6 +27,8 @@ use crate::{Cx, Family, Reply};
 pub(crate) static FAMILIES: &[&Family] = &[
     &ratelimit::FAMILY,
     &string::FAMILY,
+    &bitmap::FAMILY,
+    &hyperloglog::FAMILY,
     &keys::FAMILY,
     &expiry::FAMILY,
     &connection::FAMILY,

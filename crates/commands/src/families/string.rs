@@ -8,7 +8,7 @@ use tollgate_containers::number::{self, Extended};
 use tollgate_keyspace::{Value, ValueRef};
 use tollgate_wire::resp::ReplyBuf;
 
-use super::{string_range, string_set};
+use super::{lcs, string_range, string_set};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Reply, Row, Run};
@@ -101,6 +101,14 @@ const ROWS: &[Row] = &[
             "2.6.0",
             "O(1)",
         ),
+    string("LCS", at_least(3), Flags::READONLY, lcs::lcs)
+        .keys(&[KeySpec::range(1, 1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+        .takes("key key [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]")
+        .docs(
+            "Finds the longest common subsequence of two strings.",
+            "7.0.0",
+            "O(N*M) in the lengths of the strings",
+        ),
     string("MGET", at_least(2), READ, mget)
         .keys(&[KeySpec::every(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .takes("key [key ...]")
@@ -129,14 +137,11 @@ const ROWS: &[Row] = &[
             "O(1)",
         ),
     string("SET", at_least(3), GROWS, string_set::set)
-        .keys(&[KeySpec::at(
-            1,
-            KeyFlags::RW
-                .or(KeyFlags::ACCESS)
-                .or(KeyFlags::UPDATE)
-                .or(KeyFlags::VARIABLE),
-        )
-        .notes("RW and ACCESS due to the optional `GET` argument")])
+        .keys(&[
+            KeySpec::at(1, KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE))
+                .varying(string_set::key_flags)
+                .notes("RW and ACCESS due to the optional `GET` argument"),
+        ])
         .takes(
             "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
              PXAT unix-time-milliseconds | KEEPTTL]",

@@ -1,26 +1,10 @@
 //! Parts of strings.
 
 use tollgate_containers::number;
-use tollgate_keyspace::{Value, ValueRef};
+use tollgate_keyspace::Value;
 
+use super::string_edit::{bytes_of, longest_string};
 use crate::{Args, CmdError, Cx, Event, Reply};
-
-/// The bytes of a string value; those of an integer are written to `digits`.
-fn bytes_of<'v>(
-    value: ValueRef<'v>,
-    digits: &'v mut [u8; number::I64_TEXT_LEN],
-) -> Result<&'v [u8], CmdError> {
-    match value {
-        ValueRef::Int(n) => Ok(number::write_i64(digits, n)),
-        ValueRef::Bytes(bytes) => Ok(bytes),
-        ValueRef::Limiter(_) | ValueRef::Object(_) => Err(CmdError::WrongType),
-    }
-}
-
-/// Longest string, in bytes.
-fn longest_string(cx: &Cx<'_>) -> usize {
-    usize::try_from(cx.limits.proto_max_bulk_len()).unwrap_or(usize::MAX)
-}
 
 pub(super) fn strlen(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;

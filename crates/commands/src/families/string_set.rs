@@ -3,6 +3,7 @@
 use tollgate_keyspace::{Key, Value};
 
 use super::string;
+use crate::keyspec::KeyFlags;
 use crate::{Args, CmdError, Cx, Event, Reply};
 
 /// An expiry as a command states it, not yet checked.
@@ -122,6 +123,20 @@ fn deadline<'a>(args: &mut Args<'a>, before: &Ttl<'_>) -> Result<Deadline<'a>, C
         }
     }
     Err(CmdError::Syntax)
+}
+
+/// What SET does to its key: it overwrites, unless it also looks at the old value.
+pub(super) fn key_flags(words: &[&[u8]]) -> KeyFlags {
+    let looks = ["GET", "IFEQ", "IFNE", "IFDEQ", "IFDNE"];
+    let looks = |word: &&[u8]| {
+        looks
+            .iter()
+            .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    match words.iter().skip(3).any(looks) {
+        true => KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
+        false => KeyFlags::OW.or(KeyFlags::UPDATE),
+    }
 }
 
 pub(super) fn set(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
