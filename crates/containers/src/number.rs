@@ -55,7 +55,25 @@ const PAIRS: [u8; 200] = {
 /// Writes `value` in decimal into `buf`; the returned slice is the text.
 #[inline]
 pub fn write_i64(buf: &mut [u8; I64_TEXT_LEN], value: i64) -> &[u8] {
-    let mut rest = value.unsigned_abs();
+    let mut at = write_digits(buf, value.unsigned_abs());
+    if value < 0 {
+        at -= 1;
+        buf[at] = b'-';
+    }
+    &buf[at..]
+}
+
+/// As [`write_i64`] without a sign: up to 20 digits.
+#[inline]
+pub fn write_u64(buf: &mut [u8; I64_TEXT_LEN], value: u64) -> &[u8] {
+    let at = write_digits(buf, value);
+    &buf[at..]
+}
+
+/// Writes digits to the end of `buf`; where they begin.
+#[inline]
+fn write_digits(buf: &mut [u8; I64_TEXT_LEN], value: u64) -> usize {
+    let mut rest = value;
     let mut at = I64_TEXT_LEN;
     while rest >= 10 {
         let pair = (rest % 100) as usize * 2;
@@ -68,11 +86,7 @@ pub fn write_i64(buf: &mut [u8; I64_TEXT_LEN], value: i64) -> &[u8] {
         at -= 1;
         buf[at] = b'0' + rest as u8;
     }
-    if value < 0 {
-        at -= 1;
-        buf[at] = b'-';
-    }
-    &buf[at..]
+    at
 }
 
 /// Parses a double as Redis' `getDoubleFromObject` does: all that `strtod` reads, hexadecimal and infinities by name
