@@ -78,6 +78,16 @@ pub enum BeginSearch {
         /// Where the search for it begins.
         from: i16,
     },
+    /// As [`BeginSearch::Keyword`], but the words behind these options are passed over, so that none of them is taken for
+    /// the keyword.
+    Options {
+        /// The word, in upper case.
+        word: &'static str,
+        /// Where the search begins, as COMMAND INFO reports it; it begins behind the command's name.
+        from: i16,
+        /// Options and how many words follow each.
+        options: &'static [(&'static str, u8)],
+    },
     /// The handler alone knows; COMMAND INFO says so, and nothing is found here.
     Unknown,
 }
@@ -96,6 +106,11 @@ pub enum FindKeys {
     KeyNum {
         /// Distance from key to key.
         step: u16,
+    },
+    /// The first of so many equal parts of the words left.
+    Part {
+        /// How many parts.
+        of: u16,
     },
     /// The handler alone knows.
     Unknown,
@@ -156,6 +171,21 @@ impl KeySpec {
         self
     }
 
+    /// Behind the word, which `options` may stand before, the first half of the words left.
+    pub(crate) const fn first_half_behind(
+        word: &'static str,
+        from: i16,
+        options: &'static [(&'static str, u8)],
+        flags: KeyFlags,
+    ) -> KeySpec {
+        let begin = BeginSearch::Options {
+            word,
+            from,
+            options,
+        };
+        KeySpec::new(begin, FindKeys::Part { of: 2 }, flags)
+    }
+
     pub(crate) const fn notes(mut self, notes: &'static str) -> KeySpec {
         self.notes = notes;
         self
@@ -190,6 +220,7 @@ impl KeySpec {
             BeginSearch::Index(index) => return Some(usize::from(index)),
             BeginSearch::Unknown => return None,
             BeginSearch::Keyword { word, from } => (word.as_bytes(), from),
+            BeginSearch::Options { word, options, .. } => return behind(words, word, options),
         };
         let is_word = |candidate: &&[u8]| candidate.eq_ignore_ascii_case(word);
         let found = if from >= 0 {
@@ -209,6 +240,11 @@ impl KeySpec {
         };
         match self.find {
             FindKeys::Unknown => Ok(()),
+            FindKeys::Part { of } => {
+                let count = words.len().saturating_sub(begin) / usize::from(of.max(1));
+                found.extend((begin..begin + count).map(|at| at as u32));
+                Ok(())
+            }
             FindKeys::Range { last, step } => {
                 let end = if last >= 0 {
                     begin + last as usize
@@ -237,5 +273,19 @@ impl KeySpec {
                 Ok(())
             }
         }
+    }
+}
+
+/// Where the words behind `keyword` begin, passing over what belongs to options before it.
+fn behind(words: &[&[u8]], keyword: &str, options: &[(&str, u8)]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let next = words.get(at)?;
+        let is = |name: &str| next.eq_ignore_ascii_case(name.as_bytes());
+        if is(keyword) {
+            return Some(at + 1);
+        }
+        let option = options.iter().find(|(name, _)| is(name));
+        at += 1 + option.map_or(0, |(_, words)| usize::from(*words));
     }
 }

@@ -156,7 +156,7 @@ fn write_spec(spec: &KeySpec, out: &mut ReplyBuf) {
     out.bulk(b"begin_search");
     match spec.begin {
         BeginSearch::Index(index) => write_search(out, "index", &[("index", index.into())]),
-        BeginSearch::Keyword { word, from } => {
+        BeginSearch::Keyword { word, from } | BeginSearch::Options { word, from, .. } => {
             let word = SearchFact::Word(word);
             write_search(
                 out,
@@ -188,6 +188,15 @@ fn write_spec(spec: &KeySpec, out: &mut ReplyBuf) {
                 ],
             );
         }
+        FindKeys::Part { of } => write_search(
+            out,
+            "range",
+            &[
+                ("lastkey", (-1).into()),
+                ("keystep", 1.into()),
+                ("limit", of.into()),
+            ],
+        ),
         FindKeys::Unknown => write_search(out, "unknown", &[]),
     }
 }

@@ -5,7 +5,7 @@
 //! which costs concurrency between such scripts and nothing else. Understood are the forms in everyday use:
 //! `redis.call('NAME', KEYS[i], ...)` with the name as a literal, and locals that are set once, to `KEYS[i]`.
 
-use tollgate_commands::{FindKeys, Row, Run, keys_of, resolve};
+use tollgate_commands::{BeginSearch, FindKeys, KeySpec, Row, Run, keys_of, resolve};
 
 use super::lexer::{Token, tokens};
 
@@ -409,6 +409,11 @@ impl<'t, 's> Proof<'t, 's> {
             Run::Local(_) => return Some(true),
             Run::Keys(_) => {}
             _ => return Some(false),
+        }
+        // Which word is the keyword is known only when the script runs.
+        let behind_keyword = |spec: &KeySpec| !matches!(spec.begin, BeginSearch::Index(_));
+        if row.keys.iter().any(behind_keyword) {
+            return Some(false);
         }
         let &(start, end) = args.last()?;
         // `unpack(KEYS)` after the name: declared keys, however many, where all words are keys.
