@@ -237,7 +237,7 @@ mod tests {
     fn keys_at_least(spec: &KeySpec) -> usize {
         match spec.find {
             FindKeys::Range { last, step } => 1 + last.max(0) as usize / usize::from(step),
-            FindKeys::KeyNum { .. } => 1,
+            FindKeys::KeyNum { .. } | FindKeys::Part { .. } => 1,
             FindKeys::Unknown => 0,
         }
     }
