@@ -2,6 +2,7 @@
 
 pub mod bits;
 mod container;
+mod dict;
 pub mod glob;
 pub mod hash;
 pub mod hyperloglog;
@@ -9,6 +10,7 @@ pub mod lcs;
 pub mod list;
 pub mod listpack;
 pub mod number;
+mod pack;
 pub mod set;
 pub mod sorted_set;
 mod str;

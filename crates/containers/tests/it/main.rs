@@ -3,6 +3,8 @@
 mod float;
 mod glob;
 mod sorted_set;
+mod hash;
+mod set;
 mod string;
 
 /// A sequence of random words from a seed (SplitMix64).
