@@ -199,19 +199,25 @@ impl EntryMut<'_> {
         let object = unsafe { &mut *self.slot.object()? };
         self.counters.changed();
         let before = object.heap_bytes();
+        let expiry = object.next_field_expiry();
         Some(ObjectMut {
             object,
+            slot: self.slot,
             table: self.table,
             before,
+            expiry,
         })
     }
 }
 
-/// A collection borrowed for change; its memory is accounted for at the end of the borrow.
+/// A collection borrowed for change; its memory, and when its fields expire, are accounted for at the end of the borrow.
 pub struct ObjectMut<'a> {
     object: &'a mut Object,
+    slot: Slot,
     table: &'a mut Table,
     before: usize,
+    /// When its next field expired before the change.
+    expiry: Option<i64>,
 }
 
 impl Deref for ObjectMut<'_> {
@@ -231,6 +237,8 @@ impl DerefMut for ObjectMut<'_> {
 impl Drop for ObjectMut<'_> {
     fn drop(&mut self) {
         self.table.resized(self.before, self.object.heap_bytes());
+        let expiry = self.object.next_field_expiry();
+        self.table.fields_expire(self.slot, self.expiry, expiry);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod directory;
+mod due;
 mod entry;
 mod key;
 mod object;
@@ -16,5 +17,5 @@ pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
 pub use key::{DATABASES, DbIndex, Key, Seed};
 pub use object::Object;
 pub use prefetch::{Lookahead, prefetch_lines};
-pub use shard::{ExpireProgress, Expired, Shard, ShardStats};
+pub use shard::{ExpireProgress, Expired, ExpiredFields, Shard, ShardStats};
 pub use value::{Encoding, TypeName, Value, ValueRef};

@@ -52,11 +52,31 @@ impl Object {
     pub fn encoding(&self) -> Encoding {
         match self {
             Object::List(_) => Encoding::Quicklist,
+            Object::Set(set) if set.is_ints() => Encoding::Intset,
             Object::Set(_) => Encoding::HashTable,
-            Object::Hash(_) => Encoding::HashTable,
+            Object::Hash(hash) if !hash.is_compact() => Encoding::HashTable,
+            Object::Hash(hash) if hash.next_expiry().is_some() => Encoding::ListpackEx,
+            Object::Hash(_) => Encoding::Listpack,
             Object::SortedSet(set) if set.is_compact() => Encoding::Listpack,
             Object::SortedSet(_) => Encoding::SkipList,
             Object::Stream(_) => Encoding::Stream,
+        }
+    }
+
+    /// When the next field of a hash expires, in Unix milliseconds.
+    #[inline]
+    pub fn next_field_expiry(&self) -> Option<i64> {
+        match self {
+            Object::Hash(hash) => hash.next_expiry(),
+            _ => None,
+        }
+    }
+
+    /// Removes up to `budget` expired fields of a hash and returns their number.
+    pub(crate) fn expire_fields(&mut self, now_ms: i64, budget: usize) -> usize {
+        match self {
+            Object::Hash(hash) => hash.expire(now_ms, budget),
+            _ => 0,
         }
     }
 

@@ -16,6 +16,8 @@ pub struct ShardStats {
     pub misses: u64,
     /// Entries removed because their time had come.
     pub expired: u64,
+    /// Fields of hashes removed because their time had come.
+    pub expired_fields: u64,
     /// Changes, removals by expiry included.
     pub dirty: u64,
 }
@@ -23,14 +25,28 @@ pub struct ShardStats {
 /// What one active expiry step did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpireProgress {
-    /// Buckets looked at.
+    /// Buckets looked at, and hashes with expired fields.
     pub examined: usize,
-    /// Entries removed.
+    /// Entries removed, and fields of hashes.
     pub removed: usize,
 }
 
 /// A key that expired: its database and bytes.
 pub type Expired = (DbIndex, Box<[u8]>);
+
+/// A hash of which fields expired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpiredFields {
+    /// Its database.
+    pub db: DbIndex,
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// No field is left, so the key is gone.
+    pub emptied: bool,
+}
+
+/// Most fields of one hash that are removed in one go.
+const FIELDS_AT_ONCE: usize = 64;
 
 /// The shard's counters, apart from the tables so that both can be borrowed at once.
 #[derive(Default)]
@@ -52,6 +68,7 @@ impl Counters {
 struct ExpiredLog {
     on: bool,
     keys: Vec<Expired>,
+    fields: Vec<ExpiredFields>,
 }
 
 impl ExpiredLog {
@@ -333,13 +350,19 @@ impl Shard {
         })
     }
 
-    /// Active expiry: looks at up to `budget` buckets from where it stopped. Databases in which nothing can have
-    /// expired since they were last swept cost nothing.
+    /// Active expiry: looks at up to `budget` buckets from where it stopped, and at hashes with expired fields. Databases
+    /// in which nothing can have expired since they were last swept cost nothing.
     pub fn expire_cycle(&mut self, now_ms: i64, budget: usize) -> ExpireProgress {
         let mut progress = ExpireProgress::default();
         let mut finished = 0;
         while progress.examined < budget && finished < DATABASES {
             let db = DbIndex::new(self.sweep_db as usize).unwrap_or_default();
+            let fields = self.expire_fields(db, now_ms);
+            if fields > 0 {
+                progress.examined += 1;
+                progress.removed += fields;
+                continue;
+            }
             match self
                 .table_mut(db)
                 .and_then(|table| table.next_to_sweep(now_ms))
@@ -357,13 +380,56 @@ impl Shard {
         progress
     }
 
+    /// Removes expired fields of the hash that has waited longest; returns their number.
+    fn expire_fields(&mut self, db: DbIndex, now_ms: i64) -> usize {
+        let Self {
+            first,
+            others,
+            counters,
+            expired,
+            seed,
+            ..
+        } = self;
+        let Some(table) = select(first, others, db) else {
+            return 0;
+        };
+        let Some(found) = table.due(seed, now_ms) else {
+            return 0;
+        };
+        let mut entry = EntryMut::new(found.slot, table, counters);
+        let (removed, emptied) = match entry.object_mut() {
+            Some(mut object) => (
+                object.expire_fields(now_ms, FIELDS_AT_ONCE),
+                object.is_empty(),
+            ),
+            None => (0, false),
+        };
+        counters.stats.expired_fields += removed as u64;
+        if expired.on {
+            // SAFETY: the record is one of the table, which nobody else has.
+            let key = unsafe { found.slot.key() }.into();
+            expired.fields.push(ExpiredFields { db, key, emptied });
+        }
+        if emptied {
+            table.remove(seed, found);
+        }
+        removed
+    }
+
     /// Whether expired keys are kept for [`Shard::take_expired`]. Whoever turns it on must take them after each
     /// use of the shard: the list holds what expired since.
     pub fn track_expired(&mut self, on: bool) {
         self.expired = ExpiredLog {
             on,
             keys: Vec::new(),
+            fields: Vec::new(),
         };
+    }
+
+    /// Hashes of which fields expired since the last call, if tracked.
+    #[inline]
+    pub fn take_expired_fields(&mut self) -> Vec<ExpiredFields> {
+        std::mem::take(&mut self.expired.fields)
     }
 
     /// Keys that expired since the last call, if tracked.

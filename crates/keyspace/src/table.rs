@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 use crate::bucket::{BLOCK, CAPACITY, Head};
 use crate::directory::{Directory, NONE};
+use crate::due::Due;
 use crate::key::{Key, Seed};
 use crate::prefetch;
 use crate::record::{Expiry, RECORD, Slot, Tail};
@@ -65,6 +66,8 @@ pub(crate) struct Table {
     /// Bytes of long keys, strings and the far map.
     heap: usize,
     far: Option<Box<FarMap>>,
+    /// Hashes with fields that expire; none while there is no such hash.
+    due: Option<Box<Due>>,
     sweep: Sweep,
     /// Removals to wait for before trying again to halve the directory.
     halving_pause: usize,
@@ -86,6 +89,7 @@ impl Table {
             expiring: 0,
             heap: 0,
             far: None,
+            due: None,
             sweep: Sweep {
                 next: 0,
                 soonest: i64::MAX,
@@ -308,9 +312,48 @@ impl Table {
     /// Replaces the value of a record of this table.
     #[inline]
     pub(crate) fn set_value(&mut self, slot: Slot, value: Value) {
+        let before = self.registered(slot);
+        let after = match &value {
+            Value::Object(object) => object.next_field_expiry(),
+            _ => None,
+        };
         // SAFETY: records of this table are initialised.
         let change = unsafe { slot.set_value(value) };
         self.heap = self.heap.wrapping_add_signed(change);
+        self.fields_expire(slot, before, after);
+    }
+
+    /// The time under which the hash of a record stands in `due`.
+    #[inline]
+    fn registered(&self, slot: Slot) -> Option<i64> {
+        self.due.as_ref()?;
+        // SAFETY: records of this table are initialised, and their objects borrowed with it.
+        unsafe { (*slot.object()?).next_field_expiry() }
+    }
+
+    /// Accounts for a change of the time at which the next field of a record's hash expires.
+    #[inline]
+    pub(crate) fn fields_expire(&mut self, slot: Slot, before: Option<i64>, after: Option<i64>) {
+        if before != after {
+            self.move_due(slot, before, after);
+        }
+    }
+
+    #[cold]
+    fn move_due(&mut self, slot: Slot, before: Option<i64>, after: Option<i64>) {
+        let due = self.due.get_or_insert_default();
+        // SAFETY: records of this table are initialised.
+        let change = due.changed(unsafe { slot.key() }, before, after);
+        self.heap = self.heap.wrapping_add_signed(change);
+        if due.is_empty() {
+            self.due = None;
+        }
+    }
+
+    /// The record of a hash that has a field which expired before `now_ms`.
+    pub(crate) fn due(&self, seed: &Seed, now_ms: i64) -> Option<Found> {
+        let key = self.due.as_ref()?.first(now_ms)?;
+        self.find(&seed.key(key))
     }
 
     /// Accounts for a value that was changed in place.
@@ -403,6 +446,8 @@ impl Table {
             if expiry.is_some() {
                 self.set_expiry(slot, None);
             }
+            let registered = self.registered(slot);
+            self.fields_expire(slot, registered, None);
             self.heap -= slot.key_heap_bytes() + slot.value_heap_bytes();
             let value = slot.take_value();
             slot.drop_key();

@@ -115,6 +115,8 @@ pub enum Encoding {
     Quicklist,
     /// A small hash or sorted set.
     Listpack,
+    /// A small hash with fields that expire.
+    ListpackEx,
     /// A set of integers.
     Intset,
     /// A large hash, or a set that is not all integers.
@@ -139,6 +141,7 @@ impl Encoding {
             Self::Gcra => "gcra",
             Self::Quicklist => "quicklist",
             Self::Listpack => "listpack",
+            Self::ListpackEx => "listpackex",
             Self::Intset => "intset",
             Self::HashTable => "hashtable",
             Self::SkipList => "skiplist",

@@ -2,9 +2,9 @@
 
 mod float;
 mod glob;
-mod sorted_set;
 mod hash;
 mod set;
+mod sorted_set;
 mod string;
 
 /// A sequence of random words from a seed (SplitMix64).

@@ -1,6 +1,7 @@
 //! The keyspace against models, through its public face.
 
 mod expiry;
+mod fields;
 mod model;
 mod scan;
 mod values;
