@@ -161,6 +161,16 @@ impl CmdError {
         CmdError::Line(line.into_boxed_slice())
     }
 
+    /// A RESP2 connection that subscribes may only change its subscriptions.
+    #[cold]
+    pub fn not_when_subscribed(name: &str) -> CmdError {
+        let name = name.to_ascii_lowercase();
+        CmdError::err(format!(
+            "Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this \
+             context"
+        ))
+    }
+
     /// The container command has no such sub-command.
     #[cold]
     pub fn unknown_subcommand(container: &str, word: &[u8]) -> CmdError {

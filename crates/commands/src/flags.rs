@@ -37,6 +37,10 @@ impl Flags {
     pub const MOVABLE_KEYS: Flags = Flags(1 << 12);
     /// Allowed while a script keeps the server busy.
     pub const ALLOW_BUSY: Flags = Flags(1 << 13);
+    /// About channels and messages.
+    pub const PUBSUB: Flags = Flags(1 << 20);
+    /// Changes no data but is passed on to replicas, so it counts as a write where those are concerned.
+    pub const MAY_REPLICATE: Flags = Flags(1 << 21);
 
     /// May wait for data.
     pub const BLOCKING: Flags = Flags(1 << 14);
@@ -47,6 +51,7 @@ impl Flags {
         (Flags::READONLY, "readonly"),
         (Flags::DENYOOM, "denyoom"),
         (Flags::ADMIN, "admin"),
+        (Flags::PUBSUB, "pubsub"),
         (Flags::NOSCRIPT, "noscript"),
         (Flags::BLOCKING, "blocking"),
         (Flags::LOADING, "loading"),
@@ -189,6 +194,9 @@ impl Acl {
         }
         if flags.contains(Flags::READONLY) && !self.contains(Acl::SCRIPTING) {
             all = all.or(Acl::READ);
+        }
+        if flags.contains(Flags::PUBSUB) {
+            all = all.or(Acl::PUBSUB);
         }
         if flags.contains(Flags::ADMIN) {
             all = all.or(Acl::ADMIN).or(Acl::DANGEROUS);

@@ -47,7 +47,7 @@ pub fn check(row: &Row, words: &[&[u8]], view: &GateView) -> Result<(), CmdError
         if row.flags.contains(Flags::NOSCRIPT) {
             return Err(CmdError::NotFromScript);
         }
-        if view.read_only_script && row.writes() {
+        if view.read_only_script && (row.writes() || row.flags.contains(Flags::MAY_REPLICATE)) {
             return Err(CmdError::WriteFromReadOnlyScript);
         }
     }

@@ -29,6 +29,8 @@ impl KeyFlags {
     pub const DELETE: KeyFlags = KeyFlags(1 << 7);
     /// What happens depends on the arguments.
     pub const VARIABLE: KeyFlags = KeyFlags(1 << 8);
+    /// Not a key, though a cluster routes by it: the name of a sharded channel.
+    pub const NOT_KEY: KeyFlags = KeyFlags(1 << 12);
 
     /// Flags with their names, in the order in which COMMAND INFO lists them.
     pub(crate) const NAMES: &'static [(KeyFlags, &'static str)] = &[
@@ -40,6 +42,7 @@ impl KeyFlags {
         (KeyFlags::UPDATE, "update"),
         (KeyFlags::INSERT, "insert"),
         (KeyFlags::DELETE, "delete"),
+        (KeyFlags::NOT_KEY, "not_key"),
         (KeyFlags::VARIABLE, "variable_flags"),
     ];
 
@@ -203,12 +206,21 @@ pub type KeyPositions = SmallVec<[u32; 8]>;
 pub fn keys_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
     let mut found = KeyPositions::new();
     for spec in row.keys {
+        if spec.is_no_key() {
+            continue;
+        }
         spec.collect(words, &mut found)?;
     }
     Ok(found)
 }
 
 impl KeySpec {
+    /// The words are routed by, but are no keys.
+    #[inline]
+    pub(crate) fn is_no_key(&self) -> bool {
+        self.flags.contains(KeyFlags::NOT_KEY)
+    }
+
     /// What happens to the keys in this call.
     pub(crate) fn flags_in(&self, words: &[&[u8]]) -> KeyFlags {
         self.varying.map_or(self.flags, |flags| flags(words))

@@ -18,6 +18,8 @@ pub enum Run {
     Node(NodeCommand),
     /// Answered by the engine's script host.
     Script(ScriptCommand),
+    /// Answered by the engine's registry of subscriptions.
+    PubSub(PubSubCommand),
     /// Has sub-commands only.
     Container,
 }
@@ -44,6 +46,26 @@ pub enum NodeCommand {
     ConfigResetStat,
     Info,
     Shutdown,
+    Subscribe,
+    Unsubscribe,
+    PSubscribe,
+    PUnsubscribe,
+    SSubscribe,
+    SUnsubscribe,
+}
+
+/// Commands that the registry of subscriptions answers; they need no connection, so scripts and transactions may
+/// use them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the command of that name")]
+pub enum PubSubCommand {
+    Publish,
+    SPublish,
+    Channels,
+    NumSub,
+    NumPat,
+    ShardChannels,
+    ShardNumSub,
 }
 
 /// Commands that the script host answers.
@@ -295,7 +317,6 @@ impl Row {
     }
 
     /// The command names channels, so that users need permission for them.
-    #[allow(dead_code, reason = "used by the rows that publish and subscribe")]
     pub(crate) const fn channels(mut self, channels: Channels) -> Row {
         self.channels = Some(channels);
         self

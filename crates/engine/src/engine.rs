@@ -7,6 +7,7 @@ use tollgate_commands::StoreLimits;
 use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
+use crate::pubsub::PubSub;
 use crate::script::Scripts;
 use crate::shards::Shards;
 use crate::stats::{Counters, Stats};
@@ -39,6 +40,7 @@ pub struct Engine {
     pub(crate) limits: StoreLimits,
     pub(crate) counters: Counters,
     pub(crate) scripts: Scripts,
+    pub(crate) pubsub: PubSub,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -81,6 +83,7 @@ impl Engine {
             limits,
             counters: Counters::new(),
             scripts: Scripts::new(),
+            pubsub: PubSub::new(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -90,6 +93,11 @@ impl Engine {
     /// Limits and thresholds, which may be changed at any time.
     pub fn limits(&self) -> &StoreLimits {
         &self.limits
+    }
+
+    /// Channels and who listens to them.
+    pub fn pubsub(&self) -> &PubSub {
+        &self.pubsub
     }
 
     /// Number of shards.

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Handler, KeySpec, Origin, Reply, Row, Run,
-    ShardSet, gate, keys_of,
+    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Handler, KeySpec, NodeCommand, Origin,
+    Reply, Row, Run, ShardSet, gate, keys_of,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed, Shard};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
-use tollgate_wire::resp::ReplyBuf;
+use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
@@ -85,6 +85,9 @@ impl Engine {
             error.write(out);
             return Outcome::Continue;
         }
+        if session.subscriptions > 0 && answered_for_subscriber(row, session, args, counters, out) {
+            return Outcome::Continue;
+        }
         if let Run::Keys(handler) = row.run {
             let call = Call {
                 row,
@@ -116,7 +119,7 @@ impl Engine {
         counters: RowCounters<'_>,
     ) -> Outcome {
         let sampled = counters.called();
-        let short = matches!(row.run, Run::Local(_) | Run::Script(_));
+        let short = matches!(row.run, Run::Local(_) | Run::Script(_) | Run::PubSub(_));
         let started = (sampled || !short).then(Clock::monotone);
         let mark = out.len();
         let mut outcome = Outcome::Continue;
@@ -146,6 +149,7 @@ impl Engine {
                     outcome: &mut outcome,
                 },
             ),
+            Run::PubSub(command) => self.pubsub.run(command, args, out),
             // A container called without a sub-command: its arity is at least two words, so the gate has answered.
             Run::Container => Err(CmdError::Syntax),
         };
@@ -329,6 +333,47 @@ pub(crate) fn has_one_first_key(row: &Row) -> bool {
             ..
         }]
     )
+}
+
+/// A RESP2 connection with subscriptions cannot tell replies from messages, so it may only change its subscriptions, ask
+/// for a sign of life, and end. True when the command has been answered here.
+#[cold]
+fn answered_for_subscriber(
+    row: &'static Row,
+    session: &Session,
+    args: &[&[u8]],
+    counters: RowCounters<'_>,
+    out: &mut ReplyBuf,
+) -> bool {
+    if session.protocol != Protocol::Resp2 {
+        return false;
+    }
+    match row.run {
+        Run::Node(
+            NodeCommand::Subscribe
+            | NodeCommand::Unsubscribe
+            | NodeCommand::PSubscribe
+            | NodeCommand::PUnsubscribe
+            | NodeCommand::SSubscribe
+            | NodeCommand::SUnsubscribe
+            | NodeCommand::Quit
+            | NodeCommand::Reset,
+        ) => return false,
+        _ if row.name == "PING" => {
+            if args.len() > 2 {
+                return false;
+            }
+            counters.called();
+            out.array(2);
+            out.bulk(b"pong");
+            out.bulk(args.get(1).copied().unwrap_or_default());
+        }
+        _ => {
+            counters.rejected();
+            CmdError::not_when_subscribed(row.name).write(out);
+        }
+    }
+    true
 }
 
 /// Replaces whatever the command wrote since `mark` by its error.

@@ -28,6 +28,8 @@ pub struct Session {
     pub lib_version: Box<[u8]>,
     /// CLIENT NO-EVICT.
     pub no_evict: bool,
+    /// Subscriptions to channels, patterns and shard channels.
+    pub subscriptions: usize,
     /// The last command, for CLIENT LIST.
     pub last: Option<&'static Row>,
 }
@@ -45,6 +47,7 @@ impl Session {
             lib_name: Box::default(),
             lib_version: Box::default(),
             no_evict: false,
+            subscriptions: 0,
             last: None,
         }
     }

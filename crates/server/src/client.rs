@@ -1,5 +1,7 @@
 //! What is known of every client, for CLIENT and INFO.
 
+use crate::outbox::{Class, Outbox, OutputLimits, Running, SoftLimit};
+use crate::subscriptions::Subscriptions;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{
@@ -7,8 +9,8 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::Row;
-use tollgate_engine::Session;
-use tollgate_net::{ConnRef, Peer, PeerAddress};
+use tollgate_engine::{Place, Session, Subscriber};
+use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
 
 /// What one thread may tell a connection of another.
@@ -16,6 +18,15 @@ use tollgate_wire::resp::Protocol;
 pub(crate) enum Signal {
     /// CLIENT KILL: close at once.
     Kill,
+    /// There are messages in the outbox.
+    Outbox,
+}
+
+/// What delivering to clients takes.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
+    pub(crate) limits: Arc<OutputLimits>,
 }
 
 /// One client, as other threads see it. The connection's own thread writes after each wake-up.
@@ -37,6 +48,10 @@ pub(crate) struct Client {
     output: AtomicUsize,
     /// The last command's row; null before the first one.
     last_command: AtomicPtr<Row>,
+    pub(crate) outbox: Outbox,
+    soft_limit: SoftLimit,
+    pub(crate) subscriptions: Subscriptions,
+    delivery: Arc<Delivery>,
     texts: Mutex<Texts>,
 }
 
@@ -60,6 +75,56 @@ impl Client {
 
     pub(crate) fn last_seen(&self) -> i64 {
         self.last_seen.load(Ordering::Relaxed)
+    }
+
+    /// Closes the client from another thread.
+    fn post_kill(&self) {
+        // When its mailbox is full, the mark that `kill` has set closes it at its next event.
+        self.delivery.mailboxes.message(self.at, Signal::Kill).ok();
+    }
+
+    /// Drops the client for not reading.
+    #[cold]
+    fn drop_slow(&self) {
+        if self.kill() {
+            self.delivery.limits.count_drop();
+            self.outbox.close();
+            self.post_kill();
+        }
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        if self.subscriptions.is_empty() {
+            Class::Normal
+        } else {
+            Class::PubSub
+        }
+    }
+
+    /// Whether replies of so many bytes, which nothing has been sent of yet, are more than the client may have.
+    #[inline]
+    pub(crate) fn is_too_much(&self, replies: usize) -> bool {
+        let hard = self.delivery.limits.hard(self.class());
+        hard.is_some_and(|hard| (replies + self.output.load(Ordering::Relaxed)) as u64 >= hard)
+    }
+
+    /// Drops the client, which has not read what it may leave unread.
+    pub(crate) fn drop_for_output(&self) {
+        self.drop_slow();
+    }
+
+    fn check_limits(&self, messages: usize) {
+        let output = self.output.load(Ordering::Relaxed);
+        let exceeded = self.soft_limit.is_exceeded(
+            &self.delivery.limits,
+            self.class(),
+            (output + messages) as u64,
+            if messages > 0 { output + messages } else { 0 } as u64,
+            Clock::now,
+        );
+        if exceeded {
+            self.drop_slow();
+        }
     }
 
     /// Publishes what a wake-up may have changed.
@@ -87,6 +152,9 @@ impl Client {
     pub(crate) fn publish_buffers(&self, input: usize, output: usize) {
         self.input.store(input, Ordering::Relaxed);
         self.output.store(output, Ordering::Relaxed);
+        if output > 0 {
+            self.check_limits(0);
+        }
     }
 
     /// Bytes held for the client, its records included.
@@ -97,7 +165,9 @@ impl Client {
     }
 
     fn buffers(&self) -> usize {
-        self.input.load(Ordering::Relaxed) + self.output.load(Ordering::Relaxed)
+        self.input.load(Ordering::Relaxed)
+            + self.output.load(Ordering::Relaxed)
+            + self.outbox.bytes()
     }
 
     fn command(&self) -> Option<&'static Row> {
@@ -109,13 +179,21 @@ impl Client {
     /// The line of CLIENT LIST, without a line end.
     pub(crate) fn describe(&self, now: i64) -> Vec<u8> {
         let age = |since: i64| (now - since).max(0) / 1_000_000_000;
+        let [sub, psub, ssub] = self.subscriptions.counts();
         let unix = matches!(self.peer.remote, PeerAddress::Unix(_));
-        let flags = match (unix, self.no_evict.load(Ordering::Relaxed)) {
-            (false, false) => "N",
-            (true, false) => "U",
-            (false, true) => "e",
-            (true, true) => "Ue",
-        };
+        let mut flags = String::new();
+        for (flag, is_set) in [
+            ('P', !self.subscriptions.is_empty()),
+            ('U', unix),
+            ('e', self.no_evict.load(Ordering::Relaxed)),
+        ] {
+            if is_set {
+                flags.push(flag);
+            }
+        }
+        if flags.is_empty() {
+            flags.push('N');
+        }
         let texts = lock(&self.texts).clone();
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",
@@ -127,7 +205,7 @@ impl Client {
         let mut rest = String::new();
         write!(
             rest,
-            " age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user=default redir=-1 resp={} lib-name=",
+            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user=default redir=-1 resp={} lib-name=",
             age(self.connected_at),
             age(self.last_seen()),
             self.db.load(Ordering::Relaxed),
@@ -151,9 +229,49 @@ impl Client {
     }
 }
 
+impl Subscriber for Client {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn protocol(&self) -> Protocol {
+        if self.resp3.load(Ordering::Relaxed) {
+            Protocol::Resp3
+        } else {
+            Protocol::Resp2
+        }
+    }
+
+    fn subscribed(&self) -> bool {
+        !self.subscriptions.is_empty()
+    }
+
+    fn is_open(&self) -> bool {
+        !self.is_killed()
+    }
+
+    fn deliver(&self, message: &Arc<[u8]>, place: Place) {
+        if self.is_killed() {
+            return;
+        }
+        let put = self.outbox.put(message, place, Running::is(self.id));
+        self.check_limits(put.bytes);
+        if put.wake
+            && self
+                .delivery
+                .mailboxes
+                .message(self.at, Signal::Outbox)
+                .is_err()
+        {
+            self.outbox.not_announced();
+        }
+    }
+}
+
 /// All clients of the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Clients {
+    delivery: Arc<Delivery>,
     map: Mutex<BTreeMap<u64, Arc<Client>>>,
     open: AtomicUsize,
     last_id: AtomicU64,
@@ -162,6 +280,22 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    pub(crate) fn new(delivery: Delivery) -> Clients {
+        Clients {
+            delivery: Arc::new(delivery),
+            map: Mutex::default(),
+            open: AtomicUsize::new(0),
+            last_id: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+        }
+    }
+
+    /// Clients dropped because they did not read.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.delivery.limits.dropped()
+    }
+
     /// Registers a new client, unless there are `most` already.
     pub(crate) fn open(
         &self,
@@ -189,6 +323,10 @@ impl Clients {
             input: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
             last_command: AtomicPtr::new(std::ptr::null_mut()),
+            outbox: Outbox::default(),
+            soft_limit: SoftLimit::default(),
+            subscriptions: Subscriptions::default(),
+            delivery: Arc::clone(&self.delivery),
             texts: Mutex::default(),
         });
         lock(&self.map).insert(client.id, Arc::clone(&client));
@@ -196,8 +334,11 @@ impl Clients {
     }
 
     pub(crate) fn close(&self, id: u64) {
-        if lock(&self.map).remove(&id).is_some() {
+        let client = lock(&self.map).remove(&id);
+        if let Some(client) = client {
             self.open.fetch_sub(1, Ordering::Relaxed);
+            client.kill();
+            client.outbox.close();
         }
     }
 
@@ -219,6 +360,7 @@ impl Clients {
     pub(crate) fn reset_stats(&self) {
         self.received.store(0, Ordering::Relaxed);
         self.rejected.store(0, Ordering::Relaxed);
+        self.delivery.limits.reset();
     }
 
     /// Every client that is not being killed, by id.

@@ -4,6 +4,7 @@ use crate::client::{Client, Signal};
 use crate::expiry::{self, House};
 use crate::metrics::Traffic;
 use crate::node::NodeRunner;
+use crate::outbox::Running;
 use crate::pipeline::{BATCH, Pipeline, ReadEnd};
 use crate::shared::Shared;
 use smallvec::SmallVec;
@@ -27,6 +28,14 @@ pub(crate) struct Conn {
     parser: Option<Box<RequestParser>>,
 }
 
+#[cfg(test)]
+impl Conn {
+    /// Whether a loop would have been told to call [`Driver::message`].
+    pub(crate) fn has_messages(&self) -> bool {
+        self.client.outbox.is_pending()
+    }
+}
+
 /// How far a batch has come.
 enum Ran {
     /// All commands.
@@ -35,6 +44,8 @@ enum Ran {
     Full(usize),
     /// Up to one that ends the connection.
     Close,
+    /// Up to one whose reply is too large for the client.
+    Drop,
 }
 
 /// The protocol's driver on one thread.
@@ -90,12 +101,16 @@ impl RespDriver {
                         flow: Flow::Yield,
                     };
                 }
-                Ran::Close => {
+                end @ (Ran::Close | Ran::Drop) => {
                     self.pipeline.abandon();
                     return Step {
                         consumed: input.len(),
                         needed: 0,
-                        flow: Flow::Close,
+                        flow: if matches!(end, Ran::Close) {
+                            Flow::Close
+                        } else {
+                            Flow::Drop
+                        },
                     };
                 }
             }
@@ -154,6 +169,13 @@ impl RespDriver {
                 &mut self.out,
                 &mut node,
             );
+            if conn.client.outbox.is_pending() {
+                conn.client.outbox.take(&mut self.out, mark);
+            }
+            if conn.client.is_too_much(self.out.len()) {
+                conn.client.drop_for_output();
+                return Ran::Drop;
+            }
             let reply = &self.out.bytes()[mark..];
             if reply.first() == Some(&b'-') {
                 self.shared.metrics.error_reply(&reply[1..]);
@@ -225,16 +247,22 @@ impl Driver for RespDriver {
         if let Some(parser) = conn.parser.take() {
             self.pipeline.resume(*parser);
         }
+        let running = Running::client(conn.client.id);
         let step = self.run(conn, input);
+        drop(running);
         conn.client.publish(&conn.session, self.now);
         self.traffic.input += step.consumed as u64;
         self.traffic.reads += 1;
         step
     }
 
-    fn message(&mut self, _conn: &mut Conn, message: Signal, _now: i64) -> Flow {
+    fn message(&mut self, conn: &mut Conn, message: Signal, _now: i64) -> Flow {
         match message {
             Signal::Kill => Flow::Drop,
+            Signal::Outbox => {
+                conn.client.outbox.take(&mut self.out, 0);
+                Flow::Continue
+            }
         }
     }
 
@@ -254,6 +282,9 @@ impl Driver for RespDriver {
     fn closed(&mut self, conn: Conn, _now: i64) {
         // What a failed connection left unsent is nobody's.
         self.out.clear();
+        conn.client
+            .subscriptions
+            .clear(self.shared.engine.pubsub(), conn.client.id);
         self.shared.clients.close(conn.client.id);
     }
 

@@ -10,10 +10,12 @@ mod conn;
 mod expiry;
 mod metrics;
 mod node;
+mod outbox;
 mod pipeline;
 mod server;
 mod shared;
 mod snapshot;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,6 @@
 //! Starting, describing and ending a server.
 
-use crate::client::{Clients, Signal};
+use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
 use crate::metrics::Metrics;
@@ -109,10 +109,14 @@ impl Server {
             _ => Backend::Auto,
         };
         let builder = LoopGroupBuilder::new(threads, wanted)?;
+        let settings = Live::new(config);
         let shared = Arc::new(Shared {
             engine,
-            settings: Live::new(config),
-            clients: Clients::default(),
+            clients: Clients::new(Delivery {
+                mailboxes: Arc::clone(builder.mailboxes()),
+                limits: Arc::clone(settings.output_limits()),
+            }),
+            settings,
             metrics: Metrics::new(threads),
             snapshot: SnapshotState::new(Clock::now()),
             mailboxes: Arc::clone(builder.mailboxes()),

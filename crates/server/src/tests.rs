@@ -12,7 +12,7 @@ use tollgate_net::{Backend, Clock, ConnRef, Driver, Flow, LoopGroupBuilder, Peer
 use tollgate_testkit::script::{self, Executor, Received, run_all};
 use tollgate_wire::resp::Limits;
 
-use crate::client::Clients;
+use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Live};
 use crate::conn::{Conn, RespDriver};
 use crate::metrics::Metrics;
@@ -45,14 +45,18 @@ struct Link {
 impl InProcess {
     fn new() -> io::Result<InProcess> {
         let builder = LoopGroupBuilder::new(1, Backend::Epoll)?;
+        let settings = Live::new(Config::default());
         let shared = Shared {
             engine: Engine::new(EngineConfig {
                 shards: SHARDS,
                 seed: 7,
                 ..EngineConfig::default()
             }),
-            settings: Live::new(Config::default()),
-            clients: Clients::default(),
+            clients: Clients::new(Delivery {
+                mailboxes: Arc::clone(builder.mailboxes()),
+                limits: Arc::clone(settings.output_limits()),
+            }),
+            settings,
             metrics: Metrics::new(1),
             snapshot: SnapshotState::new(Clock::now()),
             mailboxes: Arc::clone(builder.mailboxes()),
@@ -80,6 +84,11 @@ impl InProcess {
         } = &mut self.links[link];
         loop {
             let Some(conn) = slot else { return };
+            if conn.has_messages() {
+                self.driver.message(conn, Signal::Outbox, self.now);
+                output.extend_from_slice(self.driver.unsent());
+                self.driver.sent();
+            }
             let step = self.driver.data(conn, input, self.now);
             output.extend_from_slice(self.driver.unsent());
             self.driver.sent();

@@ -374,7 +374,7 @@ fn filter<'a>(args: &mut Args<'a>) -> Result<Filter<'a>, CmdError> {
 /// The row and key positions of the call in `words`.
 fn call_keys(words: &[&[u8]]) -> Result<(&'static Row, KeyPositions), CmdError> {
     let row = resolve(words).map_err(|_| CmdError::InvalidCommand)?;
-    if row.keys.is_empty() {
+    if row.keys.iter().all(KeySpec::is_no_key) {
         return Err(CmdError::NoKeysInCommand);
     }
     if !row.arity.accepts(words.len()) {

@@ -12,6 +12,7 @@ mod hyperloglog;
 mod keys;
 mod lcs;
 mod object;
+mod pubsub;
 mod ratelimit;
 mod scan;
 mod scripting;
@@ -34,6 +35,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &connection::FAMILY,
     &server::FAMILY,
     &scripting::FAMILY,
+    &pubsub::FAMILY,
 ];
 
 /// Answers a container's HELP: its name, a line per sub-command, and HELP itself.

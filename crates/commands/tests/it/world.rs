@@ -128,7 +128,7 @@ impl World {
             Run::Keys(handler) | Run::Keyspace(handler) | Run::Local(handler) => {
                 handler(&mut cx, args)
             }
-            Run::Node(_) | Run::Script(_) | Run::Container => {
+            Run::Node(_) | Run::Script(_) | Run::PubSub(_) | Run::Container => {
                 panic!("{} is not answered by this crate", row.name)
             }
         }

@@ -243,6 +243,7 @@ impl Run<'_> {
                 engine.run_walk(handler, call, &mut walk, &mut self.reply)
             }
             Runs::Local(handler) => engine.run_walk(handler, call, &mut NoWalk, &mut self.reply),
+            Runs::PubSub(command) => engine.pubsub.run(command, call.args, &mut self.reply),
             // SELECT counts until the script ends.
             Runs::Node(NodeCommand::Select) => {
                 self.db = Args::new(call.args, 1, &engine.seed).database()?;

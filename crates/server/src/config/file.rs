@@ -69,7 +69,7 @@ fn apply_line(config: &mut Config, line: &[u8]) -> Result<(), String> {
     let value = match (setting.kind, values) {
         (_, []) => return Err(format!("{name}: a value is missing")),
         (_, [value]) => value.clone(),
-        (Kind::Addresses, values) => values.join(" "),
+        (Kind::Addresses | Kind::OutputLimits, values) => values.join(" "),
         (_, values) => {
             return Err(format!(
                 "{name}: one value is expected, not {}",

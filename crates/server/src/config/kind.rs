@@ -1,5 +1,6 @@
 //! What values a setting takes, and how they are written.
 
+use super::output_limits;
 use std::net::IpAddr;
 
 /// The type of a setting.
@@ -36,6 +37,8 @@ pub enum Kind {
     Directory,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Output limits of the classes of clients; classes that are not named keep theirs.
+    OutputLimits,
     /// Only the default: clients ask for it, and nothing else would be true.
     Fixed,
 }
@@ -58,6 +61,7 @@ impl Kind {
                 let value = parse_bytes(text).ok_or("argument must be a memory value")?;
                 in_range(value, min, max)
             }
+            Kind::OutputLimits => output_limits::merge(output_limits::DEFAULT, text),
             Kind::Mode => mode(text),
             Kind::Addresses => addresses(text),
             Kind::Choice(words) => choice(text, words),
@@ -77,11 +81,20 @@ impl Kind {
         }
     }
 
+    /// As [`Kind::normalise`], for a value that may leave parts of the `old` one as they are.
+    pub fn normalise_over(self, old: &str, text: &str) -> Result<String, String> {
+        match self {
+            Kind::OutputLimits => output_limits::merge(old, text),
+            _ => self.normalise(text),
+        }
+    }
+
     /// Stands for the value in `--help`.
     pub fn placeholder(self) -> &'static str {
         match self {
             Kind::Number { .. } | Kind::PowerOfTwo { .. } => "NUMBER",
             Kind::Bytes { .. } => "BYTES",
+            Kind::OutputLimits => "LIMITS",
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
             Kind::Choice(_) => "WORD",
@@ -100,6 +113,9 @@ impl Kind {
             Kind::Number { min, max } => format!("{min} to {max}"),
             Kind::PowerOfTwo { max } => format!("power of two, 1 to {max}"),
             Kind::Bytes { min, max } => format!("{min} to {max} bytes; kb, mb and gb may follow"),
+            Kind::OutputLimits => {
+                "class, hard limit, soft limit, seconds; several may follow each other".to_owned()
+            }
             Kind::Mode => "octal file mode".to_owned(),
             Kind::Addresses => "IP addresses".to_owned(),
             Kind::Text => "text".to_owned(),
@@ -135,7 +151,7 @@ fn number(text: &str, min: u64, max: u64) -> Result<String, String> {
 }
 
 /// Redis' memory values: `k`, `m`, `g` are powers of ten, `kb`, `mb`, `gb` of two, in any case.
-fn parse_bytes(text: &str) -> Option<u64> {
+pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let end = text
         .bytes()
         .position(|b| !b.is_ascii_digit())

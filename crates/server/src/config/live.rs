@@ -1,9 +1,10 @@
 //! Settings of a running server.
 
-use super::{Change, Config, Key, Setting, TABLE, find};
+use super::{Change, Config, Key, Setting, TABLE, find, output_limits};
+use crate::outbox::OutputLimits;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::CmdError;
 use tollgate_containers::glob;
 
@@ -21,6 +22,7 @@ pub struct Live {
     output_limit: AtomicUsize,
     hz: AtomicU64,
     has_password: AtomicBool,
+    output_limits: Arc<OutputLimits>,
 }
 
 impl Live {
@@ -36,6 +38,7 @@ impl Live {
             output_limit: AtomicUsize::new(0),
             hz: AtomicU64::new(0),
             has_password: AtomicBool::new(false),
+            output_limits: Arc::default(),
         };
         live.mirror(&live.lock());
         live
@@ -57,6 +60,10 @@ impl Live {
             .store(number(Key::TcpKeepalive), Ordering::Relaxed);
         self.output_limit
             .store(size(Key::ClientOutputLimit), Ordering::Relaxed);
+        self.output_limits.set(
+            &output_limits::parse(&values[Key::ClientOutputBufferLimit as usize]),
+            number(Key::ClientOutputLimit),
+        );
         self.hz.store(number(Key::Hz), Ordering::Relaxed);
         self.has_password.store(
             !values[Key::Requirepass as usize].is_empty(),
@@ -94,6 +101,11 @@ impl Live {
     /// Unsent bytes of a client above which its commands wait.
     pub fn output_limit(&self) -> usize {
         self.output_limit.load(Ordering::Relaxed)
+    }
+
+    /// Unread output above which clients are dropped.
+    pub(crate) fn output_limits(&self) -> &Arc<OutputLimits> {
+        &self.output_limits
     }
 
     /// Rounds of the active expiry per second.
@@ -174,7 +186,7 @@ impl Live {
         for (setting, value) in changes {
             let text = std::str::from_utf8(value)
                 .map_err(|_| failed(setting.name.as_bytes(), "argument is not UTF-8"))?;
-            let normal = setting.normalise(text);
+            let normal = setting.normalise_over(&values[setting.key as usize], text);
             next[setting.key as usize] = normal
                 .map_err(|reason| failed(setting.name.as_bytes(), &reason))?
                 .into();

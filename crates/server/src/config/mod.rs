@@ -8,6 +8,7 @@
 mod file;
 mod kind;
 mod live;
+pub(crate) mod output_limits;
 mod table;
 
 pub use file::FileError;
@@ -59,7 +60,8 @@ impl Default for Config {
 impl Config {
     /// Sets a value after checking it. The error is the reason alone.
     pub fn set(&mut self, key: Key, text: &str) -> Result<(), String> {
-        self.values[key as usize] = key.setting().normalise(text)?.into();
+        let old = &self.values[key as usize];
+        self.values[key as usize] = key.setting().normalise_over(old, text)?.into();
         self.given[key as usize] = true;
         Ok(())
     }

@@ -26,6 +26,8 @@ pub enum Key {
     ProtoMaxBulkLen,
     ClientQueryBufferLimit,
     ClientOutputLimit,
+    ClientOutputBufferLimit,
+    TrackingTableMaxKeys,
     Hz,
     Dir,
     DbFilename,
@@ -85,6 +87,14 @@ impl Setting {
             return Err(format!("only '{}' is supported", self.default));
         }
         self.kind.normalise(text)
+    }
+
+    /// As [`Setting::normalise`], for a value that may leave parts of the `old` one as they are.
+    pub fn normalise_over(&self, old: &str, text: &str) -> Result<String, String> {
+        match self.kind {
+            Kind::OutputLimits => self.kind.normalise_over(old, text),
+            _ => self.normalise(text),
+        }
     }
 
     /// Its name, and its alias if it has one.
@@ -249,6 +259,22 @@ pub static TABLE: &[Setting] = &[
         "67108864",
         Change::Live,
         "Unsent replies of one client above which its commands wait, in bytes.",
+    ),
+    row(
+        Key::ClientOutputBufferLimit,
+        "client-output-buffer-limit",
+        Kind::OutputLimits,
+        super::output_limits::DEFAULT,
+        Change::Live,
+        "Unread output above which a client is disconnected: for each class `normal`, `replica` and `pubsub` a hard limit, and a soft one with the seconds it may last; 0 for none.",
+    ),
+    row(
+        Key::TrackingTableMaxKeys,
+        "tracking-table-max-keys",
+        number(0, u64::MAX),
+        "1000000",
+        Change::Live,
+        "Keys remembered for clients that track them; above it keys are invalidated early. 0 for any number.",
     ),
     row(
         Key::Hz,

@@ -2,6 +2,7 @@
 
 use super::NodeRunner;
 use crate::client::{Client, Signal};
+use crate::outbox::Class;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Outcome};
@@ -75,14 +76,17 @@ fn publish_self(runner: &NodeRunner<'_>, cx: &NodeCx<'_>) {
     runner.client.publish_session(cx.session);
 }
 
-/// Types of clients that CLIENT LIST and KILL take; only normal ones exist.
-fn is_normal_type(word: &[u8]) -> Result<bool, CmdError> {
+/// The class of clients that a type of CLIENT LIST and KILL means; `None` for one that no client is of.
+fn class_of(word: &[u8]) -> Result<Option<Class>, CmdError> {
     if word.eq_ignore_ascii_case(b"NORMAL") {
-        return Ok(true);
+        return Ok(Some(Class::Normal));
     }
-    let others: [&[u8]; 4] = [b"MASTER", b"SLAVE", b"REPLICA", b"PUBSUB"];
+    if word.eq_ignore_ascii_case(b"PUBSUB") {
+        return Ok(Some(Class::PubSub));
+    }
+    let others: [&[u8]; 3] = [b"MASTER", b"SLAVE", b"REPLICA"];
     if others.iter().any(|other| word.eq_ignore_ascii_case(other)) {
-        return Ok(false);
+        return Ok(None);
     }
     Err(CmdError::err(
         [b"Unknown client type '", word, b"'"].concat(),
@@ -95,9 +99,8 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     match words {
         [] => {}
         [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
-            if !is_normal_type(kind)? {
-                clients.clear();
-            }
+            let class = class_of(kind)?;
+            clients.retain(|client| class == Some(client.class()));
         }
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let ids = ids
@@ -124,14 +127,15 @@ struct Filter<'a> {
     id: Option<u64>,
     address: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
-    /// A type was given that no client has.
-    nobody: bool,
+    /// The class, if a type was given.
+    class: Option<Option<Class>>,
     skip_me: bool,
 }
 
 impl Filter<'_> {
     fn selects(&self, client: &Client, me: u64) -> bool {
-        !(self.nobody || self.skip_me && client.id == me)
+        !(self.skip_me && client.id == me)
+            && self.class.is_none_or(|class| class == Some(client.class()))
             && self.id.is_none_or(|id| client.id == id)
             && self
                 .address
@@ -192,7 +196,7 @@ fn parse_filter<'a>(words: &[&'a [u8]]) -> Result<Filter<'a>, CmdError> {
             let id = number::parse_i64(value).filter(|&id| id > 0);
             filter.id = Some(id.ok_or(CmdError::ClientIdNotPositive)? as u64);
         } else if option.eq_ignore_ascii_case(b"TYPE") {
-            filter.nobody |= !is_normal_type(value)?;
+            filter.class = Some(class_of(value)?);
         } else if option.eq_ignore_ascii_case(b"ADDR") {
             filter.address = Some(value);
         } else if option.eq_ignore_ascii_case(b"LADDR") {

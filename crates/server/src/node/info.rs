@@ -225,8 +225,14 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     text.line("evicted_keys", 0);
     text.line("keyspace_hits", stats.hits);
     text.line("keyspace_misses", stats.misses);
-    text.line("pubsub_channels", 0);
-    text.line("pubsub_patterns", 0);
+    let (channels, patterns, shard_channels) = shared.engine.pubsub().counts();
+    text.line("pubsub_channels", channels);
+    text.line("pubsub_patterns", patterns);
+    text.line("pubsubshard_channels", shard_channels);
+    text.line(
+        "client_output_buffer_limit_disconnections",
+        shared.clients.dropped(),
+    );
     text.line("total_error_replies", shared.metrics.errors().0);
     text.line("total_reads_processed", traffic.reads);
 }

@@ -4,19 +4,21 @@ mod auth;
 mod client;
 mod config;
 mod info;
+mod pubsub;
 mod shutdown;
 
 use crate::client::Client;
 use crate::shared::Shared;
+use std::sync::Arc;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
-use tollgate_engine::{Node, NodeCx, Outcome, Session};
+use tollgate_engine::{Node, NodeCx, Outcome, Session, Topic};
 use tollgate_keyspace::DbIndex;
 use tollgate_wire::resp::Protocol;
 
 /// Runs node commands for one client.
 pub(crate) struct NodeRunner<'a> {
     pub(crate) shared: &'a Shared,
-    pub(crate) client: &'a Client,
+    pub(crate) client: &'a Arc<Client>,
 }
 
 impl Node for NodeRunner<'_> {
@@ -31,6 +33,10 @@ impl Node for NodeRunner<'_> {
             }
             NodeCommand::Reset => {
                 reset(self.shared, cx.session);
+                self.client
+                    .subscriptions
+                    .clear(cx.engine.pubsub(), self.client.id);
+                cx.session.subscriptions = 0;
                 cx.out.set_protocol(cx.session.protocol);
                 Ok(Reply::Simple("RESET"))
             }
@@ -47,6 +53,12 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ConfigResetStat => config::reset_stat(self.shared, &mut cx),
             NodeCommand::Info => info::info(self.shared, &mut cx),
             NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),
+            NodeCommand::Subscribe => pubsub::subscribe(self, &mut cx, Topic::Channel),
+            NodeCommand::Unsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::Channel),
+            NodeCommand::PSubscribe => pubsub::subscribe(self, &mut cx, Topic::Pattern),
+            NodeCommand::PUnsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::Pattern),
+            NodeCommand::SSubscribe => pubsub::subscribe(self, &mut cx, Topic::ShardChannel),
+            NodeCommand::SUnsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::ShardChannel),
         };
         self.client.publish_session(cx.session);
         result

@@ -9,5 +9,6 @@ mod limits;
 mod peers;
 mod process;
 mod protocol;
+mod pubsub;
 mod scripts;
 mod settings;

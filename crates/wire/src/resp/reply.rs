@@ -101,6 +101,15 @@ impl ReplyBuf {
         self.buf.truncate(self.sent + len);
     }
 
+    /// Puts bytes that are whole replies in front of those written since the buffer held `at` unsent bytes.
+    pub fn insert(&mut self, at: usize, bytes: &[u8]) {
+        let at = self.sent + at;
+        let end = self.buf.len();
+        self.buf.extend_from_slice(bytes);
+        let added = self.buf.len() - end;
+        self.buf[at..].rotate_right(added);
+    }
+
     /// Heap bytes held.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -393,6 +402,17 @@ mod tests {
         out.bulk(&vec![b'x'; 10 * KEPT_CAPACITY]);
         out.consume(out.len());
         assert!(out.is_empty() && out.capacity() <= KEPT_CAPACITY);
+    }
+
+    #[test]
+    fn what_is_inserted_stands_before_what_was_written_since() {
+        let mut out = ReplyBuf::new(Protocol::Resp2);
+        out.ok();
+        out.consume(2);
+        let mark = out.len();
+        out.int(5);
+        out.insert(mark, b"+first\r\n");
+        assert_eq!(out.bytes(), b"K\r\n+first\r\n:5\r\n");
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! What one connection has subscribed to.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tollgate_engine::{PubSub, Topic};
+
+/// Kinds of topics.
+const TOPICS: [Topic; 3] = [Topic::Channel, Topic::Pattern, Topic::ShardChannel];
+
+/// The subscriptions of a connection. Only its own thread changes them; all threads may count them.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    names: Mutex<[BTreeSet<Box<[u8]>>; 3]>,
+    counts: [AtomicUsize; 3],
+}
+
+impl Subscriptions {
+    fn lock(&self) -> MutexGuard<'_, [BTreeSet<Box<[u8]>>; 3]> {
+        // Names are added and removed whole.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a subscription; false when it is there.
+    pub(crate) fn add(&self, topic: Topic, name: &[u8]) -> bool {
+        let added = self.lock()[topic as usize].insert(name.into());
+        if added {
+            self.counts[topic as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        added
+    }
+
+    /// Removes a subscription; false when it is not there.
+    pub(crate) fn remove(&self, topic: Topic, name: &[u8]) -> bool {
+        let removed = self.lock()[topic as usize].remove(name);
+        if removed {
+            self.counts[topic as usize].fetch_sub(1, Ordering::Relaxed);
+        }
+        removed
+    }
+
+    /// Everything of one kind.
+    pub(crate) fn names(&self, topic: Topic) -> Vec<Box<[u8]>> {
+        self.lock()[topic as usize].iter().cloned().collect()
+    }
+
+    /// Channels, patterns, shard channels.
+    pub(crate) fn counts(&self) -> [usize; 3] {
+        self.counts
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts() == [0; 3]
+    }
+
+    /// What replies count: shard channels by themselves, channels and patterns together.
+    pub(crate) fn counted_with(&self, topic: Topic) -> usize {
+        let [channels, patterns, shard_channels] = self.counts();
+        match topic {
+            Topic::ShardChannel => shard_channels,
+            Topic::Channel | Topic::Pattern => channels + patterns,
+        }
+    }
+
+    /// Ends all subscriptions of the connection `id`.
+    pub(crate) fn clear(&self, registry: &PubSub, id: u64) {
+        if self.is_empty() {
+            return;
+        }
+        for topic in TOPICS {
+            let names = std::mem::take(&mut self.lock()[topic as usize]);
+            self.counts[topic as usize].store(0, Ordering::Relaxed);
+            for name in names {
+                registry.unsubscribe(topic, &name, id);
+            }
+        }
+    }
+}
