@@ -85,6 +85,13 @@ catalogue! {
     TimeoutNegative => "ERR timeout is negative",
     BadScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
     NoScript => "NOSCRIPT No matching script. Please use EVAL.",
+    BusyScript => "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    BusyFunction => "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
+    NotBusy => "NOTBUSY No scripts in execution right now.",
+    Unkillable =>
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+         either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+         NOSAVE command.",
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
     NotAuthenticated => "NOAUTH Authentication required.",
     HelloNotAuthenticated =>

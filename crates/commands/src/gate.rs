@@ -6,6 +6,25 @@
 
 use crate::{CmdError, Flags, Origin, Row};
 
+/// What keeps the server from taking other commands, because it has been running for too long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Busy {
+    /// A script, which SCRIPT KILL ends.
+    Script,
+    /// A function, which FUNCTION KILL ends.
+    Function,
+}
+
+impl Busy {
+    /// What is answered meanwhile.
+    pub const fn error(self) -> CmdError {
+        match self {
+            Busy::Script => CmdError::BusyScript,
+            Busy::Function => CmdError::BusyFunction,
+        }
+    }
+}
+
 /// What the gate must know of the connection and the server.
 #[derive(Clone, Copy, Debug)]
 pub struct GateView {
@@ -17,6 +36,8 @@ pub struct GateView {
     pub read_only_script: bool,
     /// Memory is above the limit and eviction could not help.
     pub out_of_memory: bool,
+    /// A script has been running for too long.
+    pub busy: Option<Busy>,
 }
 
 impl GateView {
@@ -27,6 +48,7 @@ impl GateView {
             origin: Origin::Client,
             read_only_script: false,
             out_of_memory: false,
+            busy: None,
         }
     }
 }
@@ -56,6 +78,12 @@ pub fn check(row: &Row, words: &[&[u8]], view: &GateView) -> Result<(), CmdError
         && matches!(view.origin, Origin::Client | Origin::Script)
     {
         return Err(CmdError::OutOfMemory);
+    }
+    if let Some(busy) = view.busy
+        && view.origin == Origin::Client
+        && !row.flags.contains(Flags::ALLOW_BUSY)
+    {
+        return Err(busy.error());
     }
     Ok(())
 }

@@ -42,6 +42,7 @@ pub use limits::StoreLimits;
 pub use reply::Reply;
 pub use row::{
     Arity, Channels, Deprecation, Family, Group, Handler, NodeCommand, PubSubCommand, Row, Run,
+    Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand, Row, Run,
     ScriptCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};

@@ -79,6 +79,25 @@ pub enum ScriptCommand {
     ScriptLoad,
     ScriptExists,
     ScriptFlush,
+    ScriptDebug,
+    ScriptKill,
+    Fcall,
+    FcallRo,
+    Function(FunctionCommand),
+}
+
+/// Sub-commands of FUNCTION.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the sub-command of that name")]
+pub enum FunctionCommand {
+    Delete,
+    Dump,
+    Flush,
+    Kill,
+    List,
+    Load,
+    Restore,
+    Stats,
 }
 
 /// How many words a command takes, its name included.

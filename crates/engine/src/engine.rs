@@ -9,6 +9,7 @@ use tollgate_limiter::Timestamp;
 
 use crate::pubsub::PubSub;
 use crate::script::Scripts;
+use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
 use crate::stats::{Counters, Stats};
 
@@ -41,6 +42,7 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) scripts: Scripts,
     pub(crate) pubsub: PubSub,
+    pub(crate) functions: Functions,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -84,6 +86,7 @@ impl Engine {
             counters: Counters::new(),
             scripts: Scripts::new(),
             pubsub: PubSub::new(),
+            functions: Functions::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -180,9 +183,29 @@ impl Engine {
         self.scripts.size()
     }
 
+    /// Numbers of libraries and of functions.
+    pub fn function_counts(&self) -> (usize, usize) {
+        self.functions.size()
+    }
+
     /// Sets who hears of `redis.log`: its level (0 debug to 3 warning) and text. The first to ask stays.
     pub fn on_script_log(&self, sink: impl Fn(u8, &[u8]) + Send + Sync + 'static) {
         self.scripts.set_log(Box::new(sink));
+    }
+
+    /// Sets after how many milliseconds a script makes the server busy; 0 or less: never.
+    pub fn set_busy_reply_threshold(&self, millis: i64) {
+        self.scripts.long.set_busy_after(millis);
+    }
+
+    /// Sets after how many milliseconds a script is ended, whatever it has changed; 0 or less: never.
+    pub fn set_script_time_limit(&self, millis: i64) {
+        self.scripts.long.set_end_after(millis);
+    }
+
+    /// What keeps the server from taking commands other than those that end it.
+    pub fn busy(&self) -> Option<tollgate_commands::gate::Busy> {
+        self.scripts.long.busy()
     }
 
     /// Ends the scripts that run, with an error, and refuses new ones: for shutdown.

@@ -78,6 +78,7 @@ impl Engine {
         let counters = self.counters.row(row);
         let view = gate::GateView {
             authenticated: session.authenticated,
+            busy: self.scripts.long.busy(),
             ..gate::GateView::open()
         };
         if let Err(error) = gate::check(row, args, &view) {

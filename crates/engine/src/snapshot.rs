@@ -32,6 +32,9 @@ impl Engine {
             ("ctime", &created),
         ];
         let mut writer = Writer::new(out, &about)?;
+        for code in self.function_codes() {
+            writer.library(&code)?;
+        }
         for (number, size) in self.database_sizes().iter().enumerate() {
             let Some(db) = DbIndex::new(number).filter(|_| size.keys > 0) else {
                 continue;
@@ -89,6 +92,13 @@ impl Engine {
             let mut shard = self.shards.lock(key.shard(self.shards.count()));
             shard.set(entry.db, key, entry.value, entry.expires_at_ms, now_ms);
             loaded.keys += 1;
+        }
+        let libraries = reader.take_libraries();
+        if !libraries.is_empty() {
+            self.load_functions(&libraries)
+                .map_err(|error| RdbError::Library {
+                    reason: error.to_string(),
+                })?;
         }
         Ok(loaded)
     }

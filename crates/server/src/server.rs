@@ -132,6 +132,7 @@ impl Server {
             memory_peak: AtomicU64::new(0),
         });
         shared.correct_settings()?;
+        shared.settings.configure(&shared.engine);
         if shared.settings.load_snapshot {
             shared
                 .snapshot

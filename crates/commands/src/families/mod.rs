@@ -9,6 +9,7 @@ mod connection;
 mod expiry;
 mod flush;
 mod hyperloglog;
+mod functions;
 mod keys;
 mod lcs;
 mod object;
@@ -36,6 +37,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &server::FAMILY,
     &scripting::FAMILY,
     &pubsub::FAMILY,
+    &functions::FAMILY,
 ];
 
 /// Answers a container's HELP: its name, a line per sub-command, and HELP itself.

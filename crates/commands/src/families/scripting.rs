@@ -78,6 +78,18 @@ pub(super) static FAMILY: Family = Family {
 
 const SUBS: &[Row] = &[
     script(
+        "SCRIPT|DEBUG",
+        exactly(3),
+        Flags::NOSCRIPT,
+        Run::Script(ScriptCommand::ScriptDebug),
+    )
+    .takes("YES | SYNC | NO")
+    .docs(
+        "Turns the script debugger off; there is none.",
+        "3.2.0",
+        "O(1)",
+    ),
+    script(
         "SCRIPT|EXISTS",
         at_least(3),
         Flags::NOSCRIPT,
@@ -110,6 +122,18 @@ const SUBS: &[Row] = &[
     )
     .docs("Describes the sub-commands.", "5.0.0", "O(1)"),
     script(
+        "SCRIPT|KILL",
+        exactly(2),
+        Flags::NOSCRIPT.or(Flags::ALLOW_BUSY),
+        Run::Script(ScriptCommand::ScriptKill),
+    )
+    .docs(
+        "Ends the script that is running, unless it has written.",
+        "2.6.0",
+        "O(1)",
+    )
+    .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
+    script(
         "SCRIPT|LOAD",
         exactly(3),
         Flags::NOSCRIPT.or(Flags::STALE),
@@ -130,6 +154,8 @@ const fn script(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row
 
 fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
+        "DEBUG (YES|SYNC|NO)",
+        "    Set the debug mode for subsequent scripts executed.",
         "EXISTS <sha1> [<sha1> ...]",
         "    Return information about the existence of the scripts in the script cache.",
         "FLUSH [ASYNC|SYNC]",
@@ -138,6 +164,8 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
         "    * ASYNC: Asynchronously flush the scripts cache.",
         "    * SYNC: Synchronously flush the scripts cache.",
+        "KILL",
+        "    Kill the currently executing Lua script.",
         "LOAD <script>",
         "    Load a script into the scripts cache without executing it.",
     ];

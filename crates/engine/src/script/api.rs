@@ -5,10 +5,12 @@ use std::ffi::{CStr, c_int};
 use tollgate_commands::resolve;
 use tollgate_wire::resp::Protocol;
 
+use super::functions::load::{loading_engine, register_function};
 use super::lua::*;
 use super::sha1::sha1_hex;
 use super::{REDIS_VERSION, REDIS_VERSION_NUMBER, call, vm};
 
+/// What scripts and functions have.
 const FUNCTIONS: &[(&CStr, lua_CFunction)] = &[
     (c"call", call::call),
     (c"pcall", call::pcall),
@@ -18,46 +20,82 @@ const FUNCTIONS: &[(&CStr, lua_CFunction)] = &[
     (c"status_reply", status_reply),
     (c"setresp", set_resp),
     (c"set_repl", set_repl),
-    (c"replicate_commands", replicate_commands),
-    (c"breakpoint", breakpoint),
-    (c"debug", debug),
     (c"acl_check_cmd", acl_check_cmd),
 ];
 
-const NUMBERS: &[(&CStr, f64)] = &[
+/// What only scripts have.
+const SCRIPT_FUNCTIONS: &[(&CStr, lua_CFunction)] = &[
+    (c"replicate_commands", replicate_commands),
+    (c"breakpoint", breakpoint),
+    (c"debug", debug),
+];
+
+/// What the code of a library has while it is loaded.
+const LOAD_FUNCTIONS: &[(&CStr, lua_CFunction)] =
+    &[(c"register_function", register_function), (c"log", log)];
+
+const LOG_LEVELS: &[(&CStr, f64)] = &[
     (c"LOG_DEBUG", 0.0),
     (c"LOG_VERBOSE", 1.0),
     (c"LOG_NOTICE", 2.0),
     (c"LOG_WARNING", 3.0),
+];
+
+const NUMBERS: &[(&CStr, f64)] = &[
     (c"REPL_NONE", 0.0),
     (c"REPL_AOF", 1.0),
     (c"REPL_SLAVE", 2.0),
     (c"REPL_REPLICA", 2.0),
     (c"REPL_ALL", 3.0),
-    (c"REDIS_VERSION_NUM", REDIS_VERSION_NUMBER as f64),
 ];
+
+/// For whom the table is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// EVAL and its relatives.
+    Scripts,
+    /// FCALL.
+    Functions,
+    /// The code of a library while it is loaded.
+    Loading,
+}
 
 /// Pushes the table.
 ///
 /// # Safety
 ///
 /// A live state in protected mode.
-pub(super) unsafe fn open(l: *mut lua_State) {
+pub(super) unsafe fn open(l: *mut lua_State, whom: For) {
+    let functions: &[&[(&CStr, lua_CFunction)]] = match whom {
+        For::Scripts => &[FUNCTIONS, SCRIPT_FUNCTIONS],
+        For::Functions => &[FUNCTIONS],
+        For::Loading => &[LOAD_FUNCTIONS],
+    };
     // SAFETY: as promised by the caller.
     unsafe {
-        lua_createtable(l, 0, (FUNCTIONS.len() + NUMBERS.len() + 1) as c_int);
-        for (name, function) in FUNCTIONS {
+        lua_createtable(l, 0, 32);
+        for (name, function) in functions.iter().copied().flatten() {
             set_function(l, name, *function);
         }
-        for (name, number) in NUMBERS {
+        for (name, number) in LOG_LEVELS {
             set_number(l, name, *number);
         }
+        if whom != For::Loading {
+            for (name, number) in NUMBERS {
+                set_number(l, name, *number);
+            }
+        }
+        set_number(l, c"REDIS_VERSION_NUM", f64::from(REDIS_VERSION_NUMBER));
         set_text(l, c"REDIS_VERSION", REDIS_VERSION.as_bytes());
     }
 }
 
 /// Raises an error table, as the functions of Redis do.
-unsafe fn fail(l: *mut lua_State, text: &[u8]) -> ! {
+///
+/// # Safety
+///
+/// Called from a C function of a live state, with nothing in the frame that needs dropping.
+pub(super) unsafe fn fail(l: *mut lua_State, text: &[u8]) -> ! {
     // SAFETY: nothing in this frame needs dropping.
     unsafe {
         push_error(l, text);
@@ -93,8 +131,11 @@ unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
                 lua_concat(l, 2);
             }
         }
-        vm::current()
-            .engine
+        let engine = match loading_engine() {
+            Some(engine) => engine,
+            None => vm::current().engine,
+        };
+        engine
             .scripts
             .log(level as u8, string_at(l, -1).unwrap_or_default());
         0

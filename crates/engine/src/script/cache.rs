@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
+use super::running::LongScripts;
 use super::sha1::Hex;
 
 /// Scripts kept that came by EVAL and not by SCRIPT LOAD; the oldest go first. Programs that write values into the text
@@ -47,6 +48,8 @@ pub(crate) struct Scripts {
     table: RwLock<Table>,
     stopping: AtomicBool,
     log: OnceLock<LogSink>,
+    /// Those that take long.
+    pub(crate) long: LongScripts,
 }
 
 impl Scripts {
@@ -58,6 +61,7 @@ impl Scripts {
             table: RwLock::default(),
             stopping: AtomicBool::new(false),
             log: OnceLock::new(),
+            long: LongScripts::default(),
         }
     }
 

@@ -191,7 +191,14 @@ impl Run<'_> {
             return Err(error);
         }
         let started = counters.called().then(Clock::monotone);
-        self.wrote |= row.writes();
+        if row.writes() {
+            if let Some(running) = &self.running
+                && !running.begin_write()
+            {
+                return Err(CmdError::err("The script was killed before it wrote"));
+            }
+            self.wrote = true;
+        }
         let call = Call {
             row,
             args,

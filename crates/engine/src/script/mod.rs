@@ -13,10 +13,12 @@ mod cache;
 mod call;
 mod cjson;
 mod cmsgpack;
+mod functions;
 mod lexer;
 mod lua;
 mod memory;
 mod prove;
+mod running;
 mod sandbox;
 mod sha1;
 mod shebang;
@@ -27,6 +29,7 @@ mod vm;
 
 use std::sync::Arc;
 
+use tollgate_commands::gate::Busy;
 use tollgate_commands::{CmdError, Reply, ScriptCommand};
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
@@ -34,11 +37,14 @@ use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 pub(crate) use cache::{Script, Scripts};
+pub(crate) use functions::Functions;
 
 use crate::execute::{Call, ShardList};
 use crate::shards::LockSet;
 use crate::{Engine, Session};
+use running::Running;
 use sha1::{HEX_LEN, Hex, sha1_hex};
+use shebang::ScriptFlags;
 use vm::{Compiled, Vm};
 
 /// The version of Redis whose commands and scripts this program follows.
@@ -53,7 +59,10 @@ struct Run<'e> {
     locks: LockSet<'e>,
     keys: &'e [&'e [u8]],
     argv: &'e [&'e [u8]],
-    sha: Hex,
+    /// The digest, or the name of the function.
+    name: &'e [u8],
+    /// Keys and arguments are given to a function, not set as KEYS and ARGV.
+    by_arguments: bool,
     db: DbIndex,
     now: Timestamp,
     read_only: bool,
@@ -61,8 +70,10 @@ struct Run<'e> {
     wrote: bool,
     /// The script was ended by the hook.
     killed: bool,
-    /// Monotone nanoseconds when the hook first looked: the clock is not read for scripts that end before.
-    started: Option<i64>,
+    /// The words of the command that runs it.
+    command: &'e [&'e [u8]],
+    /// Its entry among those that take long, made when the hook first looks: scripts that end before have none.
+    running: Option<Arc<Running>>,
     /// The reply of the last command; its protocol is what `redis.setresp` chose.
     reply: ReplyBuf,
     /// Where libraries put text together.
@@ -107,7 +118,26 @@ pub(crate) fn run(
             engine.scripts.flush();
             Ok(Reply::Ok)
         }
+        ScriptCommand::ScriptKill => engine.scripts.long.kill(Busy::Script).map(|()| Reply::Ok),
+        ScriptCommand::ScriptDebug => debug(words[2]),
+        ScriptCommand::Function(command) => functions::commands::run(engine, command, call, out),
+        ScriptCommand::Fcall => functions::commands::call(engine, call, session.db, false, out),
+        ScriptCommand::FcallRo => functions::commands::call(engine, call, session.db, true, out),
     }
+}
+
+/// SCRIPT DEBUG: there is no debugger, so it can only be left off.
+fn debug(mode: &[u8]) -> Result<Reply, CmdError> {
+    if mode.eq_ignore_ascii_case(b"NO") {
+        return Ok(Reply::Ok);
+    }
+    Err(
+        if mode.eq_ignore_ascii_case(b"YES") || mode.eq_ignore_ascii_case(b"SYNC") {
+            CmdError::err("This server has no script debugger")
+        } else {
+            CmdError::err("Use SCRIPT DEBUG YES/SYNC/NO")
+        },
+    )
 }
 
 /// A digest in any case.
@@ -137,7 +167,9 @@ fn eval(
         engine,
         &compiled,
         Invocation {
-            sha,
+            name: &sha,
+            by_arguments: false,
+            command: call.args,
             keys,
             argv,
             db,
@@ -162,7 +194,9 @@ fn eval_sha(
         engine,
         &compiled,
         Invocation {
-            sha,
+            name: &sha,
+            by_arguments: false,
+            command: call.args,
             keys,
             argv,
             db,
@@ -210,7 +244,7 @@ fn compile(vm: &mut Vm, script: &Script) -> Result<Compiled, CmdError> {
     })?;
     let compiled = Compiled {
         function,
-        no_writes: header.no_writes,
+        flags: header.flags,
         facts,
         seen: vm::UNSEEN,
     };
@@ -243,12 +277,35 @@ fn no_memory() -> CmdError {
 
 /// What one call of a script brings.
 struct Invocation<'a> {
-    sha: Hex,
+    /// The digest, or the name of the function.
+    name: &'a [u8],
+    by_arguments: bool,
+    /// The words of the command.
+    command: &'a [&'a [u8]],
     keys: &'a [&'a [u8]],
     argv: &'a [&'a [u8]],
     db: DbIndex,
     now: Timestamp,
     read_only: bool,
+}
+
+impl Run<'_> {
+    /// What it is to clients that wait for it.
+    fn kind(&self) -> Busy {
+        if self.by_arguments {
+            Busy::Function
+        } else {
+            Busy::Script
+        }
+    }
+
+    /// Its entry among the scripts that take long.
+    fn running(&mut self) -> &Arc<Running> {
+        let kind = self.kind();
+        let (engine, name, command, wrote) = (self.engine, self.name, self.command, self.wrote);
+        self.running
+            .get_or_insert_with(|| engine.scripts.long.enter(kind, name, command, wrote))
+    }
 }
 
 /// Locks and runs.
@@ -261,6 +318,13 @@ fn execute(
     if engine.scripts.stopping() {
         return Err(CmdError::err("The server is shutting down"));
     }
+    let says = |flag| compiled.flags.contains(flag);
+    let no_writes = says(ScriptFlags::NO_WRITES);
+    if call.read_only && !no_writes && !says(ScriptFlags::COMPATIBLE) {
+        return Err(CmdError::err(
+            "Can not execute a script with write flag using *_ro command.",
+        ));
+    }
     let ran = vm::with_vm(|vm| {
         let mut reply = std::mem::take(&mut vm.scratch);
         reply.clear();
@@ -271,17 +335,22 @@ fn execute(
             locks: lock(engine, compiled.facts.declared_only, call.keys),
             keys: call.keys,
             argv: call.argv,
-            sha: call.sha,
+            name: call.name,
+            by_arguments: call.by_arguments,
             db: call.db,
             now: call.now,
-            read_only: call.read_only || compiled.no_writes,
+            read_only: call.read_only || no_writes,
             wrote: false,
             killed: false,
-            started: None,
+            command: call.command,
+            running: None,
             reply,
             text: Vec::new(),
         };
         vm.call(compiled, &mut run, out);
+        if let Some(running) = &run.running {
+            engine.scripts.long.leave(running);
+        }
         vm.scratch = run.reply;
     });
     ran.map(|()| Reply::Written).ok_or_else(no_memory)

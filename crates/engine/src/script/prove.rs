@@ -43,6 +43,7 @@ const READERS: &[&str] = &["unpack", "ipairs", "pairs"];
 /// Tables whose members a tame script reads and calls and does nothing else with.
 const LIBRARIES: &[&str] = &[
     "redis",
+    "server",
     "string",
     "table",
     "math",
@@ -156,7 +157,7 @@ impl<'t, 's> Proof<'t, 's> {
 
     fn keeps_to_keys(&self) -> bool {
         (0..self.tokens.len()).all(|at| match self.tokens[at] {
-            Token::Word(b"redis") => self.redis_is_known(at),
+            Token::Word(b"redis" | b"server") => self.redis_is_known(at),
             Token::Word(b"KEYS") => self.is_only_read(at, "KEYS"),
             Token::Word(word) if is_one_of(READERS, word) => {
                 self.sign(at + 1, "(") && !self.word(at.wrapping_sub(1), "function")

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_int};
 
 use super::lua::*;
+use super::api::For;
 use super::{api, base, bit, cjson, cmsgpack, structs};
 
 /// Keys, or other arguments, of a call that are handed over in a table that is used again.
@@ -25,10 +26,19 @@ pub(super) enum Slot {
     Enter = 4,
     /// The real table of globals with the real libraries in it, for tame scripts only.
     Fast = 5,
+    /// The table of globals of functions: empty, with one of the two metatables that follow.
+    FunctionGlobals = 6,
+    /// Shows what functions see when they are called.
+    CallMetatable = 7,
+    /// Shows what the code of a library sees while it is loaded.
+    LoadMetatable = 8,
 }
 
 /// Number of [`Slot`]s.
-const SLOTS: c_int = 5;
+const SLOTS: c_int = 8;
+
+/// Names of the table with the server's functions: Redis' and Valkey's.
+const SERVER_TABLES: [&CStr; 2] = [c"redis", c"server"];
 
 /// What the function that runs a job has at hand.
 #[derive(Clone, Copy)]
@@ -118,9 +128,12 @@ pub(super) unsafe extern "C-unwind" fn build(l: *mut lua_State) -> c_int {
         library(l, globals, c"cmsgpack");
         structs::open(l);
         library(l, globals, c"struct");
-        api::open(l);
-        library(l, globals, c"redis");
+        for name in SERVER_TABLES {
+            api::open(l, For::Scripts);
+            library(l, globals, name);
+        }
         protect_strings(l, globals);
+        function_globals(l, globals);
         protect_globals(l, globals);
         keep_entry(l);
         0
@@ -243,6 +256,79 @@ unsafe fn protect_globals(l: *mut lua_State, globals: c_int) {
         lua_pushvalue(l, -1);
         lua_setfield(l, globals, c"_G".as_ptr());
         lua_replace(l, LUA_GLOBALSINDEX);
+    }
+}
+
+/// Makes the globals of functions: as those of scripts in the table at `globals`, which has no KEYS and ARGV yet.
+unsafe fn function_globals(l: *mut lua_State, globals: c_int) {
+    // SAFETY: pushes absolute indexes and pops them; `lua_next` is given keys that it returned.
+    unsafe {
+        let environment = lua_gettop(l) + 1;
+        lua_createtable(l, 0, 0);
+        let seen = environment + 1;
+        lua_createtable(l, 0, 64);
+        lua_pushnil(l);
+        while lua_next(l, globals) != 0 {
+            lua_pushvalue(l, -2);
+            lua_insert(l, -2);
+            lua_rawset(l, seen);
+        }
+        server_tables(l, seen, For::Functions);
+        lua_pushvalue(l, environment);
+        lua_setfield(l, seen, c"_G".as_ptr());
+        show_missing(l);
+        globals_metatable(l, Slot::CallMetatable);
+        lua_createtable(l, 0, 2);
+        server_tables(l, seen, For::Loading);
+        show_missing(l);
+        globals_metatable(l, Slot::LoadMetatable);
+        lua_rawgeti(l, LUA_REGISTRYINDEX, Slot::CallMetatable as _);
+        lua_setmetatable(l, environment);
+        lua_rawgeti(l, LUA_REGISTRYINDEX, Slot::Protected as _);
+        lua_pushvalue(l, environment);
+        lua_pushboolean(l, 1);
+        lua_rawset(l, -3);
+        lua_settop(l, environment);
+        lua_rawseti(l, LUA_REGISTRYINDEX, Slot::FunctionGlobals as _);
+    }
+}
+
+/// Puts stand-ins of the server's functions into the table at `table`.
+unsafe fn server_tables(l: *mut lua_State, table: c_int, whom: For) {
+    // SAFETY: `table` is absolute; the stack is balanced.
+    unsafe {
+        for name in SERVER_TABLES {
+            api::open(l, whom);
+            if whom == For::Loading {
+                show_missing(l);
+            }
+            stand_in(l);
+            lua_setfield(l, table, name.as_ptr());
+        }
+    }
+}
+
+/// Makes the table at the top raise an error for what it has not.
+unsafe fn show_missing(l: *mut lua_State) {
+    // SAFETY: the stack is balanced.
+    unsafe {
+        lua_createtable(l, 0, 1);
+        set_function(l, c"__index", missing_global);
+        lua_setmetatable(l, -2);
+    }
+}
+
+/// Pops a table and keeps, in a slot, the metatable of a stand-in for it.
+unsafe fn globals_metatable(l: *mut lua_State, slot: Slot) {
+    // SAFETY: the top is the table.
+    unsafe {
+        lua_createtable(l, 0, 3);
+        lua_insert(l, -2);
+        lua_setfield(l, -2, c"__index".as_ptr());
+        set_function(l, c"__newindex", refuse_write);
+        lua_pushboolean(l, 0);
+        lua_setfield(l, -2, c"__metatable".as_ptr());
+        lua_rawseti(l, LUA_REGISTRYINDEX, slot as _);
     }
 }
 

@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_int};
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use super::lua::*;
-use super::sha1::Hex;
 
 /// Stack slots one level of a nested value needs.
 const SLOTS_PER_LEVEL: c_int = 6;
@@ -188,19 +187,19 @@ unsafe fn verbatim(l: *mut lua_State, out: &mut ReplyBuf) -> bool {
 }
 
 /// Writes the error that ended a script, which is at the top: the table of the error handler, or a text when there
-/// was no memory for it.
+/// was no memory for it. `name` is the script's digest or the function's name.
 ///
 /// # Safety
 ///
 /// As [`write_value`].
-pub(super) unsafe fn write_failure(l: *mut lua_State, sha: &Hex, out: &mut ReplyBuf) {
+pub(super) unsafe fn write_failure(l: *mut lua_State, name: &[u8], out: &mut ReplyBuf) {
     // SAFETY: the top is what was raised.
     unsafe {
         let at = lua_gettop(l);
         if lua_type(l, at) != LUA_TTABLE {
             let text = string_at(l, at).unwrap_or(b"execution failure");
             return out
-                .error_bytes(&[b"ERR Error running script ", &sha[..], b", ", text].concat());
+                .error_bytes(&[b"ERR Error running script ", name, b", ", text].concat());
         }
         lua_checkstack(l, SLOTS_PER_LEVEL);
         raw_field(l, at, c"err");
@@ -213,7 +212,7 @@ pub(super) unsafe fn write_failure(l: *mut lua_State, sha: &Hex, out: &mut Reply
         let place = match source {
             Some(source) => [
                 b" script: ",
-                &sha[..],
+                name,
                 b", on ",
                 source,
                 format!(":{line}.").as_bytes(),

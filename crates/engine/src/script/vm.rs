@@ -1,7 +1,7 @@
 //! One Lua state per thread: its memory, its compiled functions, and the protected call of a script.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr;
@@ -14,7 +14,11 @@ use super::memory::Memory;
 use super::prove::Facts;
 use super::sandbox::{self, Slot, TAME_WORDS_MAX, Upvalue};
 use super::sha1::Hex;
+use super::api::fail;
+use super::functions::{self, FunctionInfo};
+use super::shebang::ScriptFlags;
 use super::{Run, to_resp};
+use crate::Engine;
 
 /// Bytes that one thread's scripts may hold; then the script that asks for more fails and the state starts afresh.
 const MEMORY_MAX: usize = 256 << 20;
@@ -25,15 +29,11 @@ const HOOK_INSTRUCTIONS: c_int = 100_000;
 /// Compiled scripts kept per thread; beyond, all are compiled again when next used.
 const COMPILED_MAX: usize = 2_000;
 
-/// Nanoseconds after which a script is ended if it has changed nothing (`lua-time-limit` of Redis). One that has
-/// changed data is given [`RUN_MAX_NANOS`], because ending it would leave its work half done.
-pub(super) const QUIET_RUN_MAX_NANOS: i64 = 5_000_000_000;
-
-/// Nanoseconds after which any script is ended.
-pub(super) const RUN_MAX_NANOS: i64 = 60_000_000_000;
-
 /// The error of a script that was ended: it ran out of its time, or the server is stopping.
 const KILLED: &[u8] = b"Script ended by the server: it ran for too long, or the server is stopping";
+
+/// The error of a script that SCRIPT KILL or FUNCTION KILL has ended.
+const KILLED_BY_COMMAND: &[u8] = b"Script killed by user with SCRIPT KILL...";
 
 /// Longest argument that stays in a table that is used again, bytes: longer ones are not kept alive by it.
 const KEPT_WORD_MAX: usize = 1_024;
@@ -63,8 +63,8 @@ impl Hasher for DigestHasher {
 pub(super) struct Compiled {
     /// Registry reference of the function.
     pub(super) function: c_int,
-    /// It may not write.
-    pub(super) no_writes: bool,
+    /// What it says of itself.
+    pub(super) flags: ScriptFlags,
     /// What its source proves.
     pub(super) facts: Facts,
     /// Engine and generation of its script cache in which the script was last seen.
@@ -83,6 +83,10 @@ pub(super) struct Vm {
     /// Taken by a run and given back, so that its buffer is reused.
     pub(super) scratch: ReplyBuf,
     filled: Filled,
+    /// By the number of the library, the registry references of its functions in their order.
+    libraries: HashMap<u64, Vec<c_int>>,
+    /// Engine and generation of its libraries when those that had left were last dropped here.
+    libraries_seen: (u64, u64),
 }
 
 /// What the tables that tame scripts get as KEYS and ARGV hold.
@@ -147,15 +151,65 @@ impl Vm {
             compiled: HashMap::default(),
             scratch: ReplyBuf::default(),
             filled: Filled::default(),
+            libraries: HashMap::new(),
+            libraries_seen: UNSEEN,
         };
         // SAFETY: a fresh state; `build` runs in protected mode.
         unsafe {
             if lua_cpcall(lua, sandbox::build, ptr::null_mut()) != LUA_OK {
                 return None;
             }
-            lua_sethook(lua, Some(hook), LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+            set_hook(lua);
         }
         Some(vm)
+    }
+
+    /// Runs the code of a library here; what it registers, with registry references. The error is a text.
+    pub(super) fn load(
+        &mut self,
+        engine: &Engine,
+        code: &[u8],
+        limited: bool,
+    ) -> Result<Vec<(FunctionInfo, c_int)>, Vec<u8>> {
+        // SAFETY: the state is live and nothing runs on it, since `self` is borrowed for change.
+        unsafe { functions::load::load(self.lua, engine, code, limited) }
+    }
+
+    /// Keeps the functions that [`Vm::load`] has given.
+    pub(super) fn keep_library(&mut self, id: u64, functions: Vec<c_int>) {
+        self.libraries.insert(id, functions);
+    }
+
+    /// Drops references of [`Vm::load`].
+    pub(super) fn release(&mut self, functions: impl Iterator<Item = c_int>) {
+        for function in functions {
+            // SAFETY: the reference came from `luaL_ref` and nobody keeps it.
+            unsafe { luaL_unref(self.lua, LUA_REGISTRYINDEX, function) };
+        }
+    }
+
+    /// The function at that place of a library that was compiled here.
+    pub(super) fn function(&self, library: u64, at: usize) -> Option<c_int> {
+        self.libraries.get(&library)?.get(at).copied()
+    }
+
+    /// Drops the functions of libraries that have left, if any has since the last call.
+    pub(super) fn forget_libraries(
+        &mut self,
+        seen: (u64, u64),
+        live: impl FnOnce() -> HashSet<u64>,
+    ) {
+        if self.libraries_seen == seen {
+            return;
+        }
+        let live = live();
+        let dead: Vec<Vec<c_int>> = self
+            .libraries
+            .extract_if(|id, _| !live.contains(id))
+            .map(|(_, functions)| functions)
+            .collect();
+        self.release(dead.into_iter().flatten());
+        self.libraries_seen = seen;
     }
 
     /// A script that was compiled here, if `seen` says that the cache is as it was then or `still_there` finds it.
@@ -232,6 +286,7 @@ impl Vm {
         let mut job = Job {
             function: compiled.function,
             tame: compiled.facts.tame,
+            by_arguments: run.by_arguments,
             filled: &mut self.filled,
             run: ptr::from_mut(run).cast(),
             out,
@@ -254,7 +309,7 @@ impl Vm {
         RUN.set(ptr::null_mut());
         if run.killed {
             // SAFETY: the hook of `kill` is replaced by the usual one.
-            unsafe { lua_sethook(self.lua, Some(hook), LUA_MASKCOUNT, HOOK_INSTRUCTIONS) };
+            unsafe { set_hook(self.lua) };
         }
         if status != LUA_OK {
             out.truncate(mark);
@@ -321,10 +376,22 @@ unsafe extern "C" fn allocate(
     }
 }
 
+/// Sets the hook that looks at the clock.
+///
+/// # Safety
+///
+/// A live state.
+pub(super) unsafe fn set_hook(l: *mut lua_State) {
+    // SAFETY: as promised by the caller.
+    unsafe { lua_sethook(l, Some(hook), LUA_MASKCOUNT, HOOK_INSTRUCTIONS) };
+}
+
 /// What [`enter`] works on.
 struct Job<'a> {
     function: c_int,
     tame: bool,
+    /// Keys and arguments are given to a function, not set as KEYS and ARGV.
+    by_arguments: bool,
     filled: &'a mut Filled,
     run: *mut c_void,
     out: &'a mut ReplyBuf,
@@ -342,6 +409,14 @@ pub(super) unsafe extern "C-unwind" fn enter(l: *mut lua_State) -> c_int {
         let job: *mut Job<'_> = lua_touserdata(l, 1).cast();
         let run: *mut Run<'_> = (*job).run.cast();
         let (keys, argv) = ((*run).keys, (*run).argv);
+        if (*job).by_arguments {
+            lua_pushvalue(l, upvalue(Upvalue::Handler));
+            lua_rawgeti_(l, LUA_REGISTRYINDEX, (*job).function);
+            push_list(l, keys);
+            push_list(l, argv);
+            finish(l, lua_pcall(l, 2, 1, -4), job, run);
+            return 0;
+        }
         let small = |words: &[&[u8]]| {
             words.len() <= TAME_WORDS_MAX && words.iter().all(|word| word.len() <= KEPT_WORD_MAX)
         };
@@ -373,13 +448,20 @@ pub(super) unsafe extern "C-unwind" fn enter(l: *mut lua_State) -> c_int {
         }
         lua_pushvalue(l, upvalue(Upvalue::Handler));
         lua_rawgeti_(l, LUA_REGISTRYINDEX, (*job).function);
-        let status = lua_pcall(l, 0, 1, -2);
+        finish(l, lua_pcall(l, 0, 1, -2), job, run);
+        0
+    }
+}
+
+/// Writes the reply of a script that has ended with `status`.
+unsafe fn finish(l: *mut lua_State, status: c_int, job: *mut Job<'_>, run: *mut Run<'_>) {
+    // SAFETY: called by `enter`: both live, and no Lua code runs while they are borrowed.
+    unsafe {
         if status == LUA_OK {
             to_resp::write_value(l, (*run).reply.protocol(), (*job).out);
         } else {
-            to_resp::write_failure(l, &(*run).sha, (*job).out);
+            to_resp::write_failure(l, (*run).name, (*job).out);
         }
-        0
     }
 }
 
@@ -486,23 +568,36 @@ unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
     unsafe {
         let run = current();
         let now = Clock::monotone();
-        let ran = now - *run.started.get_or_insert(now);
-        let limit = if run.wrote {
-            RUN_MAX_NANOS
-        } else {
-            QUIET_RUN_MAX_NANOS
-        };
-        if ran < limit && !run.engine.scripts.stopping() {
+        let engine = run.engine;
+        let running = run.running();
+        let over = engine.scripts.long.look(running, now);
+        let killed = running.is_killed();
+        if !killed && !over && !engine.scripts.stopping() {
             return;
         }
         run.killed = true;
         // From now on every line raises, so that a script cannot go on by catching the error.
         lua_sethook(l, Some(kill), LUA_MASKLINE | LUA_MASKCALL, 0);
-        raise(l, KILLED)
+        end(l, killed)
+    }
+}
+
+/// Raises the error of a script that was ended.
+unsafe fn end(l: *mut lua_State, by_command: bool) -> ! {
+    // SAFETY: called from a hook, with nothing in the frame that needs dropping.
+    unsafe {
+        if by_command {
+            fail(l, KILLED_BY_COMMAND)
+        } else {
+            raise(l, KILLED)
+        }
     }
 }
 
 unsafe extern "C-unwind" fn kill(l: *mut lua_State, _info: *mut lua_Debug) {
-    // SAFETY: nothing in this frame needs dropping.
-    unsafe { raise(l, KILLED) }
+    // SAFETY: the run is borrowed for one look; nothing in this frame needs dropping.
+    unsafe {
+        let by_command = current().running().is_killed();
+        end(l, by_command)
+    }
 }

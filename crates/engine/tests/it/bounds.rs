@@ -43,6 +43,7 @@ fn an_endless_script_ends_when_the_server_stops() {
 #[test]
 fn an_endless_script_ends_by_itself_and_frees_its_keys() {
     let engine = engine(16);
+    engine.set_script_time_limit(100);
     let body = "redis.call('get', KEYS[1]) while true do end";
     let text = error(Client::new(&engine).call(&["EVAL", body, "1", "k"]));
     assert!(text.contains("Script ended by the server"), "{text}");

@@ -34,6 +34,11 @@ pub enum RdbError {
         /// Of the bytes that were read.
         computed: u64,
     },
+    /// A library of functions cannot be loaded.
+    Library {
+        /// What FUNCTION LOAD would answer.
+        reason: String,
+    },
     /// A type of value that this program does not hold.
     Type {
         /// The type's name.
@@ -63,6 +68,9 @@ impl fmt::Display for RdbError {
                 f,
                 "the checksum is {found:016x} and that of the content {computed:016x}: the file is damaged"
             ),
+            RdbError::Library { reason } => {
+                write!(f, "a library of functions cannot be loaded: {reason}")
+            }
             RdbError::Type { name, key } => {
                 write!(
                     f,

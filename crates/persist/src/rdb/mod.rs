@@ -5,10 +5,12 @@
 //! a file are an error that names the type and the key.
 
 mod error;
+mod libraries;
 mod reader;
 mod writer;
 
 pub use error::RdbError;
+pub use libraries::{LibrariesError, dump_libraries, read_libraries};
 pub use reader::{Entry, Reader};
 pub use writer::Writer;
 

@@ -32,6 +32,8 @@ pub struct Reader<'r> {
     version: u32,
     db: DbIndex,
     done: bool,
+    /// Code of the libraries met since they were last taken.
+    libraries: Vec<Vec<u8>>,
 }
 
 /// A length, or a special encoding of a string.
@@ -47,13 +49,7 @@ impl<'r> Reader<'r> {
     ///
     /// The file is not an RDB file, or of a version that is not known.
     pub fn new(source: &'r mut dyn Read) -> Result<Reader<'r>, RdbError> {
-        let mut source = Source {
-            source,
-            chunk: Vec::new(),
-            at: 0,
-            offset: 0,
-            checksum: 0,
-        };
+        let mut source = Source::new(source);
         let mut magic = [0; 5];
         let mut digits = [0; 4];
         source
@@ -77,7 +73,33 @@ impl<'r> Reader<'r> {
             version,
             db: DbIndex::ZERO,
             done: false,
+            libraries: Vec::new(),
         })
+    }
+
+    /// Reads the elements of a file without its header, as payloads have them.
+    pub(super) fn bare(source: &'r mut dyn Read) -> Reader<'r> {
+        Reader {
+            source: Source::new(source),
+            version: super::VERSION,
+            db: DbIndex::ZERO,
+            done: false,
+            libraries: Vec::new(),
+        }
+    }
+
+    /// Bytes read.
+    pub(super) fn offset(&self) -> u64 {
+        self.source.offset
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, RdbError> {
+        self.source.byte()
+    }
+
+    /// The code of the libraries of functions that have been met; files have them before their keys.
+    pub fn take_libraries(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.libraries)
     }
 
     /// The next key; `None` after the last, when the checksum has been found right.
@@ -112,11 +134,9 @@ impl<'r> Reader<'r> {
                 }
                 opcode::IDLE => drop(self.plain_length()?),
                 opcode::FREQ => drop(self.source.byte()?),
-                opcode::FUNCTION2 | opcode::FUNCTION_PRE_GA => {
-                    return Err(RdbError::Type {
-                        name: "function library",
-                        key: Vec::new(),
-                    });
+                kind @ (opcode::FUNCTION2 | opcode::FUNCTION_PRE_GA) => {
+                    let library = super::libraries::read_library(self, kind)?;
+                    self.libraries.extend(library);
                 }
                 opcode::MODULE_AUX => {
                     return Err(RdbError::Type {
@@ -222,7 +242,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    fn plain_length(&mut self) -> Result<u64, RdbError> {
+    pub(super) fn plain_length(&mut self) -> Result<u64, RdbError> {
         match self.length()? {
             Length::Plain(len) => Ok(len),
             Length::Special(_) => Err(self
@@ -244,7 +264,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn string(&mut self) -> Result<Vec<u8>, RdbError> {
+    pub(super) fn string(&mut self) -> Result<Vec<u8>, RdbError> {
         let special = match self.length()? {
             Length::Plain(len) => {
                 let len = self.check_length(len)?;
@@ -294,7 +314,17 @@ struct Source<'r> {
     checksum: u64,
 }
 
-impl Source<'_> {
+impl<'r> Source<'r> {
+    fn new(source: &'r mut dyn Read) -> Source<'r> {
+        Source {
+            source,
+            chunk: Vec::new(),
+            at: 0,
+            offset: 0,
+            checksum: 0,
+        }
+    }
+
     fn corrupt(&self, what: &'static str) -> RdbError {
         RdbError::Corrupt {
             offset: self.offset,

@@ -47,6 +47,27 @@ impl<'w> Writer<'w> {
         Ok(writer)
     }
 
+    /// Writes the elements of a file without header and end, as payloads have them.
+    pub(super) fn bare(out: &'w mut dyn Write) -> Writer<'w> {
+        Writer {
+            out,
+            buffer: Vec::new(),
+            checksum: 0,
+            db: DbIndex::ZERO,
+        }
+    }
+
+    /// Hands on what [`Writer::bare`] has gathered.
+    pub(super) fn end_bare(mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    /// Writes the code of a library of functions; before the first database.
+    pub fn library(&mut self, code: &[u8]) -> io::Result<()> {
+        self.buffer.push(opcode::FUNCTION2);
+        self.string(code)
+    }
+
     /// Starts a database; the counts are hints for whoever loads the file.
     pub fn database(&mut self, db: DbIndex, keys: usize, expiring: usize) -> io::Result<()> {
         self.db = db;

@@ -71,6 +71,14 @@ impl Live {
         );
     }
 
+    /// Hands the engine the settings that it follows.
+    pub fn configure(&self, engine: &tollgate_engine::Engine) {
+        let values = self.lock();
+        let millis = |key: Key| values[key as usize].parse::<i64>().unwrap_or_default();
+        engine.set_busy_reply_threshold(millis(Key::BusyReplyThreshold));
+        engine.set_script_time_limit(millis(Key::ScriptTimeLimit));
+    }
+
     /// The value as CONFIG GET prints it.
     pub fn get(&self, key: Key) -> Box<str> {
         self.lock()[key as usize].clone()

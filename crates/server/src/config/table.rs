@@ -41,6 +41,8 @@ pub enum Key {
     MaxMemory,
     MaxMemoryPolicy,
     ClusterEnabled,
+    BusyReplyThreshold,
+    ScriptTimeLimit,
 }
 
 impl Key {
@@ -379,6 +381,25 @@ pub static TABLE: &[Setting] = &[
         "no",
         Change::Start,
         "The server is not part of a cluster.",
+    ),
+    Setting {
+        alias: Some("lua-time-limit"),
+        ..row(
+            Key::BusyReplyThreshold,
+            "busy-reply-threshold",
+            number(0, i64::MAX as u64 / 1_000_000),
+            "5000",
+            Change::Live,
+            "Milliseconds after which a script that still runs makes the server answer BUSY; 0 for never.",
+        )
+    },
+    row(
+        Key::ScriptTimeLimit,
+        "script-time-limit",
+        number(0, i64::MAX as u64 / 1_000_000),
+        "60000",
+        Change::Live,
+        "Milliseconds after which a script is ended, whatever it has changed; 0 for never.",
     ),
 ];
 

@@ -21,6 +21,7 @@ pub(super) fn set(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdErro
     }
     let pairs: Vec<_> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     shared.settings.set(&pairs)?;
+    shared.settings.configure(&shared.engine);
     // Sweeps and rounds of the expiry follow the new settings at once. A loop whose mailbox is full follows at its next tick.
     shared.mailboxes.tick_all().ok();
     Ok(Reply::Ok)

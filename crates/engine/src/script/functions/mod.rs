@@ -1,0 +1,8 @@
+//! Functions: libraries of Lua code that stay, with names to call them by.
+
+pub(super) mod commands;
+mod library;
+pub(super) mod load;
+
+pub(crate) use library::Functions;
+pub(super) use library::FunctionInfo;
