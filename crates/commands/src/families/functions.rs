@@ -86,11 +86,7 @@ const SUBS: &[Row] = &[
         FunctionCommand::Flush,
     )
     .takes("[ASYNC | SYNC]")
-    .docs(
-        "Removes all libraries.",
-        "7.0.0",
-        "O(N) in the functions",
-    )
+    .docs("Removes all libraries.", "7.0.0", "O(N) in the functions")
     .tips(ON_ALL),
     function(
         "FUNCTION|HELP",

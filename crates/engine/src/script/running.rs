@@ -44,9 +44,9 @@ impl Running {
 
     /// Announces a write; false when the script is to end instead.
     pub(super) fn begin_write(&self) -> bool {
-        let begun =
-            self.state
-                .compare_exchange(CLEAN, WROTE, Ordering::Relaxed, Ordering::Relaxed);
+        let begun = self
+            .state
+            .compare_exchange(CLEAN, WROTE, Ordering::Relaxed, Ordering::Relaxed);
         begun != Err(KILLED)
     }
 
@@ -169,7 +169,12 @@ impl LongScripts {
             });
         }
         // Every one is told, whether or not another could be.
-        if of_kind.map(|one| one.kill()).filter(|&killed| killed).count() > 0 {
+        if of_kind
+            .map(|one| one.kill())
+            .filter(|&killed| killed)
+            .count()
+            > 0
+        {
             Ok(())
         } else {
             Err(CmdError::Unkillable)

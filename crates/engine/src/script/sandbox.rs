@@ -5,8 +5,8 @@
 
 use std::ffi::{CStr, c_int};
 
-use super::lua::*;
 use super::api::For;
+use super::lua::*;
 use super::{api, base, bit, cjson, cmsgpack, structs};
 
 /// Keys, or other arguments, of a call that are handed over in a table that is used again.

@@ -39,8 +39,7 @@ impl ScriptFlags {
 
     /// As [`ScriptFlags::named`], as functions write it: in any case.
     pub(in crate::script) fn named_in_any_case(name: &[u8]) -> Option<ScriptFlags> {
-        let is =
-            |(_, known): &&(ScriptFlags, &str)| known.as_bytes().eq_ignore_ascii_case(name);
+        let is = |(_, known): &&(ScriptFlags, &str)| known.as_bytes().eq_ignore_ascii_case(name);
         ScriptFlags::NAMES.iter().find(is).map(|(flag, _)| *flag)
     }
 
@@ -144,10 +143,7 @@ mod tests {
             error("#!js\n"),
             "ERR Unexpected engine in script shebang: #!js"
         );
-        assert_eq!(
-            error("#!lua 'a\n"),
-            "ERR Invalid engine in script shebang"
-        );
+        assert_eq!(error("#!lua 'a\n"), "ERR Invalid engine in script shebang");
         assert_eq!(
             error("#!lua bad=1\n"),
             "ERR Unknown lua shebang option: bad=1"

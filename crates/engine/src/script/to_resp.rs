@@ -198,8 +198,7 @@ pub(super) unsafe fn write_failure(l: *mut lua_State, name: &[u8], out: &mut Rep
         let at = lua_gettop(l);
         if lua_type(l, at) != LUA_TTABLE {
             let text = string_at(l, at).unwrap_or(b"execution failure");
-            return out
-                .error_bytes(&[b"ERR Error running script ", name, b", ", text].concat());
+            return out.error_bytes(&[b"ERR Error running script ", name, b", ", text].concat());
         }
         lua_checkstack(l, SLOTS_PER_LEVEL);
         raw_field(l, at, c"err");

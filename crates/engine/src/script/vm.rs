@@ -9,13 +9,13 @@ use std::ptr;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
+use super::api::fail;
+use super::functions::{self, FunctionInfo};
 use super::lua::*;
 use super::memory::Memory;
 use super::prove::Facts;
 use super::sandbox::{self, Slot, TAME_WORDS_MAX, Upvalue};
 use super::sha1::Hex;
-use super::api::fail;
-use super::functions::{self, FunctionInfo};
 use super::shebang::ScriptFlags;
 use super::{Run, to_resp};
 use crate::Engine;

@@ -75,10 +75,7 @@ pub fn read_libraries(payload: &[u8]) -> Result<Vec<Vec<u8>>, LibrariesError> {
 }
 
 /// The code of the library behind its opcode; `None` when the opcode is another one.
-pub(super) fn read_library(
-    reader: &mut Reader<'_>,
-    kind: u8,
-) -> Result<Option<Vec<u8>>, RdbError> {
+pub(super) fn read_library(reader: &mut Reader<'_>, kind: u8) -> Result<Option<Vec<u8>>, RdbError> {
     match kind {
         opcode::FUNCTION2 => reader.string().map(Some),
         // As the release candidates of 7.0 wrote it: what is now the first line comes apart from the code.

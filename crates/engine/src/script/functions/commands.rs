@@ -36,18 +36,14 @@ pub(in super::super) fn run(
     match command {
         FunctionCommand::Load => load(engine, words, out),
         FunctionCommand::Delete => delete(engine, words[0]),
-        FunctionCommand::Flush => flush(engine, words),
+        FunctionCommand::Flush => flush(engine, call.args),
         FunctionCommand::List => list(engine, words, out),
         FunctionCommand::Dump => {
             out.bulk(&engine.dump_functions());
             Ok(Reply::Written)
         }
-        FunctionCommand::Restore => restore(engine, words),
-        FunctionCommand::Kill => engine
-            .scripts
-            .long
-            .kill(Busy::Function)
-            .map(|()| Reply::Ok),
+        FunctionCommand::Restore => restore(engine, call.args),
+        FunctionCommand::Kill => engine.scripts.long.kill(Busy::Function).map(|()| Reply::Ok),
         FunctionCommand::Stats => stats(engine, out),
     }
 }
@@ -165,9 +161,7 @@ fn load(engine: &Engine, words: &[&[u8]], out: &mut ReplyBuf) -> Result<Reply, C
     };
     for option in options {
         if !option.eq_ignore_ascii_case(b"REPLACE") {
-            return Err(CmdError::err(
-                [b"Unknown option given: ", *option].concat(),
-            ));
+            return Err(CmdError::err([b"Unknown option given: ", *option].concat()));
         }
     }
     let replace = !options.is_empty();
@@ -201,7 +195,7 @@ fn delete(engine: &Engine, name: &[u8]) -> Result<Reply, CmdError> {
 
 /// `FUNCTION FLUSH [ASYNC | SYNC]`.
 fn flush(engine: &Engine, words: &[&[u8]]) -> Result<Reply, CmdError> {
-    match words {
+    match &words[2..] {
         [] => {}
         [mode] if mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC") => {}
         [_] => {
@@ -209,7 +203,7 @@ fn flush(engine: &Engine, words: &[&[u8]]) -> Result<Reply, CmdError> {
                 "FUNCTION FLUSH only supports SYNC|ASYNC option",
             ));
         }
-        _ => return Err(CmdError::subcommand_syntax("FUNCTION", b"flush")),
+        _ => return Err(CmdError::subcommand_syntax("FUNCTION", words[1])),
     }
     engine.functions.change(|table| {
         *table = Table::default();
@@ -278,7 +272,7 @@ fn write_library(library: &Library, with_code: bool, out: &mut ReplyBuf) {
 
 /// `FUNCTION RESTORE payload [FLUSH | APPEND | REPLACE]`.
 fn restore(engine: &Engine, words: &[&[u8]]) -> Result<Reply, CmdError> {
-    let (payload, policy) = match words {
+    let (payload, policy) = match &words[2..] {
         [payload] => (payload, Restore::Append),
         [payload, word] => {
             let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
@@ -295,7 +289,7 @@ fn restore(engine: &Engine, words: &[&[u8]]) -> Result<Reply, CmdError> {
             };
             (payload, policy)
         }
-        _ => return Err(CmdError::subcommand_syntax("FUNCTION", b"restore")),
+        _ => return Err(CmdError::subcommand_syntax("FUNCTION", words[1])),
     };
     let codes = read_libraries(payload).map_err(|error| CmdError::err(error.to_string()))?;
     engine.restore_functions(&codes, policy)?;

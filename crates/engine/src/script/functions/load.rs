@@ -181,10 +181,7 @@ pub(in super::super) unsafe extern "C-unwind" fn register_function(l: *mut lua_S
         let flags = match count {
             1 => read_named(l),
             2 => read_positional(l),
-            _ => fail(
-                l,
-                b"wrong number of arguments to redis.register_function",
-            ),
+            _ => fail(l, b"wrong number of arguments to redis.register_function"),
         };
         let name = string_at(l, Place::Name as c_int).unwrap_or_default();
         if library::check_name(name).is_err() {
@@ -248,10 +245,7 @@ unsafe fn read_named(l: *mut lua_State) -> ScriptFlags {
             let value = lua_gettop(l);
             match lua_type(l, value - 1) {
                 LUA_TSTRING => read_argument(l, value, &mut flags),
-                LUA_TNUMBER => fail(
-                    l,
-                    b"unknown argument given to redis.register_function",
-                ),
+                LUA_TNUMBER => fail(l, b"unknown argument given to redis.register_function"),
                 _ => fail(
                     l,
                     b"named argument key given to redis.register_function is not a string",
@@ -266,10 +260,7 @@ unsafe fn read_named(l: *mut lua_State) -> ScriptFlags {
             );
         }
         if lua_type(l, Place::Callback as c_int) == LUA_TNIL {
-            fail(
-                l,
-                b"redis.register_function must get a callback argument",
-            );
+            fail(l, b"redis.register_function must get a callback argument");
         }
         flags
     }
@@ -315,10 +306,7 @@ unsafe fn read_argument(l: *mut lua_State, value: c_int, flags: &mut ScriptFlags
             }
             *flags = read_flags(l, value);
         } else {
-            fail(
-                l,
-                b"unknown argument given to redis.register_function",
-            );
+            fail(l, b"unknown argument given to redis.register_function");
         }
     }
 }

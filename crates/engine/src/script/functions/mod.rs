@@ -4,5 +4,5 @@ pub(super) mod commands;
 mod library;
 pub(super) mod load;
 
-pub(crate) use library::Functions;
 pub(super) use library::FunctionInfo;
+pub(crate) use library::Functions;
