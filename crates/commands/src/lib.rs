@@ -41,9 +41,8 @@ pub use keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, keys_o
 pub use limits::StoreLimits;
 pub use reply::Reply;
 pub use row::{
-    Arity, Channels, Deprecation, Family, Group, Handler, NodeCommand, PubSubCommand, Row, Run,
-    Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand, Row, Run,
-    ScriptCommand,
+    Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand,
+    PubSubCommand, Row, Run, ScriptCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};
 pub use table::{by_full_name, families, lookup, resolve, rows};

@@ -8,7 +8,6 @@ use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
 use crate::pubsub::PubSub;
-use crate::script::Scripts;
 use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
 use crate::stats::{Counters, Stats};
