@@ -100,6 +100,20 @@ impl<'a> Args<'a> {
         number::parse_i64(self.next()?).ok_or(CmdError::NotAnInteger)
     }
 
+    /// The next word as an integer that is not negative.
+    pub fn positive(&mut self) -> Result<usize, CmdError> {
+        let number = number::parse_i64(self.next()?).and_then(|number| usize::try_from(number).ok());
+        number.ok_or(CmdError::NotPositive)
+    }
+
+    /// The next word as a count whose sign means something.
+    pub fn signed_count(&mut self) -> Result<i64, CmdError> {
+        match self.int()? {
+            i64::MIN => Err(CmdError::CountOutOfRange),
+            count => Ok(count),
+        }
+    }
+
     /// The next word as the number of a database.
     pub fn database(&mut self) -> Result<DbIndex, CmdError> {
         let number = self.int()?;

@@ -43,6 +43,16 @@ catalogue! {
     NoSuchKey => "ERR no such key",
     Overflow => "ERR increment or decrement would overflow",
     DecrementOverflow => "ERR decrement would overflow",
+    NotPositive => "ERR value is out of range, must be positive",
+    CountOutOfRange =>
+        "ERR value is out of range, value must between -9223372036854775807 and \
+         9223372036854775807",
+    OutOfRange => "ERR value is out of range",
+    NoKeyCount => "ERR numkeys should be greater than 0",
+    NegativeLimit => "ERR LIMIT can't be negative",
+    ByNotFinite => "ERR value is NaN or Infinity",
+    HashNotAnInteger => "ERR hash value is not an integer",
+    HashNotAFloat => "ERR hash value is not a float",
     NotFinite => "ERR increment would produce NaN or Infinity",
     OffsetOutOfRange => "ERR offset is out of range",
     BitOffset => "ERR bit offset is not an integer or out of range",

@@ -130,6 +130,8 @@ pub struct KeySpec {
     pub flags: KeyFlags,
     /// What happens to them in a call, when that depends on its words.
     pub varying: Option<fn(&[&[u8]]) -> KeyFlags>,
+    /// The command's own error for a count of keys that does not fit its words.
+    pub refuse: Option<fn(&[&[u8]]) -> CmdError>,
     /// A remark for COMMAND INFO.
     pub notes: &'static str,
 }
@@ -141,6 +143,7 @@ impl KeySpec {
             find,
             flags,
             varying: None,
+            refuse: None,
             notes: "",
         }
     }
@@ -165,6 +168,12 @@ impl KeySpec {
     pub(crate) const fn counted(index: u16, flags: KeyFlags) -> KeySpec {
         let begin = BeginSearch::Index(index);
         KeySpec::new(begin, FindKeys::KeyNum { step: 1 }, flags)
+    }
+
+    /// Answers a count of keys that does not fit the words of the call, before any key is looked at.
+    pub(crate) const fn refused(mut self, by: fn(&[&[u8]]) -> CmdError) -> KeySpec {
+        self.refuse = Some(by);
+        self
     }
 
     /// What happens to the keys depends on the words of the call.
@@ -209,7 +218,9 @@ pub fn keys_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
         if spec.is_no_key() {
             continue;
         }
-        spec.collect(words, &mut found)?;
+        if let Err(error) = spec.collect(words, &mut found) {
+            return Err(spec.refuse.map_or(error, |refuse| refuse(words)));
+        }
     }
     Ok(found)
 }

@@ -247,6 +247,32 @@ impl Set {
         }
     }
 
+    /// Calls `f` for the members at these positions, which are in ascending order.
+    pub fn pick(&self, positions: &[usize], f: &mut dyn FnMut(Member<'_>)) {
+        if let Form::Compact(_) = self.form {
+            let mut wanted = positions.iter().copied().peekable();
+            for (at, member) in self.iter().enumerate() {
+                if wanted.next_if_eq(&at).is_some() {
+                    f(member);
+                }
+            }
+            return;
+        }
+        positions.iter().filter_map(|at| self.nth(*at)).for_each(f);
+    }
+
+    /// Removes the members at these positions, which are in ascending order and below the length.
+    pub fn remove_positions(&mut self, positions: &[usize]) {
+        if let Form::Ints(ints) = &mut self.form {
+            ints.remove_positions(positions);
+            return;
+        }
+        // From the end, so that what takes the place of a removed member is not to be removed itself.
+        for at in positions.iter().rev() {
+            self.remove_nth(*at);
+        }
+    }
+
     /// One scan step: calls `f` for about `count` members, all of them in the small forms, and returns the next cursor,
     /// 0 at the end.
     pub fn scan(&self, cursor: u64, count: usize, f: &mut dyn FnMut(Member<'_>)) -> u64 {

@@ -15,9 +15,14 @@ mod lcs;
 mod object;
 mod pubsub;
 mod ratelimit;
+mod sample;
 mod scan;
+mod scan_elements;
 mod scripting;
 mod server;
+mod set;
+mod set_algebra;
+mod set_random;
 mod string;
 mod string_edit;
 mod string_range;
@@ -31,6 +36,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &string::FAMILY,
     &bitmap::FAMILY,
     &hyperloglog::FAMILY,
+    &set::FAMILY,
     &keys::FAMILY,
     &expiry::FAMILY,
     &connection::FAMILY,

@@ -47,7 +47,7 @@ pub(super) fn scan(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
 }
 
 /// A decimal number as C's `strtoul` reads it: an empty word is 0, a sign is allowed.
-fn parse_cursor(word: &[u8]) -> Result<u64, CmdError> {
+pub(super) fn parse_cursor(word: &[u8]) -> Result<u64, CmdError> {
     let (negative, digits) = match word {
         [] => return Ok(0),
         [b'-', digits @ ..] => (true, digits),

@@ -72,6 +72,23 @@ impl<'a> Live<'a> {
         }
     }
 
+    /// Calls `f` for the fields at these ordinals among all live ones; they are in ascending order.
+    pub fn pick(&self, ordinals: &[usize], f: &mut dyn FnMut(Field<'a>)) {
+        match &self.hash.form {
+            Form::Large(large) if self.after.is_none() => {
+                ordinals.iter().for_each(|at| f(large.field(*at)));
+            }
+            _ => {
+                let mut wanted = ordinals.iter().copied().peekable();
+                for (at, field) in self.iter().enumerate() {
+                    if wanted.next_if_eq(&at).is_some() {
+                        f(field);
+                    }
+                }
+            }
+        }
+    }
+
     /// One scan step: calls `f` for about `count` fields, all of them in the compact form, and returns the next cursor,
     /// 0 at the end.
     pub fn scan(&self, cursor: u64, count: usize, f: &mut dyn FnMut(Field<'a>)) -> u64 {

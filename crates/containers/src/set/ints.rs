@@ -109,6 +109,20 @@ impl Ints {
         each!(self, array => remove(array, at));
     }
 
+    /// Removes the integers at these positions, which are in ascending order.
+    pub(super) fn remove_positions(&mut self, positions: &[usize]) {
+        fn remove<T>(array: &mut Vec<T>, positions: &[usize]) {
+            let mut doomed = positions.iter().copied().peekable();
+            let mut at = 0;
+            array.retain(|_| {
+                at += 1;
+                doomed.next_if_eq(&(at - 1)).is_none()
+            });
+            array.shrink_to(array.len() * 2);
+        }
+        each!(self, array => remove(array, positions));
+    }
+
     /// Length of the longest decimal text among the integers.
     pub(super) fn longest_text(&self) -> usize {
         let text_len = |int: i64| {

@@ -122,6 +122,10 @@ proptest! {
                 prop_assert_eq!(field.is_some(), expected.contains_key(name));
                 prop_assert!(field.is_none_or(|field| field.value == value && field.expires_at_ms == *at));
             }
+            let ordinals: Vec<usize> = (0..expected.len()).step_by(3).collect();
+            let mut picked = Vec::new();
+            lives.pick(&ordinals, &mut |field| picked.push(field));
+            prop_assert!(picked.iter().copied().eq(lives.iter().step_by(3)));
             let mut calls = 0;
             let random = lives.random(&mut |below| {
                 calls += 1;

@@ -11,6 +11,7 @@ enum Op {
     Add(Vec<u8>),
     Remove(Vec<u8>),
     RemoveNth(usize),
+    RemoveSome(u64),
     Scan(usize),
     Clone,
 }
@@ -32,6 +33,7 @@ fn op() -> impl Strategy<Value = Op> {
         12 => member().prop_map(Op::Add),
         4 => member().prop_map(Op::Remove),
         2 => any::<usize>().prop_map(Op::RemoveNth),
+        1 => any::<u64>().prop_map(Op::RemoveSome),
         1 => (1..20_usize).prop_map(Op::Scan),
         1 => Just(Op::Clone),
     ]
@@ -83,6 +85,15 @@ proptest! {
                     prop_assert!(model.remove(removed.as_slice()));
                 }
                 Op::RemoveNth(at) => prop_assert_eq!(set.remove_nth(at), None),
+                Op::RemoveSome(bits) => {
+                    let chosen = |at: &usize| bits >> (at % 64) & 1 == 1 && bits.count_ones() % 4 == 0;
+                    let positions: Vec<usize> = (0..model.len()).filter(chosen).collect();
+                    let mut picked = BTreeSet::new();
+                    set.pick(&positions, &mut |member| assert!(picked.insert(text(member))));
+                    prop_assert_eq!(picked.len(), positions.len());
+                    set.remove_positions(&positions);
+                    model = model.difference(&picked).cloned().collect();
+                }
                 Op::Scan(count) => prop_assert_eq!(scan(&set, count), model.clone()),
                 Op::Clone => set = set.clone(),
             }
