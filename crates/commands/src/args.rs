@@ -102,7 +102,8 @@ impl<'a> Args<'a> {
 
     /// The next word as an integer that is not negative.
     pub fn positive(&mut self) -> Result<usize, CmdError> {
-        let number = number::parse_i64(self.next()?).and_then(|number| usize::try_from(number).ok());
+        let number =
+            number::parse_i64(self.next()?).and_then(|number| usize::try_from(number).ok());
         number.ok_or(CmdError::NotPositive)
     }
 

@@ -87,10 +87,7 @@ const ROWS: &[Row] = &[
         SMALLEST,
     ),
     set("SINTERSTORE", at_least(3), STORES, set_algebra::sinterstore)
-        .keys(&[
-            KeySpec::at(1, KeyFlags::RW.or(KeyFlags::UPDATE)),
-            SOURCES,
-        ])
+        .keys(&[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::UPDATE)), SOURCES])
         .takes("destination key [key ...]")
         .docs("Stores the members that all sets have.", "1.0.0", SMALLEST),
     set("SISMEMBER", exactly(3), READ, sismember)
@@ -123,15 +120,20 @@ const ROWS: &[Row] = &[
             "O(N) in the members returned",
         )
         .tips(ANY_OUTPUT),
-    set("SRANDMEMBER", at_least(2), Flags::READONLY, set_random::srandmember)
-        .keys(&[RO_ACCESS])
-        .takes("key [count]")
-        .docs(
-            "Returns random members; the same one more than once if the count is negative.",
-            "1.0.0",
-            "O(N) in the members returned",
-        )
-        .tips(ANY_OUTPUT),
+    set(
+        "SRANDMEMBER",
+        at_least(2),
+        Flags::READONLY,
+        set_random::srandmember,
+    )
+    .keys(&[RO_ACCESS])
+    .takes("key [count]")
+    .docs(
+        "Returns random members; the same one more than once if the count is negative.",
+        "1.0.0",
+        "O(N) in the members returned",
+    )
+    .tips(ANY_OUTPUT),
     set("SREM", at_least(3), WRITE_FAST, srem)
         .keys(&[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::DELETE))])
         .takes("key member [member ...]")
@@ -152,7 +154,11 @@ const ROWS: &[Row] = &[
     set("SUNION", at_least(2), Flags::READONLY, set_algebra::sunion)
         .keys(&[OPERANDS])
         .takes("key [key ...]")
-        .docs("Returns the members that any set has.", "1.0.0", ALL_MEMBERS)
+        .docs(
+            "Returns the members that any set has.",
+            "1.0.0",
+            ALL_MEMBERS,
+        )
         .tips(ANY_ORDER),
     set("SUNIONSTORE", at_least(3), STORES, set_algebra::sunionstore)
         .keys(&[STORED, SOURCES])
@@ -201,7 +207,11 @@ fn srem(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let removed = cx.change(key, Create::No, |change| {
         let set: &mut Set = change.value;
-        let removed = args.rest().iter().filter(|member| set.remove(member)).count();
+        let removed = args
+            .rest()
+            .iter()
+            .filter(|member| set.remove(member))
+            .count();
         if removed > 0 {
             change.touched(Event::SRem);
         }
