@@ -225,6 +225,11 @@ impl Effects {
         });
     }
 
+    /// Logs that two databases were exchanged.
+    pub(crate) fn exchanged(&mut self) {
+        self.dirty += 1;
+    }
+
     /// Logs that a database was emptied of `removed` keys.
     pub(crate) fn flush(&mut self, db: DbIndex, removed: usize) {
         self.dirty += removed as u64;

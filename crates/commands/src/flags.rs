@@ -42,6 +42,8 @@ impl Flags {
     /// Changes no data but is passed on to replicas, so it counts as a write where those are concerned.
     pub const MAY_REPLICATE: Flags = Flags(1 << 21);
 
+    /// Left out of the slow log.
+    pub const SKIP_SLOWLOG: Flags = Flags(1 << 15);
     /// May wait for data.
     pub const BLOCKING: Flags = Flags(1 << 14);
 
@@ -57,6 +59,7 @@ impl Flags {
         (Flags::LOADING, "loading"),
         (Flags::STALE, "stale"),
         (Flags::SKIP_MONITOR, "skip_monitor"),
+        (Flags::SKIP_SLOWLOG, "skip_slowlog"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
         (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),

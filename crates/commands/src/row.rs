@@ -14,6 +14,10 @@ pub enum Run {
     Keyspace(Handler),
     /// Needs no key and nothing of the server.
     Local(Handler),
+    /// Needs no key; may wait for time to pass.
+    Wait(Handler),
+    /// Starts, ends or guards a transaction.
+    Transaction(TransactionCommand),
     /// Answered by the server.
     Node(NodeCommand),
     /// Answered by the engine's script host.
@@ -41,6 +45,7 @@ pub enum NodeCommand {
     ClientList,
     ClientKill,
     ClientNoEvict,
+    ClientUnblock,
     ConfigGet,
     ConfigSet,
     ConfigResetStat,
@@ -66,6 +71,17 @@ pub enum PubSubCommand {
     NumPat,
     ShardChannels,
     ShardNumSub,
+}
+
+/// Commands about transactions, which the engine answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the command of that name")]
+pub enum TransactionCommand {
+    Multi,
+    Exec,
+    Discard,
+    Watch,
+    Unwatch,
 }
 
 /// Commands that the script host answers.

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tollgate_commands::StoreLimits;
+use tollgate_commands::{Effects, StoreLimits};
 use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
+use crate::cell::{Cell, Cells, One};
+use crate::commit::Listeners;
+use crate::held::with_held;
 use crate::shards::Shards;
 use crate::stats::{Counters, Stats};
+use crate::waiter::Waiters;
 
 /// How an engine is built.
 #[derive(Debug, Clone)]
@@ -42,6 +46,8 @@ pub struct Engine {
     pub(crate) scripts: Scripts,
     pub(crate) pubsub: PubSub,
     pub(crate) functions: Functions,
+    pub(crate) listeners: Listeners,
+    pub(crate) waiters: Waiters,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -86,6 +92,8 @@ impl Engine {
             scripts: Scripts::new(),
             pubsub: PubSub::new(),
             functions: Functions::default(),
+            listeners: Listeners::default(),
+            waiters: Waiters::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -107,11 +115,26 @@ impl Engine {
         self.shards.count()
     }
 
-    /// Runs `f` on every shard in turn, each locked by itself.
+    /// Runs `f` on every shard in turn, each locked by itself; inside a transaction of this thread, on the shards as the
+    /// transaction sees them.
     pub fn for_each_shard(&self, mut f: impl FnMut(&mut Shard)) {
-        for index in 0..self.shards.count() {
-            f(&mut self.shards.lock(index));
-        }
+        self.for_each_cell(&mut |cell| f(cell));
+    }
+
+    pub(crate) fn for_each_cell(&self, f: &mut dyn FnMut(&mut Cell)) {
+        with_held(|held| match held {
+            Some(held) => {
+                for index in 0..self.shards.count() {
+                    held.acquire(index);
+                    f(held.cell(index));
+                }
+            }
+            None => {
+                for index in 0..self.shards.count() {
+                    f(&mut self.shards.lock(index));
+                }
+            }
+        });
     }
 
     /// Removes expired entries: looks at up to `budget` buckets, continuing where the last step, on whatever thread,
@@ -125,10 +148,15 @@ impl Engine {
             }
             let index =
                 self.expire_cursor.fetch_add(1, Ordering::Relaxed) & (self.shards.count() - 1);
-            let Some(mut shard) = self.shards.try_lock(index) else {
+            let Some(mut cell) = self.shards.try_lock(index) else {
                 continue;
             };
-            let progress = shard.expire_cycle(now_ms, budget - step.examined);
+            let progress = cell.expire_cycle(now_ms, budget - step.examined);
+            if progress.removed > 0 {
+                let mut held = One::new(index, &mut cell, &self.shards);
+                self.announce(&Effects::new(), &mut held, 0);
+                self.settle(&mut held, now);
+            }
             step.examined += progress.examined;
             step.removed += progress.removed;
         }

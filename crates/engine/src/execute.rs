@@ -2,14 +2,15 @@
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Handler, KeySpec, NodeCommand, Origin,
-    Reply, Row, Run, ShardSet, gate, keys_of,
+    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Flags, Handler, KeySpec, NodeCommand,
+    Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of,
 };
-use tollgate_keyspace::{DbIndex, Key, Seed, Shard};
+use tollgate_keyspace::{DbIndex, Key, Seed};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
+use crate::cell::{Cells, One};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
 use crate::walk::{EngineWalk, NoWalk};
@@ -28,19 +29,36 @@ pub(crate) struct Call<'a> {
     pub(crate) db: DbIndex,
     pub(crate) now: Timestamp,
     pub(crate) origin: Origin,
+    /// The command may wait for its keys.
+    pub(crate) may_block: bool,
+    /// Number of the connection that asks.
+    pub(crate) client: u64,
 }
 
 impl<'a> Call<'a> {
+    /// A call of a client.
+    #[inline]
+    pub(crate) fn of_client(
+        row: &'static Row,
+        args: &'a [&'a [u8]],
+        session: &Session,
+        now: Timestamp,
+    ) -> Call<'a> {
+        Call {
+            row,
+            args,
+            db: session.db,
+            now,
+            origin: Origin::Client,
+            may_block: false,
+            client: session.id,
+        }
+    }
+
     /// The arguments behind the command's name.
     pub(crate) fn cursor(&self, seed: &'a Seed) -> Args<'a> {
         Args::new(self.args, self.row.name_words(), seed)
     }
-}
-
-/// The locked shards of a call.
-enum Held<'a, 'e> {
-    One(usize, &'a mut Shard),
-    Many(&'a mut LockSet<'e>),
 }
 
 impl Engine {
@@ -67,9 +85,27 @@ impl Engine {
         out: &mut ReplyBuf,
         node: &mut dyn Node,
     ) -> Outcome {
+        let outcome = self.execute_checked(plan, session, args, now, out, node);
+        if self.listeners.has_put_off() {
+            self.serve_later(now);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn execute_checked(
+        &self,
+        plan: &Plan<'_>,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+    ) -> Outcome {
         let row = match plan.row {
             Ok(row) => row,
             Err(ref error) => {
+                session.abort();
                 error.write(out);
                 return Outcome::Continue;
             }
@@ -83,20 +119,26 @@ impl Engine {
         };
         if let Err(error) = gate::check(row, args, &view) {
             counters.rejected();
-            error.write(out);
+            self.refused(row, session, &error).write(out);
             return Outcome::Continue;
         }
         if session.subscriptions > 0 && answered_for_subscriber(row, session, args, counters, out) {
             return Outcome::Continue;
         }
+        if session.transaction.is_some()
+            && let Some(queued) = self.queue(row, session, args)
+        {
+            match queued {
+                Ok(reply) => reply.write(out),
+                Err(error) => error.write(out),
+            }
+            return Outcome::Continue;
+        }
+        if row.flags.contains(Flags::BLOCKING) {
+            return self.run_waiting(row, session, args, now, out);
+        }
         if let Run::Keys(handler) = row.run {
-            let call = Call {
-                row,
-                args,
-                db: session.db,
-                now,
-                origin: Origin::Client,
-            };
+            let call = Call::of_client(row, args, session, now);
             let started = counters.called().then(Clock::monotone);
             self.run_keys(handler, &call, plan.key, counters, out);
             if let Some(started) = started {
@@ -124,20 +166,18 @@ impl Engine {
         let started = (sampled || !short).then(Clock::monotone);
         let mark = out.len();
         let mut outcome = Outcome::Continue;
-        let call = Call {
-            row,
-            args,
-            db: session.db,
-            now,
-            origin: Origin::Client,
-        };
+        let call = Call::of_client(row, args, session, now);
         let result = match row.run {
             Run::Keys(_) => unreachable!("commands with keys take the other path"),
+            Run::Wait(_) => return self.run_waiting(row, session, args, now, out),
             Run::Keyspace(handler) => {
-                self.run_walk(handler, &call, &mut EngineWalk::new(&self.shards), out)
+                self.run_walk(handler, &call, &mut EngineWalk::new(self, &call), out)
             }
             Run::Local(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
-            Run::Script(command) => crate::script::run(self, command, session, &call, out),
+            Run::Script(command) => crate::script::run(self, command, session, &call, out, None),
+            Run::Transaction(command) => {
+                self.run_transaction(command, session, &call, out, node, &mut outcome)
+            }
             Run::Node(command) => node.run(
                 command,
                 NodeCx {
@@ -179,8 +219,11 @@ impl Engine {
         let mark = out.len();
         let result = if let Some(key) = key {
             let index = key.shard(self.shards.count());
-            let mut shard = self.shards.lock(index);
-            self.run_one(handler, call, Some(key), index, &mut shard, out)
+            let mut cell = self.shards.lock(index);
+            let mut held = One::new(index, &mut cell, &self.shards);
+            let result = self.run_one(handler, call, Some(key), &mut held, out);
+            self.settle(&mut held, call.now);
+            result
         } else {
             self.run_many(handler, call, out)
         };
@@ -192,20 +235,19 @@ impl Engine {
 
     /// Runs a handler whose keys all live in one locked shard.
     #[inline]
-    pub(crate) fn run_one(
+    pub(crate) fn run_one<H: Cells>(
         &self,
         handler: Handler,
         call: &Call<'_>,
         first: Option<Key<'_>>,
-        index: usize,
-        shard: &mut Shard,
+        held: &mut H,
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
         let args = match first {
             Some(key) => Args::with_first_key(call.args, key, &self.seed),
             None => call.cursor(&self.seed),
         };
-        self.run_on(handler, call, args, Held::One(index, shard), out)
+        self.run_on(handler, call, args, held, out, &mut None)
     }
 
     fn run_many(
@@ -216,19 +258,20 @@ impl Engine {
     ) -> Result<Reply, CmdError> {
         let wanted = self.shards_of(call.row, call.args)?;
         if let [index] = wanted[..] {
-            return self.run_one(
-                handler,
-                call,
-                None,
-                index,
-                &mut self.shards.lock(index),
-                out,
-            );
+            let mut cell = self.shards.lock(index);
+            let mut held = One::new(index, &mut cell, &self.shards);
+            let result = self.run_one(handler, call, None, &mut held, out);
+            self.settle(&mut held, call.now);
+            return result;
         }
-        self.run_held(handler, call, &mut self.shards.lock_set(&wanted), out)
+        let mut held = self.shards.lock_set(&wanted);
+        let result = self.run_held(handler, call, &mut held, out);
+        self.settle(&mut held, call.now);
+        result
     }
 
-    /// Runs a handler on shards that the caller holds.
+    /// Runs a handler in a transaction or a script, whose shards the caller holds; further ones are locked as the lock
+    /// rule allows.
     pub(crate) fn run_held(
         &self,
         handler: Handler,
@@ -237,26 +280,69 @@ impl Engine {
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
         let args = call.cursor(&self.seed);
-        self.run_on(handler, call, args, Held::Many(held), out)
+        self.run_on(handler, call, args, held, out, &mut None)
+    }
+
+    /// Runs a command that may have to wait, and parks it if it has.
+    #[cold]
+    fn run_waiting(
+        &self,
+        row: &'static Row,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+        out: &mut ReplyBuf,
+    ) -> Outcome {
+        let counters = self.counters.row(row);
+        let started = counters.called().then(Clock::monotone);
+        let mark = out.len();
+        let mut call = Call::of_client(row, args, session, now);
+        let mail = session.mail.clone();
+        call.may_block = mail.is_some();
+        let mut held = self.shards.lock_none();
+        let mut words = None;
+        let result = match row.run {
+            Run::Keys(handler) => self.shards_of(row, args).and_then(|wanted| {
+                held = self.shards.lock_set(&wanted);
+                let args = call.cursor(&self.seed);
+                self.run_on(handler, &call, args, &mut held, out, &mut words)
+            }),
+            Run::Wait(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
+            _ => unreachable!("commands that wait have keys or need none"),
+        };
+        let mut outcome = Outcome::Continue;
+        match (result, mail) {
+            (Ok(Reply::Block { deadline_ms }), Some(mail)) => {
+                self.park(session, &mail, &call, words, deadline_ms, &mut held);
+                outcome = Outcome::Wait;
+            }
+            (Ok(reply), _) => reply.write(out),
+            (Err(error), _) => fail(&error, mark, counters, out),
+        }
+        self.settle(&mut held, now);
+        if let Some(started) = started {
+            counters.took_sampled(elapsed(started));
+        }
+        outcome
     }
 
     /// The one place where a handler that locks shards is called and its effects are committed, the shards still locked.
+    /// `words` are set to those with which a command that must wait is run again, if they differ.
     #[inline]
-    fn run_on(
+    pub(crate) fn run_on<H: Cells + ?Sized>(
         &self,
         handler: Handler,
         call: &Call<'_>,
         args: Args<'_>,
-        held: Held<'_, '_>,
+        held: &mut H,
         out: &mut ReplyBuf,
+        words: &mut Option<Vec<Box<[u8]>>>,
     ) -> Result<Reply, CmdError> {
         let mut effects = Effects::new();
-        let count = self.shards.count();
+        let heard = held.is_heard() || self.listeners.any();
+        effects.set_listening(heard);
         let mut cx = Cx {
-            shards: match held {
-                Held::One(index, shard) => ShardSet::one(index, shard, count),
-                Held::Many(held) => ShardSet::many(held, count),
-            },
+            shards: held.shard_set(self.shards.count()),
             walk: &mut NoWalk,
             seed: &self.seed,
             db: call.db,
@@ -266,11 +352,17 @@ impl Engine {
             rng: &mut crate::walk::random(call.now),
             limits: &self.limits,
             origin: call.origin,
-            may_block: false,
+            may_block: call.may_block,
             retry_as: None,
         };
         let result = handler(&mut cx, args);
-        self.commit(&effects);
+        if call.may_block {
+            *words = cx.retry_as;
+        }
+        self.count(&effects);
+        if heard {
+            self.announce(&effects, held, call.client);
+        }
         result
     }
 
@@ -294,18 +386,30 @@ impl Engine {
             rng: &mut crate::walk::random(call.now),
             limits: &self.limits,
             origin: call.origin,
-            may_block: false,
+            may_block: call.may_block,
             retry_as: None,
         };
         let result = handler(&mut cx, call.cursor(&self.seed));
-        self.commit(&effects);
+        self.count(&effects);
+        if !effects.flushed().is_empty() {
+            self.announce_flushed(&effects, call.client);
+        }
         result
     }
 
-    /// The one consumer of effects. Whoever must hear of changes (versions, notifications, a journal) is told here
-    /// and nowhere else.
+    /// A command was refused by the gate.
+    #[cold]
+    fn refused(&self, row: &Row, session: &mut Session, error: &CmdError) -> CmdError {
+        if matches!(row.run, Run::Transaction(TransactionCommand::Exec)) {
+            return self.refuse_exec(session, error);
+        }
+        session.abort();
+        error.clone()
+    }
+
+    /// Counts the changes of a command.
     #[inline]
-    pub(crate) fn commit(&self, effects: &Effects) {
+    fn count(&self, effects: &Effects) {
         if effects.dirty() > 0 {
             self.counters.changed(effects.dirty());
         }
@@ -379,12 +483,12 @@ fn answered_for_subscriber(
 
 /// Replaces whatever the command wrote since `mark` by its error.
 #[cold]
-fn fail(error: &CmdError, mark: usize, counters: RowCounters<'_>, out: &mut ReplyBuf) {
+pub(crate) fn fail(error: &CmdError, mark: usize, counters: RowCounters<'_>, out: &mut ReplyBuf) {
     counters.failed();
     out.truncate(mark);
     error.write(out);
 }
 
-fn elapsed(started: i64) -> u64 {
+pub(crate) fn elapsed(started: i64) -> u64 {
     u64::try_from(Clock::monotone() - started).unwrap_or(0)
 }

@@ -8,21 +8,31 @@
 //! The lock rule: nobody waits for one shard while holding another, except the holder of the gate of
 //! [`shards`], of which there is one at a time. So there is no deadlock and no global order to keep.
 
+mod cell;
+mod commit;
 mod engine;
 mod execute;
 mod handle;
+mod held;
+mod notify;
 mod plan;
 mod pubsub;
 mod script;
+mod serve;
 mod session;
 mod shards;
 mod snapshot;
 mod stats;
 mod subscriber;
+mod transaction;
+mod waiter;
 mod walk;
+mod watch;
 
+pub use commit::Audience;
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
+pub use notify::Notify;
 pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
 pub use script::REDIS_VERSION;
@@ -30,3 +40,4 @@ pub use session::{Node, NodeCx, Outcome, Session};
 pub use snapshot::Loaded;
 pub use stats::{CommandStats, Stats};
 pub use subscriber::{Place, Subscriber};
+pub use waiter::{Mail, Unblock};

@@ -1,14 +1,19 @@
 //! What a command may see and change of the connection it came from.
 
+use std::sync::Arc;
+
 use tollgate_commands::{Args, CmdError, NodeCommand, Reply, Row};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
+use crate::transaction::Transaction;
+use crate::waiter::{Mail, Waiter};
+use crate::watch::Watches;
 use crate::Engine;
 
 /// The record of one connection that commands read and change.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Session {
     /// Number of the connection, unique in this process; CLIENT ID.
     pub id: u64,
@@ -32,6 +37,13 @@ pub struct Session {
     pub subscriptions: usize,
     /// The last command, for CLIENT LIST.
     pub last: Option<&'static Row>,
+    /// Takes the answer of a command that waits; without it no command of this connection waits.
+    pub mail: Option<Arc<dyn Mail>>,
+    /// Commands queued since MULTI.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    pub(crate) watches: Watches,
+    /// The command that waits.
+    pub(crate) waiting: Option<Arc<Waiter>>,
 }
 
 impl Session {
@@ -49,6 +61,10 @@ impl Session {
             no_evict: false,
             subscriptions: 0,
             last: None,
+            mail: None,
+            transaction: None,
+            watches: Watches::default(),
+            waiting: None,
         }
     }
 }
@@ -58,6 +74,9 @@ impl Session {
 pub enum Outcome {
     /// Read the next command.
     Continue,
+    /// Nothing is replied yet: the command waits, until [`Session::deadline_ms`], for the answer that
+    /// [`Session::mail`] will bring. No further command may be run before.
+    Wait,
     /// Send what is in the output, then close (QUIT).
     Close,
 }

@@ -9,8 +9,10 @@
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use tollgate_commands::LockedShards;
+use tollgate_commands::{LockedShards, ShardSet};
 use tollgate_keyspace::Shard;
+
+use crate::cell::{Cell, Cells, ReadyKey};
 
 /// Attempts before a shard counts as taken: shorter than most commands, so that two transactions which
 /// meet once rarely start over.
@@ -25,7 +27,7 @@ const INLINE_LOCKS: usize = 4;
 /// One shard on its own pair of cache lines (the prefetcher fetches lines in pairs), so that threads working on
 /// neighbouring shards do not slow each other down.
 #[repr(align(128))]
-struct Slot(Mutex<Shard>);
+struct Slot(Mutex<Cell>);
 
 /// All shards of the store.
 pub(crate) struct Shards {
@@ -41,7 +43,7 @@ impl Shards {
             "the number of shards is a power of two"
         );
         Shards {
-            slots: (0..count).map(|_| Slot(Mutex::new(make()))).collect(),
+            slots: (0..count).map(|_| Slot(Mutex::new(Cell::new(make())))).collect(),
             gate: Mutex::new(()),
         }
     }
@@ -54,12 +56,12 @@ impl Shards {
 
     /// Waits for one shard. The caller holds no other, or holds the gate.
     #[inline]
-    pub(crate) fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
+    pub(crate) fn lock(&self, index: usize) -> MutexGuard<'_, Cell> {
         self.slots[index].0.lock()
     }
 
     /// Takes a shard unless somebody keeps it for longer than a few operations.
-    pub(crate) fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+    pub(crate) fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Cell>> {
         for _ in 0..SPINS_MAX {
             if let Some(guard) = self.slots[index].0.try_lock() {
                 return Some(guard);
@@ -71,7 +73,7 @@ impl Shards {
 
     /// Takes a shard if it is free at this moment.
     #[inline]
-    pub(crate) fn try_lock_once(&self, index: usize) -> Option<MutexGuard<'_, Shard>> {
+    pub(crate) fn try_lock_once(&self, index: usize) -> Option<MutexGuard<'_, Cell>> {
         self.slots[index].0.try_lock()
     }
 
@@ -81,14 +83,20 @@ impl Shards {
         tollgate_keyspace::prefetch_lines(&raw const self.slots[index]);
     }
 
+    /// A set that holds nothing.
+    pub(crate) fn lock_none(&self) -> LockSet<'_> {
+        LockSet {
+            shards: self,
+            held: SmallVec::new(),
+            ready: Vec::new(),
+            gate: None,
+        }
+    }
+
     /// Locks the shards in `wanted` (ascending, each once) by the lock rule.
     pub(crate) fn lock_set(&self, wanted: &[usize]) -> LockSet<'_> {
         debug_assert!(wanted.windows(2).all(|pair| pair[0] < pair[1]));
-        let mut set = LockSet {
-            shards: self,
-            held: SmallVec::new(),
-            gate: None,
-        };
+        let mut set = self.lock_none();
         let mut first = 0;
         for _ in 0..ROUNDS_MAX {
             match set.try_all(wanted, first) {
@@ -105,8 +113,8 @@ impl Shards {
     pub(crate) fn lock_gate(&self) -> LockSet<'_> {
         LockSet {
             shards: self,
-            held: SmallVec::new(),
             gate: Some(self.gate.lock()),
+            ..self.lock_none()
         }
     }
 
@@ -124,7 +132,9 @@ impl Shards {
 /// Shards held together, in ascending order; released when dropped.
 pub(crate) struct LockSet<'e> {
     shards: &'e Shards,
-    held: SmallVec<[(usize, MutexGuard<'e, Shard>); INLINE_LOCKS]>,
+    held: SmallVec<[(usize, MutexGuard<'e, Cell>); INLINE_LOCKS]>,
+    /// Keys that became ready under these locks.
+    ready: Vec<ReadyKey>,
     // Declared after `held`: the gate opens when the shards are free.
     gate: Option<MutexGuard<'e, ()>>,
 }
@@ -187,9 +197,33 @@ impl<'e> LockSet<'e> {
         self.gate.is_some()
     }
 
+    /// All held shards with their indexes, ascending.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Shard)> {
+        self.held
+            .iter_mut()
+            .map(|(index, guard)| (*index, &mut ***guard))
+    }
+
+    /// A held cell.
+    pub(crate) fn held_cell(&self, index: usize) -> &Cell {
+        let position = self
+            .position(index)
+            .expect("the shards of all keys of the command are held");
+        &self.held[position].1
+    }
+}
+
+impl Cells for LockSet<'_> {
+    fn cell(&mut self, index: usize) -> &mut Cell {
+        let position = self
+            .position(index)
+            .expect("the shards of all keys of the command are held");
+        &mut self.held[position].1
+    }
+
     /// Adds shard `index` if the rule allows: by waiting with the gate, by trying without. False when the shard is
     /// taken and the set may not wait for it.
-    pub(crate) fn acquire(&mut self, index: usize) -> bool {
+    fn acquire(&mut self, index: usize) -> bool {
         let Err(position) = self.position(index) else {
             return true;
         };
@@ -207,11 +241,22 @@ impl<'e> LockSet<'e> {
         }
     }
 
-    /// All held shards with their indexes, ascending.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Shard)> {
-        self.held
-            .iter_mut()
-            .map(|(index, guard)| (*index, &mut **guard))
+    fn each(&mut self, f: &mut dyn FnMut(usize, &mut Cell)) {
+        for (index, guard) in &mut self.held {
+            f(*index, guard);
+        }
+    }
+
+    fn is_heard(&self) -> bool {
+        self.held.iter().any(|(_, guard)| guard.is_heard())
+    }
+
+    fn shard_set(&mut self, count: usize) -> ShardSet<'_> {
+        ShardSet::many(self, count)
+    }
+
+    fn ready(&mut self) -> &mut Vec<ReadyKey> {
+        &mut self.ready
     }
 }
 

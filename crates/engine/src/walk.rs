@@ -6,31 +6,89 @@ use tollgate_commands::{Rng, Walk};
 use tollgate_keyspace::Shard;
 use tollgate_limiter::Timestamp;
 
-use crate::shards::Shards;
+use crate::Engine;
+use crate::cell::{Cells, One};
+use crate::execute::Call;
+use crate::shards::LockSet;
 
 /// Walks with no shard locked beforehand.
-pub(crate) struct EngineWalk<'e> {
-    shards: &'e Shards,
+pub(crate) struct EngineWalk<'a> {
+    engine: &'a Engine,
+    call: &'a Call<'a>,
 }
 
-impl<'e> EngineWalk<'e> {
-    pub(crate) fn new(shards: &'e Shards) -> EngineWalk<'e> {
-        EngineWalk { shards }
+impl<'a> EngineWalk<'a> {
+    pub(crate) fn new(engine: &'a Engine, call: &'a Call<'a>) -> EngineWalk<'a> {
+        EngineWalk { engine, call }
     }
 }
 
 impl Walk for EngineWalk<'_> {
     fn shard_count(&self) -> usize {
-        self.shards.count()
+        self.engine.shards.count()
     }
 
     fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
-        f(&mut self.shards.lock(index));
+        let (engine, call) = (self.engine, self.call);
+        let mut cell = engine.shards.lock(index);
+        let mut held = One::new(index, &mut cell, &engine.shards);
+        engine.visit(&mut held, index, call.row.writes(), call.now.millis(), f);
+        engine.settle(&mut held, call.now);
     }
 
     fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
-        for (index, shard) in self.shards.lock_all().iter_mut() {
-            f(index, shard);
+        let (engine, call) = (self.engine, self.call);
+        let mut held = engine.shards.lock_all();
+        for index in 0..engine.shards.count() {
+            let mut f = |shard: &mut Shard| f(index, shard);
+            let writes = call.row.writes();
+            engine.visit(&mut held, index, writes, call.now.millis(), &mut f);
+        }
+        engine.settle(&mut held, call.now);
+    }
+}
+
+/// The whole keyspace for a script or a transaction: shards stay locked until it ends, so that it is atomic. The set
+/// holds the gate.
+pub(crate) struct LockedWalk<'a, 'e> {
+    engine: &'a Engine,
+    locks: &'a mut LockSet<'e>,
+    writes: bool,
+    now_ms: i64,
+}
+
+impl<'a, 'e> LockedWalk<'a, 'e> {
+    pub(crate) fn new(
+        engine: &'a Engine,
+        locks: &'a mut LockSet<'e>,
+        call: &Call<'_>,
+    ) -> LockedWalk<'a, 'e> {
+        LockedWalk {
+            engine,
+            locks,
+            writes: call.row.writes(),
+            now_ms: call.now.millis(),
+        }
+    }
+}
+
+impl Walk for LockedWalk<'_, '_> {
+    fn shard_count(&self) -> usize {
+        self.engine.shards.count()
+    }
+
+    fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
+        assert!(
+            self.locks.acquire(index),
+            "the holder of the gate gets every shard"
+        );
+        let (writes, now_ms) = (self.writes, self.now_ms);
+        self.engine.visit(self.locks, index, writes, now_ms, f);
+    }
+
+    fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
+        for index in 0..self.shard_count() {
+            self.with_shard(index, &mut |shard| f(index, shard));
         }
     }
 }

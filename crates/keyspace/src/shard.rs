@@ -98,6 +98,8 @@ pub struct Shard {
     expired: ExpiredLog,
     /// The database where active expiry goes on.
     sweep_db: u8,
+    /// Databases emptied or exchanged since [`Shard::take_replaced`], one bit each.
+    replaced: u16,
 }
 
 const _: () = assert!(
@@ -115,6 +117,7 @@ impl Shard {
             seed: seed.clone(),
             expired: ExpiredLog::default(),
             sweep_db: 0,
+            replaced: 0,
         }
     }
 
@@ -261,6 +264,7 @@ impl Shard {
             if let Some(table) = self.table_mut(db) {
                 *table = Table::new();
             }
+            self.replaced |= 1 << db.get();
             self.counters.changed();
         }
         removed
@@ -275,7 +279,13 @@ impl Shard {
         let taken = std::mem::replace(insertable(first, others, a), Table::new());
         let other = std::mem::replace(insertable(first, others, b), taken);
         *insertable(first, others, a) = other;
+        self.replaced |= 1 << a.get() | 1 << b.get();
         self.counters.changed();
+    }
+
+    /// Databases that were emptied or exchanged since the last call, one bit each.
+    pub fn take_replaced(&mut self) -> u16 {
+        std::mem::take(&mut self.replaced)
     }
 
     /// One scan step: calls `f` for the live entries of the bucket at `cursor` and returns the next cursor, 0 at

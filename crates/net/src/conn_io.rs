@@ -65,6 +65,9 @@ impl<D: Driver> EventLoop<D> {
             if slot.closing {
                 return;
             }
+            if slot.waiting {
+                return self.collect(index);
+            }
             if slot.unrun || slot.unsent() > limit {
                 slot.unread = true;
                 return;
@@ -88,6 +91,33 @@ impl<D: Driver> EventLoop<D> {
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return self.close(index),
+            }
+        }
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.unread = true;
+            self.enqueue(index);
+        }
+    }
+
+    /// Keeps what a waiting connection sends, for when its wait is over, and notices its end.
+    fn collect(&mut self, index: u32) {
+        for _ in 0..READS_PER_TURN {
+            let Some(slot) = self.slots.get_mut(index) else {
+                return;
+            };
+            slot.unread = false;
+            match read_large(slot).0 {
+                Ok(0) => return self.close(index),
+                Ok(_) if slot.input.len() > INPUT_LIMIT => return self.close(index),
+                Ok(_) => report(slot, &mut self.driver, &mut self.held),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if slot.input.is_empty() {
+                        slot.input = Vec::new();
+                    }
+                    return;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return self.close(index),
             }
@@ -136,6 +166,10 @@ impl<D: Driver> EventLoop<D> {
             }
             match step.flow {
                 Flow::Continue | Flow::Drop => break,
+                Flow::Wait => {
+                    slot.waiting = true;
+                    break;
+                }
                 Flow::Close => {
                     slot.closing = true;
                     at = bytes.len();
@@ -177,9 +211,15 @@ impl<D: Driver> EventLoop<D> {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
+        let waited = std::mem::replace(&mut slot.waiting, flow == Flow::Wait);
+        slot.unrun |= waited && !slot.waiting && !slot.input.is_empty();
+        let again = waited && slot.unrun;
         report(slot, &mut self.driver, &mut self.held);
         if slot.closing && slot.unsent() == 0 {
-            self.close(index);
+            return self.close(index);
+        }
+        if again {
+            self.enqueue(index);
         }
     }
 

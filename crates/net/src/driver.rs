@@ -21,6 +21,23 @@ impl ConnRef {
             generation: u32::MAX,
         }
     }
+
+    /// A reference to connection `number` of a driver that is run without a loop: what is posted to it is found with
+    /// [`crate::Mailboxes::take_messages`].
+    #[must_use]
+    pub const fn without_loop(number: u32) -> ConnRef {
+        ConnRef {
+            thread: 0,
+            slot: number,
+            generation: 0,
+        }
+    }
+
+    /// The number that [`ConnRef::without_loop`] was given.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.slot
+    }
 }
 
 /// One end of a connection.
@@ -64,6 +81,9 @@ pub enum Flow {
     Continue,
     /// Stopped early because the replies grew large; to be called again with the rest once they are on their way.
     Yield,
+    /// The connection waits for a message or for its time: its input is read and kept, but none of it is run until a
+    /// message or the end of the wait gives another flow. A peer that hangs up meanwhile is gone at once.
+    Wait,
     /// Send what is in the reply buffer, then close.
     Close,
     /// Close at once; unsent replies are dropped.
@@ -97,6 +117,18 @@ pub trait Driver: Send + 'static {
     fn data(&mut self, conn: &mut Self::Conn, input: &[u8], now: i64) -> Step;
     /// A message posted to this connection.
     fn message(&mut self, conn: &mut Self::Conn, message: Self::Message, now: i64) -> Flow;
+    /// The earliest time at which the wait of a connection ends, in clock nanoseconds. Read before the loop sleeps.
+    fn next_timeout(&self) -> Option<i64> {
+        None
+    }
+    /// Takes one connection whose wait ends at `now` or has ended; called until there is none.
+    fn take_timeout(&mut self, _now: i64) -> Option<ConnRef> {
+        None
+    }
+    /// The time of a connection that [`Driver::take_timeout`] gave has come.
+    fn timed_out(&mut self, _conn: &mut Self::Conn, _now: i64) -> Flow {
+        Flow::Continue
+    }
     /// Replies written since the last `sent`.
     fn unsent(&self) -> &[u8];
     /// The replies were sent or moved to the connection's own buffer.

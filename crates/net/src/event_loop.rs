@@ -3,7 +3,7 @@
 use crate::acceptor::{Acceptor, Waiting};
 use crate::clock::Clock;
 use crate::conn_io::READ_BUFFER;
-use crate::driver::{ConnRef, Driver, Peer};
+use crate::driver::{ConnRef, Driver, Flow, Peer};
 use crate::mailbox::{Mailboxes, Post};
 use crate::slots::{Slot, Slots};
 use crate::timers::Timers;
@@ -105,6 +105,7 @@ impl<D: Driver> EventLoop<D> {
                     }
                 }
             }
+            self.end_waits();
             self.continue_backlog();
             self.accept_waiting();
             if self.timers.tick_due(self.now) {
@@ -137,7 +138,10 @@ impl<D: Driver> EventLoop<D> {
             Waiting::At(due) => Some(due),
             Waiting::Nothing => None,
         };
-        let due = self.timers.earliest().into_iter().chain(accept_at).min()?;
+        let due = [self.timers.earliest(), accept_at, self.driver.next_timeout()]
+            .into_iter()
+            .flatten()
+            .min()?;
         Some(Duration::from_nanos(
             due.saturating_sub(self.now).max(0) as u64
         ))
@@ -157,6 +161,13 @@ impl<D: Driver> EventLoop<D> {
             if self.driver.stale(&slot.conn, self.now) {
                 self.close(index);
             }
+        }
+    }
+
+    /// Ends the waits whose time has come.
+    fn end_waits(&mut self) {
+        while let Some(at) = self.driver.take_timeout(self.now) {
+            self.with_conn(at, |driver, conn, now| driver.timed_out(conn, now));
         }
     }
 
@@ -195,13 +206,18 @@ impl<D: Driver> EventLoop<D> {
     }
 
     fn message(&mut self, at: ConnRef, message: D::Message) {
+        self.with_conn(at, |driver, conn, now| driver.message(conn, message, now));
+    }
+
+    /// Lets the driver do something for a connection, if that still exists.
+    fn with_conn(&mut self, at: ConnRef, f: impl FnOnce(&mut D, &mut D::Conn, i64) -> Flow) {
         let Some(index) = self.slots.resolve(at) else {
             return;
         };
         let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
-        let flow = self.driver.message(&mut slot.conn, message, self.now);
+        let flow = f(&mut self.driver, &mut slot.conn, self.now);
         self.deliver(index, flow);
     }
 

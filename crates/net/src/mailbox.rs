@@ -81,16 +81,40 @@ impl<M> Mailboxes<M> {
         self.post(to.thread as usize, Post::Message(to, message))
     }
 
+    /// As [`Mailboxes::message`], but never refused: for what a connection is waiting for, of which there is at most one
+    /// for each connection.
+    pub fn answer(&self, to: ConnRef, message: M) {
+        self.push(to.thread as usize, Post::Message(to, message), usize::MAX)
+            .ok();
+    }
+
+    /// Takes the messages posted to thread 0, for a driver that is run without a loop.
+    pub fn take_messages(&self) -> Vec<(ConnRef, M)> {
+        let mut posts = Vec::new();
+        self.take(0, &mut posts);
+        posts
+            .into_iter()
+            .filter_map(|post| match post {
+                Post::Message(to, message) => Some((to, message)),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Makes every loop call its driver's tick, because something that tick depends on has changed.
     pub fn tick_all(&self) -> Result<(), MailboxFull> {
         (0..self.len()).try_for_each(|thread| self.post(thread, Post::Tick))
     }
 
     pub(crate) fn post(&self, thread: usize, post: Post<M>) -> Result<(), MailboxFull> {
+        self.push(thread, post, MAILBOX_LIMIT)
+    }
+
+    fn push(&self, thread: usize, post: Post<M>, most: usize) -> Result<(), MailboxFull> {
         let mailbox = &self.boxes[thread];
         let first = {
             let mut posts = lock(&mailbox.posts);
-            if posts.len() >= MAILBOX_LIMIT {
+            if posts.len() >= most {
                 return Err(MailboxFull);
             }
             posts.push(post);

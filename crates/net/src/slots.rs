@@ -20,6 +20,8 @@ pub(crate) struct Slot<C> {
     pub(crate) unread: bool,
     /// Commands in `input` have not been run because the output was full.
     pub(crate) unrun: bool,
+    /// The driver waits: input is kept and not run.
+    pub(crate) waiting: bool,
     /// Close once the output is sent; nothing more is read.
     pub(crate) closing: bool,
     /// Unsent output as counted in the loop's total.
@@ -42,6 +44,7 @@ impl<C> Slot<C> {
             wants_write: false,
             unread: false,
             unrun: false,
+            waiting: false,
             closing: false,
             counted: 0,
             reported: false,

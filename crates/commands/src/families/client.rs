@@ -84,6 +84,18 @@ pub(super) const SUBS: &[Row] = &[
     )
     .takes("connection-name")
     .docs("Names the connection.", "2.6.9", "O(1)"),
+    client(
+        "CLIENT|UNBLOCK",
+        at_least(3),
+        OTHERS,
+        Run::Node(NodeCommand::ClientUnblock),
+    )
+    .takes("client-id [TIMEOUT | ERROR]")
+    .docs(
+        "Ends the wait of another connection.",
+        "5.0.0",
+        "O(log N) in the connections",
+    ),
 ];
 
 const fn client(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
@@ -122,6 +134,8 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    * LIB-VER: the client library's version.",
         "SETNAME <name>",
         "    Assign the name <name> to the current connection.",
+        "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+        "    Unblock the specified blocked client.",
         "NO-EVICT (ON|OFF)",
         "    Protect current client connection from eviction.",
     ];

@@ -1,6 +1,7 @@
 //! Databases as a whole.
 
 use crate::{Args, CmdError, Cx, Reply};
+use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 
 pub(super) fn dbsize(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
@@ -23,6 +24,25 @@ pub(super) fn flushall(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdErro
     mode(args)?;
     let all: Vec<DbIndex> = DbIndex::all().collect();
     flush(cx, &all)
+}
+
+/// SWAPDB: every shard is held, so that nobody sees half of it.
+pub(super) fn swapdb(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let mut number = |error: CmdError| {
+        let number = number::parse_i64(args.next()?).and_then(|n| i32::try_from(n).ok());
+        number.ok_or(error)
+    };
+    let first = number(CmdError::InvalidFirstDb)?;
+    let second = number(CmdError::InvalidSecondDb)?;
+    let index = |number: i32| {
+        let index = usize::try_from(number).ok().and_then(DbIndex::new);
+        index.ok_or(CmdError::DbOutOfRange)
+    };
+    let (first, second) = (index(first)?, index(second)?);
+    cx.walk
+        .with_all(&mut |_, shard| shard.swap(first, second));
+    cx.effects.exchanged();
+    Ok(Reply::Ok)
 }
 
 /// ASYNC and SYNC are accepted alike: entries are freed shard by shard either way.

@@ -27,6 +27,7 @@ mod string;
 mod string_edit;
 mod string_range;
 mod string_set;
+mod transaction;
 
 use crate::{Cx, Family, Reply};
 
@@ -44,6 +45,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &scripting::FAMILY,
     &pubsub::FAMILY,
     &functions::FAMILY,
+    &transaction::FAMILY,
 ];
 
 /// Answers a container's HELP: its name, a line per sub-command, and HELP itself.

@@ -86,6 +86,19 @@ pub(super) static FAMILY: Family = Family {
             "1.0.0",
             "O(N) in the keys when saving, else O(1)",
         ),
+        row(
+            "SWAPDB",
+            exactly(3),
+            Flags::WRITE.or(Flags::FAST),
+            Run::Keyspace(flush::swapdb),
+        )
+        .acl(Group::Server, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .takes("index1 index2")
+        .docs(
+            "Exchanges two databases at one moment.",
+            "4.0.0",
+            "O(N) in the shards, and in the keys of both databases that clients watch or wait for",
+        ),
         row("TIME", exactly(1), SAFE.or(Flags::FAST), Run::Local(time))
             .acl(Group::Server, Acl::NONE)
             .docs(

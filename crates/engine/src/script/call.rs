@@ -4,17 +4,16 @@ use std::ffi::c_int;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, CmdError, NodeCommand, Origin, Reply, Run as Runs, Walk, gate, resolve,
+    Args, CmdError, NodeCommand, Origin, Reply, Run as Runs, gate, resolve,
 };
 use tollgate_containers::number;
-use tollgate_keyspace::Shard;
 use tollgate_net::clock::Clock;
 
 use super::lua::*;
 use super::{Run, to_lua, vm};
 use crate::execute::{Call, has_one_first_key};
-use crate::shards::LockSet;
-use crate::walk::NoWalk;
+use crate::cell::{Cells, OneOf};
+use crate::walk::{LockedWalk, NoWalk};
 
 /// Arguments handled without allocation.
 const INLINE_ARGS: usize = 16;
@@ -205,6 +204,8 @@ impl Run<'_> {
             db: self.db,
             now: self.now,
             origin: Origin::Script,
+            may_block: false,
+            client: self.client,
         };
         let result = self.run_row(&call);
         if let Some(started) = started {
@@ -227,8 +228,11 @@ impl Run<'_> {
                     .acquire(index)
                     .then_some(())
                     .ok_or_else(undeclared)?;
-                let shard = tollgate_commands::LockedShards::shard(&mut self.locks, index);
-                engine.run_one(handler, call, Some(key), index, shard, &mut self.reply)
+                let mut held = OneOf {
+                    index,
+                    set: &mut self.locks,
+                };
+                engine.run_one(handler, call, Some(key), &mut held, &mut self.reply)
             }
             Runs::Keys(handler) => {
                 for index in engine.shards_of(call.row, call.args)? {
@@ -243,13 +247,10 @@ impl Run<'_> {
                 if !self.locks.has_gate() {
                     return Err(undeclared());
                 }
-                let mut walk = ScriptWalk {
-                    locks: &mut self.locks,
-                    count: engine.shards.count(),
-                };
+                let mut walk = LockedWalk::new(engine, &mut self.locks, call);
                 engine.run_walk(handler, call, &mut walk, &mut self.reply)
             }
-            Runs::Local(handler) => engine.run_walk(handler, call, &mut NoWalk, &mut self.reply),
+            Runs::Local(handler) | Runs::Wait(handler) => engine.run_walk(handler, call, &mut NoWalk, &mut self.reply),
             Runs::PubSub(command) => engine.pubsub.run(command, call.args, &mut self.reply),
             // SELECT counts until the script ends.
             Runs::Node(NodeCommand::Select) => {
@@ -257,7 +258,7 @@ impl Run<'_> {
                 Ok(Reply::Ok)
             }
             // The rest answers for the connection or the process, whose locks a script must not wait for.
-            Runs::Node(_) | Runs::Script(_) | Runs::Container => Err(CmdError::NotFromScript),
+            Runs::Node(_) | Runs::Script(_) | Runs::Transaction(_) | Runs::Container => Err(CmdError::NotFromScript),
         }
     }
 }
@@ -266,30 +267,4 @@ impl Run<'_> {
 #[cold]
 fn undeclared() -> CmdError {
     CmdError::err("Script used a key that it did not declare in KEYS")
-}
-
-/// The whole keyspace for a script: shards stay locked until it ends, so that it is atomic.
-struct ScriptWalk<'w, 'e> {
-    locks: &'w mut LockSet<'e>,
-    count: usize,
-}
-
-impl Walk for ScriptWalk<'_, '_> {
-    fn shard_count(&self) -> usize {
-        self.count
-    }
-
-    fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
-        assert!(
-            self.locks.acquire(index),
-            "the holder of the gate gets every shard"
-        );
-        f(tollgate_commands::LockedShards::shard(self.locks, index));
-    }
-
-    fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
-        for index in 0..self.count {
-            self.with_shard(index, &mut |shard| f(index, shard));
-        }
-    }
 }

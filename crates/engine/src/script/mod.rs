@@ -40,6 +40,7 @@ pub(crate) use cache::{Script, Scripts};
 pub(crate) use functions::Functions;
 
 use crate::execute::{Call, ShardList};
+use crate::cell::Cells;
 use crate::shards::LockSet;
 use crate::{Engine, Session};
 use running::Running;
@@ -66,6 +67,8 @@ struct Run<'e> {
     db: DbIndex,
     now: Timestamp,
     read_only: bool,
+    /// Number of the connection that runs it.
+    client: u64,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -81,19 +84,20 @@ struct Run<'e> {
 }
 
 /// Runs one of the script commands.
-pub(crate) fn run(
-    engine: &Engine,
+pub(crate) fn run<'e>(
+    engine: &'e Engine,
     command: ScriptCommand,
     session: &mut Session,
-    call: &Call<'_>,
+    call: &Call<'e>,
     out: &mut ReplyBuf,
+    held: Option<&mut LockSet<'e>>,
 ) -> Result<Reply, CmdError> {
     let words = call.args;
     match command {
-        ScriptCommand::Eval => eval(engine, call, session.db, false, out),
-        ScriptCommand::EvalRo => eval(engine, call, session.db, true, out),
-        ScriptCommand::EvalSha => eval_sha(engine, call, session.db, false, out),
-        ScriptCommand::EvalShaRo => eval_sha(engine, call, session.db, true, out),
+        ScriptCommand::Eval => eval(engine, call, session.db, false, out, held),
+        ScriptCommand::EvalRo => eval(engine, call, session.db, true, out, held),
+        ScriptCommand::EvalSha => eval_sha(engine, call, session.db, false, out, held),
+        ScriptCommand::EvalShaRo => eval_sha(engine, call, session.db, true, out, held),
         ScriptCommand::ScriptLoad => {
             let sha = sha1_hex(words[2]);
             load(engine, words[2], sha, true)?;
@@ -149,12 +153,13 @@ fn hex(word: &[u8]) -> Option<Hex> {
 
 const _: () = assert!(HEX_LEN == 40, "clients send 40 digits");
 
-fn eval(
-    engine: &Engine,
-    call: &Call<'_>,
+fn eval<'e>(
+    engine: &'e Engine,
+    call: &Call<'e>,
     db: DbIndex,
     read_only: bool,
     out: &mut ReplyBuf,
+    held: Option<&mut LockSet<'e>>,
 ) -> Result<Reply, CmdError> {
     let (keys, argv) = split(call.args)?;
     let body = call.args[1];
@@ -175,17 +180,20 @@ fn eval(
             db,
             now: call.now,
             read_only,
+            client: call.client,
         },
         out,
+        held,
     )
 }
 
-fn eval_sha(
-    engine: &Engine,
-    call: &Call<'_>,
+fn eval_sha<'e>(
+    engine: &'e Engine,
+    call: &Call<'e>,
     db: DbIndex,
     read_only: bool,
     out: &mut ReplyBuf,
+    held: Option<&mut LockSet<'e>>,
 ) -> Result<Reply, CmdError> {
     let sha = hex(call.args[1]).ok_or(CmdError::NoScript)?;
     let (keys, argv) = split(call.args)?;
@@ -202,8 +210,10 @@ fn eval_sha(
             db,
             now: call.now,
             read_only,
+            client: call.client,
         },
         out,
+        held,
     )
 }
 
@@ -287,6 +297,7 @@ struct Invocation<'a> {
     db: DbIndex,
     now: Timestamp,
     read_only: bool,
+    client: u64,
 }
 
 impl Run<'_> {
@@ -309,11 +320,13 @@ impl Run<'_> {
 }
 
 /// Locks and runs.
-fn execute(
-    engine: &Engine,
+/// `held`: the shards of the transaction that runs the script, which holds the gate.
+fn execute<'e>(
+    engine: &'e Engine,
     compiled: &Compiled,
-    call: Invocation<'_>,
+    call: Invocation<'e>,
     out: &mut ReplyBuf,
+    mut held: Option<&mut LockSet<'e>>,
 ) -> Result<Reply, CmdError> {
     if engine.scripts.stopping() {
         return Err(CmdError::err("The server is shutting down"));
@@ -332,7 +345,10 @@ fn execute(
         cjson::reset();
         let mut run = Run {
             engine,
-            locks: lock(engine, compiled.facts.declared_only, call.keys),
+            locks: match &mut held {
+                Some(held) => std::mem::replace(held, engine.shards.lock_none()),
+                None => lock(engine, compiled.facts.declared_only, call.keys),
+            },
             keys: call.keys,
             argv: call.argv,
             name: call.name,
@@ -340,6 +356,7 @@ fn execute(
             db: call.db,
             now: call.now,
             read_only: call.read_only || no_writes,
+            client: call.client,
             wrote: false,
             killed: false,
             command: call.command,
@@ -352,6 +369,10 @@ fn execute(
             engine.scripts.long.leave(running);
         }
         vm.scratch = run.reply;
+        match held {
+            Some(held) => *held = run.locks,
+            None => engine.settle(&mut run.locks, call.now),
+        }
     });
     ran.map(|()| Reply::Written).ok_or_else(no_memory)
 }

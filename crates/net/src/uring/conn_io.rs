@@ -75,12 +75,15 @@ impl<D: Driver> UringLoop<D> {
             return;
         }
         let waits = slot.unrun || slot.unsent() > limit;
-        if !waits && slot.input.is_empty() {
+        if !waits && !slot.waiting && slot.input.is_empty() {
             return self.run(index, Some(chunk));
         }
         slot.input.extend_from_slice(self.ring.buffers.bytes(chunk));
         if slot.input.len() > INPUT_LIMIT {
             return self.close(index);
+        }
+        if slot.waiting {
+            return self.settle(index);
         }
         slot.unrun |= waits;
         if !waits {
@@ -141,6 +144,7 @@ impl<D: Driver> UringLoop<D> {
                 slot.closing = true;
                 at = bytes.len();
             }
+            Flow::Wait => slot.waiting = true,
             Flow::Continue | Flow::Yield => {}
         }
         match chunk {
@@ -186,6 +190,11 @@ impl<D: Driver> UringLoop<D> {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
+        let waited = std::mem::replace(&mut slot.waiting, flow == Flow::Wait);
+        slot.unrun |= waited && !slot.waiting && !slot.input.is_empty();
+        if waited && slot.unrun {
+            self.enqueue(index);
+        }
         self.settle(index);
     }
 
@@ -345,7 +354,7 @@ impl<D: Driver> UringLoop<D> {
             let Some(slot) = self.slots.get_mut(index) else {
                 return;
             };
-            if slot.closing || slot.unrun || slot.conn.is_none() {
+            if slot.closing || slot.unrun || slot.waiting || slot.conn.is_none() {
                 break;
             }
             match (&slot.socket).read(&mut buffer) {

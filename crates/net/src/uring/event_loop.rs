@@ -4,7 +4,7 @@ use super::ring::{Done, Op, Ring};
 use super::slot::{Pool, UringSlot};
 use crate::acceptor::{Acceptor, Waiting};
 use crate::clock::Clock;
-use crate::driver::{ConnRef, Driver, Peer};
+use crate::driver::{ConnRef, Driver, Flow, Peer};
 use crate::mailbox::{Mailboxes, Post};
 use crate::slots::Slots;
 use crate::timers::Timers;
@@ -97,6 +97,7 @@ impl<D: Driver> UringLoop<D> {
             self.ring.submit_and_wait(timeout)?;
             self.now = Clock::now();
             self.complete();
+            self.end_waits();
             self.continue_backlog();
             self.accept_waiting();
             if self.timers.tick_due(self.now) {
@@ -187,7 +188,10 @@ impl<D: Driver> UringLoop<D> {
             Waiting::At(due) => Some(due),
             Waiting::Nothing => None,
         };
-        let due = self.timers.earliest().into_iter().chain(accept_at).min()?;
+        let due = [self.timers.earliest(), accept_at, self.driver.next_timeout()]
+            .into_iter()
+            .flatten()
+            .min()?;
         Some(Duration::from_nanos(
             due.saturating_sub(self.now).max(0) as u64
         ))
@@ -205,6 +209,13 @@ impl<D: Driver> UringLoop<D> {
             if conn.is_some_and(|conn| self.driver.stale(conn, self.now)) {
                 self.close(index);
             }
+        }
+    }
+
+    /// Ends the waits whose time has come.
+    fn end_waits(&mut self) {
+        while let Some(at) = self.driver.take_timeout(self.now) {
+            self.with_conn(at, |driver, conn, now| driver.timed_out(conn, now));
         }
     }
 
@@ -243,6 +254,11 @@ impl<D: Driver> UringLoop<D> {
     }
 
     fn message(&mut self, at: ConnRef, message: D::Message) {
+        self.with_conn(at, |driver, conn, now| driver.message(conn, message, now));
+    }
+
+    /// Lets the driver do something for a connection, if that still exists.
+    fn with_conn(&mut self, at: ConnRef, f: impl FnOnce(&mut D, &mut D::Conn, i64) -> Flow) {
         let Some(index) = self.slots.resolve(at) else {
             return;
         };
@@ -251,7 +267,7 @@ impl<D: Driver> UringLoop<D> {
             .get_mut(index)
             .and_then(|slot| slot.conn.as_mut());
         if let Some(conn) = conn {
-            let flow = self.driver.message(conn, message, self.now);
+            let flow = f(&mut self.driver, conn, self.now);
             self.deliver(index, flow);
         }
     }

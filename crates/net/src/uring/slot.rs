@@ -34,6 +34,8 @@ pub(crate) struct UringSlot<C> {
     pub(crate) cancelling: bool,
     /// Commands in `input` have not been run because the output was full, or to leave time for others.
     pub(crate) unrun: bool,
+    /// The driver waits: input is kept and not run.
+    pub(crate) waiting: bool,
     /// Close once the output is sent; nothing more is run.
     pub(crate) closing: bool,
     /// Take what is in the socket when the receive has ended, then close.
@@ -65,6 +67,7 @@ impl<C> UringSlot<C> {
             receiving: false,
             cancelling: false,
             unrun: false,
+            waiting: false,
             closing: false,
             finishing: false,
             counted: 0,

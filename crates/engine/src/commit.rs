@@ -1,0 +1,229 @@
+//! The commit step: who hears of what a command has changed.
+//!
+//! Handlers log their changes in [`Effects`]; here, the shards still locked, the changes reach the versions of watched
+//! keys, those who wait for a key, keyspace notifications and client tracking. When nobody listens none of it runs, and
+//! handlers do not even copy the keys.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_commands::{Effects, Event};
+use tollgate_keyspace::DbIndex;
+
+use crate::Engine;
+use crate::cell::{Cell, Cells, ReadyKey, name, note_ready, parts};
+use crate::notify::Notify;
+
+/// Who is told of changes outside of the engine. Called while shards are locked: it posts and does not wait.
+pub trait Audience: Send + Sync {
+    /// A keyspace notification, to be published on that channel.
+    fn publish(&self, channel: &[u8], message: &[u8]);
+    /// A key has changed, by the client of that number (0 = by the server itself); asked for by
+    /// [`Engine::set_tracking`].
+    fn changed(&self, client: u64, db: DbIndex, key: &[u8]);
+    /// A database was emptied, likewise.
+    fn flushed(&self, client: u64, db: DbIndex);
+}
+
+/// Somebody tracks keys.
+const TRACKING: u32 = 1 << 30;
+/// Waiters were put off.
+const PUT_OFF: u32 = 1 << 31;
+
+/// Who listens, in one word that every command reads.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    /// Classes of notifications, and the flags above.
+    flags: AtomicU32,
+    audience: OnceLock<Box<dyn Audience>>,
+    put_off: Mutex<VecDeque<ReadyKey>>,
+}
+
+impl Listeners {
+    /// Whether somebody listens to every change.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & !PUT_OFF != 0
+    }
+
+    /// Whether somebody wants to know of every key that expires.
+    pub(crate) fn hear_expired(&self) -> bool {
+        self.any()
+    }
+
+    fn notify(&self) -> Notify {
+        Notify::from_bits(self.flags.load(Ordering::Relaxed) & !(TRACKING | PUT_OFF))
+    }
+
+    fn tracking(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & TRACKING != 0
+    }
+
+    /// Whether waiters are to be served after the locks are released.
+    #[inline]
+    pub(crate) fn has_put_off(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & PUT_OFF != 0
+    }
+
+    pub(crate) fn put_off(&self, key: ReadyKey) {
+        self.put_off.lock().push_back(key);
+        self.flags.fetch_or(PUT_OFF, Ordering::Relaxed);
+    }
+
+    pub(crate) fn next_put_off(&self) -> Option<ReadyKey> {
+        let mut keys = self.put_off.lock();
+        let key = keys.pop_front();
+        if key.is_none() {
+            self.flags.fetch_and(!PUT_OFF, Ordering::Relaxed);
+        }
+        key
+    }
+}
+
+impl Engine {
+    /// Sets who hears of changes. The first to ask stays.
+    pub fn set_audience(&self, audience: impl Audience + 'static) {
+        self.listeners.audience.set(Box::new(audience)).ok();
+    }
+
+    /// `notify-keyspace-events`.
+    pub fn set_notify(&self, notify: Notify) {
+        let set = |flags: u32| Some(flags & (TRACKING | PUT_OFF) | notify.bits());
+        self.listen(set);
+    }
+
+    /// Whether [`Audience::changed`] and [`Audience::flushed`] are called.
+    pub fn set_tracking(&self, on: bool) {
+        self.listen(|flags| Some(if on { flags | TRACKING } else { flags & !TRACKING }));
+    }
+
+    fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
+        self.listeners
+            .flags
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, set)
+            .ok();
+        let heard = self.listeners.hear_expired();
+        self.for_each_cell(&mut |cell| {
+            if !cell.is_heard() {
+                cell.track_expired(heard);
+            }
+        });
+    }
+
+    /// Tells everybody who listens of the changes of a command, its cells held. `client` has made them.
+    #[cold]
+    pub(crate) fn announce<H: Cells + ?Sized>(
+        &self,
+        effects: &Effects,
+        held: &mut H,
+        client: u64,
+    ) {
+        let mut ready = std::mem::take(held.ready());
+        held.each(&mut |index, cell| self.announce_expired(index, cell, &mut ready));
+        for touch in effects.touches() {
+            let index = self.seed.key(touch.key).shard(self.shards.count());
+            let name = name(touch.db, touch.key);
+            if held.cell(index).changed(&name) {
+                note_ready(&mut ready, &name, index);
+            }
+            self.tell(client, touch.db, touch.key, touch.event);
+        }
+        *held.ready() = ready;
+    }
+
+    /// Tells of the keys of a cell that have expired since it was last asked.
+    pub(crate) fn announce_expired(&self, index: usize, cell: &mut Cell, ready: &mut Vec<ReadyKey>) {
+        for (db, key) in cell.take_expired() {
+            let name = name(db, &key);
+            if cell.changed(&name) {
+                note_ready(ready, &name, index);
+            }
+            self.tell(0, db, &key, Event::Expired);
+        }
+    }
+
+    /// Tells of databases that were emptied.
+    #[cold]
+    pub(crate) fn announce_flushed(&self, effects: &Effects, client: u64) {
+        if let Some(audience) = self.listeners.audience.get()
+            && self.listeners.tracking()
+        {
+            for db in effects.flushed() {
+                audience.flushed(client, *db);
+            }
+        }
+    }
+
+    fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {
+        let Some(audience) = self.listeners.audience.get() else {
+            return;
+        };
+        if self.listeners.tracking() {
+            audience.changed(client, db, key);
+        }
+        let notify = self.listeners.notify();
+        if !notify.wants(event.class()) {
+            return;
+        }
+        let (db, event) = (db.get(), event.name());
+        if notify.keyspace() {
+            let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
+            audience.publish(&channel, event.as_bytes());
+        }
+        if notify.keyevent() {
+            audience.publish(format!("__keyevent@{db}__:{event}").as_bytes(), key);
+        }
+    }
+
+    /// Runs `f` on a held cell, for a command that walks the keyspace. `writes`: it may empty or exchange databases.
+    #[inline]
+    pub(crate) fn visit(
+        &self,
+        held: &mut dyn Cells,
+        index: usize,
+        writes: bool,
+        now_ms: i64,
+        f: &mut dyn FnMut(&mut tollgate_keyspace::Shard),
+    ) {
+        let cell = held.cell(index);
+        if cell.is_heard() || self.listeners.any() {
+            self.visit_heard(held, index, writes, now_ms, f);
+        } else {
+            f(cell);
+        }
+    }
+
+    #[cold]
+    fn visit_heard(
+        &self,
+        held: &mut dyn Cells,
+        index: usize,
+        writes: bool,
+        now_ms: i64,
+        f: &mut dyn FnMut(&mut tollgate_keyspace::Shard),
+    ) {
+        let mut ready = std::mem::take(held.ready());
+        let cell = held.cell(index);
+        cell.take_replaced();
+        let before = if writes { cell.survey(&self.seed, now_ms) } else { Vec::new() };
+        f(cell);
+        let replaced = cell.take_replaced();
+        if replaced != 0 {
+            let of_replaced = |name: &[u8]| replaced & 1 << parts(name).0.get() != 0;
+            let after = cell.survey(&self.seed, now_ms);
+            let mut touched: Vec<_> = before.into_iter().chain(after).collect();
+            touched.sort_unstable();
+            touched.dedup();
+            for name in touched.iter().filter(|name| of_replaced(name)) {
+                cell.changed(name);
+            }
+            for name in cell.awaited().iter().filter(|name| of_replaced(name)) {
+                note_ready(&mut ready, name, index);
+            }
+        }
+        self.announce_expired(index, held.cell(index), &mut ready);
+        *held.ready() = ready;
+    }
+}

@@ -1,0 +1,155 @@
+//! Serving those who wait for a key, by the thread that made it ready and under the locks it holds.
+//!
+//! Keys are served in the order in which they became ready, the waiters of a key in the order in which they came, after
+//! the whole command, transaction or script. A waiter that needs a shard which somebody else has at this moment (BLMOVE
+//! to a key elsewhere) is served right after the locks are released, by the holder of the gate, who may wait for it.
+
+use std::sync::Arc;
+
+use tollgate_commands::{CmdError, Origin, Reply, Row, Run};
+use tollgate_keyspace::TypeName;
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::ReplyBuf;
+
+use crate::Engine;
+use crate::cell::{Cells, ReadyKey, parts};
+use crate::execute::Call;
+use crate::waiter::Waiter;
+
+/// What XREADGROUP waiters are told when their key is no stream any more.
+const STREAM_GONE: &str = "UNBLOCKED the stream key no longer exists";
+/// What they are told when their group is gone.
+const GROUP_GONE: &str = "NOGROUP the consumer group this client was blocked on no longer exists";
+
+/// What came of an attempt.
+enum Attempt {
+    /// The waiter has its answer, or had one before.
+    Over,
+    /// There is nothing for it.
+    Waits,
+    /// A shard that it needs is taken.
+    Later,
+}
+
+impl Engine {
+    /// Serves the waiters of the keys that have become ready under these locks.
+    #[inline]
+    pub(crate) fn settle<H: Cells>(&self, held: &mut H, now: Timestamp) {
+        if !held.ready().is_empty() {
+            self.serve(held, now);
+        }
+    }
+
+    #[cold]
+    fn serve(&self, held: &mut dyn Cells, now: Timestamp) {
+        while !held.ready().is_empty() {
+            let key = held.ready().remove(0);
+            if !self.serve_key(&key, held, now) {
+                self.listeners.put_off(key);
+            }
+        }
+    }
+
+    /// Serves what had to be put off. The caller holds no shard.
+    #[cold]
+    pub(crate) fn serve_later(&self, now: Timestamp) {
+        while let Some(key) = self.listeners.next_put_off() {
+            let mut held = self.shards.lock_gate();
+            held.acquire(key.shard);
+            held.ready().push(key);
+            self.serve(&mut held, now);
+        }
+    }
+
+    /// False when the first of its waiters must be served later.
+    fn serve_key(&self, key: &ReadyKey, held: &mut dyn Cells, now: Timestamp) -> bool {
+        let mut place = 0;
+        for _ in 0..held.cell(key.shard).waiters(&key.name) {
+            let Some(waiter) = held.cell(key.shard).waiter(&key.name, place) else {
+                break;
+            };
+            match self.try_serve(&waiter, key, held, now) {
+                Attempt::Over => {
+                    let heard = self.listeners.hear_expired();
+                    held.cell(key.shard).unpark(&key.name, &waiter, heard);
+                }
+                Attempt::Waits => place += 1,
+                Attempt::Later => return false,
+            }
+        }
+        true
+    }
+
+    fn try_serve(
+        &self,
+        waiter: &Arc<Waiter>,
+        key: &ReadyKey,
+        held: &mut dyn Cells,
+        now: Timestamp,
+    ) -> Attempt {
+        let mut done = waiter.done.lock();
+        if *done {
+            return Attempt::Over;
+        }
+        let (db, bytes) = parts(&key.name);
+        let found = held
+            .cell(key.shard)
+            .look(db, self.seed.key(bytes), now.millis())
+            .map(|entry| entry.type_name());
+        if !found.is_some_and(|found| suits(waiter.row, found)) {
+            if waiter.row.name != "XREADGROUP" {
+                return Attempt::Waits;
+            }
+            let mut out = ReplyBuf::new(waiter.protocol);
+            out.error(STREAM_GONE);
+            waiter.answer(self, &mut done, out.bytes().to_vec());
+            return Attempt::Over;
+        }
+        let words = waiter.words_for(bytes);
+        let Run::Keys(handler) = waiter.row.run else {
+            return Attempt::Waits;
+        };
+        let shards = self.shards_of(waiter.row, &words).unwrap_or_default();
+        if !shards.iter().all(|&index| held.acquire(index)) {
+            return Attempt::Later;
+        }
+        let call = Call {
+            row: waiter.row,
+            args: &words,
+            db: waiter.db,
+            now,
+            origin: Origin::Client,
+            may_block: true,
+            client: waiter.client(),
+        };
+        let mut out = ReplyBuf::new(waiter.protocol);
+        match self.run_on(handler, &call, call.cursor(&self.seed), held, &mut out, &mut None) {
+            Ok(Reply::Block { .. }) => return Attempt::Waits,
+            Ok(reply) => reply.write(&mut out),
+            Err(error) => {
+                out.clear();
+                write_error(&error, waiter.row, &mut out);
+            }
+        }
+        waiter.answer(self, &mut done, out.bytes().to_vec());
+        Attempt::Over
+    }
+}
+
+/// Whether the command works on keys of that type.
+fn suits(row: &Row, found: TypeName) -> bool {
+    match row.group.name() {
+        "list" => found == TypeName::List,
+        "sorted-set" => found == TypeName::SortedSet,
+        "stream" => found == TypeName::Stream,
+        _ => true,
+    }
+}
+
+fn write_error(error: &CmdError, row: &Row, out: &mut ReplyBuf) {
+    if row.name == "XREADGROUP" && error.to_line().starts_with(b"NOGROUP") {
+        out.error(GROUP_GONE);
+    } else {
+        error.write(out);
+    }
+}

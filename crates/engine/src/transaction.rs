@@ -1,0 +1,305 @@
+//! MULTI, EXEC and DISCARD.
+//!
+//! Queued commands have passed the same checks as others. EXEC locks the shards of all their keys, and of all watched
+//! keys, by the lock rule, and runs them one after the other. If one of them may touch other shards (it walks the keyspace,
+//! is a script, belongs to the server, or names keys in its data) the gate is entered, and shards are added as they come.
+
+use smallvec::SmallVec;
+use tollgate_commands::{
+    CmdError, Flags, Origin, Reply, Row, Run, TransactionCommand, gate,
+};
+use tollgate_limiter::Timestamp;
+use tollgate_net::clock::Clock;
+use tollgate_wire::resp::ReplyBuf;
+
+use crate::cell::Cells;
+use crate::execute::{Call, ShardList, elapsed, fail};
+use crate::held::while_held;
+use crate::shards::LockSet;
+use crate::walk::{LockedWalk, NoWalk};
+use crate::{Engine, Node, NodeCx, Outcome, Session};
+
+/// Bytes that the queued commands of one connection may hold: as much as one command may (`client-query-buffer-limit`).
+const QUEUED_BYTES_MAX: usize = 1 << 30;
+
+/// A command that waits for EXEC.
+#[derive(Debug)]
+struct Queued {
+    row: &'static Row,
+    /// The words, one after the other.
+    bytes: Box<[u8]>,
+    /// Where each word ends.
+    ends: Box<[usize]>,
+}
+
+impl Queued {
+    fn new(row: &'static Row, args: &[&[u8]]) -> Queued {
+        let mut end = 0;
+        let ends = args.iter().map(|word| {
+            end += word.len();
+            end
+        });
+        Queued {
+            row,
+            ends: ends.collect(),
+            bytes: args.concat().into_boxed_slice(),
+        }
+    }
+
+    fn words(&self) -> SmallVec<[&[u8]; 16]> {
+        let mut start = 0;
+        let word = |&end: &usize| &self.bytes[std::mem::replace(&mut start, end)..end];
+        self.ends.iter().map(word).collect()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Queued>() + self.bytes.len() + self.ends.len() * size_of::<usize>()
+    }
+}
+
+/// What a connection has queued since MULTI.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    queued: Vec<Queued>,
+    bytes: usize,
+    /// A command was refused: EXEC will refuse the whole.
+    aborted: bool,
+}
+
+impl Session {
+    /// Commands queued since MULTI; `None` outside of a transaction.
+    pub fn queued(&self) -> Option<usize> {
+        Some(self.transaction.as_ref()?.queued.len())
+    }
+
+    /// Bytes that queued commands hold.
+    pub fn queued_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, |queue| queue.bytes)
+    }
+
+    /// A command was refused; the transaction, if there is one, cannot run any more.
+    #[inline]
+    pub(crate) fn abort(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.aborted = true;
+            transaction.queued = Vec::new();
+            transaction.bytes = 0;
+        }
+    }
+
+    /// Whether EXEC would run a command that needs memory.
+    pub(crate) fn queues(&self, flags: Flags) -> bool {
+        self.transaction
+            .as_ref()
+            .is_some_and(|queue| queue.queued.iter().any(|queued| queued.row.flags.intersects(flags)))
+    }
+}
+
+/// Commands that run at once, also in a transaction.
+fn is_immediate(row: &Row) -> bool {
+    match row.run {
+        Run::Transaction(command) => command != TransactionCommand::Unwatch,
+        _ => matches!(row.name, "QUIT" | "RESET"),
+    }
+}
+
+impl Engine {
+    /// Queues a command of a connection that is in a transaction. `None`: it is one that runs at once.
+    pub(crate) fn queue(
+        &self,
+        row: &'static Row,
+        session: &mut Session,
+        args: &[&[u8]],
+    ) -> Option<Result<Reply, CmdError>> {
+        if is_immediate(row) {
+            return None;
+        }
+        if row.flags.contains(Flags::NO_MULTI) {
+            session.abort();
+            return Some(Err(CmdError::NotInTransaction));
+        }
+        let transaction = session.transaction.as_mut()?;
+        if !transaction.aborted {
+            let queued = Queued::new(row, args);
+            if transaction.bytes + queued.memory() > QUEUED_BYTES_MAX {
+                session.abort();
+                return Some(Err(CmdError::TransactionTooLarge));
+            }
+            transaction.bytes += queued.memory();
+            transaction.queued.push(queued);
+        }
+        Some(Ok(Reply::Simple("QUEUED")))
+    }
+
+    /// Runs one of the commands about transactions.
+    pub(crate) fn run_transaction(
+        &self,
+        command: TransactionCommand,
+        session: &mut Session,
+        call: &Call<'_>,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+        outcome: &mut Outcome,
+    ) -> Result<Reply, CmdError> {
+        match command {
+            TransactionCommand::Multi if session.transaction.is_some() => {
+                Err(CmdError::NestedMulti)
+            }
+            TransactionCommand::Multi => {
+                session.transaction = Some(Box::default());
+                Ok(Reply::Ok)
+            }
+            TransactionCommand::Discard => {
+                session
+                    .transaction
+                    .take()
+                    .ok_or(CmdError::DiscardWithoutMulti)?;
+                self.unwatch(session);
+                Ok(Reply::Ok)
+            }
+            TransactionCommand::Watch if session.transaction.is_some() => {
+                Err(CmdError::WatchInMulti)
+            }
+            TransactionCommand::Watch => self.watch(session, call),
+            TransactionCommand::Unwatch => {
+                self.unwatch(session);
+                Ok(Reply::Ok)
+            }
+            TransactionCommand::Exec => self.exec(session, call.now, out, node, outcome),
+        }
+    }
+
+    /// EXEC was refused by the gate: the transaction is over.
+    #[cold]
+    pub(crate) fn refuse_exec(&self, session: &mut Session, error: &CmdError) -> CmdError {
+        if session.transaction.take().is_none() {
+            return error.clone();
+        }
+        self.unwatch(session);
+        let why = error.to_line();
+        CmdError::line([b"EXECABORT Transaction discarded because of: ", &why[..]].concat())
+    }
+
+    fn exec(
+        &self,
+        session: &mut Session,
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+        outcome: &mut Outcome,
+    ) -> Result<Reply, CmdError> {
+        let transaction = session
+            .transaction
+            .take()
+            .ok_or(CmdError::ExecWithoutMulti)?;
+        if transaction.aborted {
+            self.unwatch(session);
+            return Err(CmdError::ExecAborted);
+        }
+        let mut held = self.lock_transaction(session, &transaction);
+        if !session.watches.is_empty() && !self.conclude_watches(session, &mut held, now) {
+            self.settle(&mut held, now);
+            return Ok(Reply::NullArray);
+        }
+        out.array(transaction.queued.len());
+        for queued in &transaction.queued {
+            self.run_queued(queued, session, now, &mut held, out, node, outcome);
+        }
+        self.settle(&mut held, now);
+        Ok(Reply::Written)
+    }
+
+    /// The shards of a transaction.
+    fn lock_transaction(&self, session: &Session, transaction: &Transaction) -> LockSet<'_> {
+        let mut wanted = ShardList::new();
+        Engine::add_watched(session, &mut wanted);
+        let mut known = true;
+        for queued in &transaction.queued {
+            match queued.row.run {
+                // A call whose keys cannot be found fails when it runs.
+                Run::Keys(_) => {
+                    wanted.extend(self.shards_of(queued.row, &queued.words()).unwrap_or_default());
+                }
+                Run::Local(_) | Run::Wait(_) | Run::Transaction(_) | Run::Container => {}
+                Run::Keyspace(_) | Run::Script(_) | Run::Node(_) => known = false,
+            }
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        if known {
+            return self.shards.lock_set(&wanted);
+        }
+        let mut held = self.shards.lock_gate();
+        for index in wanted {
+            held.acquire(index);
+        }
+        held
+    }
+
+    /// Runs one queued command and writes its reply.
+    #[allow(clippy::too_many_arguments, reason = "all that a command works with")]
+    fn run_queued<'e>(
+        &'e self,
+        queued: &'e Queued,
+        session: &mut Session,
+        now: Timestamp,
+        held: &mut LockSet<'e>,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+        outcome: &mut Outcome,
+    ) {
+        let (row, words) = (queued.row, queued.words());
+        let counters = self.counters.row(row);
+        session.last = Some(row);
+        let started = counters.called().then(Clock::monotone);
+        let mark = out.len();
+        let view = gate::GateView {
+            authenticated: session.authenticated,
+            ..gate::GateView::open()
+        };
+        let call = Call {
+            row,
+            args: &words,
+            db: session.db,
+            now,
+            origin: Origin::Client,
+            may_block: false,
+            client: session.id,
+        };
+        let result = gate::check(row, &words, &view).and_then(|()| match row.run {
+            Run::Keys(handler) => self.run_held(handler, &call, held, out),
+            Run::Keyspace(handler) => {
+                let walk = &mut LockedWalk::new(self, held, &call);
+                self.run_walk(handler, &call, walk, out)
+            }
+            Run::Local(handler) | Run::Wait(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
+            Run::Script(command) => {
+                crate::script::run(self, command, session, &call, out, Some(held))
+            }
+            Run::Node(command) => while_held(held, || {
+                node.run(
+                    command,
+                    NodeCx {
+                        engine: self,
+                        row,
+                        args: call.cursor(&self.seed),
+                        session,
+                        out,
+                        now,
+                        outcome,
+                    },
+                )
+            }),
+            // Only UNWATCH is queued, and EXEC has forgotten all keys.
+            Run::Transaction(_) => Ok(Reply::Ok),
+            Run::Container => Err(CmdError::Syntax),
+        });
+        match result {
+            Ok(reply) => reply.write(out),
+            Err(error) => fail(&error, mark, counters, out),
+        }
+        if let Some(started) = started {
+            counters.took_sampled(elapsed(started));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Clients that wait for a key: parking, answering, giving up.
+//!
+//! A command that finds nothing is parked in the queues of its keys, each under the lock of the key's shard. Whoever
+//! makes a key ready runs the command again while still holding that lock (`serve`). Several may want to end a wait at the
+//! same moment: the thread that pushes, the time-out, CLIENT UNBLOCK, the end of the connection. The mark in the waiter
+//! decides: it is taken under its own lock, and whoever takes it answers. So an element goes to a waiter that is still
+//! there, or to nobody.
+//!
+//! Locks are taken in this order: shards, then the mark of a waiter, then the list of waiters.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use tollgate_commands::{FindKeys, KeyFlags, KeyPositions, Origin, Row, Run};
+use tollgate_keyspace::DbIndex;
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::{Protocol, ReplyBuf};
+
+use crate::cell::{Cells, Name, name};
+use crate::execute::Call;
+use crate::walk::NoWalk;
+use crate::{Engine, Session};
+
+/// Carries the answer of a command that waited to its connection.
+pub trait Mail: Send + Sync + fmt::Debug {
+    /// The wait is over; `reply` is exactly one reply.
+    fn answer(&self, reply: Vec<u8>);
+}
+
+/// How CLIENT UNBLOCK ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unblock {
+    /// As if the time were over.
+    Timeout,
+    /// With an error.
+    Error,
+}
+
+/// What a client that is unblocked with an error is told.
+const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+/// A command that waits.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    client: u64,
+    pub(crate) row: &'static Row,
+    pub(crate) db: DbIndex,
+    pub(crate) protocol: Protocol,
+    words: Vec<Box<[u8]>>,
+    /// Places of the keys it waits for among the words.
+    positions: KeyPositions,
+    /// Their names and shards, each once.
+    keys: SmallVec<[(Name, usize); 2]>,
+    deadline_ms: Option<i64>,
+    /// The wait is over.
+    pub(crate) done: Mutex<bool>,
+    mail: Arc<dyn Mail>,
+}
+
+/// All waiters, by client.
+#[derive(Default)]
+pub(crate) struct Waiters(Mutex<HashMap<u64, Arc<Waiter>>>);
+
+impl Waiter {
+    /// The words with no other awaited key than `key`: a key that has become ready is the only one to be looked at.
+    pub(crate) fn words_for(&self, key: &[u8]) -> SmallVec<[&[u8]; 8]> {
+        let words = self.words.iter().map(|word| &**word);
+        let [first, .., _] = self.positions[..] else {
+            return words.collect();
+        };
+        let is_key = |at: usize| self.positions.contains(&(at as u32));
+        let kept = self
+            .positions
+            .iter()
+            .find(|&&at| *self.words[at as usize] == *key)
+            .map_or(first as usize, |&at| at as usize);
+        // The IDs of XREAD stand behind the keys, one for each.
+        let ids = match self.row.group.name() {
+            "stream" => self.positions.len(),
+            _ => 0,
+        };
+        let is_id = |at: usize| ids > 0 && at >= first as usize + ids;
+        let count = self.row.keys.iter().find_map(|spec| match spec.find {
+            FindKeys::KeyNum => Some(first as usize - 1),
+            _ => None,
+        });
+        words
+            .enumerate()
+            .filter(|&(at, _)| match at {
+                _ if is_key(at) => at == kept,
+                _ if is_id(at) => at == kept + ids,
+                _ => true,
+            })
+            .map(|(at, word)| if Some(at) == count { b"1" } else { word })
+            .collect()
+    }
+
+    /// The client that waits.
+    pub(crate) fn client(&self) -> u64 {
+        self.client
+    }
+
+    /// Ends the wait with `reply`; the caller holds the mark and has found it not set.
+    pub(crate) fn answer(&self, engine: &Engine, done: &mut bool, reply: Vec<u8>) {
+        self.end(engine, done);
+        self.mail.answer(reply);
+    }
+
+    fn end(&self, engine: &Engine, done: &mut bool) {
+        *done = true;
+        engine.waiters.0.lock().remove(&self.client);
+    }
+}
+
+impl Session {
+    /// When the command that waits gives up, in Unix milliseconds; `None` = never, or nothing waits.
+    pub fn deadline_ms(&self) -> Option<i64> {
+        self.waiting.as_ref()?.deadline_ms
+    }
+
+    /// True while a command of the connection waits.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+}
+
+impl Engine {
+    /// Clients that wait.
+    pub fn blocked_clients(&self) -> usize {
+        self.waiters.0.lock().len()
+    }
+
+    /// Parks a command, the shards of its keys held.
+    pub(crate) fn park(
+        &self,
+        session: &mut Session,
+        mail: &Arc<dyn Mail>,
+        call: &Call<'_>,
+        words: Option<Vec<Box<[u8]>>>,
+        deadline_ms: Option<i64>,
+        held: &mut dyn Cells,
+    ) {
+        let words = words.unwrap_or_else(|| call.args.iter().map(|&word| word.into()).collect());
+        let mut positions = KeyPositions::new();
+        {
+            let words: Vec<&[u8]> = words.iter().map(|word| &**word).collect();
+            let awaited = |flags: KeyFlags| !flags.intersects(KeyFlags::INSERT);
+            for spec in call.row.keys.iter().filter(|spec| awaited(spec.flags)) {
+                // The handler has run with these keys, so they are well formed.
+                spec.collect(&words, &mut positions).ok();
+            }
+        }
+        let mut keys = SmallVec::<[(Name, usize); 2]>::new();
+        for &at in &positions {
+            let key = &words[at as usize];
+            let name = name(call.db, key);
+            if !keys.iter().any(|(other, _)| *other == name) {
+                keys.push((name, self.seed.key(key).shard(self.shards.count())));
+            }
+        }
+        let waiter = Arc::new(Waiter {
+            client: session.id,
+            row: call.row,
+            db: call.db,
+            protocol: session.protocol,
+            words,
+            positions,
+            keys,
+            deadline_ms,
+            done: Mutex::new(false),
+            mail: Arc::clone(mail),
+        });
+        for (name, shard) in &waiter.keys {
+            held.cell(*shard).park(name, &waiter);
+        }
+        self.waiters
+            .0
+            .lock()
+            .insert(session.id, Arc::clone(&waiter));
+        session.waiting = Some(waiter);
+    }
+
+    /// The connection has got the answer of its waiting command.
+    pub fn answered(&self, session: &mut Session) {
+        if let Some(waiter) = session.waiting.take() {
+            self.unpark(&waiter);
+        }
+    }
+
+    /// The time of the waiting command may be over: if it is and nobody has answered, its reply is written. True when it
+    /// was.
+    pub fn time_out(&self, session: &mut Session, now: Timestamp, out: &mut ReplyBuf) -> bool {
+        let Some(waiter) = &session.waiting else {
+            return false;
+        };
+        if waiter.deadline_ms.is_none_or(|at| now.millis() < at) {
+            return false;
+        }
+        {
+            let mut done = waiter.done.lock();
+            if *done {
+                return false;
+            }
+            waiter.end(self, &mut done);
+        }
+        self.write_nothing(waiter, now, out);
+        self.answered(session);
+        true
+    }
+
+    /// CLIENT UNBLOCK: true when the client waited.
+    pub fn unblock(&self, client: u64, how: Unblock, now: Timestamp) -> bool {
+        let Some(waiter) = self.waiters.0.lock().get(&client).cloned() else {
+            return false;
+        };
+        let mut done = waiter.done.lock();
+        if *done {
+            return false;
+        }
+        let mut out = ReplyBuf::new(waiter.protocol);
+        match how {
+            Unblock::Timeout => self.write_nothing(&waiter, now, &mut out),
+            Unblock::Error => out.error(UNBLOCKED),
+        }
+        waiter.answer(self, &mut done, out.bytes().to_vec());
+        true
+    }
+
+    /// The client is being killed: what it waits for goes to others from now on.
+    pub fn abandon(&self, client: u64) {
+        let waiter = self.waiters.0.lock().get(&client).cloned();
+        if let Some(waiter) = waiter {
+            let mut done = waiter.done.lock();
+            if !*done {
+                waiter.end(self, &mut done);
+            }
+        }
+    }
+
+    /// The connection is gone: nothing of it waits, watches or is queued any more.
+    pub fn leave(&self, session: &mut Session) {
+        if let Some(waiter) = session.waiting.take() {
+            {
+                let mut done = waiter.done.lock();
+                if !*done {
+                    waiter.end(self, &mut done);
+                }
+            }
+            self.unpark(&waiter);
+        }
+        session.transaction = None;
+        self.unwatch(session);
+    }
+
+    /// Takes a waiter whose wait is over out of the queues it is still in. The caller holds no shard.
+    fn unpark(&self, waiter: &Arc<Waiter>) {
+        let heard = self.listeners.hear_expired();
+        for (name, shard) in &waiter.keys {
+            self.shards.lock(*shard).unpark(name, waiter, heard);
+        }
+    }
+
+    /// The reply of a command whose time is over.
+    fn write_nothing(&self, waiter: &Waiter, now: Timestamp, out: &mut ReplyBuf) {
+        let Run::Wait(handler) = waiter.row.run else {
+            return out.null_array();
+        };
+        let words: Vec<&[u8]> = waiter.words.iter().map(|word| &**word).collect();
+        let call = Call {
+            row: waiter.row,
+            args: &words,
+            db: waiter.db,
+            now,
+            origin: Origin::Client,
+            may_block: false,
+            client: waiter.client,
+        };
+        let mark = out.len();
+        match self.run_walk(handler, &call, &mut NoWalk, out) {
+            Ok(reply) => reply.write(out),
+            Err(error) => {
+                out.truncate(mark);
+                error.write(out);
+            }
+        }
+    }
+}
