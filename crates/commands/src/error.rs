@@ -95,6 +95,7 @@ catalogue! {
     TimeoutNegative => "ERR timeout is negative",
     InvalidFirstDb => "ERR invalid first DB index",
     InvalidSecondDb => "ERR invalid second DB index",
+    BadUnblockReason => "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
     NestedMulti => "ERR MULTI calls can not be nested",
     WatchInMulti => "ERR WATCH inside MULTI is not allowed",
     ExecWithoutMulti => "ERR EXEC without MULTI",

@@ -42,8 +42,7 @@ pub use limits::StoreLimits;
 pub use reply::Reply;
 pub use row::{
     Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand,
-    PubSubCommand, Row, Run, ScriptCommand,
-    TransactionCommand,
+    PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};
 pub use table::{by_full_name, families, lookup, resolve, rows};

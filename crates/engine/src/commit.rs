@@ -18,8 +18,6 @@ use crate::notify::Notify;
 
 /// Who is told of changes outside of the engine. Called while shards are locked: it posts and does not wait.
 pub trait Audience: Send + Sync {
-    /// A keyspace notification, to be published on that channel.
-    fn publish(&self, channel: &[u8], message: &[u8]);
     /// A key has changed, by the client of that number (0 = by the server itself); asked for by
     /// [`Engine::set_tracking`].
     fn changed(&self, client: u64, db: DbIndex, key: &[u8]);
@@ -96,7 +94,13 @@ impl Engine {
 
     /// Whether [`Audience::changed`] and [`Audience::flushed`] are called.
     pub fn set_tracking(&self, on: bool) {
-        self.listen(|flags| Some(if on { flags | TRACKING } else { flags & !TRACKING }));
+        self.listen(|flags| {
+            Some(if on {
+                flags | TRACKING
+            } else {
+                flags & !TRACKING
+            })
+        });
     }
 
     fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
@@ -114,12 +118,7 @@ impl Engine {
 
     /// Tells everybody who listens of the changes of a command, its cells held. `client` has made them.
     #[cold]
-    pub(crate) fn announce<H: Cells + ?Sized>(
-        &self,
-        effects: &Effects,
-        held: &mut H,
-        client: u64,
-    ) {
+    pub(crate) fn announce<H: Cells + ?Sized>(&self, effects: &Effects, held: &mut H, client: u64) {
         let mut ready = std::mem::take(held.ready());
         held.each(&mut |index, cell| self.announce_expired(index, cell, &mut ready));
         for touch in effects.touches() {
@@ -134,7 +133,12 @@ impl Engine {
     }
 
     /// Tells of the keys of a cell that have expired since it was last asked.
-    pub(crate) fn announce_expired(&self, index: usize, cell: &mut Cell, ready: &mut Vec<ReadyKey>) {
+    pub(crate) fn announce_expired(
+        &self,
+        index: usize,
+        cell: &mut Cell,
+        ready: &mut Vec<ReadyKey>,
+    ) {
         for (db, key) in cell.take_expired() {
             let name = name(db, &key);
             if cell.changed(&name) {
@@ -157,10 +161,9 @@ impl Engine {
     }
 
     fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {
-        let Some(audience) = self.listeners.audience.get() else {
-            return;
-        };
-        if self.listeners.tracking() {
+        if self.listeners.tracking()
+            && let Some(audience) = self.listeners.audience.get()
+        {
             audience.changed(client, db, key);
         }
         let notify = self.listeners.notify();
@@ -170,10 +173,11 @@ impl Engine {
         let (db, event) = (db.get(), event.name());
         if notify.keyspace() {
             let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
-            audience.publish(&channel, event.as_bytes());
+            self.pubsub.publish(&channel, event.as_bytes());
         }
         if notify.keyevent() {
-            audience.publish(format!("__keyevent@{db}__:{event}").as_bytes(), key);
+            let channel = format!("__keyevent@{db}__:{event}");
+            self.pubsub.publish(channel.as_bytes(), key);
         }
     }
 
@@ -207,7 +211,11 @@ impl Engine {
         let mut ready = std::mem::take(held.ready());
         let cell = held.cell(index);
         cell.take_replaced();
-        let before = if writes { cell.survey(&self.seed, now_ms) } else { Vec::new() };
+        let before = if writes {
+            cell.survey(&self.seed, now_ms)
+        } else {
+            Vec::new()
+        };
         f(cell);
         let replaced = cell.take_replaced();
         if replaced != 0 {

@@ -7,11 +7,11 @@ use tollgate_commands::{Effects, StoreLimits};
 use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
-use crate::pubsub::PubSub;
-use crate::script::{Functions, Scripts};
 use crate::cell::{Cell, Cells, One};
 use crate::commit::Listeners;
 use crate::held::with_held;
+use crate::pubsub::PubSub;
+use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
 use crate::stats::{Counters, Stats};
 use crate::waiter::Waiters;

@@ -257,6 +257,15 @@ impl Engine {
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
         let wanted = self.shards_of(call.row, call.args)?;
+        if names_keys_in_data(call.row) {
+            let mut held = self.shards.lock_gate();
+            for index in wanted {
+                held.acquire(index);
+            }
+            let result = self.run_held(handler, call, &mut held, out);
+            self.settle(&mut held, call.now);
+            return result;
+        }
         if let [index] = wanted[..] {
             let mut cell = self.shards.lock(index);
             let mut held = One::new(index, &mut cell, &self.shards);
@@ -425,6 +434,12 @@ impl Engine {
         wanted.dedup();
         Ok(wanted)
     }
+}
+
+/// True when the command may touch keys that its words do not name: it needs the gate.
+#[inline]
+pub(crate) fn names_keys_in_data(row: &Row) -> bool {
+    row.keys.iter().any(|spec| spec.find == FindKeys::Unknown)
 }
 
 /// True when the command has exactly one key, and that is word 1.

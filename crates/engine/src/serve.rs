@@ -123,7 +123,14 @@ impl Engine {
             client: waiter.client(),
         };
         let mut out = ReplyBuf::new(waiter.protocol);
-        match self.run_on(handler, &call, call.cursor(&self.seed), held, &mut out, &mut None) {
+        match self.run_on(
+            handler,
+            &call,
+            call.cursor(&self.seed),
+            held,
+            &mut out,
+            &mut None,
+        ) {
             Ok(Reply::Block { .. }) => return Attempt::Waits,
             Ok(reply) => reply.write(&mut out),
             Err(error) => {

@@ -7,10 +7,10 @@ use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
+use crate::Engine;
 use crate::transaction::Transaction;
 use crate::waiter::{Mail, Waiter};
 use crate::watch::Watches;
-use crate::Engine;
 
 /// The record of one connection that commands read and change.
 #[derive(Debug)]

@@ -43,7 +43,9 @@ impl Shards {
             "the number of shards is a power of two"
         );
         Shards {
-            slots: (0..count).map(|_| Slot(Mutex::new(Cell::new(make())))).collect(),
+            slots: (0..count)
+                .map(|_| Slot(Mutex::new(Cell::new(make()))))
+                .collect(),
             gate: Mutex::new(()),
         }
     }
@@ -197,13 +199,6 @@ impl<'e> LockSet<'e> {
         self.gate.is_some()
     }
 
-    /// All held shards with their indexes, ascending.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Shard)> {
-        self.held
-            .iter_mut()
-            .map(|(index, guard)| (*index, &mut ***guard))
-    }
-
     /// A held cell.
     pub(crate) fn held_cell(&self, index: usize) -> &Cell {
         let position = self
@@ -261,10 +256,16 @@ impl Cells for LockSet<'_> {
 }
 
 impl LockedShards for LockSet<'_> {
+    /// The holder of the gate gets shards that it does not hold yet: keys that only the handler knows of.
     fn shard(&mut self, index: usize) -> &mut Shard {
-        let position = self
-            .position(index)
-            .expect("the shards of all keys of the command are held");
+        let position = self.position(index).unwrap_or_else(|position| {
+            assert!(
+                self.gate.is_some(),
+                "the shards of all keys of the command are held"
+            );
+            self.held.insert(position, (index, self.shards.lock(index)));
+            position
+        });
         &mut self.held[position].1
     }
 

@@ -5,15 +5,13 @@
 //! is a script, belongs to the server, or names keys in its data) the gate is entered, and shards are added as they come.
 
 use smallvec::SmallVec;
-use tollgate_commands::{
-    CmdError, Flags, Origin, Reply, Row, Run, TransactionCommand, gate,
-};
+use tollgate_commands::{CmdError, Flags, Origin, Reply, Row, Run, TransactionCommand, gate};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::cell::Cells;
-use crate::execute::{Call, ShardList, elapsed, fail};
+use crate::execute::{Call, ShardList, elapsed, fail, names_keys_in_data};
 use crate::held::while_held;
 use crate::shards::LockSet;
 use crate::walk::{LockedWalk, NoWalk};
@@ -46,7 +44,7 @@ impl Queued {
         }
     }
 
-    fn words(&self) -> SmallVec<[&[u8]; 16]> {
+    fn words(&self) -> SmallVec<[&[u8]; 8]> {
         let mut start = 0;
         let word = |&end: &usize| &self.bytes[std::mem::replace(&mut start, end)..end];
         self.ends.iter().map(word).collect()
@@ -56,6 +54,9 @@ impl Queued {
         size_of::<Queued>() + self.bytes.len() + self.ends.len() * size_of::<usize>()
     }
 }
+
+/// The row and the words of a queued command.
+type Command<'a> = (&'static Row, SmallVec<[&'a [u8]; 8]>);
 
 /// What a connection has queued since MULTI.
 #[derive(Debug, Default)]
@@ -89,9 +90,12 @@ impl Session {
 
     /// Whether EXEC would run a command that needs memory.
     pub(crate) fn queues(&self, flags: Flags) -> bool {
-        self.transaction
-            .as_ref()
-            .is_some_and(|queue| queue.queued.iter().any(|queued| queued.row.flags.intersects(flags)))
+        self.transaction.as_ref().is_some_and(|queue| {
+            queue
+                .queued
+                .iter()
+                .any(|queued| queued.row.flags.intersects(flags))
+        })
     }
 }
 
@@ -172,12 +176,11 @@ impl Engine {
     /// EXEC was refused by the gate: the transaction is over.
     #[cold]
     pub(crate) fn refuse_exec(&self, session: &mut Session, error: &CmdError) -> CmdError {
-        if session.transaction.take().is_none() {
-            return error.clone();
-        }
+        session.transaction = None;
         self.unwatch(session);
-        let why = error.to_line();
-        CmdError::line([b"EXECABORT Transaction discarded because of: ", &why[..]].concat())
+        let line = error.to_line();
+        let why = line.strip_prefix(b"ERR ").unwrap_or(&line);
+        CmdError::line([b"EXECABORT Transaction discarded because of: ", why].concat())
     }
 
     fn exec(
@@ -196,31 +199,41 @@ impl Engine {
             self.unwatch(session);
             return Err(CmdError::ExecAborted);
         }
-        let mut held = self.lock_transaction(session, &transaction);
+        let commands: Vec<Command<'_>> = transaction
+            .queued
+            .iter()
+            .map(|queued| (queued.row, queued.words()))
+            .collect();
+        let mut held = self.lock_transaction(session, &commands);
         if !session.watches.is_empty() && !self.conclude_watches(session, &mut held, now) {
             self.settle(&mut held, now);
             return Ok(Reply::NullArray);
         }
-        out.array(transaction.queued.len());
-        for queued in &transaction.queued {
-            self.run_queued(queued, session, now, &mut held, out, node, outcome);
+        out.array(commands.len());
+        for (row, words) in &commands {
+            self.run_queued(row, words, session, now, &mut held, out, node, outcome);
         }
         self.settle(&mut held, now);
         Ok(Reply::Written)
     }
 
     /// The shards of a transaction.
-    fn lock_transaction(&self, session: &Session, transaction: &Transaction) -> LockSet<'_> {
+    fn lock_transaction(&self, session: &Session, commands: &[Command<'_>]) -> LockSet<'_> {
         let mut wanted = ShardList::new();
         Engine::add_watched(session, &mut wanted);
         let mut known = true;
-        for queued in &transaction.queued {
-            match queued.row.run {
+        for (row, words) in commands {
+            match row.run {
                 // A call whose keys cannot be found fails when it runs.
                 Run::Keys(_) => {
-                    wanted.extend(self.shards_of(queued.row, &queued.words()).unwrap_or_default());
+                    known &= !names_keys_in_data(row);
+                    wanted.extend(self.shards_of(row, words).unwrap_or_default());
                 }
-                Run::Local(_) | Run::Wait(_) | Run::Transaction(_) | Run::Container => {}
+                Run::Local(_)
+                | Run::Wait(_)
+                | Run::PubSub(_)
+                | Run::Transaction(_)
+                | Run::Container => {}
                 Run::Keyspace(_) | Run::Script(_) | Run::Node(_) => known = false,
             }
         }
@@ -240,7 +253,8 @@ impl Engine {
     #[allow(clippy::too_many_arguments, reason = "all that a command works with")]
     fn run_queued<'e>(
         &'e self,
-        queued: &'e Queued,
+        row: &'static Row,
+        words: &'e [&'e [u8]],
         session: &mut Session,
         now: Timestamp,
         held: &mut LockSet<'e>,
@@ -248,7 +262,6 @@ impl Engine {
         node: &mut dyn Node,
         outcome: &mut Outcome,
     ) {
-        let (row, words) = (queued.row, queued.words());
         let counters = self.counters.row(row);
         session.last = Some(row);
         let started = counters.called().then(Clock::monotone);
@@ -259,20 +272,23 @@ impl Engine {
         };
         let call = Call {
             row,
-            args: &words,
+            args: words,
             db: session.db,
             now,
             origin: Origin::Client,
             may_block: false,
             client: session.id,
         };
-        let result = gate::check(row, &words, &view).and_then(|()| match row.run {
+        let result = gate::check(row, words, &view).and_then(|()| match row.run {
             Run::Keys(handler) => self.run_held(handler, &call, held, out),
             Run::Keyspace(handler) => {
                 let walk = &mut LockedWalk::new(self, held, &call);
                 self.run_walk(handler, &call, walk, out)
             }
-            Run::Local(handler) | Run::Wait(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
+            Run::Local(handler) | Run::Wait(handler) => {
+                self.run_walk(handler, &call, &mut NoWalk, out)
+            }
+            Run::PubSub(command) => self.pubsub.run(command, words, out),
             Run::Script(command) => {
                 crate::script::run(self, command, session, &call, out, Some(held))
             }

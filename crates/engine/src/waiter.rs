@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use tollgate_commands::{FindKeys, KeyFlags, KeyPositions, Origin, Row, Run};
+use tollgate_commands::{FindKeys, KeyFlags, KeyPositions, KeySpec, Origin, Row, Run};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -78,13 +78,14 @@ impl Waiter {
             .find(|&&at| *self.words[at as usize] == *key)
             .map_or(first as usize, |&at| at as usize);
         // The IDs of XREAD stand behind the keys, one for each.
-        let ids = match self.row.group.name() {
-            "stream" => self.positions.len(),
-            _ => 0,
+        let halves = |spec: &KeySpec| matches!(spec.find, FindKeys::Part { .. });
+        let ids = match self.row.keys.iter().any(halves) {
+            true => self.positions.len(),
+            false => 0,
         };
         let is_id = |at: usize| ids > 0 && at >= first as usize + ids;
         let count = self.row.keys.iter().find_map(|spec| match spec.find {
-            FindKeys::KeyNum => Some(first as usize - 1),
+            FindKeys::KeyNum { .. } => Some(first as usize - 1),
             _ => None,
         });
         words

@@ -14,8 +14,10 @@ use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
 
 /// What one thread may tell a connection of another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Signal {
+    /// The reply of the command that waits.
+    Answer(Vec<u8>),
     /// CLIENT KILL: close at once.
     Kill,
     /// There are messages in the outbox.

@@ -7,6 +7,7 @@ use crate::node::NodeRunner;
 use crate::outbox::Running;
 use crate::pipeline::{BATCH, Pipeline, ReadEnd};
 use crate::shared::Shared;
+use crate::waits::{Post, Waits};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tollgate_engine::{Outcome, Plan, Session};
@@ -23,8 +24,8 @@ const TOO_MANY_CLIENTS: &[u8] = b"-ERR max number of clients reached\r\n";
 
 /// One connection's state. A parser is kept only while a command is incomplete.
 pub(crate) struct Conn {
-    session: Session,
-    client: Arc<Client>,
+    pub(crate) session: Session,
+    pub(crate) client: Arc<Client>,
     parser: Option<Box<RequestParser>>,
 }
 
@@ -40,6 +41,8 @@ impl Conn {
 enum Ran {
     /// All commands.
     All,
+    /// Up to and including this one, which waits.
+    Wait(usize),
     /// Up to and including this one, after which the replies were large enough to be sent.
     Full(usize),
     /// Up to one that ends the connection.
@@ -57,6 +60,7 @@ pub(crate) struct RespDriver {
     limits: Limits,
     traffic: Traffic,
     house: House,
+    waits: Waits,
     /// Commands run since the clock was read.
     since_clock: u32,
     now: i64,
@@ -72,6 +76,7 @@ impl RespDriver {
             limits,
             traffic: Traffic::default(),
             house: House::default(),
+            waits: Waits::default(),
             since_clock: 0,
             now: 0,
         }
@@ -99,6 +104,16 @@ impl RespDriver {
                         consumed: at,
                         needed: 0,
                         flow: Flow::Yield,
+                    };
+                }
+                Ran::Wait(last) => {
+                    at += self.pipeline.end(last);
+                    self.pipeline.abandon();
+                    self.waits.start(conn);
+                    return Step {
+                        consumed: at,
+                        needed: 0,
+                        flow: Flow::Wait,
                     };
                 }
                 end @ (Ran::Close | Ran::Drop) => {
@@ -180,8 +195,10 @@ impl RespDriver {
             if reply.first() == Some(&b'-') {
                 self.shared.metrics.error_reply(&reply[1..]);
             }
-            if outcome == Outcome::Close {
-                return Ran::Close;
+            match outcome {
+                Outcome::Continue => {}
+                Outcome::Wait => return Ran::Wait(i),
+                Outcome::Close => return Ran::Close,
             }
             if self.out.len() >= WRITE_AT {
                 return Ran::Full(i);
@@ -210,6 +227,29 @@ impl RespDriver {
     }
 }
 
+impl RespDriver {
+    /// Does what another thread, or another connection of this one, has asked for.
+    fn take_message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
+        match message {
+            Signal::Answer(reply) => {
+                self.waits.end(conn);
+                self.shared.engine.answered(&mut conn.session);
+                if reply.first() == Some(&b'-') {
+                    self.shared.metrics.error_reply(&reply[1..]);
+                }
+                self.out.raw(&reply);
+                conn.client.publish(&conn.session, now);
+                Flow::Continue
+            }
+            Signal::Kill => Flow::Drop,
+            Signal::Outbox => {
+                conn.client.outbox.take(&mut self.out, 0);
+                Flow::Continue
+            }
+        }
+    }
+}
+
 impl Driver for RespDriver {
     type Conn = Conn;
     type Message = Signal;
@@ -223,7 +263,11 @@ impl Driver for RespDriver {
         let Some(client) = client else {
             return Err(Refused(TOO_MANY_CLIENTS));
         };
-        let session = Session::new(client.id, !settings.has_password());
+        let mut session = Session::new(client.id, !settings.has_password());
+        session.mail = Some(Arc::new(Post {
+            shared: Arc::downgrade(&self.shared),
+            at,
+        }));
         Ok(Conn {
             session,
             client,
@@ -256,13 +300,34 @@ impl Driver for RespDriver {
         step
     }
 
-    fn message(&mut self, conn: &mut Conn, message: Signal, _now: i64) -> Flow {
-        match message {
-            Signal::Kill => Flow::Drop,
-            Signal::Outbox => {
-                conn.client.outbox.take(&mut self.out, 0);
-                Flow::Continue
-            }
+    fn message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
+        let flow = self.take_message(conn, message, now);
+        if flow == Flow::Continue && conn.session.is_waiting() {
+            return Flow::Wait;
+        }
+        flow
+    }
+
+    fn next_timeout(&self) -> Option<i64> {
+        self.waits.next()
+    }
+
+    fn take_timeout(&mut self, now: i64) -> Option<ConnRef> {
+        self.waits.take(now)
+    }
+
+    fn timed_out(&mut self, conn: &mut Conn, now: i64) -> Flow {
+        self.out.set_protocol(conn.session.protocol);
+        let now_at = Timestamp::from_nanos(now);
+        let engine = &self.shared.engine;
+        if engine.time_out(&mut conn.session, now_at, &mut self.out) {
+            conn.client.publish(&conn.session, now);
+        }
+        // If somebody else was faster, the answer is on its way.
+        if conn.session.is_waiting() {
+            Flow::Wait
+        } else {
+            Flow::Continue
         }
     }
 
@@ -279,7 +344,9 @@ impl Driver for RespDriver {
         conn.client.publish_buffers(input, output);
     }
 
-    fn closed(&mut self, conn: Conn, _now: i64) {
+    fn closed(&mut self, mut conn: Conn, _now: i64) {
+        self.waits.end(&conn);
+        self.shared.engine.leave(&mut conn.session);
         // What a failed connection left unsent is nobody's.
         self.out.clear();
         conn.client
@@ -304,7 +371,9 @@ impl Driver for RespDriver {
 
     fn stale(&self, conn: &Conn, now: i64) -> bool {
         let timeout = self.shared.settings.timeout_secs();
-        timeout > 0 && (now - conn.client.last_seen()) / 1_000_000_000 >= timeout as i64
+        timeout > 0
+            && !conn.session.is_waiting()
+            && (now - conn.client.last_seen()) / 1_000_000_000 >= timeout as i64
     }
 
     fn output_limit(&self) -> usize {

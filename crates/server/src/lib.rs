@@ -18,5 +18,6 @@ mod snapshot;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 pub use server::{Server, StartError};

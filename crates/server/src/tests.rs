@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use tollgate_engine::{Engine, EngineConfig};
 use tollgate_net::signal::Signals;
-use tollgate_net::{Backend, Clock, ConnRef, Driver, Flow, LoopGroupBuilder, Peer, PeerAddress};
+use tollgate_net::{
+    Backend, Clock, ConnRef, Driver, Flow, LoopGroupBuilder, Mailboxes, Peer, PeerAddress,
+};
 use tollgate_testkit::script::{self, Executor, Received, run_all};
 use tollgate_wire::resp::Limits;
 
@@ -33,11 +35,14 @@ struct InProcess {
     driver: RespDriver,
     links: Vec<Link>,
     now: i64,
+    mailboxes: Arc<Mailboxes<Signal>>,
 }
 
 struct Link {
     /// `None` once it is closed.
     conn: Option<Conn>,
+    /// It waits: nothing of its input is run.
+    waiting: bool,
     input: Vec<u8>,
     output: Vec<u8>,
 }
@@ -73,16 +78,18 @@ impl InProcess {
             driver,
             links: Vec::new(),
             now: Clock::now(),
+            mailboxes: Arc::clone(builder.mailboxes()),
         })
     }
 
     fn run(&mut self, link: usize) {
         let Link {
             conn: slot,
+            waiting,
             input,
             output,
         } = &mut self.links[link];
-        loop {
+        while !*waiting {
             let Some(conn) = slot else { return };
             if conn.has_messages() {
                 self.driver.message(conn, Signal::Outbox, self.now);
@@ -96,6 +103,7 @@ impl InProcess {
             match step.flow {
                 Flow::Continue => return,
                 Flow::Yield => {}
+                Flow::Wait => *waiting = true,
                 Flow::Close | Flow::Drop => {
                     if let Some(conn) = slot.take() {
                         self.driver.closed(conn, self.now);
@@ -103,6 +111,37 @@ impl InProcess {
                 }
             }
         }
+    }
+}
+
+impl InProcess {
+    /// Hands over what connections have posted to each other.
+    fn deliver(&mut self) {
+        loop {
+            let messages = self.mailboxes.take_messages();
+            if messages.is_empty() {
+                return;
+            }
+            for (at, message) in messages {
+                self.with_conn(at, |driver, conn, now| driver.message(conn, message, now));
+            }
+        }
+    }
+
+    fn with_conn(&mut self, at: ConnRef, f: impl FnOnce(&mut RespDriver, &mut Conn, i64) -> Flow) {
+        let number = at.number() as usize;
+        let Some(link) = self.links.get_mut(number) else {
+            return;
+        };
+        let Some(conn) = &mut link.conn else { return };
+        let flow = f(&mut self.driver, conn, self.now);
+        link.output.extend_from_slice(self.driver.unsent());
+        self.driver.sent();
+        link.waiting = flow == Flow::Wait;
+        if matches!(flow, Flow::Close | Flow::Drop) {
+            self.close(number);
+        }
+        self.run(number);
     }
 }
 
@@ -120,10 +159,15 @@ impl Executor for InProcess {
         };
         let conn = self
             .driver
-            .open(ConnRef::nowhere(), peer, self.now)
+            .open(
+                ConnRef::without_loop(self.links.len() as u32),
+                peer,
+                self.now,
+            )
             .map_err(|refused| io::Error::other(refused.0.escape_ascii().to_string()))?;
         self.links.push(Link {
             conn: Some(conn),
+            waiting: false,
             input: Vec::new(),
             output: Vec::new(),
         });
@@ -139,10 +183,12 @@ impl Executor for InProcess {
     fn send(&mut self, link: usize, bytes: &[u8]) -> io::Result<()> {
         self.links[link].input.extend_from_slice(bytes);
         self.run(link);
+        self.deliver();
         Ok(())
     }
 
     fn receive(&mut self, link: usize, _: Duration) -> io::Result<Received> {
+        self.deliver();
         // A connection that another one has killed notices at its next event.
         self.run(link);
         let link = &mut self.links[link];
@@ -154,7 +200,12 @@ impl Executor for InProcess {
     }
 
     fn advance(&mut self, time: Duration) {
-        self.now += i64::try_from(time.as_nanos()).expect("scripts wait for milliseconds");
+        let nanos = i64::try_from(time.as_nanos()).expect("scripts wait for milliseconds");
+        // The driver reads the clock itself now and then, so it may be ahead.
+        self.now = self.now.max(Clock::now()) + nanos;
+        while let Some(at) = self.driver.take_timeout(self.now) {
+            self.with_conn(at, |driver, conn, now| driver.timed_out(conn, now));
+        }
     }
 }
 

@@ -39,8 +39,7 @@ pub(super) fn swapdb(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
         index.ok_or(CmdError::DbOutOfRange)
     };
     let (first, second) = (index(first)?, index(second)?);
-    cx.walk
-        .with_all(&mut |_, shard| shard.swap(first, second));
+    cx.walk.with_all(&mut |_, shard| shard.swap(first, second));
     cx.effects.exchanged();
     Ok(Reply::Ok)
 }

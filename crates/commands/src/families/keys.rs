@@ -146,10 +146,29 @@ const ROWS: &[Row] = &[
             PER_KEY,
         )
         .tips(MULTI_SUM),
+    row("WAIT", exactly(3), Flags::NOSCRIPT, Run::Wait(wait))
+        .acl(Group::Generic, Acl::CONNECTION)
+        .takes("numreplicas timeout")
+        .docs(
+            "Waits until so many replicas have what this connection has written.",
+            "3.0.0",
+            "O(1)",
+        )
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"]),
 ];
 
 pub(super) const fn generic(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
     row(name, arity, flags, run).acl(Group::Generic, Acl::KEYSPACE)
+}
+
+/// There are no replicas, so more than none is never reached.
+fn wait(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let wanted = args.int()?;
+    let deadline = args.timeout_ms(cx.now_ms())?;
+    if wanted <= 0 {
+        return Ok(Reply::Int(0));
+    }
+    Ok(cx.wait_or(deadline, Reply::Int(0)))
 }
 
 fn del(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {

@@ -59,7 +59,11 @@ pub(super) static FAMILY: Family = Family {
             Run::Transaction(TransactionCommand::Unwatch),
         )
         .acl(Group::Transactions, Acl::TRANSACTION)
-        .docs("Forgets the watched keys.", "2.2.0", "O(N) in the watched keys"),
+        .docs(
+            "Forgets the watched keys.",
+            "2.2.0",
+            "O(N) in the watched keys",
+        ),
         row(
             "WATCH",
             at_least(2),

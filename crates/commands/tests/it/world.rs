@@ -125,10 +125,15 @@ impl World {
         };
         let args = Args::new(words, row.name_words(), &self.seed);
         match row.run {
-            Run::Keys(handler) | Run::Keyspace(handler) | Run::Local(handler) => {
-                handler(&mut cx, args)
-            }
-            Run::Node(_) | Run::Script(_) | Run::PubSub(_) | Run::Container => {
+            Run::Keys(handler)
+            | Run::Keyspace(handler)
+            | Run::Local(handler)
+            | Run::Wait(handler) => handler(&mut cx, args),
+            Run::Node(_)
+            | Run::Script(_)
+            | Run::PubSub(_)
+            | Run::Transaction(_)
+            | Run::Container => {
                 panic!("{} is not answered by this crate", row.name)
             }
         }

@@ -3,16 +3,14 @@
 use std::ffi::c_int;
 
 use smallvec::SmallVec;
-use tollgate_commands::{
-    Args, CmdError, NodeCommand, Origin, Reply, Run as Runs, gate, resolve,
-};
+use tollgate_commands::{Args, CmdError, NodeCommand, Origin, Reply, Run as Runs, gate, resolve};
 use tollgate_containers::number;
 use tollgate_net::clock::Clock;
 
 use super::lua::*;
 use super::{Run, to_lua, vm};
-use crate::execute::{Call, has_one_first_key};
 use crate::cell::{Cells, OneOf};
+use crate::execute::{Call, has_one_first_key};
 use crate::walk::{LockedWalk, NoWalk};
 
 /// Arguments handled without allocation.
@@ -250,7 +248,9 @@ impl Run<'_> {
                 let mut walk = LockedWalk::new(engine, &mut self.locks, call);
                 engine.run_walk(handler, call, &mut walk, &mut self.reply)
             }
-            Runs::Local(handler) | Runs::Wait(handler) => engine.run_walk(handler, call, &mut NoWalk, &mut self.reply),
+            Runs::Local(handler) | Runs::Wait(handler) => {
+                engine.run_walk(handler, call, &mut NoWalk, &mut self.reply)
+            }
             Runs::PubSub(command) => engine.pubsub.run(command, call.args, &mut self.reply),
             // SELECT counts until the script ends.
             Runs::Node(NodeCommand::Select) => {
@@ -258,7 +258,9 @@ impl Run<'_> {
                 Ok(Reply::Ok)
             }
             // The rest answers for the connection or the process, whose locks a script must not wait for.
-            Runs::Node(_) | Runs::Script(_) | Runs::Transaction(_) | Runs::Container => Err(CmdError::NotFromScript),
+            Runs::Node(_) | Runs::Script(_) | Runs::Transaction(_) | Runs::Container => {
+                Err(CmdError::NotFromScript)
+            }
         }
     }
 }

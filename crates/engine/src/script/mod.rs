@@ -29,6 +29,7 @@ mod vm;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tollgate_commands::gate::Busy;
 use tollgate_commands::{CmdError, Reply, ScriptCommand};
 use tollgate_containers::number;
@@ -39,8 +40,8 @@ use tollgate_wire::resp::{Protocol, ReplyBuf};
 pub(crate) use cache::{Script, Scripts};
 pub(crate) use functions::Functions;
 
-use crate::execute::{Call, ShardList};
 use crate::cell::Cells;
+use crate::execute::{Call, ShardList};
 use crate::shards::LockSet;
 use crate::{Engine, Session};
 use running::Running;
@@ -54,6 +55,9 @@ pub const REDIS_VERSION: &str = "7.0.15";
 /// [`REDIS_VERSION`] as `redis.REDIS_VERSION_NUM` has it.
 const REDIS_VERSION_NUMBER: u32 = 0x0007_000F;
 
+/// What a script is called: a digest, or the name of a function.
+type Name = SmallVec<[u8; HEX_LEN]>;
+
 /// One execution of a script: what the functions that Lua calls back work with.
 struct Run<'e> {
     engine: &'e Engine,
@@ -61,7 +65,7 @@ struct Run<'e> {
     keys: &'e [&'e [u8]],
     argv: &'e [&'e [u8]],
     /// The digest, or the name of the function.
-    name: &'e [u8],
+    name: Name,
     /// Keys and arguments are given to a function, not set as KEYS and ARGV.
     by_arguments: bool,
     db: DbIndex,
@@ -125,8 +129,12 @@ pub(crate) fn run<'e>(
         ScriptCommand::ScriptKill => engine.scripts.long.kill(Busy::Script).map(|()| Reply::Ok),
         ScriptCommand::ScriptDebug => debug(words[2]),
         ScriptCommand::Function(command) => functions::commands::run(engine, command, call, out),
-        ScriptCommand::Fcall => functions::commands::call(engine, call, session.db, false, out),
-        ScriptCommand::FcallRo => functions::commands::call(engine, call, session.db, true, out),
+        ScriptCommand::Fcall => {
+            functions::commands::call(engine, call, session.db, false, out, held)
+        }
+        ScriptCommand::FcallRo => {
+            functions::commands::call(engine, call, session.db, true, out, held)
+        }
     }
 }
 
@@ -172,7 +180,7 @@ fn eval<'e>(
         engine,
         &compiled,
         Invocation {
-            name: &sha,
+            name: Name::from_slice(&sha),
             by_arguments: false,
             command: call.args,
             keys,
@@ -202,7 +210,7 @@ fn eval_sha<'e>(
         engine,
         &compiled,
         Invocation {
-            name: &sha,
+            name: Name::from_slice(&sha),
             by_arguments: false,
             command: call.args,
             keys,
@@ -288,7 +296,7 @@ fn no_memory() -> CmdError {
 /// What one call of a script brings.
 struct Invocation<'a> {
     /// The digest, or the name of the function.
-    name: &'a [u8],
+    name: Name,
     by_arguments: bool,
     /// The words of the command.
     command: &'a [&'a [u8]],
@@ -313,14 +321,13 @@ impl Run<'_> {
     /// Its entry among the scripts that take long.
     fn running(&mut self) -> &Arc<Running> {
         let kind = self.kind();
-        let (engine, name, command, wrote) = (self.engine, self.name, self.command, self.wrote);
+        let (engine, name, command, wrote) = (self.engine, &self.name, self.command, self.wrote);
         self.running
             .get_or_insert_with(|| engine.scripts.long.enter(kind, name, command, wrote))
     }
 }
 
-/// Locks and runs.
-/// `held`: the shards of the transaction that runs the script, which holds the gate.
+/// Locks and runs. `held`: the shards of the transaction that runs the script, which holds the gate.
 fn execute<'e>(
     engine: &'e Engine,
     compiled: &Compiled,

@@ -460,7 +460,7 @@ unsafe fn finish(l: *mut lua_State, status: c_int, job: *mut Job<'_>, run: *mut 
         if status == LUA_OK {
             to_resp::write_value(l, (*run).reply.protocol(), (*job).out);
         } else {
-            to_resp::write_failure(l, (*run).name, (*job).out);
+            to_resp::write_failure(l, &(&(*run).name)[..], (*job).out);
         }
     }
 }

@@ -188,10 +188,14 @@ impl<D: Driver> UringLoop<D> {
             Waiting::At(due) => Some(due),
             Waiting::Nothing => None,
         };
-        let due = [self.timers.earliest(), accept_at, self.driver.next_timeout()]
-            .into_iter()
-            .flatten()
-            .min()?;
+        let due = [
+            self.timers.earliest(),
+            accept_at,
+            self.driver.next_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()?;
         Some(Duration::from_nanos(
             due.saturating_sub(self.now).max(0) as u64
         ))

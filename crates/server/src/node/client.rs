@@ -5,7 +5,7 @@ use crate::client::{Client, Signal};
 use crate::outbox::Class;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
-use tollgate_engine::{NodeCx, Outcome};
+use tollgate_engine::{NodeCx, Outcome, Unblock};
 
 /// A name that shows in lists: printable, without spaces.
 pub(super) fn valid_name(name: &[u8]) -> Result<&[u8], CmdError> {
@@ -60,6 +60,27 @@ pub(super) fn no_evict(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
         _ => return Err(CmdError::Syntax),
     };
     Ok(Reply::Ok)
+}
+
+pub(super) fn unblock(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let id = cx.args.next()?;
+    let how = match cx.args.rest() {
+        [] => Unblock::Timeout,
+        [word] if word.eq_ignore_ascii_case(b"TIMEOUT") => Unblock::Timeout,
+        [word] if word.eq_ignore_ascii_case(b"ERROR") => Unblock::Error,
+        [_] => return Err(CmdError::BadUnblockReason),
+        _ => {
+            let text: [&[u8]; 3] = [
+                b"unknown subcommand or wrong number of arguments for '",
+                cx.args.all()[1],
+                b"'. Try CLIENT HELP.",
+            ];
+            return Err(CmdError::err(text.concat()));
+        }
+    };
+    let id = number::parse_i64(id).ok_or(CmdError::NotAnInteger)?;
+    let id = u64::try_from(id).unwrap_or(0);
+    Ok(Reply::flag(cx.engine.unblock(id, how, cx.now)))
 }
 
 pub(super) fn info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
@@ -165,7 +186,10 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     for client in &killed {
         if client.id == me {
             *cx.outcome = Outcome::Close;
-        } else if runner
+            continue;
+        }
+        cx.engine.abandon(client.id);
+        if runner
             .shared
             .mailboxes
             .message(client.at, Signal::Kill)

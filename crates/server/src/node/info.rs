@@ -138,7 +138,7 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
 fn clients(text: &mut Text, shared: &Shared, _: i64) {
     text.line("connected_clients", shared.clients.count());
     text.line("maxclients", shared.settings.max_clients());
-    text.line("blocked_clients", 0);
+    text.line("blocked_clients", shared.engine.blocked_clients());
 }
 
 fn memory(text: &mut Text, shared: &Shared, _: i64) {

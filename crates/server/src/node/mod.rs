@@ -32,6 +32,7 @@ impl Node for NodeRunner<'_> {
                 Ok(Reply::Ok)
             }
             NodeCommand::Reset => {
+                cx.engine.leave(cx.session);
                 reset(self.shared, cx.session);
                 self.client
                     .subscriptions
@@ -47,6 +48,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ClientInfo => client::info(self, &mut cx),
             NodeCommand::ClientList => client::list(self, &mut cx),
             NodeCommand::ClientKill => client::kill(self, &mut cx),
+            NodeCommand::ClientUnblock => client::unblock(&mut cx),
             NodeCommand::ClientNoEvict => client::no_evict(&mut cx),
             NodeCommand::ConfigGet => config::get(self.shared, &mut cx),
             NodeCommand::ConfigSet => config::set(self.shared, &mut cx),

@@ -16,6 +16,7 @@ use super::super::{Invocation, execute, no_memory, split};
 use super::library::{ENGINE, Found, FunctionInfo, Library, Table, metadata, next_id};
 use crate::Engine;
 use crate::execute::Call;
+use crate::shards::LockSet;
 
 /// What FUNCTION RESTORE does with the libraries that are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,12 +50,13 @@ pub(in super::super) fn run(
 }
 
 /// FCALL and FCALL_RO.
-pub(in super::super) fn call(
-    engine: &Engine,
-    call: &Call<'_>,
+pub(in super::super) fn call<'e>(
+    engine: &'e Engine,
+    call: &Call<'e>,
     db: DbIndex,
     read_only: bool,
     out: &mut ReplyBuf,
+    held: Option<&mut LockSet<'e>>,
 ) -> Result<Reply, CmdError> {
     let found = engine
         .functions
@@ -69,7 +71,7 @@ pub(in super::super) fn call(
         engine,
         &compiled,
         Invocation {
-            name: &found.info().name,
+            name: super::super::Name::from_slice(&found.info().name),
             by_arguments: true,
             command: call.args,
             keys,
@@ -77,8 +79,10 @@ pub(in super::super) fn call(
             db,
             now: call.now,
             read_only,
+            client: call.client,
         },
         out,
+        held,
     )
 }
 
