@@ -111,6 +111,11 @@ impl<T> Change<'_, T> {
         self.effects.touch(self.db, self.key, event);
     }
 
+    /// Counts further changes within one that is logged, or changes that nobody is told of.
+    pub fn count_more(&mut self, changes: u64) {
+        self.effects.count(changes);
+    }
+
     /// Logs a second event of a change that is logged already.
     pub fn note(&mut self, event: Event) {
         self.effects.note(self.db, self.key, event);

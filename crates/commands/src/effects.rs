@@ -207,6 +207,11 @@ impl Effects {
         }
     }
 
+    /// Counts changes that no event tells of.
+    pub(crate) fn count(&mut self, changes: u64) {
+        self.dirty += changes;
+    }
+
     /// Logs a second event of a change that is logged already.
     #[inline]
     pub(crate) fn note(&mut self, db: DbIndex, key: &[u8], event: Event) {

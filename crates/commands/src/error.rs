@@ -89,6 +89,10 @@ catalogue! {
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
          note that when switching between policies at runtime LRU and LFU data will take some \
          time to adjust.",
+    GroupExists => "BUSYGROUP Consumer Group name already exists",
+    BadStreamId => "ERR Invalid stream ID specified as stream command argument",
+    BadIntervalStart => "ERR invalid start ID for the interval",
+    BadIntervalEnd => "ERR invalid end ID for the interval",
     TimeoutNotAFloat => "ERR timeout is not a float or out of range",
     TimeoutNotAnInteger => "ERR timeout is not an integer or out of range",
     TimeoutOutOfRange => "ERR timeout is out of range",

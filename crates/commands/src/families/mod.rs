@@ -23,6 +23,7 @@ mod server;
 mod set;
 mod set_algebra;
 mod set_random;
+mod stream;
 mod string;
 mod string_edit;
 mod string_range;
@@ -38,6 +39,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &bitmap::FAMILY,
     &hyperloglog::FAMILY,
     &set::FAMILY,
+    &stream::FAMILY,
     &keys::FAMILY,
     &expiry::FAMILY,
     &connection::FAMILY,

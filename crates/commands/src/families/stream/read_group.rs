@@ -1,0 +1,159 @@
+//! XREADGROUP.
+
+use tollgate_containers::stream::{ConsumerIndex, Group, Log, Pending, Stream, StreamId};
+use tollgate_wire::resp::ReplyBuf;
+
+use super::read::{Request, write_head, write_key};
+use super::{ids, write_entry, write_id};
+use crate::{Args, Change, CmdError, Create, Cx, Event, Reply};
+
+/// What one stream is asked for.
+#[derive(Clone, Copy)]
+enum From {
+    /// What was never delivered.
+    New,
+    /// What this consumer has not acknowledged, behind the ID.
+    Own(StreamId),
+}
+
+pub(super) fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    let request = Request::parse(cx, args, true)?;
+    let Some((group, consumer)) = request.group else {
+        return Err(CmdError::Syntax);
+    };
+    let mut ready = Vec::new();
+    for at in 0..request.streams {
+        let key = request.key(cx.seed, at);
+        let tail = " in XREADGROUP with GROUP option";
+        let missing = || ids::no_group(key.bytes(), group, tail);
+        let seen = cx.read_as::<Stream>(key)?.ok_or_else(missing)?;
+        let last_id = seen.value.groups().get(group).ok_or_else(missing)?.last_id;
+        let from = match request.id_word(at) {
+            b"$" => {
+                return Err(CmdError::err(
+                    "The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this \
+                     consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just \
+                     return an empty result set.",
+                ));
+            }
+            b">" => From::New,
+            word => match ids::id(word)? {
+                StreamId::MAX => From::New,
+                id => From::Own(id),
+            },
+        };
+        let last = seen.value.log().last();
+        if matches!(from, From::Own(_)) || last.is_some_and(|last| last.id() > last_id) {
+            ready.push((at, from));
+        }
+    }
+    if ready.is_empty() {
+        return Ok(request.wait(cx, None));
+    }
+    write_head(cx.out, ready.len());
+    for (at, from) in ready {
+        let key = request.key(cx.seed, at);
+        cx.change::<Stream, _>(key, Create::No, |change| {
+            write_key(change.out, key.bytes());
+            serve(change, &request, (group, consumer), from);
+            Ok(())
+        })?;
+    }
+    Ok(Reply::Written)
+}
+
+/// Gives the consumer what it asks of one stream.
+fn serve(
+    change: &mut Change<'_, Stream>,
+    request: &Request<'_>,
+    (group, consumer): (&[u8], &[u8]),
+    from: From,
+) {
+    let now_ms = change.now_ms;
+    let (log, groups) = change.value.parts_mut();
+    let Some(mut group) = groups.get_mut(group) else {
+        return change.out.array(0);
+    };
+    let created = group.add_consumer(consumer, now_ms);
+    let Some(index) = created.or_else(|| group.find(consumer)) else {
+        return change.out.array(0);
+    };
+    if let Some(consumer) = group.consumer_mut(index) {
+        consumer.seen_ms = now_ms;
+    }
+    let reading = Reading {
+        log,
+        consumer: index,
+        now_ms,
+        most: if request.count == 0 {
+            usize::MAX
+        } else {
+            request.count
+        },
+        no_ack: request.no_ack,
+    };
+    match from {
+        From::New => reading.new_entries(&mut group, change.out),
+        From::Own(after) => reading.own_entries(&mut group, after, change.out),
+    }
+    drop(group);
+    if created.is_some() {
+        change.touched(Event::XGroupCreateConsumer);
+    }
+    change.count_more(1);
+}
+
+/// A consumer at work on one stream.
+struct Reading<'a> {
+    log: &'a Log,
+    consumer: ConsumerIndex,
+    now_ms: i64,
+    most: usize,
+    no_ack: bool,
+}
+
+impl Reading<'_> {
+    fn new_entries(&self, group: &mut Group, out: &mut ReplyBuf) {
+        let place = out.defer_array();
+        let start = group.last_id.next().unwrap_or(StreamId::MAX);
+        let mut written = 0;
+        for entry in self.log.range(start, StreamId::MAX).take(self.most) {
+            group.advance(self.log, entry.id());
+            write_entry(out, entry);
+            if !self.no_ack {
+                group.deliver(entry.id(), self.delivery(1));
+            }
+            written += 1;
+        }
+        out.close_array(place, written);
+    }
+
+    /// What was delivered to the consumer before; an entry that is gone comes without fields.
+    fn own_entries(&self, group: &mut Group, after: StreamId, out: &mut ReplyBuf) {
+        let start = after.next().unwrap_or(StreamId::MAX);
+        let own = group.consumer(self.consumer);
+        let ids: Vec<StreamId> = own
+            .map(|own| own.pending_from(start).take(self.most).collect())
+            .unwrap_or_default();
+        out.array(ids.len());
+        for id in ids {
+            let Some(entry) = self.log.get(id) else {
+                out.array(2);
+                write_id(out, id);
+                out.null_array();
+                continue;
+            };
+            write_entry(out, entry);
+            let count = group.pending(id).map_or(0, |pending| pending.count);
+            group.deliver(id, self.delivery(count.wrapping_add(1)));
+        }
+    }
+
+    fn delivery(&self, count: u64) -> Pending {
+        Pending {
+            consumer: self.consumer,
+            delivered_ms: self.now_ms,
+            count,
+        }
+    }
+}
