@@ -134,11 +134,16 @@ impl Cell {
         let Some(side) = &self.side else {
             return Vec::new();
         };
-        let exists = |name: &&Box<[u8]>| {
+        let exists = |name: &&[u8]| {
             let (db, key) = parts(name);
             self.shard.look(db, seed.key(key), now_ms).is_some()
         };
-        side.watched.keys().filter(exists).cloned().collect()
+        side.watched
+            .keys()
+            .map(|name| &**name)
+            .filter(exists)
+            .map(Into::into)
+            .collect()
     }
 
     /// Names that somebody waits for.

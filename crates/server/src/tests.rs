@@ -115,6 +115,24 @@ impl InProcess {
 }
 
 impl InProcess {
+    /// Lets a wait end that ends within the reader's patience.
+    fn wait(&mut self, link: usize, patience: Duration) {
+        let link = &self.links[link];
+        let patience = i64::try_from(patience.as_nanos()).unwrap_or(i64::MAX);
+        let due = self.driver.next_timeout().unwrap_or(i64::MAX);
+        if link.waiting && link.output.is_empty() && due <= self.now.saturating_add(patience) {
+            self.now = self.now.max(due);
+            self.end_waits();
+        }
+    }
+
+    /// Ends the waits whose time has come.
+    fn end_waits(&mut self) {
+        while let Some(at) = self.driver.take_timeout(self.now) {
+            self.with_conn(at, |driver, conn, now| driver.timed_out(conn, now));
+        }
+    }
+
     /// Hands over what connections have posted to each other.
     fn deliver(&mut self) {
         loop {
@@ -187,8 +205,9 @@ impl Executor for InProcess {
         Ok(())
     }
 
-    fn receive(&mut self, link: usize, _: Duration) -> io::Result<Received> {
+    fn receive(&mut self, link: usize, patience: Duration) -> io::Result<Received> {
         self.deliver();
+        self.wait(link, patience);
         // A connection that another one has killed notices at its next event.
         self.run(link);
         let link = &mut self.links[link];
@@ -203,9 +222,7 @@ impl Executor for InProcess {
         let nanos = i64::try_from(time.as_nanos()).expect("scripts wait for milliseconds");
         // The driver reads the clock itself now and then, so it may be ahead.
         self.now = self.now.max(Clock::now()) + nanos;
-        while let Some(at) = self.driver.take_timeout(self.now) {
-            self.with_conn(at, |driver, conn, now| driver.timed_out(conn, now));
-        }
+        self.end_waits();
     }
 }
 
