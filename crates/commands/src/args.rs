@@ -130,11 +130,9 @@ impl<'a> Args<'a> {
     pub fn timeout(&mut self, now_ms: i64) -> Result<Option<i64>, CmdError> {
         let seconds = number::parse_f64(self.next()?).ok_or(CmdError::TimeoutNotAFloat)?;
         let millis = (seconds * 1000.0).ceil();
-        if millis < 0.0 {
+        // Beyond its integers C has the most negative one.
+        if millis < 0.0 || millis >= i64::MAX as f64 {
             return Err(CmdError::TimeoutNegative);
-        }
-        if millis >= i64::MAX as f64 {
-            return Err(CmdError::TimeoutOutOfRange);
         }
         deadline(millis as i64, now_ms)
     }

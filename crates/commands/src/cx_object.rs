@@ -166,6 +166,14 @@ impl Cx<'_> {
         &'c mut self,
         keys: &[Key<'_>],
     ) -> Result<SmallVec<[Option<&'c T>; 8]>, CmdError> {
+        self.peek_values(keys)
+            .into_iter()
+            .map(|value| value.map(typed).transpose())
+            .collect()
+    }
+
+    /// The values of several keys, in their order, to be read together. Each counts as an access.
+    pub fn peek_values<'c>(&'c mut self, keys: &[Key<'_>]) -> SmallVec<[Option<ValueRef<'c>>; 8]> {
         let now = self.now.millis();
         for key in keys {
             // Removes an expired one and counts.
@@ -173,9 +181,9 @@ impl Cx<'_> {
         }
         let (shards, db) = (&self.shards, self.db);
         keys.iter()
-            .map(|key| match shards.look(*key).look(db, *key, now) {
-                Some(entry) => typed(entry.value()).map(Some),
-                None => Ok(None),
+            .map(|key| {
+                let entry = shards.look(*key).look(db, *key, now)?;
+                Some(entry.value())
             })
             .collect()
     }

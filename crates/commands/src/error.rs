@@ -54,6 +54,17 @@ catalogue! {
     HashNotAnInteger => "ERR hash value is not an integer",
     HashNotAFloat => "ERR hash value is not a float",
     NotFinite => "ERR increment would produce NaN or Infinity",
+    ZAddXxWithNx => "ERR XX and NX options at the same time are not compatible",
+    ZAddGtLtNx => "ERR GT, LT, and/or NX options at the same time are not compatible",
+    ZAddIncrPairs => "ERR INCR option supports a single increment-element pair",
+    ScoreNaN => "ERR resulting score is not a number (NaN)",
+    NotAScoreRange => "ERR min or max is not a float",
+    NotALexRange => "ERR min or max not valid string range item",
+    LimitWithRanks =>
+        "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+    ScoresWithLex => "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+    WeightNotAFloat => "ERR weight value is not a float",
+    CountNotPositive => "ERR count should be greater than 0",
     OffsetOutOfRange => "ERR offset is out of range",
     BitOffset => "ERR bit offset is not an integer or out of range",
     NotABit => "ERR bit is not an integer or out of range",
@@ -230,6 +241,20 @@ impl CmdError {
     pub fn unknown_pfdebug(word: &[u8]) -> CmdError {
         let word = c_text(word, word.len());
         CmdError::err([b"Unknown PFDEBUG subcommand '", word, b"'"].concat())
+    }
+
+    /// The command of that name (any case) is given no keys to combine.
+    #[cold]
+    pub fn no_input_keys(name: &[u8]) -> CmdError {
+        let name = name.to_ascii_lowercase();
+        CmdError::err(
+            [
+                b"at least 1 input key is needed for '",
+                &name[..],
+                b"' command",
+            ]
+            .concat(),
+        )
     }
 
     /// RL.TAKE knows no such algorithm.

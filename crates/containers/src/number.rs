@@ -93,6 +93,30 @@ fn write_digits(buf: &mut [u8; I64_TEXT_LEN], value: u64) -> usize {
 /// included, but no leading space, no NaN, nothing that overflows and nothing but zero that rounds to zero.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let literal = Literal::read(text)?;
+    let number = literal_f64(&literal)?;
+    let overflowed = number.is_infinite() && !matches!(literal.magnitude, Magnitude::Infinite);
+    let vanished = number == 0.0 && literal.has_nonzero_digit();
+    (!overflowed && !vanished).then_some(number)
+}
+
+/// Parses a double as C's `strtod` reads a whole string: as [`parse_f64`], but spaces may stand before the number, the text
+/// ends at a NUL, nothing at all is 0, and what is too large or too small becomes infinite or zero. No NaN.
+pub fn parse_c_double(text: &[u8]) -> Option<f64> {
+    let end = text
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(text.len());
+    let text = &text[..end];
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'\x0b';
+    let start = text.iter().position(|byte| !is_space(byte))?;
+    literal_f64(&Literal::read(&text[start..])?)
+}
+
+/// The double nearest to a literal.
+fn literal_f64(literal: &Literal<'_>) -> Option<f64> {
     let magnitude = match literal.magnitude {
         Magnitude::Infinite => f64::INFINITY,
         Magnitude::Hex(bits, exponent) => {
@@ -107,11 +131,6 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
         // The digits are plain ASCII of a form that Rust reads too, correctly rounded as in the C library.
         Magnitude::Decimal => std::str::from_utf8(literal.unsigned).ok()?.parse().ok()?,
     };
-    let overflowed = magnitude.is_infinite() && !matches!(literal.magnitude, Magnitude::Infinite);
-    let vanished = magnitude == 0.0 && literal.has_nonzero_digit();
-    if overflowed || vanished {
-        return None;
-    }
     Some(if literal.negative {
         -magnitude
     } else {

@@ -21,13 +21,15 @@ use indexed::Indexed;
 pub use iter::Iter;
 pub use members::Scores;
 
-/// Up to where a sorted set is compact.
+/// Up to where a sorted set is compact, and how larger ones hash.
 #[derive(Clone, Copy, Debug)]
-pub struct CompactLimits {
-    /// Most elements (`zset-max-listpack-entries`).
+pub struct Limits {
+    /// Most elements of a compact set (`zset-max-listpack-entries`).
     pub entries: usize,
-    /// Longest member in bytes (`zset-max-listpack-value`).
+    /// Longest member of a compact set, in bytes (`zset-max-listpack-value`).
     pub value: usize,
+    /// What clients must not know, lest they choose members that collide.
+    pub secret: u64,
 }
 
 /// One end of a range of scores.
@@ -78,18 +80,8 @@ impl SortedSet {
         SortedSet::default()
     }
 
-    /// No elements, in the form that Redis chooses when `first` is the first member to come: indexed when that is too long
-    /// or nothing may be compact.
-    pub fn for_member(first: &[u8], limits: CompactLimits) -> SortedSet {
-        let mut set = SortedSet::default();
-        if limits.entries == 0 || first.len() > limits.value {
-            set.index();
-        }
-        set
-    }
-
     /// The collected elements; compact when they fit the limits.
-    pub fn from_scores(scores: Scores, limits: CompactLimits) -> SortedSet {
+    pub fn from_scores(scores: Scores, limits: Limits) -> SortedSet {
         let len = scores.len();
         let fits = len <= limits.entries
             && (0..len as u32).all(|id| scores.member(id).len() <= limits.value);
@@ -152,7 +144,7 @@ impl SortedSet {
 
     /// Adds a member or changes its score, and becomes indexed when the limits ask for it; returns the score it had.
     /// A member whose score stays equal is left as it is.
-    pub fn insert(&mut self, member: &[u8], score: f64, limits: CompactLimits) -> Option<f64> {
+    pub fn insert(&mut self, member: &[u8], score: f64, limits: Limits) -> Option<f64> {
         debug_assert!(!score.is_nan());
         if let Form::Compact(compact) = &mut self.form {
             let may_grow = compact.len() < limits.entries && member.len() <= limits.value;
@@ -160,13 +152,13 @@ impl SortedSet {
                 return compact.insert(member, score);
             }
         }
-        self.index().insert(member, score)
+        self.index(limits.secret).insert(member, score)
     }
 
     /// The indexed form, which it takes if it has not yet.
-    fn index(&mut self) -> &mut Indexed {
+    fn index(&mut self, secret: u64) -> &mut Indexed {
         if let Form::Compact(_) = &self.form {
-            let mut indexed = Box::new(Indexed::new());
+            let mut indexed = Box::new(Indexed::new(secret));
             for (member, score) in self.iter() {
                 indexed.insert(member, score);
             }
@@ -279,7 +271,7 @@ impl SortedSet {
 
     /// Shows some elements from `cursor` on to `see`, and returns the cursor behind them; 0 at the end, and to begin with.
     /// Every element that stays in the set from the first call to the last is shown. A compact set is shown as a whole.
-    pub fn scan(&self, cursor: u64, see: &mut dyn FnMut(&[u8], f64)) -> u64 {
+    pub fn scan<'a>(&'a self, cursor: u64, see: &mut dyn FnMut(&'a [u8], f64)) -> u64 {
         match &self.form {
             Form::Compact(_) => {
                 self.iter().for_each(|(member, score)| see(member, score));

@@ -29,6 +29,12 @@ mod string_edit;
 mod string_range;
 mod string_set;
 mod transaction;
+mod zset;
+mod zset_add;
+mod zset_combine;
+mod zset_pop;
+mod zset_range;
+mod zset_sample;
 
 use crate::{Cx, Family, Reply};
 
@@ -40,6 +46,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &hyperloglog::FAMILY,
     &set::FAMILY,
     &stream::FAMILY,
+    &zset::FAMILY,
     &keys::FAMILY,
     &expiry::FAMILY,
     &connection::FAMILY,

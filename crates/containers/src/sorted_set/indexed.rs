@@ -20,30 +20,19 @@ macro_rules! before {
 }
 
 impl Indexed {
-    pub(super) fn new() -> Indexed {
+    pub(super) fn new(secret: u64) -> Indexed {
         Indexed {
-            scores: Scores::new(),
+            scores: Scores::new(secret),
             tree: Tree::new(),
         }
     }
 
     /// Puts what was collected in order.
     pub(super) fn from_scores(scores: Scores) -> Indexed {
-        let mut order: Vec<Slot> = (0..scores.len() as u32)
-            .map(|id| Slot {
-                score: scores.score_of(id),
-                id,
-            })
-            .collect();
-        order.sort_unstable_by(|a, b| {
-            let scored = { a.score }.partial_cmp(&{ b.score });
-            scored
-                .unwrap_or(std::cmp::Ordering::Equal)
-                .then_with(|| scores.member(a.id).cmp(scores.member(b.id)))
-        });
         let mut tree = Tree::new();
-        for slot in order {
-            tree.insert(slot, &|_| true);
+        for id in scores.in_order() {
+            let score = scores.score_of(id);
+            tree.insert(Slot { score, id }, &|_| true);
         }
         Indexed { scores, tree }
     }
@@ -82,7 +71,7 @@ impl Indexed {
         (self.scores.member(id), self.scores.score_of(id))
     }
 
-    pub(super) fn scan(&self, cursor: u64, see: &mut dyn FnMut(&[u8], f64)) -> u64 {
+    pub(super) fn scan<'a>(&'a self, cursor: u64, see: &mut dyn FnMut(&'a [u8], f64)) -> u64 {
         self.scores.scan(cursor, see)
     }
 

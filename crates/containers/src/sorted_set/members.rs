@@ -35,27 +35,19 @@ pub struct Scores {
     elements: Segments<Element>,
     /// First element of each bucket.
     heads: Segments<u32>,
-    seed: u64,
+    secret: u64,
     text_bytes: usize,
 }
 
-impl Default for Scores {
-    fn default() -> Scores {
-        Scores::new()
-    }
-}
-
 impl Scores {
-    /// No members.
-    pub fn new() -> Scores {
+    /// No members; `secret` is what clients must not know, lest they choose members that collide.
+    pub fn new(secret: u64) -> Scores {
         let mut heads = Segments::new();
         heads.push(NONE);
-        // Where an allocation lies is nothing that a client knows, so it cannot choose members that collide.
-        let seed = std::ptr::from_ref(heads.get(0)).addr() as u64;
         Scores {
             elements: Segments::new(),
             heads,
-            seed,
+            secret,
             text_bytes: 0,
         }
     }
@@ -79,7 +71,7 @@ impl Scores {
 
     #[inline]
     fn hash(&self, member: &[u8]) -> u32 {
-        let mut hasher = FoldHasher::with_seed(self.seed, SharedSeed::global_fixed());
+        let mut hasher = FoldHasher::with_seed(self.secret, SharedSeed::global_fixed());
         hasher.write(member);
         (hasher.finish() >> 32) as u32
     }
@@ -223,8 +215,20 @@ impl Scores {
         }
     }
 
+    /// The numbers of all elements, in the order of (score, member).
+    pub fn in_order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.len() as u32).collect();
+        order.sort_unstable_by(|&a, &b| {
+            let scored = self.score_of(a).partial_cmp(&self.score_of(b));
+            scored
+                .unwrap_or(std::cmp::Ordering::Equal)
+                .then_with(|| self.member(a).cmp(self.member(b)))
+        });
+        order
+    }
+
     /// Shows the elements of one bucket from `cursor` on to `see`, and returns the cursor behind them; 0 at the end.
-    pub fn scan(&self, cursor: u64, see: &mut dyn FnMut(&[u8], f64)) -> u64 {
+    pub fn scan<'a>(&'a self, cursor: u64, see: &mut dyn FnMut(&'a [u8], f64)) -> u64 {
         let Ok(position) = u32::try_from(cursor) else {
             return 0;
         };
@@ -259,7 +263,7 @@ mod tests {
 
     #[test]
     fn members_are_found_while_buckets_come_and_go() {
-        let mut scores = Scores::new();
+        let mut scores = Scores::new(7);
         for i in 0..3000 {
             assert_eq!(scores.push(&name(i), f64::from(i)), i);
         }
@@ -283,7 +287,7 @@ mod tests {
     #[test]
     fn a_scan_meets_what_stays_exactly_once_while_others_come_and_go() {
         for (before, after) in [(10, 4000), (4000, 10), (500, 500), (1, 1)] {
-            let mut scores = Scores::new();
+            let mut scores = Scores::new(7);
             (0..before).for_each(|i| {
                 scores.push(&name(i), 0.0);
             });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use tollgate_containers::Container;
-use tollgate_containers::sorted_set::{CompactLimits, LexBound, ScoreBound, Scores, SortedSet};
+use tollgate_containers::sorted_set::{LexBound, Limits, ScoreBound, Scores, SortedSet};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -69,7 +69,7 @@ impl Model {
     }
 }
 
-fn apply(set: &mut SortedSet, model: &mut Model, op: Op, limits: CompactLimits) {
+fn apply(set: &mut SortedSet, model: &mut Model, op: Op, limits: Limits) {
     match op {
         Op::Insert(member, score) => {
             let old = set.insert(&member, score, limits);
@@ -148,7 +148,7 @@ proptest! {
         names in proptest::collection::vec(member(), 4),
         from in 0..300_usize,
     ) {
-        let limits = CompactLimits { entries, value };
+        let limits = Limits { entries, value, secret: 7 };
         let mut set = SortedSet::new();
         let mut model = Model::default();
         let mut fits = true;
@@ -168,7 +168,7 @@ proptest! {
         prop_assert!(set.is_empty() || set.heap_bytes() >= text.saturating_sub(7 * set.len()));
         prop_assert_eq!(set.clone(), set.clone());
 
-        let mut scores = Scores::new();
+        let mut scores = Scores::new(7);
         for (member, score) in model.0.iter().rev() {
             scores.push(member, *score);
         }
@@ -184,7 +184,7 @@ proptest! {
         (min, max) in (member(), member()),
         entries in prop_oneof![Just(0_usize), Just(500)],
     ) {
-        let limits = CompactLimits { entries, value: 1000 };
+        let limits = Limits { entries, value: 1000, secret: 7 };
         let mut set = SortedSet::new();
         for member in &members {
             set.insert(member, 0.0, limits);
@@ -209,7 +209,7 @@ proptest! {
         churn in proptest::collection::vec((any::<u16>(), any::<bool>()), 0..2000),
         pace in 1..50_usize,
     ) {
-        let limits = CompactLimits { entries: 0, value: 64 };
+        let limits = Limits { entries: 0, value: 64, secret: 7 };
         let mut set = SortedSet::new();
         for member in &stay {
             set.insert(&member.to_be_bytes(), 1.0, limits);
@@ -239,7 +239,15 @@ proptest! {
 fn a_negative_zero_is_kept_only_by_the_indexed_form() {
     let sign = |entries| {
         let mut set = SortedSet::new();
-        set.insert(b"m", -0.0, CompactLimits { entries, value: 64 });
+        set.insert(
+            b"m",
+            -0.0,
+            Limits {
+                entries,
+                value: 64,
+                secret: 7,
+            },
+        );
         set.score(b"m").map(f64::is_sign_negative)
     };
     assert_eq!((sign(128), sign(0)), (Some(false), Some(true)));
@@ -252,9 +260,10 @@ fn a_cursor_that_was_never_given_ends_the_scan() {
         set.insert(
             &[i],
             0.0,
-            CompactLimits {
+            Limits {
                 entries: 0,
                 value: 0,
+                secret: 7,
             },
         );
     }

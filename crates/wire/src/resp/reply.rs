@@ -241,7 +241,28 @@ impl ReplyBuf {
     }
 
     /// A double as Redis 7.0 prints it (`%.17g`, `inf`, `-inf`, `nan`); in RESP2 a bulk string.
+    #[inline]
     pub fn double(&mut self, value: f64) {
+        // Whole numbers, which most are, print as integers do while they are exact; a negative zero keeps its sign.
+        const EXACT: f64 = (1_u64 << 53) as f64;
+        let whole = value as i64;
+        if value.abs() < EXACT && (whole as f64).to_bits() == value.to_bits() {
+            return match self.protocol {
+                Protocol::Resp2 => self.bulk_int(whole),
+                Protocol::Resp3 => push_header(&mut self.buf, b',', whole),
+            };
+        }
+        self.double_text(value);
+    }
+
+    /// The text of a double (see [`ReplyBuf::double`]) as a bulk string in both protocols.
+    pub fn bulk_double(&mut self, value: f64) {
+        let mut text = Vec::with_capacity(24);
+        push_double(&mut text, value);
+        self.bulk(&text);
+    }
+
+    fn double_text(&mut self, value: f64) {
         let mut text = Vec::with_capacity(24);
         push_double(&mut text, value);
         match self.protocol {
@@ -335,6 +356,8 @@ mod tests {
     #[test]
     fn types_differ_by_protocol() {
         check(|out| out.double(6.25), "$4\r\n6.25\r\n", ",6.25\r\n");
+        check(|out| out.double(-70.0), "$3\r\n-70\r\n", ",-70\r\n");
+        check(|out| out.double(-0.0), "$2\r\n-0\r\n", ",-0\r\n");
         check(ReplyBuf::null, "$-1\r\n", "_\r\n");
         check(ReplyBuf::null_array, "*-1\r\n", "_\r\n");
         check(|out| out.map(3), "*6\r\n", "%3\r\n");
