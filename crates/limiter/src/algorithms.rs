@@ -1,10 +1,11 @@
 //! The table of algorithms: one row each, and the state they share with the store.
 
+use crate::calendar::{Calendar, CalendarUnit, Zone};
 use crate::fixed_window::{self, Anchor};
 use crate::types::{Cost, Decision, Quota, Timestamp};
-use crate::{gcra, lua, oracle};
+use crate::{gcra, leaky_bucket, lua, oracle, sliding_window, token_bucket};
 
-/// State of one limiter key as the store holds it: 8 bytes beside the entry's expiry.
+/// State of one limiter key as the store holds it: at most 16 bytes beside the entry's expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimiterState {
     /// Units taken in the open window; the window's end is the entry's expiry.
@@ -17,6 +18,27 @@ pub enum LimiterState {
         /// The theoretical arrival time.
         tat: Timestamp,
     },
+    /// Two windows; the later one ends one period before the entry's expiry.
+    SlidingWindow {
+        /// Units taken in the window before.
+        previous: u64,
+        /// Units taken in the latest window.
+        current: u64,
+    },
+    /// When the bucket is full again, exactly.
+    TokenBucket {
+        /// Whole nanoseconds.
+        full_at: Timestamp,
+        /// The rest, in nanoseconds divided by the limit.
+        part: u64,
+    },
+    /// When the bucket is empty.
+    LeakyBucket {
+        /// When its last unit leaves.
+        empty_at: Timestamp,
+    },
+    /// Nothing passes until the entry's expiry, whatever the algorithm.
+    Banned,
 }
 
 impl LimiterState {
@@ -25,6 +47,10 @@ impl LimiterState {
         match self {
             Self::FixedWindow { .. } => "fixed-window",
             Self::Gcra { .. } => "gcra",
+            Self::SlidingWindow { .. } => "sliding-window",
+            Self::TokenBucket { .. } => "token-bucket",
+            Self::LeakyBucket { .. } => "leaky-bucket",
+            Self::Banned => "banned",
         }
     }
 }
@@ -39,7 +65,7 @@ pub struct Record {
     pub expires_at_ms: i64,
 }
 
-/// Names an algorithm.
+/// Names an algorithm whose state is small enough to be handed around by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AlgorithmKind {
     /// Windows that begin with their first request.
@@ -48,12 +74,31 @@ pub enum AlgorithmKind {
     FixedWindowEpoch,
     /// Token bucket kept as one time.
     Gcra,
+    /// Two aligned windows, the earlier one weighted.
+    SlidingWindow,
+    /// Token bucket in exact arithmetic.
+    TokenBucket,
+    /// A queue that drains evenly.
+    LeakyBucket,
+    /// Windows of the calendar.
+    Calendar(Calendar),
 }
+
+/// A decision, and the record to store; `None` leaves things as they are.
+pub type Decided = (Decision, Option<Record>);
 
 impl AlgorithmKind {
     /// The algorithm's row.
     pub fn row(self) -> &'static Algorithm {
-        &ALGORITHMS[self as usize]
+        &ALGORITHMS[match self {
+            Self::FixedWindow => 0,
+            Self::FixedWindowEpoch => 1,
+            Self::Gcra => 2,
+            Self::SlidingWindow => 3,
+            Self::TokenBucket => 4,
+            Self::LeakyBucket => 5,
+            Self::Calendar(_) => 6,
+        }]
     }
 
     /// Decides one request; the second value is the record to store, `None` leaves things as they are.
@@ -67,14 +112,104 @@ impl AlgorithmKind {
         quota: &Quota,
         cost: Cost,
         now: Timestamp,
-    ) -> Result<(Decision, Option<Record>), KindMismatch> {
+    ) -> Result<Decided, KindMismatch> {
+        if let Some(Record {
+            state: LimiterState::Banned,
+            expires_at_ms,
+        }) = record
+            && now.millis() < expires_at_ms
+        {
+            return Ok((banned(quota, expires_at_ms, now), None));
+        }
         match self {
             Self::FixedWindow => decide_window(record, quota, Anchor::FirstHit, cost, now),
             Self::FixedWindowEpoch => decide_window(record, quota, Anchor::Epoch, cost, now),
+            Self::Calendar(calendar) => {
+                decide_window(record, quota, Anchor::Calendar(calendar), cost, now)
+            }
             Self::Gcra => decide_gcra(record, quota, cost, now),
+            Self::SlidingWindow => decide_sliding(record, quota, cost, now),
+            Self::TokenBucket => decide_tokens(record, quota, cost, now),
+            Self::LeakyBucket => decide_leaky(record, quota, cost, now),
         }
     }
+
+    /// Gives back up to `units` that were taken; `None` when there is nothing to give back.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn refund(
+        self,
+        record: Record,
+        quota: &Quota,
+        units: u64,
+        now: Timestamp,
+    ) -> Result<Option<Record>, KindMismatch> {
+        let next = match (self, record.state) {
+            (
+                Self::FixedWindow | Self::FixedWindowEpoch | Self::Calendar(_),
+                LimiterState::FixedWindow { count },
+            ) => {
+                let open = now.millis() < record.expires_at_ms && count > 0 && units > 0;
+                open.then(|| Record {
+                    state: LimiterState::FixedWindow {
+                        count: count.saturating_sub(units),
+                    },
+                    ..record
+                })
+            }
+            (Self::Gcra, LimiterState::Gcra { tat }) => {
+                refund_time(tat, quota, units, now).map(gcra_record)
+            }
+            (Self::LeakyBucket, LimiterState::LeakyBucket { empty_at }) => {
+                refund_time(empty_at, quota, units, now).map(leaky_record)
+            }
+            (Self::SlidingWindow, state @ LimiterState::SlidingWindow { .. }) => {
+                let state = sliding_state(state, record.expires_at_ms, quota);
+                state
+                    .and_then(|state| sliding_window::refund(state, quota, units, now))
+                    .map(|next| sliding_record(next, quota))
+            }
+            (Self::TokenBucket, LimiterState::TokenBucket { full_at, part }) => {
+                token_bucket::refund(token_bucket::State { full_at, part }, quota, units, now)
+                    .map(token_record)
+            }
+            (_, LimiterState::Banned) => None,
+            _ => return Err(KindMismatch),
+        };
+        Ok(next)
+    }
+
+    /// Takes `units` whether or not they fit: the state may then be above its limit, and denies until it is below
+    /// again. Never takes more than a hundred times the limit, so that a slip does not deny for ever.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn charge(
+        self,
+        record: Option<Record>,
+        quota: &Quota,
+        units: u64,
+        now: Timestamp,
+    ) -> Result<Option<Record>, KindMismatch> {
+        let most = quota.limit.max(quota.burst).saturating_mul(DEBT_MAX);
+        let wide = Quota {
+            // Windows compare with the limit, buckets with the burst, which is a multiple of the same rate.
+            limit: match self {
+                Self::Gcra | Self::TokenBucket | Self::LeakyBucket => quota.limit,
+                _ => u64::MAX,
+            },
+            period: quota.period,
+            burst: most,
+        };
+        let (decision, _) = self.decide(record, &wide, Cost(0), now)?;
+        let units = units.min(most).min(decision.remaining);
+        Ok(self.decide(record, &wide, Cost(units), now)?.1)
+    }
 }
+
+/// How many times its limit a limiter can be charged.
+const DEBT_MAX: u64 = 100;
 
 /// The key holds the state of another algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,10 +226,12 @@ impl std::error::Error for KindMismatch {}
 /// One row of the table.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// Which one.
+    /// Which one; of a family, an example.
     pub kind: AlgorithmKind,
     /// Its name in rules, reports and documentation.
     pub name: &'static str,
+    /// Its word in the store's commands.
+    pub word: &'static str,
     /// What it promises, in one sentence.
     pub docs: &'static str,
     /// A fresh model that keeps every admitted hit and decides from that list.
@@ -103,11 +240,12 @@ pub struct Algorithm {
     pub lua: &'static str,
 }
 
-/// Every algorithm, in the order of [`AlgorithmKind`].
+/// Every algorithm whose state is small, in the order of [`AlgorithmKind`].
 pub static ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         kind: AlgorithmKind::FixedWindow,
         name: "fixed-window",
+        word: "FIXED",
         docs: "At most `limit` units from a window's first hit until `period` later.",
         oracle: || Box::new(oracle::WindowOracle::new(Anchor::FirstHit)),
         lua: lua::FIXED_WINDOW,
@@ -115,6 +253,7 @@ pub static ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         kind: AlgorithmKind::FixedWindowEpoch,
         name: "fixed-window-epoch",
+        word: "ALIGNED",
         docs: "At most `limit` units in each window aligned to whole multiples of `period` since the Unix epoch.",
         oracle: || Box::new(oracle::WindowOracle::new(Anchor::Epoch)),
         lua: lua::FIXED_WINDOW,
@@ -122,11 +261,65 @@ pub static ALGORITHMS: &[Algorithm] = &[
     Algorithm {
         kind: AlgorithmKind::Gcra,
         name: "gcra",
+        word: "GCRA",
         docs: "At most `burst + t * limit / period` units in any interval of length t.",
-        oracle: || Box::new(oracle::GcraOracle::default()),
+        oracle: || Box::new(oracle::RateOracle::rounded()),
         lua: lua::GCRA,
     },
+    Algorithm {
+        kind: AlgorithmKind::SlidingWindow,
+        name: "sliding-window",
+        word: "SLIDING",
+        docs: "At most `limit` units in the present window and the part of the one before that lies within `period`, taken as evenly spread.",
+        oracle: || Box::new(oracle::SlidingOracle::default()),
+        lua: lua::SLIDING_WINDOW,
+    },
+    Algorithm {
+        kind: AlgorithmKind::TokenBucket,
+        name: "token-bucket",
+        word: "TOKENS",
+        docs: "A bucket of `burst` tokens that earns exactly `limit` tokens in each `period`.",
+        oracle: || Box::new(oracle::RateOracle::exact()),
+        lua: lua::GCRA,
+    },
+    Algorithm {
+        kind: AlgorithmKind::LeakyBucket,
+        name: "leaky-bucket",
+        word: "LEAKY",
+        docs: "A queue of at most `burst` units that leave evenly, `limit` in each `period`.",
+        oracle: || Box::new(oracle::RateOracle::rounded()),
+        lua: lua::GCRA,
+    },
+    Algorithm {
+        kind: AlgorithmKind::Calendar(Calendar {
+            unit: CalendarUnit::Month,
+            zone: Zone::UTC,
+        }),
+        name: "calendar",
+        word: "CALENDAR",
+        docs: "At most `limit` units in each day, week, month, quarter or year of a time zone.",
+        oracle: || {
+            Box::new(oracle::WindowOracle::new(Anchor::Calendar(Calendar {
+                unit: CalendarUnit::Month,
+                zone: Zone::UTC,
+            })))
+        },
+        lua: lua::FIXED_WINDOW,
+    },
 ];
+
+/// The answer while a ban lasts.
+#[cold]
+fn banned(quota: &Quota, expires_at_ms: i64, now: Timestamp) -> Decision {
+    let wait = fixed_window::span_ms(now.millis(), expires_at_ms);
+    Decision {
+        allowed: false,
+        limit: quota.limit,
+        remaining: 0,
+        retry_after: Some(wait),
+        reset_after: wait,
+    }
+}
 
 #[inline]
 fn decide_window(
@@ -135,7 +328,7 @@ fn decide_window(
     anchor: Anchor,
     cost: Cost,
     now: Timestamp,
-) -> Result<(Decision, Option<Record>), KindMismatch> {
+) -> Result<Decided, KindMismatch> {
     let state = match record {
         None => None,
         Some(Record {
@@ -145,7 +338,11 @@ fn decide_window(
             count,
             ends_at_ms: expires_at_ms,
         }),
-        Some(_) => return Err(KindMismatch),
+        Some(record) => {
+            return ended_ban(record, now, |record| {
+                decide_window(record, quota, anchor, cost, now)
+            });
+        }
     };
     let (decision, next) = fixed_window::decide(state, quota, anchor, cost, now);
     let next = next.map(|next| Record {
@@ -155,27 +352,164 @@ fn decide_window(
     Ok((decision, next))
 }
 
+/// What an algorithm makes of a foreign state: a ban that has ended counts as none, anything else is a mistake.
+#[cold]
+fn ended_ban(
+    record: Record,
+    now: Timestamp,
+    again: impl FnOnce(Option<Record>) -> Result<Decided, KindMismatch>,
+) -> Result<Decided, KindMismatch> {
+    if record.state == LimiterState::Banned && record.expires_at_ms <= now.millis() {
+        again(None)
+    } else {
+        Err(KindMismatch)
+    }
+}
+
 #[inline]
 fn decide_gcra(
     record: Option<Record>,
     quota: &Quota,
     cost: Cost,
     now: Timestamp,
-) -> Result<(Decision, Option<Record>), KindMismatch> {
+) -> Result<Decided, KindMismatch> {
     let state = match record {
         None => None,
         Some(Record {
             state: LimiterState::Gcra { tat },
             ..
         }) => Some(gcra::State { tat }),
-        Some(_) => return Err(KindMismatch),
+        Some(record) => {
+            return ended_ban(record, now, |record| decide_gcra(record, quota, cost, now));
+        }
     };
     let (decision, next) = gcra::decide(state, quota, cost, now);
-    let next = next.map(|next| Record {
-        state: LimiterState::Gcra { tat: next.tat },
-        expires_at_ms: next.tat.millis_ceil(),
-    });
-    Ok((decision, next))
+    Ok((decision, next.map(|next| gcra_record(next.tat))))
+}
+
+fn gcra_record(tat: Timestamp) -> Record {
+    Record {
+        state: LimiterState::Gcra { tat },
+        expires_at_ms: tat.millis_ceil(),
+    }
+}
+
+fn decide_leaky(
+    record: Option<Record>,
+    quota: &Quota,
+    cost: Cost,
+    now: Timestamp,
+) -> Result<Decided, KindMismatch> {
+    let state = match record {
+        None => None,
+        Some(Record {
+            state: LimiterState::LeakyBucket { empty_at },
+            ..
+        }) => Some(leaky_bucket::State { empty_at }),
+        Some(record) => {
+            return ended_ban(record, now, |record| decide_leaky(record, quota, cost, now));
+        }
+    };
+    let (decision, next) = leaky_bucket::decide(state, quota, cost, now);
+    Ok((decision, next.map(|next| leaky_record(next.empty_at))))
+}
+
+fn leaky_record(empty_at: Timestamp) -> Record {
+    Record {
+        state: LimiterState::LeakyBucket { empty_at },
+        expires_at_ms: empty_at.millis_ceil(),
+    }
+}
+
+/// A time that units of cost have moved on, moved back; `None` when nothing is owed.
+fn refund_time(at: Timestamp, quota: &Quota, units: u64, now: Timestamp) -> Option<Timestamp> {
+    if at <= now || units == 0 {
+        return None;
+    }
+    let back = gcra::Gcra::new(quota).increment.saturating_mul(units);
+    let ahead = at.nanos().abs_diff(now.nanos());
+    Some(now.plus(ahead.saturating_sub(back)))
+}
+
+fn decide_tokens(
+    record: Option<Record>,
+    quota: &Quota,
+    cost: Cost,
+    now: Timestamp,
+) -> Result<Decided, KindMismatch> {
+    let state = match record {
+        None => None,
+        Some(Record {
+            state: LimiterState::TokenBucket { full_at, part },
+            ..
+        }) => Some(token_bucket::State { full_at, part }),
+        Some(record) => {
+            return ended_ban(record, now, |record| {
+                decide_tokens(record, quota, cost, now)
+            });
+        }
+    };
+    let (decision, next) = token_bucket::decide(state, quota, cost, now);
+    Ok((decision, next.map(token_record)))
+}
+
+fn token_record(state: token_bucket::State) -> Record {
+    Record {
+        state: LimiterState::TokenBucket {
+            full_at: state.full_at,
+            part: state.part,
+        },
+        expires_at_ms: state.full_at_ceil().millis_ceil(),
+    }
+}
+
+fn decide_sliding(
+    record: Option<Record>,
+    quota: &Quota,
+    cost: Cost,
+    now: Timestamp,
+) -> Result<Decided, KindMismatch> {
+    let state = match record {
+        None => None,
+        Some(Record {
+            state: state @ LimiterState::SlidingWindow { .. },
+            expires_at_ms,
+        }) => sliding_state(state, expires_at_ms, quota),
+        Some(record) => {
+            return ended_ban(record, now, |record| {
+                decide_sliding(record, quota, cost, now)
+            });
+        }
+    };
+    let (decision, next) = sliding_window::decide(state, quota, cost, now);
+    Ok((decision, next.map(|next| sliding_record(next, quota))))
+}
+
+fn sliding_state(
+    state: LimiterState,
+    expires_at_ms: i64,
+    quota: &Quota,
+) -> Option<sliding_window::State> {
+    let LimiterState::SlidingWindow { previous, current } = state else {
+        return None;
+    };
+    Some(sliding_window::State {
+        previous,
+        current,
+        ends_at_ms: expires_at_ms.saturating_sub(fixed_window::period_ms(quota)),
+    })
+}
+
+fn sliding_record(state: sliding_window::State, quota: &Quota) -> Record {
+    Record {
+        state: LimiterState::SlidingWindow {
+            previous: state.previous,
+            current: state.current,
+        },
+        expires_at_ms: state
+            .ends_at_ms
+            .saturating_add(fixed_window::period_ms(quota)),
+    }
 }
 
 #[cfg(test)]
@@ -185,8 +519,7 @@ mod tests {
     #[test]
     fn rows_stand_at_their_kind_and_have_unique_names() {
         for (index, row) in ALGORITHMS.iter().enumerate() {
-            assert_eq!(row.kind as usize, index);
-            assert_eq!(row.kind.row().name, row.name);
+            assert!(std::ptr::eq(row.kind.row(), &ALGORITHMS[index]));
             assert!(row.docs.ends_with('.'));
             assert!(
                 ALGORITHMS
@@ -216,5 +549,85 @@ mod tests {
             AlgorithmKind::FixedWindowEpoch.decide(bucket, &quota, Cost(1), now),
             Err(KindMismatch)
         );
+    }
+
+    const TEN: Quota = Quota::new(10, 1_000_000_000);
+
+    #[test]
+    fn every_algorithm_gives_back_what_it_took_and_no_more() {
+        let now = Timestamp::from_millis(1_767_225_600_250);
+        for row in ALGORITHMS {
+            let left = |record| {
+                let decided = row.kind.decide(record, &TEN, Cost(0), now);
+                decided.expect("one algorithm").0.remaining
+            };
+            let (_, record) = row.kind.decide(None, &TEN, Cost(6), now).expect("fresh");
+            let record = record.expect("taken");
+            let back = row.kind.refund(record, &TEN, 4, now).expect("own state");
+            assert_eq!(left(back), 8, "{}", row.name);
+            let all = row
+                .kind
+                .refund(record, &TEN, u64::MAX, now)
+                .expect("own state");
+            assert_eq!(left(all), 10, "{}", row.name);
+            assert_eq!(row.kind.refund(record, &TEN, 0, now), Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_charge_may_go_above_the_limit_and_then_nothing_passes() {
+        let now = Timestamp::from_millis(1_767_225_600_250);
+        for row in ALGORITHMS {
+            let charged = row.kind.charge(None, &TEN, 25, now).expect("fresh");
+            let (denied, _) = row
+                .kind
+                .decide(charged, &TEN, Cost(1), now)
+                .expect("own state");
+            assert_eq!(
+                (denied.allowed, denied.remaining),
+                (false, 0),
+                "{}",
+                row.name
+            );
+            let wait = denied.retry_after.expect("passes one day");
+            let (passes, _) = row
+                .kind
+                .decide(charged, &TEN, Cost(1), now.plus(wait))
+                .expect("own state");
+            assert!(passes.allowed, "{}", row.name);
+            let most = row
+                .kind
+                .charge(charged, &TEN, u64::MAX, now)
+                .expect("own state");
+            assert!(
+                row.kind
+                    .decide(most, &TEN, Cost(1), now)
+                    .expect("own state")
+                    .0
+                    .retry_after
+                    .is_some()
+            );
+        }
+    }
+
+    #[test]
+    fn a_ban_denies_whatever_the_algorithm_until_it_ends() {
+        let ban = Some(Record {
+            state: LimiterState::Banned,
+            expires_at_ms: 5_000,
+        });
+        for row in ALGORITHMS {
+            let ask = |ms| {
+                row.kind
+                    .decide(ban, &TEN, Cost(1), Timestamp::from_millis(ms))
+                    .expect("a ban fits all")
+            };
+            let (denied, next) = ask(4_999);
+            assert_eq!(
+                (denied.allowed, denied.retry_after, next),
+                (false, Some(1_000_000), None)
+            );
+            assert!(ask(5_000).0.allowed && ask(5_000).1.is_some());
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! A window once opened keeps its end, whatever the clock does: after a step back requests still count
 //! against it, so no token appears twice.
 
+use crate::calendar::Calendar;
 use crate::types::{Cost, Decision, NANOS_PER_MILLI, Quota, Timestamp};
 
 /// An open window.
@@ -27,6 +28,8 @@ pub enum Anchor {
     /// At whole multiples of the period since the Unix epoch, as envoyproxy/ratelimit has it (so weeks
     /// begin on Thursdays).
     Epoch,
+    /// Where days, weeks, months, quarters or years of a time zone begin; the quota's period is not looked at.
+    Calendar(Calendar),
 }
 
 /// Decides one request. The second value is the state to store; `None` leaves things as they are.
@@ -49,7 +52,7 @@ pub fn decide(
     let allowed = count <= quota.limit && cost.0 <= left;
     let taken = if allowed { cost.0 } else { 0 };
     let to_end = span_ms(now_ms, ends_at_ms);
-    let running = open.is_some() || taken > 0 || anchor == Anchor::Epoch;
+    let running = open.is_some() || taken > 0 || anchor != Anchor::FirstHit;
     let decision = Decision {
         allowed,
         limit: quota.limit,
@@ -78,12 +81,17 @@ fn window_end(quota: &Quota, anchor: Anchor, now_ms: i64) -> i64 {
     let start = match anchor {
         Anchor::FirstHit => now_ms,
         Anchor::Epoch => now_ms - now_ms.rem_euclid(period),
+        Anchor::Calendar(calendar) => {
+            // Every time that a Timestamp can hold lies within the calendar; else the window would never end.
+            let window = calendar.window(Timestamp::from_millis(now_ms));
+            return window.map_or(i64::MAX, |(_, end)| end);
+        }
     };
     start.saturating_add(period)
 }
 
 /// From a millisecond to a later one, in nanoseconds; saturates.
-fn span_ms(from: i64, to: i64) -> u64 {
+pub(crate) fn span_ms(from: i64, to: i64) -> u64 {
     to.abs_diff(from).saturating_mul(NANOS_PER_MILLI)
 }
 

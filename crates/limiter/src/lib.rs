@@ -15,13 +15,22 @@
 
 mod algorithms;
 mod batch;
+pub mod calendar;
 pub mod cell;
 pub mod fixed_window;
 pub mod gcra;
+pub mod holds;
+pub mod leaky_bucket;
+pub mod leases;
 pub mod lua;
 pub mod oracle;
+pub mod sliding_log;
+pub mod sliding_window;
+pub mod token_bucket;
 mod types;
 
-pub use algorithms::{ALGORITHMS, Algorithm, AlgorithmKind, KindMismatch, LimiterState, Record};
+pub use algorithms::{
+    ALGORITHMS, Algorithm, AlgorithmKind, Decided, KindMismatch, LimiterState, Record,
+};
 pub use batch::{Request, decide_all};
 pub use types::{Cost, Decision, Nanos, Quota, Timestamp};

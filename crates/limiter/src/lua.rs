@@ -1,8 +1,8 @@
 //! The same arithmetic as Lua scripts, for remote stores without native commands.
 //!
 //! Lua's numbers are doubles, exact to 2^53. Hence the scripts' units: fixed windows count milliseconds,
-//! as the native function does; GCRA counts microseconds, so it equals [`Gcra::with_resolution`] with a
-//! resolution of 1,000 ns on times of whole microseconds. Limits and costs above [`MAX_UNITS`] are cut to it.
+//! as the native function does; buckets count microseconds, so they equal [`Gcra::with_resolution`] with a
+//! resolution of 1,000 ns on times of whole microseconds, the exact token bucket too. Limits and costs above [`MAX_UNITS`] are cut to it.
 //!
 //! The time is the store's own (`TIME`), so that all instances of a service agree on it; a test may give
 //! one. A script replies five integers for each check: allowed (0 or 1), limit, remaining, retry after and
@@ -11,7 +11,7 @@
 use crate::algorithms::AlgorithmKind;
 use crate::fixed_window::period_ms;
 use crate::gcra::Gcra;
-use crate::types::{Cost, Decision, Quota};
+use crate::types::{Cost, Decision, Quota, Timestamp};
 
 /// Fixed window on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] without the tag.
 pub const FIXED_WINDOW: &str = concat!(
@@ -19,6 +19,14 @@ pub const FIXED_WINDOW: &str = concat!(
     include_str!("lua/fixed_window.lua"),
     include_str!("lua/single.lua"),
     "return run(fixed_window)\n"
+);
+
+/// Sliding window counter on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] without the tag.
+pub const SLIDING_WINDOW: &str = concat!(
+    include_str!("lua/time.lua"),
+    include_str!("lua/sliding_window.lua"),
+    include_str!("lua/single.lua"),
+    "return run(sliding_window)\n"
 );
 
 /// GCRA on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] without the tag.
@@ -35,6 +43,7 @@ pub const BATCH: &str = concat!(
     include_str!("lua/time.lua"),
     include_str!("lua/fixed_window.lua"),
     include_str!("lua/gcra.lua"),
+    include_str!("lua/sliding_window.lua"),
     include_str!("lua/batch.lua"),
 );
 
@@ -46,7 +55,7 @@ pub const NATIVE_BATCH: &str = include_str!("lua/native_batch.lua");
 /// The largest limit, burst or cost of the scripts: sums of two stay exact in a double.
 pub const MAX_UNITS: u64 = 1 << 52;
 
-/// Resolution of GCRA in the scripts, in nanoseconds.
+/// Resolution of GCRA, token and leaky buckets in the scripts, in nanoseconds.
 pub const GCRA_RESOLUTION: u64 = 1_000;
 
 /// Integers in the reply for one check.
@@ -55,13 +64,13 @@ pub const REPLY_LEN: usize = 5;
 /// The numbers a script wants for one check, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// `w` or `g`: the algorithm, for [`BATCH`] only.
+    /// `w`, `g` or `s`: the algorithm, for [`BATCH`] only.
     pub tag: &'static str,
     /// Limit, or burst.
     pub a: u64,
-    /// Period in ms, or increment in us.
+    /// Period in ms, or increment in us, or the end of the calendar's window in Unix ms.
     pub b: u64,
-    /// 1 for windows from the epoch, or tolerance in us.
+    /// 1 for windows from the epoch, or tolerance in us, or the end of the calendar's next window in Unix ms.
     pub c: u64,
     /// Cost.
     pub cost: u64,
@@ -70,8 +79,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Prepares one check.
-    pub fn new(kind: AlgorithmKind, quota: &Quota, cost: Cost, peek: bool) -> Self {
+    /// Prepares one check. `now` chooses the calendar's windows; the next one goes along, for a store whose clock is ahead.
+    pub fn new(kind: AlgorithmKind, quota: &Quota, cost: Cost, peek: bool, now: Timestamp) -> Self {
         let cost = cost.0.min(MAX_UNITS);
         let peek = u64::from(peek);
         match kind {
@@ -83,7 +92,28 @@ impl Arguments {
                 cost,
                 peek,
             },
-            AlgorithmKind::Gcra => {
+            AlgorithmKind::Calendar(calendar) => {
+                let end = |at| calendar.window(at).map_or(i64::MAX, |(_, end)| end);
+                let this = end(now);
+                let next = end(Timestamp::from_millis(this));
+                Self {
+                    tag: "w",
+                    a: quota.limit.min(MAX_UNITS - 1),
+                    b: this.max(2).unsigned_abs(),
+                    c: next.max(2).unsigned_abs(),
+                    cost,
+                    peek,
+                }
+            }
+            AlgorithmKind::SlidingWindow => Self {
+                tag: "s",
+                a: quota.limit.min(MAX_UNITS - 1),
+                b: period_ms(quota).unsigned_abs(),
+                c: 0,
+                cost,
+                peek,
+            },
+            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket => {
                 let gcra = Gcra::with_resolution(quota, GCRA_RESOLUTION);
                 Self {
                     tag: "g",

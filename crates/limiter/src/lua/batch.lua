@@ -1,6 +1,6 @@
--- KEYS: one for each check, repeated where two checks share one. ARGV: time, then six for each check: 'w' or
--- 'g' for the algorithm, a, b, c, cost, peek. All take or none does. Replies five numbers for each check.
-local algorithms = { w = fixed_window, g = gcra }
+-- KEYS: one for each check, repeated where two checks share one. ARGV: time, then six for each check: 'w', 'g' or
+-- 's' for the algorithm, a, b, c, cost, peek. All take or none does. Replies five numbers for each check.
+local algorithms = { w = fixed_window, g = gcra, s = sliding_window }
 local found, taken, life, checks, passed = {}, {}, {}, {}, true
 for i, key in ipairs(KEYS) do
   local at = 2 + (i - 1) * 6

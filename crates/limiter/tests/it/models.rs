@@ -1,7 +1,8 @@
 //! Every row of the table against its oracle, on random histories.
 
 use proptest::prelude::*;
-use tollgate_limiter::{ALGORITHMS, Cost, LimiterState, Quota, Record, Timestamp};
+use tollgate_limiter::sliding_log::SlidingLog;
+use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Cost, LimiterState, Quota, Record, Timestamp};
 
 /// One request of a history: how the clock moves (also back), and what it costs.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +85,10 @@ proptest! {
                 match decision.retry_after {
                     Some(0) => prop_assert!(decision.allowed),
                     Some(wait) => {
-                        let unit = if row.name == "gcra" { 1 } else { 1_000_000 };
+                        let unit = match row.name {
+                            "gcra" | "token-bucket" | "leaky-bucket" => 1,
+                            _ => 1_000_000,
+                        };
                         prop_assert!(decide(at.plus(wait)).0.allowed);
                         prop_assert!(!decide(at.plus(wait - unit)).0.allowed);
                     }
@@ -118,29 +122,30 @@ proptest! {
         }
     }
 
-    /// GCRA's promise in its own words: no interval holds more than the burst and what the rate earns in it.
+    /// The promise of buckets in its own words: no interval holds more than the burst and what the rate earns in it.
     #[test]
     fn no_interval_holds_more_than_burst_and_rate(
         quota in quota(),
         gaps in prop::collection::vec(0..500_000_000i64, 1..60),
     ) {
-        let gcra = &ALGORITHMS[2];
-        let (mut record, mut now, mut hits) = (None, 0i64, Vec::<i64>::new());
-        for gap in gaps {
-            now += gap;
-            let (decision, next) =
-                gcra.kind.decide(record, &quota, Cost(1), Timestamp::from_nanos(now)).expect("one algorithm");
-            record = next.or(record);
-            if decision.allowed {
-                hits.push(now);
+        for kind in [AlgorithmKind::Gcra, AlgorithmKind::TokenBucket, AlgorithmKind::LeakyBucket] {
+            let (mut record, mut now, mut hits) = (None, 0i64, Vec::<i64>::new());
+            for gap in &gaps {
+                now += gap;
+                let (decision, next) =
+                    kind.decide(record, &quota, Cost(1), Timestamp::from_nanos(now)).expect("one algorithm");
+                record = next.or(record);
+                if decision.allowed {
+                    hits.push(now);
+                }
             }
-        }
-        for (i, first) in hits.iter().enumerate() {
-            for (j, last) in hits.iter().enumerate().skip(i) {
-                let passed = (j - i + 1) as i128;
-                let span = i128::from(last - first);
-                let earned = span * i128::from(quota.limit) / i128::from(quota.period);
-                prop_assert!(passed <= i128::from(quota.burst) + earned);
+            for (i, first) in hits.iter().enumerate() {
+                for (j, last) in hits.iter().enumerate().skip(i) {
+                    let passed = (j - i + 1) as i128;
+                    let span = i128::from(last - first);
+                    let earned = span * i128::from(quota.limit) / i128::from(quota.period);
+                    prop_assert!(passed <= i128::from(quota.burst) + earned);
+                }
             }
         }
     }
@@ -154,18 +159,60 @@ proptest! {
         let quota = Quota { limit, period, burst };
         let now = Timestamp::from_nanos(now);
         for row in ALGORITHMS {
-            let state = match row.name {
-                "gcra" => LimiterState::Gcra { tat: Timestamp::from_nanos(tat) },
+            let time = Timestamp::from_nanos(tat);
+            let state = match row.kind {
+                AlgorithmKind::Gcra => LimiterState::Gcra { tat: time },
+                AlgorithmKind::TokenBucket => LimiterState::TokenBucket { full_at: time, part: count },
+                AlgorithmKind::LeakyBucket => LimiterState::LeakyBucket { empty_at: time },
+                AlgorithmKind::SlidingWindow => LimiterState::SlidingWindow { previous: count, current: limit },
                 _ => LimiterState::FixedWindow { count },
             };
-            for record in [None, Some(Record { state, expires_at_ms })] {
+            for record in [None, Some(Record { state, expires_at_ms }), Some(Record { state: LimiterState::Banned, expires_at_ms })] {
+                row.kind.charge(record, &quota, cost, now).expect("one algorithm");
+                if let Some(record) = record {
+                    row.kind.refund(record, &quota, cost, now).expect("one algorithm");
+                }
                 let (decision, next) = row.kind.decide(record, &quota, Cost(cost), now).expect("one algorithm");
                 prop_assert!(decision.remaining <= decision.limit);
                 prop_assert_eq!(decision.allowed, decision.retry_after == Some(0));
                 prop_assert!(decision.allowed || next.is_none());
-                if cost > decision.limit {
+                let banned = record.is_some_and(|record| record.state == LimiterState::Banned);
+                if cost > decision.limit && !banned {
                     prop_assert_eq!(decision.retry_after, None);
                 }
+            }
+        }
+    }
+
+    /// The log admits exactly what keeps every interval of one period at the limit, and its waits are exact.
+    #[test]
+    fn the_log_holds_every_interval(quota in quota(), steps in steps(), start in 0..4_000_000_000_000_000_000i64) {
+        let mut log = SlidingLog::default();
+        let (mut now, mut hits) = (start, Vec::<(i64, u64)>::new());
+        for step in &steps {
+            now += step.advance;
+            // A clock that stepped back stands at the newest hit.
+            let at = hits.last().map_or(now, |(newest, _)| now.max(*newest));
+            let used = |at: i64| -> u64 {
+                let young = hits.iter().filter(|(hit, _)| i128::from(at - hit) < i128::from(quota.period));
+                young.map(|(_, cost)| cost).sum()
+            };
+            let fits = used(at) + step.cost <= quota.limit;
+            let decision = log.decide(&quota, Cost(step.cost), step.peek, Timestamp::from_nanos(now));
+            prop_assert_eq!(decision.allowed, fits);
+            let after = used(at) + if fits { step.cost } else { 0 };
+            prop_assert_eq!(decision.remaining, quota.limit.saturating_sub(after));
+            match decision.retry_after {
+                Some(0) => prop_assert!(fits),
+                Some(wait) => {
+                    let then = now + wait as i64;
+                    prop_assert!(used(then.max(at)) + step.cost <= quota.limit);
+                    prop_assert!(used((then - 1).max(at)) + step.cost > quota.limit);
+                }
+                None => prop_assert!(step.cost > quota.limit),
+            }
+            if fits && step.cost > 0 && !step.peek {
+                hits.push((at, step.cost));
             }
         }
     }

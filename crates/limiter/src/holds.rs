@@ -1,0 +1,313 @@
+//! Reservations: units are taken in advance, then the actual cost is committed or all is given back.
+//!
+//! A reservation is admitted and recorded in one step. One that nobody ends gives its units back when its time is up. Ending
+//! it again is harmless: what was committed is remembered until that time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::algorithms::{AlgorithmKind, KindMismatch, Record};
+use crate::types::{Cost, Decision, Nanos, Quota, Timestamp};
+
+/// Most reservations of one key, ended ones that are still remembered included.
+pub const HOLDS_MAX: usize = 100_000;
+
+/// One reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Units taken in advance.
+    pub amount: u64,
+    /// Until when it can be ended, and is remembered.
+    pub expires_at: Timestamp,
+    /// The actual cost, once it is known; 0 after it was cancelled.
+    pub ended: Option<u64>,
+}
+
+/// A limiter's state and the reservations on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// The state that the reservations were taken from.
+    pub base: Option<Record>,
+    holds: BTreeMap<Box<[u8]>, Hold>,
+    /// The same reservations in the order in which their time is up.
+    by_time: BTreeSet<(Timestamp, Box<[u8]>)>,
+    id_bytes: usize,
+}
+
+/// How a reservation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The cost that counts.
+    pub actual: u64,
+    /// Units given back.
+    pub released: u64,
+    /// It had ended before, with this result.
+    pub before: bool,
+}
+
+impl Holds {
+    /// Reservations read from elsewhere.
+    pub fn from_holds(
+        base: Option<Record>,
+        holds: impl IntoIterator<Item = (Box<[u8]>, Hold)>,
+    ) -> Holds {
+        let mut all = Holds {
+            base,
+            ..Holds::default()
+        };
+        let unique: BTreeMap<_, _> = holds.into_iter().collect();
+        for (id, hold) in unique {
+            all.insert(&id, hold);
+        }
+        all
+    }
+
+    /// All reservations, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], Hold)> {
+        self.holds.iter().map(|(id, hold)| (&**id, *hold))
+    }
+
+    /// Number of reservations that are remembered.
+    pub fn len(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// Whether none is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+
+    /// Bytes on the heap, about.
+    pub fn heap_bytes(&self) -> usize {
+        // Name and time stand in both trees, whose nodes are about two thirds full.
+        const ENTRY: usize =
+            (2 * size_of::<Box<[u8]>>() + size_of::<Hold>() + size_of::<Timestamp>()) * 3 / 2;
+        self.len() * ENTRY + 2 * self.id_bytes
+    }
+
+    /// When neither the state nor a reservation counts any more, Unix milliseconds.
+    pub fn expires_at_ms(&self) -> i64 {
+        let last = self.by_time.last().map(|(at, _)| at.millis_ceil());
+        let base = self.base.map(|record| record.expires_at_ms);
+        last.max(base).unwrap_or_default()
+    }
+
+    /// Takes `amount` in advance for `ttl`. A name that is reserved already is answered as it was admitted, and takes
+    /// nothing more.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn reserve(
+        &mut self,
+        id: &[u8],
+        kind: AlgorithmKind,
+        quota: &Quota,
+        amount: Cost,
+        ttl: Nanos,
+        now: Timestamp,
+    ) -> Result<Decision, KindMismatch> {
+        self.expire(kind, quota, now)?;
+        if self.holds.contains_key(id) {
+            let (decision, _) = kind.decide(self.base, quota, Cost(0), now)?;
+            return Ok(Decision {
+                allowed: true,
+                retry_after: Some(0),
+                ..decision
+            });
+        }
+        let (decision, next) = kind.decide(self.base, quota, amount, now)?;
+        if !decision.allowed {
+            return Ok(decision);
+        }
+        if self.holds.len() >= HOLDS_MAX {
+            let wait = self.soonest(now);
+            return Ok(Decision {
+                allowed: false,
+                retry_after: Some(wait),
+                ..kind.decide(self.base, quota, Cost(0), now)?.0
+            });
+        }
+        self.base = next.or(self.base);
+        let hold = Hold {
+            amount: amount.0,
+            expires_at: now.plus(ttl.max(1)),
+            ended: None,
+        };
+        self.insert(id, hold);
+        Ok(decision)
+    }
+
+    /// Ends a reservation with its actual cost (0 cancels it): what was too much is given back, what was too little is
+    /// charged, even above the limit. `None` when there is no such reservation, or its time is up.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn end(
+        &mut self,
+        id: &[u8],
+        actual: u64,
+        kind: AlgorithmKind,
+        quota: &Quota,
+        now: Timestamp,
+    ) -> Result<Option<Ended>, KindMismatch> {
+        self.expire(kind, quota, now)?;
+        let Some(hold) = self.holds.get_mut(id) else {
+            return Ok(None);
+        };
+        if let Some(actual) = hold.ended {
+            return Ok(Some(Ended {
+                actual,
+                released: hold.amount.saturating_sub(actual),
+                before: true,
+            }));
+        }
+        hold.ended = Some(actual);
+        let amount = hold.amount;
+        if actual < amount {
+            self.give_back(kind, quota, amount - actual, now)?;
+        } else if actual > amount {
+            self.base = kind
+                .charge(self.base, quota, actual - amount, now)?
+                .or(self.base);
+        }
+        Ok(Some(Ended {
+            actual,
+            released: amount.saturating_sub(actual),
+            before: false,
+        }))
+    }
+
+    /// Gives back what nobody has ended in time, and forgets what has ended.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn expire(
+        &mut self,
+        kind: AlgorithmKind,
+        quota: &Quota,
+        now: Timestamp,
+    ) -> Result<(), KindMismatch> {
+        let mut released = 0u64;
+        while let Some((at, _)) = self.by_time.first()
+            && *at <= now
+            && let Some((_, id)) = self.by_time.pop_first()
+        {
+            self.id_bytes -= id.len();
+            if let Some(Hold {
+                amount,
+                ended: None,
+                ..
+            }) = self.holds.remove(&id)
+            {
+                released = released.saturating_add(amount);
+            }
+        }
+        self.give_back(kind, quota, released, now)
+    }
+
+    /// Time until the next reservation's time is up; 0 also when there is none.
+    fn soonest(&self, now: Timestamp) -> Nanos {
+        match self.by_time.first() {
+            Some((at, _)) if *at > now => at.nanos().abs_diff(now.nanos()),
+            _ => 0,
+        }
+    }
+
+    fn insert(&mut self, id: &[u8], hold: Hold) {
+        self.id_bytes += id.len();
+        self.by_time.insert((hold.expires_at, id.into()));
+        self.holds.insert(id.into(), hold);
+    }
+
+    fn give_back(
+        &mut self,
+        kind: AlgorithmKind,
+        quota: &Quota,
+        units: u64,
+        now: Timestamp,
+    ) -> Result<(), KindMismatch> {
+        if let Some(record) = self.base {
+            self.base = kind.refund(record, quota, units, now)?.or(self.base);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+    const TEN: Quota = Quota::new(10, 60 * SECOND);
+    const KIND: AlgorithmKind = AlgorithmKind::FixedWindow;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    fn remaining(holds: &Holds, now: Timestamp) -> u64 {
+        KIND.decide(holds.base, &TEN, Cost(0), now)
+            .expect("one algorithm")
+            .0
+            .remaining
+    }
+
+    fn reserve(holds: &mut Holds, id: &str, amount: u64, now: i64) -> Decision {
+        holds
+            .reserve(id.as_bytes(), KIND, &TEN, Cost(amount), SECOND, at(now))
+            .expect("one algorithm")
+    }
+
+    fn end(holds: &mut Holds, id: &str, actual: u64, now: i64) -> Option<Ended> {
+        holds
+            .end(id.as_bytes(), actual, KIND, &TEN, at(now))
+            .expect("one algorithm")
+    }
+
+    #[test]
+    fn what_was_too_much_is_given_back() {
+        let mut holds = Holds::default();
+        assert!(reserve(&mut holds, "a", 8, 0).allowed);
+        assert!(!reserve(&mut holds, "b", 3, 1).allowed);
+        let ended = end(&mut holds, "a", 2, 2).expect("reserved");
+        assert_eq!((ended.actual, ended.released, ended.before), (2, 6, false));
+        assert_eq!(remaining(&holds, at(2)), 8);
+    }
+
+    #[test]
+    fn ending_twice_counts_once() {
+        let mut holds = Holds::default();
+        reserve(&mut holds, "a", 8, 0);
+        assert_eq!(reserve(&mut holds, "a", 8, 1).remaining, 2);
+        end(&mut holds, "a", 4, 2);
+        let again = end(&mut holds, "a", 0, 3).expect("remembered");
+        assert_eq!((again.actual, again.before), (4, true));
+        assert_eq!(remaining(&holds, at(3)), 6);
+    }
+
+    #[test]
+    fn more_than_reserved_is_charged() {
+        let mut holds = Holds::default();
+        reserve(&mut holds, "a", 8, 0);
+        end(&mut holds, "a", 13, 1);
+        assert_eq!(remaining(&holds, at(1)), 0);
+        assert!(!reserve(&mut holds, "b", 0, 2).allowed);
+    }
+
+    #[test]
+    fn a_reservation_that_nobody_ends_gives_itself_back() {
+        let mut holds = Holds::default();
+        reserve(&mut holds, "a", 10, 0);
+        assert!(!reserve(&mut holds, "b", 1, 999).allowed);
+        assert!(reserve(&mut holds, "b", 10, 1_000).allowed);
+        assert_eq!(end(&mut holds, "a", 1, 1_001), None);
+        assert_eq!(holds.len(), 1);
+    }
+
+    #[test]
+    fn cancelling_gives_all_back() {
+        let mut holds = Holds::default();
+        reserve(&mut holds, "a", 10, 0);
+        assert_eq!(end(&mut holds, "a", 0, 1).expect("reserved").released, 10);
+        assert!(reserve(&mut holds, "b", 10, 1).allowed);
+    }
+}
