@@ -1,4 +1,4 @@
-//! Values that are collections.
+//! Values that are collections, or limiter state that grows.
 
 use tollgate_containers::Container;
 use tollgate_containers::hash::Hash;
@@ -6,6 +6,7 @@ use tollgate_containers::list::List;
 use tollgate_containers::set::Set;
 use tollgate_containers::sorted_set::SortedSet;
 use tollgate_containers::stream::Stream;
+use tollgate_limiter::Ledger;
 
 use crate::value::{Encoding, TypeName};
 
@@ -18,12 +19,16 @@ pub enum Object {
     Hash(Hash),
     SortedSet(SortedSet),
     Stream(Stream),
+    Ledger(Ledger),
 }
 
 impl Object {
     /// Elements.
     pub fn len(&self) -> usize {
-        self.container().len()
+        match self {
+            Object::Ledger(ledger) => ledger.len(),
+            other => other.container().map_or(0, Container::len),
+        }
     }
 
     /// Whether it has no elements.
@@ -34,7 +39,11 @@ impl Object {
     /// Bytes on the heap, those of the object itself included.
     #[inline]
     pub fn heap_bytes(&self) -> usize {
-        size_of::<Object>() + self.container().heap_bytes()
+        let content = match self {
+            Object::Ledger(ledger) => ledger.heap_bytes(),
+            other => other.container().map_or(0, Container::heap_bytes),
+        };
+        size_of::<Object>() + content
     }
 
     /// The type.
@@ -45,6 +54,7 @@ impl Object {
             Object::Hash(_) => TypeName::Hash,
             Object::SortedSet(_) => TypeName::SortedSet,
             Object::Stream(_) => TypeName::Stream,
+            Object::Ledger(_) => TypeName::RateLimit,
         }
     }
 
@@ -60,6 +70,7 @@ impl Object {
             Object::SortedSet(set) if set.is_compact() => Encoding::Listpack,
             Object::SortedSet(_) => Encoding::SkipList,
             Object::Stream(_) => Encoding::Stream,
+            Object::Ledger(ledger) => Encoding::Limiter(ledger.encoding()),
         }
     }
 
@@ -81,13 +92,14 @@ impl Object {
     }
 
     #[inline]
-    fn container(&self) -> &dyn Container {
-        match self {
+    fn container(&self) -> Option<&dyn Container> {
+        Some(match self {
             Object::List(list) => list,
             Object::Set(set) => set,
             Object::Hash(hash) => hash,
             Object::SortedSet(set) => set,
             Object::Stream(stream) => stream,
-        }
+            Object::Ledger(_) => return None,
+        })
     }
 }

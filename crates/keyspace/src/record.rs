@@ -1,7 +1,8 @@
 //! The 32 bytes that hold one entry.
 //!
 //! ```text
-//!  0..8   value: integer, limiter state, a Str (7 bytes inline, else a pointer), or the pointer to an Object
+//!  0..8   value: integer, limiter state of 8 bytes, a Str (7 bytes inline, else a pointer),
+//!        or the pointer to an Object or to larger limiter state
 //!  8..24  key of up to 16 bytes, padded with zeros; a longer key: pointer 8 | length u32 | low hash bits u32
 //! 24..29  expiry: 0 none, else milliseconds since EXPIRY_BASE_MS, all ones = kept in the table's far map
 //! 29..31  access clock, in units of CLOCK_UNIT_MS, wrapping
@@ -56,6 +57,8 @@ enum Kind {
     Gcra,
     /// A collection, owned through its pointer.
     Object,
+    /// Limiter state of 16 bytes, owned through its pointer.
+    Limiter,
 }
 
 impl Kind {
@@ -67,7 +70,8 @@ impl Kind {
             2 => Self::RawStr,
             3 => Self::FixedWindow,
             4 => Self::Gcra,
-            _ => Self::Object,
+            5 => Self::Object,
+            _ => Self::Limiter,
         }
     }
 }
@@ -325,6 +329,9 @@ impl Slot {
                     tat: Timestamp::from_nanos(word.read_unaligned() as i64),
                 }),
                 Kind::Object => ValueRef::Object(&*self.at(0).cast::<*const Object>().read()),
+                Kind::Limiter => {
+                    ValueRef::Limiter(self.at(0).cast::<*const LimiterState>().read().read())
+                }
             }
         }
     }
@@ -340,6 +347,7 @@ impl Slot {
             let value = match self.kind() {
                 Kind::Str | Kind::RawStr => Value::Str(self.at(0).cast::<Str>().read()),
                 Kind::Object => Value::Object(self.at(0).cast::<Box<Object>>().read()),
+                Kind::Limiter => Value::Limiter(*self.at(0).cast::<Box<LimiterState>>().read()),
                 _ => self.value().to_value(),
             };
             self.set_kind(Kind::Int);
@@ -354,8 +362,15 @@ impl Slot {
     /// The record is initialised.
     #[inline]
     pub(crate) unsafe fn set_value(self, value: Value) -> isize {
-        // SAFETY: what the old value has on the heap, if anything, is freed before its word is overwritten.
+        // SAFETY: what the old value has on the heap, if anything, is overwritten in place, or freed before its word is.
         unsafe {
+            if self.kind() == Kind::Limiter
+                && let Value::Limiter(state) = value
+                && !is_inline(state)
+            {
+                self.at(0).cast::<*mut LimiterState>().read().write(state);
+                return 0;
+            }
             let freed = self.free_value();
             let word = self.at(0).cast::<u64>();
             let (kind, added) = match value {
@@ -370,6 +385,12 @@ impl Slot {
                 Value::Limiter(LimiterState::Gcra { tat }) => {
                     word.write_unaligned(tat.nanos() as u64);
                     (Kind::Gcra, 0)
+                }
+                Value::Limiter(state) => {
+                    self.at(0)
+                        .cast::<Box<LimiterState>>()
+                        .write(Box::new(state));
+                    (Kind::Limiter, size_of::<LimiterState>())
                 }
                 Value::Str(string) => {
                     let bytes = string.heap_bytes();
@@ -402,6 +423,10 @@ impl Slot {
                 Kind::Object => {
                     let object = self.at(0).cast::<Box<Object>>().read();
                     object.heap_bytes()
+                }
+                Kind::Limiter => {
+                    drop(self.at(0).cast::<Box<LimiterState>>().read());
+                    size_of::<LimiterState>()
                 }
                 _ => 0,
             }
@@ -456,6 +481,7 @@ impl Slot {
             match self.kind() {
                 Kind::Str | Kind::RawStr => (*self.at(0).cast::<Str>()).heap_bytes(),
                 Kind::Object => (*self.at(0).cast::<*const Object>().read()).heap_bytes(),
+                Kind::Limiter => size_of::<LimiterState>(),
                 _ => 0,
             }
         }
@@ -467,7 +493,7 @@ impl Slot {
         // SAFETY: by contract.
         match unsafe { self.kind() } {
             Kind::Int | Kind::Str | Kind::RawStr => TypeName::String,
-            Kind::FixedWindow | Kind::Gcra => TypeName::RateLimit,
+            Kind::FixedWindow | Kind::Gcra | Kind::Limiter => TypeName::RateLimit,
             // SAFETY: the word of that kind is the pointer of a Box.
             Kind::Object => unsafe { (*self.at(0).cast::<*const Object>().read()).type_name() },
         }
@@ -487,6 +513,9 @@ impl Slot {
                 Kind::FixedWindow => Encoding::FixedWindow,
                 Kind::Gcra => Encoding::Gcra,
                 Kind::Object => (*self.at(0).cast::<*const Object>().read()).encoding(),
+                Kind::Limiter => {
+                    Encoding::Limiter((*self.at(0).cast::<*const LimiterState>().read()).encoding())
+                }
             }
         }
     }
@@ -523,6 +552,14 @@ impl Slot {
             unsafe { self.at(CLOCK_AT).cast::<u16>().write_unaligned(clock) };
         }
     }
+}
+
+/// Whether limiter state fits the value word.
+fn is_inline(state: LimiterState) -> bool {
+    matches!(
+        state,
+        LimiterState::FixedWindow { .. } | LimiterState::Gcra { .. }
+    )
 }
 
 /// Whether the `wanted.len()` bytes at `stored` equal `wanted`, which has at most [`INLINE_KEY`] bytes.

@@ -111,6 +111,8 @@ pub enum Encoding {
     FixedWindow,
     /// GCRA limiter state.
     Gcra,
+    /// Limiter state of that name.
+    Limiter(&'static str),
     /// A list.
     Quicklist,
     /// A small hash or sorted set.
@@ -139,6 +141,7 @@ impl Encoding {
             Self::Raw => "raw",
             Self::FixedWindow => "fixed-window",
             Self::Gcra => "gcra",
+            Self::Limiter(name) => name,
             Self::Quicklist => "quicklist",
             Self::Listpack => "listpack",
             Self::ListpackEx => "listpackex",

@@ -17,11 +17,13 @@ mod algorithms;
 mod batch;
 pub mod calendar;
 pub mod cell;
+pub mod codec;
 pub mod fixed_window;
 pub mod gcra;
 pub mod holds;
 pub mod leaky_bucket;
 pub mod leases;
+mod ledger;
 pub mod lua;
 pub mod oracle;
 pub mod sliding_log;
@@ -33,4 +35,5 @@ pub use algorithms::{
     ALGORITHMS, Algorithm, AlgorithmKind, Decided, KindMismatch, LimiterState, Record,
 };
 pub use batch::{Request, decide_all};
+pub use ledger::Ledger;
 pub use types::{Cost, Decision, Nanos, Quota, Timestamp};

@@ -96,7 +96,7 @@ impl RlsServer {
             }
             Backend::Remote(url) => {
                 let client = parse_url(url)?;
-                Arc::new(move || AnyBackend::Remote(Box::new(Remote::new(client.clone()))))
+                Arc::new(move || AnyBackend::Remote(Box::new(Remote::new(client.clone(), clock))))
             }
         };
         let grpc = listen("gRPC", config.grpc_addr)?;

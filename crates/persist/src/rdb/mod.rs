@@ -6,11 +6,13 @@
 
 mod error;
 mod libraries;
+mod limiter;
 mod reader;
 mod writer;
 
 pub use error::RdbError;
 pub use libraries::{LibrariesError, dump_libraries, read_libraries};
+pub use limiter::LIMITER_FIELD;
 pub use reader::{Entry, Reader};
 pub use writer::Writer;
 
@@ -22,16 +24,6 @@ pub const VERSION_MAX: u32 = 12;
 
 /// Longest string that is read, bytes (`proto-max-bulk-len` of the servers that write such files).
 pub const STRING_MAX: usize = 512 << 20;
-
-/// Name of the auxiliary field that holds a rate limiter: one byte database, one byte algorithm, eight bytes state and
-/// eight bytes expiry in Unix milliseconds (little endian; [`i64::MAX`] = none), then the key.
-pub const LIMITER_FIELD: &[u8] = b"tollgate-limiter";
-
-/// Bytes of a limiter field before the key.
-const LIMITER_HEAD: usize = 18;
-
-const LIMITER_FIXED_WINDOW: u8 = 1;
-const LIMITER_GCRA: u8 = 2;
 
 /// Before the version.
 const MAGIC: &[u8; 5] = b"REDIS";

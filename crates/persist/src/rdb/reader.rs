@@ -3,11 +3,9 @@
 use std::io::{self, Read};
 
 use tollgate_keyspace::{DbIndex, Value};
-use tollgate_limiter::{LimiterState, Timestamp};
 
 use super::{
-    LIMITER_FIELD, LIMITER_FIXED_WINDOW, LIMITER_GCRA, LIMITER_HEAD, MAGIC, RdbError, STRING_MAX,
-    TYPE_STRING, VERSION_MAX, length, opcode,
+    LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, TYPE_STRING, VERSION_MAX, length, limiter, opcode,
 };
 use crate::{crc64, lzf};
 
@@ -191,33 +189,15 @@ impl<'r> Reader<'r> {
     }
 
     fn limiter(&mut self, field: &[u8]) -> Result<Entry, RdbError> {
-        let corrupt = self.source.corrupt("a malformed rate limiter");
-        if field.len() < LIMITER_HEAD {
-            return Err(corrupt);
+        match limiter::read(field) {
+            Some((db, key, value, expires_at_ms)) => Ok(Entry {
+                db,
+                key: key.to_vec(),
+                value,
+                expires_at_ms,
+            }),
+            None => Err(self.source.corrupt("a malformed rate limiter")),
         }
-        let (head, key) = field.split_at(LIMITER_HEAD);
-        let word = |at: usize| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&head[at..at + 8]);
-            bytes
-        };
-        let state = match head[1] {
-            LIMITER_FIXED_WINDOW => LimiterState::FixedWindow {
-                count: u64::from_le_bytes(word(2)),
-            },
-            LIMITER_GCRA => LimiterState::Gcra {
-                tat: Timestamp::from_nanos(i64::from_le_bytes(word(2))),
-            },
-            _ => return Err(corrupt),
-        };
-        let db = DbIndex::new(usize::from(head[0])).ok_or(corrupt)?;
-        let expires_at_ms = Some(i64::from_le_bytes(word(10))).filter(|&at| at != i64::MAX);
-        Ok(Entry {
-            db,
-            key: key.to_vec(),
-            value: Value::Limiter(state),
-            expires_at_ms,
-        })
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], RdbError> {

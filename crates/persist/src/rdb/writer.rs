@@ -3,12 +3,8 @@
 use std::io::{self, Write};
 
 use tollgate_keyspace::{DbIndex, ValueRef};
-use tollgate_limiter::LimiterState;
 
-use super::{
-    LIMITER_FIELD, LIMITER_FIXED_WINDOW, LIMITER_GCRA, LIMITER_HEAD, MAGIC, TYPE_STRING, VERSION,
-    length, opcode,
-};
+use super::{LIMITER_FIELD, MAGIC, TYPE_STRING, VERSION, length, limiter, opcode};
 use crate::crc64;
 
 /// Bytes gathered before they are handed on.
@@ -86,8 +82,11 @@ impl<'w> Writer<'w> {
         value: ValueRef<'_>,
         expires_at_ms: Option<i64>,
     ) -> io::Result<()> {
-        if let ValueRef::Limiter(state) = value {
-            return self.limiter(key, state, expires_at_ms);
+        if let Some(field) = limiter::field(self.db, key, value, expires_at_ms) {
+            self.buffer.push(opcode::AUX);
+            self.string(LIMITER_FIELD)?;
+            self.string(&field)?;
+            return self.flush_full();
         }
         if let ValueRef::Object(_) = value {
             return Err(io::Error::new(
@@ -106,27 +105,6 @@ impl<'w> Writer<'w> {
             ValueRef::Bytes(bytes) => self.string(bytes)?,
             ValueRef::Limiter(_) | ValueRef::Object(_) => unreachable!("dealt with above"),
         }
-        self.flush_full()
-    }
-
-    fn limiter(
-        &mut self,
-        key: &[u8],
-        state: LimiterState,
-        expires_at_ms: Option<i64>,
-    ) -> io::Result<()> {
-        let (kind, bytes) = match state {
-            LimiterState::FixedWindow { count } => (LIMITER_FIXED_WINDOW, count.to_le_bytes()),
-            LimiterState::Gcra { tat } => (LIMITER_GCRA, tat.nanos().to_le_bytes()),
-        };
-        self.buffer.push(opcode::AUX);
-        self.string(LIMITER_FIELD)?;
-        self.length(LIMITER_HEAD + key.len());
-        self.buffer.extend_from_slice(&[self.db.get() as u8, kind]);
-        self.buffer.extend_from_slice(&bytes);
-        self.buffer
-            .extend_from_slice(&expires_at_ms.unwrap_or(i64::MAX).to_le_bytes());
-        self.bytes(key)?;
         self.flush_full()
     }
 

@@ -14,8 +14,8 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Script, ServerErrorKind, Value,
 };
 use tokio::time::Instant;
-use tollgate_limiter::AlgorithmKind;
 use tollgate_limiter::lua::{self, Arguments};
+use tollgate_limiter::{AlgorithmKind, Timestamp};
 use tollgate_policy::LimitCheck;
 
 use super::{BackendError, Decide, Decisions};
@@ -33,8 +33,10 @@ const MAX_IN_FLIGHT: usize = 4_096;
 /// The store as one service thread sees it.
 pub(crate) struct Remote {
     client: Client,
+    clock: fn() -> Timestamp,
     window: Source,
     gcra: Source,
+    sliding: Source,
     batch: Source,
     native_batch: Source,
     link: RefCell<Link>,
@@ -123,11 +125,14 @@ impl Source {
 }
 
 impl Remote {
-    pub(crate) fn new(client: Client) -> Self {
+    /// `clock` chooses the windows of calendars; all else is decided by the store's own time.
+    pub(crate) fn new(client: Client, clock: fn() -> Timestamp) -> Self {
         Self {
             client,
+            clock,
             window: Source::new(lua::FIXED_WINDOW),
             gcra: Source::new(lua::GCRA),
+            sliding: Source::new(lua::SLIDING_WINDOW),
             batch: Source::new(lua::BATCH),
             native_batch: Source::new(lua::NATIVE_BATCH),
             link: RefCell::new(Link::Untried),
@@ -208,19 +213,23 @@ impl Remote {
         connection: &Connection,
         script: &Source,
         checks: &[LimitCheck<'_>],
-        arguments: fn(&mut Cmd, &[LimitCheck<'_>]),
+        arguments: fn(&mut Cmd, &[LimitCheck<'_>], Timestamp),
     ) -> Result<Vec<i64>, RedisError> {
+        let now = (self.clock)();
         let by_name = self
             .ask(
                 connection,
-                &command("EVALSHA", &script.sha1, checks, arguments),
+                &command("EVALSHA", &script.sha1, checks, arguments, now),
             )
             .await;
         match by_name {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 // EVAL fills the store's cache as well.
-                self.ask(connection, &command("EVAL", script.text, checks, arguments))
-                    .await
+                self.ask(
+                    connection,
+                    &command("EVAL", script.text, checks, arguments, now),
+                )
+                .await
             }
             reply => reply,
         }
@@ -234,7 +243,7 @@ impl Remote {
             .all(|check| check.kind == AlgorithmKind::FixedWindowEpoch);
         let reply = match checks {
             [check] if connection.native && aligned => self
-                .ask(&connection, &take(check))
+                .ask(&connection, &take(check, (self.clock)()))
                 .await
                 .map(spans_in_micros),
             _ if connection.native && aligned => {
@@ -252,8 +261,13 @@ impl Remote {
     fn script(&self, checks: &[LimitCheck<'_>]) -> &Source {
         match checks {
             [check] => match check.kind {
-                AlgorithmKind::FixedWindow | AlgorithmKind::FixedWindowEpoch => &self.window,
-                AlgorithmKind::Gcra => &self.gcra,
+                AlgorithmKind::FixedWindow
+                | AlgorithmKind::FixedWindowEpoch
+                | AlgorithmKind::Calendar(_) => &self.window,
+                AlgorithmKind::SlidingWindow => &self.sliding,
+                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket => {
+                    &self.gcra
+                }
             },
             _ => &self.batch,
         }
@@ -276,8 +290,8 @@ async fn has_native(stream: &mut MultiplexedConnection) -> Result<bool, RedisErr
 }
 
 /// `RL.TAKE` for one check.
-fn take(check: &LimitCheck<'_>) -> Cmd {
-    let arguments = Arguments::new(check.kind, &check.quota, check.cost, false);
+fn take(check: &LimitCheck<'_>, now: Timestamp) -> Cmd {
+    let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
     let mut command = redis::cmd("RL.TAKE");
     command
         .arg(check.key)
@@ -302,23 +316,24 @@ fn command(
     name: &str,
     script: &str,
     checks: &[LimitCheck<'_>],
-    arguments: fn(&mut Cmd, &[LimitCheck<'_>]),
+    arguments: fn(&mut Cmd, &[LimitCheck<'_>], Timestamp),
+    now: Timestamp,
 ) -> Cmd {
     let mut command = redis::cmd(name);
     command.arg(script).arg(checks.len());
     for check in checks {
         command.arg(check.key);
     }
-    arguments(&mut command, checks);
+    arguments(&mut command, checks, now);
     command
 }
 
 /// What [`lua::FIXED_WINDOW`], [`lua::GCRA`] and [`lua::BATCH`] want.
-fn script_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>]) {
+fn script_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
     // No time: the store's own counts.
     command.arg("");
     for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false);
+        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
         if checks.len() > 1 {
             command.arg(arguments.tag);
         }
@@ -335,9 +350,9 @@ fn script_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>]) {
 }
 
 /// What [`lua::NATIVE_BATCH`] wants.
-fn native_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>]) {
+fn native_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
     for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false);
+        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
         command
             .arg(arguments.a)
             .arg(arguments.b)

@@ -1,0 +1,305 @@
+//! States as bytes, for snapshots and journals: absolute times and counts, so that a reader's clock changes nothing.
+//!
+//! One byte says which state follows; numbers are little-endian, names have their length (u32) in front.
+
+use crate::algorithms::{LimiterState, Record};
+use crate::holds::{HOLDS_MAX, Hold, Holds};
+use crate::leases::{LEASES_MAX, Lease, Leases};
+use crate::ledger::Ledger;
+use crate::sliding_log::{ENTRIES_MAX, Hit, SlidingLog};
+use crate::types::Timestamp;
+
+const FIXED_WINDOW: u8 = 1;
+const GCRA: u8 = 2;
+const SLIDING_WINDOW: u8 = 3;
+const TOKEN_BUCKET: u8 = 4;
+const LEAKY_BUCKET: u8 = 5;
+const BANNED: u8 = 6;
+const LOG: u8 = 16;
+const LEASES: u8 = 17;
+const HOLDS: u8 = 18;
+
+/// Longest name of a lease or reservation, in bytes.
+pub const ID_MAX: usize = 256;
+
+/// Marks a reservation that nobody has ended.
+const OPEN: u64 = u64::MAX;
+
+/// A state of either form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// One that is small.
+    State(LimiterState),
+    /// One that grows.
+    Ledger(Ledger),
+}
+
+/// Appends a small state.
+pub fn write_state(state: LimiterState, out: &mut Vec<u8>) {
+    let (code, words): (u8, [u64; 2]) = match state {
+        LimiterState::FixedWindow { count } => (FIXED_WINDOW, [count, 0]),
+        LimiterState::Gcra { tat } => (GCRA, [bits(tat), 0]),
+        LimiterState::SlidingWindow { previous, current } => (SLIDING_WINDOW, [previous, current]),
+        LimiterState::TokenBucket { full_at, part } => (TOKEN_BUCKET, [bits(full_at), part]),
+        LimiterState::LeakyBucket { empty_at } => (LEAKY_BUCKET, [bits(empty_at), 0]),
+        LimiterState::Banned => (BANNED, [0, 0]),
+    };
+    out.push(code);
+    words.iter().for_each(|&word| put(word, out));
+}
+
+/// Appends a state that grows.
+pub fn write_ledger(ledger: &Ledger, out: &mut Vec<u8>) {
+    match ledger {
+        Ledger::Log(log) => {
+            out.push(LOG);
+            put(log.hits().len() as u64, out);
+            for hit in log.hits() {
+                put(bits(hit.at), out);
+                put(hit.cost, out);
+            }
+        }
+        Ledger::Leases(leases) => {
+            out.push(LEASES);
+            put(leases.len() as u64, out);
+            for (id, lease) in leases.iter() {
+                name(id, out);
+                put(lease.cost, out);
+                put(bits(lease.expires_at), out);
+            }
+        }
+        Ledger::Holds(holds) => {
+            out.push(HOLDS);
+            match holds.base {
+                Some(record) => {
+                    write_state(record.state, out);
+                    put(record.expires_at_ms as u64, out);
+                }
+                None => out.push(0),
+            }
+            put(holds.len() as u64, out);
+            for (id, hold) in holds.iter() {
+                name(id, out);
+                put(hold.amount, out);
+                put(bits(hold.expires_at), out);
+                put(hold.ended.unwrap_or(OPEN), out);
+            }
+        }
+    }
+}
+
+/// Reads what [`write_state`] or [`write_ledger`] has written; `None` unless it is exactly that.
+pub fn read(bytes: &[u8]) -> Option<Stored> {
+    let mut input = bytes;
+    let stored = match take_byte(&mut input)? {
+        LOG => Stored::Ledger(Ledger::Log(read_log(&mut input)?)),
+        LEASES => Stored::Ledger(Ledger::Leases(read_leases(&mut input)?)),
+        HOLDS => Stored::Ledger(Ledger::Holds(read_holds(&mut input)?)),
+        code => Stored::State(read_state(code, &mut input)?),
+    };
+    input.is_empty().then_some(stored)
+}
+
+fn read_state(code: u8, input: &mut &[u8]) -> Option<LimiterState> {
+    let (first, second) = (take(input)?, take(input)?);
+    Some(match code {
+        FIXED_WINDOW => LimiterState::FixedWindow { count: first },
+        GCRA => LimiterState::Gcra { tat: time(first) },
+        SLIDING_WINDOW => LimiterState::SlidingWindow {
+            previous: first,
+            current: second,
+        },
+        TOKEN_BUCKET => LimiterState::TokenBucket {
+            full_at: time(first),
+            part: second,
+        },
+        LEAKY_BUCKET => LimiterState::LeakyBucket {
+            empty_at: time(first),
+        },
+        BANNED => LimiterState::Banned,
+        _ => return None,
+    })
+}
+
+fn read_log(input: &mut &[u8]) -> Option<SlidingLog> {
+    let count = count(input, ENTRIES_MAX)?;
+    let hits: Option<Vec<Hit>> = (0..count)
+        .map(|_| {
+            let at = time(take(input)?);
+            let cost = take(input)?;
+            Some(Hit { at, cost })
+        })
+        .collect();
+    hits.map(SlidingLog::from_hits)
+}
+
+fn read_leases(input: &mut &[u8]) -> Option<Leases> {
+    let count = count(input, LEASES_MAX)?;
+    let leases: Option<Vec<(Box<[u8]>, Lease)>> = (0..count)
+        .map(|_| {
+            let id = take_name(input)?;
+            let cost = take(input)?;
+            let expires_at = time(take(input)?);
+            Some((id, Lease { cost, expires_at }))
+        })
+        .collect();
+    leases.map(Leases::from_leases)
+}
+
+fn read_holds(input: &mut &[u8]) -> Option<Holds> {
+    let base = match take_byte(input)? {
+        0 => None,
+        code => Some(Record {
+            state: read_state(code, input)?,
+            expires_at_ms: take(input)? as i64,
+        }),
+    };
+    let count = count(input, HOLDS_MAX)?;
+    let holds: Option<Vec<(Box<[u8]>, Hold)>> = (0..count)
+        .map(|_| {
+            let id = take_name(input)?;
+            let amount = take(input)?;
+            let expires_at = time(take(input)?);
+            let ended = Some(take(input)?).filter(|&actual| actual != OPEN);
+            let hold = Hold {
+                amount,
+                expires_at,
+                ended,
+            };
+            Some((id, hold))
+        })
+        .collect();
+    holds.map(|holds| Holds::from_holds(base, holds))
+}
+
+fn bits(time: Timestamp) -> u64 {
+    time.nanos() as u64
+}
+
+fn time(bits: u64) -> Timestamp {
+    Timestamp::from_nanos(bits as i64)
+}
+
+fn put(word: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&word.to_le_bytes());
+}
+
+fn name(id: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(id.len() as u32).to_le_bytes());
+    out.extend_from_slice(id);
+}
+
+fn take(input: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = input.split_first_chunk()?;
+    *input = rest;
+    Some(u64::from_le_bytes(*word))
+}
+
+fn take_byte(input: &mut &[u8]) -> Option<u8> {
+    let (&byte, rest) = input.split_first()?;
+    *input = rest;
+    Some(byte)
+}
+
+fn take_name(input: &mut &[u8]) -> Option<Box<[u8]>> {
+    let (len, rest) = input.split_first_chunk()?;
+    let len = u32::from_le_bytes(*len) as usize;
+    if len > ID_MAX {
+        return None;
+    }
+    let (name, rest) = rest.split_at_checked(len)?;
+    *input = rest;
+    Some(name.into())
+}
+
+/// A number of entries, of which each takes at least 16 bytes of the input.
+fn count(input: &mut &[u8], most: usize) -> Option<usize> {
+    let count = usize::try_from(take(input)?).ok()?;
+    (count <= most && count <= input.len() / 16).then_some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithms::AlgorithmKind;
+    use crate::types::{Cost, Quota};
+
+    fn samples() -> Vec<Stored> {
+        let now = Timestamp::from_secs(1_700_000_000);
+        let quota = Quota::new(10, 60_000_000_000);
+        let mut log = SlidingLog::default();
+        let mut leases = Leases::default();
+        let mut holds = Holds::default();
+        for (i, id) in [&b"a"[..], b"", b"longer name"].into_iter().enumerate() {
+            log.decide(&quota, Cost(1), false, now.plus(i as u64));
+            leases.acquire(id, 10, Cost(2), 1_000, now.plus(i as u64));
+            let kind = AlgorithmKind::SlidingWindow;
+            holds
+                .reserve(id, kind, &quota, Cost(2), 1_000, now)
+                .expect("one algorithm");
+        }
+        holds
+            .end(b"a", 1, AlgorithmKind::SlidingWindow, &quota, now)
+            .expect("one algorithm");
+        let mut all: Vec<Stored> = [
+            LimiterState::FixedWindow { count: 7 },
+            LimiterState::Gcra { tat: now },
+            LimiterState::SlidingWindow {
+                previous: 1,
+                current: 2,
+            },
+            LimiterState::TokenBucket {
+                full_at: now,
+                part: 5,
+            },
+            LimiterState::LeakyBucket { empty_at: now },
+            LimiterState::Banned,
+        ]
+        .map(Stored::State)
+        .into();
+        all.extend(
+            [
+                Ledger::Log(log),
+                Ledger::Leases(leases),
+                Ledger::Holds(holds),
+                Ledger::Holds(Holds::default()),
+            ]
+            .map(Stored::Ledger),
+        );
+        all
+    }
+
+    fn write(stored: &Stored) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        match stored {
+            Stored::State(state) => write_state(*state, &mut bytes),
+            Stored::Ledger(ledger) => write_ledger(ledger, &mut bytes),
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for stored in samples() {
+            assert_eq!(read(&write(&stored)), Some(stored));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for stored in samples() {
+            let bytes = write(&stored);
+            for end in 0..bytes.len() {
+                assert_eq!(read(&bytes[..end]), None);
+            }
+            assert_eq!(read(&[&bytes[..], &[0]].concat()), None);
+        }
+        for bytes in [
+            &[][..],
+            &[99],
+            &[LOG, 255, 255, 255, 255, 255, 255, 255, 255],
+        ] {
+            assert_eq!(read(bytes), None);
+        }
+    }
+}

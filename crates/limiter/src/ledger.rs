@@ -1,0 +1,50 @@
+//! States of limiters that need more than a few bytes.
+
+use crate::holds::Holds;
+use crate::leases::Leases;
+use crate::sliding_log::SlidingLog;
+
+/// A limiter's state with a place on the heap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ledger {
+    /// Admitted requests, each with its time.
+    Log(SlidingLog),
+    /// What is in use at the same time.
+    Leases(Leases),
+    /// A limiter with reservations on it.
+    Holds(Holds),
+}
+
+impl Ledger {
+    /// Entries.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Log(log) => log.hits().len(),
+            Self::Leases(leases) => leases.len(),
+            Self::Holds(holds) => holds.len(),
+        }
+    }
+
+    /// Whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes on the heap, about.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Log(log) => log.heap_bytes(),
+            Self::Leases(leases) => leases.heap_bytes(),
+            Self::Holds(holds) => holds.heap_bytes(),
+        }
+    }
+
+    /// Name of the state's form, as `OBJECT ENCODING` reports it.
+    pub const fn encoding(&self) -> &'static str {
+        match self {
+            Self::Log(_) => "sliding-log",
+            Self::Leases(_) => "leases",
+            Self::Holds(_) => "reservations",
+        }
+    }
+}
