@@ -246,7 +246,7 @@ unsafe extern "C-unwind" fn debug(_l: *mut lua_State) -> c_int {
 
 /// The default user may run every command.
 unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
-    // SAFETY: arguments are checked before use; `words` borrows what is on the stack.
+    // SAFETY: arguments are checked before use, and stay on the stack meanwhile.
     unsafe {
         let count = lua_gettop(l);
         if count == 0 {
@@ -255,11 +255,13 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
                 b"Please specify at least one argument for this redis lib call",
             );
         }
-        let words = [string_at(l, 1), string_at(l, 2)];
-        let known = match words {
-            [Some(name), Some(word)] => resolve(&[name, word]).is_ok(),
-            [Some(name), None] => resolve(&[name]).is_ok(),
-            _ => false,
+        // The one error there can be is that of an argument of another type.
+        let known = call::with_args(l, |words| Ok(resolve(words).is_ok())).map_err(drop);
+        let Ok(known) = known else {
+            fail(
+                l,
+                b"Lua redis lib command arguments must be strings or integers",
+            );
         };
         if !known {
             fail(l, b"Invalid command passed to redis.acl_check_cmd()");

@@ -86,8 +86,12 @@ unsafe fn dispatch(l: *mut lua_State, run: &mut Run<'_>) -> Reply {
 }
 
 /// Hands the arguments on the stack to `f` as bytes.
+///
+/// # Safety
+///
+/// Called from a function that Lua called.
 #[inline]
-unsafe fn with_args<R>(
+pub(super) unsafe fn with_args<R>(
     l: *mut lua_State,
     f: impl FnOnce(&[&[u8]]) -> Result<R, CmdError>,
 ) -> Result<R, CmdError> {

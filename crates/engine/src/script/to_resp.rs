@@ -75,8 +75,7 @@ unsafe fn table(l: *mut lua_State, asked: Protocol, out: &mut ReplyBuf, depth: u
             pairs(l, asked, out, depth, true);
         } else if field(l, at, c"set", &[LUA_TTABLE]) {
             pairs(l, asked, out, depth, false);
-        } else if field(l, at, c"big_number", &[LUA_TSTRING, LUA_TNUMBER]) {
-            lua_tolstring(l, -1, std::ptr::null_mut());
+        } else if field(l, at, c"big_number", &[LUA_TSTRING]) {
             out.big_number(&one_line(string_at(l, -1).unwrap_or_default()));
         } else if field(l, at, c"verbatim_string", &[LUA_TTABLE]) && verbatim(l, out) {
             // Written.
