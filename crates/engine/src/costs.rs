@@ -1,0 +1,108 @@
+//! Which calls have turned out to be long.
+//!
+//! A thread that runs a long command leaves its other connections waiting, so calls that may be long are better run
+//! elsewhere, at the price of handing them over. Scripts, and a few commands whose work their words do not tell, are
+//! remembered by what they are and judged by what they took: one that is not known is distrusted for a few runs, one that
+//! was long for many.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use foldhash::fast::RandomState;
+
+/// Places. Calls that share one are judged together, which costs a hand-over and nothing else.
+const PLACES: usize = 4_096;
+
+/// Nanoseconds from which a run is a long one: several times what handing it over costs.
+const LONG_NANOS: i64 = 300_000;
+
+/// Short runs after which a call that was not known is trusted.
+const TRIALS: u8 = 8;
+
+/// Short runs after which a call that was long is trusted again.
+const PENANCE: u8 = 250;
+
+/// What a call is remembered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u16);
+
+/// The judgements, shared by all threads and written only while they change.
+pub(crate) struct Costs {
+    hasher: RandomState,
+    /// 0: not known. Else one more than the short runs that are still to come.
+    places: Box<[AtomicU8; PLACES]>,
+}
+
+impl Costs {
+    pub(crate) fn new() -> Costs {
+        Costs {
+            hasher: RandomState::default(),
+            places: Box::new([const { AtomicU8::new(0) }; PLACES]),
+        }
+    }
+
+    /// The place of a call that is told from others by these two texts.
+    pub(crate) fn place(&self, kind: &[u8], name: &[u8]) -> Place {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(kind);
+        hasher.write(name);
+        Place((hasher.finish() as usize % PLACES) as u16)
+    }
+
+    /// Whether a run is to be expected to be short.
+    #[inline]
+    pub(crate) fn is_trusted(&self, place: Place) -> bool {
+        self.places[usize::from(place.0)].load(Ordering::Relaxed) == 1
+    }
+
+    /// A run has taken so long. Runs at the same moment may count as one.
+    #[inline]
+    pub(crate) fn took(&self, place: Place, nanos: i64) {
+        let slot = &self.places[usize::from(place.0)];
+        let before = slot.load(Ordering::Relaxed);
+        let after = if nanos >= LONG_NANOS {
+            PENANCE
+        } else {
+            match before {
+                0 => TRIALS,
+                1 => return,
+                more => more - 1,
+            }
+        };
+        slot.store(after, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_comes_slowly_and_goes_at_once() {
+        let costs = Costs::new();
+        let place = costs.place(b"script", b"sha");
+        let short = |times: u8| (0..times).for_each(|_| costs.took(place, 1));
+        assert!(!costs.is_trusted(place));
+        short(TRIALS - 1);
+        assert!(!costs.is_trusted(place));
+        short(1);
+        assert!(costs.is_trusted(place));
+        costs.took(place, LONG_NANOS);
+        short(PENANCE - 2);
+        assert!(!costs.is_trusted(place));
+        short(1);
+        assert!(costs.is_trusted(place));
+    }
+
+    #[test]
+    fn calls_are_told_apart_by_both_texts() {
+        let costs = Costs::new();
+        let names: Vec<_> = (0..100u32)
+            .map(|number| costs.place(b"SORT", &number.to_le_bytes()).0)
+            .collect();
+        let mut different = names.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert!(different.len() > 80);
+    }
+}
