@@ -26,6 +26,18 @@ const PENANCE: u8 = 250;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place(u16);
 
+impl Place {
+    /// The place of a script with this digest, in hex.
+    pub(crate) fn of_digest(sha: &[u8]) -> Place {
+        let digit = |byte: &u8| u16::from(char::from(*byte).to_digit(16).unwrap_or(0) as u8);
+        Place(
+            sha.iter()
+                .take(3)
+                .fold(0, |place, byte| place << 4 | digit(byte)),
+        )
+    }
+}
+
 /// The judgements, shared by all threads and written only while they change.
 pub(crate) struct Costs {
     hasher: RandomState,
@@ -92,6 +104,12 @@ mod tests {
         assert!(!costs.is_trusted(place));
         short(1);
         assert!(costs.is_trusted(place));
+    }
+
+    #[test]
+    fn every_digest_has_a_place() {
+        assert_eq!(Place::of_digest(b"fffa"), Place(PLACES as u16 - 1));
+        assert_eq!(Place::of_digest(b"0a0f"), Place(160));
     }
 
     #[test]

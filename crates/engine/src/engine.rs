@@ -9,6 +9,7 @@ use tollgate_limiter::Timestamp;
 
 use crate::cell::{Cell, Cells, One};
 use crate::commit::Listeners;
+use crate::costs::Costs;
 use crate::held::with_held;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(crate) scripts: Scripts,
     pub(crate) pubsub: PubSub,
     pub(crate) functions: Functions,
+    pub(crate) costs: Costs,
     pub(crate) listeners: Listeners,
     pub(crate) waiters: Waiters,
     /// Where the active expiry continues.
@@ -92,6 +94,7 @@ impl Engine {
             scripts: Scripts::new(),
             pubsub: PubSub::new(),
             functions: Functions::default(),
+            costs: Costs::new(),
             listeners: Listeners::default(),
             waiters: Waiters::default(),
             expire_cursor: AtomicUsize::new(0),

@@ -1,5 +1,7 @@
 //! The executor: every command of every origin passes here.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 use tollgate_commands::{
     Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Flags, Handler, KeySpec, NodeCommand,
@@ -22,6 +24,28 @@ const INLINE_KEYS: usize = 16;
 /// Shard numbers, ascending, each once.
 pub(crate) type ShardList = SmallVec<[usize; INLINE_KEYS]>;
 
+/// What is done with a command that may be long.
+#[derive(Clone, Copy)]
+pub(crate) enum Long<'a> {
+    /// It runs on this thread.
+    Here,
+    /// It runs on this thread, which is there for such commands; what it locks is marked.
+    Worker,
+    /// It is not run, and the mark is set.
+    Elsewhere(&'a Cell<bool>),
+}
+
+impl Long<'_> {
+    /// Whether the command is to run elsewhere; then the mark is set.
+    pub(crate) fn moves(self) -> bool {
+        let Long::Elsewhere(mark) = self else {
+            return false;
+        };
+        mark.set(true);
+        true
+    }
+}
+
 /// What a handler needs beside its shards.
 pub(crate) struct Call<'a> {
     pub(crate) row: &'static Row,
@@ -33,6 +57,7 @@ pub(crate) struct Call<'a> {
     pub(crate) may_block: bool,
     /// Number of the connection that asks.
     pub(crate) client: u64,
+    pub(crate) long: Long<'a>,
 }
 
 impl<'a> Call<'a> {
@@ -52,6 +77,11 @@ impl<'a> Call<'a> {
             origin: Origin::Client,
             may_block: false,
             client: session.id,
+            long: if session.is_worker {
+                Long::Worker
+            } else {
+                Long::Here
+            },
         }
     }
 
@@ -134,10 +164,15 @@ impl Engine {
             }
             return Outcome::Continue;
         }
+        if self.shards.are_kept() && self.is_put_off(row, session, args) {
+            return Outcome::TryAgain;
+        }
         if row.flags.contains(Flags::BLOCKING) {
             return self.run_waiting(row, session, args, now, out);
         }
-        if let Run::Keys(handler) = row.run {
+        if let Run::Keys(handler) = row.run
+            && !self.is_elsewhere(row, session, args)
+        {
             let call = Call::of_client(row, args, session, now);
             let started = counters.called().then(Clock::monotone);
             self.run_keys(handler, &call, plan.key, counters, out);
@@ -145,6 +180,9 @@ impl Engine {
                 counters.took_sampled(elapsed(started));
             }
             return Outcome::Continue;
+        }
+        if matches!(row.run, Run::Keys(_)) {
+            return Outcome::Elsewhere;
         }
         self.run_other(row, session, args, now, out, node, counters)
     }
@@ -161,12 +199,21 @@ impl Engine {
         node: &mut dyn Node,
         counters: RowCounters<'_>,
     ) -> Outcome {
-        let sampled = counters.called();
-        let short = matches!(row.run, Run::Local(_) | Run::Script(_) | Run::PubSub(_));
+        if self.is_elsewhere(row, session, args) {
+            return Outcome::Elsewhere;
+        }
+        // A call that is run elsewhere was counted where it came from.
+        let sampled = !session.is_worker && counters.called();
+        let short = !session.is_worker
+            && matches!(row.run, Run::Local(_) | Run::Script(_) | Run::PubSub(_));
         let started = (sampled || !short).then(Clock::monotone);
         let mark = out.len();
         let mut outcome = Outcome::Continue;
-        let call = Call::of_client(row, args, session, now);
+        let mut call = Call::of_client(row, args, session, now);
+        let elsewhere = Cell::new(false);
+        if session.may_move {
+            call.long = Long::Elsewhere(&elsewhere);
+        }
         let result = match row.run {
             Run::Keys(_) => unreachable!("commands with keys take the other path"),
             Run::Wait(_) => return self.run_waiting(row, session, args, now, out),
@@ -194,6 +241,9 @@ impl Engine {
             // A container called without a sub-command: its arity is at least two words, so the gate has answered.
             Run::Container => Err(CmdError::Syntax),
         };
+        if elsewhere.get() {
+            return Outcome::Elsewhere;
+        }
         match result {
             Ok(reply) => reply.write(out),
             Err(error) => fail(&error, mark, counters, out),
@@ -262,8 +312,14 @@ impl Engine {
             for index in wanted {
                 held.acquire(index);
             }
+            if matches!(call.long, Long::Worker) {
+                held.keep();
+            }
+            let started = Clock::monotone();
             let result = self.run_held(handler, call, &mut held, out);
             self.settle(&mut held, call.now);
+            let place = self.costs.place(call.row.name.as_bytes(), call.args[1]);
+            self.costs.took(place, Clock::monotone() - started);
             return result;
         }
         if let [index] = wanted[..] {

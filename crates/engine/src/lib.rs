@@ -10,6 +10,8 @@
 
 mod cell;
 mod commit;
+mod costs;
+mod elsewhere;
 mod engine;
 mod execute;
 mod handle;

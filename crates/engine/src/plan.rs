@@ -37,7 +37,10 @@ impl Engine {
 
     /// Decides by the size of the data whether [`Engine::look_ahead`] does anything; to be called about once a second.
     pub fn judge_size(&self) {
-        self.deep.store(self.memory() > DEEP, Ordering::Relaxed);
+        // Counting waits for every shard.
+        if !self.shards.are_kept() {
+            self.deep.store(self.memory() > DEEP, Ordering::Relaxed);
+        }
     }
 
     /// Brings what the commands will look at into the cache, as far as nobody else has it locked. Changes nothing.

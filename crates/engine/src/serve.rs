@@ -13,7 +13,7 @@ use tollgate_wire::resp::ReplyBuf;
 
 use crate::Engine;
 use crate::cell::{Cells, ReadyKey, parts};
-use crate::execute::Call;
+use crate::execute::{Call, Long};
 use crate::waiter::Waiter;
 
 /// What XREADGROUP waiters are told when their key is no stream any more.
@@ -121,6 +121,7 @@ impl Engine {
             origin: Origin::Client,
             may_block: true,
             client: waiter.client(),
+            long: Long::Here,
         };
         let mut out = ReplyBuf::new(waiter.protocol);
         match self.run_on(

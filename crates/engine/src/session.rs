@@ -44,6 +44,10 @@ pub struct Session {
     pub(crate) watches: Watches,
     /// The command that waits.
     pub(crate) waiting: Option<Arc<Waiter>>,
+    /// Commands that may be long are run elsewhere.
+    pub(crate) may_move: bool,
+    /// It belongs to a thread for long commands.
+    pub(crate) is_worker: bool,
 }
 
 impl Session {
@@ -65,6 +69,8 @@ impl Session {
             transaction: None,
             watches: Watches::default(),
             waiting: None,
+            may_move: false,
+            is_worker: false,
         }
     }
 }
@@ -77,6 +83,12 @@ pub enum Outcome {
     /// Nothing is replied yet: the command waits, until [`Session::deadline_ms`], for the answer that
     /// [`Session::mail`] will bring. No further command may be run before.
     Wait,
+    /// Nothing was done: the command may be long, and is to be run with [`Session::for_worker`] on another thread, for
+    /// the one reply of which the connection waits.
+    Elsewhere,
+    /// Nothing was done: a long command holds what this one needs. It is to be run again, before any other of the
+    /// connection, when [`Mail::try_again`] says so.
+    TryAgain,
     /// Send what is in the output, then close (QUIT).
     Close,
 }

@@ -7,12 +7,16 @@
 //! first, while holding nothing; since only one of them is inside, and everyone they wait for holds without waiting,
 //! they always get on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tollgate_commands::{LockedShards, ShardSet};
 use tollgate_keyspace::Shard;
 
 use crate::cell::{Cell, Cells, ReadyKey};
+use crate::waiter::Mail;
 
 /// Attempts before a shard counts as taken: shorter than most commands, so that two transactions which
 /// meet once rarely start over.
@@ -27,12 +31,22 @@ const INLINE_LOCKS: usize = 4;
 /// One shard on its own pair of cache lines (the prefetcher fetches lines in pairs), so that threads working on
 /// neighbouring shards do not slow each other down.
 #[repr(align(128))]
-struct Slot(Mutex<Cell>);
+struct Slot {
+    cell: Mutex<Cell>,
+    /// A long command has it locked.
+    kept: AtomicBool,
+}
 
 /// All shards of the store.
 pub(crate) struct Shards {
     slots: Box<[Slot]>,
     gate: Mutex<()>,
+    /// A long command is inside the gate.
+    gate_kept: AtomicBool,
+    /// Sets of locks that long commands hold.
+    keepers: AtomicUsize,
+    /// Who is to be told when one of them has ended.
+    put_off: Mutex<Vec<Arc<dyn Mail>>>,
 }
 
 impl Shards {
@@ -44,9 +58,15 @@ impl Shards {
         );
         Shards {
             slots: (0..count)
-                .map(|_| Slot(Mutex::new(Cell::new(make()))))
+                .map(|_| Slot {
+                    cell: Mutex::new(Cell::new(make())),
+                    kept: AtomicBool::new(false),
+                })
                 .collect(),
             gate: Mutex::new(()),
+            gate_kept: AtomicBool::new(false),
+            keepers: AtomicUsize::new(0),
+            put_off: Mutex::default(),
         }
     }
 
@@ -59,13 +79,13 @@ impl Shards {
     /// Waits for one shard. The caller holds no other, or holds the gate.
     #[inline]
     pub(crate) fn lock(&self, index: usize) -> MutexGuard<'_, Cell> {
-        self.slots[index].0.lock()
+        self.slots[index].cell.lock()
     }
 
     /// Takes a shard unless somebody keeps it for longer than a few operations.
     pub(crate) fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Cell>> {
         for _ in 0..SPINS_MAX {
-            if let Some(guard) = self.slots[index].0.try_lock() {
+            if let Some(guard) = self.slots[index].cell.try_lock() {
                 return Some(guard);
             }
             std::hint::spin_loop();
@@ -76,7 +96,7 @@ impl Shards {
     /// Takes a shard if it is free at this moment.
     #[inline]
     pub(crate) fn try_lock_once(&self, index: usize) -> Option<MutexGuard<'_, Cell>> {
-        self.slots[index].0.try_lock()
+        self.slots[index].cell.try_lock()
     }
 
     /// Asks for the cache lines that every command on a shard reads.
@@ -87,11 +107,16 @@ impl Shards {
 
     /// A set that holds nothing.
     pub(crate) fn lock_none(&self) -> LockSet<'_> {
+        self.empty_set(None)
+    }
+
+    fn empty_set<'e>(&'e self, gate: Option<MutexGuard<'e, ()>>) -> LockSet<'e> {
         LockSet {
             shards: self,
             held: SmallVec::new(),
             ready: Vec::new(),
-            gate: None,
+            gate,
+            kept: false,
         }
     }
 
@@ -113,11 +138,7 @@ impl Shards {
 
     /// Enters the gate with no shard held.
     pub(crate) fn lock_gate(&self) -> LockSet<'_> {
-        LockSet {
-            shards: self,
-            gate: Some(self.gate.lock()),
-            ..self.lock_none()
-        }
+        self.empty_set(Some(self.gate.lock()))
     }
 
     /// Locks every shard.
@@ -131,6 +152,45 @@ impl Shards {
     }
 }
 
+/// Locks that long commands hold. Waiting for one would stop all connections of a thread, so commands of clients look
+/// at the marks first and are put off. A mark that is set or cleared a moment too late costs time and nothing else.
+impl Shards {
+    /// Whether a long command holds locks.
+    #[inline]
+    pub(crate) fn are_kept(&self) -> bool {
+        self.keepers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a long command holds the shard.
+    pub(crate) fn is_kept(&self, index: usize) -> bool {
+        self.slots[index].kept.load(Ordering::Relaxed)
+    }
+
+    /// Whether a long command is inside the gate.
+    pub(crate) fn is_gate_kept(&self) -> bool {
+        self.gate_kept.load(Ordering::Relaxed)
+    }
+
+    /// Has `mail` told when a long command has ended; false when none is running any more.
+    pub(crate) fn put_off(&self, mail: &Arc<dyn Mail>) -> bool {
+        let mut put_off = self.put_off.lock();
+        // Under the lock, so that whoever ends now finds the entry.
+        if self.keepers.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        put_off.push(Arc::clone(mail));
+        true
+    }
+
+    /// Tells all who were put off to try again.
+    pub(crate) fn call_back(&self) {
+        let put_off = std::mem::take(&mut *self.put_off.lock());
+        for mail in put_off {
+            mail.try_again();
+        }
+    }
+}
+
 /// Shards held together, in ascending order; released when dropped.
 pub(crate) struct LockSet<'e> {
     shards: &'e Shards,
@@ -139,6 +199,8 @@ pub(crate) struct LockSet<'e> {
     ready: Vec<ReadyKey>,
     // Declared after `held`: the gate opens when the shards are free.
     gate: Option<MutexGuard<'e, ()>>,
+    /// A long command holds them: all are marked.
+    kept: bool,
 }
 
 impl<'e> LockSet<'e> {
@@ -173,7 +235,7 @@ impl<'e> LockSet<'e> {
         debug_assert!(self.gate.is_some());
         for &index in wanted {
             if let Err(position) = self.position(index) {
-                self.held.insert(position, (index, self.shards.lock(index)));
+                self.add(position, index, self.shards.lock(index));
             }
         }
     }
@@ -194,6 +256,34 @@ impl<'e> LockSet<'e> {
         self.held.binary_search_by_key(&index, |(held, _)| *held)
     }
 
+    /// Marks all that is held, now and later, as held by a long command.
+    pub(crate) fn keep(&mut self) {
+        if std::mem::replace(&mut self.kept, true) {
+            return;
+        }
+        self.shards.keepers.fetch_add(1, Ordering::SeqCst);
+        self.mark(true);
+    }
+
+    fn mark(&self, kept: bool) {
+        for (index, _) in &self.held {
+            self.shards.slots[*index]
+                .kept
+                .store(kept, Ordering::Relaxed);
+        }
+        if self.gate.is_some() {
+            self.shards.gate_kept.store(kept, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds a lock.
+    fn add(&mut self, position: usize, index: usize, guard: MutexGuard<'e, Cell>) {
+        if self.kept {
+            self.shards.slots[index].kept.store(true, Ordering::Relaxed);
+        }
+        self.held.insert(position, (index, guard));
+    }
+
     /// True when the set may wait for further shards.
     pub(crate) fn has_gate(&self) -> bool {
         self.gate.is_some()
@@ -205,6 +295,26 @@ impl<'e> LockSet<'e> {
             .position(index)
             .expect("the shards of all keys of the command are held");
         &self.held[position].1
+    }
+}
+
+impl Drop for LockSet<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.kept {
+            self.end_keeping();
+        }
+    }
+}
+
+impl LockSet<'_> {
+    #[cold]
+    fn end_keeping(&mut self) {
+        self.mark(false);
+        self.held.clear();
+        self.gate = None;
+        self.shards.keepers.fetch_sub(1, Ordering::SeqCst);
+        self.shards.call_back();
     }
 }
 
@@ -229,7 +339,7 @@ impl Cells for LockSet<'_> {
         };
         match guard {
             Some(guard) => {
-                self.held.insert(position, (index, guard));
+                self.add(position, index, guard);
                 true
             }
             None => false,
@@ -263,7 +373,7 @@ impl LockedShards for LockSet<'_> {
                 self.gate.is_some(),
                 "the shards of all keys of the command are held"
             );
-            self.held.insert(position, (index, self.shards.lock(index)));
+            self.add(position, index, self.shards.lock(index));
             position
         });
         &mut self.held[position].1

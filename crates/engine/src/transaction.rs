@@ -11,7 +11,7 @@ use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::cell::Cells;
-use crate::execute::{Call, ShardList, elapsed, fail, names_keys_in_data};
+use crate::execute::{Call, Long, ShardList, elapsed, fail, names_keys_in_data};
 use crate::held::while_held;
 use crate::shards::LockSet;
 use crate::walk::{LockedWalk, NoWalk};
@@ -217,6 +217,19 @@ impl Engine {
         Ok(Reply::Written)
     }
 
+    /// Whether a long command holds what the transaction needs.
+    pub(crate) fn transaction_waits(&self, session: &Session) -> bool {
+        let mut watched = ShardList::new();
+        Engine::add_watched(session, &mut watched);
+        watched.iter().any(|&index| self.shards.is_kept(index))
+            || session.transaction.as_ref().is_some_and(|transaction| {
+                transaction
+                    .queued
+                    .iter()
+                    .any(|queued| self.waits_for_kept(queued.row, &queued.words()))
+            })
+    }
+
     /// The shards of a transaction.
     fn lock_transaction(&self, session: &Session, commands: &[Command<'_>]) -> LockSet<'_> {
         let mut wanted = ShardList::new();
@@ -278,6 +291,7 @@ impl Engine {
             origin: Origin::Client,
             may_block: false,
             client: session.id,
+            long: Long::Here,
         };
         let result = gate::check(row, words, &view).and_then(|()| match row.run {
             Run::Keys(handler) => self.run_held(handler, &call, held, out),

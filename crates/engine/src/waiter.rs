@@ -20,7 +20,7 @@ use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::cell::{Cells, Name, name};
-use crate::execute::Call;
+use crate::execute::{Call, Long};
 use crate::walk::NoWalk;
 use crate::{Engine, Session};
 
@@ -28,6 +28,8 @@ use crate::{Engine, Session};
 pub trait Mail: Send + Sync + fmt::Debug {
     /// The wait is over; `reply` is exactly one reply.
     fn answer(&self, reply: Vec<u8>);
+    /// What a command of the connection was put off for has ended: it is to be run again.
+    fn try_again(&self);
 }
 
 /// How CLIENT UNBLOCK ends a wait.
@@ -278,6 +280,7 @@ impl Engine {
             origin: Origin::Client,
             may_block: false,
             client: waiter.client,
+            long: Long::Here,
         };
         let mark = out.len();
         match self.run_walk(handler, &call, &mut NoWalk, out) {

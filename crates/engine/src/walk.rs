@@ -8,7 +8,7 @@ use tollgate_limiter::Timestamp;
 
 use crate::Engine;
 use crate::cell::{Cells, One};
-use crate::execute::Call;
+use crate::execute::{Call, Long};
 use crate::shards::LockSet;
 
 /// Walks with no shard locked beforehand.
@@ -39,6 +39,9 @@ impl Walk for EngineWalk<'_> {
     fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
         let (engine, call) = (self.engine, self.call);
         let mut held = engine.shards.lock_all();
+        if matches!(call.long, Long::Worker) {
+            held.keep();
+        }
         for index in 0..engine.shards.count() {
             let mut f = |shard: &mut Shard| f(index, shard);
             let writes = call.row.writes();

@@ -22,6 +22,8 @@ pub(crate) enum Signal {
     Kill,
     /// There are messages in the outbox.
     Outbox,
+    /// What a command was put off for is over.
+    TryAgain,
 }
 
 /// What delivering to clients takes.

@@ -1,6 +1,7 @@
 //! The RESP protocol on one thread's connections: bytes in, replies out.
 
 use crate::client::{Client, Signal};
+use crate::elsewhere;
 use crate::expiry::{self, House};
 use crate::metrics::Traffic;
 use crate::node::NodeRunner;
@@ -27,6 +28,15 @@ pub(crate) struct Conn {
     pub(crate) session: Session,
     pub(crate) client: Arc<Client>,
     parser: Option<Box<RequestParser>>,
+    /// A command of it is run elsewhere, or is put off.
+    away: bool,
+}
+
+impl Conn {
+    /// No further command may run before the one that waits, or is run elsewhere, has been answered.
+    fn is_waiting(&self) -> bool {
+        self.away || self.session.is_waiting()
+    }
 }
 
 #[cfg(test)]
@@ -43,6 +53,8 @@ enum Ran {
     All,
     /// Up to and including this one, which waits.
     Wait(usize),
+    /// Up to this one, which has to be run again.
+    PutOff(usize),
     /// Up to and including this one, after which the replies were large enough to be sent.
     Full(usize),
     /// Up to one that ends the connection.
@@ -110,6 +122,17 @@ impl RespDriver {
                     at += self.pipeline.end(last);
                     self.pipeline.abandon();
                     self.waits.start(conn);
+                    return Step {
+                        consumed: at,
+                        needed: 0,
+                        flow: Flow::Wait,
+                    };
+                }
+                Ran::PutOff(next) => {
+                    at += next
+                        .checked_sub(1)
+                        .map_or(0, |last| self.pipeline.end(last));
+                    self.pipeline.abandon();
                     return Step {
                         consumed: at,
                         needed: 0,
@@ -198,6 +221,16 @@ impl RespDriver {
             match outcome {
                 Outcome::Continue => {}
                 Outcome::Wait => return Ran::Wait(i),
+                Outcome::Elsewhere => {
+                    conn.away = true;
+                    elsewhere::run(&self.shared, &conn.client, &conn.session, words);
+                    return Ran::Wait(i);
+                }
+                Outcome::TryAgain => {
+                    self.traffic.commands -= 1;
+                    conn.away = true;
+                    return Ran::PutOff(i);
+                }
                 Outcome::Close => return Ran::Close,
             }
             if self.out.len() >= WRITE_AT {
@@ -233,12 +266,24 @@ impl RespDriver {
         match message {
             Signal::Answer(reply) => {
                 self.waits.end(conn);
+                conn.away = false;
                 self.shared.engine.answered(&mut conn.session);
                 if reply.first() == Some(&b'-') {
                     self.shared.metrics.error_reply(&reply[1..]);
                 }
                 self.out.raw(&reply);
+                if conn.client.outbox.is_pending() {
+                    conn.client.outbox.take(&mut self.out, 0);
+                }
                 conn.client.publish(&conn.session, now);
+                if conn.client.is_too_much(self.out.len()) {
+                    conn.client.drop_for_output();
+                    return Flow::Drop;
+                }
+                Flow::Continue
+            }
+            Signal::TryAgain => {
+                conn.away = false;
                 Flow::Continue
             }
             Signal::Kill => Flow::Drop,
@@ -268,10 +313,12 @@ impl Driver for RespDriver {
             shared: Arc::downgrade(&self.shared),
             at,
         }));
+        session.allow_moves();
         Ok(Conn {
             session,
             client,
             parser: None,
+            away: false,
         })
     }
 
@@ -302,7 +349,7 @@ impl Driver for RespDriver {
 
     fn message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
         let flow = self.take_message(conn, message, now);
-        if flow == Flow::Continue && conn.session.is_waiting() {
+        if flow == Flow::Continue && conn.is_waiting() {
             return Flow::Wait;
         }
         flow
@@ -324,7 +371,7 @@ impl Driver for RespDriver {
             conn.client.publish(&conn.session, now);
         }
         // If somebody else was faster, the answer is on its way.
-        if conn.session.is_waiting() {
+        if conn.is_waiting() {
             Flow::Wait
         } else {
             Flow::Continue
@@ -372,7 +419,7 @@ impl Driver for RespDriver {
     fn stale(&self, conn: &Conn, now: i64) -> bool {
         let timeout = self.shared.settings.timeout_secs();
         timeout > 0
-            && !conn.session.is_waiting()
+            && !conn.is_waiting()
             && (now - conn.client.last_seen()) / 1_000_000_000 >= timeout as i64
     }
 

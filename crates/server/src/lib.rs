@@ -7,6 +7,7 @@
 mod client;
 pub mod config;
 mod conn;
+mod elsewhere;
 mod expiry;
 mod metrics;
 mod node;
@@ -19,5 +20,6 @@ mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod waits;
+mod workers;
 
 pub use server::{Server, StartError};

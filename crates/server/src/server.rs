@@ -6,6 +6,7 @@ use crate::conn::RespDriver;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotState;
+use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -119,6 +120,7 @@ impl Server {
             settings,
             metrics: Metrics::new(threads),
             snapshot: SnapshotState::new(Clock::now()),
+            workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(signals),
             addresses: listeners
@@ -181,6 +183,7 @@ impl Server {
         self.shared.engine.stop_scripts();
         self.group.stop(GRACE);
         let ended = self.group.join();
+        self.shared.workers.stop();
         if self
             .shared
             .snapshot

@@ -4,6 +4,7 @@ use crate::client::{Clients, Signal};
 use crate::config::Live;
 use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
+use crate::workers::Workers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_engine::Engine;
@@ -17,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
     pub(crate) snapshot: SnapshotState,
+    /// Run what may be long.
+    pub(crate) workers: Workers,
     pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
     /// Wakes the thread that waits for the end of the server.
     pub(crate) signals: Arc<Signals>,

@@ -20,6 +20,7 @@ use crate::conn::{Conn, RespDriver};
 use crate::metrics::Metrics;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotState;
+use crate::workers::Workers;
 
 /// Few enough that keys share shards, many enough that commands of several keys lock several.
 const SHARDS: usize = 4;
@@ -64,6 +65,8 @@ impl InProcess {
             settings,
             metrics: Metrics::new(1),
             snapshot: SnapshotState::new(Clock::now()),
+            // What may be long runs at once.
+            workers: Workers::new(0),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(Signals::pipe()?),
             addresses: Vec::new(),

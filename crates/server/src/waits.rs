@@ -69,4 +69,10 @@ impl Mail for Post {
             shared.mailboxes.answer(self.at, Signal::Answer(reply));
         }
     }
+
+    fn try_again(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.mailboxes.answer(self.at, Signal::TryAgain);
+        }
+    }
 }

@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 
 use tollgate_net::threads;
 
-/// Most threads. Long commands beyond wait for one that is free; those that end others (SCRIPT KILL) need none.
-const WORKERS_MAX: usize = 32;
+/// Most threads of a server. Long commands beyond wait for one that is free; those that end others (SCRIPT KILL) need
+/// none.
+pub(crate) const WORKERS_MAX: usize = 32;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -59,9 +60,9 @@ impl Queue {
 }
 
 /// The pool of a server.
-#[derive(Default)]
 pub(crate) struct Workers {
     queue: Arc<Queue>,
+    most: usize,
 }
 
 impl fmt::Debug for Workers {
@@ -75,13 +76,21 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
+    /// A pool of up to `most` threads, none of which is started yet.
+    pub(crate) fn new(most: usize) -> Workers {
+        Workers {
+            queue: Arc::default(),
+            most,
+        }
+    }
+
     /// Has `work` run by a worker. False, without having run it, when there is none and the system refuses a thread.
     pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> bool {
         let mut state = self.queue.lock();
-        if state.stopping {
+        if state.stopping || self.most == 0 {
             return false;
         }
-        if state.idle <= state.queue.len() && state.threads.len() < WORKERS_MAX {
+        if state.idle <= state.queue.len() && state.threads.len() < self.most {
             let queue = Arc::clone(&self.queue);
             let name = format!("tollgate-work-{}", state.threads.len());
             match threads::spawn(name, None, move || queue.serve()) {
@@ -105,7 +114,9 @@ impl Workers {
             std::mem::take(&mut state.threads)
         };
         self.queue.ready.notify_all();
-        for thread in threads {
+        let this = std::thread::current().id();
+        // A worker may be the last one to let go of the server.
+        for thread in threads.into_iter().filter(|one| one.thread().id() != this) {
             // A worker that panicked has nothing left to do.
             drop(thread.join());
         }
@@ -129,7 +140,7 @@ mod tests {
 
     #[test]
     fn work_that_waits_for_other_work_does_not_hold_it_up() {
-        let workers = Workers::default();
+        let workers = Workers::new(WORKERS_MAX);
         let (tell, told) = mpsc::channel();
         let (go, wait) = mpsc::channel();
         assert!(workers.run(move || {
@@ -142,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_queued_runs_before_the_end_and_nothing_after() {
-        let workers = Workers::default();
+        let workers = Workers::new(WORKERS_MAX);
         let (tell, told) = mpsc::channel();
         for number in 0..100 {
             let tell = tell.clone();
@@ -151,5 +162,6 @@ mod tests {
         workers.stop();
         assert_eq!(told.try_iter().count(), 100);
         assert!(!workers.run(|| unreachable!("the workers are gone")));
+        assert!(!Workers::new(0).run(|| unreachable!("there are none")));
     }
 }

@@ -10,7 +10,7 @@ use tollgate_net::clock::Clock;
 use super::lua::*;
 use super::{Run, to_lua, vm};
 use crate::cell::{Cells, OneOf};
-use crate::execute::{Call, has_one_first_key};
+use crate::execute::{Call, Long, has_one_first_key};
 use crate::walk::{LockedWalk, NoWalk};
 
 /// Arguments handled without allocation.
@@ -208,6 +208,7 @@ impl Run<'_> {
             origin: Origin::Script,
             may_block: false,
             client: self.client,
+            long: Long::Here,
         };
         let result = self.run_row(&call);
         if let Some(started) = started {

@@ -35,13 +35,15 @@ use tollgate_commands::{CmdError, Reply, ScriptCommand};
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
+use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 pub(crate) use cache::{Script, Scripts};
 pub(crate) use functions::Functions;
 
 use crate::cell::Cells;
-use crate::execute::{Call, ShardList};
+use crate::costs::Place;
+use crate::execute::{Call, Long, ShardList};
 use crate::shards::LockSet;
 use crate::{Engine, Session};
 use running::Running;
@@ -181,6 +183,8 @@ fn eval<'e>(
         &compiled,
         Invocation {
             name: Name::from_slice(&sha),
+            place: Place::of_digest(&sha),
+            long: call.long,
             by_arguments: false,
             command: call.args,
             keys,
@@ -211,6 +215,8 @@ fn eval_sha<'e>(
         &compiled,
         Invocation {
             name: Name::from_slice(&sha),
+            place: Place::of_digest(&sha),
+            long: call.long,
             by_arguments: false,
             command: call.args,
             keys,
@@ -297,6 +303,9 @@ fn no_memory() -> CmdError {
 struct Invocation<'a> {
     /// The digest, or the name of the function.
     name: Name,
+    /// Under which its cost is remembered.
+    place: Place,
+    long: Long<'a>,
     by_arguments: bool,
     /// The words of the command.
     command: &'a [&'a [u8]],
@@ -306,6 +315,24 @@ struct Invocation<'a> {
     now: Timestamp,
     read_only: bool,
     client: u64,
+}
+
+/// Whether a call of a script or function needs the gate, as far as this thread knows.
+pub(crate) fn needs_gate(engine: &Engine, command: ScriptCommand, words: &[&[u8]]) -> bool {
+    let sha = match command {
+        ScriptCommand::Eval | ScriptCommand::EvalRo => Some(sha1_hex(words[1])),
+        ScriptCommand::EvalSha | ScriptCommand::EvalShaRo => hex(words[1]),
+        _ => None,
+    };
+    // A script that is not there is an error, for which nobody waits.
+    let known = sha.is_some();
+    let found = sha.and_then(|sha| find(engine, &sha));
+    match (command, found) {
+        (_, Some(compiled)) => !compiled.facts.declared_only,
+        (ScriptCommand::EvalSha | ScriptCommand::EvalShaRo, None) => false,
+        (ScriptCommand::Eval | ScriptCommand::EvalRo, None) => known,
+        _ => true,
+    }
 }
 
 impl Run<'_> {
@@ -345,6 +372,11 @@ fn execute<'e>(
             "Can not execute a script with write flag using *_ro command.",
         ));
     }
+    // What cannot be long is not timed.
+    let judged = !compiled.facts.brief;
+    if judged && !engine.costs.is_trusted(call.place) && call.long.moves() {
+        return Ok(Reply::Written);
+    }
     let ran = vm::with_vm(|vm| {
         let mut reply = std::mem::take(&mut vm.scratch);
         reply.clear();
@@ -371,7 +403,14 @@ fn execute<'e>(
             reply,
             text: Vec::new(),
         };
+        if matches!(call.long, Long::Worker) {
+            run.locks.keep();
+        }
+        let started = judged.then(Clock::monotone);
         vm.call(compiled, &mut run, out);
+        if let Some(started) = started {
+            engine.costs.took(call.place, Clock::monotone() - started);
+        }
         if let Some(running) = &run.running {
             engine.scripts.long.leave(running);
         }

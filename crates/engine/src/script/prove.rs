@@ -78,6 +78,20 @@ const FUNCTIONS: &[&str] = &[
     "xpcall",
 ];
 
+/// Words by which a script can do something again and again.
+const REPEATING: &[&str] = &[
+    "while",
+    "for",
+    "repeat",
+    "function",
+    "rep",
+    "gsub",
+    "coroutine",
+];
+
+/// Commands that no script may call and count as brief.
+const UNBOUNDED: &[&str] = &["KEYS", "SORT", "SORT_RO", "FLUSHALL", "FLUSHDB"];
+
 /// Tokens of a script that is worth the analysis.
 const TOKENS_MAX: usize = 8_192;
 
@@ -92,6 +106,9 @@ pub(super) struct Facts {
     /// The script changes neither a global, nor a library, nor `KEYS` and `ARGV`, and cannot reach them but by their
     /// names, so it needs no protected copies.
     pub(super) tame: bool,
+    /// The script has no loop and calls nothing whose work has no bound of its own: it cannot be long unless the values
+    /// it works on are large.
+    pub(super) brief: bool,
 }
 
 /// Looks at a script.
@@ -103,10 +120,18 @@ pub(super) fn analyse(source: &[u8]) -> Facts {
             Facts {
                 declared_only: proof.keeps_to_keys(),
                 tame,
+                brief: proof.is_brief(),
             }
         }
         _ => Facts::default(),
     }
+}
+
+/// Commands whose work grows with what is stored.
+fn is_unbounded(name: &[u8]) -> bool {
+    UNBOUNDED
+        .iter()
+        .any(|known| known.as_bytes().eq_ignore_ascii_case(name))
 }
 
 fn is_one_of(names: &[&str], word: &[u8]) -> bool {
@@ -163,6 +188,19 @@ impl<'t, 's> Proof<'t, 's> {
                 self.sign(at + 1, "(") && !self.word(at.wrapping_sub(1), "function")
             }
             Token::Word(word) => !is_one_of(HIDDEN_WAYS, word),
+            _ => true,
+        })
+    }
+
+    fn is_brief(&self) -> bool {
+        (0..self.tokens.len()).all(|at| match self.tokens[at] {
+            Token::Word(word) if is_one_of(REPEATING, word) => false,
+            Token::Word(word) if is_one_of(HIDDEN_WAYS, word) => false,
+            // The name of a command that is not written out could be any.
+            Token::Word(b"call" | b"pcall") if self.sign(at.wrapping_sub(1), ".") => {
+                self.sign(at + 1, "(")
+                    && matches!(self.tokens.get(at + 2), Some(Token::Text(name)) if !is_unbounded(name))
+            }
             _ => true,
         })
     }

@@ -569,8 +569,14 @@ unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
         let run = current();
         let now = Clock::monotone();
         let engine = run.engine;
+        // Whoever needs what it holds need not wait on the spot.
+        run.locks.keep();
         let running = run.running();
+        let was_busy = engine.busy().is_some();
         let over = engine.scripts.long.look(running, now);
+        if !was_busy && engine.busy().is_some() {
+            engine.shards.call_back();
+        }
         let killed = running.is_killed();
         if !killed && !over && !engine.scripts.stopping() {
             return;

@@ -1,0 +1,56 @@
+//! Running a command that may be long on a worker, while its connection waits.
+
+use crate::client::{Client, Signal};
+use crate::node::NodeRunner;
+use crate::outbox::Running;
+use crate::shared::Shared;
+use std::sync::Arc;
+use tollgate_engine::Session;
+use tollgate_limiter::Timestamp;
+use tollgate_net::Clock;
+use tollgate_wire::resp::ReplyBuf;
+
+/// A command with all it needs.
+struct Job {
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+    session: Session,
+    words: Vec<Box<[u8]>>,
+}
+
+impl Job {
+    /// Runs the command and posts its reply to the connection.
+    fn run(mut self) {
+        let mut out = ReplyBuf::new(self.session.protocol);
+        let words: Vec<&[u8]> = self.words.iter().map(|word| &**word).collect();
+        let mut node = NodeRunner {
+            shared: &self.shared,
+            client: &self.client,
+        };
+        let running = Running::client(self.client.id);
+        let now = Timestamp::from_nanos(Clock::now());
+        // A command that may be long neither waits nor ends its connection.
+        self.shared
+            .engine
+            .execute(&mut self.session, &words, now, &mut out, &mut node);
+        drop(running);
+        self.shared
+            .mailboxes
+            .answer(self.client.at, Signal::Answer(out.bytes().to_vec()));
+    }
+}
+
+/// Has a command run elsewhere; its reply comes as [`Signal::Answer`].
+pub(crate) fn run(shared: &Arc<Shared>, client: &Arc<Client>, session: &Session, words: &[&[u8]]) {
+    let job = || Job {
+        shared: Arc::clone(shared),
+        client: Arc::clone(client),
+        session: session.for_worker(),
+        words: words.iter().map(|&word| word.into()).collect(),
+    };
+    let first = job();
+    if !shared.workers.run(move || first.run()) {
+        // There is no thread for it, so it keeps this one.
+        job().run();
+    }
+}
