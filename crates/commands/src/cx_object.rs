@@ -265,6 +265,8 @@ impl Cx<'_> {
             if !T::VANISHES || !object.is_empty() {
                 let value = Value::Object(Box::new(object));
                 self.shards.of(key).set(self.db, key, value, None, now);
+            } else {
+                self.effects.note(self.db, key.bytes(), Event::Del);
             }
         }
         result

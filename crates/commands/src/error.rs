@@ -52,6 +52,18 @@ catalogue! {
     NegativeLimit => "ERR LIMIT can't be negative",
     ByNotFinite => "ERR value is NaN or Infinity",
     HashNotAnInteger => "ERR hash value is not an integer",
+    NegativeExpire => "ERR invalid expire time, must be >= 0",
+    NoFields => "ERR Mandatory argument FIELDS is missing or not at the right position",
+    NumFields => "ERR Parameter `numFields` should be greater than 0",
+    NumberOfFields => "ERR Number of fields must be a positive integer",
+    FieldCount => "ERR The `numfields` parameter must match the number of arguments",
+    BadFieldCount => "ERR invalid number of fields",
+    NoExpireTime => "ERR missing expire time",
+    TwoFieldConditions => "ERR Only one of FXX or FNX arguments can be specified",
+    TwoExpiriesOrKeep =>
+        "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
+    TwoExpiriesOrPersist =>
+        "ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified",
     HashNotAFloat => "ERR hash value is not a float",
     NotFinite => "ERR increment would produce NaN or Infinity",
     ZAddXxWithNx => "ERR XX and NX options at the same time are not compatible",
@@ -255,6 +267,10 @@ impl CmdError {
             ]
             .concat(),
         )
+    /// The command has no such option.
+    #[cold]
+    pub fn unknown_argument(word: &[u8]) -> CmdError {
+        CmdError::err([b"unknown argument: ", c_text(word, word.len())].concat())
     }
 
     /// RL.TAKE knows no such algorithm.

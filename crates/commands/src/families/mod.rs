@@ -9,6 +9,11 @@ mod connection;
 mod expiry;
 mod flush;
 mod functions;
+mod hash;
+mod hash_expiry;
+mod hash_fields;
+mod hash_read;
+mod hash_write;
 mod hyperloglog;
 mod keys;
 mod lcs;
@@ -44,6 +49,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &string::FAMILY,
     &bitmap::FAMILY,
     &hyperloglog::FAMILY,
+    &hash::FAMILY,
     &set::FAMILY,
     &stream::FAMILY,
     &zset::FAMILY,

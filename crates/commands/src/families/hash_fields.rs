@@ -1,0 +1,235 @@
+//! Several fields with their expiries at once: HGETEX, HSETEX, HGETDEL.
+
+use tollgate_containers::hash::{Hash, Keep};
+use tollgate_containers::number;
+
+use super::hash::hash_limits;
+use super::hash_expiry::{Unit, fields};
+use super::hash_write::drop_expired;
+use crate::{Args, Change, CmdError, Create, Cx, Event, Reply};
+
+/// What becomes of the expiry of the fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ttl {
+    Unsaid,
+    At(i64),
+    /// HGETEX removes it.
+    Persist,
+    /// HSETEX lets it be.
+    Keep,
+}
+
+/// Which fields must exist for HSETEX to set any.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    NoneExist,
+    AllExist,
+}
+
+/// The options of HGETEX and HSETEX, and the words behind the number of fields.
+struct Options<'a> {
+    ttl: Ttl,
+    when: When,
+    words: &'a [&'a [u8]],
+}
+
+/// One of the two commands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Command {
+    HGetEx,
+    HSetEx,
+}
+
+impl Command {
+    const fn name(self) -> &'static str {
+        match self {
+            Command::HGetEx => "hgetex",
+            Command::HSetEx => "hsetex",
+        }
+    }
+
+    /// Words for each field.
+    const fn words_per_field(self) -> usize {
+        match self {
+            Command::HGetEx => 1,
+            Command::HSetEx => 2,
+        }
+    }
+
+    /// Two options that say when the fields expire.
+    const fn two_expiries(self) -> CmdError {
+        match self {
+            Command::HGetEx => CmdError::TwoExpiriesOrPersist,
+            Command::HSetEx => CmdError::TwoExpiriesOrKeep,
+        }
+    }
+}
+
+impl<'a> Options<'a> {
+    fn parse(mut args: Args<'a>, command: Command, now_ms: i64) -> Result<Options<'a>, CmdError> {
+        let mut ttl = Ttl::Unsaid;
+        let mut when = When::Always;
+        let once = |ttl: Ttl| match ttl {
+            Ttl::Unsaid => Ok(()),
+            _ => Err(command.two_expiries()),
+        };
+        loop {
+            if args.is_empty() {
+                return Err(CmdError::Arity(command.name()));
+            } else if args.keyword("FIELDS") {
+                break;
+            } else if let Some((_, unit)) = Unit::OPTIONS.into_iter().find(|(n, _)| args.keyword(n))
+            {
+                once(ttl)?;
+                let word = args.next().map_err(|_| CmdError::NoExpireTime)?;
+                ttl = Ttl::At(unit.read(word, now_ms, command.name())?);
+            } else if command == Command::HGetEx && args.keyword("PERSIST") {
+                once(ttl)?;
+                ttl = Ttl::Persist;
+            } else if command == Command::HSetEx && args.keyword("KEEPTTL") {
+                once(ttl)?;
+                ttl = Ttl::Keep;
+            } else if command == Command::HSetEx && (args.keyword("FNX") || args.keyword("FXX")) {
+                if when != When::Always {
+                    return Err(CmdError::TwoFieldConditions);
+                }
+                let word = args.all()[args.all().len() - args.len() - 1];
+                let none = word.eq_ignore_ascii_case(b"FNX");
+                when = if none {
+                    When::NoneExist
+                } else {
+                    When::AllExist
+                };
+            } else {
+                return Err(CmdError::unknown_argument(args.next()?));
+            }
+        }
+        let per_field = command.words_per_field();
+        if args.len() < 1 + per_field {
+            return Err(CmdError::Arity(command.name()));
+        }
+        let count = number::parse_i64(args.next()?).and_then(|count| i32::try_from(count).ok());
+        let count = count.filter(|count| *count > 0);
+        let count = count.ok_or(CmdError::BadFieldCount)? as usize;
+        if count.checked_mul(per_field) != Some(args.len()) {
+            return Err(CmdError::Arity(command.name()));
+        }
+        Ok(Options {
+            ttl,
+            when,
+            words: args.rest(),
+        })
+    }
+}
+
+pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let options = Options::parse(args, Command::HGetEx, cx.now_ms())?;
+    let names = options.words;
+    let found = cx.change(key, Create::No, |change| {
+        let (mut set, mut deleted, mut persisted) = (false, false, false);
+        change.out.array(names.len());
+        for name in names {
+            drop_expired(change, name);
+            let Some(field) = change.value.get(name) else {
+                change.out.null();
+                continue;
+            };
+            change.out.bulk(field.value);
+            match options.ttl {
+                Ttl::At(at_ms) if at_ms <= change.now_ms => {
+                    deleted |= change.value.remove(name);
+                }
+                Ttl::At(at_ms) => set |= change.value.set_expiry(name, Some(at_ms)),
+                Ttl::Persist if field.expires_at_ms.is_some() => {
+                    persisted |= change.value.set_expiry(name, None);
+                }
+                _ => {}
+            }
+        }
+        let events = [
+            (set, Event::HExpire),
+            (persisted, Event::HPersist),
+            (deleted, Event::HDel),
+        ];
+        for (_, event) in events.into_iter().filter(|(happened, _)| *happened) {
+            change.touched(event);
+        }
+        Ok(())
+    })?;
+    if found.is_none() {
+        cx.out.array(names.len());
+        names.iter().for_each(|_| cx.out.null());
+    }
+    Ok(Reply::Written)
+}
+
+pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let options = Options::parse(args, Command::HSetEx, cx.now_ms())?;
+    let (pairs, _) = options.words.as_chunks::<2>();
+    let create = match options.when {
+        When::AllExist => Create::No,
+        _ => Create::Yes,
+    };
+    let set = cx.change(key, create, |change: &mut Change<'_, Hash>| {
+        let live = change.value.live(change.now_ms);
+        let mut exist = pairs.iter().map(|[name, _]| live.get(name).is_some());
+        let unmet = match options.when {
+            When::Always => false,
+            When::NoneExist => exist.any(|exists| exists),
+            When::AllExist => !exist.all(|exists| exists),
+        };
+        if unmet {
+            return Ok(false);
+        }
+        let limits = hash_limits(change.limits, change.seed);
+        let keep = match options.ttl {
+            Ttl::Keep => Keep::Expiry,
+            _ => Keep::Nothing,
+        };
+        let mut deleted = false;
+        for [name, value] in pairs {
+            drop_expired(change, name);
+            change.value.set(name, value, keep, &limits);
+            match options.ttl {
+                Ttl::At(at_ms) if at_ms <= change.now_ms => deleted |= change.value.remove(name),
+                Ttl::At(at_ms) => drop(change.value.set_expiry(name, Some(at_ms))),
+                _ => {}
+            }
+        }
+        change.touched(Event::HSet);
+        if let Ttl::At(_) = options.ttl {
+            change.note(if deleted { Event::HDel } else { Event::HExpire });
+        }
+        Ok(true)
+    })?;
+    Ok(Reply::flag(set == Some(true)))
+}
+
+pub(super) fn hgetdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    cx.peek_as::<Hash>(key)?;
+    let names = fields(&mut args, CmdError::NumberOfFields)?;
+    cx.out.array(names.len());
+    let found = cx.change(key, Create::No, |change| {
+        let mut deleted = false;
+        for name in names {
+            drop_expired(change, name);
+            match change.value.get(name) {
+                Some(field) => change.out.bulk(field.value),
+                None => change.out.null(),
+            }
+            deleted |= change.value.remove(name);
+        }
+        if deleted {
+            change.touched(Event::HDel);
+        }
+        Ok(())
+    })?;
+    if found.is_none() {
+        names.iter().for_each(|_| cx.out.null());
+    }
+    Ok(Reply::Written)
+}
