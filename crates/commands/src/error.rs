@@ -267,6 +267,8 @@ impl CmdError {
             ]
             .concat(),
         )
+    }
+
     /// The command has no such option.
     #[cold]
     pub fn unknown_argument(word: &[u8]) -> CmdError {

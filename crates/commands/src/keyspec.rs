@@ -119,6 +119,12 @@ pub enum FindKeys {
     Unknown,
 }
 
+/// What happens to the keys of a call of these words.
+pub type Varying = fn(&[&[u8]]) -> KeyFlags;
+
+/// The error for a call of these words, whose count of keys does not fit them.
+pub type Refusal = fn(&[&[u8]]) -> CmdError;
+
 /// One group of keys and what happens to them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
@@ -129,9 +135,9 @@ pub struct KeySpec {
     /// What happens to them.
     pub flags: KeyFlags,
     /// What happens to them in a call, when that depends on its words.
-    pub varying: Option<fn(&[&[u8]]) -> KeyFlags>,
+    pub varying: Option<Varying>,
     /// The command's own error for a count of keys that does not fit its words.
-    pub refuse: Option<fn(&[&[u8]]) -> CmdError>,
+    pub refuse: Option<Refusal>,
     /// A remark for COMMAND INFO.
     pub notes: &'static str,
 }
@@ -171,13 +177,13 @@ impl KeySpec {
     }
 
     /// Answers a count of keys that does not fit the words of the call, before any key is looked at.
-    pub(crate) const fn refused(mut self, by: fn(&[&[u8]]) -> CmdError) -> KeySpec {
+    pub(crate) const fn refused(mut self, by: Refusal) -> KeySpec {
         self.refuse = Some(by);
         self
     }
 
     /// What happens to the keys depends on the words of the call.
-    pub(crate) const fn varying(mut self, by: fn(&[&[u8]]) -> KeyFlags) -> KeySpec {
+    pub(crate) const fn varying(mut self, by: Varying) -> KeySpec {
         self.flags = self.flags.or(KeyFlags::VARIABLE);
         self.varying = Some(by);
         self

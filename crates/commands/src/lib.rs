@@ -37,7 +37,9 @@ pub use docs::render_docs;
 pub use effects::{Effects, Event, EventClass, Touch};
 pub use error::CmdError;
 pub use flags::{Acl, Flags};
-pub use keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, keys_of};
+pub use keyspec::{
+    BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, Refusal, Varying, keys_of,
+};
 pub use limits::StoreLimits;
 pub use reply::Reply;
 pub use row::{
