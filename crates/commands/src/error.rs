@@ -267,6 +267,10 @@ impl CmdError {
             ]
             .concat(),
         )
+    /// No ACL category has that name.
+    #[cold]
+    pub fn unknown_category(name: &[u8]) -> CmdError {
+        CmdError::err([b"Unknown category '", c_text(name, QUOTED), b"'"].concat())
     }
 
     /// The command has no such option.

@@ -2,7 +2,7 @@
 //! replica apply all pass them, and the origin says which apply.
 //!
 //! The order shows in replies, so it is Redis': existence and arity, authentication, then what a
-//! script may not do, then memory.
+//! script may not do, then what the user may not do, then memory.
 
 use crate::{CmdError, Flags, Origin, Row};
 
@@ -25,13 +25,21 @@ impl Busy {
     }
 }
 
+/// Knows what the user of a connection may do.
+pub trait Permit: std::fmt::Debug {
+    /// Refuses the command, or lets it pass.
+    fn permit(&self, row: &'static Row, words: &[&[u8]]) -> Result<(), CmdError>;
+}
+
 /// What the gate must know of the connection and the server.
 #[derive(Clone, Copy, Debug)]
-pub struct GateView {
+pub struct GateView<'a> {
     /// The connection has authenticated, or need not.
     pub authenticated: bool,
     /// Who asks.
     pub origin: Origin,
+    /// Whom to ask about the user's permissions; nobody when the user may do everything.
+    pub permit: Option<&'a dyn Permit>,
     /// The script that asks may not write.
     pub read_only_script: bool,
     /// Memory is above the limit and eviction could not help.
@@ -40,12 +48,13 @@ pub struct GateView {
     pub busy: Option<Busy>,
 }
 
-impl GateView {
+impl GateView<'_> {
     /// A client that may do everything.
-    pub const fn open() -> GateView {
+    pub const fn open() -> Self {
         GateView {
             authenticated: true,
             origin: Origin::Client,
+            permit: None,
             read_only_script: false,
             out_of_memory: false,
             busy: None,
@@ -55,7 +64,7 @@ impl GateView {
 
 /// Refuses the command, or lets it pass. `words` is the whole command, name included.
 #[inline]
-pub fn check(row: &Row, words: &[&[u8]], view: &GateView) -> Result<(), CmdError> {
+pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<(), CmdError> {
     if !row.arity.accepts(words.len()) {
         return Err(match view.origin {
             Origin::Script => CmdError::ArityFromScript,
@@ -65,13 +74,17 @@ pub fn check(row: &Row, words: &[&[u8]], view: &GateView) -> Result<(), CmdError
     if !view.authenticated && !row.flags.contains(Flags::NO_AUTH) {
         return Err(CmdError::NotAuthenticated);
     }
-    if view.origin == Origin::Script {
-        if row.flags.contains(Flags::NOSCRIPT) {
-            return Err(CmdError::NotFromScript);
-        }
-        if view.read_only_script && (row.writes() || row.flags.contains(Flags::MAY_REPLICATE)) {
-            return Err(CmdError::WriteFromReadOnlyScript);
-        }
+    if view.origin == Origin::Script && row.flags.contains(Flags::NOSCRIPT) {
+        return Err(CmdError::NotFromScript);
+    }
+    if let Some(permit) = view.permit {
+        permit.permit(row, words)?;
+    }
+    if view.origin == Origin::Script
+        && view.read_only_script
+        && (row.writes() || row.flags.contains(Flags::MAY_REPLICATE))
+    {
+        return Err(CmdError::WriteFromReadOnlyScript);
     }
     if view.out_of_memory
         && row.flags.contains(Flags::DENYOOM)

@@ -32,6 +32,17 @@ pub enum Run {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant is the command of that name")]
 pub enum NodeCommand {
+    AclDelUser,
+    AclDryRun,
+    AclGenPass,
+    AclGetUser,
+    AclList,
+    AclLoad,
+    AclLog,
+    AclSave,
+    AclSetUser,
+    AclUsers,
+    AclWhoAmI,
     Auth,
     Hello,
     Select,
@@ -49,6 +60,7 @@ pub enum NodeCommand {
     ConfigGet,
     ConfigSet,
     ConfigResetStat,
+    ConfigRewrite,
     Info,
     Shutdown,
     Subscribe,

@@ -7,6 +7,7 @@ use tollgate_commands::{Effects, StoreLimits};
 use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
+use crate::access::Access;
 use crate::cell::{Cell, Cells, One};
 use crate::commit::Listeners;
 use crate::costs::Costs;
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(crate) costs: Costs,
     pub(crate) listeners: Listeners,
     pub(crate) waiters: Waiters,
+    pub(crate) access: Access,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -97,6 +99,7 @@ impl Engine {
             costs: Costs::new(),
             listeners: Listeners::default(),
             waiters: Waiters::default(),
+            access: Access::new(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -111,6 +114,11 @@ impl Engine {
     /// Channels and who listens to them.
     pub fn pubsub(&self) -> &PubSub {
         &self.pubsub
+    }
+
+    /// Users and their permissions.
+    pub fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Number of shards.

@@ -1,6 +1,7 @@
 //! The executor: every command of every origin passes here.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
@@ -12,6 +13,7 @@ use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
+use crate::access::{Caller, UserPermit};
 use crate::cell::{Cells, One};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
@@ -58,6 +60,8 @@ pub(crate) struct Call<'a> {
     /// Number of the connection that asks.
     pub(crate) client: u64,
     pub(crate) long: Long<'a>,
+    /// Whose user must be asked before anything the command calls; none when it may do everything.
+    pub(crate) caller: Option<Arc<Caller>>,
 }
 
 impl<'a> Call<'a> {
@@ -82,6 +86,7 @@ impl<'a> Call<'a> {
             } else {
                 Long::Here
             },
+            caller: None,
         }
     }
 
@@ -142,9 +147,12 @@ impl Engine {
         };
         session.last = Some(row);
         let counters = self.counters.row(row);
+        let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
+        let permit = UserPermit::of_client(&self.access, session, now);
         let view = gate::GateView {
-            authenticated: session.authenticated,
+            authenticated: session.authenticated || self.access.is_open(),
             busy: self.scripts.long.busy(),
+            permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
         };
         if let Err(error) = gate::check(row, args, &view) {
@@ -209,7 +217,9 @@ impl Engine {
         let started = (sampled || !short).then(Clock::monotone);
         let mark = out.len();
         let mut outcome = Outcome::Continue;
+        let caller = self.access.caller(row, session, now);
         let mut call = Call::of_client(row, args, session, now);
+        call.caller = caller;
         let elsewhere = Cell::new(false);
         if session.may_move {
             call.long = Long::Elsewhere(&elsewhere);

@@ -8,6 +8,7 @@
 //! The lock rule: nobody waits for one shard while holding another, except the holder of the gate of
 //! [`shards`], of which there is one at a time. So there is no deadlock and no global order to keep.
 
+mod access;
 mod cell;
 mod commit;
 mod costs;
@@ -31,6 +32,7 @@ mod waiter;
 mod walk;
 mod watch;
 
+pub use access::{Access, ClientInfo};
 pub use commit::Audience;
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};

@@ -122,6 +122,7 @@ impl Engine {
             may_block: true,
             client: waiter.client(),
             long: Long::Here,
+            caller: None,
         };
         let mut out = ReplyBuf::new(waiter.protocol);
         match self.run_on(

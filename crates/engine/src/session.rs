@@ -1,16 +1,17 @@
 //! What a command may see and change of the connection it came from.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use tollgate_commands::acl::{DEFAULT_USER, User};
 use tollgate_commands::{Args, CmdError, NodeCommand, Reply, Row};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
-use crate::Engine;
 use crate::transaction::Transaction;
 use crate::waiter::{Mail, Waiter};
 use crate::watch::Watches;
+use crate::{ClientInfo, Engine};
 
 /// The record of one connection that commands read and change.
 #[derive(Debug)]
@@ -23,8 +24,12 @@ pub struct Session {
     pub protocol: Protocol,
     /// False until AUTH or HELLO AUTH when the default user has a password.
     pub authenticated: bool,
-    /// Name of the authenticated user.
-    pub user: Box<str>,
+    /// The user it has authenticated as.
+    pub user: Arc<User>,
+    /// The state of the rules under which `user` was found to be unrestricted; 0 when not found so.
+    pub(crate) unrestricted_at: u64,
+    /// The connection, for the log of refusals.
+    pub client: Option<Arc<dyn ClientInfo>>,
     /// CLIENT SETNAME.
     pub name: Box<[u8]>,
     /// CLIENT SETINFO lib-name.
@@ -50,6 +55,10 @@ pub struct Session {
     pub(crate) is_worker: bool,
 }
 
+/// The default user until its rules are looked up.
+static EVERYBODY: LazyLock<Arc<User>> =
+    LazyLock::new(|| Arc::new(User::unrestricted(DEFAULT_USER)));
+
 impl Session {
     /// A fresh RESP2 connection on database 0 as the default user.
     pub fn new(id: u64, authenticated: bool) -> Session {
@@ -58,7 +67,9 @@ impl Session {
             db: DbIndex::default(),
             protocol: Protocol::Resp2,
             authenticated,
-            user: "default".into(),
+            user: Arc::clone(&EVERYBODY),
+            unrestricted_at: 0,
+            client: None,
             name: Box::default(),
             lib_name: Box::default(),
             lib_version: Box::default(),

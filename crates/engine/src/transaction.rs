@@ -10,6 +10,7 @@ use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
+use crate::access::UserPermit;
 use crate::cell::Cells;
 use crate::execute::{Call, Long, ShardList, elapsed, fail, names_keys_in_data};
 use crate::held::while_held;
@@ -279,8 +280,16 @@ impl Engine {
         session.last = Some(row);
         let started = counters.called().then(Clock::monotone);
         let mark = out.len();
+        if !self.access.is_unrestricted(session) && !self.access.refresh(session) {
+            // The rules may have changed since the command was queued.
+            let permit = UserPermit::of_exec(&self.access, session, now);
+            if let Err(denied) = permit.check(row, words) {
+                return fail(&denied.to_exec_error(), mark, counters, out);
+            }
+        }
+        let caller = self.access.caller(row, session, now);
         let view = gate::GateView {
-            authenticated: session.authenticated,
+            authenticated: session.authenticated || self.access.is_open(),
             ..gate::GateView::open()
         };
         let call = Call {
@@ -292,6 +301,7 @@ impl Engine {
             may_block: false,
             client: session.id,
             long: Long::Here,
+            caller,
         };
         let result = gate::check(row, words, &view).and_then(|()| match row.run {
             Run::Keys(handler) => self.run_held(handler, &call, held, out),

@@ -281,6 +281,7 @@ impl Engine {
             may_block: false,
             client: waiter.client,
             long: Long::Here,
+            caller: None,
         };
         let mark = out.len();
         match self.run_walk(handler, &call, &mut NoWalk, out) {

@@ -9,7 +9,9 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::Row;
-use tollgate_engine::{Place, Session, Subscriber};
+use tollgate_commands::acl::DEFAULT_USER;
+use tollgate_engine::{ClientInfo, Place, Session, Subscriber};
+use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
 
@@ -65,6 +67,8 @@ struct Texts {
     name: Box<[u8]>,
     lib_name: Box<[u8]>,
     lib_version: Box<[u8]>,
+    /// The user it has authenticated as.
+    user: Box<[u8]>,
 }
 
 impl Client {
@@ -151,6 +155,7 @@ impl Client {
         texts.name.clone_from(&session.name);
         texts.lib_name.clone_from(&session.lib_name);
         texts.lib_version.clone_from(&session.lib_version);
+        texts.user.clone_from(&session.user.name);
     }
 
     pub(crate) fn publish_buffers(&self, input: usize, output: usize) {
@@ -166,6 +171,11 @@ impl Client {
         let texts = lock(&self.texts);
         let heap = texts.name.len() + texts.lib_name.len() + texts.lib_version.len();
         size_of::<Client>() + 2 * size_of::<Session>() + 2 * heap + self.buffers()
+    }
+
+    /// The name of the user it has authenticated as.
+    pub(crate) fn user_name(&self) -> Box<[u8]> {
+        lock(&self.texts).user.clone()
     }
 
     fn buffers(&self) -> usize {
@@ -209,7 +219,7 @@ impl Client {
         let mut rest = String::new();
         write!(
             rest,
-            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user=default redir=-1 resp={} lib-name=",
+            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user={} redir=-1 resp={} lib-name=",
             age(self.connected_at),
             age(self.last_seen()),
             self.db.load(Ordering::Relaxed),
@@ -218,6 +228,7 @@ impl Client {
             if output > 0 { "rw" } else { "r" },
             self.command()
                 .map_or("NULL".to_owned(), |row| row.name.to_ascii_lowercase()),
+            String::from_utf8_lossy(&texts.user),
             if self.resp3.load(Ordering::Relaxed) {
                 3
             } else {
@@ -230,6 +241,17 @@ impl Client {
         line.extend_from_slice(b" lib-ver=");
         line.extend_from_slice(&texts.lib_version);
         line
+    }
+}
+
+impl ClientInfo for Client {
+    fn note(&self, session: &Session, now: Timestamp) {
+        self.publish(session, now.nanos());
+        self.publish_session(session);
+    }
+
+    fn describe(&self, now: Timestamp) -> Vec<u8> {
+        Client::describe(self, now.nanos())
     }
 }
 
@@ -331,7 +353,10 @@ impl Clients {
             soft_limit: SoftLimit::default(),
             subscriptions: Subscriptions::default(),
             delivery: Arc::clone(&self.delivery),
-            texts: Mutex::default(),
+            texts: Mutex::new(Texts {
+                user: DEFAULT_USER.into(),
+                ..Texts::default()
+            }),
         });
         lock(&self.map).insert(client.id, Arc::clone(&client));
         Some(client)

@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::waits::{Post, Waits};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tollgate_engine::{Outcome, Plan, Session};
+use tollgate_engine::{ClientInfo, Outcome, Plan, Session};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Driver, Flow, Peer, Refused, Step};
 use tollgate_wire::resp::{ArgList, Limits, Protocol, ProtocolError, ReplyBuf, RequestParser};
@@ -98,7 +98,7 @@ impl RespDriver {
     fn run(&mut self, conn: &mut Conn, input: &[u8]) -> Step {
         let mut at = 0;
         while at < input.len() {
-            let authenticated = conn.session.authenticated;
+            let authenticated = conn.session.authenticated || self.shared.engine.access().is_open();
             let limits = Limits {
                 authenticated,
                 ..self.limits
@@ -308,7 +308,9 @@ impl Driver for RespDriver {
         let Some(client) = client else {
             return Err(Refused(TOO_MANY_CLIENTS));
         };
-        let mut session = Session::new(client.id, !settings.has_password());
+        let mut session = Session::new(client.id, true);
+        self.shared.engine.access().begin(&mut session);
+        session.client = Some(Arc::clone(&client) as Arc<dyn ClientInfo>);
         session.mail = Some(Arc::new(Post {
             shared: Arc::downgrade(&self.shared),
             at,

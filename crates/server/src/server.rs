@@ -34,6 +34,8 @@ pub enum StartError {
     Listen(ListenError),
     /// The snapshot could not be loaded.
     Load(String),
+    /// Settings or users that cannot be taken over.
+    Config(String),
     /// The system refused something.
     System(io::Error),
 }
@@ -42,7 +44,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Listen(error) => error.fmt(f),
-            StartError::Load(error) => f.write_str(error),
+            StartError::Load(error) | StartError::Config(error) => f.write_str(error),
             StartError::System(error) => write!(f, "the server could not start: {error}"),
         }
     }
@@ -110,6 +112,7 @@ impl Server {
             _ => Backend::Auto,
         };
         let builder = LoopGroupBuilder::new(threads, wanted)?;
+        let users = config.users().to_vec();
         let settings = Live::new(config);
         let shared = Arc::new(Shared {
             engine,
@@ -135,6 +138,7 @@ impl Server {
         });
         shared.correct_settings()?;
         shared.settings.configure(&shared.engine);
+        shared.apply_start(&users).map_err(StartError::Config)?;
         if shared.settings.load_snapshot {
             shared
                 .snapshot

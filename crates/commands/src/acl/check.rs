@@ -124,7 +124,8 @@ impl CallKeys<'_> {
         let (row, words) = (self.row, self.words);
         self.found.get_or_insert_with(|| {
             let mut all = Vec::new();
-            for spec in row.keys {
+            let keys = row.keys.iter();
+            for spec in keys.filter(|spec| !spec.flags.intersects(KeyFlags::NOT_KEY)) {
                 let mut positions = KeyPositions::new();
                 // A call whose keys cannot be found is refused by the command itself.
                 if spec.collect(words, &mut positions).is_err() {

@@ -36,6 +36,17 @@ pub(super) const SUBS: &[Row] = &[
     )
     .docs("Sets the counters of INFO to zero.", "2.0.0", "O(1)"),
     config(
+        "CONFIG|REWRITE",
+        exactly(2),
+        ADMIN,
+        Run::Node(NodeCommand::ConfigRewrite),
+    )
+    .docs(
+        "Writes the settings as they are to the configuration file.",
+        "2.8.0",
+        "O(N) in the settings",
+    ),
+    config(
         "CONFIG|SET",
         at_least(4),
         ADMIN,
@@ -62,6 +73,8 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    Set the configuration <directive> to <value>.",
         "RESETSTAT",
         "    Reset statistics reported by the INFO command.",
+        "REWRITE",
+        "    Rewrite the configuration file.",
     ];
     Ok(super::help(cx, "CONFIG", &lines))
 }

@@ -1,5 +1,6 @@
 //! The command families: one file per kind, one row per command.
 
+mod acl;
 mod bitfield;
 mod bitmap;
 mod client;

@@ -1,6 +1,6 @@
 //! The server as a whole: its commands, settings, databases and clock.
 
-use super::{command, config, flush};
+use super::{acl, command, config, flush};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, CmdError, Cx, Family, Flags, Group, NodeCommand, Reply, Run};
 
@@ -11,6 +11,14 @@ pub(super) static FAMILY: Family = Family {
     name: "Server",
     about: "The server as a whole: its commands, settings, databases and clock.",
     rows: &[
+        row("ACL", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on users and their permissions.",
+                "6.0.0",
+                "Depends on the sub-command",
+            )
+            .subs(acl::SUBS),
         row("COMMAND", at_least(1), SAFE, Run::Local(command::all))
             .acl(Group::Server, Acl::CONNECTION)
             .docs("Describes all commands.", "2.8.13", "O(N) in the commands")

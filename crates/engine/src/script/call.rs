@@ -182,8 +182,13 @@ impl Run<'_> {
     fn perform(&mut self, args: &[&[u8]]) -> Result<Reply, CmdError> {
         let row = resolve(args).map_err(|_| CmdError::UnknownFromScript)?;
         let counters = self.engine.counters.row(row);
+        let permit = self
+            .caller
+            .as_ref()
+            .map(|caller| caller.permit(&self.engine.access, self.now));
         let view = gate::GateView {
             origin: Origin::Script,
+            permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
             read_only_script: self.read_only,
             ..gate::GateView::open()
         };
@@ -209,6 +214,7 @@ impl Run<'_> {
             may_block: false,
             client: self.client,
             long: Long::Here,
+            caller: None,
         };
         let result = self.run_row(&call);
         if let Some(started) = started {

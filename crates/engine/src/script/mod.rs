@@ -41,6 +41,7 @@ use tollgate_wire::resp::{Protocol, ReplyBuf};
 pub(crate) use cache::{Script, Scripts};
 pub(crate) use functions::Functions;
 
+use crate::access::Caller;
 use crate::cell::Cells;
 use crate::costs::Place;
 use crate::execute::{Call, Long, ShardList};
@@ -75,6 +76,8 @@ struct Run<'e> {
     read_only: bool,
     /// Number of the connection that runs it.
     client: u64,
+    /// Whose user may run the script's commands; none when it may run all.
+    caller: Option<Arc<Caller>>,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -193,6 +196,7 @@ fn eval<'e>(
             now: call.now,
             read_only,
             client: call.client,
+            caller: call.caller.clone(),
         },
         out,
         held,
@@ -225,6 +229,7 @@ fn eval_sha<'e>(
             now: call.now,
             read_only,
             client: call.client,
+            caller: call.caller.clone(),
         },
         out,
         held,
@@ -315,6 +320,7 @@ struct Invocation<'a> {
     now: Timestamp,
     read_only: bool,
     client: u64,
+    caller: Option<Arc<Caller>>,
 }
 
 /// Whether a call of a script or function needs the gate, as far as this thread knows.
@@ -396,6 +402,7 @@ fn execute<'e>(
             now: call.now,
             read_only: call.read_only || no_writes,
             client: call.client,
+            caller: call.caller,
             wrote: false,
             killed: false,
             command: call.command,

@@ -1,7 +1,7 @@
 //! The configuration file: `name value` lines as in redis.conf.
 
+use super::Config;
 use super::table::find;
-use super::{Config, Kind};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tollgate_wire::resp::split_line;
@@ -63,13 +63,16 @@ fn apply_line(config: &mut Config, line: &[u8]) -> Result<(), String> {
     let Some((name, values)) = words.split_first() else {
         return Ok(());
     };
+    if name.eq_ignore_ascii_case("user") {
+        return add_user(config, line);
+    }
     let Some(setting) = find(name) else {
         return Err(format!("unknown setting '{name}'"));
     };
     let value = match (setting.kind, values) {
         (_, []) => return Err(format!("{name}: a value is missing")),
         (_, [value]) => value.clone(),
-        (Kind::Addresses | Kind::OutputLimits, values) => values.join(" "),
+        (kind, values) if kind.takes_words() => values.join(" "),
         (_, values) => {
             return Err(format!(
                 "{name}: one value is expected, not {}",
@@ -80,6 +83,24 @@ fn apply_line(config: &mut Config, line: &[u8]) -> Result<(), String> {
     config
         .set(setting.key, &value)
         .map_err(|reason| format!("{name}: {reason}"))
+}
+
+/// Keeps a line of a user; it is checked with the others when the server starts.
+fn add_user(config: &mut Config, line: &[u8]) -> Result<(), String> {
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    split_line(line, |word| words.push(word.to_vec()))
+        .map_err(|_| "unbalanced quotes".to_owned())?;
+    words.remove(0);
+    let Some(name) = words.first() else {
+        return Err("user: a name is missing".to_owned());
+    };
+    if config.users.iter().any(|user| user.first() == Some(name)) {
+        return Err(
+            "Duplicate user found. A user can only be defined once in config files".to_owned(),
+        );
+    }
+    config.users.push(words);
+    Ok(())
 }
 
 #[cfg(test)]

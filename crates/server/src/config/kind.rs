@@ -13,6 +13,25 @@ pub enum Kind {
         /// Largest.
         max: u64,
     },
+    /// A whole number in a range that may be negative.
+    Integer {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// `yes` or `no`.
+    Flag,
+    /// A number of bytes, or a share of the memory limit: `5%`.
+    BytesOrPercent,
+    /// Some of these words, separated by spaces; the first one stands for none of the others.
+    Choices(&'static [&'static str]),
+    /// Three scores from -2000 to 2000.
+    OomScores,
+    /// Letters of classes of keyspace events.
+    EventClasses,
+    /// Percentiles from 0 to 100, separated by spaces.
+    Percentiles,
     /// A power of two in a range.
     PowerOfTwo {
         /// Largest.
@@ -62,6 +81,13 @@ impl Kind {
                 in_range(value, min, max)
             }
             Kind::OutputLimits => output_limits::merge(output_limits::DEFAULT, text),
+            Kind::Integer { min, max } => integer(text, min, max),
+            Kind::Flag => flag(text),
+            Kind::BytesOrPercent => bytes_or_percent(text),
+            Kind::Choices(words) => choices(text, words),
+            Kind::OomScores => oom_scores(text),
+            Kind::EventClasses => event_classes(text),
+            Kind::Percentiles => percentiles(text),
             Kind::Mode => mode(text),
             Kind::Addresses => addresses(text),
             Kind::Choice(words) => choice(text, words),
@@ -89,12 +115,28 @@ impl Kind {
         }
     }
 
+    /// True when the value is several words, each of which may stand by itself in a file.
+    pub fn takes_words(self) -> bool {
+        matches!(
+            self,
+            Kind::Addresses
+                | Kind::Choices(_)
+                | Kind::OomScores
+                | Kind::OutputLimits
+                | Kind::Percentiles
+        )
+    }
+
     /// Stands for the value in `--help`.
     pub fn placeholder(self) -> &'static str {
         match self {
-            Kind::Number { .. } | Kind::PowerOfTwo { .. } => "NUMBER",
-            Kind::Bytes { .. } => "BYTES",
+            Kind::Number { .. } | Kind::Integer { .. } | Kind::PowerOfTwo { .. } => "NUMBER",
+            Kind::Bytes { .. } | Kind::BytesOrPercent => "BYTES",
             Kind::OutputLimits => "LIMITS",
+            Kind::Flag => "YES|NO",
+            Kind::Choices(_) => "WORDS",
+            Kind::OomScores | Kind::Percentiles => "NUMBERS",
+            Kind::EventClasses => "LETTERS",
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
             Kind::Choice(_) => "WORD",
@@ -111,6 +153,13 @@ impl Kind {
                 format!("{min} or more")
             }
             Kind::Number { min, max } => format!("{min} to {max}"),
+            Kind::Integer { min, max } => format!("{min} to {max}"),
+            Kind::Flag => "yes, no".to_owned(),
+            Kind::BytesOrPercent => "bytes, or a percentage of `maxmemory`".to_owned(),
+            Kind::Choices(words) => format!("some of {}", words.join(", ")),
+            Kind::OomScores => "three numbers from -2000 to 2000".to_owned(),
+            Kind::EventClasses => "letters of `Ag$lshzxeKEtmdn`".to_owned(),
+            Kind::Percentiles => "numbers from 0 to 100".to_owned(),
             Kind::PowerOfTwo { max } => format!("power of two, 1 to {max}"),
             Kind::Bytes { min, max } => format!("{min} to {max} bytes; kb, mb and gb may follow"),
             Kind::OutputLimits => {
@@ -168,6 +217,116 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     value.checked_mul(unit)
+}
+
+fn integer(text: &str, min: i64, max: i64) -> Result<String, String> {
+    let value = tollgate_containers::number::parse_i64(text.as_bytes())
+        .ok_or("argument couldn't be parsed into an integer")?;
+    if (min..=max).contains(&value) {
+        Ok(value.to_string())
+    } else {
+        Err(format!(
+            "argument must be between {min} and {max} inclusive"
+        ))
+    }
+}
+
+fn flag(text: &str) -> Result<String, String> {
+    let known = ["yes", "no"]
+        .into_iter()
+        .find(|word| word.eq_ignore_ascii_case(text));
+    known
+        .map(str::to_owned)
+        .ok_or_else(|| "argument must be 'yes' or 'no'".to_owned())
+}
+
+fn bytes_or_percent(text: &str) -> Result<String, String> {
+    if let Some(bytes) = parse_bytes(text) {
+        return Ok(bytes.to_string());
+    }
+    let percent = text.strip_suffix('%').and_then(|it| it.parse::<u64>().ok());
+    match percent {
+        Some(percent @ 0..=100) => Ok(format!("{percent}%")),
+        Some(_) => Err("percentage argument must be less or equal to 100".to_owned()),
+        None => Err("argument must be a memory or percent value".to_owned()),
+    }
+}
+
+fn choices(text: &str, words: &[&str]) -> Result<String, String> {
+    let mut chosen = vec![false; words.len()];
+    for word in text.split(' ') {
+        let known = choice(word, words)?;
+        if let Some(at) = words.iter().position(|it| *it == known) {
+            chosen[at] = true;
+        }
+    }
+    if chosen.iter().filter(|it| **it).count() > 1 {
+        chosen[0] = false;
+    }
+    let chosen: Vec<&str> = words
+        .iter()
+        .zip(&chosen)
+        .filter_map(|(word, chosen)| chosen.then_some(*word))
+        .collect();
+    if chosen.contains(&"save") && chosen.contains(&"nosave") {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
+    }
+    Ok(chosen.join(" "))
+}
+
+fn oom_scores(text: &str) -> Result<String, String> {
+    let words: Vec<&str> = text.split(' ').collect();
+    if words.len() != 3 {
+        return Err("wrong number of arguments".to_owned());
+    }
+    let scores = words.iter().map(|word| {
+        let score = word.parse::<i64>().ok();
+        score.filter(|score| (-2000..=2000).contains(score))
+    });
+    let scores: Option<Vec<i64>> = scores.collect();
+    let scores =
+        scores.ok_or("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")?;
+    Ok(scores
+        .iter()
+        .map(i64::to_string)
+        .collect::<Vec<_>>()
+        .join(" "))
+}
+
+/// Classes in the order in which Redis prints them; `A` stands for those before the last three.
+fn event_classes(text: &str) -> Result<String, String> {
+    const SINGLE: &str = "g$lshzxetdn";
+    const ALL: &str = "g$lshzxetd";
+    let known = |c: char| c == 'A' || SINGLE.contains(c) || "KEm".contains(c);
+    if !text.chars().all(known) {
+        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned());
+    }
+    let has = |c: char| text.contains(c) || (text.contains('A') && ALL.contains(c));
+    let mut classes = String::new();
+    if ALL.chars().all(has) {
+        classes.push('A');
+        // With `A` Redis does not print the class of new keys.
+    } else {
+        classes.extend(SINGLE.chars().filter(|c| has(*c)));
+    }
+    classes.extend("KEm".chars().filter(|c| text.contains(*c)));
+    Ok(classes)
+}
+
+fn percentiles(text: &str) -> Result<String, String> {
+    let mut normal = Vec::new();
+    for word in text.split(' ').filter(|_| !text.is_empty()) {
+        let value = word.parse::<f64>().ok().filter(|value| value.is_finite());
+        let value = value.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+        if !(0.0..=100.0).contains(&value) {
+            return Err(
+                "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
+                    .to_owned(),
+            );
+        }
+        normal.push(value.to_string());
+    }
+    Ok(normal.join(" "))
 }
 
 fn mode(text: &str) -> Result<String, String> {

@@ -3,7 +3,7 @@
 use super::{Change, Config, Key, Setting, TABLE, find, output_limits};
 use crate::outbox::OutputLimits;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::CmdError;
 use tollgate_containers::glob;
@@ -21,7 +21,6 @@ pub struct Live {
     keepalive_secs: AtomicU64,
     output_limit: AtomicUsize,
     hz: AtomicU64,
-    has_password: AtomicBool,
     output_limits: Arc<OutputLimits>,
 }
 
@@ -37,7 +36,6 @@ impl Live {
             keepalive_secs: AtomicU64::new(0),
             output_limit: AtomicUsize::new(0),
             hz: AtomicU64::new(0),
-            has_password: AtomicBool::new(false),
             output_limits: Arc::default(),
         };
         live.mirror(&live.lock());
@@ -65,10 +63,6 @@ impl Live {
             number(Key::ClientOutputLimit),
         );
         self.hz.store(number(Key::Hz), Ordering::Relaxed);
-        self.has_password.store(
-            !values[Key::Requirepass as usize].is_empty(),
-            Ordering::Relaxed,
-        );
     }
 
     /// Hands the engine the settings that it follows.
@@ -118,26 +112,7 @@ impl Live {
 
     /// Rounds of the active expiry per second.
     pub fn hz(&self) -> u64 {
-        self.hz.load(Ordering::Relaxed).max(1)
-    }
-
-    /// Whether clients must authenticate.
-    pub fn has_password(&self) -> bool {
-        self.has_password.load(Ordering::Relaxed)
-    }
-
-    /// Whether `password` is the default user's. Takes as long for a wrong one of the same length as for the right one.
-    pub fn password_matches(&self, password: &[u8]) -> bool {
-        let values = self.lock();
-        let right = values[Key::Requirepass as usize].as_bytes();
-        if right.len() != password.len() {
-            return false;
-        }
-        let difference = right
-            .iter()
-            .zip(password)
-            .fold(0, |all, (a, b)| all | (a ^ b));
-        std::hint::black_box(difference) == 0
+        self.hz.load(Ordering::Relaxed).clamp(1, 500)
     }
 
     /// CONFIG GET: names and values that any of the patterns matches, each name once. A pattern that is just a name answers
@@ -147,37 +122,46 @@ impl Live {
         let names = TABLE
             .iter()
             .flat_map(|setting| setting.names().map(move |name| (name, setting)));
-        let shown = |name: &str| {
+        let shown = |name: &str, hidden: bool| {
             let exact = patterns
                 .iter()
                 .find(|p| p.eq_ignore_ascii_case(name.as_bytes()));
             let any = || {
                 patterns
                     .iter()
-                    .any(|p| glob::matches(p, name.as_bytes(), true))
+                    .any(|p| is_pattern(p) && glob::matches(p, name.as_bytes(), true))
             };
             match exact {
                 Some(given) => Some((*given).into()),
-                None => any().then(|| name.as_bytes().into()),
+                None => (!hidden && any()).then(|| name.as_bytes().into()),
             }
         };
         names
             .filter_map(|(name, setting)| {
-                Some((shown(name)?, values[setting.key as usize].clone()))
+                Some((
+                    shown(name, setting.hidden)?,
+                    values[setting.key as usize].clone(),
+                ))
             })
             .collect()
     }
 
-    /// CONFIG SET: all pairs or none.
-    pub fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), CmdError> {
+    /// CONFIG SET: all pairs or none; `protected` settings only when that is allowed. `apply` is told which settings
+    /// changed, and hands the new values to the parts that use them; it may refuse one with a reason.
+    pub fn set(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+        protected: bool,
+        apply: impl FnOnce(&[Key], &Values<'_>) -> Result<(), (Key, String)>,
+    ) -> Result<(), CmdError> {
         let mut changes: Vec<(&'static Setting, &[u8])> = Vec::with_capacity(pairs.len());
         for (name, value) in pairs {
-            let known = std::str::from_utf8(name).ok().and_then(find);
-            let Some(setting) = known else {
+            let Some(setting) = known(name) else {
                 return Err(unknown(name));
             };
             match setting.change {
                 Change::Live => {}
+                Change::Protected if protected => {}
                 Change::Start => return Err(failed(name, "can't set immutable config")),
                 Change::Protected => return Err(failed(name, "can't set protected config")),
             }
@@ -191,6 +175,7 @@ impl Live {
         }
         let mut values = self.lock();
         let mut next = values.clone();
+        let mut keys = Vec::with_capacity(changes.len());
         for (setting, value) in changes {
             let text = std::str::from_utf8(value)
                 .map_err(|_| failed(setting.name.as_bytes(), "argument is not UTF-8"))?;
@@ -198,11 +183,50 @@ impl Live {
             next[setting.key as usize] = normal
                 .map_err(|reason| failed(setting.name.as_bytes(), &reason))?
                 .into();
+            keys.push(setting.key);
         }
+        apply(&keys, &Values(&next))
+            .map_err(|(key, reason)| failed(key.setting().name.as_bytes(), &reason))?;
         *values = next;
         self.mirror(&values);
         Ok(())
     }
+
+    /// Every value, in the order of the table.
+    pub(crate) fn values(&self) -> Vec<Box<str>> {
+        self.lock().clone()
+    }
+
+    /// Hands the values to `f`; nobody changes them meanwhile.
+    pub(crate) fn with_values<T>(&self, f: impl FnOnce(&Values<'_>) -> T) -> T {
+        f(&Values(&self.lock()))
+    }
+}
+
+/// Values that are about to be those of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Values<'a>(&'a [Box<str>]);
+
+impl Values<'_> {
+    /// As CONFIG GET prints it.
+    pub fn get(&self, key: Key) -> &str {
+        &self.0[key as usize]
+    }
+
+    /// The value of a numeric setting.
+    pub fn number(&self, key: Key) -> i64 {
+        // Numeric settings hold what `Kind::normalise` printed; one beyond the range is as good as the largest.
+        self.get(key).parse().unwrap_or(i64::MAX)
+    }
+}
+
+fn known(name: &[u8]) -> Option<&'static Setting> {
+    std::str::from_utf8(name).ok().and_then(find)
+}
+
+/// True when the name of a setting has letters that match others.
+fn is_pattern(name: &[u8]) -> bool {
+    name.iter().any(|b| b"[*?".contains(b))
 }
 
 fn unknown(name: &[u8]) -> CmdError {
@@ -228,11 +252,19 @@ mod tests {
     #[test]
     fn sets_all_or_none() {
         let live = Live::new(Config::default());
-        live.set(&[(b"maxclients", b"5"), (b"timeout", b"7")])
-            .unwrap();
+        live.set(
+            &[(b"maxclients", b"5"), (b"timeout", b"7")],
+            false,
+            |_, _| Ok(()),
+        )
+        .unwrap();
         assert_eq!((live.max_clients(), live.timeout_secs()), (5, 7));
         let error = live
-            .set(&[(b"maxclients", b"6"), (b"timeout", b"x")])
+            .set(
+                &[(b"maxclients", b"6"), (b"timeout", b"x")],
+                false,
+                |_, _| Ok(()),
+            )
             .unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -270,7 +302,12 @@ mod tests {
                 .iter()
                 .map(|(a, b)| (a.as_bytes(), b.as_bytes()))
                 .collect();
-            assert_eq!(live.set(&pairs).unwrap_err().to_string(), text);
+            assert_eq!(
+                live.set(&pairs, false, |_, _| Ok(()))
+                    .unwrap_err()
+                    .to_string(),
+                text
+            );
         }
     }
 
@@ -287,21 +324,15 @@ mod tests {
         assert_eq!(names(&[b"IO-Threads"]), ["IO-Threads"]);
         assert_eq!(
             names(&[b"MAXMEM*", b"maxmemory"]),
-            ["maxmemory", "maxmemory-policy"]
+            [
+                "maxmemory",
+                "maxmemory-policy",
+                "maxmemory-samples",
+                "maxmemory-eviction-tenacity",
+                "maxmemory-clients"
+            ]
         );
         assert!(names(&[b"nosuch"]).is_empty());
         assert!(names(&[b"*"]).len() > TABLE.len());
-    }
-
-    #[test]
-    fn the_password_is_compared_whole() {
-        let live = Live::new(Config::default());
-        assert!(!live.has_password());
-        live.set(&[(b"requirepass", b"secret")]).unwrap();
-        assert!(live.has_password());
-        assert!(live.password_matches(b"secret"));
-        for wrong in [&b"secreT"[..], b"", b"secret2", b"secre"] {
-            assert!(!live.password_matches(wrong));
-        }
     }
 }

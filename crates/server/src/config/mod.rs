@@ -9,12 +9,15 @@ mod file;
 mod kind;
 mod live;
 pub(crate) mod output_limits;
+mod redis;
+mod rewrite;
 mod table;
 
 pub use file::FileError;
 pub use kind::Kind;
-pub use live::Live;
-pub use table::{Change, Key, Setting, TABLE, find, render_docs};
+pub use live::{Live, Values};
+pub(crate) use rewrite::rewrite;
+pub use table::{Change, Key, Setting, TABLE, find, render_docs, render_unused};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,6 +30,8 @@ pub struct Config {
     given: Vec<bool>,
     /// The configuration file, if one was read.
     file: Option<PathBuf>,
+    /// The words behind `user` of each such line of the file.
+    users: Vec<Vec<Vec<u8>>>,
 }
 
 /// A value that a setting does not take.
@@ -53,6 +58,7 @@ impl Default for Config {
             values,
             given: vec![false; TABLE.len()],
             file: None,
+            users: Vec::new(),
         }
     }
 }
@@ -111,6 +117,11 @@ impl Config {
     /// The configuration file, if one was read.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// The `user` lines of the configuration file: name and rules.
+    pub fn users(&self) -> &[Vec<Vec<u8>>] {
+        &self.users
     }
 
     pub(crate) fn into_values(self) -> Vec<Box<str>> {

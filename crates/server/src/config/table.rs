@@ -1,6 +1,7 @@
 //! The table of settings.
 
 use super::kind::Kind;
+use super::redis::SETTINGS;
 use std::fmt::Write;
 
 /// Names a setting in code; its number is the row in [`TABLE`].
@@ -35,6 +36,7 @@ pub enum Key {
     Backend,
     GrpcPort,
     HttpPort,
+    AclFile,
     Databases,
     Save,
     AppendOnly,
@@ -43,6 +45,158 @@ pub enum Key {
     ClusterEnabled,
     BusyReplyThreshold,
     ScriptTimeLimit,
+    Rdbchecksum,
+    Daemonize,
+    IoThreadsDoReads,
+    AlwaysShowLogo,
+    ProtectedMode,
+    Rdbcompression,
+    RdbDelSyncFiles,
+    Activerehashing,
+    StopWritesOnBgsaveError,
+    SetProcTitle,
+    DynamicHz,
+    LazyfreeLazyEviction,
+    LazyfreeLazyExpire,
+    LazyfreeLazyServerDel,
+    LazyfreeLazyUserDel,
+    LazyfreeLazyUserFlush,
+    ReplDisableTcpNodelay,
+    ReplDisklessSync,
+    AofRewriteIncrementalFsync,
+    NoAppendfsyncOnRewrite,
+    ClusterRequireFullCoverage,
+    RdbSaveIncrementalFsync,
+    AofLoadTruncated,
+    AofUseRdbPreamble,
+    AofTimestampEnabled,
+    ClusterReplicaNoFailover,
+    ReplicaLazyFlush,
+    ReplicaServeStaleData,
+    ReplicaReadOnly,
+    ReplicaIgnoreMaxmemory,
+    JemallocBgThread,
+    Activedefrag,
+    SyslogEnabled,
+    ClusterAllowReadsWhenDown,
+    ClusterAllowPubsubshardWhenDown,
+    CrashLogEnabled,
+    CrashMemcheckEnabled,
+    UseExitOnPanic,
+    DisableThp,
+    ClusterAllowReplicaMigration,
+    ReplicaAnnounced,
+    LatencyTracking,
+    AofDisableAutoGc,
+    ReplicaIgnoreDiskWriteErrors,
+    Pidfile,
+    ReplicaAnnounceIp,
+    Masteruser,
+    ClusterAnnounceIp,
+    ClusterConfigFile,
+    ClusterAnnounceHostname,
+    SyslogIdent,
+    Appendfilename,
+    Appenddirname,
+    ServerCpulist,
+    BioCpulist,
+    AofRewriteCpulist,
+    BgsaveCpulist,
+    IgnoreWarnings,
+    ProcTitleTemplate,
+    BindSourceAddr,
+    Logfile,
+    Masterauth,
+    Supervised,
+    SyslogFacility,
+    ReplDisklessLoad,
+    Loglevel,
+    Appendfsync,
+    OomScoreAdj,
+    AclPubsubDefault,
+    SanitizeDumpPayload,
+    EnableProtectedConfigs,
+    EnableDebugCommand,
+    EnableModuleCommand,
+    ClusterPreferredEndpointType,
+    PropagationErrorBehavior,
+    ShutdownOnSigint,
+    ShutdownOnSigterm,
+    AutoAofRewritePercentage,
+    ClusterReplicaValidityFactor,
+    ListMaxListpackSize,
+    ClusterMigrationBarrier,
+    ActiveDefragCycleMin,
+    ActiveDefragCycleMax,
+    ActiveDefragThresholdLower,
+    ActiveDefragThresholdUpper,
+    LfuLogFactor,
+    LfuDecayTime,
+    ReplicaPriority,
+    ReplDisklessSyncDelay,
+    MaxmemorySamples,
+    MaxmemoryEvictionTenacity,
+    ReplicaAnnouncePort,
+    ClusterPort,
+    ClusterAnnounceBusPort,
+    ClusterAnnouncePort,
+    ClusterAnnounceTlsPort,
+    ReplTimeout,
+    ReplPingReplicaPeriod,
+    ListCompressDepth,
+    RdbKeySaveDelay,
+    KeyLoadDelay,
+    ActiveExpireEffort,
+    MinReplicasToWrite,
+    MinReplicasMaxLag,
+    WatchdogPeriod,
+    ShutdownTimeout,
+    ReplDisklessSyncMaxReplicas,
+    SocketMarkId,
+    ActiveDefragMaxScanFields,
+    SlowlogMaxLen,
+    AcllogMaxLen,
+    ClusterNodeTimeout,
+    SlowlogLogSlowerThan,
+    LatencyMonitorThreshold,
+    StreamNodeMaxEntries,
+    ReplBacklogSize,
+    ClusterLinkSendbufLimit,
+    HashMaxListpackEntries,
+    SetMaxIntsetEntries,
+    ZsetMaxListpackEntries,
+    ActiveDefragIgnoreBytes,
+    HashMaxListpackValue,
+    StreamNodeMaxBytes,
+    ZsetMaxListpackValue,
+    HllSparseMaxBytes,
+    MaxmemoryClients,
+    ReplBacklogTtl,
+    AutoAofRewriteMinSize,
+    LoadingProcessEventsIntervalBytes,
+    TlsPort,
+    TlsSessionCacheSize,
+    TlsSessionCacheTimeout,
+    TlsCluster,
+    TlsReplication,
+    TlsAuthClients,
+    TlsPreferServerCiphers,
+    TlsSessionCaching,
+    TlsCertFile,
+    TlsKeyFile,
+    TlsKeyFilePass,
+    TlsClientCertFile,
+    TlsClientKeyFile,
+    TlsClientKeyFilePass,
+    TlsDhParamsFile,
+    TlsCaCertFile,
+    TlsCaCertDir,
+    TlsProtocols,
+    TlsCiphers,
+    TlsCiphersuites,
+    OomScoreAdjValues,
+    NotifyKeyspaceEvents,
+    LatencyTrackingInfoPercentiles,
 }
 
 impl Key {
@@ -64,7 +218,7 @@ pub enum Change {
 }
 
 /// One setting.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// In code.
     pub key: Key,
@@ -78,6 +232,10 @@ pub struct Setting {
     pub default: &'static str,
     /// When it may change.
     pub change: Change,
+    /// Shown by CONFIG GET only when it is asked for by its whole name.
+    pub hidden: bool,
+    /// False when it is only accepted, for configurations of Redis.
+    pub used: bool,
     /// One sentence, with the unit.
     pub doc: &'static str,
 }
@@ -120,6 +278,8 @@ const fn row(
         kind,
         default,
         change,
+        hidden: false,
+        used: true,
         doc,
     }
 }
@@ -129,7 +289,23 @@ const fn number(min: u64, max: u64) -> Kind {
 }
 
 /// All settings, in the order of [`Key`].
-pub static TABLE: &[Setting] = &[
+pub static TABLE: &[Setting] = &JOINED;
+
+static JOINED: [Setting; OWN.len() + SETTINGS.len()] = {
+    let mut joined = [OWN[0]; OWN.len() + SETTINGS.len()];
+    let mut at = 0;
+    while at < joined.len() {
+        joined[at] = match at < OWN.len() {
+            true => OWN[at],
+            false => SETTINGS[at - OWN.len()],
+        };
+        at += 1;
+    }
+    joined
+};
+
+/// Settings with parts of this program of their own.
+const OWN: &[Setting] = &[
     row(
         Key::Bind,
         "bind",
@@ -281,7 +457,7 @@ pub static TABLE: &[Setting] = &[
     row(
         Key::Hz,
         "hz",
-        number(1, 500),
+        number(0, 2_147_483_647),
         "10",
         Change::Live,
         "Rounds of the active expiry per second, while keys have an expiry.",
@@ -333,6 +509,14 @@ pub static TABLE: &[Setting] = &[
         "8080",
         Change::Start,
         "TCP port of the service for HTTP with JSON; 0 takes a free one.",
+    ),
+    row(
+        Key::AclFile,
+        "aclfile",
+        Kind::Text,
+        "",
+        Change::Start,
+        "File of users that ACL LOAD reads and ACL SAVE writes.",
     ),
     row(
         Key::Databases,
@@ -412,6 +596,19 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     })
 }
 
+/// The line of `docs/differences.md` with the settings that are accepted and not used.
+pub fn render_unused() -> String {
+    let unused: Vec<String> = TABLE
+        .iter()
+        .filter(|setting| !setting.used)
+        .map(|setting| format!("`{}`", setting.name))
+        .collect();
+    format!(
+        "- These settings of Redis are accepted, checked and returned, and change nothing: {}.\n",
+        unused.join(", ")
+    )
+}
+
 /// `docs/settings.md`.
 pub fn render_docs() -> String {
     let mut text = String::from(
@@ -421,7 +618,7 @@ pub fn render_docs() -> String {
          `CONFIG SET` changes those marked *live*. Written from the table in `crates/server/src/config/table.rs`.\n\n\
          | setting | values | default | changes | |\n|---|---|---|---|---|\n",
     );
-    for setting in TABLE {
+    for setting in TABLE.iter().filter(|setting| setting.used) {
         let name = match setting.alias {
             Some(alias) => format!("`{}`, `{alias}`", setting.name),
             None => format!("`{}`", setting.name),

@@ -1,44 +1,34 @@
 //! AUTH and HELLO.
 
 use super::client::valid_name;
-use crate::shared::Shared;
+use tollgate_commands::acl::DEFAULT_USER;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
-use tollgate_engine::{NodeCx, REDIS_VERSION, Session};
+use tollgate_engine::{NodeCx, REDIS_VERSION};
 use tollgate_wire::resp::Protocol;
 
-const DEFAULT_USER: &[u8] = b"default";
-
-pub(super) fn auth(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+pub(super) fn auth(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     match *cx.args.rest() {
         [password] => {
-            if !shared.settings.has_password() {
+            if cx.engine.access().default_user().any_password {
                 return Err(CmdError::NoPasswordSet);
             }
-            authenticate(shared, cx.session, DEFAULT_USER, password)?;
+            authenticate(cx, DEFAULT_USER, password)?;
         }
-        [user, password] => authenticate(shared, cx.session, user, password)?,
+        [user, password] => authenticate(cx, user, password)?,
         _ => return Err(CmdError::Syntax),
     }
     Ok(Reply::Ok)
 }
 
-/// There is one user, who has the configured password, or any if none is configured.
-fn authenticate(
-    shared: &Shared,
-    session: &mut Session,
-    user: &[u8],
-    password: &[u8],
-) -> Result<(), CmdError> {
-    let settings = &shared.settings;
-    if user != DEFAULT_USER || (settings.has_password() && !settings.password_matches(password)) {
-        return Err(CmdError::WrongPassword);
-    }
-    session.authenticated = true;
-    Ok(())
+fn authenticate(cx: &mut NodeCx<'_>, user: &[u8], password: &[u8]) -> Result<(), CmdError> {
+    let command = cx.args.all()[0];
+    cx.engine
+        .access()
+        .authenticate(cx.session, user, password, command, cx.now)
 }
 
-pub(super) fn hello(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+pub(super) fn hello(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let mut protocol = None;
     if let Some(word) = cx.args.peek() {
         cx.args.next()?;
@@ -71,7 +61,7 @@ pub(super) fn hello(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdEr
         cx.args.next()?;
     }
     if let Some((user, password)) = credentials {
-        authenticate(shared, cx.session, user, password)?;
+        authenticate(cx, user, password)?;
     }
     if !cx.session.authenticated {
         return Err(CmdError::HelloNotAuthenticated);

@@ -150,6 +150,7 @@ struct Filter<'a> {
     local: Option<&'a [u8]>,
     /// The class, if a type was given.
     class: Option<Option<Class>>,
+    user: Option<&'a [u8]>,
     skip_me: bool,
 }
 
@@ -164,6 +165,7 @@ impl Filter<'_> {
             && self
                 .local
                 .is_none_or(|local| client.peer.local.to_string().as_bytes() == local)
+            && self.user.is_none_or(|user| *client.user_name() == *user)
     }
 }
 
@@ -176,7 +178,7 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
             ..Filter::default()
         }
     } else {
-        parse_filter(words)?
+        parse_filter(runner, words)?
     };
     let me = runner.client.id;
     let killed = runner
@@ -206,7 +208,7 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     }
 }
 
-fn parse_filter<'a>(words: &[&'a [u8]]) -> Result<Filter<'a>, CmdError> {
+fn parse_filter<'a>(runner: &NodeRunner<'_>, words: &[&'a [u8]]) -> Result<Filter<'a>, CmdError> {
     let mut filter = Filter {
         skip_me: true,
         ..Filter::default()
@@ -226,9 +228,10 @@ fn parse_filter<'a>(words: &[&'a [u8]]) -> Result<Filter<'a>, CmdError> {
         } else if option.eq_ignore_ascii_case(b"LADDR") {
             filter.local = Some(value);
         } else if option.eq_ignore_ascii_case(b"USER") {
-            if *value != b"default" {
+            if runner.shared.engine.access().user(value).is_none() {
                 return Err(CmdError::err([b"No such user '", *value, b"'"].concat()));
             }
+            filter.user = Some(value);
         } else if option.eq_ignore_ascii_case(b"SKIPME") {
             filter.skip_me = match value {
                 word if word.eq_ignore_ascii_case(b"YES") => true,

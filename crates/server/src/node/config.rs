@@ -1,8 +1,13 @@
 //! CONFIG's sub-commands.
 
+use super::NodeRunner;
+use super::acl::system_reason;
+use crate::config::{Key, Values};
 use crate::shared::Shared;
+use std::io::ErrorKind;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::NodeCx;
+use tollgate_net::files;
 
 pub(super) fn get(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let found = shared.settings.matching(cx.args.rest());
@@ -14,16 +19,41 @@ pub(super) fn get(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdErro
     Ok(Reply::Written)
 }
 
-pub(super) fn set(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let shared = runner.shared;
     let (pairs, rest) = cx.args.rest().as_chunks::<2>();
     if !rest.is_empty() {
         return Err(CmdError::Syntax);
     }
     let pairs: Vec<_> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
-    shared.settings.set(&pairs)?;
+    let protected = runner.is_allowed(Key::EnableProtectedConfigs);
+    let apply = |keys: &[Key], values: &Values<'_>| shared.apply(keys, values);
+    shared.settings.set(&pairs, protected, apply)?;
     shared.settings.configure(&shared.engine);
     // Sweeps and rounds of the expiry follow the new settings at once. A loop whose mailbox is full follows at its next tick.
     shared.mailboxes.tick_all().ok();
+    Ok(Reply::Ok)
+}
+
+pub(super) fn rewrite(shared: &Shared) -> Result<Reply, CmdError> {
+    let Some(path) = &shared.settings.file else {
+        return Err(CmdError::err("The server is running without a config file"));
+    };
+    let users = shared.settings.get(Key::AclFile).is_empty().then(|| {
+        let users = shared.engine.access().users();
+        users.iter().map(|user| user.to_line()).collect::<Vec<_>>()
+    });
+    let old = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    };
+    let written = old.and_then(|old| {
+        let new = crate::config::rewrite(&old, &shared.settings.values(), users.as_deref());
+        files::replace(path, &mut |out| out.write_all(&new))
+    });
+    written.map_err(|error| {
+        CmdError::err(format!("Rewriting config file: {}", system_reason(&error)))
+    })?;
     Ok(Reply::Ok)
 }
 

@@ -1,5 +1,6 @@
 //! Commands that the server answers.
 
+pub(crate) mod acl;
 mod auth;
 mod client;
 mod config;
@@ -8,11 +9,13 @@ mod pubsub;
 mod shutdown;
 
 use crate::client::Client;
+use crate::config::Key;
 use crate::shared::Shared;
 use std::sync::Arc;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
 use tollgate_engine::{Node, NodeCx, Outcome, Session, Topic};
 use tollgate_keyspace::DbIndex;
+use tollgate_net::PeerAddress;
 use tollgate_wire::resp::Protocol;
 
 /// Runs node commands for one client.
@@ -24,8 +27,19 @@ pub(crate) struct NodeRunner<'a> {
 impl Node for NodeRunner<'_> {
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
         let result = match command {
-            NodeCommand::Auth => auth::auth(self.shared, &mut cx),
-            NodeCommand::Hello => auth::hello(self.shared, &mut cx),
+            NodeCommand::AclDelUser => acl::del_user(self, &mut cx),
+            NodeCommand::AclDryRun => acl::dry_run(&mut cx),
+            NodeCommand::AclGenPass => acl::gen_pass(&mut cx),
+            NodeCommand::AclGetUser => acl::get_user(&mut cx),
+            NodeCommand::AclList => acl::list(&mut cx),
+            NodeCommand::AclLoad => acl::load(self, &mut cx),
+            NodeCommand::AclLog => acl::log(&mut cx),
+            NodeCommand::AclSave => acl::save(self, &mut cx),
+            NodeCommand::AclSetUser => acl::set_user(&mut cx),
+            NodeCommand::AclUsers => acl::users(&mut cx),
+            NodeCommand::AclWhoAmI => acl::who_am_i(&mut cx),
+            NodeCommand::Auth => auth::auth(&mut cx),
+            NodeCommand::Hello => auth::hello(&mut cx),
             NodeCommand::Select => select(&mut cx),
             NodeCommand::Quit => {
                 *cx.outcome = Outcome::Close;
@@ -51,7 +65,8 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ClientUnblock => client::unblock(&mut cx),
             NodeCommand::ClientNoEvict => client::no_evict(&mut cx),
             NodeCommand::ConfigGet => config::get(self.shared, &mut cx),
-            NodeCommand::ConfigSet => config::set(self.shared, &mut cx),
+            NodeCommand::ConfigSet => config::set(self, &mut cx),
+            NodeCommand::ConfigRewrite => config::rewrite(self.shared),
             NodeCommand::ConfigResetStat => config::reset_stat(self.shared, &mut cx),
             NodeCommand::Info => info::info(self.shared, &mut cx),
             NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),
@@ -67,6 +82,20 @@ impl Node for NodeRunner<'_> {
     }
 }
 
+impl NodeRunner<'_> {
+    /// What the setting says of something dangerous: `yes`, `no`, or `local` for clients of this machine.
+    fn is_allowed(&self, key: Key) -> bool {
+        match &*self.shared.settings.get(key) {
+            "yes" => true,
+            "local" => match &self.client.peer.remote {
+                PeerAddress::Tcp(address) => address.ip().is_loopback(),
+                PeerAddress::Unix(_) => true,
+            },
+            _ => false,
+        }
+    }
+}
+
 fn select(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     cx.session.db = cx.args.database()?;
     Ok(Reply::Ok)
@@ -76,7 +105,7 @@ fn select(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
 fn reset(shared: &Shared, session: &mut Session) {
     session.db = DbIndex::ZERO;
     session.protocol = Protocol::Resp2;
-    session.authenticated = !shared.settings.has_password();
+    shared.engine.access().begin(session);
     session.name = Box::default();
     session.no_evict = false;
 }

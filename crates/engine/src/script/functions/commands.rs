@@ -82,6 +82,7 @@ pub(in super::super) fn call<'e>(
             now: call.now,
             read_only,
             client: call.client,
+            caller: call.caller.clone(),
         },
         out,
         held,

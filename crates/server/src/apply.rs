@@ -1,0 +1,75 @@
+//! Handing settings to the parts that use them: at the start all, at CONFIG SET those that change.
+
+use crate::config::{Key, TABLE, Values};
+use crate::node::acl::read_file;
+use crate::shared::Shared;
+use tollgate_commands::StoreLimits;
+use tollgate_commands::acl::{User, Users};
+
+impl Shared {
+    /// Hands over the values of `keys`; an error names the setting that was refused, and the caller keeps the old values.
+    pub(crate) fn apply(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
+        for &key in keys {
+            self.apply_one(key, values);
+        }
+        Ok(())
+    }
+
+    fn apply_one(&self, key: Key, values: &Values<'_>) {
+        let name = key.setting().name;
+        if StoreLimits::NAMES.contains(&name) {
+            self.engine.limits().set(name, values.number(key));
+            return;
+        }
+        let access = self.engine.access();
+        match key {
+            Key::Requirepass => access.change(|users| set_password(users, values.get(key))),
+            Key::AclPubsubDefault => {
+                let all = values.get(key) == "allchannels";
+                access.change(|users| users.set_channel_default(all));
+            }
+            Key::AcllogMaxLen => {
+                access.set_log_len(usize::try_from(values.number(key)).unwrap_or(usize::MAX));
+            }
+            _ => {}
+        }
+    }
+
+    /// Hands over all settings, and makes the users of the configuration: those of its file, or of the ACL file.
+    pub(crate) fn apply_start(&self, users: &[Vec<Vec<u8>>]) -> Result<(), String> {
+        let keys: Vec<Key> = TABLE.iter().map(|setting| setting.key).collect();
+        let path = self.settings.with_values(|values| {
+            // An empty password is none, and there has been none so far.
+            let skip = values.get(Key::Requirepass).is_empty();
+            let keys = keys.iter().copied();
+            let keys: Vec<Key> = keys
+                .filter(|key| !(skip && *key == Key::Requirepass))
+                .collect();
+            self.apply(&keys, values)
+                .map_err(|(key, reason)| format!("{}: {reason}", key.setting().name))?;
+            Ok::<_, String>(values.get(Key::AclFile).to_owned())
+        })?;
+        if !path.is_empty() && !users.is_empty() {
+            return Err(
+                "users in the configuration file and an ACL file exclude each other: define them in one of both"
+                    .to_owned(),
+            );
+        }
+        self.engine.access().change(|table| {
+            for words in users {
+                let words: Vec<&[u8]> = words.iter().map(|word| &word[..]).collect();
+                table.configure(&words)?;
+            }
+            if !path.is_empty() {
+                *table = read_file(table, &path)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn set_password(users: &mut Users, password: &str) {
+    let mut default = User::clone(users.default_user());
+    default.set_only_password((!password.is_empty()).then_some(password.as_bytes()));
+    users.insert(default);
+}

@@ -1,0 +1,185 @@
+//! Settings of Redis that this program has no part of its own for, and those of its operation.
+//!
+//! A name without a sentence is accepted, checked and returned so that configurations and tools written for Redis work;
+//! it changes nothing here, and `docs/differences.md` lists it.
+
+use super::kind::Kind;
+use super::table::{Change, Key, Setting};
+
+/// Key, name, older name, values, default, when it may change, whether patterns pass it over, and its sentence.
+macro_rules! settings {
+    ($($key:ident, $name:literal, $alias:expr, $kind:expr, $default:literal, $change:ident, $hidden:literal, $doc:expr;)*) => {
+        /// The settings, in the order of [`Key`].
+        pub(super) const SETTINGS: &[Setting] = &[$(
+            Setting {
+                key: Key::$key,
+                name: $name,
+                alias: $alias,
+                kind: { use Kind::*; $kind },
+                default: $default,
+                change: Change::$change,
+                hidden: $hidden,
+                doc: match $doc { Some(doc) => doc, None => UNUSED },
+                used: matches!($doc, Some(_)),
+            },
+        )*];
+    };
+}
+
+/// The sentence of settings without a use.
+const UNUSED: &str = "Accepted for configurations of Redis; changes nothing here.";
+
+settings! {
+    Rdbchecksum, "rdbchecksum", None, Flag, "yes", Start, false, None::<&str>;
+    Daemonize, "daemonize", None, Flag, "no", Start, false, None::<&str>;
+    IoThreadsDoReads, "io-threads-do-reads", None, Flag, "no", Start, false, None::<&str>;
+    AlwaysShowLogo, "always-show-logo", None, Flag, "no", Start, false, None::<&str>;
+    ProtectedMode, "protected-mode", None, Flag, "yes", Live, false, None::<&str>;
+    Rdbcompression, "rdbcompression", None, Flag, "yes", Live, false, None::<&str>;
+    RdbDelSyncFiles, "rdb-del-sync-files", None, Flag, "no", Live, false, None::<&str>;
+    Activerehashing, "activerehashing", None, Flag, "yes", Live, false, None::<&str>;
+    StopWritesOnBgsaveError, "stop-writes-on-bgsave-error", None, Flag, "yes", Live, false, None::<&str>;
+    SetProcTitle, "set-proc-title", None, Flag, "yes", Start, false, None::<&str>;
+    DynamicHz, "dynamic-hz", None, Flag, "yes", Live, false, None::<&str>;
+    LazyfreeLazyEviction, "lazyfree-lazy-eviction", None, Flag, "no", Live, false, None::<&str>;
+    LazyfreeLazyExpire, "lazyfree-lazy-expire", None, Flag, "no", Live, false, None::<&str>;
+    LazyfreeLazyServerDel, "lazyfree-lazy-server-del", None, Flag, "no", Live, false, None::<&str>;
+    LazyfreeLazyUserDel, "lazyfree-lazy-user-del", None, Flag, "no", Live, false, None::<&str>;
+    LazyfreeLazyUserFlush, "lazyfree-lazy-user-flush", None, Flag, "no", Live, false, None::<&str>;
+    ReplDisableTcpNodelay, "repl-disable-tcp-nodelay", None, Flag, "no", Live, false, None::<&str>;
+    ReplDisklessSync, "repl-diskless-sync", None, Flag, "yes", Live, false, None::<&str>;
+    AofRewriteIncrementalFsync, "aof-rewrite-incremental-fsync", None, Flag, "yes", Live, false, None::<&str>;
+    NoAppendfsyncOnRewrite, "no-appendfsync-on-rewrite", None, Flag, "no", Live, false, None::<&str>;
+    ClusterRequireFullCoverage, "cluster-require-full-coverage", None, Flag, "yes", Live, false, None::<&str>;
+    RdbSaveIncrementalFsync, "rdb-save-incremental-fsync", None, Flag, "yes", Live, false, None::<&str>;
+    AofLoadTruncated, "aof-load-truncated", None, Flag, "yes", Live, false, None::<&str>;
+    AofUseRdbPreamble, "aof-use-rdb-preamble", None, Flag, "yes", Live, false, None::<&str>;
+    AofTimestampEnabled, "aof-timestamp-enabled", None, Flag, "no", Live, false, None::<&str>;
+    ClusterReplicaNoFailover, "cluster-replica-no-failover", Some("cluster-slave-no-failover"), Flag, "no", Live, false, None::<&str>;
+    ReplicaLazyFlush, "replica-lazy-flush", Some("slave-lazy-flush"), Flag, "no", Live, false, None::<&str>;
+    ReplicaServeStaleData, "replica-serve-stale-data", Some("slave-serve-stale-data"), Flag, "yes", Live, false, None::<&str>;
+    ReplicaReadOnly, "replica-read-only", Some("slave-read-only"), Flag, "yes", Live, false, None::<&str>;
+    ReplicaIgnoreMaxmemory, "replica-ignore-maxmemory", Some("slave-ignore-maxmemory"), Flag, "yes", Live, false, None::<&str>;
+    JemallocBgThread, "jemalloc-bg-thread", None, Flag, "yes", Live, false, None::<&str>;
+    Activedefrag, "activedefrag", None, Flag, "no", Live, false, None::<&str>;
+    SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, None::<&str>;
+    ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, None::<&str>;
+    ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, None::<&str>;
+    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, None::<&str>;
+    CrashMemcheckEnabled, "crash-memcheck-enabled", None, Flag, "yes", Live, false, None::<&str>;
+    UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
+    DisableThp, "disable-thp", None, Flag, "yes", Start, false, None::<&str>;
+    ClusterAllowReplicaMigration, "cluster-allow-replica-migration", None, Flag, "yes", Live, false, None::<&str>;
+    ReplicaAnnounced, "replica-announced", None, Flag, "yes", Live, false, None::<&str>;
+    LatencyTracking, "latency-tracking", None, Flag, "yes", Live, false, Some("Whether the time of every command is counted for INFO latencystats and LATENCY HISTOGRAM.");
+    AofDisableAutoGc, "aof-disable-auto-gc", None, Flag, "no", Live, false, None::<&str>;
+    ReplicaIgnoreDiskWriteErrors, "replica-ignore-disk-write-errors", None, Flag, "no", Live, false, None::<&str>;
+    Pidfile, "pidfile", None, Text, "", Start, false, None::<&str>;
+    ReplicaAnnounceIp, "replica-announce-ip", Some("slave-announce-ip"), Text, "", Live, false, None::<&str>;
+    Masteruser, "masteruser", None, Text, "", Live, false, None::<&str>;
+    ClusterAnnounceIp, "cluster-announce-ip", None, Text, "", Live, false, None::<&str>;
+    ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, None::<&str>;
+    ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, None::<&str>;
+    SyslogIdent, "syslog-ident", None, Text, "redis", Start, false, None::<&str>;
+    Appendfilename, "appendfilename", None, Text, "appendonly.aof", Start, false, None::<&str>;
+    Appenddirname, "appenddirname", None, Text, "appendonlydir", Start, false, None::<&str>;
+    ServerCpulist, "server_cpulist", None, Text, "", Start, false, None::<&str>;
+    BioCpulist, "bio_cpulist", None, Text, "", Start, false, None::<&str>;
+    AofRewriteCpulist, "aof_rewrite_cpulist", None, Text, "", Start, false, None::<&str>;
+    BgsaveCpulist, "bgsave_cpulist", None, Text, "", Start, false, None::<&str>;
+    IgnoreWarnings, "ignore-warnings", None, Text, "", Live, false, None::<&str>;
+    ProcTitleTemplate, "proc-title-template", None, Text, "{title} {listen-addr} {server-mode}", Live, false, None::<&str>;
+    BindSourceAddr, "bind-source-addr", None, Text, "", Live, false, None::<&str>;
+    Logfile, "logfile", None, Text, "", Start, false, None::<&str>;
+    Masterauth, "masterauth", None, Text, "", Live, false, None::<&str>;
+    Supervised, "supervised", None, Choice(&["upstart", "systemd", "auto", "no"]), "no", Start, false, None::<&str>;
+    SyslogFacility, "syslog-facility", None, Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", Start, false, None::<&str>;
+    ReplDisklessLoad, "repl-diskless-load", None, Choice(&["disabled", "on-empty-db", "swapdb"]), "disabled", Live, false, None::<&str>;
+    Loglevel, "loglevel", None, Choice(&["debug", "verbose", "notice", "warning"]), "notice", Live, false, None::<&str>;
+    Appendfsync, "appendfsync", None, Choice(&["everysec", "always", "no"]), "everysec", Live, false, None::<&str>;
+    OomScoreAdj, "oom-score-adj", None, Choice(&["no", "yes", "relative", "absolute"]), "no", Live, false, None::<&str>;
+    AclPubsubDefault, "acl-pubsub-default", None, Choice(&["allchannels", "resetchannels"]), "resetchannels", Live, false, Some("Whether users that are made or reset may use every channel, or none until rules say so.");
+    SanitizeDumpPayload, "sanitize-dump-payload", None, Choice(&["no", "yes", "clients"]), "no", Live, false, None::<&str>;
+    EnableProtectedConfigs, "enable-protected-configs", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether CONFIG SET may change protected settings: never, always, or for clients of this machine.");
+    EnableDebugCommand, "enable-debug-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether DEBUG is allowed: never, always, or to clients of this machine.");
+    EnableModuleCommand, "enable-module-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, None::<&str>;
+    ClusterPreferredEndpointType, "cluster-preferred-endpoint-type", None, Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", Live, false, None::<&str>;
+    PropagationErrorBehavior, "propagation-error-behavior", None, Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", Live, false, None::<&str>;
+    ShutdownOnSigint, "shutdown-on-sigint", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
+    ShutdownOnSigterm, "shutdown-on-sigterm", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
+    AutoAofRewritePercentage, "auto-aof-rewrite-percentage", None, Number { min: 0, max: 2147483647 }, "100", Live, false, None::<&str>;
+    ClusterReplicaValidityFactor, "cluster-replica-validity-factor", Some("cluster-slave-validity-factor"), Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
+    ListMaxListpackSize, "list-max-listpack-size", Some("list-max-ziplist-size"), Integer { min: -2147483648, max: 2147483647 }, "-2", Live, false, Some("Most elements of a list node when positive; its size from 4 KiB (-1) to 64 KiB (-5) when negative.");
+    ClusterMigrationBarrier, "cluster-migration-barrier", None, Number { min: 0, max: 2147483647 }, "1", Live, false, None::<&str>;
+    ActiveDefragCycleMin, "active-defrag-cycle-min", None, Number { min: 1, max: 99 }, "1", Live, false, None::<&str>;
+    ActiveDefragCycleMax, "active-defrag-cycle-max", None, Number { min: 1, max: 99 }, "25", Live, false, None::<&str>;
+    ActiveDefragThresholdLower, "active-defrag-threshold-lower", None, Number { min: 0, max: 1000 }, "10", Live, false, None::<&str>;
+    ActiveDefragThresholdUpper, "active-defrag-threshold-upper", None, Number { min: 0, max: 1000 }, "100", Live, false, None::<&str>;
+    LfuLogFactor, "lfu-log-factor", None, Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
+    LfuDecayTime, "lfu-decay-time", None, Number { min: 0, max: 2147483647 }, "1", Live, false, None::<&str>;
+    ReplicaPriority, "replica-priority", Some("slave-priority"), Number { min: 0, max: 2147483647 }, "100", Live, false, None::<&str>;
+    ReplDisklessSyncDelay, "repl-diskless-sync-delay", None, Number { min: 0, max: 2147483647 }, "5", Live, false, None::<&str>;
+    MaxmemorySamples, "maxmemory-samples", None, Number { min: 1, max: 2147483647 }, "5", Live, false, None::<&str>;
+    MaxmemoryEvictionTenacity, "maxmemory-eviction-tenacity", None, Number { min: 0, max: 100 }, "10", Live, false, None::<&str>;
+    ReplicaAnnouncePort, "replica-announce-port", Some("slave-announce-port"), Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
+    ClusterPort, "cluster-port", None, Number { min: 0, max: 65535 }, "0", Start, false, None::<&str>;
+    ClusterAnnounceBusPort, "cluster-announce-bus-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
+    ClusterAnnouncePort, "cluster-announce-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
+    ClusterAnnounceTlsPort, "cluster-announce-tls-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
+    ReplTimeout, "repl-timeout", None, Number { min: 1, max: 2147483647 }, "60", Live, false, None::<&str>;
+    ReplPingReplicaPeriod, "repl-ping-replica-period", Some("repl-ping-slave-period"), Number { min: 1, max: 2147483647 }, "10", Live, false, None::<&str>;
+    ListCompressDepth, "list-compress-depth", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Nodes at each end of a list that stay uncompressed; 0 for no compression.");
+    RdbKeySaveDelay, "rdb-key-save-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
+    KeyLoadDelay, "key-load-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
+    ActiveExpireEffort, "active-expire-effort", None, Number { min: 1, max: 10 }, "1", Live, false, None::<&str>;
+    MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, None::<&str>;
+    MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
+    WatchdogPeriod, "watchdog-period", None, Number { min: 0, max: 2147483647 }, "0", Live, true, None::<&str>;
+    ShutdownTimeout, "shutdown-timeout", None, Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
+    ReplDisklessSyncMaxReplicas, "repl-diskless-sync-max-replicas", None, Number { min: 0, max: 2147483647 }, "0", Live, false, None::<&str>;
+    SocketMarkId, "socket-mark-id", None, Number { min: 0, max: 4294967295 }, "0", Start, false, None::<&str>;
+    ActiveDefragMaxScanFields, "active-defrag-max-scan-fields", None, Number { min: 1, max: i64::MAX as u64 }, "1000", Live, false, None::<&str>;
+    SlowlogMaxLen, "slowlog-max-len", None, Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Commands that the slow log remembers.");
+    AcllogMaxLen, "acllog-max-len", None, Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Refusals that ACL LOG remembers.");
+    ClusterNodeTimeout, "cluster-node-timeout", None, Number { min: 0, max: i64::MAX as u64 }, "15000", Live, false, None::<&str>;
+    SlowlogLogSlowerThan, "slowlog-log-slower-than", None, Integer { min: -1, max: i64::MAX }, "10000", Live, false, Some("Microseconds above which a command is put into the slow log; 0 for every command, -1 for none.");
+    LatencyMonitorThreshold, "latency-monitor-threshold", None, Number { min: 0, max: i64::MAX as u64 }, "0", Live, false, Some("Milliseconds above which an event is remembered for LATENCY; 0 for none.");
+    StreamNodeMaxEntries, "stream-node-max-entries", None, Number { min: 0, max: i64::MAX as u64 }, "100", Live, false, Some("Most entries of a node of a stream; 0 for no limit.");
+    ReplBacklogSize, "repl-backlog-size", None, Bytes { min: 1, max: i64::MAX as u64 }, "1048576", Live, false, None::<&str>;
+    ClusterLinkSendbufLimit, "cluster-link-sendbuf-limit", None, Bytes { min: 0, max: u64::MAX }, "0", Live, false, None::<&str>;
+    HashMaxListpackEntries, "hash-max-listpack-entries", Some("hash-max-ziplist-entries"), Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most fields of a compact hash.");
+    SetMaxIntsetEntries, "set-max-intset-entries", None, Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most members of a set kept as sorted integers.");
+    ZsetMaxListpackEntries, "zset-max-listpack-entries", Some("zset-max-ziplist-entries"), Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Most members of a compact sorted set.");
+    ActiveDefragIgnoreBytes, "active-defrag-ignore-bytes", None, Bytes { min: 1, max: i64::MAX as u64 }, "104857600", Live, false, None::<&str>;
+    HashMaxListpackValue, "hash-max-listpack-value", Some("hash-max-ziplist-value"), Bytes { min: 0, max: i64::MAX as u64 }, "64", Live, false, Some("Longest field or value of a compact hash, in bytes.");
+    StreamNodeMaxBytes, "stream-node-max-bytes", None, Bytes { min: 0, max: i64::MAX as u64 }, "4096", Live, false, Some("Largest node of a stream, in bytes; 0 for no limit.");
+    ZsetMaxListpackValue, "zset-max-listpack-value", Some("zset-max-ziplist-value"), Bytes { min: 0, max: i64::MAX as u64 }, "64", Live, false, Some("Longest member of a compact sorted set, in bytes.");
+    HllSparseMaxBytes, "hll-sparse-max-bytes", None, Bytes { min: 0, max: i64::MAX as u64 }, "3000", Live, false, Some("Largest sparse HyperLogLog, in bytes.");
+    MaxmemoryClients, "maxmemory-clients", None, BytesOrPercent, "0", Live, false, None::<&str>;
+    ReplBacklogTtl, "repl-backlog-ttl", None, Number { min: 0, max: i64::MAX as u64 }, "3600", Live, false, None::<&str>;
+    AutoAofRewriteMinSize, "auto-aof-rewrite-min-size", None, Bytes { min: 0, max: i64::MAX as u64 }, "67108864", Live, false, None::<&str>;
+    LoadingProcessEventsIntervalBytes, "loading-process-events-interval-bytes", None, Number { min: 1024, max: 2147483647 }, "2097152", Live, true, None::<&str>;
+    TlsPort, "tls-port", None, Number { min: 0, max: 65535 }, "0", Live, false, Some("TCP port for TLS; 0 for none.");
+    TlsSessionCacheSize, "tls-session-cache-size", None, Number { min: 0, max: 2147483647 }, "20480", Live, false, None::<&str>;
+    TlsSessionCacheTimeout, "tls-session-cache-timeout", None, Number { min: 0, max: 2147483647 }, "300", Live, false, None::<&str>;
+    TlsCluster, "tls-cluster", None, Flag, "no", Live, false, None::<&str>;
+    TlsReplication, "tls-replication", None, Flag, "no", Live, false, None::<&str>;
+    TlsAuthClients, "tls-auth-clients", None, Choice(&["no", "yes", "optional"]), "yes", Live, false, Some("Whether clients must show a certificate, may, or are not asked for one.");
+    TlsPreferServerCiphers, "tls-prefer-server-ciphers", None, Flag, "no", Live, false, None::<&str>;
+    TlsSessionCaching, "tls-session-caching", None, Flag, "yes", Live, false, None::<&str>;
+    TlsCertFile, "tls-cert-file", None, Text, "", Live, false, Some("File with the server's certificate and those that lead to its authority, in PEM.");
+    TlsKeyFile, "tls-key-file", None, Text, "", Live, false, Some("File with the private key of the certificate, in PEM.");
+    TlsKeyFilePass, "tls-key-file-pass", None, Text, "", Live, false, None::<&str>;
+    TlsClientCertFile, "tls-client-cert-file", None, Text, "", Live, false, None::<&str>;
+    TlsClientKeyFile, "tls-client-key-file", None, Text, "", Live, false, None::<&str>;
+    TlsClientKeyFilePass, "tls-client-key-file-pass", None, Text, "", Live, false, None::<&str>;
+    TlsDhParamsFile, "tls-dh-params-file", None, Text, "", Live, false, None::<&str>;
+    TlsCaCertFile, "tls-ca-cert-file", None, Text, "", Live, false, Some("File with the authorities whose client certificates are accepted, in PEM.");
+    TlsCaCertDir, "tls-ca-cert-dir", None, Text, "", Live, false, Some("Directory of files with authorities whose client certificates are accepted, in PEM.");
+    TlsProtocols, "tls-protocols", None, Text, "", Live, false, Some("Versions of TLS that are spoken, separated by spaces; empty for all that are safe.");
+    TlsCiphers, "tls-ciphers", None, Text, "", Live, false, None::<&str>;
+    TlsCiphersuites, "tls-ciphersuites", None, Text, "", Live, false, None::<&str>;
+    OomScoreAdjValues, "oom-score-adj-values", None, OomScores, "0 200 800", Live, false, None::<&str>;
+    NotifyKeyspaceEvents, "notify-keyspace-events", None, EventClasses, "", Live, false, None::<&str>;
+    LatencyTrackingInfoPercentiles, "latency-tracking-info-percentiles", None, Percentiles, "50 99 99.9", Live, false, Some("Percentiles that INFO latencystats shows.");
+}
