@@ -267,6 +267,8 @@ impl CmdError {
             ]
             .concat(),
         )
+    }
+
     /// No ACL category has that name.
     #[cold]
     pub fn unknown_category(name: &[u8]) -> CmdError {
