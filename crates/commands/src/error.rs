@@ -95,6 +95,15 @@ catalogue! {
     LcsLenAndIdx => "ERR If you want both the length and indexes, please just use IDX.",
     LcsTooLarge =>
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
+    IndexOutOfRange => "ERR index out of range",
+    NotPositive => "ERR value is out of range, must be positive",
+    NumkeysNotPositive => "ERR numkeys should be greater than 0",
+    CountNotPositive => "ERR count should be greater than 0",
+    CountNegative => "ERR COUNT can't be negative",
+    MaxLenNegative => "ERR MAXLEN can't be negative",
+    RankZero =>
+        "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or \
+         use negative to start from the end of the list",
     StringTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
     DbOutOfRange => "ERR DB index is out of range",
     SameObject => "ERR source and destination objects are the same",

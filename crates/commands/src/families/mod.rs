@@ -18,6 +18,10 @@ mod hash_write;
 mod hyperloglog;
 mod keys;
 mod lcs;
+mod list;
+mod list_move;
+mod list_pop;
+mod list_position;
 mod object;
 mod pubsub;
 mod ratelimit;
@@ -54,6 +58,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &set::FAMILY,
     &stream::FAMILY,
     &zset::FAMILY,
+    &list::FAMILY,
     &keys::FAMILY,
     &expiry::FAMILY,
     &connection::FAMILY,
