@@ -96,8 +96,6 @@ catalogue! {
     LcsTooLarge =>
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
     IndexOutOfRange => "ERR index out of range",
-    NotPositive => "ERR value is out of range, must be positive",
-    NumkeysNotPositive => "ERR numkeys should be greater than 0",
     CountNotPositive => "ERR count should be greater than 0",
     CountNegative => "ERR COUNT can't be negative",
     MaxLenNegative => "ERR MAXLEN can't be negative",

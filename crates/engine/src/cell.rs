@@ -287,7 +287,7 @@ impl Cells for One<'_, '_> {
 
     #[inline]
     fn is_heard(&self) -> bool {
-        self.cell.is_heard()
+        self.cell.is_heard() || self.more.as_ref().is_some_and(|more| more.is_heard())
     }
 
     #[inline]

@@ -492,12 +492,7 @@ impl Engine {
 
     /// The shards of the keys of a call.
     pub(crate) fn shards_of(&self, row: &Row, args: &[&[u8]]) -> Result<ShardList, CmdError> {
-        let keys = match keys_of(row, args) {
-            // The handler finds the same fault before it looks at a key, and words it as the command does.
-            Err(_) if matches!(row.run, Run::Keys(_)) => Default::default(),
-            keys => keys?,
-        };
-        let mut wanted: ShardList = keys
+        let mut wanted: ShardList = keys_of(row, args)?
             .iter()
             .map(|&at| self.seed.key(args[at as usize]).shard(self.shards.count()))
             .collect();

@@ -49,7 +49,7 @@ const ROWS: &[Row] = &[
         Flags::WRITE.or(Flags::BLOCKING).or(Flags::MOVABLE_KEYS),
         list_pop::blmpop,
     )
-    .keys(&[KeySpec::counted(2, POP_FLAGS)])
+    .keys(&[KeySpec::counted(2, POP_FLAGS).refused(list_pop::refuse_blmpop)])
     .takes("timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]")
     .docs(
         "Pops elements of the first list that is not empty, waiting for one.",
@@ -120,7 +120,7 @@ const ROWS: &[Row] = &[
         Flags::WRITE.or(Flags::MOVABLE_KEYS),
         list_pop::lmpop,
     )
-    .keys(&[KeySpec::counted(1, POP_FLAGS)])
+    .keys(&[KeySpec::counted(1, POP_FLAGS).refused(list_pop::refuse_lmpop)])
     .takes(MPOP)
     .docs(
         "Pops elements of the first list that is not empty.",

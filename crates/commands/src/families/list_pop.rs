@@ -93,6 +93,23 @@ fn first_list<'a>(cx: &mut Cx<'_>, keys: &Keys<'a>) -> Result<Option<Key<'a>>, C
     Ok(None)
 }
 
+/// What is wrong with the count of keys of LMPOP.
+pub(super) fn refuse_lmpop(words: &[&[u8]]) -> CmdError {
+    refuse(words, 1)
+}
+
+/// What is wrong with the count of keys of BLMPOP.
+pub(super) fn refuse_blmpop(words: &[&[u8]]) -> CmdError {
+    refuse(words, 2)
+}
+
+fn refuse(words: &[&[u8]], at: usize) -> CmdError {
+    match words.get(at).and_then(|word| number::parse_i64(word)) {
+        Some(1..) => CmdError::Syntax,
+        _ => CmdError::NoKeyCount,
+    }
+}
+
 /// What LMPOP and BLMPOP take: counted keys, an end, how many elements.
 struct Several<'a> {
     keys: Keys<'a>,
@@ -104,7 +121,7 @@ impl<'a> Several<'a> {
     fn parse(args: &mut Args<'a>) -> Result<Several<'a>, CmdError> {
         let keys = number::parse_i64(args.next()?).and_then(|n| usize::try_from(n).ok());
         let count = match keys {
-            None | Some(0) => return Err(CmdError::NumkeysNotPositive),
+            None | Some(0) => return Err(CmdError::NoKeyCount),
             Some(count) if count >= args.len() => return Err(CmdError::Syntax),
             Some(count) => count,
         };

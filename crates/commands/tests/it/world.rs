@@ -92,11 +92,7 @@ impl World {
         let row = resolve(words)?;
         gate::check(row, words, &gate::GateView::open())?;
         let count = self.shards.0.len();
-        let keys = match keys_of(row, words) {
-            // The handler finds the same fault before it looks at a key.
-            Err(_) if matches!(row.run, Run::Keys(_)) => Default::default(),
-            keys => keys?,
-        };
+        let keys = keys_of(row, words)?;
         // The key spec must name every key that the handler uses: lock one shard where it is one.
         let mut indexes: Vec<usize> = keys
             .iter()

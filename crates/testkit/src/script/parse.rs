@@ -71,6 +71,8 @@ pub enum Action {
     Closed,
     /// Lets time pass.
     Advance(Duration),
+    /// Waits until so many clients wait in commands.
+    Blocked(usize),
     /// Keeps the scalar of the last reply under a name, for `${name}`.
     Let(String),
 }
@@ -235,6 +237,10 @@ fn action(line: &str) -> Result<Action, String> {
         "@conn" if !rest.is_empty() => Ok(Action::Conn(rest.to_owned())),
         "@closed" => Ok(Action::Closed),
         "@let" if !rest.is_empty() => Ok(Action::Let(rest.to_owned())),
+        "@blocked" => {
+            let clients = rest.parse().map_err(|_| "write: @blocked CLIENTS")?;
+            Ok(Action::Blocked(clients))
+        }
         "@advance" => {
             let millis: u64 = rest.parse().map_err(|_| "write: @advance MILLISECONDS")?;
             let time = Duration::from_millis(millis);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate_wire::resp::{FrameSkipper, Protocol, split_line, write_command};
 
@@ -19,6 +19,9 @@ const MAX_FAILURES: usize = 25;
 
 /// How long a connection must be silent before a recording takes a raw step's replies as complete.
 const SILENCE: Duration = Duration::from_millis(100);
+
+/// How often `@blocked` asks.
+const POLL: Duration = Duration::from_millis(2);
 
 /// Longest text that `${x*COUNT}` may make, bytes.
 const MAX_REPEATED: usize = 64 * 1024 * 1024;
@@ -289,6 +292,7 @@ impl<'a> Session<'a> {
                 self.executor.advance(*time);
                 Ok(Outcome::default())
             }
+            Action::Blocked(clients) => self.until_blocked(*clients).map(|()| Outcome::default()),
             Action::Let(name) => {
                 let value = scalar(&self.last)
                     .ok_or_else(|| io::Error::other("the last reply is no scalar"))?;
@@ -296,6 +300,31 @@ impl<'a> Session<'a> {
                 Ok(Outcome::default())
             }
         }
+    }
+
+    /// Asks on a connection of its own until so many clients wait: a command that has been sent need not have arrived.
+    fn until_blocked(&mut self, clients: usize) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.current, "setup".to_owned());
+        let wanted = format!("\r\nblocked_clients:{clients}\r\n");
+        let give_up = Instant::now() + PATIENCE;
+        self.switch("setup")?;
+        loop {
+            self.send(&encode(b"INFO clients")?)?;
+            let info = self.frame()?;
+            if info
+                .windows(wanted.len())
+                .any(|part| part == wanted.as_bytes())
+            {
+                break;
+            }
+            if Instant::now() > give_up {
+                return Err(io::Error::other(format!("not {clients} clients wait")));
+            }
+            std::thread::sleep(POLL);
+        }
+        self.close("setup");
+        self.current = before;
+        Ok(())
     }
 
     fn read(&mut self, replies: usize, sorted: bool) -> io::Result<Outcome> {
@@ -451,6 +480,7 @@ impl fmt::Display for Action {
             Action::Conn(name) => write!(f, "@conn {name}"),
             Action::Closed => f.write_str("@closed"),
             Action::Advance(time) => write!(f, "@advance {}", time.as_millis()),
+            Action::Blocked(clients) => write!(f, "@blocked {clients}"),
             Action::Let(name) => write!(f, "@let {name}"),
         }
     }
