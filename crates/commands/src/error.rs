@@ -96,7 +96,6 @@ catalogue! {
     LcsTooLarge =>
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
     IndexOutOfRange => "ERR index out of range",
-    CountNotPositive => "ERR count should be greater than 0",
     CountNegative => "ERR COUNT can't be negative",
     MaxLenNegative => "ERR MAXLEN can't be negative",
     RankZero =>
