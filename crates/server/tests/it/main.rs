@@ -6,6 +6,7 @@ mod backends;
 mod clients;
 mod harness;
 mod limits;
+mod long;
 mod peers;
 mod process;
 mod protocol;

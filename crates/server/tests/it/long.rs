@@ -1,0 +1,165 @@
+//! Commands that take long, on a server of one thread: nobody waits for them who need not, and they can be ended.
+
+use crate::harness::{Local, eventually, raw};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+use tollgate_testkit::Client;
+
+/// More than anything here takes.
+const LONG: Duration = Duration::from_secs(30);
+
+const ENDLESS: &str = "redis.call('GET', KEYS[1]) while true do end";
+const ENDLESS_WRITER: &str = "redis.call('SET', KEYS[1], 'x') while true do end";
+const LIBRARY: &str =
+    "#!lua name=l\nredis.register_function('forever', function() while true do end end)";
+
+fn send(client: &mut Client, words: &[&str]) {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let mut bytes = Vec::new();
+    tollgate_wire::resp::write_command(&mut bytes, &words);
+    client.send(&bytes).unwrap();
+}
+
+fn frame(client: &mut Client) -> String {
+    String::from_utf8_lossy(&client.frame().unwrap()).into_owned()
+}
+
+/// Starts a script on a connection of its own and waits until it is known to run.
+fn start(server: &Local, client: &mut Client, script: &str) -> Client {
+    let mut runner = server.connect();
+    send(&mut runner, &["EVAL", script, "1", "held"]);
+    eventually("the script runs", || {
+        raw(client, "FUNCTION STATS").starts_with("-BUSY")
+    });
+    runner
+}
+
+#[test]
+fn others_are_served_while_a_script_runs() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let mut runner = start(&server, &mut client, ENDLESS);
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    // One of these keys may happen to lie where the held one does.
+    let (tell, told) = mpsc::channel();
+    for number in 0..4 {
+        let (mut other, tell) = (server.connect(), tell.clone());
+        thread::spawn(move || {
+            tell.send(raw(&mut other, &format!("INCR other:{number}")))
+                .ok()
+        });
+    }
+    for _ in 0..2 {
+        assert_eq!(told.recv_timeout(LONG).unwrap(), ":1\r\n");
+    }
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    let error = frame(&mut runner);
+    assert!(error.starts_with("-ERR Script killed by user with SCRIPT KILL... script: "));
+    assert!(error.ends_with(", on @user_script:1.\r\n"), "{error}");
+    assert!(raw(&mut client, "SCRIPT KILL").starts_with("-NOTBUSY "));
+}
+
+#[test]
+fn what_needs_a_held_key_runs_after_the_script_and_in_order() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let mut runner = start(&server, &mut client, ENDLESS);
+    let mut waiters: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    for waiter in &mut waiters {
+        send(waiter, &["INCR", "held"]);
+        send(waiter, &["PING"]);
+        send(waiter, &["MGET", "held", "none"]);
+        send(waiter, &["DBSIZE"]);
+    }
+    send(&mut runner, &["PING"]);
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    assert_eq!(frame(&mut runner), "+PONG\r\n");
+    let mut counts = Vec::new();
+    for waiter in &mut waiters {
+        counts.push(frame(waiter));
+        assert_eq!(frame(waiter), "+PONG\r\n");
+        assert!(frame(waiter).starts_with("*2\r\n$1\r\n"));
+        assert_eq!(frame(waiter), ":1\r\n");
+    }
+    counts.sort();
+    assert_eq!(counts, [":1\r\n", ":2\r\n", ":3\r\n"]);
+}
+
+#[test]
+fn a_script_that_has_written_is_ended_by_its_time_alone() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let mut runner = start(&server, &mut client, ENDLESS_WRITER);
+    assert!(raw(&mut client, "SCRIPT KILL").starts_with("-UNKILLABLE "));
+    assert!(raw(&mut client, "FUNCTION KILL").starts_with("-UNKILLABLE "));
+    let mut waiter = server.connect();
+    send(&mut waiter, &["GET", "held"]);
+    assert_eq!(
+        raw(&mut client, "CONFIG SET script-time-limit 1"),
+        "+OK\r\n"
+    );
+    assert!(frame(&mut runner).contains("Script ended by the server"));
+    assert_eq!(frame(&mut waiter), "$1\r\nx\r\n");
+}
+
+#[test]
+fn the_server_is_busy_beyond_the_threshold() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    send(&mut client, &["FUNCTION", "LOAD", LIBRARY]);
+    assert_eq!(frame(&mut client), "$1\r\nl\r\n");
+    assert_eq!(raw(&mut client, "CONFIG SET lua-time-limit 1"), "+OK\r\n");
+    let busy = "-BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.\r\n";
+    let mut runner = server.connect();
+    send(&mut runner, &["FCALL", "forever", "1", "held"]);
+    // Put off at first or refused at once, it is not to wait for the end.
+    let mut waiter = server.connect();
+    send(&mut waiter, &["GET", "held"]);
+    eventually("the server is busy", || raw(&mut client, "PING") == busy);
+    assert!(["$-1\r\n", busy].contains(&frame(&mut waiter).as_str()));
+    for command in [
+        "GET none",
+        "INFO",
+        "EVAL return 0",
+        "FCALL forever 0",
+        "SHUTDOWN",
+    ] {
+        let reply = raw(&mut client, command);
+        assert!(reply == busy || reply.contains("wrong number"), "{reply}");
+    }
+    let stats = raw(&mut client, "FUNCTION STATS");
+    assert!(
+        stats.contains("forever") && stats.contains("FCALL"),
+        "{stats}"
+    );
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), busy);
+    assert_eq!(raw(&mut client, "FUNCTION KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).contains(
+        "Script killed by user with SCRIPT KILL... script: forever, on @user_function:2."
+    ));
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+}
+
+#[test]
+fn a_client_that_leaves_does_not_take_the_script_along() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    drop(start(&server, &mut client, ENDLESS));
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    eventually("the script has ended", || {
+        raw(&mut client, "SCRIPT KILL").starts_with("-NOTBUSY")
+    });
+}
+
+#[test]
+fn a_server_ends_while_a_script_runs() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let runner = start(&server, &mut client, ENDLESS_WRITER);
+    drop(server);
+    drop(runner);
+}
