@@ -17,7 +17,7 @@ const LANES: usize = 64;
 const TIMED_EVERY: u64 = 64;
 
 /// Slots of the index from row to counter: a power of two, several times the number of rows.
-const ROW_SLOTS: usize = 1024;
+const ROW_SLOTS: usize = 4096;
 
 /// What one command has cost.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +107,7 @@ impl RowIndex {
     #[inline]
     fn slot(row: &'static Row) -> usize {
         let address = std::ptr::from_ref(row) as usize as u64;
-        (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize
+        (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52) as usize
     }
 
     #[inline]
@@ -123,7 +123,7 @@ impl RowIndex {
     }
 }
 
-const _: () = assert!(ROW_SLOTS == 1 << (64 - 54));
+const _: () = assert!(ROW_SLOTS == 1 << (64 - 52));
 
 static NEXT_LANE: AtomicUsize = AtomicUsize::new(0);
 
