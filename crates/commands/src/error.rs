@@ -118,6 +118,7 @@ catalogue! {
         "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
          note that when switching between policies at runtime LRU and LFU data will take some \
          time to adjust.",
+    BusyKey => "BUSYKEY Target key name already exists.",
     GroupExists => "BUSYGROUP Consumer Group name already exists",
     BadStreamId => "ERR Invalid stream ID specified as stream command argument",
     BadIntervalStart => "ERR invalid start ID for the interval",

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 
+use tollgate_commands::shapes;
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{RdbError, Reader, Writer};
@@ -81,7 +82,8 @@ impl Engine {
     /// The file cannot be read, is damaged, or holds what this program does not.
     pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
         let now_ms = now.millis();
-        let mut reader = Reader::new(source)?;
+        let shapes = shapes(&self.limits, &self.seed);
+        let mut reader = Reader::new(source)?.shaped(shapes);
         let mut loaded = Loaded::default();
         while let Some(entry) = reader.next()? {
             if entry.expires_at_ms.is_some_and(|at| now_ms > at) {

@@ -29,7 +29,7 @@ const FLOORS: &[(&str, u8)] = &[
 const TOOLS: &[&str] = &["testkit", "xtask"];
 
 /// Edges within one floor that are meant.
-const SAME_FLOOR: &[(&str, &str)] = &[("engine", "net")];
+const SAME_FLOOR: &[(&str, &str)] = &[("engine", "net"), ("commands", "persist")];
 
 /// What a crate must not reach, through whatever path: the bench measures servers from outside.
 const UNREACHABLE: &[(&str, &str)] = &[

@@ -7,6 +7,7 @@ mod client;
 mod command;
 mod config;
 mod connection;
+mod dump;
 mod expiry;
 mod flush;
 mod functions;
@@ -46,6 +47,8 @@ mod zset_pop;
 mod zset_range;
 mod zset_sample;
 
+pub use dump::shapes;
+
 use crate::{Cx, Family, Reply};
 
 /// The table.
@@ -60,6 +63,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &zset::FAMILY,
     &list::FAMILY,
     &keys::FAMILY,
+    &dump::FAMILY,
     &expiry::FAMILY,
     &connection::FAMILY,
     &server::FAMILY,

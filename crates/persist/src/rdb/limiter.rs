@@ -23,12 +23,25 @@ pub(super) fn field(
     field.extend_from_slice(&expires_at_ms.unwrap_or(i64::MAX).to_le_bytes());
     field.extend_from_slice(&(key.len() as u32).to_le_bytes());
     field.extend_from_slice(key);
+    write_state(value, &mut field).then_some(field)
+}
+
+/// Adds the state of a rate limiter; false for other values.
+pub(super) fn write_state(value: ValueRef<'_>, out: &mut Vec<u8>) -> bool {
     match value {
-        ValueRef::Limiter(state) => codec::write_state(state, &mut field),
-        ValueRef::Object(Object::Ledger(ledger)) => codec::write_ledger(ledger, &mut field),
-        _ => return None,
+        ValueRef::Limiter(state) => codec::write_state(state, out),
+        ValueRef::Object(Object::Ledger(ledger)) => codec::write_ledger(ledger, out),
+        _ => return false,
     }
-    Some(field)
+    true
+}
+
+/// What [`write_state`] wrote; `None` when it is malformed.
+pub(super) fn read_state(state: &[u8]) -> Option<Value> {
+    Some(match codec::read(state)? {
+        Stored::State(state) => Value::Limiter(state),
+        Stored::Ledger(ledger) => Value::Object(Box::new(Object::Ledger(ledger))),
+    })
 }
 
 /// What a field says: database, key, value, expiry. `None` when it is malformed.
@@ -37,10 +50,7 @@ pub(super) fn read(field: &[u8]) -> Option<(DbIndex, &[u8], Value, Option<i64>)>
     let (expiry, rest) = rest.split_first_chunk()?;
     let (len, rest) = rest.split_first_chunk()?;
     let (key, state) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-    let value = match codec::read(state)? {
-        Stored::State(state) => Value::Limiter(state),
-        Stored::Ledger(ledger) => Value::Object(Box::new(Object::Ledger(ledger))),
-    };
+    let value = read_state(state)?;
     let expires_at_ms = Some(i64::from_le_bytes(*expiry)).filter(|&at| at != i64::MAX);
     Some((DbIndex::new(usize::from(db))?, key, value, expires_at_ms))
 }

@@ -1,25 +1,33 @@
 //! RDB files, version 10: what redis-server 7.0 writes and reads.
 //!
-//! Strings are stored as redis-server stores them. A rate limiter has no counterpart there: each is an auxiliary
-//! field, which redis-server skips when it loads the file and this program reads back exactly. Other types of values in
-//! a file are an error that names the type and the key.
+//! Values are stored as redis-server stores them, and every type and encoding of versions 1 to 12 is read. A rate limiter
+//! has no counterpart there: each is an auxiliary field, which redis-server skips when it loads the file and this program
+//! reads back exactly. A module's values are an error that names the key.
 
+mod decode;
+mod decode_stream;
+mod encode;
 mod error;
 mod libraries;
 mod limiter;
+mod packed;
+mod payload;
 mod reader;
+mod shapes;
 mod writer;
 
 pub use error::RdbError;
 pub use libraries::{LibrariesError, dump_libraries, read_libraries};
 pub use limiter::LIMITER_FIELD;
+pub use payload::{PayloadError, dump_value, restore_value};
 pub use reader::{Entry, Reader};
+pub use shapes::Shapes;
 pub use writer::Writer;
 
 /// Version that is written.
 pub const VERSION: u32 = 10;
 
-/// Newest version that is read: later ones differ in types this program does not hold, which are errors by themselves.
+/// Newest version that is read; it brought hashes whose fields expire.
 pub const VERSION_MAX: u32 = 12;
 
 /// Longest string that is read, bytes (`proto-max-bulk-len` of the servers that write such files).
@@ -30,6 +38,8 @@ const MAGIC: &[u8; 5] = b"REDIS";
 
 /// What stands before an element.
 mod opcode {
+    /// Of a cluster's slot: its number, keys and expiring keys.
+    pub(super) const SLOT_INFO: u8 = 244;
     pub(super) const FUNCTION2: u8 = 245;
     pub(super) const FUNCTION_PRE_GA: u8 = 246;
     pub(super) const MODULE_AUX: u8 = 247;
@@ -43,8 +53,39 @@ mod opcode {
     pub(super) const EOF: u8 = 255;
 }
 
-/// Type of a string value.
-const TYPE_STRING: u8 = 0;
+/// Types of values.
+mod kind {
+    pub(super) const STRING: u8 = 0;
+    pub(super) const LIST: u8 = 1;
+    pub(super) const SET: u8 = 2;
+    pub(super) const SORTED_SET: u8 = 3;
+    pub(super) const HASH: u8 = 4;
+    /// With binary scores.
+    pub(super) const SORTED_SET_2: u8 = 5;
+    pub(super) const MODULE: u8 = 6;
+    pub(super) const MODULE_2: u8 = 7;
+    pub(super) const HASH_ZIPMAP: u8 = 9;
+    pub(super) const LIST_ZIPLIST: u8 = 10;
+    pub(super) const SET_INTSET: u8 = 11;
+    pub(super) const SORTED_SET_ZIPLIST: u8 = 12;
+    pub(super) const HASH_ZIPLIST: u8 = 13;
+    pub(super) const QUICKLIST: u8 = 14;
+    pub(super) const STREAM: u8 = 15;
+    pub(super) const HASH_LISTPACK: u8 = 16;
+    pub(super) const SORTED_SET_LISTPACK: u8 = 17;
+    pub(super) const QUICKLIST_2: u8 = 18;
+    /// With the first and the highest deleted ID, entries added and entries read.
+    pub(super) const STREAM_2: u8 = 19;
+    pub(super) const SET_LISTPACK: u8 = 20;
+    /// With the active time of consumers.
+    pub(super) const STREAM_3: u8 = 21;
+    pub(super) const HASH_EXPIRING_PRE_GA: u8 = 22;
+    pub(super) const HASH_LISTPACK_EXPIRING_PRE_GA: u8 = 23;
+    pub(super) const HASH_EXPIRING: u8 = 24;
+    pub(super) const HASH_LISTPACK_EXPIRING: u8 = 25;
+    /// A rate limiter in a payload: one string that holds its state.
+    pub(super) const LIMITER: u8 = 200;
+}
 
 /// How the first byte of a length is read.
 mod length {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use tollgate_keyspace::{DbIndex, Value};
 
 use super::{
-    LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, TYPE_STRING, VERSION_MAX, length, limiter, opcode,
+    LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, Shapes, VERSION_MAX, kind, length, limiter, opcode,
 };
 use crate::{crc64, lzf};
 
@@ -30,6 +30,7 @@ pub struct Reader<'r> {
     version: u32,
     db: DbIndex,
     done: bool,
+    shapes: Shapes,
     /// Code of the libraries met since they were last taken.
     libraries: Vec<Vec<u8>>,
 }
@@ -71,8 +72,15 @@ impl<'r> Reader<'r> {
             version,
             db: DbIndex::ZERO,
             done: false,
+            shapes: Shapes::default(),
             libraries: Vec::new(),
         })
+    }
+
+    /// Lets collections take the forms that these limits ask for.
+    pub fn shaped(mut self, shapes: Shapes) -> Reader<'r> {
+        self.shapes = shapes;
+        self
     }
 
     /// Reads the elements of a file without its header, as payloads have them.
@@ -82,6 +90,7 @@ impl<'r> Reader<'r> {
             version: super::VERSION,
             db: DbIndex::ZERO,
             done: false,
+            shapes: Shapes::default(),
             libraries: Vec::new(),
         }
     }
@@ -142,24 +151,29 @@ impl<'r> Reader<'r> {
                         key: Vec::new(),
                     });
                 }
-                TYPE_STRING => {
-                    let key = self.string()?;
-                    let value = Value::from_bytes(&self.string()?);
-                    return Ok(Some(Entry {
-                        db: self.db,
-                        key,
-                        value,
-                        expires_at_ms,
-                    }));
+                opcode::SLOT_INFO => {
+                    for _ in 0..3 {
+                        self.plain_length()?;
+                    }
                 }
-                other => {
-                    let Some(name) = type_name(other) else {
-                        return Err(self.source.corrupt("an unknown type"));
-                    };
+                kind::MODULE | kind::MODULE_2 => {
                     return Err(RdbError::Type {
-                        name,
+                        name: "module's value",
                         key: self.string()?,
                     });
+                }
+                kind => {
+                    let key = self.string()?;
+                    let shapes = self.shapes;
+                    let expires_at_ms = expires_at_ms.take();
+                    if let Some(value) = self.value(kind, &shapes)? {
+                        return Ok(Some(Entry {
+                            db: self.db,
+                            key,
+                            value,
+                            expires_at_ms,
+                        }));
+                    }
                 }
             }
         }
@@ -200,7 +214,16 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], RdbError> {
+    pub(super) fn corrupt(&self, what: &'static str) -> RdbError {
+        self.source.corrupt(what)
+    }
+
+    /// So many bytes as they are.
+    pub(super) fn bytes(&mut self, len: usize) -> Result<Vec<u8>, RdbError> {
+        self.source.vec(len)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], RdbError> {
         let mut bytes = [0; N];
         self.source.exact(&mut bytes)?;
         Ok(bytes)
@@ -267,19 +290,6 @@ impl<'r> Reader<'r> {
         };
         Ok(number.to_string().into_bytes())
     }
-}
-
-/// Types of values in files of redis-server up to version 7.4.
-fn type_name(code: u8) -> Option<&'static str> {
-    Some(match code {
-        1 | 10 | 14 | 18 => "list",
-        2 | 11 | 20 => "set",
-        3 | 5 | 12 | 17 => "sorted set",
-        4 | 9 | 13 | 16 | 22..=25 => "hash",
-        6 | 7 => "module's value",
-        15 | 19 | 21 => "stream",
-        _ => return None,
-    })
 }
 
 /// The bytes of a file with their offset and checksum.

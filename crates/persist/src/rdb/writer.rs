@@ -2,13 +2,20 @@
 
 use std::io::{self, Write};
 
+use tollgate_containers::number;
 use tollgate_keyspace::{DbIndex, ValueRef};
 
-use super::{LIMITER_FIELD, MAGIC, TYPE_STRING, VERSION, length, limiter, opcode};
-use crate::crc64;
+use super::{LIMITER_FIELD, MAGIC, VERSION, encode, length, limiter, opcode};
+use crate::{crc64, lzf};
 
 /// Bytes gathered before they are handed on.
 const BUFFER: usize = 64 << 10;
+
+/// Longest text that is looked at for an integer of 32 bits, bytes.
+const INTEGER_MAX: usize = 11;
+
+/// Longest string that is not compressed, bytes.
+const UNCOMPRESSED_MAX: usize = 20;
 
 /// A file being written: databases one after the other, then [`Writer::finish`].
 pub struct Writer<'w> {
@@ -88,23 +95,13 @@ impl<'w> Writer<'w> {
             self.string(&field)?;
             return self.flush_full();
         }
-        if let ValueRef::Object(_) = value {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "collections cannot be written to a file yet",
-            ));
-        }
         if let Some(at) = expires_at_ms {
             self.buffer.push(opcode::EXPIRE_TIME_MS);
             self.buffer.extend_from_slice(&at.to_le_bytes());
         }
-        self.buffer.push(TYPE_STRING);
+        self.buffer.push(encode::kind_of(value));
         self.string(key)?;
-        match value {
-            ValueRef::Int(number) => self.integer(number),
-            ValueRef::Bytes(bytes) => self.string(bytes)?,
-            ValueRef::Limiter(_) | ValueRef::Object(_) => unreachable!("dealt with above"),
-        }
+        self.value(value)?;
         self.flush_full()
     }
 
@@ -117,7 +114,11 @@ impl<'w> Writer<'w> {
         self.out.flush()
     }
 
-    fn length(&mut self, len: usize) {
+    pub(super) fn length(&mut self, len: usize) {
+        self.length64(len as u64);
+    }
+
+    pub(super) fn length64(&mut self, len: u64) {
         match len {
             0..0x40 => self.buffer.push(len as u8),
             0x40..0x4000 => self
@@ -130,14 +131,14 @@ impl<'w> Writer<'w> {
                 }
                 Err(_) => {
                     self.buffer.push(length::SIXTY_FOUR_BITS);
-                    self.buffer.extend_from_slice(&(len as u64).to_be_bytes());
+                    self.buffer.extend_from_slice(&len.to_be_bytes());
                 }
             },
         }
     }
 
     /// A string that is an integer: in one to four bytes when it fits, as digits otherwise.
-    fn integer(&mut self, number: i64) {
+    pub(super) fn integer(&mut self, number: i64) {
         let special = |kind: u8| length::SPECIAL << 6 | kind;
         if let Ok(number) = i8::try_from(number) {
             self.buffer
@@ -155,12 +156,28 @@ impl<'w> Writer<'w> {
         }
     }
 
-    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// A string in the shortest of its forms: as an integer, compressed, or as it is.
+    pub(super) fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() <= INTEGER_MAX
+            && let Some(number) = number::parse_i64(bytes)
+            && i32::try_from(number).is_ok()
+        {
+            self.integer(number);
+            return Ok(());
+        }
+        if bytes.len() > UNCOMPRESSED_MAX
+            && let Some(compressed) = lzf::compress(bytes)
+        {
+            self.buffer.push(length::SPECIAL << 6 | length::LZF);
+            self.length(compressed.len());
+            self.length(bytes.len());
+            return self.bytes(&compressed);
+        }
         self.length(bytes.len());
         self.bytes(bytes)
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() < BUFFER {
             self.buffer.extend_from_slice(bytes);
             return self.flush_full();

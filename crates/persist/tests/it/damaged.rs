@@ -59,14 +59,14 @@ fn errors_say_what_is_wrong() {
         "RDB version 99; versions 1 to 12 can be read"
     );
     assert_eq!(
-        error(b"REDIS0010\x01\x03bag\x00"),
-        "key 'bag' holds a list, a type that is not supported"
+        error(b"REDIS0010\x07\x03bag\x00"),
+        "key 'bag' holds a module's value, a type that is not supported"
     );
     assert_eq!(
-        error(b"REDIS0010\x05\x01\nx"),
-        "key '\\n' holds a sorted set, a type that is not supported"
+        error(b"REDIS0010\x06\x01\nx"),
+        "key '\\n' holds a module's value, a type that is not supported"
     );
-    assert_eq!(error(b"REDIS0010\xc8"), "an unknown type at byte 10");
+    assert_eq!(error(b"REDIS0010\x1e\x01k"), "an unknown type at byte 12");
     assert_eq!(
         error(b"REDIS0010\xfe\x10"),
         "a database number above 15 at byte 11"

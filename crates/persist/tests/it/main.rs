@@ -1,6 +1,7 @@
 //! RDB files: written and read back, damaged, and exchanged with redis-server.
 
 mod damaged;
+mod payloads;
 mod peers;
 mod round_trip;
 

@@ -111,17 +111,5 @@ fn what_redis_server_saves_is_read_here() {
     expected.sort_by_key(order);
     assert_eq!(found, expected);
 
-    client
-        .call(&["ZADD", "board", "1", "member"])
-        .expect("ZADD");
-    client.call(&["SAVE"]).expect("SAVE");
-    let file = fs::read(folder.join("dump.rdb")).expect("the file");
-    let error = read(&file)
-        .expect_err("a sorted set is not supported")
-        .to_string();
-    assert_eq!(
-        error,
-        "key 'board' holds a sorted set, a type that is not supported"
-    );
     fs::remove_dir_all(folder).expect("the folder goes");
 }

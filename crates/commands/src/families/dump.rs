@@ -1,0 +1,120 @@
+//! DUMP and RESTORE: single values as Redis stores them.
+
+use tollgate_containers::number;
+use tollgate_keyspace::Seed;
+use tollgate_persist::rdb::{Shapes, dump_value, restore_value};
+
+use super::keys::generic;
+use super::{hash, list, set, zset};
+use crate::keyspec::{KeyFlags, KeySpec};
+use crate::row::{at_least, exactly};
+use crate::{Acl, Args, CmdError, Cx, Event, Family, Flags, Group, Reply, Run, StoreLimits};
+
+pub(super) static FAMILY: Family = Family {
+    name: "Payloads",
+    about: "Single values in the form in which Redis stores them; payloads go both ways between it and Tollgate.",
+    rows: &[
+        generic("DUMP", exactly(2), Flags::READONLY, Run::Keys(dump))
+            .keys(&[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))])
+            .takes("key")
+            .tips(&["nondeterministic_output"])
+            .docs(
+                "Returns a value in the form that RESTORE takes.",
+                "2.6.0",
+                "O(N) in the bytes",
+            ),
+        generic(
+            "RESTORE",
+            at_least(4),
+            Flags::WRITE.or(Flags::DENYOOM),
+            Run::Keys(restore),
+        )
+        .acl(Group::Generic, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .keys(&[KeySpec::at(1, KeyFlags::OW.or(KeyFlags::UPDATE))])
+        .takes("key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]")
+        .docs(
+            "Creates a key with a value that DUMP gave.",
+            "2.6.0",
+            "O(N) in the bytes, O(N*log(N)) for sorted sets",
+        ),
+    ],
+};
+
+/// What the limits say about the forms of collections that are read.
+pub fn shapes(limits: &StoreLimits, seed: &Seed) -> Shapes {
+    Shapes {
+        hash: hash::hash_limits(limits, seed),
+        set: set::set_limits(limits, seed),
+        sorted_set: zset::limits(limits, seed),
+        list: list::node_limit(limits),
+    }
+}
+
+fn dump(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let Some(found) = cx.read(key) else {
+        return Ok(Reply::Null);
+    };
+    found.out.bulk(&dump_value(found.entry.value()));
+    Ok(Reply::Written)
+}
+
+/// How the key is created.
+#[derive(Default)]
+struct Options {
+    replace: bool,
+    /// The expiry is a time and not a duration.
+    absolute: bool,
+    idle_secs: Option<u64>,
+    frequency: Option<u8>,
+}
+
+fn options(args: &mut Args<'_>) -> Result<Options, CmdError> {
+    let mut options = Options::default();
+    while !args.is_empty() {
+        let more = args.len() > 1;
+        if args.keyword("REPLACE") {
+            options.replace = true;
+        } else if args.keyword("ABSTTL") {
+            options.absolute = true;
+        } else if more && options.frequency.is_none() && args.keyword("IDLETIME") {
+            let secs = u64::try_from(args.int()?);
+            let wrong = "Invalid IDLETIME value, must be >= 0";
+            options.idle_secs = Some(secs.map_err(|_| CmdError::err(wrong))?);
+        } else if more && options.idle_secs.is_none() && args.keyword("FREQ") {
+            let frequency = u8::try_from(args.int()?);
+            let wrong = "Invalid FREQ value, must be >= 0 and <= 255";
+            options.frequency = Some(frequency.map_err(|_| CmdError::err(wrong))?);
+        } else {
+            return Err(CmdError::Syntax);
+        }
+    }
+    Ok(options)
+}
+
+fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let (ttl, payload) = (args.next()?, args.next()?);
+    let options = options(&mut args)?;
+    if !options.replace && cx.peek(key).is_some() {
+        return Err(CmdError::BusyKey);
+    }
+    let ttl = number::parse_i64(ttl).ok_or(CmdError::NotAnInteger)?;
+    if ttl < 0 {
+        return Err(CmdError::err("Invalid TTL value, must be >= 0"));
+    }
+    let value = restore_value(payload, &shapes(cx.limits, cx.seed))
+        .map_err(|error| CmdError::err(error.to_string()))?;
+    let now = cx.now_ms();
+    let expires_at_ms = match ttl {
+        0 => None,
+        _ if options.absolute => Some(ttl),
+        _ => Some(ttl.wrapping_add(now)),
+    };
+    if expires_at_ms.is_some_and(|at| now > at) {
+        cx.remove(key, Event::Del);
+        return Ok(Reply::Ok);
+    }
+    cx.set(key, value, expires_at_ms, Event::Restore);
+    Ok(Reply::Ok)
+}

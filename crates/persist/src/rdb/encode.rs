@@ -1,0 +1,256 @@
+//! Writes values as redis-server 7.0 does; hashes with field expiry as 7.4 does.
+
+use std::io;
+
+use tollgate_containers::hash::{Field, Hash};
+use tollgate_containers::list::List;
+use tollgate_containers::listpack::Listpack;
+use tollgate_containers::set::{Member, Set};
+use tollgate_containers::sorted_set::SortedSet;
+use tollgate_containers::stream::{Group, Stream, StreamId};
+use tollgate_containers::{Container, number};
+use tollgate_keyspace::{Object, ValueRef};
+
+use super::packed::write_intset;
+use super::{Writer, kind, limiter};
+
+/// Bytes of a list's node, as redis-server makes them unless told otherwise.
+const LIST_NODE: usize = 8 << 10;
+
+/// A list's node is one element as it is.
+const PLAIN: usize = 1;
+/// A list's node is a listpack.
+const PACKED: usize = 2;
+/// Longest element in a listpack, bytes.
+const PACKED_MAX: usize = 1 << 30;
+
+fn is_plain(element: &[u8]) -> bool {
+    element.len() > PACKED_MAX
+}
+
+/// Where a list is cut into nodes.
+#[derive(Default)]
+struct ListNode {
+    /// Bytes so far, about; 0 before the first element, and behind one that fills a node alone.
+    bytes: usize,
+}
+
+impl ListNode {
+    /// Adds an element; whether it is the first of a node.
+    fn begins_anew(&mut self, element: &[u8]) -> bool {
+        let anew = self.bytes == 0 || self.bytes + element.len() > LIST_NODE || is_plain(element);
+        let before = if anew { 0 } else { self.bytes };
+        self.bytes = if is_plain(element) {
+            0
+        } else {
+            before + element.len() + 1
+        };
+        anew
+    }
+}
+
+/// The type that the value is stored as.
+pub(super) fn kind_of(value: ValueRef<'_>) -> u8 {
+    match value {
+        ValueRef::Int(_) | ValueRef::Bytes(_) => kind::STRING,
+        ValueRef::Limiter(_) | ValueRef::Object(Object::Ledger(_)) => kind::LIMITER,
+        ValueRef::Object(Object::List(_)) => kind::QUICKLIST_2,
+        ValueRef::Object(Object::Set(set)) if set.is_ints() => kind::SET_INTSET,
+        ValueRef::Object(Object::Set(_)) => kind::SET,
+        ValueRef::Object(Object::SortedSet(set)) if set.is_compact() => kind::SORTED_SET_LISTPACK,
+        ValueRef::Object(Object::SortedSet(_)) => kind::SORTED_SET_2,
+        ValueRef::Object(Object::Hash(hash)) => match (hash.is_compact(), hash.expiring() > 0) {
+            (true, false) => kind::HASH_LISTPACK,
+            (true, true) => kind::HASH_LISTPACK_EXPIRING,
+            (false, false) => kind::HASH,
+            (false, true) => kind::HASH_EXPIRING,
+        },
+        ValueRef::Object(Object::Stream(_)) => kind::STREAM_2,
+    }
+}
+
+impl Writer<'_> {
+    /// Writes the value without its type.
+    pub(super) fn value(&mut self, value: ValueRef<'_>) -> io::Result<()> {
+        match value {
+            ValueRef::Int(number) => {
+                self.integer(number);
+                Ok(())
+            }
+            ValueRef::Bytes(bytes) => self.string(bytes),
+            ValueRef::Limiter(_) | ValueRef::Object(Object::Ledger(_)) => {
+                let mut state = Vec::new();
+                limiter::write_state(value, &mut state);
+                self.string(&state)
+            }
+            ValueRef::Object(Object::List(list)) => self.list(list),
+            ValueRef::Object(Object::Set(set)) => self.set(set),
+            ValueRef::Object(Object::SortedSet(set)) => self.sorted_set(set),
+            ValueRef::Object(Object::Hash(hash)) => self.hash(hash),
+            ValueRef::Object(Object::Stream(stream)) => self.stream(stream),
+        }
+    }
+
+    fn list(&mut self, list: &List) -> io::Result<()> {
+        // The number of nodes comes first, so they are counted as they will be cut.
+        let (mut nodes, mut node) = (0, ListNode::default());
+        list.iter()
+            .for_each(|element| nodes += usize::from(node.begins_anew(element)));
+        self.length(nodes);
+        let (mut node, mut pack) = (ListNode::default(), Listpack::new());
+        for element in list.iter() {
+            if node.begins_anew(element) {
+                self.list_node(&std::mem::take(&mut pack))?;
+            }
+            if is_plain(element) {
+                self.length(PLAIN);
+                self.string(element)?;
+            } else {
+                pack.push(element);
+            }
+        }
+        self.list_node(&pack)
+    }
+
+    fn list_node(&mut self, pack: &Listpack) -> io::Result<()> {
+        if pack.is_empty() {
+            return Ok(());
+        }
+        self.length(PACKED);
+        self.string(pack.as_bytes())
+    }
+
+    fn set(&mut self, set: &Set) -> io::Result<()> {
+        if set.is_ints() {
+            let int = |member| match member {
+                Member::Int(int) => Some(int),
+                Member::Bytes(bytes) => number::parse_i64(bytes),
+            };
+            let mut ints: Vec<i64> = set.iter().filter_map(int).collect();
+            ints.sort_unstable();
+            return self.string(&write_intset(&ints));
+        }
+        self.length(set.len());
+        set.iter()
+            .try_for_each(|member| member.with_bytes(|text| self.string(text)))
+    }
+
+    fn sorted_set(&mut self, set: &SortedSet) -> io::Result<()> {
+        if set.is_compact() {
+            let mut pack = Listpack::new();
+            for (member, score) in set.iter() {
+                pack.push(member);
+                push_score(&mut pack, score);
+            }
+            return self.string(pack.as_bytes());
+        }
+        self.length(set.len());
+        // From the highest score down, which is quick to load.
+        for (member, score) in set.range_rev(0..set.len()) {
+            self.string(member)?;
+            self.bytes(&score.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn hash(&mut self, hash: &Hash) -> io::Result<()> {
+        let first = hash.iter().filter_map(|field| field.expires_at_ms).min();
+        if let Some(first) = first {
+            self.bytes(&first.to_le_bytes())?;
+        }
+        if hash.is_compact() {
+            return self.string(hash_pack(hash, first.is_some()).as_bytes());
+        }
+        self.length(hash.len());
+        for field in hash.iter() {
+            if let Some(first) = first {
+                // One more than the distance from the first: 0 says that there is none.
+                let distance = field
+                    .expires_at_ms
+                    .map_or(0, |at| at.wrapping_sub(first) as u64 + 1);
+                self.length64(distance);
+            }
+            self.string(field.name)?;
+            self.string(field.value)?;
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, stream: &Stream) -> io::Result<()> {
+        let log = stream.log();
+        self.length(log.nodes().len());
+        for (first, node) in log.nodes() {
+            self.string(&first.to_bytes())?;
+            self.string(node)?;
+        }
+        let state = log.state();
+        self.length64(state.len);
+        for id in [state.last_id, state.first_id, state.max_deleted_id] {
+            self.stream_id(id);
+        }
+        self.length64(state.entries_added);
+        self.length(stream.groups().len());
+        for (name, group) in stream.groups().iter() {
+            self.string(name)?;
+            self.group(group)?;
+        }
+        Ok(())
+    }
+
+    fn stream_id(&mut self, id: StreamId) {
+        self.length64(id.ms);
+        self.length64(id.seq);
+    }
+
+    fn group(&mut self, group: &Group) -> io::Result<()> {
+        self.stream_id(group.last_id);
+        self.length64(group.entries_read as u64);
+        self.length(group.pending_len());
+        for (id, pending) in group.pending_from(StreamId::MIN) {
+            self.bytes(&id.to_bytes())?;
+            self.bytes(&pending.delivered_ms.to_le_bytes())?;
+            self.length64(pending.count);
+        }
+        self.length(group.consumer_count());
+        for consumer in group.consumers() {
+            self.string(consumer.name())?;
+            self.bytes(&consumer.seen_ms.to_le_bytes())?;
+            self.length(consumer.pending_len());
+            for id in consumer.pending_from(StreamId::MIN) {
+                self.bytes(&id.to_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names and values; with expiries in the order of these, none last, as redis-server keeps them.
+fn hash_pack(hash: &Hash, expiring: bool) -> Listpack {
+    let mut pack = Listpack::new();
+    let mut fields: Vec<Field<'_>> = hash.iter().collect();
+    if expiring {
+        fields.sort_by_key(|field| field.expires_at_ms.unwrap_or(i64::MAX));
+    }
+    for field in fields {
+        pack.push(field.name);
+        pack.push(field.value);
+        if expiring {
+            pack.push_int(field.expires_at_ms.unwrap_or(0));
+        }
+    }
+    pack
+}
+
+/// Adds a score as text that reads back as the same number.
+fn push_score(pack: &mut Listpack, score: f64) {
+    // Every integer up to here is a double, and the other way round.
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    let negative_zero = score == 0.0 && score.is_sign_negative();
+    if score.fract() == 0.0 && score.abs() < EXACT && !negative_zero {
+        pack.push_int(score as i64);
+    } else if (1e-5..1e17).contains(&score.abs()) || !score.is_finite() || negative_zero {
+        pack.push(score.to_string().as_bytes());
+    } else {
+        pack.push(format!("{score:e}").as_bytes());
+    }
+}

@@ -1,0 +1,76 @@
+//! Single values as DUMP gives them and RESTORE takes them.
+//!
+//! The payload is the type and the value as in a file, then the version of the format in two bytes and the checksum of all
+//! before it in eight.
+
+use std::fmt;
+
+use tollgate_keyspace::{Value, ValueRef};
+
+use super::{Reader, Shapes, VERSION, VERSION_MAX, Writer, encode, kind};
+use crate::crc64;
+
+/// Bytes of version and checksum.
+const FOOTER: usize = 10;
+
+/// Why a payload holds no value. The texts are those of redis-server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadError {
+    /// The footer does not fit what is before it, or is of a newer version.
+    Footer,
+    /// What is before it is no value.
+    Value,
+}
+
+impl fmt::Display for PayloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PayloadError::Footer => "DUMP payload version or checksum are wrong",
+            PayloadError::Value => "Bad data format",
+        })
+    }
+}
+
+impl std::error::Error for PayloadError {}
+
+/// The payload of a value. Its version is the first that knows the value's type.
+pub fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
+    let mut payload = Vec::new();
+    let mut writer = Writer::bare(&mut payload);
+    let kind = encode::kind_of(value);
+    // A `Vec` takes whatever is written to it.
+    drop(writer.bytes(&[kind]));
+    drop(writer.value(value));
+    drop(writer.end_bare());
+    let version = match kind {
+        kind::HASH_EXPIRING | kind::HASH_LISTPACK_EXPIRING => VERSION_MAX,
+        _ => VERSION,
+    };
+    payload.extend_from_slice(&(version as u16).to_le_bytes());
+    let checksum = crc64::update(0, &payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// The value in a payload.
+///
+/// # Errors
+///
+/// The payload is damaged, newer than this program, or holds what no key can.
+pub fn restore_value(payload: &[u8], shapes: &Shapes) -> Result<Value, PayloadError> {
+    let (body, footer) = payload
+        .split_last_chunk::<FOOTER>()
+        .ok_or(PayloadError::Footer)?;
+    let version = u16::from_le_bytes([footer[0], footer[1]]);
+    let checksum = crc64::update(crc64::update(0, body), &footer[..2]);
+    if u32::from(version) > VERSION_MAX || checksum.to_le_bytes() != footer[2..] {
+        return Err(PayloadError::Footer);
+    }
+    let mut left = body;
+    let mut reader = Reader::bare(&mut left);
+    let value = reader
+        .byte()
+        .and_then(|kind| reader.value(kind, shapes))
+        .map_err(|_| PayloadError::Value)?;
+    value.ok_or(PayloadError::Value)
+}
