@@ -12,10 +12,12 @@ use crate::cell::{Cell, Cells, One};
 use crate::commit::Listeners;
 use crate::costs::Costs;
 use crate::held::with_held;
+use crate::monitor::Monitors;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
 use crate::stats::{Counters, Stats};
+use crate::tracking::Tracking;
 use crate::waiter::Waiters;
 
 /// How an engine is built.
@@ -52,6 +54,8 @@ pub struct Engine {
     pub(crate) listeners: Listeners,
     pub(crate) waiters: Waiters,
     pub(crate) access: Access,
+    pub(crate) tracking: Tracking,
+    pub(crate) monitors: Monitors,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -100,6 +104,8 @@ impl Engine {
             listeners: Listeners::default(),
             waiters: Waiters::default(),
             access: Access::new(),
+            tracking: Tracking::new(),
+            monitors: Monitors::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -109,6 +115,16 @@ impl Engine {
     /// Limits and thresholds, which may be changed at any time.
     pub fn limits(&self) -> &StoreLimits {
         &self.limits
+    }
+
+    /// Which client is to be told of which keys.
+    pub fn tracking(&self) -> &Tracking {
+        &self.tracking
+    }
+
+    /// Who sees all commands.
+    pub fn monitors(&self) -> &Monitors {
+        &self.monitors
     }
 
     /// Channels and who listens to them.

@@ -272,6 +272,7 @@ mod tests {
     use super::*;
     use tollgate_wire::resp::Protocol;
 
+    #[derive(Debug)]
     struct Listener {
         id: u64,
         protocol: Protocol,

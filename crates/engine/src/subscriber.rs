@@ -1,5 +1,6 @@
 //! Connections as the engine sees them: somebody to whom messages can be sent.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -15,7 +16,7 @@ pub enum Place {
 }
 
 /// A connection that can be sent messages from any thread.
-pub trait Subscriber: Send + Sync {
+pub trait Subscriber: fmt::Debug + Send + Sync {
     /// CLIENT ID.
     fn id(&self) -> u64;
     /// The protocol it speaks now.
