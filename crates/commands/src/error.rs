@@ -167,6 +167,28 @@ catalogue! {
     NoSuchClient => "ERR No such client",
     BadClientId => "ERR Invalid client ID",
     ClientIdNotPositive => "ERR client-id should be greater than 0",
+    RedirectTwice => "ERR A client can only redirect to a single other client",
+    NoRedirectTarget => "ERR The client ID you want redirect to does not exist",
+    PrefixWithoutBroadcast => "ERR PREFIX option requires BCAST mode to be enabled",
+    BroadcastSwitched =>
+        "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then \
+         re-enabling it with a different mode.",
+    BroadcastWithOptions => "ERR OPTIN and OPTOUT are not compatible with BCAST",
+    OptInAndOut => "ERR You can't specify both OPTIN mode and OPTOUT mode",
+    OptSwitched =>
+        "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then \
+         re-enabling it with a different mode.",
+    CachingWithoutOptions =>
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
+         OPTOUT mode enabled",
+    CachingYesWithoutOptIn =>
+        "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
+    CachingNoWithoutOptOut =>
+        "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+    MonitorInTransaction => "ERR MONITOR isn't allowed for DENY BLOCKING client",
+    KeysForMonitor => "ERR Replica can't interact with the keyspace",
+    MaxAgeNotAnInteger => "ERR maxage is not an integer or out of range",
+    MaxAgeNotPositive => "ERR maxage should be greater than 0",
     WriteFromReadOnlyScript => "ERR Write commands are not allowed from read-only scripts.",
     NotFromScript => "ERR This Redis command is not allowed from script",
     UnknownFromScript => "ERR Unknown Redis command called from script",

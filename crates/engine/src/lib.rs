@@ -43,7 +43,7 @@ pub use notify::Notify;
 pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
 pub use script::REDIS_VERSION;
-pub use session::{Node, NodeCx, Outcome, Session};
+pub use session::{Node, NodeCx, Outcome, Replies, Session};
 pub use snapshot::Loaded;
 pub use stats::{CommandStats, Stats};
 pub use subscriber::{Place, Subscriber};

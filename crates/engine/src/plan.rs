@@ -22,6 +22,13 @@ pub struct Plan<'a> {
     pub(crate) key: Option<Key<'a>>,
 }
 
+impl Plan<'_> {
+    /// The command's row, if there is such a command.
+    pub fn row(&self) -> Option<&'static Row> {
+        self.row.as_ref().ok().copied()
+    }
+}
+
 impl Engine {
     /// Looks up a command and hashes its key. The words that are given here must be given to
     /// [`Engine::execute_planned`].

@@ -11,7 +11,7 @@ use tollgate_wire::resp::{Protocol, ReplyBuf};
 use crate::transaction::Transaction;
 use crate::waiter::{Mail, Waiter};
 use crate::watch::Watches;
-use crate::{ClientInfo, Engine};
+use crate::{ClientInfo, Engine, Tracker};
 
 /// The record of one connection that commands read and change.
 #[derive(Debug)]
@@ -40,6 +40,14 @@ pub struct Session {
     pub no_evict: bool,
     /// Subscriptions to channels, patterns and shard channels.
     pub subscriptions: usize,
+    /// CLIENT TRACKING, while it is on.
+    pub tracker: Option<Arc<Tracker>>,
+    /// CLIENT CACHING was sent for the next command.
+    pub caching: bool,
+    /// CLIENT REPLY.
+    pub replies: Replies,
+    /// MONITOR: the connection only watches and may not touch keys.
+    pub monitors: bool,
     /// The last command, for CLIENT LIST.
     pub last: Option<&'static Row>,
     /// Takes the answer of a command that waits; without it no command of this connection waits.
@@ -59,6 +67,19 @@ pub struct Session {
 static EVERYBODY: LazyLock<Arc<User>> =
     LazyLock::new(|| Arc::new(User::unrestricted(DEFAULT_USER)));
 
+/// Whether the connection is sent the replies of its commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replies {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+    /// CLIENT REPLY SKIP is running: not that of the next command.
+    SkipNext,
+    /// Not that of this command.
+    Skip,
+}
+
 impl Session {
     /// A fresh RESP2 connection on database 0 as the default user.
     pub fn new(id: u64, authenticated: bool) -> Session {
@@ -75,6 +96,10 @@ impl Session {
             lib_version: Box::default(),
             no_evict: false,
             subscriptions: 0,
+            tracker: None,
+            caching: false,
+            replies: Replies::On,
+            monitors: false,
             last: None,
             mail: None,
             transaction: None,

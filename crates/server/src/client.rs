@@ -2,7 +2,7 @@
 
 use crate::outbox::{Class, Outbox, OutputLimits, Running, SoftLimit};
 use crate::subscriptions::Subscriptions;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering,
@@ -10,7 +10,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::Row;
 use tollgate_commands::acl::DEFAULT_USER;
-use tollgate_engine::{ClientInfo, Place, Session, Subscriber};
+use tollgate_engine::{ClientInfo, Place, Session, Subscriber, Tracker};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
@@ -57,8 +57,17 @@ pub(crate) struct Client {
     pub(crate) outbox: Outbox,
     soft_limit: SoftLimit,
     pub(crate) subscriptions: Subscriptions,
+    monitors: AtomicBool,
+    tracked: Mutex<Tracked>,
     delivery: Arc<Delivery>,
     texts: Mutex<Texts>,
+}
+
+/// How a client tracks keys.
+#[derive(Debug, Default)]
+struct Tracked {
+    tracker: Option<Arc<Tracker>>,
+    prefixes: BTreeSet<Box<[u8]>>,
 }
 
 /// What a client says of itself.
@@ -135,6 +144,19 @@ impl Client {
         }
     }
 
+    /// The prefixes of its broadcast mode.
+    pub(crate) fn tracked_prefixes(&self) -> BTreeSet<Box<[u8]>> {
+        lock(&self.tracked).prefixes.clone()
+    }
+
+    pub(crate) fn set_tracked(&self, tracker: Option<Arc<Tracker>>, prefixes: BTreeSet<Box<[u8]>>) {
+        *lock(&self.tracked) = Tracked { tracker, prefixes };
+    }
+
+    pub(crate) fn set_monitors(&self, on: bool) {
+        self.monitors.store(on, Ordering::Relaxed);
+    }
+
     /// Publishes what a wake-up may have changed.
     #[inline]
     pub(crate) fn publish(&self, session: &Session, now: i64) {
@@ -195,9 +217,19 @@ impl Client {
         let age = |since: i64| (now - since).max(0) / 1_000_000_000;
         let [sub, psub, ssub] = self.subscriptions.counts();
         let unix = matches!(self.peer.remote, PeerAddress::Unix(_));
+        let tracker = lock(&self.tracked).tracker.clone();
+        let tracks = |is: fn(&Tracker) -> bool| tracker.as_deref().is_some_and(is);
+        let redirect = tracker.as_ref().map_or(-1, |tracker| {
+            let target = tracker.options().redirect.as_ref();
+            target.map_or(0, |target| target.id() as i64)
+        });
         let mut flags = String::new();
         for (flag, is_set) in [
+            ('O', self.monitors.load(Ordering::Relaxed)),
             ('P', !self.subscriptions.is_empty()),
+            ('t', tracker.is_some()),
+            ('R', tracks(Tracker::is_broken)),
+            ('B', tracks(|tracker| tracker.options().broadcast)),
             ('U', unix),
             ('e', self.no_evict.load(Ordering::Relaxed)),
         ] {
@@ -219,7 +251,7 @@ impl Client {
         let mut rest = String::new();
         write!(
             rest,
-            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user={} redir=-1 resp={} lib-name=",
+            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user={} redir={redirect} resp={} lib-name=",
             age(self.connected_at),
             age(self.last_seen()),
             self.db.load(Ordering::Relaxed),
@@ -352,6 +384,8 @@ impl Clients {
             outbox: Outbox::default(),
             soft_limit: SoftLimit::default(),
             subscriptions: Subscriptions::default(),
+            monitors: AtomicBool::new(false),
+            tracked: Mutex::default(),
             delivery: Arc::clone(&self.delivery),
             texts: Mutex::new(Texts {
                 user: DEFAULT_USER.into(),
@@ -360,6 +394,12 @@ impl Clients {
         });
         lock(&self.map).insert(client.id, Arc::clone(&client));
         Some(client)
+    }
+
+    /// The client of that number, unless it is being killed.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
+        let client = lock(&self.map).get(&id).cloned();
+        client.filter(|client| !client.is_killed())
     }
 
     pub(crate) fn close(&self, id: u64) {

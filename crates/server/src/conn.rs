@@ -4,14 +4,15 @@ use crate::client::{Client, Signal};
 use crate::elsewhere;
 use crate::expiry::{self, House};
 use crate::metrics::Traffic;
-use crate::node::NodeRunner;
+use crate::node::{NodeRunner, modes, tracking};
 use crate::outbox::Running;
 use crate::pipeline::{BATCH, Pipeline, ReadEnd};
 use crate::shared::Shared;
 use crate::waits::{Post, Waits};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tollgate_engine::{ClientInfo, Outcome, Plan, Session};
+use tollgate_commands::{Flags, Row, Run};
+use tollgate_engine::{ClientInfo, Outcome, Plan, Replies, Session};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Driver, Flow, Peer, Refused, Step};
 use tollgate_wire::resp::{ArgList, Limits, Protocol, ProtocolError, ReplyBuf, RequestParser};
@@ -207,6 +208,9 @@ impl RespDriver {
                 &mut self.out,
                 &mut node,
             );
+            if conn.session.replies != Replies::On || conn.session.caching {
+                conclude_modes(&mut conn.session, plan.row(), &mut self.out, mark);
+            }
             if conn.client.outbox.is_pending() {
                 conn.client.outbox.take(&mut self.out, mark);
             }
@@ -398,13 +402,17 @@ impl Driver for RespDriver {
         self.shared.engine.leave(&mut conn.session);
         // What a failed connection left unsent is nobody's.
         self.out.clear();
+        let engine = &self.shared.engine;
         conn.client
             .subscriptions
-            .clear(self.shared.engine.pubsub(), conn.client.id);
+            .clear(engine.pubsub(), conn.client.id);
+        tracking::stop(engine, &conn.client, &mut conn.session);
+        modes::stop_monitor(engine, &conn.client, &mut conn.session);
         self.shared.clients.close(conn.client.id);
     }
 
     fn batch_done(&mut self, _now: i64) {
+        self.shared.engine.tracking().flush_broadcasts();
         self.shared.metrics.publish(self.thread, &self.traffic);
     }
 
@@ -432,4 +440,27 @@ impl Driver for RespDriver {
     fn tcp_keepalive(&self) -> u64 {
         self.shared.settings.keepalive_secs()
     }
+}
+
+/// Ends what holds for one command, and takes back a reply that the client does not want. What it is told of
+/// subscriptions is no reply.
+#[cold]
+fn conclude_modes(session: &mut Session, row: Option<&Row>, out: &mut ReplyBuf, mark: usize) {
+    let is_client = row.is_some_and(|row| row.name.starts_with("CLIENT|"));
+    if !is_client && session.queued().is_none() {
+        session.caching = false;
+    }
+    if session.replies == Replies::On {
+        return;
+    }
+    let is_push =
+        row.is_some_and(|row| row.flags.contains(Flags::PUBSUB) && matches!(row.run, Run::Node(_)));
+    if !is_push {
+        out.truncate(mark);
+    }
+    session.replies = match session.replies {
+        Replies::SkipNext => Replies::Skip,
+        Replies::Skip => Replies::On,
+        other => other,
+    };
 }

@@ -8,12 +8,35 @@ const OTHERS: Flags = OWN.or(Flags::ADMIN);
 
 pub(super) const SUBS: &[Row] = &[
     client(
+        "CLIENT|CACHING",
+        exactly(3),
+        OWN,
+        Run::Node(NodeCommand::ClientCaching),
+    )
+    .takes("YES | NO")
+    .docs(
+        "Says whether the keys of the next command are tracked.",
+        "6.0.0",
+        "O(1)",
+    ),
+    client(
         "CLIENT|GETNAME",
         exactly(2),
         OWN,
         Run::Node(NodeCommand::ClientGetName),
     )
     .docs("Returns the name of the connection.", "2.6.9", "O(1)"),
+    client(
+        "CLIENT|GETREDIR",
+        exactly(2),
+        OWN,
+        Run::Node(NodeCommand::ClientGetRedir),
+    )
+    .docs(
+        "Returns the connection that gets the invalidations of this one.",
+        "6.0.0",
+        "O(1)",
+    ),
     client(
         "CLIENT|HELP",
         exactly(2),
@@ -44,7 +67,7 @@ pub(super) const SUBS: &[Row] = &[
     )
     .takes(
         "<ip:port | ID client-id | TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB> | \
-         USER username | ADDR ip:port | LADDR ip:port | SKIPME yes/no> [...]",
+         USER username | ADDR ip:port | LADDR ip:port | SKIPME yes/no | MAXAGE maxage> [...]",
     )
     .docs("Closes connections.", "2.4.0", "O(N) in the connections"),
     client(
@@ -64,6 +87,18 @@ pub(super) const SUBS: &[Row] = &[
     )
     .takes("ON | OFF")
     .docs("Exempts the connection from eviction.", "7.0.0", "O(1)"),
+    client(
+        "CLIENT|REPLY",
+        exactly(3),
+        OWN,
+        Run::Node(NodeCommand::ClientReply),
+    )
+    .takes("ON | OFF | SKIP")
+    .docs(
+        "Says whether the connection is sent replies.",
+        "3.2.0",
+        "O(1)",
+    ),
     client(
         "CLIENT|SETINFO",
         exactly(4),
@@ -85,6 +120,32 @@ pub(super) const SUBS: &[Row] = &[
     .takes("connection-name")
     .docs("Names the connection.", "2.6.9", "O(1)"),
     client(
+        "CLIENT|TRACKING",
+        at_least(3),
+        OWN,
+        Run::Node(NodeCommand::ClientTracking),
+    )
+    .takes(
+        "<ON | OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] \
+         [NOLOOP]",
+    )
+    .docs(
+        "Has the server tell the connection when keys change that it has read.",
+        "6.0.0",
+        "O(1), and O(N) in the prefixes",
+    ),
+    client(
+        "CLIENT|TRACKINGINFO",
+        exactly(2),
+        OWN,
+        Run::Node(NodeCommand::ClientTrackingInfo),
+    )
+    .docs(
+        "Describes how the connection tracks keys.",
+        "6.2.0",
+        "O(1)",
+    ),
+    client(
         "CLIENT|UNBLOCK",
         at_least(3),
         OTHERS,
@@ -104,6 +165,10 @@ const fn client(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row
 
 fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
+        "CACHING (YES|NO)",
+        "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+        "GETREDIR",
+        "    Return the client ID we are redirecting to when tracking is enabled.",
         "GETNAME",
         "    Return the name of the current connection.",
         "ID",
@@ -124,10 +189,18 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "      Kill connections authenticated by <username>.",
         "    * SKIPME (YES|NO)",
         "      Skip killing current connection (default: yes).",
+        "    * MAXAGE <maxage>",
+        "      Kill connections older than the specified age.",
         "LIST [options ...]",
         "    Return information about client connections. Options:",
         "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
         "      Return clients of specified type.",
+        "UNPAUSE",
+        "    Stop the current client pause, resuming traffic.",
+        "PAUSE <timeout> [WRITE|ALL]",
+        "    Suspend all, or just write, clients for <timeout> milliseconds.",
+        "REPLY (ON|OFF|SKIP)",
+        "    Control the replies sent to the current connection.",
         "SETINFO <option> <value>",
         "    Set client meta attributes. Options are:",
         "    * LIB-NAME: the client library's name.",
@@ -136,6 +209,11 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    Assign the name <name> to the current connection.",
         "UNBLOCK <clientid> [TIMEOUT|ERROR]",
         "    Unblock the specified blocked client.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+        "         [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Control server assisted client side caching.",
+        "TRACKINGINFO",
+        "    Report tracking status for the current connection.",
         "NO-EVICT (ON|OFF)",
         "    Protect current client connection from eviction.",
     ];

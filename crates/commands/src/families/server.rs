@@ -79,6 +79,18 @@ pub(super) static FAMILY: Family = Family {
                 "response_policy:special",
             ]),
         row(
+            "MONITOR",
+            exactly(1),
+            SAFE.or(Flags::ADMIN).or(Flags::NOSCRIPT),
+            Run::Node(NodeCommand::Monitor),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .docs(
+            "Shows the connection every command of the others.",
+            "1.0.0",
+            "O(1), and O(1) for each command from then on",
+        ),
+        row(
             "SHUTDOWN",
             at_least(1),
             SAFE.or(Flags::ADMIN)

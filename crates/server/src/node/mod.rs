@@ -5,15 +5,17 @@ mod auth;
 mod client;
 mod config;
 mod info;
+pub(crate) mod modes;
 mod pubsub;
 mod shutdown;
+pub(crate) mod tracking;
 
 use crate::client::Client;
 use crate::config::Key;
 use crate::shared::Shared;
 use std::sync::Arc;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
-use tollgate_engine::{Node, NodeCx, Outcome, Session, Topic};
+use tollgate_engine::{Node, NodeCx, Outcome, Replies, Session, Topic};
 use tollgate_keyspace::DbIndex;
 use tollgate_net::PeerAddress;
 use tollgate_wire::resp::Protocol;
@@ -52,6 +54,8 @@ impl Node for NodeRunner<'_> {
                     .subscriptions
                     .clear(cx.engine.pubsub(), self.client.id);
                 cx.session.subscriptions = 0;
+                tracking::stop(cx.engine, self.client, cx.session);
+                modes::stop_monitor(cx.engine, self.client, cx.session);
                 cx.out.set_protocol(cx.session.protocol);
                 Ok(Reply::Simple("RESET"))
             }
@@ -64,6 +68,12 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ClientKill => client::kill(self, &mut cx),
             NodeCommand::ClientUnblock => client::unblock(&mut cx),
             NodeCommand::ClientNoEvict => client::no_evict(&mut cx),
+            NodeCommand::ClientCaching => tracking::caching(&mut cx),
+            NodeCommand::ClientGetRedir => Ok(tracking::get_redirect(&cx)),
+            NodeCommand::ClientReply => modes::reply(&mut cx),
+            NodeCommand::ClientTracking => tracking::tracking(self, &mut cx),
+            NodeCommand::ClientTrackingInfo => Ok(tracking::tracking_info(self, &mut cx)),
+            NodeCommand::Monitor => Ok(modes::monitor(self, &mut cx)),
             NodeCommand::ConfigGet => config::get(self.shared, &mut cx),
             NodeCommand::ConfigSet => config::set(self, &mut cx),
             NodeCommand::ConfigRewrite => config::rewrite(self.shared),
@@ -108,4 +118,5 @@ fn reset(shared: &Shared, session: &mut Session) {
     shared.engine.access().begin(session);
     session.name = Box::default();
     session.no_evict = false;
+    session.replies = Replies::On;
 }
