@@ -5,7 +5,7 @@
 //! handlers do not even copy the keys.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
@@ -15,15 +15,7 @@ use tollgate_keyspace::DbIndex;
 use crate::Engine;
 use crate::cell::{Cell, Cells, ReadyKey, name, note_ready, parts};
 use crate::notify::Notify;
-
-/// Who is told of changes outside of the engine. Called while shards are locked: it posts and does not wait.
-pub trait Audience: Send + Sync {
-    /// A key has changed, by the client of that number (0 = by the server itself); asked for by
-    /// [`Engine::set_tracking`].
-    fn changed(&self, client: u64, db: DbIndex, key: &[u8]);
-    /// A database was emptied, likewise.
-    fn flushed(&self, client: u64, db: DbIndex);
-}
+use crate::{Subscriber, Tracker, TrackingOptions};
 
 /// Somebody tracks keys.
 const TRACKING: u32 = 1 << 30;
@@ -35,7 +27,6 @@ const PUT_OFF: u32 = 1 << 31;
 pub(crate) struct Listeners {
     /// Classes of notifications, and the flags above.
     flags: AtomicU32,
-    audience: OnceLock<Box<dyn Audience>>,
     put_off: Mutex<VecDeque<ReadyKey>>,
 }
 
@@ -55,7 +46,9 @@ impl Listeners {
         Notify::from_bits(self.flags.load(Ordering::Relaxed) & !(TRACKING | PUT_OFF))
     }
 
-    fn tracking(&self) -> bool {
+    /// Whether somebody tracks keys.
+    #[inline]
+    pub(crate) fn tracking(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & TRACKING != 0
     }
 
@@ -81,26 +74,43 @@ impl Listeners {
 }
 
 impl Engine {
-    /// Sets who hears of changes. The first to ask stays.
-    pub fn set_audience(&self, audience: impl Audience + 'static) {
-        self.listeners.audience.set(Box::new(audience)).ok();
-    }
-
     /// `notify-keyspace-events`.
     pub fn set_notify(&self, notify: Notify) {
         let set = |flags: u32| Some(flags & (TRACKING | PUT_OFF) | notify.bits());
         self.listen(set);
     }
 
-    /// Whether [`Audience::changed`] and [`Audience::flushed`] are called.
-    pub fn set_tracking(&self, on: bool) {
-        self.listen(|flags| {
-            Some(if on {
-                flags | TRACKING
-            } else {
-                flags & !TRACKING
-            })
-        });
+    /// Begins to track keys for a client, or changes how; see [`crate::Tracking::enable`].
+    pub fn track(
+        &self,
+        client: Arc<dyn Subscriber>,
+        options: TrackingOptions,
+        prefixes: &[&[u8]],
+    ) -> Arc<Tracker> {
+        let tracker = self.tracking.enable(client, options, prefixes);
+        self.follow_tracking();
+        tracker
+    }
+
+    /// Ends it; see [`crate::Tracking::disable`].
+    pub fn untrack(&self, id: u64, prefixes: &[Box<[u8]>]) {
+        self.tracking.disable(id, prefixes);
+        self.follow_tracking();
+    }
+
+    /// Has changes heard while there is a client that tracks. Others may begin or end at the same time; whoever is last
+    /// sees what is true.
+    fn follow_tracking(&self) {
+        while self.tracking.is_active() != self.listeners.tracking() {
+            let on = self.tracking.is_active();
+            self.listen(|flags| {
+                Some(if on {
+                    flags | TRACKING
+                } else {
+                    flags & !TRACKING
+                })
+            });
+        }
     }
 
     fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
@@ -108,10 +118,10 @@ impl Engine {
             .flags
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, set)
             .ok();
-        let heard = self.listeners.hear_expired();
         self.for_each_cell(&mut |cell| {
             if !cell.is_heard() {
-                cell.track_expired(heard);
+                // Read for each: what is set last holds, also when two threads are here at a time.
+                cell.track_expired(self.listeners.hear_expired());
             }
         });
     }
@@ -148,23 +158,17 @@ impl Engine {
         }
     }
 
-    /// Tells of databases that were emptied.
+    /// Tells those who track keys that databases were emptied.
     #[cold]
-    pub(crate) fn announce_flushed(&self, effects: &Effects, client: u64) {
-        if let Some(audience) = self.listeners.audience.get()
-            && self.listeners.tracking()
-        {
-            for db in effects.flushed() {
-                audience.flushed(client, *db);
-            }
+    pub(crate) fn announce_flushed(&self) {
+        if self.listeners.tracking() {
+            self.tracking.flushed();
         }
     }
 
     fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {
-        if self.listeners.tracking()
-            && let Some(audience) = self.listeners.audience.get()
-        {
-            audience.changed(client, db, key);
+        if self.listeners.tracking() {
+            self.tracking.changed(client, key);
         }
         let notify = self.listeners.notify();
         if !notify.wants(event.class()) {

@@ -160,7 +160,9 @@ impl Engine {
             self.refused(row, session, &error).write(out);
             return Outcome::Continue;
         }
-        if session.subscriptions > 0 && answered_for_subscriber(row, session, args, counters, out) {
+        if (session.subscriptions > 0 || session.monitors)
+            && answered_for_listener(row, session, args, counters, out)
+        {
             return Outcome::Continue;
         }
         if session.transaction.is_some()
@@ -176,7 +178,9 @@ impl Engine {
             return Outcome::TryAgain;
         }
         if row.flags.contains(Flags::BLOCKING) {
-            return self.run_waiting(row, session, args, now, out);
+            let outcome = self.run_waiting(row, session, args, now, out);
+            self.show(row, session, args, node);
+            return outcome;
         }
         if let Run::Keys(handler) = row.run
             && !self.is_elsewhere(row, session, args)
@@ -187,12 +191,21 @@ impl Engine {
             if let Some(started) = started {
                 counters.took_sampled(elapsed(started));
             }
+            self.show(row, session, args, node);
             return Outcome::Continue;
         }
         if matches!(row.run, Run::Keys(_)) {
             return Outcome::Elsewhere;
         }
         self.run_other(row, session, args, now, out, node, counters)
+    }
+
+    /// Shows a command that a client has run to those who monitor.
+    #[inline]
+    pub(crate) fn show(&self, row: &Row, session: &Session, args: &[&[u8]], node: &dyn Node) {
+        if self.monitors.is_active() {
+            self.monitors.show(row, session.db, &node.source(), args);
+        }
     }
 
     /// Commands that are not about a few keys. Those that may be long are always timed.
@@ -224,6 +237,14 @@ impl Engine {
         if session.may_move {
             call.long = Long::Elsewhere(&elsewhere);
         }
+        if self.monitors.is_active()
+            && row.flags.contains(Flags::SKIP_MONITOR)
+            && !session.is_worker
+        {
+            // Scripts come before their commands, also those that are then run elsewhere.
+            self.monitors
+                .show_script(row, session.db, &node.source(), args);
+        }
         let result = match row.run {
             Run::Keys(_) => unreachable!("commands with keys take the other path"),
             Run::Wait(_) => return self.run_waiting(row, session, args, now, out),
@@ -244,6 +265,7 @@ impl Engine {
                     session,
                     out,
                     now,
+                    in_transaction: false,
                     outcome: &mut outcome,
                 },
             ),
@@ -263,6 +285,7 @@ impl Engine {
             Some(started) => counters.took(elapsed(started)),
             None => {}
         }
+        self.show(row, session, args, node);
         outcome
     }
 
@@ -415,6 +438,9 @@ impl Engine {
     ) -> Result<Reply, CmdError> {
         let mut effects = Effects::new();
         let heard = held.is_heard() || self.listeners.any();
+        if heard && self.listeners.tracking() && call.row.flags.contains(Flags::READONLY) {
+            self.tracking.remember(call.client, call.row, call.args);
+        }
         effects.set_listening(heard);
         let mut cx = Cx {
             shards: held.shard_set(self.shards.count()),
@@ -467,7 +493,7 @@ impl Engine {
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.count(&effects);
         if !effects.flushed().is_empty() {
-            self.announce_flushed(&effects, call.client);
+            self.announce_flushed();
         }
         result
     }
@@ -522,17 +548,23 @@ pub(crate) fn has_one_first_key(row: &Row) -> bool {
 }
 
 /// A RESP2 connection with subscriptions cannot tell replies from messages, so it may only change its subscriptions, ask
-/// for a sign of life, and end. True when the command has been answered here.
+/// for a sign of life, and end. One that monitors may not touch keys. True when the command has been answered here.
 #[cold]
-fn answered_for_subscriber(
+fn answered_for_listener(
     row: &'static Row,
     session: &Session,
     args: &[&[u8]],
     counters: RowCounters<'_>,
     out: &mut ReplyBuf,
 ) -> bool {
-    if session.protocol != Protocol::Resp2 {
-        return false;
+    if session.subscriptions == 0 || session.protocol != Protocol::Resp2 {
+        let keys = Flags::WRITE.or(Flags::READONLY).or(Flags::MAY_REPLICATE);
+        if !session.monitors || !row.flags.intersects(keys) {
+            return false;
+        }
+        counters.rejected();
+        CmdError::KeysForMonitor.write(out);
+        return true;
     }
     match row.run {
         Run::Node(

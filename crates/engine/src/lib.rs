@@ -35,7 +35,6 @@ mod walk;
 mod watch;
 
 pub use access::{Access, ClientInfo};
-pub use commit::Audience;
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
 pub use monitor::Monitors;

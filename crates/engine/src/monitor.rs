@@ -50,13 +50,18 @@ impl Monitors {
         if row.flags.intersects(Flags::ADMIN.or(Flags::SKIP_MONITOR)) {
             return;
         }
-        self.show_always(row, db, source, args);
+        self.send(row, db, source, args);
     }
 
-    /// As [`Monitors::show`], for a command that is shown although its flags hide it: scripts and EXEC are not shown with
-    /// the others because they are shown at another time.
+    /// Shows a script, which its flags hide from [`Monitors::show`]: its commands come behind it.
     #[cold]
-    pub fn show_always(&self, row: &Row, db: DbIndex, source: &[u8], args: &[&[u8]]) {
+    pub fn show_script(&self, row: &Row, db: DbIndex, source: &[u8], args: &[&[u8]]) {
+        if matches!(row.run, Run::Script(_)) {
+            self.send(row, db, source, args);
+        }
+    }
+
+    fn send(&self, row: &Row, db: DbIndex, source: &[u8], args: &[&[u8]]) {
         let line: Arc<[u8]> = line(Clock::now(), row, db, source, args).into();
         for monitor in self.lock().values() {
             monitor.deliver(&line, Place::AfterReply);

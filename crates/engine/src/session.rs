@@ -42,8 +42,6 @@ pub struct Session {
     pub subscriptions: usize,
     /// CLIENT TRACKING, while it is on.
     pub tracker: Option<Arc<Tracker>>,
-    /// CLIENT CACHING was sent for the next command.
-    pub caching: bool,
     /// CLIENT REPLY.
     pub replies: Replies,
     /// MONITOR: the connection only watches and may not touch keys.
@@ -97,7 +95,6 @@ impl Session {
             no_evict: false,
             subscriptions: 0,
             tracker: None,
-            caching: false,
             replies: Replies::On,
             monitors: false,
             last: None,
@@ -143,6 +140,8 @@ pub struct NodeCx<'a> {
     pub out: &'a mut ReplyBuf,
     /// The time of the command.
     pub now: Timestamp,
+    /// It runs in a transaction.
+    pub in_transaction: bool,
     /// Set to [`Outcome::Close`] to end the connection after the reply.
     pub outcome: &'a mut Outcome,
 }
@@ -152,4 +151,9 @@ pub struct NodeCx<'a> {
 pub trait Node {
     /// Runs one node command.
     fn run(&mut self, command: NodeCommand, cx: NodeCx<'_>) -> Result<Reply, CmdError>;
+
+    /// Where the connection comes from, as MONITOR shows it.
+    fn source(&self) -> Vec<u8> {
+        Vec::new()
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use smallvec::SmallVec;
-use tollgate_commands::{Flags, Row, keys_of};
+use tollgate_commands::{Row, keys_of};
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::subscriber::{Message, Place, Subscriber};
@@ -50,6 +50,8 @@ pub struct Tracker {
     options: TrackingOptions,
     /// The client that gets the messages is gone.
     broken: AtomicBool,
+    /// CLIENT CACHING was sent for the next command.
+    caching: AtomicBool,
 }
 
 impl Tracker {
@@ -61,6 +63,16 @@ impl Tracker {
     /// The client that was to get the messages is gone, and a message was lost.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
+    }
+
+    /// CLIENT CACHING: the keys of the next command are tracked, or are not.
+    pub fn set_caching(&self, on: bool) {
+        self.caching.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether CLIENT CACHING was sent for the next command.
+    pub fn is_caching(&self) -> bool {
+        self.caching.load(Ordering::Relaxed)
     }
 
     /// Sends what is stale: `keys` writes it.
@@ -208,6 +220,7 @@ impl Tracking {
             client,
             options,
             broken: AtomicBool::new(false),
+            caching: AtomicBool::new(false),
         });
         let mut clients = write(&self.clients);
         clients.insert(id, Arc::clone(&tracker));
@@ -250,21 +263,25 @@ impl Tracking {
         self.hasher.hash_one(key) as usize & (PARTS - 1)
     }
 
-    /// Remembers that the client reads the keys of a command; called before they are read. `caching`: CLIENT CACHING was
-    /// sent for it.
+    /// Remembers that the client reads the keys of a command; called before they are read, their shards locked.
     #[cold]
-    pub(crate) fn remember(&self, tracker: &Tracker, caching: bool, row: &Row, args: &[&[u8]]) {
-        let options = &tracker.options;
-        if options.broadcast
-            || options.opt_in && !caching
-            || options.opt_out && caching
-            || row.flags.contains(Flags::PUBSUB)
+    pub(crate) fn remember(&self, client: u64, row: &Row, args: &[&[u8]]) {
         {
-            return;
+            let clients = read(&self.clients);
+            let Some(tracker) = clients.get(&client) else {
+                return;
+            };
+            let options = &tracker.options;
+            if options.broadcast
+                || options.opt_in && !tracker.is_caching()
+                || options.opt_out && tracker.is_caching()
+            {
+                return;
+            }
         }
         // A call whose keys cannot be found fails and reads nothing.
         for at in keys_of(row, args).unwrap_or_default() {
-            self.add(args[at as usize], tracker.client.id());
+            self.add(args[at as usize], client);
         }
         self.trim();
     }
@@ -482,7 +499,8 @@ mod tests {
 
     fn get(tracking: &Tracking, tracker: &Tracker, caching: bool, key: &str) {
         let row = lookup(b"GET").expect("GET is a command");
-        tracking.remember(tracker, caching, row, &[b"GET", key.as_bytes()]);
+        tracker.set_caching(caching);
+        tracking.remember(tracker.client.id(), row, &[b"GET", key.as_bytes()]);
     }
 
     #[test]

@@ -303,6 +303,10 @@ impl Engine {
             long: Long::Here,
             caller,
         };
+        if self.monitors.is_active() && row.flags.contains(Flags::SKIP_MONITOR) {
+            self.monitors
+                .show_script(row, session.db, &node.source(), words);
+        }
         let result = gate::check(row, words, &view).and_then(|()| match row.run {
             Run::Keys(handler) => self.run_held(handler, &call, held, out),
             Run::Keyspace(handler) => {
@@ -326,6 +330,7 @@ impl Engine {
                         session,
                         out,
                         now,
+                        in_transaction: true,
                         outcome,
                     },
                 )
@@ -341,5 +346,6 @@ impl Engine {
         if let Some(started) = started {
             counters.took_sampled(elapsed(started));
         }
+        self.show(row, session, words, node);
     }
 }

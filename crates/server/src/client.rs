@@ -144,6 +144,14 @@ impl Client {
         }
     }
 
+    /// Where it comes from, as MONITOR shows it.
+    pub(crate) fn source(&self) -> Vec<u8> {
+        match &self.peer.remote {
+            PeerAddress::Tcp(address) => address.to_string().into_bytes(),
+            PeerAddress::Unix(path) => format!("unix:{path}").into_bytes(),
+        }
+    }
+
     /// The prefixes of its broadcast mode.
     pub(crate) fn tracked_prefixes(&self) -> BTreeSet<Box<[u8]>> {
         lock(&self.tracked).prefixes.clone()
@@ -155,6 +163,11 @@ impl Client {
 
     pub(crate) fn set_monitors(&self, on: bool) {
         self.monitors.store(on, Ordering::Relaxed);
+    }
+
+    /// Seconds since it has connected.
+    pub(crate) fn age(&self, now: i64) -> i64 {
+        (now - self.connected_at).max(0) / 1_000_000_000
     }
 
     /// Publishes what a wake-up may have changed.

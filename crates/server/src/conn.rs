@@ -40,14 +40,6 @@ impl Conn {
     }
 }
 
-#[cfg(test)]
-impl Conn {
-    /// Whether a loop would have been told to call [`Driver::message`].
-    pub(crate) fn has_messages(&self) -> bool {
-        self.client.outbox.is_pending()
-    }
-}
-
 /// How far a batch has come.
 enum Ran {
     /// All commands.
@@ -208,7 +200,8 @@ impl RespDriver {
                 &mut self.out,
                 &mut node,
             );
-            if conn.session.replies != Replies::On || conn.session.caching {
+            let answered = matches!(outcome, Outcome::Continue | Outcome::Close);
+            if answered && has_modes(&conn.session) {
                 conclude_modes(&mut conn.session, plan.row(), &mut self.out, mark);
             }
             if conn.client.outbox.is_pending() {
@@ -276,6 +269,10 @@ impl RespDriver {
                     self.shared.metrics.error_reply(&reply[1..]);
                 }
                 self.out.raw(&reply);
+                if has_modes(&conn.session) {
+                    let row = conn.session.last;
+                    conclude_modes(&mut conn.session, row, &mut self.out, 0);
+                }
                 if conn.client.outbox.is_pending() {
                     conn.client.outbox.take(&mut self.out, 0);
                 }
@@ -288,11 +285,17 @@ impl RespDriver {
             }
             Signal::TryAgain => {
                 conn.away = false;
+                if conn.client.outbox.is_pending() {
+                    conn.client.outbox.take(&mut self.out, 0);
+                }
                 Flow::Continue
             }
             Signal::Kill => Flow::Drop,
             Signal::Outbox => {
-                conn.client.outbox.take(&mut self.out, 0);
+                // A reply that is made elsewhere may hold what an invalidation behind it makes stale.
+                if !conn.away {
+                    conn.client.outbox.take(&mut self.out, 0);
+                }
                 Flow::Continue
             }
         }
@@ -442,13 +445,22 @@ impl Driver for RespDriver {
     }
 }
 
+/// Whether something holds for single commands.
+#[inline]
+fn has_modes(session: &Session) -> bool {
+    session.replies != Replies::On || session.tracker.is_some()
+}
+
 /// Ends what holds for one command, and takes back a reply that the client does not want. What it is told of
 /// subscriptions is no reply.
 #[cold]
 fn conclude_modes(session: &mut Session, row: Option<&Row>, out: &mut ReplyBuf, mark: usize) {
     let is_client = row.is_some_and(|row| row.name.starts_with("CLIENT|"));
-    if !is_client && session.queued().is_none() {
-        session.caching = false;
+    if let Some(tracker) = &session.tracker
+        && !is_client
+        && session.queued().is_none()
+    {
+        tracker.set_caching(false);
     }
     if session.replies == Replies::On {
         return;

@@ -17,14 +17,13 @@ thread_local! {
     static RUNNING: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Marks whose commands this thread runs until it is dropped.
-pub(crate) struct Running(());
+/// Marks whose commands this thread runs until it is dropped; then the one before holds again.
+pub(crate) struct Running(u64);
 
 impl Running {
     #[inline]
     pub(crate) fn client(id: u64) -> Running {
-        RUNNING.set(id);
-        Running(())
+        Running(RUNNING.replace(id))
     }
 
     /// Whether this thread is running commands of that client.
@@ -35,7 +34,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        RUNNING.set(0);
+        RUNNING.set(self.0);
     }
 }
 

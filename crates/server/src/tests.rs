@@ -94,11 +94,6 @@ impl InProcess {
         } = &mut self.links[link];
         while !*waiting {
             let Some(conn) = slot else { return };
-            if conn.has_messages() {
-                self.driver.message(conn, Signal::Outbox, self.now);
-                output.extend_from_slice(self.driver.unsent());
-                self.driver.sent();
-            }
             let step = self.driver.data(conn, input, self.now);
             output.extend_from_slice(self.driver.unsent());
             self.driver.sent();
@@ -138,6 +133,7 @@ impl InProcess {
 
     /// Hands over what connections have posted to each other.
     fn deliver(&mut self) {
+        self.driver.batch_done(self.now);
         loop {
             let messages = self.mailboxes.take_messages();
             if messages.is_empty() {

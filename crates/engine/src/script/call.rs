@@ -223,6 +223,9 @@ impl Run<'_> {
         if result.is_err() {
             counters.failed();
         }
+        if self.engine.monitors.is_active() {
+            self.engine.monitors.show(row, self.db, b"lua", args);
+        }
         result
     }
 

@@ -128,7 +128,9 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
                 .iter()
                 .map(|id| number::parse_i64(id).ok_or(CmdError::BadClientId));
             let ids = ids.collect::<Result<Vec<_>, _>>()?;
-            clients.retain(|client| ids.contains(&(client.id as i64)));
+            // In the order asked for, as often as asked for.
+            let by_id = |id: &i64| runner.shared.clients.get(u64::try_from(*id).ok()?);
+            clients = ids.iter().filter_map(by_id).collect();
         }
         _ => return Err(CmdError::Syntax),
     }
@@ -152,11 +154,14 @@ struct Filter<'a> {
     class: Option<Option<Class>>,
     user: Option<&'a [u8]>,
     skip_me: bool,
+    /// Seconds it has been connected at least.
+    max_age: Option<i64>,
 }
 
 impl Filter<'_> {
-    fn selects(&self, client: &Client, me: u64) -> bool {
+    fn selects(&self, client: &Client, me: u64, now: i64) -> bool {
         !(self.skip_me && client.id == me)
+            && self.max_age.is_none_or(|age| client.age(now) >= age)
             && self.class.is_none_or(|class| class == Some(client.class()))
             && self.id.is_none_or(|id| client.id == id)
             && self
@@ -180,11 +185,11 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     } else {
         parse_filter(runner, words)?
     };
-    let me = runner.client.id;
+    let (me, now) = (runner.client.id, cx.now.nanos());
     let killed = runner
         .shared
         .clients
-        .kill(|client| filter.selects(client, me));
+        .kill(|client| filter.selects(client, me, now));
     for client in &killed {
         if client.id == me {
             *cx.outcome = Outcome::Close;
@@ -232,6 +237,12 @@ fn parse_filter<'a>(runner: &NodeRunner<'_>, words: &[&'a [u8]]) -> Result<Filte
                 return Err(CmdError::err([b"No such user '", *value, b"'"].concat()));
             }
             filter.user = Some(value);
+        } else if option.eq_ignore_ascii_case(b"MAXAGE") {
+            let age = number::parse_i64(value).ok_or(CmdError::MaxAgeNotAnInteger)?;
+            if age <= 0 {
+                return Err(CmdError::MaxAgeNotPositive);
+            }
+            filter.max_age = Some(age);
         } else if option.eq_ignore_ascii_case(b"SKIPME") {
             filter.skip_me = match value {
                 word if word.eq_ignore_ascii_case(b"YES") => true,

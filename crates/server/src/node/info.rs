@@ -138,6 +138,8 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
 fn clients(text: &mut Text, shared: &Shared, _: i64) {
     text.line("connected_clients", shared.clients.count());
     text.line("maxclients", shared.settings.max_clients());
+    let [tracking, ..] = shared.engine.tracking().counts();
+    text.line("tracking_clients", tracking);
     text.line("blocked_clients", shared.engine.blocked_clients());
 }
 
@@ -229,6 +231,10 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     text.line("pubsub_channels", channels);
     text.line("pubsub_patterns", patterns);
     text.line("pubsubshard_channels", shard_channels);
+    let [_, keys, items, prefixes] = shared.engine.tracking().counts();
+    text.line("tracking_total_keys", keys);
+    text.line("tracking_total_items", items);
+    text.line("tracking_total_prefixes", prefixes);
     text.line(
         "client_output_buffer_limit_disconnections",
         shared.clients.dropped(),

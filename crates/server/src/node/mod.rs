@@ -73,7 +73,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ClientReply => modes::reply(&mut cx),
             NodeCommand::ClientTracking => tracking::tracking(self, &mut cx),
             NodeCommand::ClientTrackingInfo => Ok(tracking::tracking_info(self, &mut cx)),
-            NodeCommand::Monitor => Ok(modes::monitor(self, &mut cx)),
+            NodeCommand::Monitor => modes::monitor(self, &mut cx),
             NodeCommand::ConfigGet => config::get(self.shared, &mut cx),
             NodeCommand::ConfigSet => config::set(self, &mut cx),
             NodeCommand::ConfigRewrite => config::rewrite(self.shared),
@@ -89,6 +89,10 @@ impl Node for NodeRunner<'_> {
         };
         self.client.publish_session(cx.session);
         result
+    }
+
+    fn source(&self) -> Vec<u8> {
+        self.client.source()
     }
 }
 

@@ -24,16 +24,19 @@ pub(super) fn reply(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
-pub(super) fn monitor(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Reply {
+pub(super) fn monitor(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if cx.in_transaction {
+        return Err(CmdError::MonitorInTransaction);
+    }
     if cx.session.monitors {
         // As in Redis: a second time is not even answered.
-        return Reply::Written;
+        return Ok(Reply::Written);
     }
     let me: Arc<dyn Subscriber> = Arc::clone(runner.client) as _;
     cx.engine.monitors().add(me);
     runner.client.set_monitors(true);
     cx.session.monitors = true;
-    Reply::Ok
+    Ok(Reply::Ok)
 }
 
 /// Ends monitoring.

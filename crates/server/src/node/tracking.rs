@@ -85,7 +85,7 @@ pub(super) fn tracking(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
     // The protocol must be known to whoever sends an invalidation.
     runner.client.publish_session(cx.session);
     let me: Arc<dyn Subscriber> = Arc::clone(runner.client) as _;
-    let tracker = cx.engine.tracking().enable(me, options, &prefixes);
+    let tracker = cx.engine.track(me, options, &prefixes);
     runner.client.set_tracked(Some(Arc::clone(&tracker)), all);
     cx.session.tracker = Some(tracker);
     Ok(Reply::Ok)
@@ -116,10 +116,9 @@ fn check_prefixes(existing: &BTreeSet<Box<[u8]>>, new: &[&[u8]]) -> Result<(), C
 pub(crate) fn stop(engine: &Engine, client: &Client, session: &mut Session) {
     if session.tracker.take().is_some() {
         let prefixes: Vec<_> = client.tracked_prefixes().into_iter().collect();
-        engine.tracking().disable(client.id, &prefixes);
+        engine.untrack(client.id, &prefixes);
         client.set_tracked(None, BTreeSet::new());
     }
-    session.caching = false;
 }
 
 pub(super) fn caching(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
@@ -138,7 +137,7 @@ pub(super) fn caching(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     } else {
         return Err(CmdError::Syntax);
     }
-    cx.session.caching = true;
+    tracker.set_caching(true);
     Ok(Reply::Ok)
 }
 
@@ -155,7 +154,7 @@ pub(super) fn tracking_info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Rep
         None => flags.push("off"),
         Some(tracker) => {
             let options = tracker.options();
-            let caching = cx.session.caching;
+            let caching = tracker.is_caching();
             for (flag, is_set) in [
                 ("on", true),
                 ("bcast", options.broadcast),
