@@ -156,6 +156,16 @@ impl Engine {
             }
             self.tell(0, db, &key, Event::Expired);
         }
+        for fields in cell.take_expired_fields() {
+            let name = name(fields.db, &fields.key);
+            if cell.changed(&name) {
+                note_ready(ready, &name, index);
+            }
+            self.tell(0, fields.db, &fields.key, Event::HExpired);
+            if fields.emptied {
+                self.tell(0, fields.db, &fields.key, Event::Del);
+            }
+        }
     }
 
     /// Tells those who track keys that databases were emptied.
