@@ -1,6 +1,7 @@
 //! Commands in process, on one shard and on many.
 
 mod alloc;
+mod collections;
 mod command;
 mod docs;
 mod expiry;

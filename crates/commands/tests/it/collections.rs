@@ -1,0 +1,238 @@
+//! Hashes and sets: what scripts against redis-server cannot show.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::world::World;
+
+/// The events that a command logs.
+fn events(world: &mut World, line: &str) -> Vec<String> {
+    world.effects.set_listening(true);
+    world.run(line);
+    let text =
+        |t: tollgate_commands::Touch<'_>| format!("{} {}", t.event.name(), t.key.escape_ascii());
+    world.effects.touches().map(text).collect()
+}
+
+#[track_caller]
+fn check_events(world: &mut World, cases: &[(&str, &[&str])]) {
+    for (line, expected) in cases {
+        assert_eq!(events(world, line), *expected, "{line}");
+    }
+}
+
+#[test]
+fn hashes_log_their_changes() {
+    let mut world = World::new(4);
+    check_events(
+        &mut world,
+        &[
+            ("HSET h a 1 b 2", &["hset h"]),
+            ("HMSET h a 1", &["hset h"]),
+            ("HSETNX h c 1", &["hset h"]),
+            ("HSETNX h c 1", &[]),
+            ("HINCRBY h a 1", &["hincrby h"]),
+            ("HINCRBY h x y", &[]),
+            ("HINCRBYFLOAT h a 1", &["hincrbyfloat h"]),
+            ("HEXPIRE h 100 FIELDS 2 a b", &["hexpire h"]),
+            ("HEXPIRE h 100 NX FIELDS 2 a b", &[]),
+            ("HPERSIST h FIELDS 1 a", &["hpersist h"]),
+            ("HPERSIST h FIELDS 1 a", &[]),
+            ("HGETEX h EX 5 FIELDS 1 a", &["hexpire h"]),
+            ("HGETEX h FIELDS 1 a", &[]),
+            ("HGETEX h PERSIST FIELDS 1 a", &["hpersist h"]),
+            ("HSETEX h FIELDS 1 a 1", &["hset h"]),
+            ("HSETEX h EX 5 FIELDS 1 a 1", &["hset h", "hexpire h"]),
+            ("HSETEX h FNX FIELDS 1 a 1", &[]),
+            ("HDEL h c none", &["hdel h"]),
+            ("HDEL h c", &[]),
+            ("HGETDEL h FIELDS 1 c", &[]),
+            ("HGETDEL h FIELDS 1 b", &["hdel h"]),
+            ("HEXPIREAT h 1 FIELDS 1 a", &["hdel h", "del h"]),
+            ("HSETEX h EX 0 FIELDS 1 a 1", &["hset h", "hdel h", "del h"]),
+            ("HSET h a 1", &["hset h"]),
+            ("HDEL h a", &["hdel h", "del h"]),
+        ],
+    );
+    assert_eq!(world.run("DBSIZE"), ":0|");
+}
+
+#[test]
+fn a_write_that_meets_an_expired_field_says_so() {
+    let mut world = World::new(1);
+    world.run("HSET h a 1 b 2");
+    world.run("HPEXPIRE h 5 FIELDS 2 a b");
+    world.advance_ms(6);
+    check_events(
+        &mut world,
+        &[
+            ("HGETALL h", &[]),
+            ("HINCRBY h a 5", &["hexpired h", "hincrby h"]),
+            ("HDEL h b a", &["hexpired h", "hdel h", "del h"]),
+        ],
+    );
+    world.run("HSET h a 1");
+    world.run("HPEXPIRE h 5 FIELDS 1 a");
+    world.advance_ms(6);
+    assert_eq!(world.run("HLEN h"), ":1|", "not yet removed");
+    assert_eq!(world.run("HRANDFIELD h"), "$-1|");
+    assert_eq!(world.run("HRANDFIELD h -3"), "*0|");
+    assert_eq!(events(&mut world, "HSETNX h a 2"), ["hexpired h", "hset h"]);
+}
+
+#[test]
+fn sets_log_their_changes() {
+    let mut world = World::new(4);
+    check_events(
+        &mut world,
+        &[
+            ("SADD s a b c", &["sadd s"]),
+            ("SADD s a", &[]),
+            ("SREM s x", &[]),
+            ("SREM s a", &["srem s"]),
+            ("SMOVE s t b", &["srem s", "sadd t"]),
+            ("SADD s b", &["sadd s"]),
+            ("SMOVE s t b", &["srem s"]),
+            ("SMOVE s s c", &[]),
+            ("SMOVE s t c", &["srem s", "del s", "sadd t"]),
+            ("SPOP t 0", &[]),
+            ("SPOP t 1", &["spop t"]),
+            ("SPOP t", &["spop t", "del t"]),
+            ("SADD a 1 2", &["sadd a"]),
+            ("SUNIONSTORE r a", &["sunionstore r"]),
+            ("SINTERSTORE r a", &["sinterstore r"]),
+            ("SDIFFSTORE r a", &["sdiffstore r"]),
+            ("SDIFFSTORE r a a", &["del r"]),
+            ("SDIFFSTORE r a a", &[]),
+            ("SPOP a 5", &["spop a", "del a"]),
+        ],
+    );
+}
+
+/// How often each member is the answer.
+fn tally(world: &mut World, line: &str, rounds: usize) -> BTreeMap<String, usize> {
+    let mut hits = BTreeMap::new();
+    for _ in 0..rounds {
+        for member in world
+            .run(line)
+            .split('|')
+            .filter(|part| part.starts_with('m'))
+        {
+            *hits.entry(member.to_owned()).or_default() += 1;
+        }
+    }
+    hits
+}
+
+#[test]
+fn random_choices_are_uniform() {
+    let mut world = World::new(1);
+    for members in [10, 100] {
+        for i in 0..members {
+            world.run(&format!("SADD s{members} m{i}"));
+            world.run(&format!("HSET h{members} m{i} v"));
+        }
+        for (line, picks) in [
+            ("SRANDMEMBER s", 1),
+            ("HRANDFIELD h", 1),
+            ("SRANDMEMBER s 3", 3),
+            ("HRANDFIELD h 3", 3),
+            ("SRANDMEMBER s 7", 7),
+            ("HRANDFIELD h -5", 5),
+        ] {
+            let mut words = line.split(' ');
+            let (name, key) = (words.next().expect("a name"), words.next().expect("a key"));
+            let line = format!("{name} {key}{members} {}", words.next().unwrap_or_default());
+            let rounds = 300 * members / picks;
+            let hits = tally(&mut world, line.trim_end(), rounds);
+            assert_eq!(hits.len(), members, "{line}");
+            // Five standard deviations of a binomial distribution with mean 300.
+            let near = |hits: &usize| hits.abs_diff(300) < 90;
+            assert!(hits.values().all(near), "{line}: {hits:?}");
+        }
+    }
+}
+
+#[test]
+fn popped_members_are_uniform() {
+    let mut world = World::new(1);
+    let mut hits = BTreeMap::new();
+    for round in 0..2000 {
+        let line = if round % 2 == 0 { "SPOP s" } else { "SPOP s 2" };
+        world.run("SADD s m0 m1 m2 m3 m4");
+        for (member, count) in tally(&mut world, line, 1) {
+            *hits.entry(member).or_insert(0) += count;
+        }
+    }
+    assert!(
+        hits.values().all(|hits| hits.abs_diff(600) < 120),
+        "{hits:?}"
+    );
+}
+
+/// All elements that a scan returns while others come and go.
+fn scan(world: &mut World, command: &str, mut churn: impl FnMut(&mut World)) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let reply = world.run(&format!("{command} {cursor} COUNT 7"));
+        let parts: Vec<&str> = reply.split('|').collect();
+        cursor = parts[2].to_owned();
+        seen.extend(parts[3..].iter().map(|part| (*part).to_owned()));
+        if cursor == "0" {
+            return seen;
+        }
+        churn(world);
+    }
+}
+
+#[test]
+fn scans_return_what_stays() {
+    let mut world = World::new(1);
+    for i in 0..900 {
+        world.run(&format!("SADD s stay{i} go{i}"));
+        world.run(&format!("HSET h stay{i} v go{i} v"));
+    }
+    for (command, add, remove) in [
+        ("SSCAN s", "SADD s", "SREM s"),
+        ("HSCAN h", "HSET h", "HDEL h"),
+    ] {
+        let mut i = 0;
+        let value = if add.starts_with('H') { " v" } else { "" };
+        let seen = scan(&mut world, command, |world| {
+            world.run(&format!("{remove} go{} go{}", i, i + 450));
+            world.run(&format!("{add} new{i}{value}"));
+            i += 1;
+        });
+        assert!(i > 100, "{command}");
+        assert!(
+            (0..900).all(|i| seen.contains(&format!("stay{i}"))),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn compact_hashes_end_at_their_limits() {
+    let mut world = World::new(1);
+    let limits = [
+        ("hash-max-listpack-entries", 3),
+        ("hash-max-listpack-value", 4),
+    ];
+    for (name, value) in limits {
+        assert!(world.limits.set(name, value));
+    }
+    for (line, encoding) in [
+        ("HSET a 1 1 2 2 3 3", "listpack"),
+        ("HSET a 3 1234", "listpack"),
+        ("HSET a 4 4", "hashtable"),
+        ("HDEL a 4 3", "hashtable"),
+        ("HSET b 1 12345", "hashtable"),
+        ("HSET b 1 1", "hashtable"),
+        ("HINCRBY c n 99999", "hashtable"),
+    ] {
+        world.run(line);
+        let key = &line.split(' ').nth(1).expect("a key");
+        let reply = world.run(&format!("OBJECT ENCODING {key}"));
+        assert!(reply.contains(encoding), "{line}: {reply}");
+    }
+}
