@@ -30,6 +30,7 @@ pub mod signal;
 mod slots;
 pub mod threads;
 mod timers;
+pub mod tls;
 #[cfg(target_os = "linux")]
 mod uring;
 

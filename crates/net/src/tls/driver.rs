@@ -1,0 +1,262 @@
+//! The driver around another one.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rustls::ServerConnection;
+
+use super::settings::TlsAcceptor;
+use crate::driver::{ConnRef, Driver, Flow, Peer, PeerAddress, Refused, Step};
+
+/// Deciphered bytes taken from a connection at a time.
+const CHUNK: usize = 16 * 1024;
+
+/// A connection of the inner driver, and its TLS side if it came by the TLS port.
+#[derive(Debug)]
+pub struct TlsConn<C> {
+    inner: C,
+    tls: Option<Box<Tls>>,
+}
+
+#[derive(Debug)]
+struct Tls {
+    session: ServerConnection,
+    /// Deciphered bytes that the inner driver has not consumed.
+    plain: Vec<u8>,
+    /// The inner driver waits, so that `plain` is kept from it.
+    waiting: bool,
+}
+
+/// Serves connections of the TLS port by TLS, others as they come.
+#[derive(Debug)]
+pub struct TlsDriver<D> {
+    inner: D,
+    acceptor: Option<(u16, Arc<TlsAcceptor>)>,
+    /// What is to be sent is in `cipher`, not in the inner driver's buffer.
+    enciphered: bool,
+    cipher: Vec<u8>,
+}
+
+impl<D: Driver> TlsDriver<D> {
+    /// Connections whose own port is `port` speak TLS.
+    pub fn new(inner: D, acceptor: Option<(u16, Arc<TlsAcceptor>)>) -> TlsDriver<D> {
+        TlsDriver {
+            inner,
+            acceptor,
+            enciphered: false,
+            cipher: Vec::new(),
+        }
+    }
+
+    fn begin(&self, peer: &Peer) -> Result<Option<Box<Tls>>, Refused> {
+        let (Some((port, acceptor)), PeerAddress::Tcp(local)) = (&self.acceptor, &peer.local) else {
+            return Ok(None);
+        };
+        if local.port() != *port {
+            return Ok(None);
+        }
+        let mut session = acceptor.begin().map_err(|_| Refused(b""))?;
+        // Replies are handed on at once, so their size is the inner driver's to bound.
+        session.set_buffer_limit(None);
+        Ok(Some(Box::new(Tls {
+            session,
+            plain: Vec::new(),
+            waiting: false,
+        })))
+    }
+
+    /// Deciphers all of `input` and runs what it holds.
+    fn receive(&mut self, conn: &mut D::Conn, tls: &mut Tls, mut input: &[u8], now: i64) -> Flow {
+        while !input.is_empty() {
+            // Reading from a slice cannot fail; what is refused is that the plain bytes have not been taken.
+            let read = tls.session.read_tls(&mut input).unwrap_or(0);
+            let state = tls.session.process_new_packets();
+            let Ok(state) = state else {
+                // The alert that says why is in the session's output. Nothing after it is read.
+                self.encipher(tls);
+                return Flow::Close;
+            };
+            take_plain(&mut tls.session, &mut tls.plain);
+            if state.peer_has_closed() {
+                self.run(conn, tls, now);
+                self.end(tls);
+                return Flow::Close;
+            }
+            if read == 0 {
+                break;
+            }
+        }
+        self.run(conn, tls, now)
+    }
+
+    /// Hands deciphered bytes to the inner driver, and enciphers what it answers.
+    fn run(&mut self, conn: &mut D::Conn, tls: &mut Tls, now: i64) -> Flow {
+        let mut flow = Flow::Continue;
+        if !tls.plain.is_empty() {
+            let step = self.inner.data(conn, &tls.plain, now);
+            tls.plain.drain(..step.consumed);
+            flow = step.flow;
+        }
+        self.finish(tls, flow)
+    }
+
+    /// What follows a call of the inner driver.
+    fn finish(&mut self, tls: &mut Tls, flow: Flow) -> Flow {
+        tls.waiting = flow == Flow::Wait;
+        self.encipher(tls);
+        if flow == Flow::Close {
+            self.end(tls);
+        }
+        flow
+    }
+
+    /// After a message or the end of a wait: what has come meanwhile is run, if the wait is over.
+    fn go_on(&mut self, conn: &mut D::Conn, tls: &mut Tls, flow: Flow, now: i64) -> Flow {
+        let waited = tls.waiting;
+        let flow = self.finish(tls, flow);
+        if waited && flow == Flow::Continue {
+            return self.run(conn, tls, now);
+        }
+        flow
+    }
+
+    fn encipher(&mut self, tls: &mut Tls) {
+        let plain = self.inner.unsent();
+        if !plain.is_empty() {
+            // Writing to memory without a limit cannot fail.
+            tls.session.writer().write_all(plain).ok();
+            self.inner.sent();
+        }
+        while tls.session.wants_write() {
+            if tls.session.write_tls(&mut self.cipher).is_err() {
+                break;
+            }
+        }
+        self.enciphered = true;
+    }
+
+    /// Says that nothing follows.
+    fn end(&mut self, tls: &mut Tls) {
+        tls.session.send_close_notify();
+        self.encipher(tls);
+    }
+}
+
+/// Appends all that is deciphered.
+fn take_plain(session: &mut ServerConnection, plain: &mut Vec<u8>) {
+    loop {
+        let start = plain.len();
+        plain.resize(start + CHUNK, 0);
+        // An error says that there is nothing more, or that the peer has ended without saying so.
+        let read = session.reader().read(&mut plain[start..]).unwrap_or(0);
+        plain.truncate(start + read);
+        if read == 0 {
+            return;
+        }
+    }
+}
+
+impl<D: Driver> Driver for TlsDriver<D> {
+    type Conn = TlsConn<D::Conn>;
+    type Message = D::Message;
+
+    fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Self::Conn, Refused> {
+        let tls = self.begin(&peer)?;
+        let hidden = tls.is_some();
+        let inner = self.inner.open(at, peer, now);
+        // A refusal in plain text would mean nothing to a client that speaks TLS.
+        let inner = inner.map_err(|refused| if hidden { Refused(b"") } else { refused })?;
+        Ok(TlsConn { inner, tls })
+    }
+
+    #[inline]
+    fn data(&mut self, conn: &mut Self::Conn, input: &[u8], now: i64) -> Step {
+        match &mut conn.tls {
+            None => self.inner.data(&mut conn.inner, input, now),
+            Some(tls) => Step {
+                flow: self.receive(&mut conn.inner, tls, input, now),
+                consumed: input.len(),
+                needed: 0,
+            },
+        }
+    }
+
+    #[inline]
+    fn message(&mut self, conn: &mut Self::Conn, message: Self::Message, now: i64) -> Flow {
+        let flow = self.inner.message(&mut conn.inner, message, now);
+        match &mut conn.tls {
+            None => flow,
+            Some(tls) => self.go_on(&mut conn.inner, tls, flow, now),
+        }
+    }
+
+    fn next_timeout(&self) -> Option<i64> {
+        self.inner.next_timeout()
+    }
+
+    fn take_timeout(&mut self, now: i64) -> Option<ConnRef> {
+        self.inner.take_timeout(now)
+    }
+
+    fn timed_out(&mut self, conn: &mut Self::Conn, now: i64) -> Flow {
+        let flow = self.inner.timed_out(&mut conn.inner, now);
+        match &mut conn.tls {
+            None => flow,
+            Some(tls) => self.go_on(&mut conn.inner, tls, flow, now),
+        }
+    }
+
+    #[inline]
+    fn unsent(&self) -> &[u8] {
+        match self.enciphered {
+            true => &self.cipher,
+            false => self.inner.unsent(),
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self) {
+        if self.enciphered {
+            self.enciphered = false;
+            self.cipher.clear();
+            self.cipher.shrink_to(4 * CHUNK);
+        } else {
+            self.inner.sent();
+        }
+    }
+
+    fn buffered(&mut self, conn: &mut Self::Conn, input: usize, output: usize) {
+        let kept = conn.tls.as_ref().map_or(0, |tls| tls.plain.len());
+        self.inner.buffered(&mut conn.inner, input + kept, output);
+    }
+
+    fn closed(&mut self, conn: Self::Conn, now: i64) {
+        self.enciphered = false;
+        self.cipher.clear();
+        self.inner.closed(conn.inner, now);
+    }
+
+    fn batch_done(&mut self, now: i64) {
+        self.inner.batch_done(now);
+    }
+
+    fn tick(&mut self, now: i64) -> Option<i64> {
+        self.inner.tick(now)
+    }
+
+    fn sweep_interval(&self) -> Option<i64> {
+        self.inner.sweep_interval()
+    }
+
+    fn stale(&self, conn: &Self::Conn, now: i64) -> bool {
+        self.inner.stale(&conn.inner, now)
+    }
+
+    fn output_limit(&self) -> usize {
+        self.inner.output_limit()
+    }
+
+    fn tcp_keepalive(&self) -> u64 {
+        self.inner.tcp_keepalive()
+    }
+}

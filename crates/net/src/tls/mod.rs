@@ -1,0 +1,11 @@
+//! TLS between the sockets and a driver.
+//!
+//! [`TlsDriver`] is a driver around another one: what arrives on a TLS listener is deciphered before the inner driver sees
+//! it, and what that answers is enciphered. It does no I/O of its own, so every event loop serves it, and connections of
+//! other listeners pass it at the cost of a branch.
+
+mod driver;
+mod settings;
+
+pub use driver::{TlsConn, TlsDriver};
+pub use settings::{TlsAcceptor, TlsClients, TlsError, TlsFiles};

@@ -1,0 +1,163 @@
+//! Certificates and what is asked of clients.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion, version};
+
+/// Whether clients show a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsClients {
+    /// They must.
+    Required,
+    /// They may; one that is shown must be right.
+    Optional,
+    /// They are not asked.
+    Ignored,
+}
+
+/// What a server's side of TLS is made of.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// The certificate and those that lead to its authority, PEM.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+    /// Authorities of clients' certificates, PEM.
+    pub authorities: Option<PathBuf>,
+    /// A directory of files with such authorities.
+    pub authority_dir: Option<PathBuf>,
+    /// What clients show.
+    pub clients: TlsClients,
+    /// Versions, as `TLSv1.2 TLSv1.3`; empty for all that are safe.
+    pub protocols: String,
+}
+
+/// Why TLS cannot be set up; one line that names the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsError(String);
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+fn of_file(path: &Path, error: impl fmt::Display) -> TlsError {
+    TlsError(format!("{}: {error}", path.display()))
+}
+
+/// Begins the TLS side of connections, by certificates that may be replaced at any time.
+#[derive(Debug)]
+pub struct TlsAcceptor {
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl TlsAcceptor {
+    /// Reads the files.
+    pub fn new(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
+        Ok(TlsAcceptor {
+            config: RwLock::new(configure(files)?),
+        })
+    }
+
+    /// Reads the files again; connections that are open keep what they have agreed on. On an error nothing changes.
+    pub fn reload(&self, files: &TlsFiles) -> Result<(), TlsError> {
+        let config = configure(files)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    pub(super) fn begin(&self) -> Result<ServerConnection, rustls::Error> {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        ServerConnection::new(Arc::clone(&config))
+    }
+}
+
+fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = certificates(&files.certificate)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| of_file(&files.key, error))?;
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions(&files.protocols)?)
+        .map_err(|error| TlsError(error.to_string()))?;
+    let builder = match files.clients {
+        TlsClients::Ignored => builder.with_no_client_auth(),
+        asked => {
+            let roots = Arc::new(authorities(files)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+            let verifier = match asked {
+                TlsClients::Optional => verifier.allow_unauthenticated(),
+                _ => verifier,
+            };
+            let verifier = verifier.build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError(error.to_string()))?)
+        }
+    };
+    let config = builder.with_single_cert(chain, key);
+    config
+        .map(Arc::new)
+        .map_err(|error| of_file(&files.certificate, error))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(|found| found.collect::<Result<Vec<_>, _>>())
+        .map_err(|error| of_file(path, error))?;
+    match found.is_empty() {
+        true => Err(of_file(path, "no certificate in it")),
+        false => Ok(found),
+    }
+}
+
+fn authorities(files: &TlsFiles) -> Result<RootCertStore, TlsError> {
+    let mut paths: Vec<PathBuf> = files.authorities.iter().cloned().collect();
+    if let Some(dir) = &files.authority_dir {
+        let entries = std::fs::read_dir(dir).map_err(|error| of_file(dir, error))?;
+        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        paths.extend(files.filter(|path| path.is_file()));
+    }
+    let mut roots = RootCertStore::empty();
+    for path in &paths {
+        for certificate in certificates(path)? {
+            roots
+                .add(certificate)
+                .map_err(|error| of_file(path, error))?;
+        }
+    }
+    match roots.is_empty() {
+        true => Err(TlsError(
+            "authorities are needed to check the certificates of clients: set tls-ca-cert-file or tls-ca-cert-dir, \
+             or tls-auth-clients no"
+                .to_owned(),
+        )),
+        false => Ok(roots),
+    }
+}
+
+fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
+    let mut versions = Vec::new();
+    for word in text.split_whitespace() {
+        match word.to_ascii_lowercase().as_str() {
+            "tlsv1.2" => versions.push(&version::TLS12),
+            "tlsv1.3" => versions.push(&version::TLS13),
+            // Named by older configurations beside the others; neither is safe.
+            "tlsv1" | "tlsv1.1" => {}
+            _ => return Err(TlsError(format!("'{word}' is not a version of TLS"))),
+        }
+    }
+    match (versions.is_empty(), text.trim().is_empty()) {
+        (true, true) => Ok(vec![&version::TLS12, &version::TLS13]),
+        (true, false) => Err(TlsError(
+            "TLSv1.2 and TLSv1.3 are spoken; older versions are not safe".to_owned(),
+        )),
+        _ => Ok(versions),
+    }
+}
