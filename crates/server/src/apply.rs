@@ -3,12 +3,19 @@
 use crate::config::{Key, TABLE, Values};
 use crate::node::acl::read_file;
 use crate::shared::Shared;
+use crate::tls;
 use tollgate_commands::StoreLimits;
 use tollgate_commands::acl::{User, Users};
 
 impl Shared {
     /// Hands over the values of `keys`; an error names the setting that was refused, and the caller keeps the old values.
     pub(crate) fn apply(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
+        if let Some(&key) = keys.iter().find(|key| tls::SETTINGS.contains(key)) {
+            self.reload_tls(|key| values.get(key)).map_err(|_| {
+                let reason = "Unable to update TLS configuration. Check server logs.";
+                (key, reason.to_owned())
+            })?;
+        }
         for &key in keys {
             self.apply_one(key, values);
         }

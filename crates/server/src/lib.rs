@@ -20,6 +20,7 @@ mod snapshot;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod waits;
 mod workers;
 

@@ -6,6 +6,7 @@ use crate::conn::RespDriver;
 use crate::metrics::Metrics;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotState;
+use crate::tls;
 use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
@@ -16,6 +17,7 @@ use std::sync::atomic::AtomicU64;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
 use tollgate_net::signal::Signals;
+use tollgate_net::tls::{TlsAcceptor, TlsDriver};
 use tollgate_net::{
     Backend, Clock, GroupOptions, ListenError, Listener, LoopGroup, LoopGroupBuilder, PeerAddress,
     SocketOptions, process, threads,
@@ -87,7 +89,7 @@ impl Server {
         signals: Signals,
         script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
     ) -> Result<Server, StartError> {
-        let listeners = listen(&config)?;
+        let (listeners, tls) = listen(&config)?;
         let engine = Engine::new(EngineConfig {
             shards: config.number(Key::Shards) as usize,
             seed: u64::from_le_bytes(process::random()?),
@@ -130,6 +132,7 @@ impl Server {
                 .iter()
                 .map(|listener| listener.address().clone())
                 .collect(),
+            tls,
             threads,
             backend: builder.backend(),
             started: Clock::monotone(),
@@ -146,7 +149,10 @@ impl Server {
                 .map_err(StartError::Load)?;
         }
         let drivers = (0..threads)
-            .map(|thread| RespDriver::new(Arc::clone(&shared), thread, limits))
+            .map(|thread| {
+                let driver = RespDriver::new(Arc::clone(&shared), thread, limits);
+                TlsDriver::new(driver, shared.tls.clone())
+            })
             .collect();
         let options = GroupOptions {
             name: "tollgate-io",
@@ -206,8 +212,9 @@ impl Server {
 impl Shared {
     /// Replaces settings by what the system granted: the port it chose, the threads, the descriptors it allows.
     fn correct_settings(&self) -> io::Result<()> {
+        let tls = self.tls.as_ref().map(|(port, _)| *port);
         let port = self.addresses.iter().find_map(|address| match address {
-            PeerAddress::Tcp(address) => Some(address.port()),
+            PeerAddress::Tcp(address) => Some(address.port()).filter(|port| Some(*port) != tls),
             PeerAddress::Unix(_) => None,
         });
         if let Some(port) = port {
@@ -223,17 +230,35 @@ impl Shared {
     }
 }
 
-fn listen(config: &Config) -> Result<Vec<Listener>, StartError> {
+/// The port of TLS and its certificates, if there is one.
+type Tls = Option<(u16, Arc<TlsAcceptor>)>;
+
+fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
     let options = SocketOptions {
         backlog: config.number(Key::TcpBacklog) as i32,
     };
     let mut port = config.number(Key::Port) as u16;
+    let tls = match config.number(Key::TlsPort) as u16 {
+        0 => None,
+        port => {
+            let acceptor = tls::acceptor(|key| config.get(key)).map_err(StartError::Config)?;
+            Some((port, acceptor))
+        }
+    };
+    // Beside TLS port 0 means that plain connections are not wanted.
+    let plain = port != 0 || tls.is_none();
     let mut listeners = Vec::new();
     for word in config.get(Key::Bind).split(' ') {
         // `Kind::Addresses` has checked every word.
         let Ok(ip) = word.parse::<IpAddr>() else {
             continue;
         };
+        if let Some((port, _)) = &tls {
+            listeners.push(Listener::tcp(ip, *port, options)?);
+        }
+        if !plain {
+            continue;
+        }
         let listener = Listener::tcp(ip, port, options)?;
         if let PeerAddress::Tcp(address) = listener.address() {
             // Port 0 chooses once; the other addresses listen on the same port.
@@ -248,7 +273,7 @@ fn listen(config: &Config) -> Result<Vec<Listener>, StartError> {
             .filter(|&mode| mode != 0);
         listeners.push(Listener::unix(Path::new(path), mode, options)?);
     }
-    Ok(listeners)
+    Ok((listeners, tls))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_engine::Engine;
 use tollgate_net::signal::Signals;
+use tollgate_net::tls::TlsAcceptor;
 use tollgate_net::{IoBackend, Mailboxes, PeerAddress};
 
 /// The server as seen from a connection.
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) signals: Arc<Signals>,
     /// Where the server listens.
     pub(crate) addresses: Vec<PeerAddress>,
+    /// The port of TLS and the certificates, if there is one.
+    pub(crate) tls: Option<(u16, Arc<TlsAcceptor>)>,
     pub(crate) threads: usize,
     pub(crate) backend: IoBackend,
     /// Monotone nanoseconds.

@@ -70,6 +70,7 @@ impl InProcess {
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(Signals::pipe()?),
             addresses: Vec::new(),
+            tls: None,
             threads: 1,
             backend: builder.backend(),
             started: Clock::monotone(),

@@ -49,7 +49,8 @@ impl<D: Driver> TlsDriver<D> {
     }
 
     fn begin(&self, peer: &Peer) -> Result<Option<Box<Tls>>, Refused> {
-        let (Some((port, acceptor)), PeerAddress::Tcp(local)) = (&self.acceptor, &peer.local) else {
+        let (Some((port, acceptor)), PeerAddress::Tcp(local)) = (&self.acceptor, &peer.local)
+        else {
             return Ok(None);
         };
         if local.port() != *port {

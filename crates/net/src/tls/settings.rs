@@ -83,7 +83,8 @@ impl TlsAcceptor {
 
 fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| of_file(&files.key, error))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| of_file(&files.key, error))?;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(&files.protocols)?)
@@ -98,7 +99,8 @@ fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
                 _ => verifier,
             };
             let verifier = verifier.build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError(error.to_string()))?)
+            builder
+                .with_client_cert_verifier(verifier.map_err(|error| TlsError(error.to_string()))?)
         }
     };
     let config = builder.with_single_cert(chain, key);
