@@ -13,3 +13,4 @@ mod protocol;
 mod pubsub;
 mod scripts;
 mod settings;
+mod tls;

@@ -1,0 +1,343 @@
+//! TLS and mutual TLS, with certificates made here.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tollgate_net::signal::Signals;
+use tollgate_server::Server;
+use tollgate_server::config::{Config, find};
+
+use crate::harness::BACKEND_VARIABLE;
+
+/// How long a client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An authority and what it has signed, in a folder of its own.
+struct Files {
+    dir: PathBuf,
+}
+
+impl Files {
+    fn new(name: &str) -> Files {
+        let dir = std::env::temp_dir().join(format!("tollgate-tls-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let files = Files { dir };
+        files.sign("server", false);
+        files.sign("client", false);
+        files.sign("late", true);
+        files
+    }
+
+    /// Makes the authority `NAME-ca` and a certificate of it; one that has expired when `late`.
+    fn sign(&self, name: &str, late: bool) {
+        let ca_key = KeyPair::generate().unwrap();
+        let mut ca = CertificateParams::new(Vec::new()).unwrap();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca.distinguished_name
+            .push(DnType::CommonName, format!("{name} authority"));
+        let authority = ca.self_signed(&ca_key).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        if late {
+            params.not_before = date_time_ymd(2001, 1, 1);
+            params.not_after = date_time_ymd(2002, 1, 1);
+        }
+        let issuer = Issuer::new(ca, ca_key);
+        let certificate = params.signed_by(&key, &issuer).unwrap();
+        for (kind, pem) in [
+            ("ca", authority.pem()),
+            ("cert", certificate.pem()),
+            ("key", key.serialize_pem()),
+        ] {
+            std::fs::write(self.path(name, kind), pem).unwrap();
+        }
+    }
+
+    fn path(&self, name: &str, kind: &str) -> PathBuf {
+        self.dir.join(format!("{name}-{kind}.pem"))
+    }
+
+    fn text(&self, name: &str, kind: &str) -> String {
+        self.path(name, kind).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.dir).ok();
+    }
+}
+
+/// A server with a TLS port only.
+struct Tls {
+    server: Option<Server>,
+    addr: SocketAddr,
+}
+
+impl Tls {
+    fn start(files: &Files, settings: &[(&str, &str)]) -> Tls {
+        loop {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let addr = free.local_addr().unwrap();
+            drop(free);
+            // Somebody else may take the port meanwhile; then there is another one.
+            if let Ok(server) = Tls::try_start(files, addr.port(), settings) {
+                return Tls {
+                    server: Some(server),
+                    addr,
+                };
+            }
+        }
+    }
+
+    fn try_start(files: &Files, port: u16, settings: &[(&str, &str)]) -> Result<Server, String> {
+        let mut config = Config::default();
+        let backend = std::env::var(BACKEND_VARIABLE).unwrap_or_else(|_| "auto".to_owned());
+        for (name, value) in [
+            ("port", "0"),
+            ("tls-port", &port.to_string()),
+            ("threads", "2"),
+            ("io-backend", &backend),
+            ("tls-cert-file", &files.text("server", "cert")),
+            ("tls-key-file", &files.text("server", "key")),
+            ("tls-ca-cert-file", &files.text("client", "ca")),
+        ]
+        .iter()
+        .chain(settings)
+        {
+            config.set(find(name).unwrap().key, value).unwrap();
+        }
+        Server::start(config, Signals::pipe().unwrap(), |_, _| {})
+            .map_err(|error| error.to_string())
+    }
+
+    /// A client that trusts `authority` and shows the certificate of `own`.
+    fn connect(&self, files: &Files, authority: &str, own: Option<&str>) -> Client {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(files.path(authority, "ca")).unwrap();
+        roots.add(ca).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match own {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let chain = vec![CertificateDer::from_pem_file(files.path(own, "cert")).unwrap()];
+                let key = PrivateKeyDer::from_pem_file(files.path(own, "key")).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(self.addr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client(StreamOwned::new(session, socket))
+    }
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        self.server.take().unwrap().shutdown().unwrap();
+    }
+}
+
+struct Client(StreamOwned<ClientConnection, TcpStream>);
+
+impl Client {
+    /// Sends the bytes and reads an answer of the same length as the expected one.
+    fn expect(&mut self, send: &[u8], expected: &[u8]) {
+        self.0.write_all(send).unwrap();
+        let mut answer = vec![0; expected.len()];
+        self.0.read_exact(&mut answer).unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&answer),
+            String::from_utf8_lossy(expected)
+        );
+    }
+
+    /// The error with which the server refuses the client.
+    fn refusal(&mut self) -> String {
+        let sent = self.0.write_all(b"PING\r\n");
+        let answer = sent.and_then(|()| self.0.read_exact(&mut [0; 7]));
+        answer.expect_err("the server refuses").to_string()
+    }
+}
+
+#[test]
+fn a_client_of_the_authority_is_served() {
+    let files = Files::new("served");
+    let server = Tls::start(&files, &[]);
+    let mut client = server.connect(&files, "server", Some("client"));
+    client.expect(b"PING\r\n", b"+PONG\r\n");
+    let value = "v".repeat(300_000);
+    let set = format!(
+        "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n{value}\r\n",
+        value.len()
+    );
+    client.expect(set.as_bytes(), b"+OK\r\n");
+    let get = format!("${}\r\n{value}\r\n", value.len());
+    client.expect(b"GET k\r\n", get.as_bytes());
+    let many = get.repeat(40);
+    client.expect("GET k\r\n".repeat(40).as_bytes(), many.as_bytes());
+    client.expect(b"QUIT\r\n", b"+OK\r\n");
+    assert_eq!(
+        client.0.read(&mut [0; 1]).unwrap(),
+        0,
+        "the end is announced"
+    );
+}
+
+#[test]
+fn messages_reach_a_subscriber_and_waits_end() {
+    let files = Files::new("pushes");
+    let server = Tls::start(&files, &[]);
+    let mut reader = server.connect(&files, "server", Some("client"));
+    let mut writer = server.connect(&files, "server", Some("client"));
+    reader.expect(
+        b"SUBSCRIBE c\r\n",
+        b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
+    );
+    writer.expect(b"PUBLISH c hello\r\n", b":1\r\n");
+    reader.expect(b"", b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$5\r\nhello\r\n");
+}
+
+#[test]
+fn who_shows_no_certificate_or_a_wrong_one_is_refused() {
+    let files = Files::new("refused");
+    let server = Tls::start(&files, &[]);
+    let nothing = server.connect(&files, "server", None).refusal();
+    assert!(nothing.contains("CertificateRequired"), "{nothing}");
+    let foreign = server.connect(&files, "server", Some("server")).refusal();
+    assert!(
+        foreign.contains("UnknownCA") || foreign.contains("DecryptError"),
+        "{foreign}"
+    );
+    let mut client = server.connect(&files, "server", Some("client"));
+    client.expect(b"PING\r\n", b"+PONG\r\n");
+}
+
+#[test]
+fn an_expired_certificate_is_refused() {
+    let files = Files::new("expired");
+    let authority = files.text("late", "ca");
+    let server = Tls::start(&files, &[("tls-ca-cert-file", &authority)]);
+    let refusal = server.connect(&files, "server", Some("late")).refusal();
+    assert!(refusal.contains("CertificateExpired"), "{refusal}");
+}
+
+#[test]
+fn certificates_of_clients_may_be_optional_or_not_asked_for() {
+    let files = Files::new("optional");
+    for asked in ["optional", "no"] {
+        let server = Tls::start(&files, &[("tls-auth-clients", asked)]);
+        let mut client = server.connect(&files, "server", None);
+        client.expect(b"PING\r\n", b"+PONG\r\n");
+    }
+}
+
+#[test]
+fn plain_text_on_the_tls_port_is_survived() {
+    let files = Files::new("plain");
+    let server = Tls::start(&files, &[]);
+    for garbage in [
+        &b"PING\r\n"[..],
+        b"\x16\x03\x01\xff\xff",
+        b"\0\0\0\0\0\0\0\0",
+    ] {
+        let mut socket = TcpStream::connect(server.addr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(garbage).unwrap();
+        socket.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        // The connection may also be reset, as bytes are left unread.
+        socket.read_to_end(&mut answer).ok();
+        assert!(!answer.starts_with(b"+"), "{answer:?}");
+    }
+    let mut client = server.connect(&files, "server", Some("client"));
+    client.expect(b"PING\r\n", b"+PONG\r\n");
+}
+
+#[test]
+fn new_certificates_are_taken_over() {
+    let files = Files::new("reload");
+    let server = Tls::start(&files, &[("tls-auth-clients", "no")]);
+    let mut old = server.connect(&files, "server", None);
+    old.expect(b"PING\r\n", b"+PONG\r\n");
+    let set = |name: &str| {
+        format!(
+            "CONFIG SET tls-cert-file {} tls-key-file {}\r\n",
+            files.text(name, "cert"),
+            files.text(name, "key")
+        )
+    };
+    old.expect(
+        b"CONFIG SET tls-cert-file /nonexistent\r\n",
+        b"-ERR CONFIG SET failed (possibly related to argument 'tls-cert-file') - \
+          Unable to update TLS configuration. Check server logs.\r\n",
+    );
+    old.expect(set("client").as_bytes(), b"+OK\r\n");
+    old.expect(b"PING\r\n", b"+PONG\r\n");
+    let mut new = server.connect(&files, "client", None);
+    new.expect(b"PING\r\n", b"+PONG\r\n");
+}
+
+#[test]
+fn a_server_without_what_it_needs_does_not_start() {
+    let files = Files::new("start");
+    let start = |settings: &[(&str, &str)]| match Tls::try_start(&files, 1, settings) {
+        Ok(_) => panic!("the server started"),
+        Err(error) => error,
+    };
+    let none = start(&[("tls-cert-file", "")]);
+    assert_eq!(none, "tls-port needs tls-cert-file and tls-key-file");
+    let other = files.text("client", "key");
+    assert!(start(&[("tls-key-file", &other)]).starts_with("TLS cannot be set up: "));
+    assert!(start(&[("tls-ca-cert-file", "")]).contains("tls-ca-cert-file"));
+    assert!(start(&[("tls-protocols", "TLSv1.1")]).contains("TLSv1.2 and TLSv1.3"));
+}
+
+#[test]
+fn redis_cli_speaks_with_it() {
+    let files = Files::new("cli");
+    let server = Tls::start(&files, &[]);
+    let run = |cli: &Path| {
+        Command::new(cli)
+            .args([
+                "-h",
+                "localhost",
+                "-p",
+                &server.addr.port().to_string(),
+                "--tls",
+            ])
+            .args(["--cacert", &files.text("server", "ca")])
+            .args([
+                "--cert",
+                &files.text("client", "cert"),
+                "--key",
+                &files.text("client", "key"),
+            ])
+            .arg("PING")
+            .output()
+    };
+    let Ok(output) = run(Path::new("redis-cli")) else {
+        println!("skipped: needs redis-cli");
+        return;
+    };
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("Unrecognized option") {
+        println!("skipped: needs a redis-cli with TLS");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "PONG\n", "{error}");
+}
