@@ -35,6 +35,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Whether the user may run the command; nothing is logged. One whose keys are not there is not.
+    pub(crate) fn may(&self, row: &'static Row, words: &[&[u8]]) -> bool {
+        (row.keys.is_empty() || row.arity.accepts(words.len()))
+            && self.user.check(row, words).is_ok()
+    }
+
     /// Asks the user for a command of the script.
     pub(crate) fn permit<'a>(&'a self, access: &'a Access, now: Timestamp) -> UserPermit<'a> {
         UserPermit {

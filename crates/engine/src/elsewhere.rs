@@ -20,6 +20,7 @@ impl Session {
         session.db = self.db;
         session.protocol = self.protocol;
         session.user.clone_from(&self.user);
+        session.client.clone_from(&self.client);
         session.is_worker = true;
         session
     }

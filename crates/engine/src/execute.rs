@@ -15,6 +15,7 @@ use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::access::{Caller, UserPermit};
 use crate::cell::{Cells, One};
+use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
 use crate::walk::{EngineWalk, NoWalk};
@@ -252,7 +253,11 @@ impl Engine {
                 self.run_walk(handler, &call, &mut EngineWalk::new(self, &call), out)
             }
             Run::Local(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
-            Run::Script(command) => crate::script::run(self, command, session, &call, out, None),
+            Run::Script(command) => {
+                let host = Host { node, session };
+                let around = Around { held: None, host };
+                crate::script::run(self, command, &call, out, around)
+            }
             Run::Transaction(command) => {
                 self.run_transaction(command, session, &call, out, node, &mut outcome)
             }

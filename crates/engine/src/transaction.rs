@@ -14,6 +14,7 @@ use crate::access::UserPermit;
 use crate::cell::Cells;
 use crate::execute::{Call, Long, ShardList, elapsed, fail, names_keys_in_data};
 use crate::held::while_held;
+use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::walk::{LockedWalk, NoWalk};
 use crate::{Engine, Node, NodeCx, Outcome, Session};
@@ -318,7 +319,11 @@ impl Engine {
             }
             Run::PubSub(command) => self.pubsub.run(command, words, out),
             Run::Script(command) => {
-                crate::script::run(self, command, session, &call, out, Some(held))
+                let around = Around {
+                    held: Some(held),
+                    host: Host { node, session },
+                };
+                crate::script::run(self, command, &call, out, around)
             }
             Run::Node(command) => while_held(held, || {
                 node.run(

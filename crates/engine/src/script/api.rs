@@ -244,7 +244,7 @@ unsafe extern "C-unwind" fn debug(_l: *mut lua_State) -> c_int {
     0
 }
 
-/// The default user may run every command.
+/// Whether the user who runs the script may run a command.
 unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
     // SAFETY: arguments are checked before use, and stay on the stack meanwhile.
     unsafe {
@@ -255,18 +255,23 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
                 b"Please specify at least one argument for this redis lib call",
             );
         }
+        let caller = vm::current().caller.as_deref();
+        let check = |words: &[&[u8]]| {
+            let row = resolve(words).ok();
+            Ok(row.map(|row| caller.is_none_or(|caller| caller.may(row, words))))
+        };
         // The one error there can be is that of an argument of another type.
-        let known = call::with_args(l, |words| Ok(resolve(words).is_ok())).map_err(drop);
-        let Ok(known) = known else {
+        let allowed = call::with_args(l, check).map_err(drop);
+        let Ok(allowed) = allowed else {
             fail(
                 l,
                 b"Lua redis lib command arguments must be strings or integers",
             );
         };
-        if !known {
+        let Some(allowed) = allowed else {
             fail(l, b"Invalid command passed to redis.acl_check_cmd()");
-        }
-        lua_pushboolean(l, 1);
+        };
+        lua_pushboolean(l, c_int::from(allowed));
         1
     }
 }

@@ -11,6 +11,7 @@ use super::sandbox::Slot;
 /// Functions of our own in place of the standard ones.
 pub(super) const FUNCTIONS: &[(&CStr, lua_CFunction)] = &[
     (c"collectgarbage", collect_garbage),
+    (c"getmetatable", get_metatable),
     (c"load", load),
     (c"loadstring", load_string),
     (c"pcall", protected_call),
@@ -66,6 +67,24 @@ unsafe extern "C-unwind" fn set_metatable(l: *mut lua_State) -> c_int {
         }
         lua_settop(l, 2);
         lua_setmetatable(l, 1);
+        1
+    }
+}
+
+/// `getmetatable`; a library has none to show.
+unsafe extern "C-unwind" fn get_metatable(l: *mut lua_State) -> c_int {
+    // SAFETY: the argument is checked; the metatable is on the stack while its field is read.
+    unsafe {
+        luaL_checkany(l, 1);
+        lua_settop(l, 1);
+        if lua_getmetatable(l, 1) == 0 {
+            lua_pushnil(l);
+        } else if luaL_getmetafield_(l, 1, c"__metatable".as_ptr()) != 0
+            && lua_type(l, -1) == LUA_TBOOLEAN
+            && lua_toboolean(l, -1) == 0
+        {
+            lua_pushnil(l);
+        }
         1
     }
 }

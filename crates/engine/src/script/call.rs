@@ -11,7 +11,9 @@ use super::lua::*;
 use super::{Run, to_lua, vm};
 use crate::cell::{Cells, OneOf};
 use crate::execute::{Call, Long, has_one_first_key};
+use crate::held::while_held;
 use crate::walk::{LockedWalk, NoWalk};
+use crate::{NodeCx, Outcome};
 
 /// Arguments handled without allocation.
 const INLINE_ARGS: usize = 16;
@@ -271,11 +273,39 @@ impl Run<'_> {
                 self.db = Args::new(call.args, 1, &engine.seed).database()?;
                 Ok(Reply::Ok)
             }
-            // The rest answers for the connection or the process, whose locks a script must not wait for.
-            Runs::Node(_) | Runs::Script(_) | Runs::Transaction(_) | Runs::Container => {
+            Runs::Node(command) => self.ask_node(command, call),
+            Runs::Script(_) | Runs::Transaction(_) | Runs::Container => {
                 Err(CmdError::NotFromScript)
             }
         }
+    }
+}
+
+impl Run<'_> {
+    /// A command that the server answers. It may look at every shard, and finds those that the script holds.
+    #[cold]
+    fn ask_node(&mut self, command: NodeCommand, call: &Call<'_>) -> Result<Reply, CmdError> {
+        if !self.locks.has_gate() {
+            return Err(undeclared());
+        }
+        // SAFETY: `execute` keeps the host alive and untouched until the run is over, and nothing that is called from
+        // here runs Lua code, which alone could come here again.
+        let host = unsafe { self.host.as_mut() };
+        let (engine, reply) = (self.engine, &mut self.reply);
+        while_held(&mut self.locks, || {
+            host.node.run(
+                command,
+                NodeCx {
+                    engine,
+                    row: call.row,
+                    args: call.cursor(&engine.seed),
+                    session: host.session,
+                    out: reply,
+                    now: call.now,
+                    outcome: &mut Outcome::Continue,
+                },
+            )
+        })
     }
 }
 

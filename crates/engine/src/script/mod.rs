@@ -27,6 +27,7 @@ mod to_lua;
 mod to_resp;
 mod vm;
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -46,7 +47,7 @@ use crate::cell::Cells;
 use crate::costs::Place;
 use crate::execute::{Call, Long, ShardList};
 use crate::shards::LockSet;
-use crate::{Engine, Session};
+use crate::{Engine, Node, Session};
 use running::Running;
 use sha1::{HEX_LEN, Hex, sha1_hex};
 use shebang::ScriptFlags;
@@ -60,6 +61,19 @@ const REDIS_VERSION_NUMBER: u32 = 0x0007_000F;
 
 /// What a script is called: a digest, or the name of a function.
 type Name = SmallVec<[u8; HEX_LEN]>;
+
+/// Answers the commands of the server, such as INFO, for the connection that runs the script.
+pub(crate) struct Host<'n> {
+    pub(crate) node: &'n mut dyn Node,
+    pub(crate) session: &'n mut Session,
+}
+
+/// What surrounds a call of a script.
+pub(crate) struct Around<'h, 'e> {
+    /// The shards of the transaction that runs it, which holds the gate.
+    pub(crate) held: Option<&'h mut LockSet<'e>>,
+    pub(crate) host: Host<'h>,
+}
 
 /// One execution of a script: what the functions that Lua calls back work with.
 struct Run<'e> {
@@ -78,6 +92,8 @@ struct Run<'e> {
     client: u64,
     /// Whose user may run the script's commands; none when it may run all.
     caller: Option<Arc<Caller>>,
+    /// Points to the [`Host`] of the run, which lives as long as it.
+    host: NonNull<Host<'static>>,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -96,17 +112,16 @@ struct Run<'e> {
 pub(crate) fn run<'e>(
     engine: &'e Engine,
     command: ScriptCommand,
-    session: &mut Session,
     call: &Call<'e>,
     out: &mut ReplyBuf,
-    held: Option<&mut LockSet<'e>>,
+    around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
     let words = call.args;
     match command {
-        ScriptCommand::Eval => eval(engine, call, session.db, false, out, held),
-        ScriptCommand::EvalRo => eval(engine, call, session.db, true, out, held),
-        ScriptCommand::EvalSha => eval_sha(engine, call, session.db, false, out, held),
-        ScriptCommand::EvalShaRo => eval_sha(engine, call, session.db, true, out, held),
+        ScriptCommand::Eval => eval(engine, call, call.db, false, out, around),
+        ScriptCommand::EvalRo => eval(engine, call, call.db, true, out, around),
+        ScriptCommand::EvalSha => eval_sha(engine, call, call.db, false, out, around),
+        ScriptCommand::EvalShaRo => eval_sha(engine, call, call.db, true, out, around),
         ScriptCommand::ScriptLoad => {
             let sha = sha1_hex(words[2]);
             load(engine, words[2], sha, true)?;
@@ -135,10 +150,10 @@ pub(crate) fn run<'e>(
         ScriptCommand::ScriptDebug => debug(words[2]),
         ScriptCommand::Function(command) => functions::commands::run(engine, command, call, out),
         ScriptCommand::Fcall => {
-            functions::commands::call(engine, call, session.db, false, out, held)
+            functions::commands::call(engine, call, call.db, false, out, around)
         }
         ScriptCommand::FcallRo => {
-            functions::commands::call(engine, call, session.db, true, out, held)
+            functions::commands::call(engine, call, call.db, true, out, around)
         }
     }
 }
@@ -172,7 +187,7 @@ fn eval<'e>(
     db: DbIndex,
     read_only: bool,
     out: &mut ReplyBuf,
-    held: Option<&mut LockSet<'e>>,
+    around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
     let (keys, argv) = split(call.args)?;
     let body = call.args[1];
@@ -199,7 +214,7 @@ fn eval<'e>(
             caller: call.caller.clone(),
         },
         out,
-        held,
+        around,
     )
 }
 
@@ -209,7 +224,7 @@ fn eval_sha<'e>(
     db: DbIndex,
     read_only: bool,
     out: &mut ReplyBuf,
-    held: Option<&mut LockSet<'e>>,
+    around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
     let sha = hex(call.args[1]).ok_or(CmdError::NoScript)?;
     let (keys, argv) = split(call.args)?;
@@ -232,7 +247,7 @@ fn eval_sha<'e>(
             caller: call.caller.clone(),
         },
         out,
-        held,
+        around,
     )
 }
 
@@ -360,13 +375,13 @@ impl Run<'_> {
     }
 }
 
-/// Locks and runs. `held`: the shards of the transaction that runs the script, which holds the gate.
+/// Locks and runs.
 fn execute<'e>(
     engine: &'e Engine,
     compiled: &Compiled,
     call: Invocation<'e>,
     out: &mut ReplyBuf,
-    mut held: Option<&mut LockSet<'e>>,
+    mut around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
     if engine.scripts.stopping() {
         return Err(CmdError::err("The server is shutting down"));
@@ -390,7 +405,7 @@ fn execute<'e>(
         cjson::reset();
         let mut run = Run {
             engine,
-            locks: match &mut held {
+            locks: match &mut around.held {
                 Some(held) => std::mem::replace(held, engine.shards.lock_none()),
                 None => lock(engine, compiled.facts.declared_only, call.keys),
             },
@@ -403,6 +418,7 @@ fn execute<'e>(
             read_only: call.read_only || no_writes,
             client: call.client,
             caller: call.caller,
+            host: NonNull::from(&mut around.host).cast(),
             wrote: false,
             killed: false,
             command: call.command,
@@ -422,7 +438,7 @@ fn execute<'e>(
             engine.scripts.long.leave(running);
         }
         vm.scratch = run.reply;
-        match held {
+        match around.held {
             Some(held) => *held = run.locks,
             None => engine.settle(&mut run.locks, call.now),
         }

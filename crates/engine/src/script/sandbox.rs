@@ -66,7 +66,6 @@ const BASE: &[&CStr] = &[
     c"assert",
     c"error",
     c"gcinfo",
-    c"getmetatable",
     c"ipairs",
     c"next",
     c"pairs",
@@ -253,6 +252,9 @@ unsafe fn protect_globals(l: *mut lua_State, globals: c_int) {
         lua_rawseti(l, LUA_REGISTRYINDEX, Slot::Globals as _);
         lua_pushvalue(l, globals);
         stand_in(l);
+        lua_getmetatable(l, -1);
+        show_metatable(l);
+        lua_pop(l, 1);
         lua_pushvalue(l, -1);
         lua_setfield(l, globals, c"_G".as_ptr());
         lua_replace(l, LUA_GLOBALSINDEX);
@@ -318,6 +320,16 @@ unsafe fn show_missing(l: *mut lua_State) {
     }
 }
 
+/// Lets the metatable at the top be seen as a table that cannot be changed.
+unsafe fn show_metatable(l: *mut lua_State) {
+    // SAFETY: the top is the metatable; the stack is balanced.
+    unsafe {
+        lua_createtable(l, 0, 0);
+        stand_in(l);
+        lua_setfield(l, -2, c"__metatable".as_ptr());
+    }
+}
+
 /// Pops a table and keeps, in a slot, the metatable of a stand-in for it.
 unsafe fn globals_metatable(l: *mut lua_State, slot: Slot) {
     // SAFETY: the top is the table.
@@ -326,8 +338,7 @@ unsafe fn globals_metatable(l: *mut lua_State, slot: Slot) {
         lua_insert(l, -2);
         lua_setfield(l, -2, c"__index".as_ptr());
         set_function(l, c"__newindex", refuse_write);
-        lua_pushboolean(l, 0);
-        lua_setfield(l, -2, c"__metatable".as_ptr());
+        show_metatable(l);
         lua_rawseti(l, LUA_REGISTRYINDEX, slot as _);
     }
 }

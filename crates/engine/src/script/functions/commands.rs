@@ -12,11 +12,10 @@ use tollgate_wire::resp::ReplyBuf;
 
 use super::super::prove::Facts;
 use super::super::vm::{self, Compiled, Vm};
-use super::super::{Invocation, execute, no_memory, split};
+use super::super::{Around, Invocation, execute, no_memory, split};
 use super::library::{ENGINE, Found, FunctionInfo, Library, Table, metadata, next_id};
 use crate::Engine;
 use crate::execute::Call;
-use crate::shards::LockSet;
 
 /// What FUNCTION RESTORE does with the libraries that are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,7 @@ pub(in super::super) fn call<'e>(
     db: DbIndex,
     read_only: bool,
     out: &mut ReplyBuf,
-    held: Option<&mut LockSet<'e>>,
+    around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
     let found = engine
         .functions
@@ -85,7 +84,7 @@ pub(in super::super) fn call<'e>(
             caller: call.caller.clone(),
         },
         out,
-        held,
+        around,
     )
 }
 
