@@ -303,6 +303,7 @@ impl Run<'_> {
                     out: reply,
                     now: call.now,
                     outcome: &mut Outcome::Continue,
+                    in_transaction: true,
                 },
             )
         })
