@@ -77,6 +77,15 @@ catalogue! {
     ScoresWithLex => "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
     WeightNotAFloat => "ERR weight value is not a float",
     CountNotPositive => "ERR count should be greater than 0",
+    NotAUnit => "ERR unsupported unit provided. please use M, KM, FT, MI",
+    RadiusNotAFloat => "ERR need numeric radius",
+    NegativeRadius => "ERR radius cannot be negative",
+    WidthNotAFloat => "ERR need numeric width",
+    HeightNotAFloat => "ERR need numeric height",
+    NegativeBox => "ERR height or width cannot be negative",
+    NoSuchPosition => "ERR could not decode requested zset member",
+    GeoCountNotPositive => "ERR COUNT must be > 0",
+    AnyWithoutCount => "ERR the ANY argument requires COUNT argument",
     OffsetOutOfRange => "ERR offset is out of range",
     BitOffset => "ERR bit offset is not an integer or out of range",
     NotABit => "ERR bit is not an integer or out of range",
@@ -308,6 +317,29 @@ impl CmdError {
     #[cold]
     pub fn unknown_argument(word: &[u8]) -> CmdError {
         CmdError::err([b"unknown argument: ", c_text(word, word.len())].concat())
+    }
+
+    /// A position (degrees) that cannot be stored.
+    #[cold]
+    pub fn invalid_position(longitude: f64, latitude: f64) -> CmdError {
+        CmdError::err(format!(
+            "invalid longitude,latitude pair {longitude:.6},{latitude:.6}"
+        ))
+    }
+
+    /// A search whose result is stored shows nothing beside it.
+    #[cold]
+    pub fn stores_no_details(what: &str) -> CmdError {
+        CmdError::err(format!(
+            "{what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+        ))
+    }
+
+    /// The command, as the client wrote it, lacks one of two options.
+    #[cold]
+    pub fn exactly_one_of(options: &str, name: &[u8]) -> CmdError {
+        let head = format!("exactly one of {options} can be specified for ");
+        CmdError::err([head.as_bytes(), c_text(name, name.len())].concat())
     }
 
     /// RL.TAKE knows no such algorithm.

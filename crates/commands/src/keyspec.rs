@@ -91,6 +91,15 @@ pub enum BeginSearch {
         /// Options and how many words follow each.
         options: &'static [(&'static str, u8)],
     },
+    /// As [`BeginSearch::Options`], but behind the last such word, and the search begins at word `from`.
+    LastOption {
+        /// The word, in upper case.
+        word: &'static str,
+        /// Where the search begins.
+        from: i16,
+        /// Options and how many words follow each, the word itself included.
+        options: &'static [(&'static str, u8)],
+    },
     /// The handler alone knows; COMMAND INFO says so, and nothing is found here.
     Unknown,
 }
@@ -204,6 +213,21 @@ impl KeySpec {
         KeySpec::new(begin, FindKeys::Part { of: 2 }, flags)
     }
 
+    /// The key behind the last `word` that stands, as an option, at word `from` or later.
+    pub(crate) const fn behind_last(
+        word: &'static str,
+        from: i16,
+        options: &'static [(&'static str, u8)],
+        flags: KeyFlags,
+    ) -> KeySpec {
+        let begin = BeginSearch::LastOption {
+            word,
+            from,
+            options,
+        };
+        KeySpec::new(begin, FindKeys::Range { last: 0, step: 1 }, flags)
+    }
+
     pub(crate) const fn notes(mut self, notes: &'static str) -> KeySpec {
         self.notes = notes;
         self
@@ -250,6 +274,11 @@ impl KeySpec {
             BeginSearch::Unknown => return None,
             BeginSearch::Keyword { word, from } => (word.as_bytes(), from),
             BeginSearch::Options { word, options, .. } => return behind(words, word, options),
+            BeginSearch::LastOption {
+                word,
+                from,
+                options,
+            } => return behind_last(words, usize::try_from(from).ok()?, word, options),
         };
         let is_word = |candidate: &&[u8]| candidate.eq_ignore_ascii_case(word);
         let found = if from >= 0 {
@@ -317,4 +346,23 @@ fn behind(words: &[&[u8]], keyword: &str, options: &[(&str, u8)]) -> Option<usiz
         let option = options.iter().find(|(name, _)| is(name));
         at += 1 + option.map_or(0, |(_, words)| usize::from(*words));
     }
+}
+
+/// Where the words behind the last `keyword` begin, which is one of the options found from word `at` on.
+fn behind_last(
+    words: &[&[u8]],
+    mut at: usize,
+    keyword: &str,
+    options: &[(&str, u8)],
+) -> Option<usize> {
+    let mut found = None;
+    while let Some(next) = words.get(at) {
+        let is = |name: &str| next.eq_ignore_ascii_case(name.as_bytes());
+        if is(keyword) {
+            found = Some(at + 1);
+        }
+        let option = options.iter().find(|(name, _)| is(name));
+        at += 1 + option.map_or(0, |(_, words)| usize::from(*words));
+    }
+    found
 }

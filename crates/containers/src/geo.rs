@@ -74,11 +74,12 @@ impl Position {
 
     /// The middle of what the hash in a score stands for.
     pub fn of_score(score: f64) -> Position {
-        // As C converts: a negative number wraps around.
-        let bits = if score < 0.0 {
-            score as i64 as u64
-        } else {
-            score as u64
+        // As C converts on x86-64: a negative number wraps around, one beyond 64 bits is 0. Only scores that are no hashes
+        // are such numbers.
+        let bits = match score {
+            ..0.0 => score as i64 as u64,
+            18_446_744_073_709_551_616.0.. => 0,
+            _ => score as u64,
         };
         let cell = Cell {
             bits,
@@ -187,16 +188,18 @@ impl Cell {
 
     /// The cell so many to the east and to the north (each -1, 0 or 1), around the edges.
     fn neighbour(self, east: i8, north: i8) -> Cell {
+        const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+        const EVEN: u64 = 0x5555_5555_5555_5555;
         let mask = u64::MAX >> (64 - u32::from(self.step) * 2);
-        let (odd, even) = (0xaaaa_aaaa_aaaa_aaaa & mask, 0x5555_5555_5555_5555 & mask);
         // Adding to every second bit: the bits between are filled, so that a carry passes them.
         let shift = |bits: u64, own: u64, other: u64, by: i8| match by {
             0 => bits & own,
-            1.. => (bits & own).wrapping_add(other + 1) & own,
-            _ => ((bits & own) | other).wrapping_sub(other + 1) & own,
+            1.. => (bits & own).wrapping_add((other & mask) + 1) & own & mask,
+            _ => ((bits & own) | (other & mask)).wrapping_sub((other & mask) + 1) & own & mask,
         };
+        let (column, row) = (self.bits & ODD, self.bits & EVEN);
         Cell {
-            bits: shift(self.bits, odd, even, east) | shift(self.bits, even, odd, north),
+            bits: shift(column, ODD, EVEN, east) | shift(row, EVEN, ODD, north),
             step: self.step,
         }
     }

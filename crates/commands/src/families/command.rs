@@ -156,7 +156,9 @@ fn write_spec(spec: &KeySpec, out: &mut ReplyBuf) {
     out.bulk(b"begin_search");
     match spec.begin {
         BeginSearch::Index(index) => write_search(out, "index", &[("index", index.into())]),
-        BeginSearch::Keyword { word, from } | BeginSearch::Options { word, from, .. } => {
+        BeginSearch::Keyword { word, from }
+        | BeginSearch::Options { word, from, .. }
+        | BeginSearch::LastOption { word, from, .. } => {
             let word = SearchFact::Word(word);
             write_search(
                 out,

@@ -11,6 +11,8 @@ mod dump;
 mod expiry;
 mod flush;
 mod functions;
+mod geo;
+mod geo_search;
 mod hash;
 mod hash_expiry;
 mod hash_fields;
@@ -62,6 +64,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &stream::FAMILY,
     &zset::FAMILY,
     &list::FAMILY,
+    &geo::FAMILY,
     &keys::FAMILY,
     &dump::FAMILY,
     &expiry::FAMILY,

@@ -9,17 +9,17 @@ use crate::{Args, CmdError, Create, Cx, Event, Reply};
 
 /// What ZADD may be told.
 #[derive(Default)]
-struct Options {
+pub(super) struct Options {
     /// Only add.
-    nx: bool,
+    pub(super) nx: bool,
     /// Only change.
-    xx: bool,
+    pub(super) xx: bool,
     /// Change only to a higher score.
     gt: bool,
     /// Change only to a lower score.
     lt: bool,
     /// Count what was changed too.
-    ch: bool,
+    pub(super) ch: bool,
     /// The score is added to the one there is, and the sum is the reply.
     incr: bool,
 }
@@ -102,7 +102,8 @@ fn add(cx: &mut Cx<'_>, mut args: Args<'_>, incr: bool) -> Result<Reply, CmdErro
     add_pairs(cx, key, &options, &pairs)
 }
 
-fn add_pairs(
+/// Sets the scores of members as the options want it, and replies as ZADD does.
+pub(super) fn add_pairs(
     cx: &mut Cx<'_>,
     key: tollgate_keyspace::Key<'_>,
     options: &Options,
@@ -179,22 +180,6 @@ fn put(
         Some(old) if old == score => Outcome::Same(score),
         Some(_) => Outcome::Changed(score),
     })
-}
-
-/// Adds members with scores that are known, as ZADD does with its options NX, XX and CH; replies as it does.
-pub(super) fn add_scored(
-    cx: &mut Cx<'_>,
-    key: tollgate_keyspace::Key<'_>,
-    (nx, xx, ch): (bool, bool, bool),
-    pairs: &[(f64, &[u8])],
-) -> Result<Reply, CmdError> {
-    let options = Options {
-        nx,
-        xx,
-        ch,
-        ..Options::default()
-    };
-    add_pairs(cx, key, &options, pairs)
 }
 
 pub(super) fn zrem(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {

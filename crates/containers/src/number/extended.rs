@@ -116,6 +116,33 @@ impl From<i64> for Extended {
     }
 }
 
+impl From<f64> for Extended {
+    /// Exact: mantissa and exponent have more bits.
+    fn from(value: f64) -> Self {
+        let negative = value.is_sign_negative();
+        if value.is_nan() {
+            return Self::NAN;
+        }
+        if value.is_infinite() {
+            return Self {
+                negative,
+                magnitude: Class::Infinite,
+            };
+        }
+        let fraction = value.to_bits() & ((1 << 52) - 1);
+        // Subnormals have the exponent of the smallest normal numbers, and no leading one.
+        let (mantissa, exponent) = match (value.to_bits() >> 52) as i32 & 0x7ff {
+            0 => (fraction, -1074),
+            exponent => (fraction | 1 << 52, exponent - 1075),
+        };
+        let (mantissa, exponent) = X87.round(u128::from(mantissa), exponent).unwrap_or((0, 0));
+        Self {
+            negative,
+            magnitude: Class::Finite { mantissa, exponent },
+        }
+    }
+}
+
 impl std::ops::Add for Extended {
     type Output = Self;
 

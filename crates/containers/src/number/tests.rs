@@ -121,3 +121,23 @@ fn the_ends_of_the_range() {
     assert_eq!(Extended::from(i64::MIN).to_text(), b"-9223372036854775808");
     assert_eq!(parse(&[b'1'; Extended::MAX_TEXT_LEN + 1]), None);
 }
+
+#[test]
+fn a_double_is_printed_with_seventeen_places() {
+    for (value, text) in [
+        (13.361_389_338_970_184, "13.36138933897018433"),
+        (38.115_556_395_496_3, "38.11555639549629859"),
+        (-122.418_810_963_630_68, "-122.41881096363067627"),
+        (0.5, "0.5"),
+        (0.0, "0"),
+        (-0.0, "0"),
+        (180.0, "180"),
+        (5e-324, "0"),
+        (1e-10, "0.0000000001"),
+        (2e19, "20000000000000000000"),
+        (f64::NEG_INFINITY, "-inf"),
+    ] {
+        let shown = Extended::from(value).to_text();
+        assert_eq!(String::from_utf8_lossy(&shown), text, "{value:?}");
+    }
+}

@@ -271,6 +271,14 @@ impl ReplyBuf {
         }
     }
 
+    /// A double given as its text; in RESP2 a bulk string.
+    pub fn double_as(&mut self, text: &[u8]) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => self.line(b',', text),
+        }
+    }
+
     /// A truth value; in RESP2 the integer 1 or 0.
     pub fn bool(&mut self, value: bool) {
         match self.protocol {
