@@ -41,6 +41,8 @@ impl Flags {
     pub const PUBSUB: Flags = Flags(1 << 20);
     /// Changes no data but is passed on to replicas, so it counts as a write where those are concerned.
     pub const MAY_REPLICATE: Flags = Flags(1 << 21);
+    /// Refused while a replica loads a data set beside the one it serves.
+    pub const NO_ASYNC_LOADING: Flags = Flags(1 << 22);
 
     /// Left out of the slow log.
     pub const SKIP_SLOWLOG: Flags = Flags(1 << 15);
@@ -63,6 +65,7 @@ impl Flags {
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
         (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+        (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
         (Flags::MOVABLE_KEYS, "movablekeys"),
         (Flags::ALLOW_BUSY, "allow_busy"),

@@ -1,4 +1,4 @@
-//! The snapshot file: loaded at the start, written by SHUTDOWN SAVE.
+//! The snapshot file: loaded at the start, written by SAVE, BGSAVE and SHUTDOWN SAVE.
 
 use crate::config::Key;
 use crate::shared::Shared;
@@ -27,6 +27,10 @@ pub(crate) struct SnapshotFacts {
 #[derive(Debug)]
 pub(crate) struct SnapshotState {
     facts: Mutex<SnapshotFacts>,
+    /// Held while a file is written: there is one temporary file.
+    writing: Mutex<()>,
+    /// BGSAVE has begun and not ended.
+    in_background: AtomicBool,
     at_end: AtomicBool,
 }
 
@@ -39,6 +43,8 @@ impl SnapshotState {
         };
         SnapshotState {
             facts: Mutex::new(facts),
+            writing: Mutex::new(()),
+            in_background: AtomicBool::new(false),
             at_end: AtomicBool::new(false),
         }
     }
@@ -50,6 +56,21 @@ impl SnapshotState {
 
     pub(crate) fn facts(&self) -> SnapshotFacts {
         *self.lock()
+    }
+
+    /// Whether BGSAVE is at work.
+    pub(crate) fn is_in_background(&self) -> bool {
+        self.in_background.load(Ordering::Acquire)
+    }
+
+    /// Takes the right to write in the background; false when it is taken.
+    pub(crate) fn begin_background(&self) -> bool {
+        !self.in_background.swap(true, Ordering::AcqRel)
+    }
+
+    /// Gives it back.
+    pub(crate) fn end_background(&self) {
+        self.in_background.store(false, Ordering::Release);
     }
 
     /// Whether the end of the server takes another snapshot.
@@ -69,6 +90,7 @@ impl SnapshotState {
     /// Writes the snapshot beside the old one and puts it in its place. The error names the file.
     pub(crate) fn save(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
         let path = path(shared);
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // Counted before the walk, so that what is changed meanwhile counts as unsaved.
         let changes = shared.engine.stats().changes;
         let written = files::replace(&path, &mut |out| shared.engine.save(out, now));

@@ -29,6 +29,7 @@ mod object;
 mod pubsub;
 mod ratelimit;
 mod sample;
+mod save;
 mod scan;
 mod scan_elements;
 mod scripting;
@@ -70,6 +71,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &expiry::FAMILY,
     &connection::FAMILY,
     &server::FAMILY,
+    &save::FAMILY,
     &scripting::FAMILY,
     &pubsub::FAMILY,
     &functions::FAMILY,

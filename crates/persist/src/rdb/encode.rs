@@ -10,6 +10,7 @@ use tollgate_containers::sorted_set::SortedSet;
 use tollgate_containers::stream::{Group, Stream, StreamId};
 use tollgate_containers::{Container, number};
 use tollgate_keyspace::{Object, ValueRef};
+use tollgate_wire::resp::push_double;
 
 use super::packed::write_intset;
 use super::{Writer, kind, limiter};
@@ -137,10 +138,12 @@ impl Writer<'_> {
 
     fn sorted_set(&mut self, set: &SortedSet) -> io::Result<()> {
         if set.is_compact() {
-            let mut pack = Listpack::new();
+            let (mut pack, mut text) = (Listpack::new(), Vec::new());
             for (member, score) in set.iter() {
                 pack.push(member);
-                push_score(&mut pack, score);
+                text.clear();
+                push_double(&mut text, score);
+                pack.push(&text);
             }
             return self.string(pack.as_bytes());
         }
@@ -239,18 +242,4 @@ fn hash_pack(hash: &Hash, expiring: bool) -> Listpack {
         }
     }
     pack
-}
-
-/// Adds a score as text that reads back as the same number.
-fn push_score(pack: &mut Listpack, score: f64) {
-    // Every integer up to here is a double, and the other way round.
-    const EXACT: f64 = (1_u64 << 53) as f64;
-    let negative_zero = score == 0.0 && score.is_sign_negative();
-    if score.fract() == 0.0 && score.abs() < EXACT && !negative_zero {
-        pack.push_int(score as i64);
-    } else if (1e-5..1e17).contains(&score.abs()) || !score.is_finite() || negative_zero {
-        pack.push(score.to_string().as_bytes());
-    } else {
-        pack.push(format!("{score:e}").as_bytes());
-    }
 }

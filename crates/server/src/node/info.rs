@@ -192,7 +192,10 @@ fn persistence(text: &mut Text, shared: &Shared, _: i64) {
             .changes
             .saturating_sub(snapshot.changes_at_save),
     );
-    text.line("rdb_bgsave_in_progress", 0);
+    text.line(
+        "rdb_bgsave_in_progress",
+        u8::from(shared.snapshot.is_in_background()),
+    );
     text.line("rdb_last_save_time", snapshot.last_save_secs);
     text.line(
         "rdb_last_bgsave_status",

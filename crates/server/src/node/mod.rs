@@ -7,6 +7,7 @@ mod config;
 mod info;
 pub(crate) mod modes;
 mod pubsub;
+mod save;
 mod shutdown;
 pub(crate) mod tracking;
 
@@ -22,7 +23,7 @@ use tollgate_wire::resp::Protocol;
 
 /// Runs node commands for one client.
 pub(crate) struct NodeRunner<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a Arc<Shared>,
     pub(crate) client: &'a Arc<Client>,
 }
 
@@ -79,6 +80,9 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ConfigRewrite => config::rewrite(self.shared),
             NodeCommand::ConfigResetStat => config::reset_stat(self.shared, &mut cx),
             NodeCommand::Info => info::info(self.shared, &mut cx),
+            NodeCommand::Save => save::save(self.shared, &cx),
+            NodeCommand::BgSave => save::background(self.shared, &mut cx),
+            NodeCommand::LastSave => Ok(save::last(self.shared)),
             NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),
             NodeCommand::Subscribe => pubsub::subscribe(self, &mut cx, Topic::Channel),
             NodeCommand::Unsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::Channel),

@@ -116,7 +116,7 @@ pub fn parse_int(text: &[u8]) -> Option<i64> {
 }
 
 /// Appends `value` as C's `%.17g` prints it, which is what Redis 7.0 sends for a double in both protocols.
-pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
+pub fn push_double(out: &mut Vec<u8>, value: f64) {
     const PRECISION: i32 = 17;
     if value.is_nan() {
         out.extend_from_slice(b"nan");

@@ -8,6 +8,7 @@ mod request;
 mod value;
 
 pub use digits::parse_int;
+pub use digits::push_double;
 pub use inline::{UnbalancedQuotes, split_line};
 pub use reader::{FrameError, FrameSkipper, MAX_DEPTH, frame_len, read_value};
 pub use reply::{DeferredArray, ReplyBuf};

@@ -1,0 +1,54 @@
+//! SAVE, BGSAVE, LASTSAVE.
+
+use crate::shared::Shared;
+use std::sync::Arc;
+use tollgate_commands::{CmdError, Reply};
+use tollgate_engine::NodeCx;
+use tollgate_limiter::Timestamp;
+use tollgate_net::Clock;
+
+/// The file could not be written; the log says why.
+fn failed() -> CmdError {
+    CmdError::line("ERR")
+}
+
+fn busy() -> CmdError {
+    CmdError::err("Background save already in progress")
+}
+
+pub(super) fn save(shared: &Shared, cx: &NodeCx<'_>) -> Result<Reply, CmdError> {
+    if shared.snapshot.is_in_background() {
+        return Err(busy());
+    }
+    match shared.snapshot.save(shared, cx.now) {
+        Ok(()) => Ok(Reply::Ok),
+        Err(_) => Err(failed()),
+    }
+}
+
+pub(super) fn background(shared: &Arc<Shared>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    match cx.args.rest() {
+        [] => {}
+        [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => {}
+        _ => return Err(CmdError::Syntax),
+    }
+    if !shared.snapshot.begin_background() {
+        return Err(busy());
+    }
+    let job = Arc::clone(shared);
+    let started = shared.workers.run(move || {
+        let now = Timestamp::from_nanos(Clock::now());
+        // INFO tells whether it went well.
+        drop(job.snapshot.save(&job, now));
+        job.snapshot.end_background();
+    });
+    if !started {
+        shared.snapshot.end_background();
+        return Err(failed());
+    }
+    Ok(Reply::Simple("Background saving started"))
+}
+
+pub(super) fn last(shared: &Shared) -> Reply {
+    Reply::Int(shared.snapshot.facts().last_save_secs)
+}
