@@ -141,9 +141,14 @@ impl Writer<'_> {
             let (mut pack, mut text) = (Listpack::new(), Vec::new());
             for (member, score) in set.iter() {
                 pack.push(member);
-                text.clear();
-                push_double(&mut text, score);
-                pack.push(&text);
+                match whole(score) {
+                    Some(int) => pack.push_int(int),
+                    None => {
+                        text.clear();
+                        push_double(&mut text, score);
+                        pack.push(&text);
+                    }
+                }
             }
             return self.string(pack.as_bytes());
         }
@@ -242,4 +247,11 @@ fn hash_pack(hash: &Hash, expiring: bool) -> Listpack {
         }
     }
     pack
+}
+
+/// The score as an integer, when it is one that redis-server stores as such.
+fn whole(score: f64) -> Option<i64> {
+    const WHOLE_MAX: f64 = (i64::MAX / 2) as f64;
+    let in_range = score > -WHOLE_MAX && score < WHOLE_MAX;
+    (in_range && score.fract() == 0.0).then_some(score as i64)
 }
