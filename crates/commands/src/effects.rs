@@ -230,6 +230,11 @@ impl Effects {
         });
     }
 
+    /// Logs that a key went because memory was short.
+    pub fn evicted(&mut self, db: DbIndex, key: &[u8]) {
+        self.record(db, key, Event::Evicted);
+    }
+
     /// Logs that two databases were exchanged.
     pub(crate) fn exchanged(&mut self) {
         self.dirty += 1;

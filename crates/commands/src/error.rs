@@ -147,6 +147,11 @@ catalogue! {
     ExecAborted => "EXECABORT Transaction discarded because of previous errors.",
     TransactionTooLarge => "ERR the transaction holds too many bytes",
     TooManyWatched => "ERR too many watched keys",
+    LfuSelected =>
+        "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when \
+         switching between policies at runtime LRU and LFU data will take some time to adjust.",
+    ScriptOutOfMemory =>
+        "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
     BadScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
     NoScript => "NOSCRIPT No matching script. Please use EVAL.",
     BusyScript => "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",

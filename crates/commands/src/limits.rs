@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use tollgate_keyspace::Access;
+
 /// Declares the limits: field, name in the configuration, default.
 macro_rules! limits {
     ($($(#[doc = $doc:literal])+ $field:ident = $name:literal, $default:expr;)*) => {
@@ -62,11 +64,102 @@ limits! {
     stream_node_max_entries = "stream-node-max-entries", 100;
     /// Largest sparse HyperLogLog, in bytes.
     hll_sparse_max_bytes = "hll-sparse-max-bytes", 3000;
+    /// Most bytes that the data may take; 0 = no limit.
+    maxmemory = "maxmemory", 0;
+    /// The number of the policy in [`Policy::ALL`].
+    maxmemory_policy = "maxmemory-policy", Policy::NoEviction as i64;
+    /// Entries that are compared before one goes.
+    maxmemory_samples = "maxmemory-samples", 5;
+    /// How hard it is to raise a high count of uses.
+    lfu_log_factor = "lfu-log-factor", 10;
+    /// Minutes without use after which a count of uses falls by one; 0 = never.
+    lfu_decay_time = "lfu-decay-time", 1;
+}
+
+/// What goes when memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is the policy of that name")]
+pub enum Policy {
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+    AllKeysLru,
+    AllKeysLfu,
+    AllKeysRandom,
+    NoEviction,
+}
+
+impl Policy {
+    /// All policies with their names in the configuration, by number.
+    pub const ALL: &'static [(Policy, &'static str)] = &[
+        (Policy::VolatileLru, "volatile-lru"),
+        (Policy::VolatileLfu, "volatile-lfu"),
+        (Policy::VolatileRandom, "volatile-random"),
+        (Policy::VolatileTtl, "volatile-ttl"),
+        (Policy::AllKeysLru, "allkeys-lru"),
+        (Policy::AllKeysLfu, "allkeys-lfu"),
+        (Policy::AllKeysRandom, "allkeys-random"),
+        (Policy::NoEviction, "noeviction"),
+    ];
+
+    /// The policy of that name (any case).
+    pub fn by_name(name: &str) -> Option<Policy> {
+        let known = Policy::ALL
+            .iter()
+            .find(|(_, known)| known.eq_ignore_ascii_case(name))?;
+        Some(known.0)
+    }
+
+    /// Only keys with an expiry go.
+    pub fn is_volatile(self) -> bool {
+        matches!(
+            self,
+            Policy::VolatileLru
+                | Policy::VolatileLfu
+                | Policy::VolatileRandom
+                | Policy::VolatileTtl
+        )
+    }
+
+    /// Uses are counted; under the other policies their times are kept.
+    pub fn counts_uses(self) -> bool {
+        matches!(self, Policy::VolatileLfu | Policy::AllKeysLfu)
+    }
+}
+
+impl StoreLimits {
+    /// What goes when memory is short.
+    pub fn policy(&self) -> Policy {
+        let number = usize::try_from(self.maxmemory_policy()).ok();
+        number
+            .and_then(|number| Policy::ALL.get(number))
+            .map_or(Policy::NoEviction, |(policy, _)| *policy)
+    }
+
+    /// What is recorded of uses.
+    pub fn access(&self) -> Access {
+        if !self.policy().counts_uses() {
+            return Access::Time;
+        }
+        Access::Frequency {
+            log_factor: u32::try_from(self.lfu_log_factor()).unwrap_or(u32::MAX),
+            decay_minutes: u32::try_from(self.lfu_decay_time()).unwrap_or(0),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn policies_have_the_numbers_of_their_rows() {
+        for (number, (policy, name)) in Policy::ALL.iter().enumerate() {
+            assert_eq!(*policy as usize, number);
+            assert_eq!(Policy::by_name(name), Some(*policy));
+        }
+    }
 
     #[test]
     fn limits_are_set_by_the_names_of_the_configuration() {

@@ -48,6 +48,8 @@ pub(crate) struct Cell {
     shard: Shard,
     /// Present while somebody watches or waits.
     side: Option<Box<Side>>,
+    /// Bytes counted for the shard, while memory is limited.
+    counted: usize,
 }
 
 impl Deref for Cell {
@@ -68,13 +70,24 @@ impl DerefMut for Cell {
 
 impl Cell {
     pub(crate) fn new(shard: Shard) -> Cell {
-        Cell { shard, side: None }
+        Cell {
+            shard,
+            side: None,
+            counted: 0,
+        }
     }
 
     /// Whether somebody watches or waits for a key of this shard.
     #[inline]
     pub(crate) fn is_heard(&self) -> bool {
         self.side.is_some()
+    }
+
+    /// Counts the bytes of the shard again; returns the difference.
+    pub(crate) fn recount(&mut self) -> i64 {
+        let bytes = self.shard.memory();
+        let before = std::mem::replace(&mut self.counted, bytes);
+        bytes as i64 - before as i64
     }
 
     fn side(&mut self) -> &mut Side {

@@ -19,8 +19,13 @@ use crate::{Subscriber, Tracker, TrackingOptions};
 
 /// Somebody tracks keys.
 const TRACKING: u32 = 1 << 30;
+/// Memory is limited.
+const LIMITED: u32 = 1 << 29;
 /// Waiters were put off.
 const PUT_OFF: u32 = 1 << 31;
+
+/// What is no class of notifications.
+const OTHERS: u32 = TRACKING | LIMITED | PUT_OFF;
 
 /// Who listens, in one word that every command reads.
 #[derive(Default)]
@@ -34,7 +39,7 @@ impl Listeners {
     /// Whether somebody listens to every change.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & !PUT_OFF != 0
+        self.flags.load(Ordering::Relaxed) & !(PUT_OFF | LIMITED) != 0
     }
 
     /// Whether somebody wants to know of every key that expires.
@@ -43,13 +48,27 @@ impl Listeners {
     }
 
     fn notify(&self) -> Notify {
-        Notify::from_bits(self.flags.load(Ordering::Relaxed) & !(TRACKING | PUT_OFF))
+        Notify::from_bits(self.flags.load(Ordering::Relaxed) & !OTHERS)
     }
 
     /// Whether somebody tracks keys.
     #[inline]
     pub(crate) fn tracking(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & TRACKING != 0
+    }
+
+    /// Whether memory is limited.
+    #[inline]
+    pub(crate) fn limits_memory(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & LIMITED != 0
+    }
+
+    pub(crate) fn limit_memory(&self, on: bool) {
+        if on {
+            self.flags.fetch_or(LIMITED, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!LIMITED, Ordering::Relaxed);
+        }
     }
 
     /// Whether waiters are to be served after the locks are released.
@@ -76,7 +95,7 @@ impl Listeners {
 impl Engine {
     /// `notify-keyspace-events`.
     pub fn set_notify(&self, notify: Notify) {
-        let set = |flags: u32| Some(flags & (TRACKING | PUT_OFF) | notify.bits());
+        let set = |flags: u32| Some(flags & OTHERS | notify.bits());
         self.listen(set);
     }
 
@@ -210,6 +229,9 @@ impl Engine {
             self.visit_heard(held, index, writes, now_ms, f);
         } else {
             f(cell);
+        }
+        if writes && self.listeners.limits_memory() {
+            self.count_memory(held.cell(index));
         }
     }
 

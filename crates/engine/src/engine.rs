@@ -13,6 +13,7 @@ use crate::commit::Listeners;
 use crate::costs::Costs;
 use crate::held::with_held;
 use crate::monitor::Monitors;
+use crate::memory::Memory;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
@@ -56,6 +57,7 @@ pub struct Engine {
     pub(crate) access: Access,
     pub(crate) tracking: Tracking,
     pub(crate) monitors: Monitors,
+    pub(crate) memory: Memory,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -106,6 +108,7 @@ impl Engine {
             access: Access::new(),
             tracking: Tracking::new(),
             monitors: Monitors::default(),
+            memory: Memory::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -183,6 +186,9 @@ impl Engine {
                 let mut held = One::new(index, &mut cell, &self.shards);
                 self.announce(&Effects::new(), &mut held, 0);
                 self.settle(&mut held, now);
+                if self.listeners.limits_memory() {
+                    self.count_held(&mut held);
+                }
             }
             step.examined += progress.examined;
             step.removed += progress.removed;
@@ -224,6 +230,7 @@ impl Engine {
     /// CONFIG RESETSTAT.
     pub fn reset_stats(&self) {
         self.counters.reset();
+        self.reset_evicted();
         self.for_each_shard(|shard| {
             let stats = shard.stats_mut();
             stats.hits = 0;

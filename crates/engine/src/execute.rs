@@ -63,6 +63,8 @@ pub(crate) struct Call<'a> {
     pub(crate) long: Long<'a>,
     /// Whose user must be asked before anything the command calls; none when it may do everything.
     pub(crate) caller: Option<Arc<Caller>>,
+    /// Memory is short and nothing may go.
+    pub(crate) out_of_memory: bool,
 }
 
 impl<'a> Call<'a> {
@@ -88,6 +90,7 @@ impl<'a> Call<'a> {
                 Long::Here
             },
             caller: None,
+            out_of_memory: session.out_of_memory,
         }
     }
 
@@ -148,10 +151,13 @@ impl Engine {
         };
         session.last = Some(row);
         let counters = self.counters.row(row);
+        session.out_of_memory = self.is_out_of_memory(now);
         let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
         let permit = UserPermit::of_client(&self.access, session, now);
         let view = gate::GateView {
             authenticated: session.authenticated || self.access.is_open(),
+            out_of_memory: session.out_of_memory
+                && !self.keeps_limiter(row, plan.key, session.db, now),
             busy: self.scripts.long.busy(),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
@@ -159,6 +165,11 @@ impl Engine {
         if let Err(error) = gate::check(row, args, &view) {
             counters.rejected();
             self.refused(row, session, &error).write(out);
+            return Outcome::Continue;
+        }
+        if session.out_of_memory && is_exec(row) && session.queues(Flags::DENYOOM) {
+            counters.rejected();
+            self.refuse_exec(session, &CmdError::OutOfMemory).write(out);
             return Outcome::Continue;
         }
         if (session.subscriptions > 0 || session.monitors)
@@ -469,6 +480,9 @@ impl Engine {
         if heard {
             self.announce(&effects, held, call.client);
         }
+        if self.listeners.limits_memory() {
+            self.count_held(held);
+        }
         result
     }
 
@@ -506,7 +520,7 @@ impl Engine {
     /// A command was refused by the gate.
     #[cold]
     fn refused(&self, row: &Row, session: &mut Session, error: &CmdError) -> CmdError {
-        if matches!(row.run, Run::Transaction(TransactionCommand::Exec)) {
+        if is_exec(row) {
             return self.refuse_exec(session, error);
         }
         session.abort();
@@ -531,6 +545,10 @@ impl Engine {
         wanted.dedup();
         Ok(wanted)
     }
+}
+
+fn is_exec(row: &Row) -> bool {
+    matches!(row.run, Run::Transaction(TransactionCommand::Exec))
 }
 
 /// True when the command may touch keys that its words do not name: it needs the gate.

@@ -18,6 +18,7 @@ mod execute;
 mod handle;
 mod held;
 mod monitor;
+mod memory;
 mod notify;
 mod plan;
 mod pubsub;

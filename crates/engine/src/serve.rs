@@ -123,6 +123,7 @@ impl Engine {
             client: waiter.client(),
             long: Long::Here,
             caller: None,
+            out_of_memory: false,
         };
         let mut out = ReplyBuf::new(waiter.protocol);
         match self.run_on(

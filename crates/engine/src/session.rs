@@ -53,6 +53,8 @@ pub struct Session {
     /// Commands queued since MULTI.
     pub(crate) transaction: Option<Box<Transaction>>,
     pub(crate) watches: Watches,
+    /// Memory was short when the command at hand began, and nothing could go.
+    pub(crate) out_of_memory: bool,
     /// The command that waits.
     pub(crate) waiting: Option<Arc<Waiter>>,
     /// Commands that may be long are run elsewhere.
@@ -101,6 +103,7 @@ impl Session {
             mail: None,
             transaction: None,
             watches: Watches::default(),
+            out_of_memory: false,
             waiting: None,
             may_move: false,
             is_worker: false,

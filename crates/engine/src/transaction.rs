@@ -303,6 +303,7 @@ impl Engine {
             client: session.id,
             long: Long::Here,
             caller,
+            out_of_memory: session.out_of_memory,
         };
         if self.monitors.is_active() && row.flags.contains(Flags::SKIP_MONITOR) {
             self.monitors

@@ -282,6 +282,7 @@ impl Engine {
             client: waiter.client,
             long: Long::Here,
             caller: None,
+            out_of_memory: false,
         };
         let mark = out.len();
         match self.run_walk(handler, &call, &mut NoWalk, out) {

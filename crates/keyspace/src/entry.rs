@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use tollgate_containers::{Str, number};
 use tollgate_limiter::LimiterState;
 
+use crate::access::{self, Access};
 use crate::object::Object;
 use crate::record::{CLOCK_UNIT_MS, RECORD, Slot, clock};
 use crate::shard::Counters;
@@ -52,6 +53,12 @@ impl<'a> EntryRef<'a> {
         let last = unsafe { self.slot.tail() }.clock();
         let units = clock(now_ms).wrapping_sub(last);
         u64::from(units) * (CLOCK_UNIT_MS as u64 / 1000)
+    }
+
+    /// How often the entry was used, on a logarithmic scale; 0 when uses are recorded by time.
+    pub fn frequency(&self, access: Access, now_ms: i64) -> u8 {
+        // SAFETY: as in `key`.
+        access.count(unsafe { self.slot.tail() }.clock(), now_ms)
     }
 
     /// Bytes the entry occupies: record, tag, and what key and value hold on the heap.
@@ -136,6 +143,20 @@ impl<'a> EntryMut<'a> {
     /// The encoding.
     pub fn encoding(&self) -> Encoding {
         self.as_ref().encoding()
+    }
+
+    /// Makes the entry one that was last used so many seconds ago.
+    pub fn set_idle_secs(&mut self, secs: u64, now_ms: i64) {
+        let bits = access::idle_for(secs, now_ms);
+        // SAFETY: the record is one of `table`, borrowed exclusively.
+        unsafe { self.slot.touch(self.slot.tail(), bits) };
+    }
+
+    /// Makes the entry one that was used that often.
+    pub fn set_frequency(&mut self, count: u8, now_ms: i64) {
+        let bits = access::counted(count, now_ms);
+        // SAFETY: as in `set_idle_secs`.
+        unsafe { self.slot.touch(self.slot.tail(), bits) };
     }
 
     /// Replaces the value; the expiry stays.

@@ -1,5 +1,6 @@
 //! The table of keys: entries, values, expiry, scan cursors, versions.
 
+mod access;
 mod bucket;
 mod directory;
 mod due;
@@ -13,9 +14,11 @@ mod slab;
 mod table;
 mod value;
 
+pub use access::Access;
 pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
 pub use key::{DATABASES, DbIndex, Key, Seed};
 pub use object::Object;
 pub use prefetch::{Lookahead, prefetch_lines};
 pub use shard::{ExpireProgress, Expired, ExpiredFields, Shard, ShardStats};
+pub use table::{Order, Victim};
 pub use value::{Encoding, TypeName, Value, ValueRef};

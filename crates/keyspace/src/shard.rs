@@ -1,10 +1,11 @@
 //! One shard of the keyspace: the tables of all databases for its part of the keys.
 
+use crate::access::Access;
 use crate::directory::NONE;
 use crate::entry::{EntryMut, EntryRef};
 use crate::key::{DATABASES, DbIndex, Key, Seed};
 use crate::record::clock;
-use crate::table::{Found, Table};
+use crate::table::{Found, Order, Table, Victim};
 use crate::value::Value;
 
 /// Counters of one shard since its start.
@@ -53,6 +54,10 @@ const FIELDS_AT_ONCE: usize = 64;
 pub(crate) struct Counters {
     stats: ShardStats,
     version: u64,
+    /// How uses are recorded.
+    access: Access,
+    /// State of the generator by which counts of uses rise.
+    random: u64,
 }
 
 impl Counters {
@@ -60,6 +65,29 @@ impl Counters {
     pub(crate) fn changed(&mut self) {
         self.version += 1;
         self.stats.dirty += 1;
+    }
+
+    /// Records a use of an entry that was just found.
+    #[inline]
+    fn touch(&mut self, found: Found, now_ms: i64) {
+        // SAFETY: the caller just found the record and nothing changed since.
+        unsafe {
+            let tail = found.slot.tail();
+            let bits = match self.access {
+                Access::Time => clock(now_ms),
+                frequency => frequency.used(tail.clock(), now_ms, self.next_random()),
+            };
+            found.slot.touch(tail, bits);
+        }
+    }
+
+    fn next_random(&mut self) -> u64 {
+        // SplitMix64.
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
     }
 }
 
@@ -164,7 +192,7 @@ impl Shard {
             return None;
         };
         self.counters.stats.hits += 1;
-        touch(found, now_ms);
+        self.counters.touch(found, now_ms);
         self.table(db).map(|table| EntryRef::new(found.slot, table))
     }
 
@@ -190,7 +218,7 @@ impl Shard {
     #[inline]
     pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
         let found = self.find(db, &key, now_ms)?;
-        touch(found, now_ms);
+        self.counters.touch(found, now_ms);
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(EntryMut::new(found.slot, table, &mut self.counters))
     }
@@ -226,7 +254,8 @@ impl Shard {
     ) {
         self.counters.changed();
         let table = insertable(&mut self.first, &mut self.others, db);
-        table.insert(&self.seed, key, value, expires_at_ms, clock(now_ms));
+        let bits = self.counters.access.fresh(now_ms);
+        table.insert(&self.seed, key, value, expires_at_ms, bits);
     }
 
     /// Removes an entry and returns its value and expiry.
@@ -456,6 +485,27 @@ impl Shard {
         size_of::<Self>() + self.first.memory() + others
     }
 
+    /// What is recorded of uses from now on. Old records are not converted, as in Redis.
+    pub fn set_access(&mut self, access: Access) {
+        self.counters.access = access;
+    }
+
+    /// The entry of a database that goes first, of up to `samples` around a place picked by `bits`. With `volatile` only
+    /// entries that expire may go. State of rate limiters that is still valid never does.
+    pub fn victim(
+        &self,
+        db: DbIndex,
+        order: Order,
+        volatile: bool,
+        samples: usize,
+        bits: u64,
+        now_ms: i64,
+    ) -> Option<Victim> {
+        let access = self.counters.access;
+        self.table(db)?
+            .victim(order, volatile, access, samples, bits, now_ms)
+    }
+
     /// Counters.
     #[inline]
     pub fn stats(&self) -> &ShardStats {
@@ -499,10 +549,4 @@ fn insertable<'a>(
         n => &mut others.get_or_insert_with(|| Box::new(std::array::from_fn(|_| Table::new())))
             [n - 1],
     }
-}
-
-#[inline]
-fn touch(found: Found, now_ms: i64) {
-    // SAFETY: the caller just found the record and nothing changed since.
-    unsafe { found.slot.touch(found.slot.tail(), clock(now_ms)) };
 }

@@ -35,8 +35,10 @@ use crate::value::Value;
 mod reshape;
 #[cfg(test)]
 mod tests;
+mod victim;
 mod walk;
 
+pub use victim::{Order, Victim};
 use walk::Sweep;
 
 /// Bytes of a far map entry beside its key: pointer, length, time, its share of the tree's nodes.

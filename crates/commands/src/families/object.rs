@@ -1,6 +1,6 @@
 //! OBJECT's sub-commands: a value's inner form.
 
-use tollgate_keyspace::{EntryRef, ValueRef};
+use tollgate_keyspace::{Access, EntryRef, ValueRef};
 
 use super::keys::generic;
 use crate::keyspec::{KeyFlags, KeySpec};
@@ -59,13 +59,18 @@ fn encoding(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 }
 
 fn freq(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
-    tell(cx, args, |_| Err(CmdError::LfuNotSelected))
+    let (access, now) = (cx.limits.access(), cx.now_ms());
+    tell(cx, args, |entry| match access {
+        Access::Time => Err(CmdError::LfuNotSelected),
+        Access::Frequency { .. } => Ok(Reply::Int(entry.frequency(access, now).into())),
+    })
 }
 
 fn idletime(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
-    let now = cx.now_ms();
-    tell(cx, args, |entry| {
-        Ok(Reply::Int(entry.idle_secs(now) as i64))
+    let (access, now) = (cx.limits.access(), cx.now_ms());
+    tell(cx, args, |entry| match access {
+        Access::Time => Ok(Reply::Int(entry.idle_secs(now) as i64)),
+        Access::Frequency { .. } => Err(CmdError::LfuSelected),
     })
 }
 

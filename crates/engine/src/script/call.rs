@@ -192,6 +192,7 @@ impl Run<'_> {
             origin: Origin::Script,
             permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
             read_only_script: self.read_only,
+            out_of_memory: self.out_of_memory && !self.wrote,
             ..gate::GateView::open()
         };
         if let Err(error) = gate::check(row, args, &view) {
@@ -217,6 +218,7 @@ impl Run<'_> {
             client: self.client,
             long: Long::Here,
             caller: None,
+            out_of_memory: false,
         };
         let result = self.run_row(&call);
         if let Some(started) = started {

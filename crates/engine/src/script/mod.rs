@@ -94,6 +94,8 @@ struct Run<'e> {
     caller: Option<Arc<Caller>>,
     /// Points to the [`Host`] of the run, which lives as long as it.
     host: NonNull<Host<'static>>,
+    /// Memory is short: it may not begin to use more.
+    out_of_memory: bool,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -212,6 +214,7 @@ fn eval<'e>(
             read_only,
             client: call.client,
             caller: call.caller.clone(),
+            out_of_memory: call.out_of_memory,
         },
         out,
         around,
@@ -245,6 +248,7 @@ fn eval_sha<'e>(
             read_only,
             client: call.client,
             caller: call.caller.clone(),
+            out_of_memory: call.out_of_memory,
         },
         out,
         around,
@@ -336,6 +340,7 @@ struct Invocation<'a> {
     read_only: bool,
     client: u64,
     caller: Option<Arc<Caller>>,
+    out_of_memory: bool,
 }
 
 /// Whether a call of a script or function needs the gate, as far as this thread knows.
@@ -393,6 +398,13 @@ fn execute<'e>(
             "Can not execute a script with write flag using *_ro command.",
         ));
     }
+    if call.out_of_memory
+        && !no_writes
+        && !says(ScriptFlags::COMPATIBLE)
+        && !says(ScriptFlags::ALLOW_OOM)
+    {
+        return Err(CmdError::ScriptOutOfMemory);
+    }
     // What cannot be long is not timed.
     let judged = !compiled.facts.brief;
     if judged && !engine.costs.is_trusted(call.place) && call.long.moves() {
@@ -419,6 +431,7 @@ fn execute<'e>(
             client: call.client,
             caller: call.caller,
             host: NonNull::from(&mut around.host).cast(),
+            out_of_memory: call.out_of_memory && !says(ScriptFlags::ALLOW_OOM),
             wrote: false,
             killed: false,
             command: call.command,

@@ -82,6 +82,7 @@ pub(in super::super) fn call<'e>(
             read_only,
             client: call.client,
             caller: call.caller.clone(),
+            out_of_memory: call.out_of_memory,
         },
         out,
         around,

@@ -1,0 +1,200 @@
+//! The memory limit: what the data take, and which entries go when they take too much.
+//!
+//! While there is a limit, each cell remembers the bytes that are counted for it, and whoever changes it adds the
+//! difference to one sum under the cell's lock. Before a command runs, entries go until the sum fits, a bounded number
+//! for each command. Nobody holds a shard meanwhile, so inside a transaction or script nothing goes.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use tollgate_commands::{Effects, Group, Policy, Run};
+use tollgate_keyspace::{DbIndex, Key, Order, Victim};
+use tollgate_limiter::Timestamp;
+
+use crate::Engine;
+use crate::cell::{Cell, Cells, One};
+
+/// Entries that go before one command. What is left to do is done before the next ones.
+const EVICTIONS_MAX: usize = 64;
+
+/// The sum and the counters.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Bytes of all cells as they are counted.
+    used: AtomicI64,
+    /// Bytes of the process that count beside the data.
+    overhead: AtomicI64,
+    evicted: AtomicU64,
+}
+
+/// An entry that may go.
+struct Candidate {
+    shard: usize,
+    db: DbIndex,
+    victim: Victim,
+}
+
+impl Engine {
+    /// Follows the limits `maxmemory`, `maxmemory-policy`, `lfu-log-factor` and `lfu-decay-time`, after one of them was
+    /// set with [`Engine::set_limit`].
+    pub fn follow_memory_limits(&self) {
+        let limited = self.limits.maxmemory() > 0;
+        let access = self.limits.access();
+        self.for_each_cell(&mut |cell| cell.set_access(access));
+        self.listeners.limit_memory(limited);
+        if limited {
+            self.recount_memory();
+        }
+    }
+
+    /// Sets one of the limits by its name in the configuration; false when there is none of that name.
+    pub fn set_limit(&self, name: &str, value: i64) -> bool {
+        self.limits.set(name, value)
+    }
+
+    /// Corrects what changes that are not counted one by one have left, such as loading a snapshot. `overhead`: bytes of
+    /// the process that count beside the data.
+    pub fn audit_memory(&self, overhead: usize) {
+        let overhead = i64::try_from(overhead).unwrap_or(i64::MAX);
+        self.memory.overhead.store(overhead, Ordering::Relaxed);
+        if self.listeners.limits_memory() {
+            self.recount_memory();
+        }
+    }
+
+    /// Entries that went because memory was short.
+    pub fn evicted(&self) -> u64 {
+        self.memory.evicted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn reset_evicted(&self) {
+        self.memory.evicted.store(0, Ordering::Relaxed);
+    }
+
+    fn recount_memory(&self) {
+        self.for_each_cell(&mut |cell| self.count_memory(cell));
+    }
+
+    /// Counts what has changed in a cell.
+    pub(crate) fn count_memory(&self, cell: &mut Cell) {
+        let difference = cell.recount();
+        if difference != 0 {
+            self.memory.used.fetch_add(difference, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts what a command has changed in its cells.
+    #[cold]
+    pub(crate) fn count_held<H: Cells + ?Sized>(&self, held: &mut H) {
+        held.each(&mut |_, cell| self.count_memory(cell));
+    }
+
+    fn exceeds(&self) -> bool {
+        let used = self.memory.used.load(Ordering::Relaxed);
+        let overhead = self.memory.overhead.load(Ordering::Relaxed);
+        used.saturating_add(overhead) > self.limits.maxmemory()
+    }
+
+    /// Lets entries go until memory fits the limit. True when it does not, and nothing may go. The caller holds no shard.
+    #[cold]
+    pub(crate) fn relieve(&self, now: Timestamp) -> bool {
+        let policy = self.limits.policy();
+        for _ in 0..EVICTIONS_MAX {
+            if !self.exceeds() {
+                return false;
+            }
+            let Some(candidate) = self.candidate(policy, now) else {
+                return true;
+            };
+            self.evict(&candidate, now);
+        }
+        false
+    }
+
+    /// The first to go of several entries in several shards.
+    fn candidate(&self, policy: Policy, now: Timestamp) -> Option<Candidate> {
+        let order = match policy {
+            Policy::NoEviction => return None,
+            Policy::AllKeysLru | Policy::VolatileLru | Policy::AllKeysLfu | Policy::VolatileLfu => {
+                Order::Stalest
+            }
+            Policy::AllKeysRandom | Policy::VolatileRandom => Order::Random,
+            Policy::VolatileTtl => Order::Soonest,
+        };
+        let samples = usize::try_from(self.limits.maxmemory_samples()).unwrap_or(1);
+        let mut random = crate::walk::random(now);
+        let start = random.below(self.shards.count());
+        // Shards that others use are passed over, unless there is no other.
+        for waits in [false, true] {
+            let mut best: Option<Candidate> = None;
+            let mut found = 0;
+            for step in 0..self.shards.count() {
+                let shard = (start + step) % self.shards.count();
+                let cell = match waits {
+                    false => self.shards.try_lock_once(shard),
+                    true => Some(self.shards.lock(shard)),
+                };
+                let Some(cell) = cell else { continue };
+                let mut any = false;
+                for db in DbIndex::all() {
+                    let bits = random.next_u64();
+                    let (volatile, now_ms) = (policy.is_volatile(), now.millis());
+                    let victim = cell.victim(db, order, volatile, samples, bits, now_ms);
+                    let Some(victim) = victim else { continue };
+                    any = true;
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| victim.score > best.victim.score)
+                    {
+                        best = Some(Candidate { shard, db, victim });
+                    }
+                }
+                found += usize::from(any);
+                if found >= samples {
+                    break;
+                }
+            }
+            if best.is_some() {
+                return best;
+            }
+        }
+        None
+    }
+
+    fn evict(&self, candidate: &Candidate, now: Timestamp) {
+        let Candidate { shard, db, victim } = candidate;
+        let key = self.seed.key(&victim.key);
+        let mut cell = self.shards.lock(*shard);
+        let mut effects = Effects::new();
+        // Removes an expired one, which is no eviction.
+        if cell.remove(*db, key, now.millis()).is_some() {
+            self.memory.evicted.fetch_add(1, Ordering::Relaxed);
+            effects.evicted(*db, &victim.key);
+        }
+        let mut held = One::new(*shard, &mut cell, &self.shards);
+        self.announce(&effects, &mut held, 0);
+        self.settle(&mut held, now);
+        self.count_held(&mut held);
+    }
+
+    /// Whether a command may run although memory is short: it goes on with a rate limiter that is there. Only new ones
+    /// are refused, since a limit that is forgotten would be admitted once more.
+    pub(crate) fn keeps_limiter(
+        &self,
+        row: &tollgate_commands::Row,
+        key: Option<Key<'_>>,
+        db: DbIndex,
+        now: Timestamp,
+    ) -> bool {
+        let (Group::RateLimit, Run::Keys(_), Some(key)) = (row.group, row.run, key) else {
+            return false;
+        };
+        let cell = self.shards.lock(key.shard(self.shards.count()));
+        cell.look(db, key, now.millis()).is_some()
+    }
+
+    /// As [`Engine::relieve`] when there is a limit.
+    #[inline]
+    pub(crate) fn is_out_of_memory(&self, now: Timestamp) -> bool {
+        self.listeners.limits_memory() && self.exceeds() && self.relieve(now)
+    }
+}
