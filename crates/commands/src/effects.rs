@@ -235,6 +235,11 @@ impl Effects {
         self.record(db, key, Event::Evicted);
     }
 
+    /// Logs that a decision of the service changed a limiter.
+    pub fn limited(&mut self, db: DbIndex, key: &[u8]) {
+        self.record(db, key, Event::RateLimit);
+    }
+
     /// Logs that two databases were exchanged.
     pub(crate) fn exchanged(&mut self) {
         self.dirty += 1;

@@ -5,14 +5,16 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate_commands::LockedShards;
+use tollgate_commands::{Effects, LockedShards};
 use tollgate_keyspace::{DbIndex, Key, Shard, Value, ValueRef};
 use tollgate_limiter::{
     AlgorithmKind, Cost, Decision, Quota, Record, Request, Timestamp, decide_all,
 };
 
 use crate::Engine;
+use crate::cell::{Cells, One};
 use crate::execute::ShardList;
+use crate::shards::LockSet;
 
 /// Checks of one request that are handled without allocation.
 const INLINE_CHECKS: usize = 4;
@@ -79,9 +81,15 @@ impl Handle {
     pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, WrongState> {
         let engine = &*self.0;
         let count = engine.shards.count();
+        let full = engine.is_out_of_memory(now);
         if let [check] = checks {
             let key = engine.seed.key(check.key);
-            return engine.decide_one(check, key, &mut engine.shards.lock(key.shard(count)), now);
+            let index = key.shard(count);
+            let mut cell = engine.shards.lock(index);
+            let mut held = One::new(index, &mut cell, &engine.shards);
+            let decided = engine.decide_one(check, key, &mut held, full, now);
+            engine.settle(&mut held, now);
+            return decided;
         }
         let keys: SmallVec<[Key<'_>; INLINE_CHECKS]> = checks
             .iter()
@@ -90,7 +98,10 @@ impl Handle {
         let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        engine.decide_many(checks, &keys, &mut engine.shards.lock_set(&wanted), now)
+        let mut held = engine.shards.lock_set(&wanted);
+        let decided = engine.decide_many(checks, &keys, &mut held, full, now);
+        engine.settle(&mut held, now);
+        decided
     }
 }
 
@@ -99,10 +110,14 @@ impl Engine {
         &self,
         check: &Check<'_>,
         key: Key<'_>,
-        shard: &mut Shard,
+        held: &mut One<'_, '_>,
+        full: bool,
         now: Timestamp,
     ) -> Result<Decisions, WrongState> {
-        let record = read(shard, key, now)?;
+        let record = read(held.cell(key.shard(self.shards.count())), key, now)?;
+        if full && record.is_none() && !check.peek {
+            return Ok(SmallVec::from_slice(&[refused(&check.quota)]));
+        }
         let (decision, next) = check
             .algorithm
             .decide(record, &check.quota, check.cost, now)
@@ -110,7 +125,7 @@ impl Engine {
                 key: key.bytes().into(),
             })?;
         if let Some(next) = next.filter(|_| !check.peek) {
-            write(shard, key, next, now);
+            self.record(held, key, next, now);
             self.counters.changed(1);
         }
         Ok(SmallVec::from_slice(&[decision]))
@@ -120,7 +135,8 @@ impl Engine {
         &self,
         checks: &[Check<'_>],
         keys: &[Key<'_>],
-        held: &mut dyn LockedShards,
+        held: &mut LockSet<'_>,
+        full: bool,
         now: Timestamp,
     ) -> Result<Decisions, WrongState> {
         let count = self.shards.count();
@@ -148,6 +164,9 @@ impl Engine {
                 record,
             });
         }
+        if full && records.iter().any(Option::is_none) {
+            return Ok(checks.iter().map(|check| refused(&check.quota)).collect());
+        }
         let mut before = records.clone();
         let none = Decision {
             allowed: false,
@@ -163,7 +182,7 @@ impl Engine {
         let mut changes = 0;
         for (key, (record, before)) in keys.iter().zip(records.iter().zip(&before)) {
             if let Some(next) = record.filter(|_| record != before) {
-                write(held.shard(key.shard(count)), *key, next, now);
+                self.record(held, *key, next, now);
                 changes += 1;
             }
         }
@@ -179,15 +198,45 @@ impl Engine {
         &self,
         checks: &[Check<'_>],
         keys: &[Key<'_>],
-        held: &mut dyn LockedShards,
+        held: &mut LockSet<'_>,
         now: Timestamp,
     ) -> WrongState {
-        let refused = checks.iter().zip(keys).find(|(check, key)| {
+        let wrong = checks.iter().zip(keys).find(|(check, key)| {
             let record = read(held.shard(key.shard(self.shards.count())), **key, now);
             !matches!(record, Ok(record) if check.algorithm.decide(record, &check.quota, check.cost, now).is_ok())
         });
         WrongState {
-            key: refused.map_or(&b""[..], |(check, _)| check.key).into(),
+            key: wrong.map_or(&b""[..], |(check, _)| check.key).into(),
+        }
+    }
+}
+
+/// How long a limiter for which there is no memory is asked to wait: one second.
+const RETRY_NANOS: u64 = 1_000_000_000;
+
+/// The decision of a new limiter when memory is short and nothing may go: a table at its bound admits nothing that it
+/// cannot count.
+#[cold]
+fn refused(quota: &Quota) -> Decision {
+    Decision {
+        limit: quota.limit,
+        retry_after: Some(RETRY_NANOS),
+        ..Decision::DENIED
+    }
+}
+
+impl Engine {
+    /// Writes the state of a limiter whose shard is held, and tells those who listen.
+    fn record<H: Cells>(&self, held: &mut H, key: Key<'_>, record: Record, now: Timestamp) {
+        let cell = held.cell(key.shard(self.shards.count()));
+        write(cell, key, record, now);
+        if held.is_heard() || self.listeners.any() {
+            let mut effects = Effects::new();
+            effects.limited(DbIndex::ZERO, key.bytes());
+            self.announce(&effects, held, 0);
+        }
+        if self.listeners.limits_memory() {
+            self.count_held(held);
         }
     }
 }
