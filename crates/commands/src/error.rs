@@ -150,8 +150,6 @@ catalogue! {
     LfuSelected =>
         "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when \
          switching between policies at runtime LRU and LFU data will take some time to adjust.",
-    ScriptOutOfMemory =>
-        "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
     BadScriptFlushMode => "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
     NoScript => "NOSCRIPT No matching script. Please use EVAL.",
     BusyScript => "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",

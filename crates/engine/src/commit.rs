@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use tollgate_commands::{Effects, Event};
-use tollgate_keyspace::DbIndex;
+use tollgate_keyspace::{DbIndex, ExpiredFields};
 
 use crate::Engine;
 use crate::cell::{Cell, Cells, ReadyKey, name, note_ready, parts};
@@ -133,10 +133,14 @@ impl Engine {
     }
 
     fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
+        let before = self.listeners.hear_expired();
         self.listeners
             .flags
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, set)
             .ok();
+        if self.listeners.hear_expired() == before {
+            return;
+        }
         self.for_each_cell(&mut |cell| {
             if !cell.is_heard() {
                 // Read for each: what is set last holds, also when two threads are here at a time.
@@ -175,14 +179,14 @@ impl Engine {
             }
             self.tell(0, db, &key, Event::Expired);
         }
-        for fields in cell.take_expired_fields() {
-            let name = name(fields.db, &fields.key);
+        for ExpiredFields { db, key, emptied } in cell.take_expired_fields() {
+            let name = name(db, &key);
             if cell.changed(&name) {
                 note_ready(ready, &name, index);
             }
-            self.tell(0, fields.db, &fields.key, Event::HExpired);
-            if fields.emptied {
-                self.tell(0, fields.db, &fields.key, Event::Del);
+            self.tell(0, db, &key, Event::HExpired);
+            if emptied {
+                self.tell(0, db, &key, Event::Del);
             }
         }
     }

@@ -18,6 +18,7 @@ use crate::cell::{Cells, One};
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
+use crate::transaction::ends_transaction;
 use crate::walk::{EngineWalk, NoWalk};
 use crate::{Engine, Node, NodeCx, Outcome, Plan, Session};
 
@@ -165,6 +166,13 @@ impl Engine {
         if let Err(error) = gate::check(row, args, &view) {
             counters.rejected();
             self.refused(row, session, &error).write(out);
+            return Outcome::Continue;
+        }
+        // Queueing takes memory too.
+        if session.out_of_memory && session.queued().is_some() && !ends_transaction(row) {
+            counters.rejected();
+            session.abort();
+            CmdError::OutOfMemory.write(out);
             return Outcome::Continue;
         }
         if session.out_of_memory && is_exec(row) && session.queues(Flags::DENYOOM) {

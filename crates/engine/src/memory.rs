@@ -6,8 +6,9 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use tollgate_commands::{Effects, Group, Policy, Run};
-use tollgate_keyspace::{DbIndex, Key, Order, Victim};
+use tollgate_keyspace::{Access, DbIndex, Key, Order, Victim};
 use tollgate_limiter::Timestamp;
 
 use crate::Engine;
@@ -24,6 +25,8 @@ pub(crate) struct Memory {
     /// Bytes of the process that count beside the data.
     overhead: AtomicI64,
     evicted: AtomicU64,
+    /// What the shards record of uses.
+    access: Mutex<Access>,
 }
 
 /// An entry that may go.
@@ -37,12 +40,16 @@ impl Engine {
     /// Follows the limits `maxmemory`, `maxmemory-policy`, `lfu-log-factor` and `lfu-decay-time`, after one of them was
     /// set with [`Engine::set_limit`].
     pub fn follow_memory_limits(&self) {
-        let limited = self.limits.maxmemory() > 0;
         let access = self.limits.access();
-        self.for_each_cell(&mut |cell| cell.set_access(access));
+        let before = std::mem::replace(&mut *self.memory.access.lock(), access);
+        if access != before {
+            self.for_each_cell(&mut |cell| cell.set_access(access));
+        }
+        let limited = self.limits.maxmemory() > 0;
+        let was_limited = self.listeners.limits_memory();
         self.listeners.limit_memory(limited);
-        if limited {
-            self.recount_memory();
+        if limited && !was_limited {
+            self.for_each_cell(&mut |cell| self.count_memory(cell));
         }
     }
 
@@ -51,13 +58,15 @@ impl Engine {
         self.limits.set(name, value)
     }
 
-    /// Corrects what changes that are not counted one by one have left, such as loading a snapshot. `overhead`: bytes of
+    /// To be called now and then while memory is limited: corrects what changes that are not counted one by one have left, such as loading a snapshot. `overhead`: bytes of
     /// the process that count beside the data.
     pub fn audit_memory(&self, overhead: usize) {
         let overhead = i64::try_from(overhead).unwrap_or(i64::MAX);
         self.memory.overhead.store(overhead, Ordering::Relaxed);
-        if self.listeners.limits_memory() {
-            self.recount_memory();
+        for index in 0..self.shards.count() {
+            if let Some(mut cell) = self.shards.try_lock_once(index) {
+                self.count_memory(&mut cell);
+            }
         }
     }
 
@@ -68,10 +77,6 @@ impl Engine {
 
     pub(crate) fn reset_evicted(&self) {
         self.memory.evicted.store(0, Ordering::Relaxed);
-    }
-
-    fn recount_memory(&self) {
-        self.for_each_cell(&mut |cell| self.count_memory(cell));
     }
 
     /// Counts what has changed in a cell.

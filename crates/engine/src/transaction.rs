@@ -101,6 +101,11 @@ impl Session {
     }
 }
 
+/// Commands that end a transaction in one way or another: they are allowed when memory is short.
+pub(crate) fn ends_transaction(row: &Row) -> bool {
+    matches!(row.name, "EXEC" | "DISCARD" | "QUIT" | "RESET")
+}
+
 /// Commands that run at once, also in a transaction.
 fn is_immediate(row: &Row) -> bool {
     match row.run {

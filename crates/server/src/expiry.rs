@@ -38,6 +38,9 @@ pub(crate) fn keep_house(
     if now >= house.size_at {
         house.size_at = now + IDLE;
         shared.engine.judge_size();
+        if shared.engine.limits().maxmemory() > 0 {
+            shared.engine.audit_memory(shared.memory_beside_data());
+        }
     }
     let start = Clock::monotone();
     let mut examined = 0;

@@ -39,6 +39,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Bytes held for clients.
+    pub(crate) fn client_memory(&self) -> usize {
+        self.clients
+            .all()
+            .iter()
+            .map(|client| client.memory())
+            .sum()
+    }
+
+    /// Bytes that `maxmemory` covers beside the data.
+    pub(crate) fn memory_beside_data(&self) -> usize {
+        self.client_memory() + self.engine.script_cache().1
+    }
+
     /// Resident memory in bytes, remembered if it is the highest seen.
     pub(crate) fn resident(&self) -> u64 {
         let resident = tollgate_net::process::resident_bytes().unwrap_or_default();

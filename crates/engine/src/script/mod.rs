@@ -403,7 +403,7 @@ fn execute<'e>(
         && !says(ScriptFlags::COMPATIBLE)
         && !says(ScriptFlags::ALLOW_OOM)
     {
-        return Err(CmdError::ScriptOutOfMemory);
+        return Err(CmdError::OutOfMemory);
     }
     // What cannot be long is not timed.
     let judged = !compiled.facts.brief;

@@ -5,8 +5,9 @@ use crate::outbox::OutputLimits;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tollgate_commands::CmdError;
+use tollgate_commands::{CmdError, Policy, StoreLimits};
 use tollgate_containers::glob;
+use tollgate_engine::Notify;
 
 /// The settings and, mirrored, what is read per connection or per wake-up.
 #[derive(Debug)]
@@ -71,6 +72,18 @@ impl Live {
         let millis = |key: Key| values[key as usize].parse::<i64>().unwrap_or_default();
         engine.set_busy_reply_threshold(millis(Key::BusyReplyThreshold));
         engine.set_script_time_limit(millis(Key::ScriptTimeLimit));
+        for name in StoreLimits::NAMES {
+            let Some(setting) = find(name) else { continue };
+            let value = &values[setting.key as usize];
+            let number = match setting.key {
+                Key::MaxMemoryPolicy => Policy::by_name(value).map(|policy| policy as i64),
+                _ => value.parse().ok(),
+            };
+            engine.set_limit(name, number.unwrap_or_default());
+        }
+        engine.follow_memory_limits();
+        let events = &values[Key::NotifyKeyspaceEvents as usize];
+        engine.set_notify(Notify::parse(events.as_bytes()).unwrap_or_default());
     }
 
     /// The value as CONFIG GET prints it.

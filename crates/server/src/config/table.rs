@@ -3,6 +3,7 @@
 use super::kind::Kind;
 use super::redis::SETTINGS;
 use std::fmt::Write;
+use tollgate_commands::Policy;
 
 /// Names a setting in code; its number is the row in [`TABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,6 +199,20 @@ pub enum Key {
     NotifyKeyspaceEvents,
     LatencyTrackingInfoPercentiles,
 }
+
+/// The names of the policies, in Redis' order.
+const POLICIES: &[&str] = {
+    const NAMES: [&str; Policy::ALL.len()] = {
+        let mut names = [""; Policy::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Policy::ALL[at].1;
+            at += 1;
+        }
+        names
+    };
+    &NAMES
+};
 
 impl Key {
     /// Its row.
@@ -545,18 +560,21 @@ const OWN: &[Setting] = &[
     row(
         Key::MaxMemory,
         "maxmemory",
-        Kind::Fixed,
+        Kind::Bytes {
+            min: 0,
+            max: i64::MAX as u64,
+        },
         "0",
-        Change::Start,
-        "Memory is not limited.",
+        Change::Live,
+        "Most bytes that the data may take; 0 = no limit. Above it keys go by `maxmemory-policy`.",
     ),
     row(
         Key::MaxMemoryPolicy,
         "maxmemory-policy",
-        Kind::Fixed,
+        Kind::Choice(POLICIES),
         "noeviction",
-        Change::Start,
-        "Nothing is evicted.",
+        Change::Live,
+        "Which keys go when memory is short. State of rate limiters that is still valid never goes.",
     ),
     row(
         Key::ClusterEnabled,

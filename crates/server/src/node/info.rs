@@ -146,12 +146,7 @@ fn clients(text: &mut Text, shared: &Shared, _: i64) {
 fn memory(text: &mut Text, shared: &Shared, _: i64) {
     let resident = shared.resident();
     let dataset = shared.engine.memory() as u64;
-    let clients: usize = shared
-        .clients
-        .all()
-        .iter()
-        .map(|client| client.memory())
-        .sum();
+    let clients = shared.client_memory();
     let (scripts, script_bytes) = shared.engine.script_cache();
     let used = dataset + clients as u64 + script_bytes as u64;
     text.bytes("used_memory", used);
@@ -167,7 +162,7 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
         "total_system_memory",
         process::machine_memory().unwrap_or_default(),
     );
-    text.bytes("maxmemory", 0);
+    text.bytes("maxmemory", shared.engine.limits().maxmemory().max(0) as u64);
     text.line(
         "maxmemory_policy",
         shared.settings.get(Key::MaxMemoryPolicy),
@@ -227,7 +222,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         "expire_cycle_cpu_milliseconds",
         traffic.expiry_nanos / 1_000_000,
     );
-    text.line("evicted_keys", 0);
+    text.line("evicted_keys", shared.engine.evicted());
     text.line("keyspace_hits", stats.hits);
     text.line("keyspace_misses", stats.misses);
     let (channels, patterns, shard_channels) = shared.engine.pubsub().counts();
