@@ -163,7 +163,10 @@ impl Cx<'_> {
     #[inline]
     pub fn read<'c>(&'c mut self, key: Key<'c>) -> Option<Entry<'c>> {
         let now = self.now.millis();
-        let entry = self.shards.of(key).get(self.db, key, now)?;
+        let Some(entry) = self.shards.of(key).get(self.db, key, now) else {
+            self.effects.missed(self.db, key.bytes());
+            return None;
+        };
         Some(Entry {
             entry,
             out: self.out,
@@ -173,6 +176,16 @@ impl Cx<'_> {
     /// What `f` makes of the entry of `key`. Counts as a hit or miss, but not as a use of the value.
     #[inline]
     pub fn look<T>(&mut self, key: Key<'_>, f: impl FnOnce(EntryRef<'_>) -> T) -> Option<T> {
+        let found = self.inspect(key, f);
+        if found.is_none() {
+            self.effects.missed(self.db, key.bytes());
+        }
+        found
+    }
+
+    /// As [`Cx::look`], for commands about the store itself: nobody is told of a miss.
+    #[inline]
+    pub fn inspect<T>(&mut self, key: Key<'_>, f: impl FnOnce(EntryRef<'_>) -> T) -> Option<T> {
         let now = self.now.millis();
         let shard = self.shards.of(key);
         let found = shard.peek(self.db, key, now).map(f);
@@ -219,6 +232,8 @@ impl Cx<'_> {
     /// Puts an entry taken or copied from elsewhere at `key`, with its expiry and encoding.
     pub fn place(&mut self, db: DbIndex, key: Key<'_>, moved: Moved, event: Event) {
         let now = self.now.millis();
+        // What is replaced is removed first, so the key is a new one in any case.
+        self.shards.of(key).remove(db, key, now);
         self.set_in(db, key, moved.value, moved.expires_at_ms, event);
         if moved.encoding == Encoding::Raw
             && let Some(mut entry) = self.shards.of(key).get_mut(db, key, now)
@@ -237,8 +252,11 @@ impl Cx<'_> {
         expires_at_ms: Option<i64>,
         event: Event,
     ) {
-        self.effects.touch(db, key.bytes(), event);
         let now = self.now.millis();
+        if self.effects.is_listening() && self.shards.of(key).peek(db, key, now).is_none() {
+            self.effects.created(self.effects.mark(), db, key.bytes());
+        }
+        self.effects.touch(db, key.bytes(), event);
         self.shards.of(key).set(db, key, value, expires_at_ms, now);
     }
 

@@ -139,6 +139,7 @@ impl Cx<'_> {
     ) -> Result<Option<Seen<'c, T>>, CmdError> {
         let now = self.now.millis();
         let Some(entry) = self.shards.of(key).get(self.db, key, now) else {
+            self.effects.missed(self.db, key.bytes());
             return Ok(None);
         };
         Ok(Some(Seen {
@@ -177,7 +178,9 @@ impl Cx<'_> {
         let now = self.now.millis();
         for key in keys {
             // Removes an expired one and counts.
-            self.shards.of(*key).get(self.db, *key, now);
+            if self.shards.of(*key).get(self.db, *key, now).is_none() {
+                self.effects.missed(self.db, key.bytes());
+            }
         }
         let (shards, db) = (&self.shards, self.db);
         keys.iter()
@@ -245,6 +248,7 @@ impl Cx<'_> {
         f: impl FnOnce(&mut Change<'_, T>) -> Result<R, CmdError>,
     ) -> Result<R, CmdError> {
         let now = self.now.millis();
+        let mark = self.effects.mark();
         let mut value = T::default();
         let mut change = Change {
             value: &mut value,
@@ -265,6 +269,7 @@ impl Cx<'_> {
             if !T::VANISHES || !object.is_empty() {
                 let value = Value::Object(Box::new(object));
                 self.shards.of(key).set(self.db, key, value, None, now);
+                self.effects.created(mark, self.db, key.bytes());
             } else {
                 self.effects.note(self.db, key.bytes(), Event::Del);
             }

@@ -19,6 +19,10 @@ pub enum EventClass {
     Stream,
     Expired,
     Evicted,
+    /// A key was not found by a command that reads.
+    KeyMiss,
+    /// A key has come to be.
+    New,
     RateLimit,
 }
 
@@ -60,6 +64,8 @@ events! {
     MoveFrom = "move_from" Generic,
     MoveTo = "move_to" Generic,
     Restore = "restore" Generic,
+    KeyMiss = "keymiss" KeyMiss,
+    New = "new" New,
     Expired = "expired" Expired,
     Evicted = "evicted" Evicted,
     Set = "set" String,
@@ -132,7 +138,8 @@ pub struct Touch<'a> {
 struct Record {
     db: DbIndex,
     event: Event,
-    /// End of the key in the arena; it begins where the record before ends.
+    /// Where the key is in the arena.
+    start: usize,
     end: usize,
 }
 
@@ -165,15 +172,10 @@ impl Effects {
 
     /// Touched keys in the order of their changes; empty when nobody listens.
     pub fn touches(&self) -> impl Iterator<Item = Touch<'_>> {
-        let mut start = 0;
-        self.records.iter().map(move |record| {
-            let key = &self.arena[start..record.end];
-            start = record.end;
-            Touch {
-                db: record.db,
-                key,
-                event: record.event,
-            }
+        self.records.iter().map(|record| Touch {
+            db: record.db,
+            key: &self.arena[record.start..record.end],
+            event: record.event,
         })
     }
 
@@ -222,12 +224,46 @@ impl Effects {
 
     #[cold]
     fn record(&mut self, db: DbIndex, key: &[u8], event: Event) {
+        let record = self.keep(db, key, event);
+        self.records.push(record);
+    }
+
+    fn keep(&mut self, db: DbIndex, key: &[u8], event: Event) -> Record {
+        let start = self.arena.len();
         self.arena.extend_from_slice(key);
-        self.records.push(Record {
+        Record {
             db,
             event,
+            start,
             end: self.arena.len(),
-        });
+        }
+    }
+
+    /// Logs that a command which reads did not find the key.
+    #[inline]
+    pub(crate) fn missed(&mut self, db: DbIndex, key: &[u8]) {
+        if self.listening {
+            self.record(db, key, Event::KeyMiss);
+        }
+    }
+
+    /// Whether touched keys are kept.
+    #[inline]
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listening
+    }
+
+    /// How many events are logged.
+    pub(crate) fn mark(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Logs that a key has come to be, before the events since `mark`.
+    pub(crate) fn created(&mut self, mark: usize, db: DbIndex, key: &[u8]) {
+        if self.listening {
+            let record = self.keep(db, key, Event::New);
+            self.records.insert(mark, record);
+        }
     }
 
     /// Logs that a key went because memory was short.

@@ -155,6 +155,11 @@ impl Engine {
         let mut ready = std::mem::take(held.ready());
         held.each(&mut |index, cell| self.announce_expired(index, cell, &mut ready));
         for touch in effects.touches() {
+            // A miss is no change, and a new key is told of again by what has made it.
+            if matches!(touch.event, Event::KeyMiss | Event::New) {
+                self.publish(touch.db, touch.key, touch.event);
+                continue;
+            }
             let index = self.seed.key(touch.key).shard(self.shards.count());
             let name = name(touch.db, touch.key);
             if held.cell(index).changed(&name) {
@@ -203,6 +208,11 @@ impl Engine {
         if self.listeners.tracking() {
             self.tracking.changed(client, key);
         }
+        self.publish(db, key, event);
+    }
+
+    /// Publishes a keyspace notification, if its class is wanted.
+    fn publish(&self, db: DbIndex, key: &[u8], event: Event) {
         let notify = self.listeners.notify();
         if !notify.wants(event.class()) {
             return;

@@ -77,6 +77,8 @@ impl Notify {
             EventClass::Stream => b't',
             EventClass::Expired => b'x',
             EventClass::Evicted => b'e',
+            EventClass::KeyMiss => b'm',
+            EventClass::New => b'n',
             // Rate limiters are modules where they come from.
             EventClass::RateLimit => b'd',
         };

@@ -51,7 +51,7 @@ fn tell(
     show: impl FnOnce(EntryRef<'_>) -> Result<Reply, CmdError>,
 ) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    cx.look(key, show).unwrap_or(Ok(Reply::Null))
+    cx.inspect(key, show).unwrap_or(Ok(Reply::Null))
 }
 
 fn encoding(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {

@@ -162,7 +162,10 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
         "total_system_memory",
         process::machine_memory().unwrap_or_default(),
     );
-    text.bytes("maxmemory", shared.engine.limits().maxmemory().max(0) as u64);
+    text.bytes(
+        "maxmemory",
+        shared.engine.limits().maxmemory().max(0) as u64,
+    );
     text.line(
         "maxmemory_policy",
         shared.settings.get(Key::MaxMemoryPolicy),
