@@ -234,7 +234,12 @@ impl Cx<'_> {
         let now = self.now.millis();
         // What is replaced is removed first, so the key is a new one in any case.
         self.shards.of(key).remove(db, key, now);
-        self.set_in(db, key, moved.value, moved.expires_at_ms, event);
+        let mark = self.effects.mark_of_move();
+        self.effects.created(mark, db, key.bytes());
+        self.effects.touch(db, key.bytes(), event);
+        self.shards
+            .of(key)
+            .set(db, key, moved.value, moved.expires_at_ms, now);
         if moved.encoding == Encoding::Raw
             && let Some(mut entry) = self.shards.of(key).get_mut(db, key, now)
         {

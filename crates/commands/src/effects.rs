@@ -253,6 +253,13 @@ impl Effects {
         self.listening
     }
 
+    /// Where the news of a key that was moved goes: before that of its leaving, which is logged already.
+    pub(crate) fn mark_of_move(&self) -> usize {
+        let leaving =
+            |record: &&Record| matches!(record.event, Event::RenameFrom | Event::MoveFrom);
+        self.records.len() - usize::from(self.records.last().filter(leaving).is_some())
+    }
+
     /// How many events are logged.
     pub(crate) fn mark(&self) -> usize {
         self.records.len()

@@ -27,8 +27,6 @@ const KEYSPACE: u32 = 1;
 const KEYEVENT: u32 = 1 << 1;
 /// What the letter A stands for: all classes but key misses and new keys.
 const ALL: u32 = 0x07FC | 1 << 13;
-/// The bits that are no classes of changes: they are shown beside A.
-const BESIDE: u32 = KEYSPACE | KEYEVENT | 1 << 11;
 
 impl Notify {
     /// No notification.
@@ -46,10 +44,10 @@ impl Notify {
             .map(Notify)
     }
 
-    /// The setting as CONFIG GET shows it.
+    /// The setting as CONFIG GET shows it. It can be set again, so the class of new keys is shown beside `A` too.
     pub fn text(self) -> String {
         let all = self.0 & ALL == ALL;
-        let shown = |bit: u32| self.0 & bit != 0 && (!all || BESIDE & bit != 0);
+        let shown = |bit: u32| self.0 & bit & !(if all { ALL } else { 0 }) != 0;
         let letters = LETTERS.iter().filter(|(_, bit)| shown(*bit));
         all.then_some('A')
             .into_iter()
@@ -109,6 +107,7 @@ mod tests {
         assert_eq!(shown("g$lshzxetdKE").as_deref(), Some("AKE"));
         assert_eq!(shown("Em").as_deref(), Some("Em"));
         assert_eq!(shown("xKEn$").as_deref(), Some("$xnKE"));
+        assert_eq!(shown("AnKE").as_deref(), Some("AnKE"));
         assert_eq!(shown("q"), None);
     }
 }

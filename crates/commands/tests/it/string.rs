@@ -1,3 +1,4 @@
+use tollgate_commands::Event;
 use tollgate_wire::resp::Protocol;
 
 use crate::world::{START_MS, World, check, check_on};
@@ -247,6 +248,7 @@ fn changes_are_logged_only_when_made() {
         world
             .effects
             .touches()
+            .filter(|t| !matches!(t.event, Event::New | Event::KeyMiss))
             .map(|t| format!("{} {}", t.event.name(), String::from_utf8_lossy(t.key)))
             .collect()
     };

@@ -2,6 +2,7 @@
 
 use super::output_limits;
 use std::net::IpAddr;
+use tollgate_engine::Notify;
 
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,22 +296,9 @@ fn oom_scores(text: &str) -> Result<String, String> {
 
 /// Classes in the order in which Redis prints them; `A` stands for those before the last three.
 fn event_classes(text: &str) -> Result<String, String> {
-    const SINGLE: &str = "g$lshzxetdn";
-    const ALL: &str = "g$lshzxetd";
-    let known = |c: char| c == 'A' || SINGLE.contains(c) || "KEm".contains(c);
-    if !text.chars().all(known) {
-        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned());
-    }
-    let has = |c: char| text.contains(c) || (text.contains('A') && ALL.contains(c));
-    let mut classes = String::new();
-    if ALL.chars().all(has) {
-        classes.push('A');
-        // With `A` Redis does not print the class of new keys.
-    } else {
-        classes.extend(SINGLE.chars().filter(|c| has(*c)));
-    }
-    classes.extend("KEm".chars().filter(|c| text.contains(*c)));
-    Ok(classes)
+    Notify::parse(text.as_bytes())
+        .map(Notify::text)
+        .ok_or_else(|| "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned())
 }
 
 fn percentiles(text: &str) -> Result<String, String> {
