@@ -43,6 +43,7 @@ catalogue! {
     NoSuchKey => "ERR no such key",
     Overflow => "ERR increment or decrement would overflow",
     DecrementOverflow => "ERR decrement would overflow",
+    NotAScore => "ERR One or more scores can't be converted into double",
     NotPositive => "ERR value is out of range, must be positive",
     CountOutOfRange =>
         "ERR value is out of range, value must between -9223372036854775807 and \

@@ -134,6 +134,9 @@ pub type Varying = fn(&[&[u8]]) -> KeyFlags;
 /// The error for a call of these words, whose count of keys does not fit them.
 pub type Refusal = fn(&[&[u8]]) -> CmdError;
 
+/// The place of a key among the words of a call.
+pub type Finder = fn(&[&[u8]]) -> Option<usize>;
+
 /// One group of keys and what happens to them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
@@ -147,6 +150,8 @@ pub struct KeySpec {
     pub varying: Option<Varying>,
     /// The command's own error for a count of keys that does not fit its words.
     pub refuse: Option<Refusal>,
+    /// The one key of a call, where neither a place nor a word before it is fixed.
+    pub finder: Option<Finder>,
     /// A remark for COMMAND INFO.
     pub notes: &'static str,
 }
@@ -159,6 +164,7 @@ impl KeySpec {
             flags,
             varying: None,
             refuse: None,
+            finder: None,
             notes: "",
         }
     }
@@ -188,6 +194,17 @@ impl KeySpec {
     /// Answers a count of keys that does not fit the words of the call, before any key is looked at.
     pub(crate) const fn refused(mut self, by: Refusal) -> KeySpec {
         self.refuse = Some(by);
+        self
+    }
+
+    /// Keys whose places only the handler knows.
+    pub(crate) const fn unknown(flags: KeyFlags) -> KeySpec {
+        KeySpec::new(BeginSearch::Unknown, FindKeys::Unknown, flags)
+    }
+
+    /// Finds the key by `finder`.
+    pub(crate) const fn found_by(mut self, finder: Finder) -> KeySpec {
+        self.finder = Some(finder);
         self
     }
 
@@ -293,6 +310,10 @@ impl KeySpec {
 
     /// Appends the positions of this spec's keys.
     pub fn collect(&self, words: &[&[u8]], found: &mut KeyPositions) -> Result<(), CmdError> {
+        if let Some(finder) = self.finder {
+            found.extend(finder(words).map(|at| at as u32));
+            return Ok(());
+        }
         let Some(begin) = self.begins_at(words) else {
             return Ok(());
         };

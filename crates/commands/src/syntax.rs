@@ -238,7 +238,7 @@ mod tests {
         match spec.find {
             FindKeys::Range { last, step } => 1 + last.max(0) as usize / usize::from(step),
             FindKeys::KeyNum { .. } | FindKeys::Part { .. } => 1,
-            FindKeys::Unknown => 0,
+            FindKeys::Unknown => usize::from(spec.finder.is_some()),
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tollgate_commands::acl::{AclLog, DenialReason, Denied, LogContext, LogEntry, User, Users};
 use tollgate_commands::gate::Permit;
-use tollgate_commands::{CmdError, Row, Run};
+use tollgate_commands::{CmdError, Row, Run, sort_option_for_any_key};
 use tollgate_limiter::Timestamp;
 
 use crate::Session;
@@ -287,9 +287,20 @@ impl<'a> UserPermit<'a> {
 
 impl Permit for UserPermit<'_> {
     fn permit(&self, row: &'static Row, words: &[&[u8]]) -> Result<(), CmdError> {
-        self.check(row, words).map_err(|denied| match self.context {
-            LogContext::Lua => denied.to_script_error(),
-            LogContext::TopLevel | LogContext::Multi => denied.to_error(row),
-        })
+        self.check(row, words)
+            .map_err(|denied| match self.context {
+                LogContext::Lua => denied.to_script_error(),
+                LogContext::TopLevel | LogContext::Multi => denied.to_error(row),
+            })?;
+        // Which keys a pattern of SORT names, only the data tell.
+        if matches!(row.name, "SORT" | "SORT_RO")
+            && let Some(option) = sort_option_for_any_key(words)
+            && !self.user.may_read_any_key(row, words)
+        {
+            return Err(CmdError::err(format!(
+                "{option} option of SORT denied due to insufficient ACL permissions."
+            )));
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use tollgate_containers::glob;
 use tollgate_keyspace::Key;
 
-use super::{object, scan};
+use super::{object, scan, sort};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Moved, Reply, Row, Run};
@@ -15,6 +15,16 @@ const RO_ACCESS: KeyFlags = KeyFlags::RO.or(KeyFlags::ACCESS);
 const RW_ACCESS: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS);
 const MOVED_AWAY: KeySpec = KeySpec::at(1, RW_ACCESS.or(KeyFlags::DELETE));
 const REMOVED: KeySpec = KeySpec::every(1, KeyFlags::RM.or(KeyFlags::DELETE));
+
+const SORTED: Acl = Acl::SET
+    .or(Acl::SORTED_SET)
+    .or(Acl::LIST)
+    .or(Acl::DANGEROUS);
+const BY_AND_GET: KeySpec = KeySpec::unknown(RO_ACCESS).notes(
+    "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the \
+     content of the key we sort",
+);
+const SORT_COST: &str = "O(N+M*log(M)) in the elements and those that are sorted";
 
 const MULTI_SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
 const PER_KEY: &str = "O(N) in the keys";
@@ -124,6 +134,49 @@ const ROWS: &[Row] = &[
         "O(1) per call, O(N) for the whole database",
     )
     .tips(&["nondeterministic_output", "request_policy:special"]),
+    generic(
+        "SORT",
+        at_least(2),
+        Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
+        Run::Keys(sort::sort),
+    )
+    .acl(Group::Generic, SORTED)
+    .keys(&[
+        KeySpec::at(1, RO_ACCESS),
+        BY_AND_GET,
+        KeySpec::unknown(KeyFlags::OW.or(KeyFlags::UPDATE))
+            .found_by(sort::store_key)
+            .notes(
+                "For the optional STORE keyword. It is marked 'unknown' because the keyword can \
+                 appear anywhere in the argument array",
+            ),
+    ])
+    .takes(
+        "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] \
+         [ALPHA] [STORE destination]",
+    )
+    .docs(
+        "Sorts a list, a set or a sorted set, by itself or by other keys, and returns or stores the \
+         result.",
+        "1.0.0",
+        SORT_COST,
+    ),
+    generic(
+        "SORT_RO",
+        at_least(2),
+        Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        Run::Keys(sort::sort_ro),
+    )
+    .acl(Group::Generic, SORTED)
+    .keys(&[KeySpec::at(1, RO_ACCESS), BY_AND_GET])
+    .takes(
+        "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] [ALPHA]",
+    )
+    .docs(
+        "Sorts a list, a set or a sorted set, by itself or by other keys.",
+        "7.0.0",
+        SORT_COST,
+    ),
     generic("TOUCH", at_least(2), READ, Run::Keys(touch))
         .keys(&[KeySpec::every(1, KeyFlags::RO)])
         .takes("key [key ...]")

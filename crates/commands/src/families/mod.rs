@@ -37,6 +37,7 @@ mod server;
 mod set;
 mod set_algebra;
 mod set_random;
+mod sort;
 mod stream;
 mod string;
 mod string_edit;
@@ -51,6 +52,7 @@ mod zset_range;
 mod zset_sample;
 
 pub use dump::shapes;
+pub use sort::sort_option_for_any_key;
 
 use crate::{Cx, Family, Reply};
 
