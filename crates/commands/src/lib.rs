@@ -39,7 +39,7 @@ pub use error::CmdError;
 pub use families::{shapes, sort_option_for_any_key};
 pub use flags::{Acl, Flags};
 pub use keyspec::{
-    BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec, Refusal, Varying, keys_of,
+    BeginSearch, FindKeys, Finder, KeyFlags, KeyPositions, KeySpec, Refusal, Varying, keys_of,
 };
 pub use limits::{Policy, StoreLimits};
 pub use reply::Reply;
