@@ -32,6 +32,32 @@ impl Pack {
         }
     }
 
+    /// Where the first element that equals `wanted` begins, and its ordinal, among every `stride`th one.
+    #[inline]
+    pub(crate) fn find(&self, wanted: &[u8], stride: usize) -> Option<(usize, usize)> {
+        let bytes = &self.bytes[..];
+        let last = wanted.last();
+        let (mut at, mut ordinal) = (0, 0);
+        while at < bytes.len() {
+            let (len, start) = length(bytes, at);
+            let mut next = start + len;
+            // Names of one collection often begin alike, so the last byte tells most.
+            if len == wanted.len()
+                && (last.is_none() || bytes.get(next - 1) == last)
+                && &bytes[start..next] == wanted
+            {
+                return Some((at, ordinal));
+            }
+            for _ in 1..stride {
+                let (len, start) = length(bytes, next);
+                next = start + len;
+            }
+            at = next;
+            ordinal += 1;
+        }
+        None
+    }
+
     /// Adds an element at the end.
     pub(crate) fn push(&mut self, element: &[u8]) {
         let (header, used) = header(element.len());
@@ -121,14 +147,6 @@ fn length(bytes: &[u8], at: usize) -> (usize, usize) {
 pub(crate) struct Elements<'a> {
     bytes: &'a [u8],
     at: usize,
-}
-
-impl Elements<'_> {
-    /// Where the next element begins.
-    #[inline]
-    pub(crate) fn at(&self) -> usize {
-        self.at
-    }
 }
 
 impl<'a> Iterator for Elements<'a> {

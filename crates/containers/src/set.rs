@@ -317,10 +317,7 @@ impl Set {
 
 impl Compact {
     fn find(&self, member: &[u8]) -> Option<usize> {
-        let mut elements = self.pack.iter();
-        elements
-            .find(|(_, other)| *other == member)
-            .map(|(at, _)| at)
+        self.pack.find(member, 1).map(|(at, _)| at)
     }
 
     fn remove(&mut self, at: usize) {

@@ -56,21 +56,12 @@ impl Compact {
 
     #[inline]
     pub(super) fn find(&self, name: &[u8]) -> Option<Found> {
-        let mut elements = self.pack.iter();
-        let mut ordinal = 0;
-        while let Some((name_at, other)) = elements.next() {
-            let value_at = elements.at();
-            if other == name {
-                return Some(Found {
-                    name_at,
-                    value_at,
-                    ordinal,
-                });
-            }
-            elements.next();
-            ordinal += 1;
-        }
-        None
+        let (name_at, ordinal) = self.pack.find(name, 2)?;
+        Some(Found {
+            name_at,
+            value_at: self.pack.element_at(name_at).1,
+            ordinal,
+        })
     }
 
     pub(super) fn field(&self, found: &Found) -> Field<'_> {
