@@ -2,12 +2,13 @@
 //!
 //! One byte says which state follows; numbers are little-endian, names have their length (u32) in front.
 
-use crate::algorithms::{LimiterState, Record};
+use crate::algorithms::{ALGORITHMS, AlgorithmKind, LimiterState, Record};
+use crate::calendar::{Calendar, CalendarUnit, Zone};
 use crate::holds::{HOLDS_MAX, Hold, Holds};
 use crate::leases::{LEASES_MAX, Lease, Leases};
 use crate::ledger::Ledger;
 use crate::sliding_log::{ENTRIES_MAX, Hit, SlidingLog};
-use crate::types::Timestamp;
+use crate::types::{Quota, Timestamp};
 
 const FIXED_WINDOW: u8 = 1;
 const GCRA: u8 = 2;
@@ -70,6 +71,15 @@ pub fn write_ledger(ledger: &Ledger, out: &mut Vec<u8>) {
         }
         Ledger::Holds(holds) => {
             out.push(HOLDS);
+            write_kind(holds.kind, out);
+            let Quota {
+                limit,
+                period,
+                burst,
+            } = holds.quota;
+            [limit, period, burst]
+                .iter()
+                .for_each(|&word| put(word, out));
             match holds.base {
                 Some(record) => {
                     write_state(record.state, out);
@@ -147,6 +157,12 @@ fn read_leases(input: &mut &[u8]) -> Option<Leases> {
 }
 
 fn read_holds(input: &mut &[u8]) -> Option<Holds> {
+    let kind = read_kind(input)?;
+    let quota = Quota {
+        limit: take(input)?,
+        period: take(input)?,
+        burst: take(input)?,
+    };
     let base = match take_byte(input)? {
         0 => None,
         code => Some(Record {
@@ -169,7 +185,30 @@ fn read_holds(input: &mut &[u8]) -> Option<Holds> {
             Some((id, hold))
         })
         .collect();
-    holds.map(|holds| Holds::from_holds(base, holds))
+    holds.map(|holds| Holds::from_holds(kind, quota, base, holds))
+}
+
+/// The algorithm by its name, with the calendar's unit and zone.
+fn write_kind(kind: AlgorithmKind, out: &mut Vec<u8>) {
+    name(kind.row().name.as_bytes(), out);
+    if let AlgorithmKind::Calendar(calendar) = kind {
+        name(calendar.unit.name().as_bytes(), out);
+        name(calendar.zone.name().as_bytes(), out);
+    }
+}
+
+fn read_kind(input: &mut &[u8]) -> Option<AlgorithmKind> {
+    let word = take_name(input)?;
+    let row = ALGORITHMS
+        .iter()
+        .find(|row| row.name.as_bytes() == &*word)?;
+    Some(match row.kind {
+        AlgorithmKind::Calendar(_) => AlgorithmKind::Calendar(Calendar {
+            unit: CalendarUnit::by_name(&take_name(input)?)?,
+            zone: Zone::by_name(&take_name(input)?)?,
+        }),
+        kind => kind,
+    })
 }
 
 fn bits(time: Timestamp) -> u64 {
@@ -221,26 +260,23 @@ fn count(input: &mut &[u8], most: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithms::AlgorithmKind;
-    use crate::types::{Cost, Quota};
+    use crate::types::Cost;
 
     fn samples() -> Vec<Stored> {
         let now = Timestamp::from_secs(1_700_000_000);
         let quota = Quota::new(10, 60_000_000_000);
         let mut log = SlidingLog::default();
         let mut leases = Leases::default();
-        let mut holds = Holds::default();
+        let kind = ALGORITHMS[3].kind;
+        let mut holds = Holds::new(kind, quota, None);
         for (i, id) in [&b"a"[..], b"", b"longer name"].into_iter().enumerate() {
             log.decide(&quota, Cost(1), false, now.plus(i as u64));
             leases.acquire(id, 10, Cost(2), 1_000, now.plus(i as u64));
-            let kind = AlgorithmKind::SlidingWindow;
             holds
                 .reserve(id, kind, &quota, Cost(2), 1_000, now)
                 .expect("one algorithm");
         }
-        holds
-            .end(b"a", 1, AlgorithmKind::SlidingWindow, &quota, now)
-            .expect("one algorithm");
+        holds.end(b"a", 1, now).expect("one algorithm");
         let mut all: Vec<Stored> = [
             LimiterState::FixedWindow { count: 7 },
             LimiterState::Gcra { tat: now },
@@ -262,7 +298,7 @@ mod tests {
                 Ledger::Log(log),
                 Ledger::Leases(leases),
                 Ledger::Holds(holds),
-                Ledger::Holds(Holds::default()),
+                Ledger::Holds(Holds::new(ALGORITHMS[6].kind, quota, None)),
             ]
             .map(Stored::Ledger),
         );

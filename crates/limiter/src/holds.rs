@@ -23,9 +23,13 @@ pub struct Hold {
 }
 
 /// A limiter's state and the reservations on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holds {
-    /// The state that the reservations were taken from.
+    /// The algorithm that the reservations were taken from.
+    pub kind: AlgorithmKind,
+    /// Its quota at the latest reservation, by which units are given back.
+    pub quota: Quota,
+    /// Its state.
     pub base: Option<Record>,
     holds: BTreeMap<Box<[u8]>, Hold>,
     /// The same reservations in the order in which their time is up.
@@ -45,15 +49,26 @@ pub struct Ended {
 }
 
 impl Holds {
+    /// No reservations on a limiter.
+    pub fn new(kind: AlgorithmKind, quota: Quota, base: Option<Record>) -> Holds {
+        Holds {
+            kind,
+            quota,
+            base,
+            holds: BTreeMap::new(),
+            by_time: BTreeSet::new(),
+            id_bytes: 0,
+        }
+    }
+
     /// Reservations read from elsewhere.
     pub fn from_holds(
+        kind: AlgorithmKind,
+        quota: Quota,
         base: Option<Record>,
         holds: impl IntoIterator<Item = (Box<[u8]>, Hold)>,
     ) -> Holds {
-        let mut all = Holds {
-            base,
-            ..Holds::default()
-        };
+        let mut all = Holds::new(kind, quota, base);
         let unique: BTreeMap<_, _> = holds.into_iter().collect();
         for (id, hold) in unique {
             all.insert(&id, hold);
@@ -105,7 +120,7 @@ impl Holds {
         ttl: Nanos,
         now: Timestamp,
     ) -> Result<Decision, KindMismatch> {
-        self.expire(kind, quota, now)?;
+        self.expire(now)?;
         if self.holds.contains_key(id) {
             let (decision, _) = kind.decide(self.base, quota, Cost(0), now)?;
             return Ok(Decision {
@@ -127,6 +142,7 @@ impl Holds {
             });
         }
         self.base = next.or(self.base);
+        (self.kind, self.quota) = (kind, *quota);
         let hold = Hold {
             amount: amount.0,
             expires_at: now.plus(ttl.max(1)),
@@ -145,11 +161,9 @@ impl Holds {
         &mut self,
         id: &[u8],
         actual: u64,
-        kind: AlgorithmKind,
-        quota: &Quota,
         now: Timestamp,
     ) -> Result<Option<Ended>, KindMismatch> {
-        self.expire(kind, quota, now)?;
+        self.expire(now)?;
         let Some(hold) = self.holds.get_mut(id) else {
             return Ok(None);
         };
@@ -163,10 +177,11 @@ impl Holds {
         hold.ended = Some(actual);
         let amount = hold.amount;
         if actual < amount {
-            self.give_back(kind, quota, amount - actual, now)?;
+            self.give_back(amount - actual, now)?;
         } else if actual > amount {
-            self.base = kind
-                .charge(self.base, quota, actual - amount, now)?
+            self.base = self
+                .kind
+                .charge(self.base, &self.quota, actual - amount, now)?
                 .or(self.base);
         }
         Ok(Some(Ended {
@@ -180,12 +195,7 @@ impl Holds {
     ///
     /// # Errors
     /// The key holds the state of another algorithm.
-    pub fn expire(
-        &mut self,
-        kind: AlgorithmKind,
-        quota: &Quota,
-        now: Timestamp,
-    ) -> Result<(), KindMismatch> {
+    pub fn expire(&mut self, now: Timestamp) -> Result<(), KindMismatch> {
         let mut released = 0u64;
         while let Some((at, _)) = self.by_time.first()
             && *at <= now
@@ -201,7 +211,7 @@ impl Holds {
                 released = released.saturating_add(amount);
             }
         }
-        self.give_back(kind, quota, released, now)
+        self.give_back(released, now)
     }
 
     /// Time until the next reservation's time is up; 0 also when there is none.
@@ -218,15 +228,10 @@ impl Holds {
         self.holds.insert(id.into(), hold);
     }
 
-    fn give_back(
-        &mut self,
-        kind: AlgorithmKind,
-        quota: &Quota,
-        units: u64,
-        now: Timestamp,
-    ) -> Result<(), KindMismatch> {
+    fn give_back(&mut self, units: u64, now: Timestamp) -> Result<(), KindMismatch> {
         if let Some(record) = self.base {
-            self.base = kind.refund(record, quota, units, now)?.or(self.base);
+            let next = self.kind.refund(record, &self.quota, units, now)?;
+            self.base = next.or(self.base);
         }
         Ok(())
     }
@@ -259,13 +264,13 @@ mod tests {
 
     fn end(holds: &mut Holds, id: &str, actual: u64, now: i64) -> Option<Ended> {
         holds
-            .end(id.as_bytes(), actual, KIND, &TEN, at(now))
+            .end(id.as_bytes(), actual, at(now))
             .expect("one algorithm")
     }
 
     #[test]
     fn what_was_too_much_is_given_back() {
-        let mut holds = Holds::default();
+        let mut holds = Holds::new(KIND, TEN, None);
         assert!(reserve(&mut holds, "a", 8, 0).allowed);
         assert!(!reserve(&mut holds, "b", 3, 1).allowed);
         let ended = end(&mut holds, "a", 2, 2).expect("reserved");
@@ -275,7 +280,7 @@ mod tests {
 
     #[test]
     fn ending_twice_counts_once() {
-        let mut holds = Holds::default();
+        let mut holds = Holds::new(KIND, TEN, None);
         reserve(&mut holds, "a", 8, 0);
         assert_eq!(reserve(&mut holds, "a", 8, 1).remaining, 2);
         end(&mut holds, "a", 4, 2);
@@ -286,7 +291,7 @@ mod tests {
 
     #[test]
     fn more_than_reserved_is_charged() {
-        let mut holds = Holds::default();
+        let mut holds = Holds::new(KIND, TEN, None);
         reserve(&mut holds, "a", 8, 0);
         end(&mut holds, "a", 13, 1);
         assert_eq!(remaining(&holds, at(1)), 0);
@@ -295,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_reservation_that_nobody_ends_gives_itself_back() {
-        let mut holds = Holds::default();
+        let mut holds = Holds::new(KIND, TEN, None);
         reserve(&mut holds, "a", 10, 0);
         assert!(!reserve(&mut holds, "b", 1, 999).allowed);
         assert!(reserve(&mut holds, "b", 10, 1_000).allowed);
@@ -305,7 +310,7 @@ mod tests {
 
     #[test]
     fn cancelling_gives_all_back() {
-        let mut holds = Holds::default();
+        let mut holds = Holds::new(KIND, TEN, None);
         reserve(&mut holds, "a", 10, 0);
         assert_eq!(end(&mut holds, "a", 0, 1).expect("reserved").released, 10);
         assert!(reserve(&mut holds, "b", 10, 1).allowed);

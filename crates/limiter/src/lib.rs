@@ -28,6 +28,7 @@ pub mod lua;
 pub mod oracle;
 pub mod sliding_log;
 pub mod sliding_window;
+mod slot;
 pub mod token_bucket;
 mod types;
 
@@ -36,4 +37,5 @@ pub use algorithms::{
 };
 pub use batch::{Request, decide_all};
 pub use ledger::Ledger;
+pub use slot::{Method, Slot, SlotDecision, SlotRequest, decide_slots};
 pub use types::{Cost, Decision, Nanos, Quota, Timestamp};
