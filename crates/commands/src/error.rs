@@ -209,6 +209,24 @@ catalogue! {
     LimitOutOfRange => "ERR limit is not an integer or out of range",
     WindowOutOfRange => "ERR window is not an integer or out of range",
     CostOutOfRange => "ERR cost is not an integer or out of range",
+    BurstOutOfRange => "ERR burst is not an integer or out of range",
+    LeaseCountOutOfRange => "ERR count is not an integer or out of range",
+    DurationOutOfRange => "ERR duration is not an integer or out of range",
+    BadCalendarUnit => "ERR a calendar window is a DAY, WEEK, MONTH, QUARTER or YEAR",
+    UnknownTimeZone => "ERR no such time zone in the IANA database",
+    OneLimiterPerKey => "ERR there must be one limiter for each key",
+    IdTooLong => "ERR an id has at most 256 bytes",
+    NoReservationsOnLogs => "ERR a sliding log takes no reservations",
+    ZeroRate => "ERR zero rates are not supported",
+    BadRateParameters => "ERR invalid rate limit parameters",
+    MissingTokens => "ERR Missing TOKENS value",
+    GcraPeriod => "ERR period must be > 0 and < 1e12",
+    GcraCostOverflow =>
+        "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period \
+         and TOKENS would cause an overflow",
+    GcraBurstOverflow =>
+        "ERR GCRA limiting uses microsecond accuracy. Combination of period, tokens_per_period \
+         and max_burst would cause an overflow",
     OtherAlgorithm => "ERR the key holds a rate limiter of another algorithm",
 }
 
@@ -353,7 +371,7 @@ impl CmdError {
             [
                 b"unknown algorithm '",
                 c_text(word, QUOTED),
-                b"', expected FIXED or ALIGNED",
+                b"', expected FIXED, ALIGNED, SLIDING, LOG, GCRA, TOKENS, LEAKY or CALENDAR",
             ]
             .concat(),
         )

@@ -19,6 +19,7 @@ pub mod calendar;
 pub mod cell;
 pub mod codec;
 pub mod fixed_window;
+pub mod foreign;
 pub mod gcra;
 pub mod holds;
 pub mod leaky_bucket;

@@ -1,0 +1,122 @@
+//! RL.ACQUIRE and RL.RELEASE: what may be in use at the same time.
+
+use tollgate_keyspace::Key;
+use tollgate_limiter::codec::ID_MAX;
+use tollgate_limiter::leases::Leases;
+use tollgate_limiter::{
+    AlgorithmKind, Cost, Decision, Ledger, LimiterState, Nanos, Quota, Slot, Timestamp,
+};
+
+use super::reply;
+use super::rule::{NANOS_PER_MS, PERIOD_MAX_MS, cost, integer};
+use super::state::{InPlace, in_place, load, store};
+use crate::{Args, CmdError, Cx, Reply};
+
+/// The next word as the name of a lease or reservation.
+pub(super) fn id<'a>(args: &mut Args<'a>) -> Result<&'a [u8], CmdError> {
+    let id = args.next()?;
+    if id.len() > ID_MAX {
+        return Err(CmdError::IdTooLong);
+    }
+    Ok(id)
+}
+
+pub(super) fn acquire(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let id = id(&mut args)?;
+    let limit = integer(&mut args, 0, i64::MAX, CmdError::LimitOutOfRange)?;
+    let ttl = integer(&mut args, 1, PERIOD_MAX_MS, CmdError::DurationOutOfRange)? * NANOS_PER_MS;
+    let (mut weight, mut peek) = (Cost(1), false);
+    while !args.is_empty() {
+        if args.keyword("COST") {
+            weight = cost(&mut args)?;
+        } else if args.keyword("PEEK") {
+            peek = true;
+        } else {
+            return Err(CmdError::Syntax);
+        }
+    }
+    let now = cx.now;
+    let decided = in_place(cx, key, |ledger| {
+        let Ledger::Leases(leases) = ledger else {
+            return Err(CmdError::OtherAlgorithm);
+        };
+        Ok(decide(leases, id, limit, weight, ttl, peek, now))
+    })?;
+    let decision = match decided {
+        Some(decision) => decision,
+        None => begin(cx, key, |leases| {
+            decide(leases, id, limit, weight, ttl, peek, now)
+        })?,
+    };
+    Ok(reply(cx, &decision))
+}
+
+/// Decides, and tells the new expiry of the key when a lease was taken.
+fn decide(
+    leases: &mut Leases,
+    id: &[u8],
+    limit: u64,
+    cost: Cost,
+    ttl: Nanos,
+    peek: bool,
+    now: Timestamp,
+) -> InPlace<Decision> {
+    if peek {
+        return (leases.peek(limit, cost, now), None);
+    }
+    let decision = leases.acquire(id, limit, cost, ttl, now);
+    let taken = decision.allowed && cost.0 > 0;
+    let expires_at = leases.expires_at().filter(|_| taken);
+    (decision, expires_at.map(|at| at.millis_ceil()))
+}
+
+/// The first lease of a key; a banned one denies.
+fn begin(
+    cx: &mut Cx<'_>,
+    key: Key<'_>,
+    decide: impl FnOnce(&mut Leases) -> InPlace<Decision>,
+) -> Result<Decision, CmdError> {
+    match load(cx, key)? {
+        Slot::Small(record) if record.is_none_or(|record| record.state == LimiterState::Banned) => {
+            if Slot::Small(record).is_banned(cx.now) {
+                let quota = Quota::new(0, 1);
+                let kind = AlgorithmKind::FixedWindow;
+                return Ok(kind.decide(record, &quota, Cost(0), cx.now)?.0);
+            }
+        }
+        _ => return Err(CmdError::OtherAlgorithm),
+    }
+    let mut leases = Leases::default();
+    let (decision, expires) = decide(&mut leases);
+    if let Some(expires) = expires {
+        store(cx, key, Slot::Ledger(Ledger::Leases(leases), expires));
+    }
+    Ok(decision)
+}
+
+pub(super) fn release(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let id = id(&mut args)?;
+    let now = cx.now;
+    let released = in_place(cx, key, |ledger| {
+        let Ledger::Leases(leases) = ledger else {
+            return Err(CmdError::OtherAlgorithm);
+        };
+        let released = leases.release(id, now);
+        let expires = leases.expires_at().map_or(0, |at| at.millis_ceil());
+        Ok((released, released.map(|_| expires)))
+    })?;
+    match released {
+        Some(units) => Ok(Reply::Int(units.map_or(0, super::units))),
+        // Anything but leases is refused, an absent or banned key has none.
+        None => match load(cx, key)? {
+            Slot::Small(record)
+                if record.is_none_or(|record| record.state == LimiterState::Banned) =>
+            {
+                Ok(Reply::Int(0))
+            }
+            _ => Err(CmdError::OtherAlgorithm),
+        },
+    }
+}

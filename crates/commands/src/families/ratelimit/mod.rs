@@ -1,0 +1,191 @@
+//! Rate limiters as values of their own type.
+//!
+//! A limiter's state is a number or a time in the entry itself, and the entry expires when the
+//! limiter is back in its initial state, so an idle limiter costs nothing.
+
+mod ban;
+mod lease;
+mod others;
+mod reserve;
+mod rule;
+mod state;
+mod take;
+
+use crate::keyspec::{KeyFlags, KeySpec};
+use crate::row::{at_least, exactly, row};
+use crate::{Acl, Arity, Cx, Family, Flags, Group, Handler, Reply, Row, Run};
+use tollgate_limiter::Decision;
+
+pub(super) static FAMILY: Family = Family {
+    name: "Rate limiting",
+    about: "Decisions of rate limiters, each one command and one atomic step.",
+    rows: &[
+        limiter("CL.THROTTLE", at_least(2), others::cl_throttle)
+            .takes("key max_burst count period [quantity]")
+            .docs(
+                "Decides by GCRA with the arguments and replies of redis-cell.",
+                "0.1.0",
+                "O(1)",
+            ),
+        limiter("GCRA", at_least(5), others::gcra)
+            .takes("key max-burst tokens-per-period period [TOKENS count]")
+            .docs(
+                "Decides by GCRA with the arguments and replies of the command that Redis 8.8 held back.",
+                "0.1.0",
+                "O(1)",
+            ),
+        limiter("RL.ACQUIRE", at_least(5), lease::acquire)
+            .takes("key id limit ttl-ms [COST cost] [PEEK]")
+            .docs(
+                "Takes a lease on one of the places that may be in use at the same time, or renews it.",
+                "0.1.0",
+                "O(log N) where N is the number of leases on the key.",
+            ),
+        limiter("RL.BAN", exactly(3), ban::ban)
+            .takes("key duration-ms")
+            .docs("Lets nothing pass for a time.", "0.1.0", "O(1)"),
+        limiter("RL.CANCEL", exactly(3), reserve::cancel)
+            .takes("key id")
+            .docs(
+                "Gives back all that a reservation has taken.",
+                "0.1.0",
+                "O(log N) where N is the number of reservations on the key.",
+            ),
+        limiter("RL.COMMIT", exactly(4), reserve::commit)
+            .takes("key id actual-cost")
+            .docs(
+                "Ends a reservation with its actual cost.",
+                "0.1.0",
+                "O(log N) where N is the number of reservations on the key.",
+            ),
+        row(
+            "RL.INSPECT",
+            exactly(2),
+            Flags::READONLY.or(Flags::FAST),
+            Run::Keys(ban::inspect),
+        )
+        .acl(Group::RateLimit, Acl::RATELIMIT)
+        .keys(const { &[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))] })
+        .takes("key")
+        .docs("Tells the state of a limiter.", "0.1.0", "O(1)"),
+        limiter("RL.LEASE", at_least(5), take::lease)
+            .takes("key algorithm limit period [option ...] COUNT count")
+            .docs(
+                "Takes up to a number of units in advance, for a client that decides by itself.",
+                "0.1.0",
+                "O(1)",
+            ),
+        limiter("RL.MTAKE", at_least(6), take::mtake)
+            .keys(
+                const {
+                    &[KeySpec::counted(
+                        1,
+                        KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
+                    )]
+                },
+            )
+            .takes("numkeys key [key ...] algorithm limit period [option ...] [algorithm limit period [option ...] ...]")
+            .docs(
+                "Takes from several limiters if all have enough left, else from none.",
+                "0.1.0",
+                "O(N) where N is the number of limiters.",
+            ),
+        limiter("RL.REFUND", at_least(5), take::refund)
+            .takes("key algorithm limit period [option ...] [COST cost]")
+            .docs("Gives back what was taken.", "0.1.0", "O(1)"),
+        limiter("RL.RELEASE", exactly(3), lease::release)
+            .takes("key id")
+            .docs(
+                "Gives a lease back.",
+                "0.1.0",
+                "O(log N) where N is the number of leases on the key.",
+            ),
+        limiter("RL.RESERVE", at_least(7), reserve::reserve)
+            .takes("key id ttl-ms algorithm limit period [option ...] [COST cost]")
+            .docs(
+                "Takes units in advance whose actual number is known later.",
+                "0.1.0",
+                "O(log N) where N is the number of reservations on the key.",
+            ),
+        row(
+            "RL.RESET",
+            at_least(2),
+            Flags::WRITE.or(Flags::FAST),
+            Run::Keys(ban::reset),
+        )
+        .acl(Group::RateLimit, Acl::RATELIMIT)
+        .keys(const { &[KeySpec::every(1, KeyFlags::RM.or(KeyFlags::DELETE))] })
+        .takes("key [key ...]")
+        .docs(
+            "Puts limiters back into their initial state.",
+            "0.1.0",
+            "O(N) where N is the number of keys.",
+        ),
+        limiter("RL.TAKE", at_least(5), take::take)
+            .takes("key algorithm limit period [option ...] [COST cost] [PEEK]")
+            .docs(
+                "Takes from a limiter if it has enough left.",
+                "0.1.0",
+                "O(1)",
+            ),
+        limiter("RL.THROTTLE", at_least(5), others::rl_throttle)
+            .takes("key max_burst count period [quantity]")
+            .docs(
+                "Decides by GCRA with the arguments and replies of redis-cell, and errors of its own.",
+                "0.1.0",
+                "O(1)",
+            ),
+        row(
+            "RL.UNBAN",
+            exactly(2),
+            Flags::WRITE.or(Flags::FAST),
+            Run::Keys(ban::unban),
+        )
+        .acl(Group::RateLimit, Acl::RATELIMIT)
+        .keys(const { &[KeySpec::at(1, KeyFlags::RM.or(KeyFlags::DELETE))] })
+        .takes("key")
+        .docs("Ends a ban before its time.", "0.1.0", "O(1)"),
+        limiter("THROTTLE", at_least(5), others::throttle)
+            .takes("key max_burst count_per_period period [quantity]")
+            .docs(
+                "Decides by GCRA with the arguments and replies of throttlecrab.",
+                "0.1.0",
+                "O(1)",
+            ),
+    ],
+};
+
+const fn limiter(name: &'static str, arity: Arity, run: Handler) -> Row {
+    let flags = Flags::WRITE.or(Flags::DENYOOM).or(Flags::FAST);
+    row(name, arity, flags, Run::Keys(run))
+        .acl(Group::RateLimit, Acl::RATELIMIT)
+        .keys(
+            const {
+                &[KeySpec::at(
+                    1,
+                    KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE),
+                )]
+            },
+        )
+}
+
+/// The five integers of a decision: allowed, limit, remaining, and two spans in milliseconds.
+fn reply(cx: &mut Cx<'_>, decision: &Decision) -> Reply {
+    let out = &mut cx.out;
+    out.array(5);
+    five(out, decision);
+    Reply::Written
+}
+
+fn five(out: &mut tollgate_wire::resp::ReplyBuf, decision: &Decision) {
+    out.int(i64::from(decision.allowed));
+    out.int(units(decision.limit));
+    out.int(units(decision.remaining));
+    out.int(decision.retry_after_ms());
+    out.int(decision.reset_after_ms());
+}
+
+/// Units as a reply can hold them.
+fn units(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,138 @@
+//! The words that name an algorithm and its quota.
+
+use tollgate_containers::number;
+use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
+use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Cost, Method, Quota};
+
+use crate::{Args, CmdError};
+
+/// Longest period: its nanoseconds must fit an `i64`, some 292 years.
+pub(super) const PERIOD_MAX_MS: i64 = i64::MAX / NANOS_PER_MS as i64;
+pub(super) const NANOS_PER_MS: u64 = 1_000_000;
+
+/// The word of the sliding log.
+const LOG: &str = "LOG";
+
+/// What is asked of one limiter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) method: Method,
+    pub(super) quota: Quota,
+    pub(super) cost: Cost,
+    pub(super) peek: bool,
+    /// RL.MTAKE: what a denial calls it.
+    pub(super) name: Option<&'a [u8]>,
+    /// RL.LEASE: units wanted.
+    pub(super) count: Option<u64>,
+}
+
+/// Which options a command takes beside those of the algorithm.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Options {
+    /// COST.
+    Cost,
+    /// COST and PEEK.
+    Take,
+    /// COST, PEEK and NAME, until the next algorithm.
+    Many,
+    /// COUNT.
+    Lease,
+}
+
+impl<'a> Ask<'a> {
+    /// An algorithm, its quota and the options behind it.
+    pub(super) fn parse(args: &mut Args<'a>, options: Options) -> Result<Ask<'a>, CmdError> {
+        let word = args.next()?;
+        let method = method_of(word).ok_or_else(|| CmdError::unknown_algorithm(word))?;
+        let limit = integer(args, 0, i64::MAX, CmdError::LimitOutOfRange)?;
+        let (method, period) = match method {
+            Method::Small(AlgorithmKind::Calendar(calendar)) => {
+                let unit = args.next()?;
+                let unit = CalendarUnit::by_name(unit).ok_or(CmdError::BadCalendarUnit)?;
+                let calendar = Calendar { unit, ..calendar };
+                (Method::Small(AlgorithmKind::Calendar(calendar)), 1)
+            }
+            method => {
+                let period = integer(args, 1, PERIOD_MAX_MS, CmdError::WindowOutOfRange)?;
+                (method, period)
+            }
+        };
+        let mut ask = Ask {
+            method,
+            quota: Quota::new(limit, period * NANOS_PER_MS),
+            cost: Cost(1),
+            peek: false,
+            name: None,
+            count: None,
+        };
+        while !args.is_empty() {
+            if !ask.option(args, options)? {
+                let more = options == Options::Many && args.peek().and_then(method_of).is_some();
+                return if more { Ok(ask) } else { Err(CmdError::Syntax) };
+            }
+        }
+        Ok(ask)
+    }
+
+    /// Takes one option; false when the next word is none.
+    fn option(&mut self, args: &mut Args<'a>, options: Options) -> Result<bool, CmdError> {
+        let takes = matches!(options, Options::Take | Options::Many);
+        if options != Options::Lease && args.keyword("COST") {
+            self.cost = cost(args)?;
+        } else if takes && args.keyword("PEEK") {
+            self.peek = true;
+        } else if options == Options::Many && args.keyword("NAME") {
+            self.name = Some(args.next()?);
+        } else if options == Options::Lease && args.keyword("COUNT") {
+            self.count = Some(integer(args, 1, i64::MAX, CmdError::LeaseCountOutOfRange)?);
+        } else if self.has_burst() && args.keyword("BURST") {
+            self.quota.burst = integer(args, 0, i64::MAX, CmdError::BurstOutOfRange)?;
+        } else if let Method::Small(AlgorithmKind::Calendar(calendar)) = &mut self.method
+            && args.keyword("ZONE")
+        {
+            calendar.zone = Zone::by_name(args.next()?).ok_or(CmdError::UnknownTimeZone)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn has_burst(&self) -> bool {
+        matches!(
+            self.method,
+            Method::Small(
+                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
+            )
+        )
+    }
+}
+
+/// The algorithm of a word, in any case.
+fn method_of(word: &[u8]) -> Option<Method> {
+    if word.eq_ignore_ascii_case(LOG.as_bytes()) {
+        return Some(Method::Log);
+    }
+    let row = ALGORITHMS
+        .iter()
+        .find(|row| row.word.as_bytes().eq_ignore_ascii_case(word));
+    row.map(|row| Method::Small(row.kind))
+}
+
+/// The next word as a cost.
+pub(super) fn cost(args: &mut Args<'_>) -> Result<Cost, CmdError> {
+    integer(args, 0, i64::MAX, CmdError::CostOutOfRange).map(Cost)
+}
+
+/// The next word as a number from `least` to `most`.
+pub(super) fn integer(
+    args: &mut Args<'_>,
+    least: i64,
+    most: i64,
+    or: CmdError,
+) -> Result<u64, CmdError> {
+    let word = args.next()?;
+    match number::parse_i64(word) {
+        Some(n) if (least..=most).contains(&n) => Ok(n as u64),
+        _ => Err(or),
+    }
+}
