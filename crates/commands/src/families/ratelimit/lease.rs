@@ -45,7 +45,7 @@ pub(super) fn acquire(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
     })?;
     let decision = match decided {
         Some(decision) => decision,
-        None => begin(cx, key, |leases| {
+        None => begin(cx, key, limit, |leases| {
             decide(leases, id, limit, weight, ttl, peek, now)
         })?,
     };
@@ -75,12 +75,13 @@ fn decide(
 fn begin(
     cx: &mut Cx<'_>,
     key: Key<'_>,
+    limit: u64,
     decide: impl FnOnce(&mut Leases) -> InPlace<Decision>,
 ) -> Result<Decision, CmdError> {
     match load(cx, key)? {
         Slot::Small(record) if record.is_none_or(|record| record.state == LimiterState::Banned) => {
             if Slot::Small(record).is_banned(cx.now) {
-                let quota = Quota::new(0, 1);
+                let quota = Quota::new(limit, 1);
                 let kind = AlgorithmKind::FixedWindow;
                 return Ok(kind.decide(record, &quota, Cost(0), cx.now)?.0);
             }
