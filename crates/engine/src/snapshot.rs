@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use tollgate_commands::shapes;
-use tollgate_keyspace::DbIndex;
+use tollgate_keyspace::{Access, DbIndex};
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{RdbError, Reader, Writer};
 
@@ -93,6 +93,16 @@ impl Engine {
             let key = self.seed.key(&entry.key);
             let mut shard = self.shards.lock(key.shard(self.shards.count()));
             shard.set(entry.db, key, entry.value, entry.expires_at_ms, now_ms);
+            let used = (self.limits.access(), entry.idle_secs, entry.frequency);
+            if let Some(mut loaded) = shard.get_mut(entry.db, key, now_ms) {
+                match used {
+                    (Access::Time, Some(secs), _) => loaded.set_idle_secs(secs, now_ms),
+                    (Access::Frequency { .. }, _, Some(count)) => {
+                        loaded.set_frequency(count, now_ms)
+                    }
+                    _ => {}
+                }
+            }
             loaded.keys += 1;
         }
         let libraries = reader.take_libraries();

@@ -1,7 +1,7 @@
 //! DUMP and RESTORE: single values as Redis stores them.
 
 use tollgate_containers::number;
-use tollgate_keyspace::Seed;
+use tollgate_keyspace::{Access, Seed};
 use tollgate_persist::rdb::{Shapes, dump_value, restore_value};
 
 use super::keys::generic;
@@ -116,5 +116,13 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Ok(Reply::Ok);
     }
     cx.set(key, value, expires_at_ms, Event::Restore);
+    let access = cx.limits.access();
+    if let Some(mut entry) = cx.shards.of(key).get_mut(cx.db, key, now) {
+        match (access, options.idle_secs, options.frequency) {
+            (Access::Time, Some(secs), _) => entry.set_idle_secs(secs, now),
+            (Access::Frequency { .. }, _, Some(count)) => entry.set_frequency(count, now),
+            _ => {}
+        }
+    }
     Ok(Reply::Ok)
 }

@@ -66,6 +66,15 @@ pub fn restore_value(payload: &[u8], shapes: &Shapes) -> Result<Value, PayloadEr
     if u32::from(version) > VERSION_MAX || checksum.to_le_bytes() != footer[2..] {
         return Err(PayloadError::Footer);
     }
+    restore_body(body, shapes)
+}
+
+/// The value in a payload whose footer was taken off.
+///
+/// # Errors
+///
+/// What is there is no value that a key can hold.
+pub fn restore_body(body: &[u8], shapes: &Shapes) -> Result<Value, PayloadError> {
     let mut left = body;
     let mut reader = Reader::bare(&mut left);
     let value = reader

@@ -22,6 +22,10 @@ pub struct Entry {
     pub value: Value,
     /// When it expires, Unix milliseconds; may have passed.
     pub expires_at_ms: Option<i64>,
+    /// Seconds since it was last used, if the file says so.
+    pub idle_secs: Option<u64>,
+    /// How often it was used, if the file says so.
+    pub frequency: Option<u8>,
 }
 
 /// A file being read, from the front; allocates no more than it has read bytes.
@@ -119,7 +123,7 @@ impl<'r> Reader<'r> {
         reason = "an iterator would invite to skip errors"
     )]
     pub fn next(&mut self) -> Result<Option<Entry>, RdbError> {
-        let mut expires_at_ms = None;
+        let (mut expires_at_ms, mut idle_secs, mut frequency) = (None, None, None);
         while !self.done {
             match self.source.byte()? {
                 opcode::EOF => self.end()?,
@@ -139,8 +143,8 @@ impl<'r> Reader<'r> {
                 opcode::EXPIRE_TIME => {
                     expires_at_ms = Some(i64::from(i32::from_le_bytes(self.array()?)) * 1_000);
                 }
-                opcode::IDLE => drop(self.plain_length()?),
-                opcode::FREQ => drop(self.source.byte()?),
+                opcode::IDLE => idle_secs = Some(self.plain_length()?),
+                opcode::FREQ => frequency = Some(self.source.byte()?),
                 kind @ (opcode::FUNCTION2 | opcode::FUNCTION_PRE_GA) => {
                     let library = super::libraries::read_library(self, kind)?;
                     self.libraries.extend(library);
@@ -166,12 +170,15 @@ impl<'r> Reader<'r> {
                     let key = self.string()?;
                     let shapes = self.shapes;
                     let expires_at_ms = expires_at_ms.take();
+                    let (idle_secs, frequency) = (idle_secs.take(), frequency.take());
                     if let Some(value) = self.value(kind, &shapes)? {
                         return Ok(Some(Entry {
                             db: self.db,
                             key,
                             value,
                             expires_at_ms,
+                            idle_secs,
+                            frequency,
                         }));
                     }
                 }
@@ -209,6 +216,8 @@ impl<'r> Reader<'r> {
                 key: key.to_vec(),
                 value,
                 expires_at_ms,
+                idle_secs: None,
+                frequency: None,
             }),
             None => Err(self.source.corrupt("a malformed rate limiter")),
         }

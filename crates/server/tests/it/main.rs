@@ -13,4 +13,5 @@ mod protocol;
 mod pubsub;
 mod scripts;
 mod settings;
+mod snapshots;
 mod tls;
