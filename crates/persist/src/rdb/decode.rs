@@ -26,6 +26,9 @@ enum FieldExpiry {
     Relative,
 }
 
+/// Who takes a field: name, value and expiry in Unix milliseconds; `None` when it stands twice.
+type SetField<'s> = &'s mut dyn FnMut(&[u8], &[u8], Option<i64>) -> Option<()>;
+
 impl Reader<'_> {
     /// The value of this type; `None` for a collection without elements, which no key can hold.
     pub(super) fn value(&mut self, kind: u8, shapes: &Shapes) -> Result<Option<Value>, RdbError> {
@@ -229,7 +232,7 @@ impl Reader<'_> {
     fn fields(
         &mut self,
         expiry: FieldExpiry,
-        set: &mut dyn FnMut(&[u8], &[u8], Option<i64>) -> Option<()>,
+        set: SetField<'_>,
     ) -> Result<(), RdbError> {
         let first = match expiry {
             FieldExpiry::Relative => u64::from_le_bytes(self.array()?),

@@ -56,7 +56,7 @@ impl<'a> Request<'a> {
                 request.count = args.int()?.max(0) as usize;
             } else if more && args.keyword("STREAMS") {
                 request.first_key = request.words.len() - args.len();
-                if args.len() % 2 != 0 {
+                if !args.len().is_multiple_of(2) {
                     return Err(CmdError::err(
                         "Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.",
                     ));
