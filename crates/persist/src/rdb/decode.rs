@@ -229,11 +229,7 @@ impl Reader<'_> {
         Ok(hash)
     }
 
-    fn fields(
-        &mut self,
-        expiry: FieldExpiry,
-        set: SetField<'_>,
-    ) -> Result<(), RdbError> {
+    fn fields(&mut self, expiry: FieldExpiry, set: SetField<'_>) -> Result<(), RdbError> {
         let first = match expiry {
             FieldExpiry::Relative => u64::from_le_bytes(self.array()?),
             _ => 0,
