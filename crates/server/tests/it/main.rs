@@ -4,6 +4,7 @@ mod admission;
 mod auth;
 mod backends;
 mod clients;
+mod fields;
 mod harness;
 mod limits;
 mod long;
