@@ -44,6 +44,11 @@ catalogue! {
     Overflow => "ERR increment or decrement would overflow",
     DecrementOverflow => "ERR decrement would overflow",
     NotAScore => "ERR One or more scores can't be converted into double",
+    DigestLength => "ERR must be exactly 16 hexadecimal characters",
+    ConditionNeedsString => "ERR Key should be of string type if conditions are specified",
+    BadCondition => "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE",
+    BadKeyCount => "ERR invalid numkeys value",
+    BadPairCount => "ERR wrong number of key-value pairs",
     NotPositive => "ERR value is out of range, must be positive",
     CountOutOfRange =>
         "ERR value is out of range, value must between -9223372036854775807 and \

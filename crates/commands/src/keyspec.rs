@@ -197,6 +197,12 @@ impl KeySpec {
         self
     }
 
+    /// A count at word `index`, then that many keys, each with its value behind it.
+    pub(crate) const fn counted_pairs(index: u16, flags: KeyFlags) -> KeySpec {
+        let begin = BeginSearch::Index(index);
+        KeySpec::new(begin, FindKeys::KeyNum { step: 2 }, flags)
+    }
+
     /// Keys whose places only the handler knows.
     pub(crate) const fn unknown(flags: KeyFlags) -> KeySpec {
         KeySpec::new(BeginSearch::Unknown, FindKeys::Unknown, flags)

@@ -3,6 +3,7 @@
 pub mod bits;
 mod container;
 mod dict;
+pub mod digest;
 pub mod geo;
 pub mod glob;
 pub mod hash;

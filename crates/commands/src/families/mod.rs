@@ -40,6 +40,7 @@ mod set_random;
 mod sort;
 mod stream;
 mod string;
+mod string_condition;
 mod string_edit;
 mod string_range;
 mod string_set;

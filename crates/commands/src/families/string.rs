@@ -8,7 +8,7 @@ use tollgate_containers::number::{self, Extended};
 use tollgate_keyspace::{Value, ValueRef};
 use tollgate_wire::resp::ReplyBuf;
 
-use super::{lcs, string_range, string_set};
+use super::{lcs, string_condition, string_range, string_set};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Reply, Row, Run};
@@ -49,6 +49,23 @@ const ROWS: &[Row] = &[
         .keys(&[RW_ACCESS_UPDATE])
         .takes("key decrement")
         .docs("Takes a number from an integer.", "1.0.0", "O(1)"),
+    string("DELEX", at_least(2), TAKES_AWAY, string_condition::delex)
+        .keys(&[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::DELETE))
+            .varying(string_condition::delex_key_flags)])
+        .takes("key [IFEQ value | IFNE value | IFDEQ digest | IFDNE digest]")
+        .docs(
+            "Deletes a key, if it holds a certain string or one of a certain digest.",
+            "8.4.0",
+            "O(N) in the string for a digest, O(1) otherwise",
+        ),
+    string("DIGEST", exactly(2), READ, string_condition::digest_of)
+        .keys(&[RO_ACCESS])
+        .takes("key")
+        .docs(
+            "Returns the XXH3 hash of a string in hexadecimal digits.",
+            "8.4.0",
+            "O(N) in the string",
+        ),
     string("GET", exactly(2), READ, get)
         .keys(&[RO_ACCESS])
         .takes("key")
@@ -119,6 +136,24 @@ const ROWS: &[Row] = &[
         .takes("key value [key value ...]")
         .docs("Sets several strings.", "1.0.1", "O(N) in the keys")
         .tips(&[MULTI_SHARD, "response_policy:all_succeeded"]),
+    string(
+        "MSETEX",
+        at_least(4),
+        GROWS.or(Flags::MOVABLE_KEYS),
+        string_set::msetex,
+    )
+    .keys(&[KeySpec::counted_pairs(1, KeyFlags::OW.or(KeyFlags::UPDATE))
+        .refused(string_set::refuse_msetex)])
+    .takes(
+        "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | \
+         EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+    )
+    .docs(
+        "Sets several strings with one expiry, if all or none of the keys exist.",
+        "8.4.0",
+        "O(N) in the keys",
+    )
+    .tips(&[MULTI_SHARD, "response_policy:agg_min"]),
     string("MSETNX", at_least(3), GROWS, string_set::msetnx)
         .keys(&[KeySpec::every(2, KeyFlags::OW.or(KeyFlags::INSERT))])
         .takes("key value [key value ...]")
@@ -143,7 +178,7 @@ const ROWS: &[Row] = &[
                 .notes("RW and ACCESS due to the optional `GET` argument"),
         ])
         .takes(
-            "key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+            "key value [NX | XX | IFEQ value | IFNE value | IFDEQ digest | IFDNE digest] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
              PXAT unix-time-milliseconds | KEEPTTL]",
         )
         .docs("Sets a string.", "1.0.0", "O(1)"),

@@ -1,8 +1,11 @@
 //! Setting strings: SET with its options, and its older relatives.
 
+use tollgate_containers::number;
 use tollgate_keyspace::{Key, Value};
 
 use super::string;
+use super::string_condition::Condition;
+use super::string_edit::bytes_of;
 use crate::keyspec::KeyFlags;
 use crate::{Args, CmdError, Cx, Event, Reply};
 
@@ -62,15 +65,35 @@ enum Ttl<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+enum When<'a> {
     Always,
     Absent,
     Present,
+    Matches(Condition<'a>),
+}
+
+impl When<'_> {
+    /// Whether the key is as it must be.
+    fn holds(self, cx: &mut Cx<'_>, key: Key<'_>) -> Result<bool, CmdError> {
+        let condition = match self {
+            When::Always => return Ok(true),
+            When::Absent => return Ok(cx.peek(key).is_none()),
+            When::Present => return Ok(cx.peek(key).is_some()),
+            When::Matches(condition) => condition,
+        };
+        match cx.peek(key) {
+            None => Ok(condition.holds_for_absent()),
+            Some(entry) => {
+                let mut digits = [0; number::I64_TEXT_LEN];
+                condition.holds(bytes_of(entry.value(), &mut digits)?)
+            }
+        }
+    }
 }
 
 /// The options of SET.
 struct Options<'a> {
-    when: When,
+    when: When<'a>,
     get: bool,
     ttl: Ttl<'a>,
 }
@@ -89,10 +112,14 @@ impl<'a> Options<'a> {
             ttl: Ttl::Unsaid,
         };
         while !args.is_empty() {
-            if options.when != When::Present && args.keyword("NX") {
+            if matches!(options.when, When::Always | When::Absent) && args.keyword("NX") {
                 options.when = When::Absent;
-            } else if options.when != When::Absent && args.keyword("XX") {
+            } else if matches!(options.when, When::Always | When::Present) && args.keyword("XX") {
                 options.when = When::Present;
+            } else if options.when == When::Always
+                && let Some(condition) = Condition::parse(&mut args)
+            {
+                options.when = When::Matches(condition);
             } else if args.keyword("GET") {
                 options.get = true;
             } else if matches!(options.ttl, Ttl::Unsaid | Ttl::Keep) && args.keyword("KEEPTTL") {
@@ -157,7 +184,7 @@ pub(super) fn set(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError
     } else {
         None
     };
-    let set = store(cx, key, value, &options, expiry);
+    let set = store(cx, key, value, &options, expiry)?;
     Ok(match (old, set) {
         (Some(reply), _) => reply,
         (None, true) => Reply::Ok,
@@ -173,19 +200,16 @@ fn reply_old(cx: &mut Cx<'_>, key: Key<'_>) -> Result<Reply, CmdError> {
     }
 }
 
-/// Sets unless the condition fails; true when it did.
+/// Sets unless the condition fails; true when it has set.
 fn store(
     cx: &mut Cx<'_>,
     key: Key<'_>,
     value: &[u8],
     options: &Options<'_>,
     mut expiry: Option<i64>,
-) -> bool {
-    if options.when != When::Always {
-        let present = cx.peek(key).is_some();
-        if present != (options.when == When::Present) {
-            return false;
-        }
+) -> Result<bool, CmdError> {
+    if !options.when.holds(cx, key)? {
+        return Ok(false);
     }
     if matches!(options.ttl, Ttl::Keep) {
         expiry = cx.peek(key).and_then(|entry| entry.expires_at_ms());
@@ -194,7 +218,7 @@ fn store(
     if matches!(options.ttl, Ttl::At(_)) {
         cx.effects.note(cx.db, key.bytes(), Event::Expire);
     }
-    true
+    Ok(true)
 }
 
 pub(super) fn setnx(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
@@ -204,7 +228,7 @@ pub(super) fn setnx(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
         when: When::Absent,
         ..Options::NONE
     };
-    Ok(Reply::flag(store(cx, key, value, &options, None)))
+    Ok(Reply::flag(store(cx, key, value, &options, None)?))
 }
 
 pub(super) fn setex(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
@@ -231,7 +255,7 @@ fn set_expiring(
         ttl: Ttl::At(deadline),
         ..Options::NONE
     };
-    store(cx, key, args.next()?, &options, Some(expiry));
+    store(cx, key, args.next()?, &options, Some(expiry))?;
     Ok(Reply::Ok)
 }
 
@@ -326,4 +350,50 @@ fn set_pairs(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<(), CmdError> {
         cx.set(key, Value::from_bytes(args.next()?), None, Event::Set);
     }
     Ok(())
+}
+
+/// What is wrong with the count of keys of MSETEX.
+pub(super) fn refuse_msetex(words: &[&[u8]]) -> CmdError {
+    match words.get(1).and_then(|word| number::parse_i64(word)) {
+        Some(1..=MOST_PAIRS) => CmdError::BadPairCount,
+        _ => CmdError::BadKeyCount,
+    }
+}
+
+/// The largest count of keys that MSETEX reads.
+const MOST_PAIRS: i64 = i32::MAX as i64;
+
+pub(super) fn msetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let words = args.all();
+    let count = number::parse_i64(args.next()?).filter(|count| (1..=MOST_PAIRS).contains(count));
+    let count = count.ok_or(CmdError::BadKeyCount)? as usize;
+    if count > args.len() / 2 {
+        return Err(refuse_msetex(words));
+    }
+    let mut pairs = Vec::with_capacity(count);
+    for _ in 0..count {
+        pairs.push((args.key()?, args.next()?));
+    }
+    let options = Options::parse(args)?;
+    if options.get || matches!(options.when, When::Matches(_)) {
+        return Err(CmdError::Syntax);
+    }
+    let expiry = match &options.ttl {
+        Ttl::At(deadline) => Some(deadline.at(cx.now_ms(), "msetex")?),
+        _ => None,
+    };
+    for (key, _) in &pairs {
+        if !options.when.holds(cx, *key)? {
+            return Ok(Reply::Int(0));
+        }
+    }
+    // The condition is about what was there before: a key may come twice.
+    let always = Options {
+        when: When::Always,
+        ..options
+    };
+    for (key, value) in pairs {
+        store(cx, key, value, &always, expiry)?;
+    }
+    Ok(Reply::Int(1))
 }
