@@ -278,6 +278,8 @@ pub struct Row {
     pub since: &'static str,
     /// Cost in terms of what it touches.
     pub complexity: &'static str,
+    /// It may take longer the more it is given or finds.
+    pub may_be_long: bool,
     /// Hints for clients that route or aggregate.
     pub tips: &'static [&'static str],
     /// Set when it is deprecated.
@@ -345,6 +347,7 @@ pub(crate) const fn row(name: &'static str, arity: Arity, flags: Flags, run: Run
         summary: "",
         since: "",
         complexity: "",
+        may_be_long: true,
         tips: &[],
         deprecated: None,
         run,
@@ -392,6 +395,7 @@ impl Row {
         self.summary = summary;
         self.since = since;
         self.complexity = complexity;
+        self.may_be_long = !matches!(complexity.as_bytes(), [b'O', b'(', b'1', b')', ..]);
         self
     }
 

@@ -23,6 +23,8 @@ const LOG_LEN: usize = 128;
 pub trait ClientInfo: fmt::Debug + Send + Sync {
     /// Takes over what the connection's record says now.
     fn note(&self, session: &Session, now: Timestamp);
+    /// Where it comes from, as `ip:port`.
+    fn address(&self) -> Vec<u8>;
     /// The line that CLIENT LIST shows for it.
     fn describe(&self, now: Timestamp) -> Vec<u8>;
 }

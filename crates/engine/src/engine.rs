@@ -14,6 +14,7 @@ use crate::costs::Costs;
 use crate::held::with_held;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
+use crate::observe::Observer;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
@@ -55,6 +56,7 @@ pub struct Engine {
     pub(crate) listeners: Listeners,
     pub(crate) waiters: Waiters,
     pub(crate) access: Access,
+    pub(crate) observer: Observer,
     pub(crate) tracking: Tracking,
     pub(crate) monitors: Monitors,
     pub(crate) memory: Memory,
@@ -106,6 +108,7 @@ impl Engine {
             listeners: Listeners::default(),
             waiters: Waiters::default(),
             access: Access::new(),
+            observer: Observer::new(),
             tracking: Tracking::new(),
             monitors: Monitors::default(),
             memory: Memory::default(),
@@ -133,6 +136,11 @@ impl Engine {
     /// Channels and who listens to them.
     pub fn pubsub(&self) -> &PubSub {
         &self.pubsub
+    }
+
+    /// What took long.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
     }
 
     /// Users and their permissions.

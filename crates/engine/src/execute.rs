@@ -206,10 +206,15 @@ impl Engine {
             && !self.is_elsewhere(row, session, args)
         {
             let call = Call::of_client(row, args, session, now);
-            let started = counters.called().then(Clock::monotone);
+            let sampled = counters.called();
+            let started = (sampled || self.observer.times(row)).then(Clock::monotone);
             self.run_keys(handler, &call, plan.key, counters, out);
             if let Some(started) = started {
-                counters.took_sampled(elapsed(started));
+                let nanos = elapsed(started);
+                if sampled {
+                    counters.took_sampled(nanos);
+                }
+                self.observer.took(row, session, args, nanos, now);
             }
             self.show(row, session, args, node);
             return Outcome::Continue;
@@ -247,7 +252,8 @@ impl Engine {
         let sampled = !session.is_worker && counters.called();
         let short = !session.is_worker
             && matches!(row.run, Run::Local(_) | Run::Script(_) | Run::PubSub(_));
-        let started = (sampled || !short).then(Clock::monotone);
+        let timed = sampled || !short || self.observer.times(row);
+        let started = timed.then(Clock::monotone);
         let mark = out.len();
         let mut outcome = Outcome::Continue;
         let caller = self.access.caller(row, session, now);
@@ -304,10 +310,14 @@ impl Engine {
             Ok(reply) => reply.write(out),
             Err(error) => fail(&error, mark, counters, out),
         }
-        match started {
-            Some(started) if short => counters.took_sampled(elapsed(started)),
-            Some(started) => counters.took(elapsed(started)),
-            None => {}
+        if let Some(started) = started {
+            let nanos = elapsed(started);
+            match (short, sampled) {
+                (true, true) => counters.took_sampled(nanos),
+                (true, false) => {}
+                (false, _) => counters.took(nanos),
+            }
+            self.observer.took(row, session, args, nanos, now);
         }
         self.show(row, session, args, node);
         outcome

@@ -32,6 +32,8 @@ pub struct CommandStats {
     pub rejected: u64,
     /// Calls that ran and answered an error.
     pub failed: u64,
+    /// Timed calls by their time: up to 1,024 ns, then up to twice as long each.
+    pub times: [u64; TIMES],
 }
 
 /// Counters of the engine.
@@ -61,7 +63,11 @@ enum Field {
     Failed,
 }
 
-const FIELDS: usize = 4;
+/// Classes of times.
+pub const TIMES: usize = 32;
+
+/// Counters of a row: those of [`Field`], then its times.
+const FIELDS: usize = 4 + TIMES;
 
 struct Lane {
     /// [`FIELDS`] counters per row.
@@ -180,12 +186,23 @@ impl RowCounters<'_> {
 
     /// Adds the time of a call that stands for [`TIMED_EVERY`] calls.
     pub(crate) fn took_sampled(&self, nanos: u64) {
-        self.took(nanos.saturating_mul(TIMED_EVERY));
+        add(
+            &self.fields[Field::Nanos as usize],
+            nanos.saturating_mul(TIMED_EVERY),
+            self.shared,
+        );
+        self.classify(nanos);
     }
 
     /// Adds the time of one call.
     pub(crate) fn took(&self, nanos: u64) {
         add(&self.fields[Field::Nanos as usize], nanos, self.shared);
+        self.classify(nanos);
+    }
+
+    fn classify(&self, nanos: u64) {
+        let class = (u64::BITS - (nanos.saturating_sub(1) >> 10).leading_zeros()) as usize;
+        add(&self.fields[4 + class.min(TIMES - 1)], 1, self.shared);
     }
 
     #[cold]
@@ -239,7 +256,7 @@ impl Counters {
                     *sum += counter.load(Ordering::Relaxed);
                 }
             }
-            let [calls, nanos, rejected, failed] = sums;
+            let [calls, nanos, rejected, failed, times @ ..] = sums;
             stats.commands += calls;
             stats.errors += rejected + failed;
             if calls + rejected > 0 {
@@ -249,6 +266,7 @@ impl Counters {
                     usec: nanos / 1_000,
                     rejected,
                     failed,
+                    times,
                 });
             }
         }

@@ -284,7 +284,8 @@ impl Engine {
     ) {
         let counters = self.counters.row(row);
         session.last = Some(row);
-        let started = counters.called().then(Clock::monotone);
+        let sampled = counters.called();
+        let started = (sampled || self.observer.times(row)).then(Clock::monotone);
         let mark = out.len();
         if !self.access.is_unrestricted(session) && !self.access.refresh(session) {
             // The rules may have changed since the command was queued.
@@ -355,7 +356,11 @@ impl Engine {
             Err(error) => fail(&error, mark, counters, out),
         }
         if let Some(started) = started {
-            counters.took_sampled(elapsed(started));
+            let nanos = elapsed(started);
+            if sampled {
+                counters.took_sampled(nanos);
+            }
+            self.observer.took(row, session, words, nanos, now);
         }
         self.show(row, session, words, node);
     }

@@ -38,6 +38,14 @@ impl Shared {
             Key::AcllogMaxLen => {
                 access.set_log_len(usize::try_from(values.number(key)).unwrap_or(usize::MAX));
             }
+            Key::SlowlogLogSlowerThan => self.engine.observer().set_slow_after(values.number(key)),
+            Key::SlowlogMaxLen => {
+                let most = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
+                self.engine.observer().set_slow_len(most);
+            }
+            Key::LatencyMonitorThreshold => {
+                self.engine.observer().set_latency_after(values.number(key));
+            }
             _ => {}
         }
     }

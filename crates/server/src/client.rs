@@ -295,6 +295,10 @@ impl ClientInfo for Client {
         self.publish_session(session);
     }
 
+    fn address(&self) -> Vec<u8> {
+        self.peer.remote.to_string().into_bytes()
+    }
+
     fn describe(&self, now: Timestamp) -> Vec<u8> {
         Client::describe(self, now.nanos())
     }
