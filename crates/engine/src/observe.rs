@@ -180,7 +180,8 @@ impl Observer {
             };
             self.event_took(event, nanos / 1_000_000, now);
         }
-        if nanos < self.slow_after.load(Ordering::Relaxed) || is_secret(row) {
+        // What EXEC runs is there by itself.
+        if nanos < self.slow_after.load(Ordering::Relaxed) || row.name == "EXEC" {
             return;
         }
         let address = session.client.as_ref().map(|client| client.address());
@@ -250,10 +251,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Commands that never get into the slow log: what they hold is secret, or what they run is there by itself.
-fn is_secret(row: &Row) -> bool {
-    matches!(row.name, "AUTH" | "EXEC" | "HELLO")
-}
 
 /// The words as an entry keeps them; those that may be passwords are blanked out.
 fn kept_words(row: &Row, words: &[&[u8]]) -> Vec<Box<[u8]>> {
@@ -287,6 +284,11 @@ fn is_hidden(row: &Row, words: &[&[u8]], at: usize) -> bool {
     const SECRET: [&[u8]; 3] = [b"requirepass", b"masterauth", b"masteruser"];
     match row.name {
         "ACL|SETUSER" => at >= 2,
+        "AUTH" => at >= 1,
+        "HELLO" => {
+            let behind = |back: usize| at > back && words[at - back].eq_ignore_ascii_case(b"AUTH");
+            behind(1) || behind(2)
+        }
         "CONFIG|SET" => {
             let named = |name: &[u8]| words[at - 1].eq_ignore_ascii_case(name);
             at >= 3 && at % 2 == 1 && SECRET.into_iter().any(named)

@@ -1,0 +1,190 @@
+//! DEBUG: what test suites ask of a server.
+
+use super::NodeRunner;
+use crate::config::Key;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tollgate_commands::{CmdError, Reply};
+use tollgate_containers::{glob, number};
+use tollgate_engine::NodeCx;
+use tollgate_keyspace::DbIndex;
+use tollgate_wire::resp::Protocol;
+
+/// Longest sleep, in seconds.
+const LONGEST_SLEEP: f64 = 3_600.0;
+
+pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if !runner.is_allowed(Key::EnableDebugCommand) {
+        return Err(CmdError::DebugNotAllowed);
+    }
+    let name = cx.args.next()?.to_ascii_uppercase();
+    let arguments = cx.args.rest();
+    match (&name[..], arguments) {
+        (b"HELP", []) => {
+            help(cx);
+            Ok(Reply::Written)
+        }
+        (b"SLEEP", [seconds]) => sleep(seconds),
+        (b"OBJECT", [key]) => object(cx, key),
+        (b"PROTOCOL", [kind]) => protocol(cx, kind),
+        (b"SET-ACTIVE-EXPIRE", [on]) => {
+            let on = number::parse_i64(on).unwrap_or(0) != 0;
+            runner.shared.active_expire.store(on, Ordering::Relaxed);
+            Ok(Reply::Ok)
+        }
+        (b"STRINGMATCH-LEN", [pattern, text]) => Ok(Reply::flag(glob::matches(pattern, text, false))),
+        (b"ERROR", [text]) => Err(CmdError::line(text)),
+        (b"RELOAD", options) if options.iter().all(|it| is_reload_option(it)) => reload(cx, options),
+        (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL" | b"LOADAOF", []) => Ok(Reply::Ok),
+        // What these change of Redis' inside has no counterpart here.
+        (b"SET-SKIP-CHECKSUM-VALIDATION" | b"PAUSE-CRON" | b"SET-DISABLE-DENY-SCRIPTS", [_]) => {
+            Ok(Reply::Ok)
+        }
+        (b"QUICKLIST-PACKED-THRESHOLD", [_]) | (b"REPLYBUFFER", [_, _]) => Ok(Reply::Ok),
+        _ => Err(CmdError::subcommand_syntax("DEBUG", cx.args.all()[1])),
+    }
+}
+
+fn sleep(seconds: &[u8]) -> Result<Reply, CmdError> {
+    let text = std::str::from_utf8(seconds).unwrap_or_default();
+    let seconds = text.parse::<f64>().unwrap_or(0.0);
+    if seconds > 0.0 {
+        // The thread stands still, and with it the connections it serves: that is what is asked for.
+        std::thread::sleep(Duration::from_secs_f64(seconds.min(LONGEST_SLEEP)));
+    }
+    Ok(Reply::Ok)
+}
+
+fn object(cx: &mut NodeCx<'_>, key: &[u8]) -> Result<Reply, CmdError> {
+    let key = cx.engine.hashed(key);
+    let now = cx.now.millis();
+    let db = cx.session.db;
+    let found = cx.engine.with_entry(db, key, now, |entry| {
+        format!(
+            "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+            entry.encoding().name(),
+            entry.memory(),
+            (now / 1_000 - entry.idle_secs(now) as i64) & 0xff_ffff,
+            entry.idle_secs(now)
+        )
+    });
+    let line = found.ok_or(CmdError::NoSuchKey)?;
+    cx.out.simple(&line);
+    Ok(Reply::Written)
+}
+
+fn is_reload_option(word: &[u8]) -> bool {
+    let known: [&[u8]; 3] = [b"MERGE", b"NOFLUSH", b"NOSAVE"];
+    known.iter().any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// Writes the data as a snapshot, forgets them, and reads them back.
+fn reload(cx: &mut NodeCx<'_>, options: &[&[u8]]) -> Result<Reply, CmdError> {
+    let has = |option: &[u8]| options.iter().any(|it| it.eq_ignore_ascii_case(option));
+    if has(b"NOSAVE") || has(b"NOFLUSH") {
+        return Err(CmdError::err(
+            "DEBUG RELOAD reads what it has written itself, into nothing",
+        ));
+    }
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        CmdError::err(format!("Error trying to {what} the snapshot: {error}"))
+    };
+    let mut bytes = Vec::new();
+    cx.engine
+        .save(&mut bytes, cx.now)
+        .map_err(|error| failed("write", &error))?;
+    cx.engine.for_each_shard(|shard| {
+        for db in DbIndex::all() {
+            shard.clear(db);
+        }
+    });
+    cx.engine
+        .load(&mut &bytes[..], cx.now)
+        .map_err(|error| failed("read", &error))?;
+    Ok(Reply::Ok)
+}
+
+/// One reply of each type.
+fn protocol(cx: &mut NodeCx<'_>, kind: &[u8]) -> Result<Reply, CmdError> {
+    let resp3 = cx.session.protocol == Protocol::Resp3;
+    let out = &mut *cx.out;
+    match &kind.to_ascii_lowercase()[..] {
+        b"string" => out.bulk(b"Hello World"),
+        b"integer" => out.int(12_345),
+        b"double" => out.double(3.141),
+        b"bignum" => out.big_number(b"1234567999999999999999999999999999999"),
+        b"null" => out.null(),
+        b"array" => {
+            out.array(3);
+            (0..3).for_each(|n| out.int(n));
+        }
+        b"set" => {
+            out.set(3);
+            (0..3).for_each(|n| out.int(n));
+        }
+        b"map" => {
+            out.map(3);
+            for n in 0..3 {
+                out.int(n);
+                out.bool(n == 1);
+            }
+        }
+        b"attrib" => {
+            if resp3 {
+                out.raw(b"|1\r\n");
+                out.bulk(b"key-popularity");
+                out.array(2);
+                out.bulk(b"key:123");
+                out.int(90);
+            }
+            out.bulk(b"Some real reply following the attribute");
+        }
+        b"push" if !resp3 => {
+            return Err(CmdError::err("RESP2 is not supported by this command"));
+        }
+        b"push" => {
+            out.push(2);
+            out.bulk(b"server-cpu-usage");
+            out.int(42);
+            out.bulk(b"Some real reply following the push reply");
+        }
+        b"true" => out.bool(true),
+        b"false" => out.bool(false),
+        b"verbatim" => out.verbatim("txt", b"This is a verbatim\nstring"),
+        _ => {
+            return Err(CmdError::err(
+                "Wrong protocol type name. Please use one of the following: \
+                 string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false",
+            ));
+        }
+    }
+    Ok(Reply::Written)
+}
+
+fn help(cx: &mut NodeCx<'_>) {
+    let lines = [
+        "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL, LOADAOF, PAUSE-CRON <0|1>,",
+        "QUICKLIST-PACKED-THRESHOLD <size>, REPLYBUFFER <setting> <value>,",
+        "SET-DISABLE-DENY-SCRIPTS <0|1>, SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+        "    Answer OK: what they change of Redis has no counterpart here.",
+        "ERROR <string>",
+        "    Answers with that error.",
+        "OBJECT <key>",
+        "    Describes the value of a key.",
+        "PROTOCOL <type>",
+        "    Answers with a value of that type.",
+        "RELOAD [MERGE]",
+        "    Writes the data as a snapshot and reads them back.",
+        "SET-ACTIVE-EXPIRE <0|1>",
+        "    Stops or continues the removal of expired keys that nobody asks for.",
+        "SLEEP <seconds>",
+        "    Stops the thread of the connection for so long.",
+        "STRINGMATCH-LEN <pattern> <string>",
+        "    Tells whether the pattern matches.",
+        "HELP",
+        "    Prints this help.",
+    ];
+    cx.out.array(lines.len());
+    lines.iter().for_each(|line| cx.out.simple(line));
+}
