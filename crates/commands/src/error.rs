@@ -176,6 +176,11 @@ catalogue! {
         "NOPERM this user has no permissions to access one of the keys used as arguments",
     ChannelNotPermitted =>
         "NOPERM this user has no permissions to access one of the channels used as arguments",
+    NoCluster => "ERR This instance has cluster support disabled",
+    DebugNotAllowed =>
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+         you can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
     NoPasswordSet =>
         "ERR AUTH <password> called without any password configured for the default user. Are \
          you sure your configuration is correct?",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tollgate_commands::{Effects, StoreLimits};
-use tollgate_keyspace::{DATABASES, DbIndex, Seed, Shard};
+use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
 use crate::access::Access;
@@ -157,6 +157,25 @@ impl Engine {
     /// transaction sees them.
     pub fn for_each_shard(&self, mut f: impl FnMut(&mut Shard)) {
         self.for_each_cell(&mut |cell| f(cell));
+    }
+
+    /// What `f` makes of the entry of `key`, looked at without a trace of an access.
+    pub fn with_entry<T>(
+        &self,
+        db: DbIndex,
+        key: &[u8],
+        now_ms: i64,
+        f: impl FnOnce(EntryRef<'_>) -> T,
+    ) -> Option<T> {
+        let key = self.seed.key(key);
+        let index = key.shard(self.shards.count());
+        with_held(|held| match held {
+            Some(held) => {
+                held.acquire(index);
+                held.cell(index).look(db, key, now_ms).map(f)
+            }
+            None => self.shards.lock(index).look(db, key, now_ms).map(f),
+        })
     }
 
     pub(crate) fn for_each_cell(&self, f: &mut dyn FnMut(&mut Cell)) {

@@ -251,7 +251,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-
 /// The words as an entry keeps them; those that may be passwords are blanked out.
 fn kept_words(row: &Row, words: &[&[u8]]) -> Vec<Box<[u8]>> {
     let more = words.len().saturating_sub(WORDS);

@@ -5,6 +5,7 @@
 
 use crate::metrics::Traffic;
 use crate::shared::Shared;
+use std::sync::atomic::Ordering;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 
@@ -45,6 +46,9 @@ pub(crate) fn keep_house(
     let start = Clock::monotone();
     let mut examined = 0;
     let pause = loop {
+        if !shared.active_expire.load(Ordering::Relaxed) {
+            break IDLE;
+        }
         let step = shared
             .engine
             .expire_step(Timestamp::from_nanos(now), BUCKETS);

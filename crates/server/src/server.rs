@@ -13,7 +13,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
 use tollgate_net::signal::Signals;
@@ -137,6 +137,7 @@ impl Server {
             backend: builder.backend(),
             started: Clock::monotone(),
             run_id: hex(&process::random::<20>()?),
+            active_expire: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         });
         shared.correct_settings()?;

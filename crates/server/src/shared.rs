@@ -6,7 +6,7 @@ use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tollgate_engine::Engine;
 use tollgate_net::signal::Signals;
 use tollgate_net::tls::TlsAcceptor;
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) started: i64,
     /// 40 hex digits, new at each start.
     pub(crate) run_id: String,
+    /// Expired keys are removed though nobody asks for them; DEBUG can stop that.
+    pub(crate) active_expire: AtomicBool,
     /// Highest resident memory seen, in bytes.
     pub(crate) memory_peak: AtomicU64,
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use tollgate_engine::{Engine, EngineConfig};
@@ -75,6 +75,7 @@ impl InProcess {
             backend: builder.backend(),
             started: Clock::monotone(),
             run_id: "0".repeat(40),
+            active_expire: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         };
         let driver = RespDriver::new(Arc::new(shared), 0, Limits::authenticated());

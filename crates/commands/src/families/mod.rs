@@ -4,6 +4,7 @@ mod acl;
 mod bitfield;
 mod bitmap;
 mod client;
+mod cluster;
 mod command;
 mod config;
 mod connection;
@@ -25,7 +26,9 @@ mod list;
 mod list_move;
 mod list_pop;
 mod list_position;
+mod lolwut;
 mod object;
+mod observe;
 mod pubsub;
 mod ratelimit;
 mod sample;
@@ -38,6 +41,7 @@ mod set;
 mod set_algebra;
 mod set_random;
 mod sort;
+mod standalone;
 mod stream;
 mod string;
 mod string_condition;
@@ -74,6 +78,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &expiry::FAMILY,
     &connection::FAMILY,
     &server::FAMILY,
+    &cluster::FAMILY,
     &save::FAMILY,
     &scripting::FAMILY,
     &pubsub::FAMILY,

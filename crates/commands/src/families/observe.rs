@@ -61,11 +61,7 @@ pub(super) const LATENCY: &[Row] = &[
         PRIVATE,
         NodeCommand::LatencyDoctor,
     )
-    .docs(
-        "Explains the events that took long.",
-        "2.8.13",
-        "O(1)",
-    )
+    .docs("Explains the events that took long.", "2.8.13", "O(1)")
     .tips(PER_NODE),
     node(
         "LATENCY|GRAPH",
@@ -74,11 +70,7 @@ pub(super) const LATENCY: &[Row] = &[
         NodeCommand::LatencyGraph,
     )
     .takes("event")
-    .docs(
-        "Draws the times of an event.",
-        "2.8.13",
-        "O(1)",
-    )
+    .docs("Draws the times of an event.", "2.8.13", "O(1)")
     .tips(PER_NODE),
     local("LATENCY|HELP", latency_help).docs("Describes the sub-commands.", "2.8.13", "O(1)"),
     node(
@@ -122,11 +114,7 @@ pub(super) const LATENCY: &[Row] = &[
         NodeCommand::LatencyReset,
     )
     .takes("[event [event ...]]")
-    .docs(
-        "Forgets the times of events, or of all.",
-        "2.8.13",
-        "O(1)",
-    )
+    .docs("Forgets the times of events, or of all.", "2.8.13", "O(1)")
     .tips(TO_ALL),
 ];
 
@@ -196,9 +184,6 @@ const fn local(name: &'static str, run: crate::Handler) -> Row {
     row(name, exactly(2), ALWAYS, Run::Local(run)).acl(Group::Server, Acl::NONE)
 }
 
-/// Bytes of a slot of the table and its share of the bucket.
-const SLOT: usize = 32;
-
 fn usage(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     while !args.is_empty() {
@@ -211,7 +196,7 @@ fn usage(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         }
     }
     Ok(match cx.peek(key) {
-        Some(entry) => Reply::count(SLOT + entry.heap_bytes()),
+        Some(entry) => Reply::count(entry.memory()),
         None => Reply::Null,
     })
 }

@@ -1,6 +1,6 @@
 //! The server as a whole: its commands, settings, databases and clock.
 
-use super::{acl, command, config, flush};
+use super::{acl, command, config, flush, lolwut, observe, standalone};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, CmdError, Cx, Family, Flags, Group, NodeCommand, Reply, Run};
 
@@ -42,6 +42,28 @@ pub(super) static FAMILY: Family = Family {
         .docs("Counts the keys of the selected database.", "1.0.0", "O(1)")
         .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
         row(
+            "DEBUG",
+            at_least(2),
+            SAFE.or(Flags::ADMIN).or(Flags::NOSCRIPT),
+            Run::Node(NodeCommand::Debug),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("subcommand [argument [argument ...]]")
+        .docs(
+            "Holds what test suites ask of a server.",
+            "1.0.0",
+            "Depends on the sub-command",
+        ),
+        row(
+            "FAILOVER",
+            at_least(1),
+            Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::STALE),
+            Run::Local(standalone::failover),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("[TO host port] [ABORT] [TIMEOUT milliseconds]")
+        .docs("Makes a replica the master.", "6.2.0", "O(1)"),
+        row(
             "FLUSHALL",
             at_least(1),
             Flags::WRITE,
@@ -78,6 +100,31 @@ pub(super) static FAMILY: Family = Family {
                 "request_policy:all_shards",
                 "response_policy:special",
             ]),
+        row("LATENCY", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on events that took long.",
+                "2.8.13",
+                "Depends on the sub-command",
+            )
+            .subs(observe::LATENCY),
+        row(
+            "LOLWUT",
+            at_least(1),
+            Flags::READONLY.or(Flags::FAST),
+            Run::Local(lolwut::lolwut),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("[VERSION version]")
+        .docs("Draws a picture.", "5.0.0", "O(1)"),
+        row("MEMORY", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on the use of memory.",
+                "4.0.0",
+                "Depends on the sub-command",
+            )
+            .subs(observe::MEMORY),
         row(
             "MONITOR",
             exactly(1),
@@ -89,6 +136,30 @@ pub(super) static FAMILY: Family = Family {
             "Shows the connection every command of the others.",
             "1.0.0",
             "O(1), and O(1) for each command from then on",
+        ),
+        row(
+            "REPLICAOF",
+            exactly(3),
+            Flags::ADMIN
+                .or(Flags::NOSCRIPT)
+                .or(Flags::STALE)
+                .or(Flags::NO_ASYNC_LOADING),
+            Run::Local(standalone::replicaof),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("host port")
+        .docs("Follows another server, or none.", "5.0.0", "O(1)"),
+        row(
+            "ROLE",
+            exactly(1),
+            SAFE.or(Flags::NOSCRIPT).or(Flags::FAST),
+            Run::Local(standalone::role),
+        )
+        .acl(Group::Server, Acl::ADMIN.or(Acl::DANGEROUS))
+        .docs(
+            "Returns the part of the server in replication.",
+            "2.8.12",
+            "O(1)",
         ),
         row(
             "SHUTDOWN",
@@ -106,6 +177,27 @@ pub(super) static FAMILY: Family = Family {
             "1.0.0",
             "O(N) in the keys when saving, else O(1)",
         ),
+        row(
+            "SLAVEOF",
+            exactly(3),
+            Flags::ADMIN
+                .or(Flags::NOSCRIPT)
+                .or(Flags::STALE)
+                .or(Flags::NO_ASYNC_LOADING),
+            Run::Local(standalone::replicaof),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("host port")
+        .docs("Follows another server, or none.", "1.0.0", "O(1)")
+        .deprecated("5.0.0", "`REPLICAOF`"),
+        row("SLOWLOG", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on the slow log.",
+                "2.2.12",
+                "Depends on the sub-command",
+            )
+            .subs(observe::SLOWLOG),
         row(
             "SWAPDB",
             exactly(3),

@@ -24,10 +24,6 @@ pub(super) fn replicaof(_: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
     }
 }
 
-pub(super) fn no_cluster(_: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
-    Err(CmdError::NoCluster)
-}
-
 pub(super) fn failover(_: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     match args.rest() {
         [abort] if abort.eq_ignore_ascii_case(b"ABORT") => {

@@ -32,9 +32,13 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
             runner.shared.active_expire.store(on, Ordering::Relaxed);
             Ok(Reply::Ok)
         }
-        (b"STRINGMATCH-LEN", [pattern, text]) => Ok(Reply::flag(glob::matches(pattern, text, false))),
+        (b"STRINGMATCH-LEN", [pattern, text]) => {
+            Ok(Reply::flag(glob::matches(pattern, text, false)))
+        }
         (b"ERROR", [text]) => Err(CmdError::line(text)),
-        (b"RELOAD", options) if options.iter().all(|it| is_reload_option(it)) => reload(cx, options),
+        (b"RELOAD", options) if options.iter().all(|it| is_reload_option(it)) => {
+            reload(cx, options)
+        }
         (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL" | b"LOADAOF", []) => Ok(Reply::Ok),
         // What these change of Redis' inside has no counterpart here.
         (b"SET-SKIP-CHECKSUM-VALIDATION" | b"PAUSE-CRON" | b"SET-DISABLE-DENY-SCRIPTS", [_]) => {
@@ -56,13 +60,12 @@ fn sleep(seconds: &[u8]) -> Result<Reply, CmdError> {
 }
 
 fn object(cx: &mut NodeCx<'_>, key: &[u8]) -> Result<Reply, CmdError> {
-    let key = cx.engine.hashed(key);
     let now = cx.now.millis();
     let db = cx.session.db;
     let found = cx.engine.with_entry(db, key, now, |entry| {
         format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
-            entry.encoding().name(),
+            entry.encoding().as_str(),
             entry.memory(),
             (now / 1_000 - entry.idle_secs(now) as i64) & 0xff_ffff,
             entry.idle_secs(now)

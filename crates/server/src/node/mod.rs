@@ -4,8 +4,10 @@ pub(crate) mod acl;
 mod auth;
 mod client;
 mod config;
+mod debug;
 mod info;
 pub(crate) mod modes;
+mod observe;
 mod pubsub;
 mod save;
 mod shutdown;
@@ -79,6 +81,24 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ConfigSet => config::set(self, &mut cx),
             NodeCommand::ConfigRewrite => config::rewrite(self.shared),
             NodeCommand::ConfigResetStat => config::reset_stat(self.shared, &mut cx),
+            NodeCommand::Debug => debug::debug(self, &mut cx),
+            NodeCommand::LatencyDoctor => observe::latency_doctor(self.shared, &mut cx),
+            NodeCommand::LatencyGraph => observe::latency_graph(&mut cx),
+            NodeCommand::LatencyHistogram => observe::latency_histogram(&mut cx),
+            NodeCommand::LatencyHistory => observe::latency_history(&mut cx),
+            NodeCommand::LatencyLatest => observe::latency_latest(&mut cx),
+            NodeCommand::LatencyReset => observe::latency_reset(&mut cx),
+            NodeCommand::MemoryDoctor => observe::memory_doctor(self.shared, &mut cx),
+            NodeCommand::MemoryMallocStats => observe::malloc_stats(self.shared, &mut cx),
+            // The allocator gives back by itself what lies together.
+            NodeCommand::MemoryPurge => Ok(Reply::Ok),
+            NodeCommand::MemoryStats => observe::memory_stats(self.shared, &mut cx),
+            NodeCommand::SlowlogGet => observe::slowlog_get(&mut cx),
+            NodeCommand::SlowlogLen => Ok(Reply::count(cx.engine.observer().slow_count())),
+            NodeCommand::SlowlogReset => {
+                cx.engine.observer().reset_slow();
+                Ok(Reply::Ok)
+            }
             NodeCommand::Info => info::info(self.shared, &mut cx),
             NodeCommand::Save => save::save(self.shared, &cx),
             NodeCommand::BgSave => save::background(self.shared, &mut cx),

@@ -14,13 +14,8 @@ pub(super) fn slowlog_get(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let count = match *cx.args.rest() {
         [] => SHOWN,
         [word] => {
-            let count = number::parse_i64(word).ok_or(CmdError::NotAnInteger)?;
-            if count < -1 {
-                return Err(CmdError::err(
-                    "count should be greater than or equal to -1",
-                ));
-            }
-            count
+            let count = number::parse_i64(word).filter(|count| *count >= -1);
+            count.ok_or_else(|| CmdError::err("count should be greater than or equal to -1"))?
         }
         _ => return Err(CmdError::subcommand_syntax("SLOWLOG", b"GET")),
     };
@@ -147,7 +142,10 @@ fn age(secs: i64) -> String {
 
 pub(super) fn latency_doctor(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let mut text = String::new();
-    let off = &*shared.settings.get(crate::config::Key::LatencyMonitorThreshold) == "0";
+    let off = &*shared
+        .settings
+        .get(crate::config::Key::LatencyMonitorThreshold)
+        == "0";
     let events = cx.engine.observer().latency();
     if off && events.is_empty() {
         text.push_str(
@@ -185,7 +183,12 @@ pub(super) fn distribution(stats: &CommandStats) -> Vec<(i64, u64)> {
     let timed: u64 = stats.times.iter().sum();
     let mut seen = 0;
     let mut classes = Vec::new();
-    for (class, count) in stats.times.iter().enumerate().filter(|(_, count)| **count > 0) {
+    for (class, count) in stats
+        .times
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+    {
         seen += count;
         let calls = u128::from(seen) * u128::from(stats.calls) / u128::from(timed);
         classes.push((((1i64 << (10 + class)) / 1_000).max(1), calls as u64));
@@ -225,7 +228,8 @@ pub(super) fn latency_histogram(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> 
         .collect();
     cx.out.map(stats.len());
     for command in stats {
-        cx.out.bulk(command.row.name.to_ascii_lowercase().as_bytes());
+        cx.out
+            .bulk(command.row.name.to_ascii_lowercase().as_bytes());
         cx.out.map(2);
         cx.out.bulk(b"calls");
         cx.out.int(command.calls as i64);
