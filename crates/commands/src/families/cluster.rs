@@ -80,7 +80,7 @@ const SUBS: &[Row] = &[
         .docs("Describes the cluster.", "3.0.0", "O(1)")
         .tips(VARYING),
     cluster("CLUSTER|KEYSLOT", exactly(3), Flags::STALE)
-        .takes("key")
+        .takes("name")
         .docs("Returns the slot of a key.", "3.0.0", "O(1)"),
     cluster("CLUSTER|LINKS", exactly(2), Flags::STALE)
         .docs("Lists the connections between nodes.", "7.0.0", "O(1)")
@@ -127,7 +127,7 @@ const SUBS: &[Row] = &[
             "O(1)",
         ),
     cluster("CLUSTER|SETSLOT", at_least(4), CHANGES)
-        .takes("slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>")
+        .takes("slot <IMPORTING | MIGRATING | NODE | STABLE> [node-id]")
         .docs("Moves a slot.", "3.0.0", "O(1)"),
     cluster("CLUSTER|SHARDS", exactly(2), Flags::STALE)
         .docs("Lists the slots with their nodes.", "7.0.0", "O(1)")
