@@ -154,6 +154,10 @@ impl<'a> Query<'a> {
             By::Score | By::Lex if rev => (second, first),
             _ => (first, second),
         };
+        if by == By::Rank {
+            // `LIMIT n -1` is taken, and means nothing.
+            offset = 0;
+        }
         Ok(Query {
             bounds: Bounds::parse(by, min, max)?,
             rev,

@@ -9,6 +9,7 @@ mod gate;
 mod keys;
 mod ratelimit;
 mod scan;
+mod sorted_sets;
 mod string;
 mod table;
 mod world;
