@@ -208,6 +208,7 @@ catalogue! {
         "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.",
     CachingNoWithoutOptOut =>
         "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
+    PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
     MonitorInTransaction => "ERR MONITOR isn't allowed for DENY BLOCKING client",
     KeysForMonitor => "ERR Replica can't interact with the keyspace",
     MaxAgeNotAnInteger => "ERR maxage is not an integer or out of range",

@@ -21,6 +21,7 @@ impl Session {
         session.protocol = self.protocol;
         session.user.clone_from(&self.user);
         session.client.clone_from(&self.client);
+        session.no_touch = self.no_touch;
         session.is_worker = true;
         session
     }

@@ -15,6 +15,7 @@ use crate::held::with_held;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
 use crate::observe::Observer;
+use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
@@ -60,6 +61,7 @@ pub struct Engine {
     pub(crate) tracking: Tracking,
     pub(crate) monitors: Monitors,
     pub(crate) memory: Memory,
+    pub(crate) pause: Pause,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -112,6 +114,7 @@ impl Engine {
             tracking: Tracking::new(),
             monitors: Monitors::default(),
             memory: Memory::default(),
+            pause: Pause::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             seed,
@@ -126,6 +129,11 @@ impl Engine {
     /// Which client is to be told of which keys.
     pub fn tracking(&self) -> &Tracking {
         &self.tracking
+    }
+
+    /// CLIENT PAUSE.
+    pub fn pause(&self) -> &Pause {
+        &self.pause
     }
 
     /// Who sees all commands.

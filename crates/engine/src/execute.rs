@@ -62,6 +62,8 @@ pub(crate) struct Call<'a> {
     /// Number of the connection that asks.
     pub(crate) client: u64,
     pub(crate) long: Long<'a>,
+    /// What it looks at does not count as used.
+    pub(crate) no_touch: bool,
     /// Whose user must be asked before anything the command calls; none when it may do everything.
     pub(crate) caller: Option<Arc<Caller>>,
     /// Memory is short and nothing may go.
@@ -92,6 +94,7 @@ impl<'a> Call<'a> {
             },
             caller: None,
             out_of_memory: session.out_of_memory,
+            no_touch: session.no_touch && row.name != "TOUCH",
         }
     }
 
@@ -184,6 +187,9 @@ impl Engine {
             && answered_for_listener(row, session, args, counters, out)
         {
             return Outcome::Continue;
+        }
+        if self.pause.is_active() && self.is_paused(row, session, args) {
+            return Outcome::TryAgain;
         }
         if session.transaction.is_some()
             && let Some(queued) = self.queue(row, session, args)
@@ -476,6 +482,9 @@ impl Engine {
             self.tracking.remember(call.client, call.row, call.args);
         }
         effects.set_listening(heard);
+        if call.no_touch {
+            held.each(&mut |_, cell| cell.set_quiet(true));
+        }
         let mut cx = Cx {
             shards: held.shard_set(self.shards.count()),
             walk: &mut NoWalk,
@@ -493,6 +502,9 @@ impl Engine {
         let result = handler(&mut cx, args);
         if call.may_block {
             *words = cx.retry_as;
+        }
+        if call.no_touch {
+            held.each(&mut |_, cell| cell.set_quiet(false));
         }
         self.count(&effects);
         if heard {

@@ -125,6 +125,7 @@ impl Engine {
             long: Long::Here,
             caller: None,
             out_of_memory: false,
+            no_touch: false,
         };
         let mut out = ReplyBuf::new(waiter.protocol);
         match self.run_on(

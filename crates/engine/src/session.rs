@@ -42,6 +42,8 @@ pub struct Session {
     pub subscriptions: usize,
     /// CLIENT TRACKING, while it is on.
     pub tracker: Option<Arc<Tracker>>,
+    /// CLIENT NO-TOUCH.
+    pub no_touch: bool,
     /// CLIENT REPLY.
     pub replies: Replies,
     /// MONITOR: the connection only watches and may not touch keys.
@@ -97,6 +99,7 @@ impl Session {
             no_evict: false,
             subscriptions: 0,
             tracker: None,
+            no_touch: false,
             replies: Replies::On,
             monitors: false,
             last: None,

@@ -310,6 +310,7 @@ impl Engine {
             long: Long::Here,
             caller,
             out_of_memory: session.out_of_memory,
+            no_touch: session.no_touch && row.name != "TOUCH",
         };
         if self.monitors.is_active() && row.flags.contains(Flags::SKIP_MONITOR) {
             self.monitors

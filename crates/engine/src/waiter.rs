@@ -283,6 +283,7 @@ impl Engine {
             long: Long::Here,
             caller: None,
             out_of_memory: false,
+            no_touch: false,
         };
         let mark = out.len();
         match self.run_walk(handler, &call, &mut NoWalk, out) {

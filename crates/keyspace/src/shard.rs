@@ -128,6 +128,8 @@ pub struct Shard {
     sweep_db: u8,
     /// Databases emptied or exchanged since [`Shard::take_replaced`], one bit each.
     replaced: u16,
+    /// Accesses do not count as uses.
+    quiet: bool,
 }
 
 const _: () = assert!(
@@ -146,6 +148,7 @@ impl Shard {
             expired: ExpiredLog::default(),
             sweep_db: 0,
             replaced: 0,
+            quiet: false,
         }
     }
 
@@ -184,6 +187,11 @@ impl Shard {
         self.expired.note(&mut self.counters, db, key);
     }
 
+    /// Whether accesses leave the access clock as it is.
+    pub fn set_quiet(&mut self, quiet: bool) {
+        self.quiet = quiet;
+    }
+
     /// Finds an entry to read; counts a hit or a miss and touches the access clock.
     #[inline]
     pub fn get(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
@@ -192,7 +200,9 @@ impl Shard {
             return None;
         };
         self.counters.stats.hits += 1;
-        self.counters.touch(found, now_ms);
+        if !self.quiet {
+            self.counters.touch(found, now_ms);
+        }
         self.table(db).map(|table| EntryRef::new(found.slot, table))
     }
 
@@ -218,7 +228,9 @@ impl Shard {
     #[inline]
     pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
         let found = self.find(db, &key, now_ms)?;
-        self.counters.touch(found, now_ms);
+        if !self.quiet {
+            self.counters.touch(found, now_ms);
+        }
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(EntryMut::new(found.slot, table, &mut self.counters))
     }

@@ -46,6 +46,10 @@ impl Shared {
             Key::LatencyMonitorThreshold => {
                 self.engine.observer().set_latency_after(values.number(key));
             }
+            Key::TrackingTableMaxKeys => {
+                let most = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
+                self.engine.tracking().set_most_keys(most);
+            }
             _ => {}
         }
     }

@@ -47,6 +47,12 @@ pub(crate) struct Client {
     killed: AtomicBool,
     resp3: AtomicBool,
     no_evict: AtomicBool,
+    no_touch: AtomicBool,
+    /// A command of it waits for a key.
+    waits: AtomicBool,
+    /// Commands queued since MULTI; -1 = none.
+    queued: AtomicI64,
+    queued_bytes: AtomicUsize,
     db: AtomicU8,
     /// Bytes of an incomplete command.
     input: AtomicUsize,
@@ -175,6 +181,13 @@ impl Client {
     pub(crate) fn publish(&self, session: &Session, now: i64) {
         self.last_seen.store(now, Ordering::Relaxed);
         self.db.store(session.db.get() as u8, Ordering::Relaxed);
+        self.waits.store(session.is_waiting(), Ordering::Relaxed);
+        let queued = session.queued().map_or(-1, |queued| queued as i64);
+        if queued >= 0 || self.queued.load(Ordering::Relaxed) >= 0 {
+            self.queued.store(queued, Ordering::Relaxed);
+            self.queued_bytes
+                .store(session.queued_bytes(), Ordering::Relaxed);
+        }
         if let Some(row) = session.last {
             self.last_command
                 .store(std::ptr::from_ref(row).cast_mut(), Ordering::Relaxed);
@@ -186,6 +199,7 @@ impl Client {
         self.resp3
             .store(session.protocol == Protocol::Resp3, Ordering::Relaxed);
         self.no_evict.store(session.no_evict, Ordering::Relaxed);
+        self.no_touch.store(session.no_touch, Ordering::Relaxed);
         let mut texts = lock(&self.texts);
         texts.name.clone_from(&session.name);
         texts.lib_name.clone_from(&session.lib_name);
@@ -217,6 +231,7 @@ impl Client {
         self.input.load(Ordering::Relaxed)
             + self.output.load(Ordering::Relaxed)
             + self.outbox.bytes()
+            + self.queued_bytes.load(Ordering::Relaxed)
     }
 
     fn command(&self) -> Option<&'static Row> {
@@ -225,11 +240,13 @@ impl Client {
         unsafe { row.as_ref() }
     }
 
-    /// The line of CLIENT LIST, without a line end.
-    pub(crate) fn describe(&self, now: i64) -> Vec<u8> {
+    /// The line of CLIENT LIST, without a line end. `argv`: bytes of the words of the command that it is running. Reply
+    /// buffers of fixed size are the threads', so a client has none.
+    pub(crate) fn describe(&self, now: i64, argv: usize) -> Vec<u8> {
         let age = |since: i64| (now - since).max(0) / 1_000_000_000;
         let [sub, psub, ssub] = self.subscriptions.counts();
         let unix = matches!(self.peer.remote, PeerAddress::Unix(_));
+        let multi = self.queued.load(Ordering::Relaxed);
         let tracker = lock(&self.tracked).tracker.clone();
         let tracks = |is: fn(&Tracker) -> bool| tracker.as_deref().is_some_and(is);
         let redirect = tracker.as_ref().map_or(-1, |tracker| {
@@ -240,11 +257,14 @@ impl Client {
         for (flag, is_set) in [
             ('O', self.monitors.load(Ordering::Relaxed)),
             ('P', !self.subscriptions.is_empty()),
+            ('x', multi >= 0),
+            ('b', self.waits.load(Ordering::Relaxed)),
             ('t', tracker.is_some()),
             ('R', tracks(Tracker::is_broken)),
             ('B', tracks(|tracker| tracker.options().broadcast)),
             ('U', unix),
             ('e', self.no_evict.load(Ordering::Relaxed)),
+            ('T', self.no_touch.load(Ordering::Relaxed)),
         ] {
             if is_set {
                 flags.push(flag);
@@ -260,15 +280,21 @@ impl Client {
         )
         .into_bytes();
         line.extend_from_slice(&texts.name);
+        let messages = self.outbox.bytes();
         let output = self.output.load(Ordering::Relaxed);
         let mut rest = String::new();
         write!(
             rest,
-            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi=-1 qbuf={} omem={output} tot-mem={} events={} cmd={} user={} redir={redirect} resp={} lib-name=",
+            " age={} idle={} flags={flags} db={} sub={sub} psub={psub} ssub={ssub} multi={multi} qbuf={} qbuf-free=0 \
+             argv-mem={argv} multi-mem={} rbs=0 rbp=0 obl=0 oll={} omem={} tot-mem={} events={} cmd={} user={} \
+             redir={redirect} resp={} lib-name=",
             age(self.connected_at),
             age(self.last_seen()),
             self.db.load(Ordering::Relaxed),
             self.input.load(Ordering::Relaxed),
+            self.queued_bytes.load(Ordering::Relaxed),
+            usize::from(output > 0) + usize::from(messages > 0),
+            output + messages,
             self.memory(),
             if output > 0 { "rw" } else { "r" },
             self.command()
@@ -300,7 +326,7 @@ impl ClientInfo for Client {
     }
 
     fn describe(&self, now: Timestamp) -> Vec<u8> {
-        Client::describe(self, now.nanos())
+        Client::describe(self, now.nanos(), 0)
     }
 }
 
@@ -394,6 +420,10 @@ impl Clients {
             killed: AtomicBool::new(false),
             resp3: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
+            no_touch: AtomicBool::new(false),
+            waits: AtomicBool::new(false),
+            queued: AtomicI64::new(-1),
+            queued_bytes: AtomicUsize::new(0),
             db: AtomicU8::new(0),
             input: AtomicUsize::new(0),
             output: AtomicUsize::new(0),

@@ -43,6 +43,13 @@ pub(crate) fn keep_house(
             shared.engine.audit_memory(shared.memory_beside_data());
         }
     }
+    shared.engine.tracking().trim();
+    let paused = shared.engine.pause();
+    paused.end_in_time(Timestamp::from_nanos(now));
+    if let Some(until_ms) = paused.until_ms() {
+        // Nothing expires meanwhile: what clients see stands still.
+        return (now + IDLE).min(until_ms.saturating_mul(1_000_000));
+    }
     let start = Clock::monotone();
     let mut examined = 0;
     let pause = loop {

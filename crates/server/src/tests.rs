@@ -223,6 +223,7 @@ impl Executor for InProcess {
         let nanos = i64::try_from(time.as_nanos()).expect("scripts wait for milliseconds");
         // The driver reads the clock itself now and then, so it may be ahead.
         self.now = self.now.max(Clock::now()) + nanos;
+        self.driver.tick(self.now);
         self.end_waits();
     }
 }

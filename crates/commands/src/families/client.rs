@@ -88,6 +88,30 @@ pub(super) const SUBS: &[Row] = &[
     .takes("ON | OFF")
     .docs("Exempts the connection from eviction.", "7.0.0", "O(1)"),
     client(
+        "CLIENT|NO-TOUCH",
+        exactly(3),
+        OWN,
+        Run::Node(NodeCommand::ClientNoTouch),
+    )
+    .takes("ON | OFF")
+    .docs(
+        "Says whether the commands of the connection count as uses of keys.",
+        "7.2.0",
+        "O(1)",
+    ),
+    client(
+        "CLIENT|PAUSE",
+        at_least(3),
+        OTHERS,
+        Run::Node(NodeCommand::ClientPause),
+    )
+    .takes("milliseconds [WRITE | ALL]")
+    .docs(
+        "Puts off the commands of all connections for some time.",
+        "3.0.0",
+        "O(1)",
+    ),
+    client(
         "CLIENT|REPLY",
         exactly(3),
         OWN,
@@ -157,6 +181,17 @@ pub(super) const SUBS: &[Row] = &[
         "5.0.0",
         "O(log N) in the connections",
     ),
+    client(
+        "CLIENT|UNPAUSE",
+        exactly(2),
+        OTHERS,
+        Run::Node(NodeCommand::ClientUnpause),
+    )
+    .docs(
+        "Ends the pause of all connections.",
+        "6.2.0",
+        "O(N) in the connections that wait",
+    ),
 ];
 
 const fn client(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
@@ -216,6 +251,8 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    Report tracking status for the current connection.",
         "NO-EVICT (ON|OFF)",
         "    Protect current client connection from eviction.",
+        "NO-TOUCH (ON|OFF)",
+        "    Will not touch LRU/LFU stats when this mode is on.",
     ];
     Ok(super::help(cx, "CLIENT", &lines))
 }

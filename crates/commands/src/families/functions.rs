@@ -28,7 +28,7 @@ pub(super) static FAMILY: Family = Family {
         function(
             "FCALL",
             at_least(3),
-            CALL,
+            CALL.or(Flags::MAY_REPLICATE),
             Run::Script(ScriptCommand::Fcall),
         )
         .keys(&[KeySpec::counted(2, ANY_USE).notes(

@@ -32,19 +32,24 @@ const ROWS: &[Row] = &[
         "2.8.9",
         "O(1) for each element",
     ),
-    hyperloglog("PFCOUNT", at_least(2), Flags::READONLY, Run::Keys(pfcount))
-        .keys(
-            &[KeySpec::every(1, KeyFlags::RW.or(KeyFlags::ACCESS)).notes(
-                "RW because it may change the internal representation of the key, and propagate \
+    hyperloglog(
+        "PFCOUNT",
+        at_least(2),
+        Flags::READONLY.or(Flags::MAY_REPLICATE),
+        Run::Keys(pfcount),
+    )
+    .keys(
+        &[KeySpec::every(1, KeyFlags::RW.or(KeyFlags::ACCESS)).notes(
+            "RW because it may change the internal representation of the key, and propagate \
                  to replicas",
-            )],
-        )
-        .takes("key [key ...]")
-        .docs(
-            "Estimates the number of distinct elements, of several keys together.",
-            "2.8.9",
-            "O(1) with one key, O(N) in the keys otherwise, with a large constant",
-        ),
+        )],
+    )
+    .takes("key [key ...]")
+    .docs(
+        "Estimates the number of distinct elements, of several keys together.",
+        "2.8.9",
+        "O(1) with one key, O(N) in the keys otherwise, with a large constant",
+    ),
     hyperloglog(
         "PFDEBUG",
         exactly(3),

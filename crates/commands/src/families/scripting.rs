@@ -9,6 +9,7 @@ const SCRIPT: Flags = Flags::NOSCRIPT
     .or(Flags::SKIP_MONITOR)
     .or(Flags::NO_MANDATORY_KEYS)
     .or(Flags::MOVABLE_KEYS);
+const SCRIPT_RW: Flags = SCRIPT.or(Flags::MAY_REPLICATE);
 const SCRIPT_RO: Flags = SCRIPT.or(Flags::READONLY);
 
 const ANY_USE: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::UPDATE);
@@ -24,7 +25,7 @@ pub(super) static FAMILY: Family = Family {
         script(
             "EVAL",
             at_least(3),
-            SCRIPT,
+            SCRIPT_RW,
             Run::Script(ScriptCommand::Eval),
         )
         .keys(&[KeySpec::counted(2, ANY_USE).notes(
@@ -35,7 +36,7 @@ pub(super) static FAMILY: Family = Family {
         script(
             "EVALSHA",
             at_least(3),
-            SCRIPT,
+            SCRIPT_RW,
             Run::Script(ScriptCommand::EvalSha),
         )
         .keys(&[KeySpec::counted(2, ANY_USE)])

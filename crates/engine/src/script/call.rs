@@ -219,6 +219,7 @@ impl Run<'_> {
             long: Long::Here,
             caller: None,
             out_of_memory: false,
+            no_touch: self.no_touch && row.name != "TOUCH",
         };
         let result = self.run_row(&call);
         if let Some(started) = started {

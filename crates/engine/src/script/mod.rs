@@ -96,6 +96,8 @@ struct Run<'e> {
     host: NonNull<Host<'static>>,
     /// Memory is short: it may not begin to use more.
     out_of_memory: bool,
+    /// What it looks at does not count as used.
+    no_touch: bool,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -215,6 +217,7 @@ fn eval<'e>(
             client: call.client,
             caller: call.caller.clone(),
             out_of_memory: call.out_of_memory,
+            no_touch: call.no_touch,
         },
         out,
         around,
@@ -249,6 +252,7 @@ fn eval_sha<'e>(
             client: call.client,
             caller: call.caller.clone(),
             out_of_memory: call.out_of_memory,
+            no_touch: call.no_touch,
         },
         out,
         around,
@@ -341,6 +345,8 @@ struct Invocation<'a> {
     client: u64,
     caller: Option<Arc<Caller>>,
     out_of_memory: bool,
+    /// What it looks at does not count as used.
+    no_touch: bool,
 }
 
 /// Whether a call of a script or function needs the gate, as far as this thread knows.
@@ -359,6 +365,22 @@ pub(crate) fn needs_gate(engine: &Engine, command: ScriptCommand, words: &[&[u8]
         (ScriptCommand::Eval | ScriptCommand::EvalRo, None) => known,
         _ => true,
     }
+}
+
+/// Whether the script or function that a command runs says that it does not write.
+pub(crate) fn writes_nothing(engine: &Engine, command: ScriptCommand, words: &[&[u8]]) -> bool {
+    let flags = match command {
+        ScriptCommand::Eval => shebang::parse(words[1]).ok().map(|header| header.flags),
+        ScriptCommand::EvalSha => hex(words[1])
+            .and_then(|sha| find(engine, &sha))
+            .map(|compiled| compiled.flags),
+        ScriptCommand::Fcall => engine
+            .functions
+            .find(words[1])
+            .map(|found| found.info().flags),
+        _ => None,
+    };
+    flags.is_some_and(|flags| flags.contains(ScriptFlags::NO_WRITES))
 }
 
 impl Run<'_> {
@@ -432,6 +454,7 @@ fn execute<'e>(
             caller: call.caller,
             host: NonNull::from(&mut around.host).cast(),
             out_of_memory: call.out_of_memory && !says(ScriptFlags::ALLOW_OOM),
+            no_touch: call.no_touch,
             wrote: false,
             killed: false,
             command: call.command,

@@ -53,12 +53,21 @@ pub(super) fn set_info(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Ok)
 }
 
+fn on_or_off(word: &[u8]) -> Result<bool, CmdError> {
+    match word {
+        word if word.eq_ignore_ascii_case(b"ON") => Ok(true),
+        word if word.eq_ignore_ascii_case(b"OFF") => Ok(false),
+        _ => Err(CmdError::Syntax),
+    }
+}
+
+pub(super) fn no_touch(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    cx.session.no_touch = on_or_off(cx.args.next()?)?;
+    Ok(Reply::Ok)
+}
+
 pub(super) fn no_evict(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    cx.session.no_evict = match cx.args.next()? {
-        word if word.eq_ignore_ascii_case(b"ON") => true,
-        word if word.eq_ignore_ascii_case(b"OFF") => false,
-        _ => return Err(CmdError::Syntax),
-    };
+    cx.session.no_evict = on_or_off(cx.args.next()?)?;
     Ok(Reply::Ok)
 }
 
@@ -85,10 +94,15 @@ pub(super) fn unblock(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
 
 pub(super) fn info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     publish_self(runner, cx);
-    let mut line = runner.client.describe(cx.now.nanos());
+    let mut line = runner.client.describe(cx.now.nanos(), argv(cx));
     line.push(b'\n');
     cx.out.verbatim("txt", &line);
     Ok(Reply::Written)
+}
+
+/// Bytes of the words of the running command.
+fn argv(cx: &NodeCx<'_>) -> usize {
+    cx.args.all().iter().map(|word| word.len()).sum()
 }
 
 /// So that the list shows this connection as it is now and not as it was before the wake-up.
@@ -137,7 +151,12 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     publish_self(runner, cx);
     let mut text = Vec::new();
     for client in &clients {
-        text.extend_from_slice(&client.describe(cx.now.nanos()));
+        let argv = if client.id == runner.client.id {
+            argv(cx)
+        } else {
+            0
+        };
+        text.extend_from_slice(&client.describe(cx.now.nanos(), argv));
         text.push(b'\n');
     }
     cx.out.verbatim("txt", &text);

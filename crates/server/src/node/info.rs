@@ -140,7 +140,10 @@ fn clients(text: &mut Text, shared: &Shared, _: i64) {
     text.line("maxclients", shared.settings.max_clients());
     let [tracking, ..] = shared.engine.tracking().counts();
     text.line("tracking_clients", tracking);
-    text.line("blocked_clients", shared.engine.blocked_clients());
+    text.line(
+        "blocked_clients",
+        shared.engine.blocked_clients() + shared.engine.pause().waiting(),
+    );
 }
 
 fn memory(text: &mut Text, shared: &Shared, _: i64) {

@@ -8,6 +8,7 @@ mod debug;
 mod info;
 pub(crate) mod modes;
 mod observe;
+mod pause;
 mod pubsub;
 mod save;
 mod shutdown;
@@ -73,6 +74,9 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ClientNoEvict => client::no_evict(&mut cx),
             NodeCommand::ClientCaching => tracking::caching(&mut cx),
             NodeCommand::ClientGetRedir => Ok(tracking::get_redirect(&cx)),
+            NodeCommand::ClientPause => pause::pause(self, &mut cx),
+            NodeCommand::ClientUnpause => Ok(pause::unpause(&cx)),
+            NodeCommand::ClientNoTouch => client::no_touch(&mut cx),
             NodeCommand::ClientReply => modes::reply(&mut cx),
             NodeCommand::ClientTracking => tracking::tracking(self, &mut cx),
             NodeCommand::ClientTrackingInfo => Ok(tracking::tracking_info(self, &mut cx)),
@@ -146,5 +150,6 @@ fn reset(shared: &Shared, session: &mut Session) {
     shared.engine.access().begin(session);
     session.name = Box::default();
     session.no_evict = false;
+    session.no_touch = false;
     session.replies = Replies::On;
 }

@@ -125,3 +125,31 @@ fn all_others_can_be_killed_by_type() {
     }
     assert_eq!(raw(&mut admin, "PING"), "+PONG\r\n");
 }
+
+#[test]
+fn a_client_that_waits_shows_as_blocked_until_it_is_unblocked() {
+    let server = Local::start(&[]);
+    let (mut admin, mut waiting, mut paused) =
+        (server.connect(), server.connect(), server.connect());
+    let number = id(&mut waiting);
+    waiting.send(b"BLPOP none 0\r\n").unwrap();
+    let list = format!("CLIENT LIST ID {number}");
+    eventually("it waits", || text(&mut admin, &list).contains(" flags=b "));
+    assert_eq!(info(&mut admin, "blocked_clients"), "1");
+    let unblock = format!("CLIENT UNBLOCK {number} ERROR");
+    assert_eq!(raw(&mut admin, &unblock), ":1\r\n");
+    assert_eq!(
+        waiting.frame().unwrap(),
+        b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+    );
+    assert_eq!(raw(&mut admin, &unblock), ":0\r\n");
+    assert_eq!(raw(&mut admin, "CLIENT PAUSE 60000 WRITE"), "+OK\r\n");
+    paused.send(b"SET k 1\r\n").unwrap();
+    eventually("it is put off", || {
+        info(&mut admin, "blocked_clients") == "1"
+    });
+    assert_eq!(raw(&mut admin, "GET k"), "$-1\r\n");
+    assert_eq!(raw(&mut admin, "CLIENT UNPAUSE"), "+OK\r\n");
+    assert_eq!(paused.frame().unwrap(), b"+OK\r\n");
+    assert_eq!(info(&mut admin, "blocked_clients"), "0");
+}

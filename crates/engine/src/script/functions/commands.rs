@@ -83,6 +83,7 @@ pub(in super::super) fn call<'e>(
             client: call.client,
             caller: call.caller.clone(),
             out_of_memory: call.out_of_memory,
+            no_touch: call.no_touch,
         },
         out,
         around,

@@ -1,0 +1,152 @@
+//! CLIENT PAUSE: for some time commands, or those that may write, are put off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_commands::{Flags, Row, Run, TransactionCommand};
+use tollgate_limiter::Timestamp;
+
+use crate::waiter::Mail;
+use crate::{Engine, Session};
+
+/// What a pause puts off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Paused {
+    /// Commands that may write.
+    Writes,
+    /// All commands.
+    All,
+}
+
+#[derive(Default)]
+struct State {
+    what: Option<Paused>,
+    put_off: Vec<Arc<dyn Mail>>,
+}
+
+/// The pause of the server's clients.
+#[derive(Default)]
+pub struct Pause {
+    /// End of the pause in Unix milliseconds; 0 = there is none.
+    until_ms: AtomicI64,
+    state: Mutex<State>,
+}
+
+impl Pause {
+    /// Begins a pause. One that goes on is only made longer and stricter.
+    pub fn begin(&self, what: Paused, until_ms: i64) {
+        let mut state = self.state.lock();
+        state.what = state.what.max(Some(what));
+        self.until_ms.fetch_max(until_ms, Ordering::Relaxed);
+    }
+
+    /// Ends the pause: what was put off is tried again.
+    pub fn end(&self) {
+        let put_off = {
+            let mut state = self.state.lock();
+            self.until_ms.store(0, Ordering::Relaxed);
+            std::mem::take(&mut *state).put_off
+        };
+        for mail in put_off {
+            mail.try_again();
+        }
+    }
+
+    /// Ends the pause if its time is over; to be called when [`Pause::until_ms`] says so.
+    pub fn end_in_time(&self, now: Timestamp) {
+        if self.is_active() && now.millis() >= self.until_ms.load(Ordering::Relaxed) {
+            self.end();
+        }
+    }
+
+    /// There is a pause.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.until_ms.load(Ordering::Relaxed) != 0
+    }
+
+    /// When it ends, in Unix milliseconds.
+    pub fn until_ms(&self) -> Option<i64> {
+        let until = self.until_ms.load(Ordering::Relaxed);
+        (until != 0).then_some(until)
+    }
+
+    /// Connections that wait for its end.
+    pub fn waiting(&self) -> usize {
+        self.state.lock().put_off.len()
+    }
+
+    /// Has `mail` told at the end; false when there is no pause that concerns the command.
+    fn put_off(&self, mail: &Arc<dyn Mail>, writes: bool) -> bool {
+        // Under the lock, so that whoever ends the pause finds the entry.
+        let mut state = self.state.lock();
+        let concerns = match state.what {
+            None => false,
+            Some(Paused::All) => true,
+            Some(Paused::Writes) => writes,
+        };
+        if concerns {
+            state.put_off.push(Arc::clone(mail));
+        }
+        concerns
+    }
+}
+
+impl Engine {
+    /// Whether the pause puts off a command; its connection is told when to try again.
+    #[cold]
+    pub(crate) fn is_paused(&self, row: &Row, session: &Session, args: &[&[u8]]) -> bool {
+        let Some(mail) = &session.mail else {
+            return false;
+        };
+        let writing = Flags::WRITE.or(Flags::MAY_REPLICATE);
+        let writes = match row.run {
+            Run::Transaction(TransactionCommand::Exec) => session.queues(writing),
+            Run::Script(command) => {
+                row.flags.intersects(writing) && !crate::script::writes_nothing(self, command, args)
+            }
+            _ => row.flags.intersects(writing),
+        };
+        !session.monitors && self.pause.put_off(mail, writes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[derive(Debug, Default)]
+    struct Waiting(AtomicUsize);
+
+    impl Mail for Waiting {
+        fn answer(&self, _: Vec<u8>) {}
+        fn try_again(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_pause_only_grows_until_it_ends() {
+        let pause = Pause::default();
+        let waiting = Arc::new(Waiting::default());
+        let mail: Arc<dyn Mail> = waiting.clone();
+        assert!(!pause.put_off(&mail, true));
+        pause.begin(Paused::Writes, 1_000);
+        assert!(!pause.put_off(&mail, false));
+        assert!(pause.put_off(&mail, true));
+        pause.begin(Paused::All, 500);
+        assert_eq!(pause.until_ms(), Some(1_000));
+        pause.begin(Paused::Writes, 600);
+        assert!(pause.put_off(&mail, false), "it stays as strict as it was");
+        assert_eq!(pause.waiting(), 2);
+        pause.end_in_time(Timestamp::from_millis(999));
+        assert!(pause.is_active());
+        pause.end_in_time(Timestamp::from_millis(1_000));
+        assert_eq!(waiting.0.load(Ordering::Relaxed), 2);
+        assert!(!pause.is_active() && !pause.put_off(&mail, true));
+        pause.begin(Paused::Writes, 2_000);
+        assert!(!pause.put_off(&mail, false), "a new one is as it says");
+    }
+}
