@@ -258,6 +258,7 @@ impl Engine {
             stats.hits += shard.hits;
             stats.misses += shard.misses;
             stats.expired += shard.expired;
+            stats.expired_fields += shard.expired_fields;
         });
         stats
     }
@@ -271,6 +272,7 @@ impl Engine {
             stats.hits = 0;
             stats.misses = 0;
             stats.expired = 0;
+            stats.expired_fields = 0;
         });
     }
 

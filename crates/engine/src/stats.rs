@@ -51,6 +51,8 @@ pub struct Stats {
     pub misses: u64,
     /// Entries removed because their time had come.
     pub expired: u64,
+    /// Fields of hashes removed because they expired.
+    pub expired_fields: u64,
     /// Commands that were called, by name.
     pub by_command: Vec<CommandStats>,
 }

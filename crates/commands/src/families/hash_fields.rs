@@ -27,6 +27,14 @@ enum When {
     AllExist,
 }
 
+impl When {
+    fn parse(args: &mut Args<'_>) -> Option<When> {
+        let words = [("FNX", When::NoneExist), ("FXX", When::AllExist)];
+        let said = words.into_iter().find(|(word, _)| args.keyword(word));
+        said.map(|(_, when)| when)
+    }
+}
+
 /// The options of HGETEX and HSETEX, and the words behind the number of fields.
 struct Options<'a> {
     ttl: Ttl,
@@ -90,17 +98,13 @@ impl<'a> Options<'a> {
             } else if command == Command::HSetEx && args.keyword("KEEPTTL") {
                 once(ttl)?;
                 ttl = Ttl::Keep;
-            } else if command == Command::HSetEx && (args.keyword("FNX") || args.keyword("FXX")) {
+            } else if command == Command::HSetEx
+                && let Some(said) = When::parse(&mut args)
+            {
                 if when != When::Always {
                     return Err(CmdError::TwoFieldConditions);
                 }
-                let word = args.all()[args.all().len() - args.len() - 1];
-                let none = word.eq_ignore_ascii_case(b"FNX");
-                when = if none {
-                    When::NoneExist
-                } else {
-                    When::AllExist
-                };
+                when = said;
             } else {
                 return Err(CmdError::unknown_argument(args.next()?));
             }

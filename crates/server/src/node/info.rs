@@ -224,6 +224,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     );
     text.line("rejected_connections", shared.clients.rejected());
     text.line("expired_keys", stats.expired);
+    text.line("expired_subkeys", stats.expired_fields);
     text.line(
         "expire_cycle_cpu_milliseconds",
         traffic.expiry_nanos / 1_000_000,

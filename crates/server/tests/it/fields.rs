@@ -2,7 +2,7 @@
 
 use tollgate_testkit::Client;
 
-use crate::harness::{Local, eventually, raw};
+use crate::harness::{Local, eventually, info, raw};
 
 /// The event and the key of the next message.
 fn told(listener: &mut Client) -> (String, String) {
@@ -42,4 +42,5 @@ fn many_hashes_are_emptied() {
     eventually("the emptied hashes are gone", || {
         raw(&mut client, "DBSIZE") == ":1\r\n"
     });
+    assert_eq!(info(&mut client, "expired_subkeys"), "1500");
 }
