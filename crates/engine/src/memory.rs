@@ -115,6 +115,11 @@ impl Engine {
         false
     }
 
+    /// Lets entries go as far as memory is short, a bounded number. True when there is more to do.
+    pub fn make_room(&self, now: Timestamp) -> bool {
+        self.listeners.limits_memory() && self.exceeds() && !self.relieve(now) && self.exceeds()
+    }
+
     /// The first to go of several entries in several shards.
     fn candidate(&self, policy: Policy, now: Timestamp) -> Option<Candidate> {
         let order = match policy {

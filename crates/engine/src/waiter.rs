@@ -108,6 +108,9 @@ impl Waiter {
 
     /// Ends the wait with `reply`; the caller holds the mark and has found it not set.
     pub(crate) fn answer(&self, engine: &Engine, done: &mut bool, reply: Vec<u8>) {
+        if reply.first() == Some(&b'-') {
+            engine.counters.row(self.row).failed();
+        }
         self.end(engine, done);
         self.mail.answer(reply);
     }

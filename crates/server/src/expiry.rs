@@ -50,6 +50,7 @@ pub(crate) fn keep_house(
         // Nothing expires meanwhile: what clients see stands still.
         return (now + IDLE).min(until_ms.saturating_mul(1_000_000));
     }
+    let short = shared.engine.make_room(Timestamp::from_nanos(now));
     let start = Clock::monotone();
     let mut examined = 0;
     let pause = loop {
@@ -70,5 +71,9 @@ pub(crate) fn keep_house(
         }
     };
     traffic.expiry_nanos += (Clock::monotone() - start) as u64;
-    now + if examined == 0 { IDLE } else { pause }
+    match examined {
+        _ if short => now + PAUSE,
+        0 => now + IDLE,
+        _ => now + pause,
+    }
 }

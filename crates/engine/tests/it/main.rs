@@ -5,6 +5,8 @@ mod bounds;
 mod decisions;
 mod scripts;
 mod snapshots;
+mod transactions;
+mod waiting;
 
 use std::sync::Arc;
 
