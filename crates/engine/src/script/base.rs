@@ -77,12 +77,12 @@ unsafe extern "C-unwind" fn get_metatable(l: *mut lua_State) -> c_int {
     unsafe {
         luaL_checkany(l, 1);
         lua_settop(l, 1);
-        if lua_getmetatable(l, 1) == 0 {
-            lua_pushnil(l);
-        } else if luaL_getmetafield_(l, 1, c"__metatable".as_ptr()) != 0
+        let found = lua_getmetatable(l, 1) != 0;
+        let hidden = found
+            && luaL_getmetafield_(l, 1, c"__metatable".as_ptr()) != 0
             && lua_type(l, -1) == LUA_TBOOLEAN
-            && lua_toboolean(l, -1) == 0
-        {
+            && lua_toboolean(l, -1) == 0;
+        if !found || hidden {
             lua_pushnil(l);
         }
         1
