@@ -83,12 +83,25 @@ impl Engine {
                         || (self.shards.is_gate_kept()
                             && crate::script::needs_gate(self, command, args)))
             }
-            Run::Node(command) => {
-                matches!(command, NodeCommand::Info | NodeCommand::ConfigResetStat)
-            }
+            Run::Node(command) => looks_at_all(command),
             _ => false,
         }
     }
+}
+
+/// Commands of the server that count or write what all shards hold.
+fn looks_at_all(command: NodeCommand) -> bool {
+    matches!(
+        command,
+        NodeCommand::Info
+            | NodeCommand::ConfigResetStat
+            | NodeCommand::LatencyHistogram
+            | NodeCommand::MemoryDoctor
+            | NodeCommand::MemoryStats
+            | NodeCommand::Debug
+            | NodeCommand::Save
+            | NodeCommand::BgSave
+    )
 }
 
 fn runs_script(command: ScriptCommand) -> bool {
