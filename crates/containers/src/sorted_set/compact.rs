@@ -28,6 +28,7 @@ impl Element<'_> {
 }
 
 /// Bytes of a length.
+#[inline]
 const fn length_size(len: usize) -> usize {
     let mut size = 1;
     let mut rest = len >> 7;
@@ -39,6 +40,7 @@ const fn length_size(len: usize) -> usize {
 }
 
 /// Bytes of an element.
+#[inline]
 const fn element_size(member: usize) -> usize {
     2 * length_size(member) + size_of::<f64>() + member
 }
@@ -134,18 +136,53 @@ impl Compact {
         (self.next(start).0, start)
     }
 
+    /// Index of `member`, and where its element begins.
+    #[inline]
+    fn find(&self, member: &[u8]) -> Option<(usize, usize)> {
+        let bytes = &self.bytes[..];
+        let last = member.last();
+        let (mut at, mut index) = (0, 0);
+        while at < bytes.len() {
+            let len = read_length(bytes, at, 1);
+            let around = length_size(len);
+            let start = at + around + size_of::<f64>();
+            let end = start + len;
+            // Members are often alike up to their end, so the last byte tells most of them apart.
+            if len == member.len()
+                && (len == 0 || bytes.get(end - 1) == last)
+                && bytes[start..end] == *member
+            {
+                return Some((index, at));
+            }
+            at = end + around;
+            index += 1;
+        }
+        None
+    }
+
+    /// Where an element of that score and member belongs: the offset of the first that does not come before it.
+    fn target(&self, score: f64, member: &[u8]) -> usize {
+        let bytes = &self.bytes[..];
+        let mut at = 0;
+        while at < bytes.len() {
+            let element = self.element(at);
+            if !element.is_before(score, member) {
+                break;
+            }
+            at = element.place.end;
+        }
+        at
+    }
+
     pub(super) fn score(&self, member: &[u8]) -> Option<f64> {
-        self.elements()
-            .find(|element| element.member == member)
-            .map(|element| element.score)
+        let (_, at) = self.find(member)?;
+        Some(self.element(at).score)
     }
 
     /// Index and score of `member`.
     pub(super) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
-        self.elements()
-            .enumerate()
-            .find(|(_, element)| element.member == member)
-            .map(|(index, element)| (index, element.score))
+        let (index, at) = self.find(member)?;
+        Some((index, self.element(at).score))
     }
 
     /// How many elements come before the first of which `before` is not true.
@@ -158,33 +195,16 @@ impl Compact {
     /// Adds a member or changes its score; returns the score it had.
     pub(super) fn insert(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let score = normal(score);
-        let mut target = None;
-        let mut found = None;
-        for element in self.elements() {
-            if target.is_none() && !element.is_before(score, member) {
-                target = Some(element.place.start);
-                // Behind its place, only the same member is of interest, wherever it stands.
-            }
-            if element.member == member {
-                found = Some((element.place, element.score));
-                if target.is_some() {
-                    break;
-                }
-            }
+        let Some((_, at)) = self.find(member) else {
+            self.open(self.target(score, member), member, score);
+            return None;
+        };
+        let element = self.element(at);
+        let (old, place) = (element.score, element.place);
+        if old != score {
+            self.reposition(place, self.target(score, member), score);
         }
-        let target = target.unwrap_or(self.bytes.len());
-        match found {
-            None => {
-                self.open(target, member, score);
-                None
-            }
-            Some((place, old)) => {
-                if old != score {
-                    self.reposition(place, target, score);
-                }
-                Some(old)
-            }
-        }
+        Some(old)
     }
 
     /// Writes a new element at `at`.
@@ -227,7 +247,8 @@ impl Compact {
     }
 
     pub(super) fn remove(&mut self, member: &[u8]) -> Option<f64> {
-        let element = self.elements().find(|element| element.member == member)?;
+        let (_, at) = self.find(member)?;
+        let element = self.element(at);
         let (place, score) = (element.place, element.score);
         self.cut(place, 1);
         Some(score)
