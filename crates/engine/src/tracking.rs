@@ -266,6 +266,14 @@ impl Tracking {
     /// Remembers that the client reads the keys of a command; called before they are read, their shards locked.
     #[cold]
     pub(crate) fn remember(&self, client: u64, row: &Row, args: &[&[u8]]) {
+        // A call whose keys cannot be found fails and reads nothing.
+        let keys = keys_of(row, args).unwrap_or_default();
+        self.remember_keys(client, keys.iter().map(|&at| args[at as usize]));
+    }
+
+    /// As [`Tracking::remember`], for these keys.
+    #[cold]
+    pub(crate) fn remember_keys<'k>(&self, client: u64, keys: impl Iterator<Item = &'k [u8]>) {
         {
             let clients = read(&self.clients);
             let Some(tracker) = clients.get(&client) else {
@@ -279,10 +287,7 @@ impl Tracking {
                 return;
             }
         }
-        // A call whose keys cannot be found fails and reads nothing.
-        for at in keys_of(row, args).unwrap_or_default() {
-            self.add(args[at as usize], client);
-        }
+        keys.for_each(|key| self.add(key, client));
         self.trim();
     }
 

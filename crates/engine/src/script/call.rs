@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 
 use smallvec::SmallVec;
-use tollgate_commands::{Args, CmdError, NodeCommand, Origin, Reply, Run as Runs, gate, resolve};
+use tollgate_commands::{
+    Args, CmdError, Flags, NodeCommand, Origin, Reply, Run as Runs, gate, resolve,
+};
 use tollgate_containers::number;
 use tollgate_net::clock::Clock;
 
@@ -221,6 +223,11 @@ impl Run<'_> {
             out_of_memory: false,
             no_touch: self.no_touch && row.name != "TOUCH",
         };
+        if self.engine.listeners.tracking() && row.flags.contains(Flags::READONLY) {
+            // As in Redis, a script that reads is taken to read all its keys.
+            let keys = self.keys.iter().copied();
+            self.engine.tracking.remember_keys(self.client, keys);
+        }
         let result = self.run_row(&call);
         if let Some(started) = started {
             counters.took_sampled(u64::try_from(Clock::monotone() - started).unwrap_or(0));
