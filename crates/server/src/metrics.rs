@@ -46,6 +46,7 @@ pub(crate) struct Metrics {
     errors: Mutex<BTreeMap<Box<str>, u64>>,
     error_replies: AtomicU64,
     samples: Mutex<VecDeque<(i64, Traffic)>>,
+    used_peak: AtomicU64,
 }
 
 /// Rates over the last samples.
@@ -67,6 +68,7 @@ impl Metrics {
             errors: Mutex::default(),
             error_replies: AtomicU64::new(0),
             samples: Mutex::default(),
+            used_peak: AtomicU64::new(0),
         }
     }
 
@@ -92,6 +94,11 @@ impl Metrics {
             total.expiry_nanos += lane.expiry_nanos.load(Ordering::Relaxed);
         }
         total
+    }
+
+    /// The most memory in use that was seen, `used` included; in bytes.
+    pub(crate) fn used_peak(&self, used: u64) -> u64 {
+        self.used_peak.fetch_max(used, Ordering::Relaxed).max(used)
     }
 
     /// Traffic since the start or the last reset.

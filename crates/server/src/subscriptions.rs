@@ -52,6 +52,15 @@ impl Subscriptions {
             .map(|count| count.load(Ordering::Relaxed))
     }
 
+    /// Whether there is one that `allowed` (name, is it a pattern) does not allow.
+    pub(crate) fn go_beyond(&self, allowed: &dyn Fn(&[u8], bool) -> bool) -> bool {
+        TOPICS.into_iter().any(|topic| {
+            let names = self.names(topic);
+            let is_pattern = topic == Topic::Pattern;
+            names.iter().any(|name| !allowed(name, is_pattern))
+        })
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.counts() == [0; 3]
     }

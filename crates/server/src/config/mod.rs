@@ -17,7 +17,7 @@ pub use file::FileError;
 pub use kind::Kind;
 pub use live::{Live, Values};
 pub(crate) use rewrite::rewrite;
-pub use table::{Change, Key, Setting, TABLE, find, render_docs, render_unused};
+pub use table::{Change, Key, Setting, TABLE, UNUSED_HEAD, find, render_docs, render_unused};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -614,7 +614,10 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     })
 }
 
-/// The line of `docs/differences.md` with the settings that are accepted and not used.
+/// How the line of `docs/differences.md` begins that names the settings without a use.
+pub const UNUSED_HEAD: &str = "| settings without a use here |";
+
+/// The line of `docs/differences.md` with the settings that are accepted and change nothing.
 pub fn render_unused() -> String {
     let unused: Vec<String> = TABLE
         .iter()
@@ -622,7 +625,8 @@ pub fn render_unused() -> String {
         .map(|setting| format!("`{}`", setting.name))
         .collect();
     format!(
-        "- These settings of Redis are accepted, checked and returned, and change nothing: {}.\n",
+        "{UNUSED_HEAD} as named | accepted, checked and returned; they change nothing: {} | configurations and tools \
+         written for Redis work |",
         unused.join(", ")
     )
 }

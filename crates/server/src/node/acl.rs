@@ -1,7 +1,7 @@
 //! ACL's sub-commands.
 
 use super::NodeRunner;
-use crate::client::Signal;
+use crate::client::{Client, Signal};
 use crate::config::Key;
 use std::path::PathBuf;
 use tollgate_commands::acl::{DEFAULT_USER, Selector, Users};
@@ -16,24 +16,33 @@ const LONGEST_PASSWORD: i64 = 4096;
 /// Entries that LOG shows when it is not asked for a number.
 const LOG_SHOWN: i64 = 10;
 
-pub(super) fn set_user(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+pub(super) fn set_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let name = cx.args.next()?;
     let rules = cx.args.rest();
     let access = cx.engine.access();
+    let before = access.user(name);
     let changed = access.change(|users| {
         let user = users.changed(name, rules)?;
-        users.insert(user);
-        Ok(())
+        users.insert(user.clone());
+        Ok(user)
     });
-    changed.map_err(|text: Vec<u8>| CmdError::err(text))?;
+    let user = changed.map_err(|text: Vec<u8>| CmdError::err(text))?;
+    if before.is_some_and(|before| user.narrows_channels_of(&before)) {
+        // Subscribers to channels that the user may not use any more.
+        close_clients(runner, cx, |client| {
+            *client.user_name() == *user.name
+                && client
+                    .subscriptions
+                    .go_beyond(&|name, is_pattern| user.allows_channel(name, is_pattern))
+        });
+    }
     Ok(Reply::Ok)
 }
 
-/// Closes the connections whose user's name and number `which` selects.
-fn close_clients(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, which: impl Fn(&[u8], u64) -> bool) {
+/// Closes the connections that `which` selects.
+fn close_clients(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, which: impl Fn(&Client) -> bool) {
     let me = runner.client.id;
-    let selected = |client: &crate::client::Client| which(&client.user_name(), client.id);
-    for client in runner.shared.clients.kill(selected) {
+    for client in runner.shared.clients.kill(which) {
         if client.id == me {
             *cx.outcome = Outcome::Close;
             continue;
@@ -57,7 +66,7 @@ pub(super) fn del_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
         there.filter(|name| users.remove(name)).collect()
     });
     if !removed.is_empty() {
-        close_clients(runner, cx, |user, _| removed.contains(&user));
+        close_clients(runner, cx, |client| removed.contains(&&*client.user_name()));
     }
     Ok(Reply::count(removed.len()))
 }
@@ -152,7 +161,7 @@ pub(super) fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
         Ok(())
     });
     loaded.map_err(|text: String| CmdError::err(text))?;
-    close_clients(runner, cx, |user, _| user != DEFAULT_USER);
+    close_clients(runner, cx, |client| *client.user_name() != *DEFAULT_USER);
     Ok(Reply::Ok)
 }
 

@@ -1,5 +1,7 @@
 //! INFO: every line is a measurement or a fact of this process; what is not measured is not printed.
 
+use super::info_facts::{self, Facts};
+use super::observe;
 use crate::config::Key;
 use crate::shared::Shared;
 use std::fmt::{Display, Write};
@@ -37,11 +39,16 @@ static SECTIONS: &[Section] = &[
     section("stats", "Stats", stats),
     section("replication", "Replication", replication),
     section("cpu", "CPU", cpu),
+    section("modules", "Modules", |_, _, _| {}),
     Section {
         by_default: false,
         ..section("commandstats", "Commandstats", commandstats)
     },
     section("errorstats", "Errorstats", errorstats),
+    Section {
+        by_default: false,
+        ..section("latencystats", "Latencystats", latencystats)
+    },
     section("cluster", "Cluster", cluster),
     section("keyspace", "Keyspace", keyspace),
 ];
@@ -79,6 +86,12 @@ impl Text {
         write!(self.0, "{name}:{value}\r\n").expect("writing to a String cannot fail");
     }
 
+    fn facts(&mut self, facts: Facts) {
+        facts
+            .iter()
+            .for_each(|(name, value)| self.line(name, value));
+    }
+
     /// A number of bytes, and the same for people.
     fn bytes(&mut self, name: &str, value: u64) {
         self.line(name, value);
@@ -101,6 +114,7 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     let uptime = (Clock::monotone() - shared.started) / 1_000_000_000;
     text.line("redis_version", REDIS_VERSION);
     text.line("tollgate_version", env!("CARGO_PKG_VERSION"));
+    text.facts(info_facts::SERVER);
     text.line("redis_mode", "standalone");
     text.line("os", process::system_name());
     text.line("arch_bits", usize::BITS);
@@ -111,6 +125,7 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("server_time_usec", now / 1_000);
     text.line("uptime_in_seconds", uptime);
     text.line("uptime_in_days", uptime / 86_400);
+    text.line("lru_clock", (now / 1_000_000_000) & 0xff_ffff);
     text.line("hz", shared.settings.hz());
     text.line("configured_hz", shared.settings.hz());
     let executable =
@@ -144,6 +159,7 @@ fn clients(text: &mut Text, shared: &Shared, _: i64) {
         "blocked_clients",
         shared.engine.blocked_clients() + shared.engine.pause().waiting(),
     );
+    text.facts(info_facts::CLIENTS);
 }
 
 fn memory(text: &mut Text, shared: &Shared, _: i64) {
@@ -180,6 +196,14 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
         );
     }
     text.line("mem_clients_normal", clients);
+    text.facts(info_facts::MEMORY);
+    text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
+    text.bytes("used_memory_peak", shared.metrics.used_peak(used));
+    text.line("used_memory_overhead", used.saturating_sub(dataset));
+    let share = dataset as f64 * 100.0 / used.max(1) as f64;
+    text.line("used_memory_dataset_perc", format_args!("{share:.2}%"));
+    text.bytes("used_memory_lua", script_bytes as u64);
+    text.bytes("used_memory_scripts", script_bytes as u64);
 }
 
 fn persistence(text: &mut Text, shared: &Shared, _: i64) {
@@ -246,6 +270,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     );
     text.line("total_error_replies", shared.metrics.errors().0);
     text.line("total_reads_processed", traffic.reads);
+    text.facts(info_facts::STATS);
 }
 
 fn replication(text: &mut Text, shared: &Shared, _: i64) {
@@ -253,6 +278,11 @@ fn replication(text: &mut Text, shared: &Shared, _: i64) {
     text.line("connected_slaves", 0);
     text.line("master_replid", &shared.run_id);
     text.line("master_repl_offset", 0);
+    text.facts(info_facts::REPLICATION);
+    text.line(
+        "repl_backlog_size",
+        shared.settings.get(Key::ReplBacklogSize),
+    );
 }
 
 fn cpu(text: &mut Text, _: &Shared, _: i64) {
@@ -274,6 +304,28 @@ fn commandstats(text: &mut Text, shared: &Shared, _: i64) {
                 command.calls, command.usec, command.rejected, command.failed
             ),
         );
+    }
+}
+
+/// Percentiles of the times of each command, in microseconds.
+fn latencystats(text: &mut Text, shared: &Shared, _: i64) {
+    let percentiles = shared.settings.get(Key::LatencyTrackingInfoPercentiles);
+    if &*shared.settings.get(Key::LatencyTracking) == "no" {
+        return;
+    }
+    for command in shared.engine.stats().by_command {
+        if command.times.iter().all(|&count| count == 0) {
+            continue;
+        }
+        let shown: Vec<String> = percentiles
+            .split(' ')
+            .filter_map(|word| {
+                let time = observe::percentile(&command, word.parse().ok()?);
+                Some(format!("p{word}={time:.3}"))
+            })
+            .collect();
+        let name = command.row.name.to_ascii_lowercase();
+        text.line(&format!("latency_percentiles_usec_{name}"), shown.join(","));
     }
 }
 

@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod debug;
 mod info;
+mod info_facts;
 pub(crate) mod modes;
 mod observe;
 mod pause;
@@ -41,7 +42,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::AclLoad => acl::load(self, &mut cx),
             NodeCommand::AclLog => acl::log(&mut cx),
             NodeCommand::AclSave => acl::save(self, &mut cx),
-            NodeCommand::AclSetUser => acl::set_user(&mut cx),
+            NodeCommand::AclSetUser => acl::set_user(self, &mut cx),
             NodeCommand::AclUsers => acl::users(&mut cx),
             NodeCommand::AclWhoAmI => acl::who_am_i(&mut cx),
             NodeCommand::Auth => auth::auth(&mut cx),

@@ -1,0 +1,57 @@
+//! Lines of INFO that are the same on every server of this kind: they count what does not happen here, such as forks, or
+//! name what does not change. Monitoring tools ask for them.
+
+/// Lines of a section, by name and value.
+pub(super) type Facts = &'static [(&'static str, &'static str)];
+
+pub(super) const SERVER: Facts = &[
+    ("redis_git_sha1", "00000000"),
+    ("redis_git_dirty", "0"),
+    ("redis_build_id", "0"),
+    ("monotonic_clock", "POSIX clock_gettime"),
+    ("atomicvar_api", "rust"),
+    ("process_supervised", "no"),
+];
+
+pub(super) const CLIENTS: Facts = &[("cluster_connections", "0")];
+
+/// There is one allocator, which does not tell of itself, and no copy of the data besides them.
+pub(super) const MEMORY: Facts = &[
+    ("used_memory_startup", "0"),
+    ("mem_replication_backlog", "0"),
+    ("mem_total_replication_buffers", "0"),
+    ("mem_clients_slaves", "0"),
+    ("mem_cluster_links", "0"),
+    ("mem_aof_buffer", "0"),
+    ("mem_allocator", "mimalloc"),
+    ("active_defrag_running", "0"),
+    ("lazyfree_pending_objects", "0"),
+];
+
+/// Nothing is replicated, no process is forked, and nothing is moved in memory.
+pub(super) const STATS: Facts = &[
+    ("total_net_repl_input_bytes", "0"),
+    ("total_net_repl_output_bytes", "0"),
+    ("instantaneous_input_repl_kbps", "0.00"),
+    ("instantaneous_output_repl_kbps", "0.00"),
+    ("sync_full", "0"),
+    ("sync_partial_ok", "0"),
+    ("sync_partial_err", "0"),
+    ("latest_fork_usec", "0"),
+    ("total_forks", "0"),
+    ("migrate_cached_sockets", "0"),
+    ("slave_expires_tracked_keys", "0"),
+    ("active_defrag_hits", "0"),
+    ("active_defrag_misses", "0"),
+    ("active_defrag_key_hits", "0"),
+    ("active_defrag_key_misses", "0"),
+];
+
+pub(super) const REPLICATION: Facts = &[
+    ("master_failover_state", "no-failover"),
+    ("master_replid2", "0000000000000000000000000000000000000000"),
+    ("second_repl_offset", "-1"),
+    ("repl_backlog_active", "0"),
+    ("repl_backlog_first_byte_offset", "0"),
+    ("repl_backlog_histlen", "0"),
+];
