@@ -25,8 +25,7 @@ pub(super) const SUBS: &[Row] = &[
         "Removes users and closes their connections.",
         "6.0.0",
         "O(N) in the connections",
-    )
-    .tips(TO_ALL),
+    ),
     acl(
         "ACL|DRYRUN",
         at_least(4),
@@ -87,8 +86,7 @@ pub(super) const SUBS: &[Row] = &[
         "Puts the users of the ACL file in place of all users.",
         "6.0.0",
         "O(N) in the users",
-    )
-    .tips(TO_ALL),
+    ),
     acl(
         "ACL|LOG",
         at_least(2),
@@ -111,8 +109,7 @@ pub(super) const SUBS: &[Row] = &[
         "Writes the users to the ACL file.",
         "6.0.0",
         "O(N) in the users",
-    )
-    .tips(TO_ALL),
+    ),
     acl(
         "ACL|SETUSER",
         at_least(3),
@@ -124,8 +121,7 @@ pub(super) const SUBS: &[Row] = &[
         "Changes a user, or makes a new one, by rules.",
         "6.0.0",
         "O(N) in the rules",
-    )
-    .tips(TO_ALL),
+    ),
     acl(
         "ACL|USERS",
         exactly(2),
@@ -149,8 +145,6 @@ pub(super) const SUBS: &[Row] = &[
         "O(1)",
     ),
 ];
-
-const TO_ALL: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 const fn acl(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
     row(name, arity, flags, run).acl(Group::Server, Acl::NONE)

@@ -12,6 +12,7 @@ mod peers;
 mod process;
 mod protocol;
 mod pubsub;
+mod rows;
 mod scripts;
 mod settings;
 mod snapshots;
