@@ -170,7 +170,7 @@ impl RespDriver {
     fn run_batch(&mut self, conn: &mut Conn, input: &[u8]) -> Ran {
         let len = self.pipeline.len();
         if self.since_clock >= COMMANDS_PER_CLOCK {
-            self.now = Clock::now();
+            self.now = self.now.max(Clock::now());
             self.since_clock = 0;
         }
         self.since_clock += len as u32;
