@@ -122,6 +122,9 @@ catalogue! {
     InvalidCursor => "ERR invalid cursor",
     NxWithOthers => "ERR NX and XX, GT or LT options at the same time are not compatible",
     GtWithLt => "ERR GT and LT options at the same time are not compatible",
+    NotZeroOrOne => "ERR value is out of range, value must between 0 and 1",
+    NoAppendOnlyFile =>
+        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
     NotAnInt32 => "ERR value is out of range, value must between -2147483648 and 2147483647",
     InvalidArity => "ERR Invalid number of arguments specified for command",
     NegativeKeyCount => "ERR Number of keys can't be negative",

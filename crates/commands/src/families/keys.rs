@@ -208,6 +208,15 @@ const ROWS: &[Row] = &[
             "O(1)",
         )
         .tips(&["request_policy:all_shards", "response_policy:agg_min"]),
+    row("WAITAOF", exactly(4), Flags::NOSCRIPT, Run::Wait(waitaof))
+        .acl(Group::Generic, Acl::CONNECTION)
+        .takes("numlocal numreplicas timeout")
+        .docs(
+            "Waits until what this connection has written is in the files of so many servers.",
+            "7.2.0",
+            "O(1)",
+        )
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"]),
 ];
 
 pub(super) const fn generic(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row {
@@ -222,6 +231,29 @@ fn wait(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Ok(Reply::Int(0));
     }
     Ok(cx.wait_or(deadline, Reply::Int(0)))
+}
+
+/// There is neither an append-only file nor a replica.
+fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let local = args.int()?;
+    if !(0..=1).contains(&local) {
+        return Err(CmdError::NotZeroOrOne);
+    }
+    let wanted = args.int()?;
+    if wanted < 0 {
+        return Err(CmdError::NotPositive);
+    }
+    let deadline = args.timeout_ms(cx.now_ms())?;
+    if local > 0 {
+        return Err(CmdError::NoAppendOnlyFile);
+    }
+    if wanted > 0 && cx.may_block {
+        return Ok(cx.wait_or(deadline, Reply::Null));
+    }
+    cx.out.array(2);
+    cx.out.int(0);
+    cx.out.int(0);
+    Ok(Reply::Written)
 }
 
 fn del(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
