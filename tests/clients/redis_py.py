@@ -38,6 +38,52 @@ for protocol in (2, 3):
     client.script_flush()
     assert limiter(keys=["limit"], args=[1000]) == 4, "redis-py loads the script again after NOSCRIPT"
 
+    # Collections, and what a transaction does with a spoilt key.
+    client.hset("h", mapping={"a": 1, "b": 2})
+    assert client.hgetall("h") == {"a": "1", "b": "2"}
+    client.zadd("z", {"one": 1, "half": 0.5})
+    assert [tuple(pair) for pair in client.zrange("z", 0, -1, withscores=True)] == [("half", 0.5), ("one", 1.0)]
+    client.sadd("s", "a", "b")
+    assert client.smembers("s") == {"a", "b"}
+    other = redis.Redis(port=port, password=password, protocol=protocol, decode_responses=True)
+    with client.pipeline() as transaction:
+        transaction.watch("h")
+        other.hset("h", "a", 3)
+        transaction.multi()
+        transaction.hincrby("h", "b", 1)
+        try:
+            transaction.execute()
+            raise AssertionError("a spoilt transaction must fail")
+        except redis.WatchError:
+            pass
+    assert client.transaction(lambda t: t.incr("counter"), "counter") == [6]
+
+    # A consumer group, a waiting consumer, messages.
+    client.xgroup_create("x", "group", id="0", mkstream=True)
+    client.xadd("x", {"f": "v"}, id="1-1")
+    got = client.xreadgroup("group", "consumer", {"x": ">"}, block=1000)
+    assert got in ([["x", [("1-1", {"f": "v"})]]], {"x": [[("1-1", {"f": "v"})]]}), got
+    assert client.xpending("x", "group")["pending"] == 1
+    assert client.xack("x", "group", "1-1") == 1
+    popped = []
+    waiting = threading.Thread(target=lambda: popped.append(other.blpop("queue", 60)))
+    waiting.start()
+    client.rpush("queue", "job")
+    waiting.join()
+    assert [tuple(pair) for pair in popped] == [("queue", "job")], popped
+    listener = client.pubsub(ignore_subscribe_messages=True)
+    listener.subscribe("news")
+    listener.psubscribe("n*")
+    while client.publish("news", "hello") < 2:
+        pass
+    heard = set()
+    while len(heard) < 2:
+        message = listener.get_message(timeout=60)
+        assert message is None or message["data"] == "hello", message
+        heard |= {message["type"]} if message else set()
+    assert heard == {"message", "pmessage"}
+    listener.close()
+
     assert client.execute_command("RL.TAKE", "rl", "FIXED", 2, 60000)[:3] == [1, 2, 1]
     assert client.execute_command("CL.THROTTLE", "cell", 15, 30, 60)[:3] == [0, 16, 15]
 

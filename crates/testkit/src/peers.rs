@@ -19,16 +19,45 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// A Python that has redis-py.
+/// Folder of the programs that use client libraries.
 #[must_use]
-pub fn python() -> Option<PathBuf> {
-    Some(folder().join("python/bin/python3")).filter(|python| python.is_file())
+pub fn clients() -> PathBuf {
+    crate::repo_root().join("tests/clients")
 }
 
-/// Folder to set as `NODE_PATH` so that `require("ioredis")` works.
+/// The file that says what has been installed of a kind of peers.
+#[must_use]
+pub fn stamp(kind: &str) -> PathBuf {
+    folder().join(format!("{kind}.installed"))
+}
+
+/// A folder of peers, once all of its kind are installed.
+fn installed(kind: &str, path: &str) -> Option<PathBuf> {
+    stamp(kind).is_file().then(|| folder().join(path))
+}
+
+/// A Python that has redis-py and applications on it.
+#[must_use]
+pub fn python() -> Option<PathBuf> {
+    installed("python", "python/bin/python3")
+}
+
+/// Folder to set as `NODE_PATH` so that `require("ioredis")` and other clients work.
 #[must_use]
 pub fn node_modules() -> Option<PathBuf> {
-    Some(folder().join("node/node_modules")).filter(|modules| modules.join("ioredis").is_dir())
+    installed("node", "node/node_modules")
+}
+
+/// Folder of Jedis' archives.
+#[must_use]
+pub fn jedis() -> Option<PathBuf> {
+    installed("jedis", "jedis")
+}
+
+/// The Go tool, once the modules of the Go program are there.
+#[must_use]
+pub fn go() -> Option<PathBuf> {
+    stamp("go").is_file().then(|| find("go")).flatten()
 }
 
 /// Says that a test is left out because `need` is missing. Panics where the environment variable `CI` is set: there every peer is

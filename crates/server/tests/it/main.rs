@@ -1,6 +1,7 @@
 //! The server on real sockets.
 
 mod admission;
+mod applications;
 mod auth;
 mod backends;
 mod clients;

@@ -1,9 +1,10 @@
-//! Real clients: redis-cli, redis-benchmark, redis-py, ioredis.
+//! The reference's own tools: redis-cli, redis-benchmark.
 
 use std::process::{Command, Stdio};
-use tollgate_testkit::{Server, peers, repo_root};
+use tollgate_testkit::{Server, peers};
 
-fn run(mut command: Command) -> String {
+/// What a program that must succeed prints.
+pub(crate) fn run(mut command: Command) -> String {
     let output = command.stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -66,36 +67,4 @@ fn redis_benchmark_runs_to_the_end() {
         client.line("GET counter:__rand_int__").unwrap().as_bytes(),
         Some(&b"100000"[..])
     );
-}
-
-#[test]
-fn redis_py_connects_and_works() {
-    let Some(python) = peers::python() else {
-        return peers::skip("redis_py_connects_and_works", "redis-py");
-    };
-    client_program(Command::new(python), "redis_py.py");
-}
-
-#[test]
-fn ioredis_connects_and_works() {
-    let test = "ioredis_connects_and_works";
-    let Some(modules) = peers::node_modules() else {
-        return peers::skip(test, "ioredis");
-    };
-    let Some(node) = peers::find_or_skip(test, "node") else {
-        return;
-    };
-    let mut command = Command::new(node);
-    command.env("NODE_PATH", modules);
-    client_program(command, "ioredis.js");
-}
-
-/// Runs a program of `tests/clients`, which gets the port and the password and prints `ok` at its end.
-fn client_program(mut command: Command, name: &str) {
-    let server = Server::tollgate(&["--requirepass", "secret"]).unwrap();
-    command
-        .arg(repo_root().join("tests/clients").join(name))
-        .arg(server.addr().port().to_string())
-        .arg("secret");
-    assert_eq!(run(command).lines().last(), Some("ok"));
 }
