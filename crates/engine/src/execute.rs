@@ -541,7 +541,8 @@ impl Engine {
         };
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.count(&effects);
-        if !effects.flushed().is_empty() {
+        // As in Redis, those who track are told also when nothing was there.
+        if !effects.flushed().is_empty() || matches!(call.row.name, "FLUSHALL" | "FLUSHDB") {
             self.announce_flushed();
         }
         result
