@@ -1,0 +1,111 @@
+//! The memory limit: what goes, what is refused, and what never goes.
+
+use tollgate_commands::Policy;
+use tollgate_engine::{Check, Handle};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
+use tollgate_wire::resp::Value;
+
+use super::{Client, NOW, engine};
+
+const LIMIT: i64 = 1 << 20;
+
+fn limit(client: &Client, policy: Policy, bytes: i64) {
+    client.engine.set_limit("maxmemory-policy", policy as i64);
+    client.engine.set_limit("maxmemory", bytes);
+    client.engine.follow_memory_limits();
+}
+
+#[test]
+fn memory_stays_at_the_limit_under_every_policy() {
+    for (policy, name) in Policy::ALL {
+        if *policy == Policy::NoEviction {
+            continue;
+        }
+        let mut client = Client::new(&engine(16));
+        limit(&client, *policy, LIMIT);
+        let value = "x".repeat(500);
+        for number in 0..5000 {
+            let key = format!("key{number}");
+            let reply = client.call(&["SET", &key, &value, "EX", "1000"]);
+            assert_eq!(reply, Value::Simple(b"OK".to_vec()), "{name}");
+        }
+        assert!(client.engine.memory() as i64 <= LIMIT + 4096, "{name}");
+        assert!(client.engine.evicted() > 1000, "{name}");
+        assert!(client.int(&["DBSIZE"]) > 500, "{name}");
+    }
+}
+
+#[test]
+fn keys_without_expiry_stay_under_a_volatile_policy() {
+    let mut client = Client::new(&engine(4));
+    for number in 0..100 {
+        client.call(&["SET", &format!("stays{number}"), "1"]);
+    }
+    client.call(&["SET", "goes", "1", "EX", "1000"]);
+    limit(&client, Policy::VolatileLru, 1);
+    assert!(matches!(client.call(&["SET", "new", "1"]), Value::Error(_)));
+    assert_eq!(client.int(&["DBSIZE"]), 100);
+    assert_eq!(client.engine.evicted(), 1);
+}
+
+#[test]
+fn the_least_recently_used_go_first() {
+    let mut client = Client::new(&engine(4));
+    for number in 0..400 {
+        client.call(&[
+            "SET",
+            &format!("old{number}"),
+            "a value of some length, not inline",
+        ]);
+    }
+    client.now = Timestamp::from_secs(NOW.secs() + 100);
+    for number in 0..400 {
+        client.call(&[
+            "SET",
+            &format!("new{number}"),
+            "a value of some length, not inline",
+        ]);
+    }
+    let memory = client.engine.memory() as i64;
+    limit(&client, Policy::AllKeysLru, memory * 9 / 10);
+    for _ in 0..50 {
+        client.call(&["PING"]);
+    }
+    let mut left = |kind: &str| -> i64 {
+        (0..400)
+            .map(|number| client.int(&["EXISTS", &format!("{kind}{number}")]))
+            .sum()
+    };
+    let (old, new) = (left("old"), left("new"));
+    assert!(old < 400 && new > old + 20, "{old} old, {new} new");
+}
+
+#[test]
+fn limiters_are_never_forgotten_and_new_ones_are_refused() {
+    let mut client = Client::new(&engine(4));
+    let handle = Handle::new(client.engine.clone());
+    let check = |key: &'static [u8]| Check {
+        key,
+        algorithm: AlgorithmKind::FixedWindow,
+        quota: Quota::new(1, 1_000_000_000_000),
+        cost: Cost(1),
+        peek: false,
+    };
+    let allowed =
+        |key: &'static [u8]| handle.decide(&[check(key)], NOW).expect("limiters only")[0].allowed;
+    assert!(allowed(b"known") && !allowed(b"known"));
+    client.call(&["SET", "other", "1"]);
+    limit(&client, Policy::AllKeysRandom, 1);
+    // What may go has gone; the limiter is there, and still denies.
+    assert!(!allowed(b"known"));
+    assert!(!allowed(b"new"));
+    assert_eq!(client.int(&["DBSIZE"]), 1);
+    assert_eq!(client.int(&["EXISTS", "known"]), 1);
+    let take =
+        |client: &mut Client, key: &str| client.call(&["RL.TAKE", key, "FIXED", "1", "1000000"]);
+    assert!(matches!(take(&mut client, "known"), Value::Array(_)));
+    assert!(matches!(take(&mut client, "fresh"), Value::Error(_)));
+    limit(&client, Policy::AllKeysRandom, 0);
+    assert!(!allowed(b"known"));
+    assert!(allowed(b"new"));
+}
