@@ -259,6 +259,8 @@ impl Counters {
                 }
             }
             let [calls, nanos, rejected, failed, times @ ..] = sums;
+            // CONFIG RESETSTAT is counted before it forgets all counts, and timed after.
+            let calls = calls.max(times.iter().sum());
             stats.commands += calls;
             stats.errors += rejected + failed;
             if calls + rejected > 0 {

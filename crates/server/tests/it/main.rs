@@ -9,6 +9,7 @@ mod fields;
 mod harness;
 mod limits;
 mod long;
+mod operations;
 mod peers;
 mod process;
 mod protocol;
