@@ -102,7 +102,6 @@ impl Engine {
             }
             let mut out = ReplyBuf::new(waiter.protocol);
             out.error(STREAM_GONE);
-            self.counters.row(waiter.row).failed();
             waiter.answer(self, &mut done, out.bytes().to_vec());
             return Attempt::Over;
         }
@@ -140,7 +139,6 @@ impl Engine {
             Ok(reply) => reply.write(&mut out),
             Err(error) => {
                 out.clear();
-                self.counters.row(waiter.row).failed();
                 write_error(&error, waiter.row, &mut out);
             }
         }
