@@ -20,7 +20,7 @@ macro_rules! settings {
                 change: Change::$change,
                 hidden: $hidden,
                 doc: match $doc { Some(doc) => doc, None => UNUSED },
-                used: matches!($doc, Some(_)),
+                used: $doc.is_some(),
             },
         )*];
     };

@@ -114,7 +114,7 @@ fn protocol(cx: &mut NodeCx<'_>, kind: &[u8]) -> Result<Reply, CmdError> {
     match &kind.to_ascii_lowercase()[..] {
         b"string" => out.bulk(b"Hello World"),
         b"integer" => out.int(12_345),
-        b"double" => out.double(3.141),
+        b"double" => out.double(3_141.0 / 1_000.0),
         b"bignum" => out.big_number(b"1234567999999999999999999999999999999"),
         b"null" => out.null(),
         b"array" => {

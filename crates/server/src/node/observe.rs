@@ -338,7 +338,7 @@ mod tests {
         };
         let text = graph("command", &series, 165);
         assert!(text.starts_with("command - high 20 ms, low 5 ms (all time high 30 ms)\n---"));
-        assert!(text.contains("\n |_\n"), "{text}");
+        assert!(text.contains("\n||_\n"), "{text}");
         assert!(text.ends_with("135\nm5s\n s \n"), "{text}");
     }
 
