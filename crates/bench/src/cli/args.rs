@@ -149,7 +149,7 @@ pub struct CompareArgs {
     pub a: String,
     /// The second server
     pub b: String,
-    /// Loads: limiter, script, get, set, incr, latency, memory; comma separated [default: all but memory]
+    /// Loads: limiter, script, get, set, incr, latency [these by default], memory, lpush, lpop, sadd, hset, zadd, mset, lrange, hgetall; comma separated
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub loads: Vec<String>,
     /// Requests written at once per connection; comma separated

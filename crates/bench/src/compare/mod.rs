@@ -10,6 +10,7 @@ mod slices;
 use std::time::Instant;
 
 use crate::cli::CompareArgs;
+use crate::load::plain::PLAIN;
 use crate::os::interrupt;
 use crate::record::{
     CompareRecord, CompareRow, Event, Operation, Ratios, SCHEMA_VERSION, Severity,
@@ -22,7 +23,7 @@ use crate::target::url::{Protocol, TargetUrl};
 
 use slices::Bench;
 
-/// Names of the loads, in the order of the table.
+/// Names of the loads that are chosen by default, in the order of the table.
 const LOADS: [&str; 7] = [
     "limiter", "script", "get", "set", "incr", "latency", "memory",
 ];
@@ -114,10 +115,15 @@ fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {
             .collect());
     }
     let pick = |name: &String| {
-        LOADS
-            .into_iter()
-            .find(|load| load == name)
-            .ok_or_else(|| format!("'{name}' is not a load: give {}", LOADS.join(", ")))
+        let all = || {
+            LOADS
+                .into_iter()
+                .chain(PLAIN.iter().map(|plain| plain.name))
+        };
+        all().find(|load| load == name).ok_or_else(|| {
+            let names: Vec<&str> = all().collect();
+            format!("'{name}' is not a load: give {}", names.join(", "))
+        })
     };
     args.loads.iter().map(pick).collect()
 }
@@ -170,6 +176,9 @@ fn budget(load: &str, depth: u32, pair: &Pair) -> Option<f64> {
         ("get" | "set" | "incr", 1) => Some(1.2),
         ("get" | "set" | "incr", 16) => Some(2.5),
         ("get" | "set" | "incr", 30) => Some(3.5),
+        ("lrange" | "hgetall", _) => Some(1.0),
+        ("lpush" | "lpop" | "sadd" | "hset" | "zadd" | "mset", 1) => Some(1.2),
+        ("lpush" | "lpop" | "sadd" | "hset" | "zadd" | "mset", 16) => Some(2.5),
         _ => None,
     }
 }

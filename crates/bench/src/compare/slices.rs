@@ -8,6 +8,7 @@ use crate::load::closed::{Drawn, Feed, Pool};
 use crate::load::connection::Connection;
 use crate::load::keys::{KeySampler, Spreading};
 use crate::load::live::Live;
+use crate::load::plain::Plain;
 use crate::load::tally::Verdict;
 use crate::load::workload::{Ask, Rule, Workload};
 use crate::os::{interrupt, proc};
@@ -108,15 +109,21 @@ impl<'a> Bench<'a> {
                 pid: store.pid,
             };
             let values = Workload::render(&Ask::Set(VALUE_LENGTH), "cmp:s:", args.keys);
-            side.single.run(
-                &mut InTurn {
-                    workload: &values,
-                    next: 0,
-                },
-                16,
-                u64::MAX / 2,
-                interrupt::flag(),
-            )?;
+            let filled = chosen
+                .iter()
+                .filter_map(|name| Plain::by_name(name))
+                .map(|plain| Workload::filling(plain, plain.prefix(), args.keys));
+            for workload in std::iter::once(values).chain(filled) {
+                side.single.run(
+                    &mut InTurn {
+                        workload: &workload,
+                        next: 0,
+                    },
+                    16,
+                    u64::MAX / 2,
+                    interrupt::flag(),
+                )?;
+            }
             Ok(side)
         };
         Ok(Bench {
@@ -310,7 +317,7 @@ fn load(
             "script" => store.scripted(rule).ok_or_else(missing),
             "get" => Ok(Ask::Get),
             "set" => Ok(Ask::Set(VALUE_LENGTH)),
-            _ => Ok(Ask::Incr),
+            other => Ok(Plain::by_name(other).map_or(Ask::Incr, Ask::Plain)),
         }
     };
     let (ask_a, ask_b) = (ask(&pair.a)?, ask(&pair.b)?);
@@ -319,7 +326,7 @@ fn load(
     let what = match name {
         "limiter" => format!("limiter {} | {}", ask_a.name(), ask_b.name()),
         "script" => "same EVALSHA".into(),
-        other => other.to_uppercase(),
+        _ => ask_a.title().to_owned(),
     };
     let title = if alone {
         format!("{what}, 1 connection")
@@ -331,8 +338,10 @@ fn load(
         "get" | "set" => "cmp:s:",
         "incr" => "cmp:i:",
         "script" => "cmp:e:",
-        _ => "cmp:l:",
+        other => Plain::by_name(other).map_or("cmp:l:", Plain::prefix),
     };
+    let keys_max = Plain::by_name(name).and_then(|plain| plain.keys_max);
+    let keys = keys_max.map_or(args.keys, |most| args.keys.min(most));
     let row = CompareRow {
         title,
         operation_a: operation(&ask_a, same),
@@ -351,8 +360,8 @@ fn load(
     Ok(Load {
         row,
         alone,
-        work_a: Workload::render(&ask_a, prefix, args.keys),
-        work_b: Workload::render(&ask_b, prefix, args.keys),
+        work_a: Workload::render(&ask_a, prefix, keys),
+        work_b: Workload::render(&ask_b, prefix, keys),
         steal: 0.0,
         waited: 0.0,
     })

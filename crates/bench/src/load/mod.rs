@@ -20,6 +20,7 @@ pub mod live;
 pub mod open;
 pub mod open_loop;
 pub mod pacer;
+pub mod plain;
 pub mod rng;
 pub mod schedule;
 pub mod speaker;

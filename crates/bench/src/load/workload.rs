@@ -2,6 +2,7 @@
 
 use tollgate_wire::resp;
 
+use super::plain::Plain;
 use super::tally::Verdict;
 
 /// The fixed window most applications use: INCR, EXPIRE on the first hit. Answers 1 for allowed, 0 for denied.
@@ -41,6 +42,8 @@ pub enum Ask {
     Set(usize),
     /// `INCR key`.
     Incr,
+    /// Another command that decides nothing.
+    Plain(&'static Plain),
 }
 
 /// How a reply is read.
@@ -78,6 +81,23 @@ impl Workload {
             bytes,
             ends,
             reading: ask.reading(),
+        }
+    }
+
+    /// The requests that fill what `plain` reads, each to be sent once; none where nothing must be there.
+    #[must_use]
+    pub fn filling(plain: &'static Plain, prefix: &str, keys: u32) -> Workload {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        for index in 0..plain.keys_max.map_or(0, |most| most.min(keys)) {
+            for request in plain.fill(format!("{prefix}{index}").as_bytes()) {
+                bytes.extend_from_slice(&request);
+                ends.push(bytes.len());
+            }
+        }
+        Workload {
+            bytes,
+            ends,
+            reading: Reading::Anything,
         }
     }
 
@@ -152,6 +172,7 @@ impl Ask {
             Ask::Get => resp::write_command(out, &[b"GET", key]),
             Ask::Set(length) => resp::write_command(out, &[b"SET", key, &vec![b'x'; *length]]),
             Ask::Incr => resp::write_command(out, &[b"INCR", key]),
+            Ask::Plain(plain) => plain.write(out, key),
         }
     }
 
@@ -160,7 +181,7 @@ impl Ask {
             Ask::RlTake(_) => Reading::ArrayOneAllows,
             Ask::ClThrottle(_) => Reading::ArrayZeroAllows,
             Ask::Evalsha { .. } => Reading::IntOneAllows,
-            Ask::Get | Ask::Set(_) | Ask::Incr => Reading::Anything,
+            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => Reading::Anything,
         }
     }
 
@@ -174,6 +195,7 @@ impl Ask {
             Ask::Get => "get",
             Ask::Set(_) => "set",
             Ask::Incr => "incr",
+            Ask::Plain(plain) => plain.name,
         }
     }
 
@@ -187,6 +209,7 @@ impl Ask {
             Ask::Get => "GET",
             Ask::Set(_) => "SET",
             Ask::Incr => "INCR",
+            Ask::Plain(plain) => plain.title,
         }
     }
 
@@ -195,7 +218,7 @@ impl Ask {
     pub fn rule(&self) -> Option<Rule> {
         match self {
             Ask::RlTake(rule) | Ask::ClThrottle(rule) | Ask::Evalsha { rule, .. } => Some(*rule),
-            Ask::Get | Ask::Set(_) | Ask::Incr => None,
+            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => None,
         }
     }
 
@@ -205,7 +228,7 @@ impl Ask {
         match self {
             Ask::RlTake(_) | Ask::Evalsha { .. } => "fixed-window",
             Ask::ClThrottle(_) => "gcra",
-            Ask::Get | Ask::Set(_) | Ask::Incr => "",
+            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => "",
         }
     }
 }
