@@ -304,8 +304,8 @@ mod tests {
     fn kept(line: &str) -> Vec<String> {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let row = resolve(&words).expect("a command");
-        let text = |word: &Box<[u8]>| String::from_utf8_lossy(word).into_owned();
-        kept_words(row, &words).iter().map(text).collect()
+        let text = |word: Box<[u8]>| String::from_utf8_lossy(&word).into_owned();
+        kept_words(row, &words).into_iter().map(text).collect()
     }
 
     #[test]

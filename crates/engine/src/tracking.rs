@@ -27,6 +27,8 @@ const CHANNEL: &[u8] = b"__redis__:invalidate";
 
 /// Numbers of clients, ascending.
 type Readers = SmallVec<[u64; 2]>;
+/// One part of the table: the readers of each key.
+type Part = HashMap<Box<[u8]>, Readers>;
 
 /// How a client tracks keys.
 #[derive(Debug, Default, Clone)]
@@ -166,7 +168,7 @@ type Pending = BTreeMap<Box<[u8]>, BTreeMap<Box<[u8]>, u64>>;
 
 /// Which client is to be told of which keys.
 pub struct Tracking {
-    parts: Box<[Mutex<HashMap<Box<[u8]>, Readers>>]>,
+    parts: Box<[Mutex<Part>]>,
     hasher: RandomState,
     clients: RwLock<HashMap<u64, Arc<Tracker>>>,
     /// Clients that track.
@@ -352,7 +354,8 @@ impl Tracking {
             let Some(tracker) = clients.get(id) else {
                 continue;
             };
-            if !tracker.options.broadcast && !(tracker.options.no_loop && *id == by) {
+            let own = tracker.options.no_loop && *id == by;
+            if !tracker.options.broadcast && !own {
                 tracker.send(&message);
             }
         }

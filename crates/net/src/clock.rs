@@ -129,7 +129,7 @@ mod tests {
         let offset = Offset::new();
         let mut monotone = 0;
         let mut last = offset.read(monotone, || 3_600 * SECOND);
-        // The wall clock is set back by 100 ms.
+        // The wall clock is set back by 100 ms (fact 64).
         let wall = |monotone: i64| 3_600 * SECOND - SECOND / 10 + monotone;
         let mut steps = 0;
         while last > wall(monotone) {

@@ -54,6 +54,7 @@ fn errors_say_what_is_wrong() {
         error(b"REDIS00x0"),
         "not an RDB file: it does not begin with REDIS and four digits"
     );
+    // A newer version is an error (fact 115).
     assert_eq!(
         error(b"REDIS0099"),
         "RDB version 99; versions 1 to 12 can be read"

@@ -89,6 +89,7 @@ fn every_subscriber_sees_every_message_once_and_in_order() {
     }
 }
 
+// Fact 116.
 #[test]
 fn a_subscriber_that_never_reads_is_dropped_at_its_limit() {
     let server = Local::start(&[]);
