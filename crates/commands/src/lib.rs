@@ -44,7 +44,7 @@ pub use keyspec::{
 pub use limits::{Policy, StoreLimits};
 pub use reply::Reply;
 pub use row::{
-    Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand,
+    AclCommand, Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand,
     PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};

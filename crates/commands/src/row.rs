@@ -28,21 +28,28 @@ pub enum Run {
     Container,
 }
 
+/// Sub-commands of ACL that the server answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the sub-command of that name")]
+pub enum AclCommand {
+    DelUser,
+    DryRun,
+    GenPass,
+    GetUser,
+    List,
+    Load,
+    Log,
+    Save,
+    SetUser,
+    Users,
+    WhoAmI,
+}
+
 /// Commands whose answer belongs to the server: it matches this enum exhaustively.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant is the command of that name")]
 pub enum NodeCommand {
-    AclDelUser,
-    AclDryRun,
-    AclGenPass,
-    AclGetUser,
-    AclList,
-    AclLoad,
-    AclLog,
-    AclSave,
-    AclSetUser,
-    AclUsers,
-    AclWhoAmI,
+    Acl(AclCommand),
     Auth,
     Hello,
     Select,

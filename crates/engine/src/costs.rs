@@ -5,10 +5,9 @@
 //! remembered by what they are and judged by what they took: one that is not known is distrusted for a few runs, one that
 //! was long for many.
 
-use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use foldhash::fast::RandomState;
+use tollgate_keyspace::Seed;
 
 /// Places. Calls that share one are judged together, which costs a hand-over and nothing else.
 const PLACES: usize = 4_096;
@@ -40,25 +39,23 @@ impl Place {
 
 /// The judgements, shared by all threads and written only while they change.
 pub(crate) struct Costs {
-    hasher: RandomState,
+    seed: Seed,
     /// 0: not known. Else one more than the short runs that are still to come.
     places: Box<[AtomicU8; PLACES]>,
 }
 
 impl Costs {
-    pub(crate) fn new() -> Costs {
+    pub(crate) fn new(seed: &Seed) -> Costs {
         Costs {
-            hasher: RandomState::default(),
+            seed: seed.clone(),
             places: Box::new([const { AtomicU8::new(0) }; PLACES]),
         }
     }
 
     /// The place of a call that is told from others by these two texts.
     pub(crate) fn place(&self, kind: &[u8], name: &[u8]) -> Place {
-        let mut hasher = self.hasher.build_hasher();
-        hasher.write(kind);
-        hasher.write(name);
-        Place((hasher.finish() as usize % PLACES) as u16)
+        let hash = self.seed.hash(kind).rotate_left(1) ^ self.seed.hash(name);
+        Place((hash as usize % PLACES) as u16)
     }
 
     /// Whether a run is to be expected to be short.
@@ -91,7 +88,7 @@ mod tests {
 
     #[test]
     fn trust_comes_slowly_and_goes_at_once() {
-        let costs = Costs::new();
+        let costs = Costs::new(&Seed::new(1));
         let place = costs.place(b"script", b"sha");
         let short = |times: u8| (0..times).for_each(|_| costs.took(place, 1));
         assert!(!costs.is_trusted(place));
@@ -114,7 +111,7 @@ mod tests {
 
     #[test]
     fn calls_are_told_apart_by_both_texts() {
-        let costs = Costs::new();
+        let costs = Costs::new(&Seed::new(1));
         let names: Vec<_> = (0..100u32)
             .map(|number| costs.place(b"SORT", &number.to_le_bytes()).0)
             .collect();

@@ -155,32 +155,12 @@ impl Engine {
         };
         session.last = Some(row);
         let counters = self.counters.row(row);
-        session.out_of_memory = self.is_out_of_memory(now);
-        let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
-        let permit = UserPermit::of_client(&self.access, session, now);
-        let view = gate::GateView {
-            authenticated: session.authenticated || self.access.is_open(),
-            out_of_memory: session.out_of_memory
-                && !self.keeps_limiter(row, plan.key, session.db, now),
-            busy: self.scripts.long.busy(),
-            permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
-            ..gate::GateView::open()
-        };
-        if let Err(error) = gate::check(row, args, &view) {
+        if let Err(error) = self.pass_gate(row, plan.key, session, args, now) {
             counters.rejected();
             self.refused(row, session, &error).write(out);
             return Outcome::Continue;
         }
-        // Queueing takes memory too.
-        if session.out_of_memory && session.queued().is_some() && !ends_transaction(row) {
-            counters.rejected();
-            session.abort();
-            CmdError::OutOfMemory.write(out);
-            return Outcome::Continue;
-        }
-        if session.out_of_memory && is_exec(row) && session.queues(Flags::DENYOOM) {
-            counters.rejected();
-            self.refuse_exec(session, &CmdError::OutOfMemory).write(out);
+        if session.out_of_memory && self.refused_for_memory(row, session, counters, out) {
             return Outcome::Continue;
         }
         if (session.subscriptions > 0 || session.monitors)
@@ -212,16 +192,7 @@ impl Engine {
             && !self.is_elsewhere(row, session, args)
         {
             let call = Call::of_client(row, args, session, now);
-            let sampled = counters.called();
-            let started = (sampled || self.observer.times(row)).then(Clock::monotone);
-            self.run_keys(handler, &call, plan.key, counters, out);
-            if let Some(started) = started {
-                let nanos = elapsed(started);
-                if sampled {
-                    counters.took_sampled(nanos);
-                }
-                self.observer.took(row, session, args, nanos, now);
-            }
+            self.run_keys_timed(handler, &call, plan.key, counters, session, out);
             self.show(row, session, args, node);
             return Outcome::Continue;
         }
@@ -229,6 +200,76 @@ impl Engine {
             return Outcome::Elsewhere;
         }
         self.run_other(row, session, args, now, out, node, counters)
+    }
+
+    /// Asks the gate about a command of a client.
+    #[inline]
+    fn pass_gate(
+        &self,
+        row: &'static Row,
+        key: Option<Key<'_>>,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+    ) -> Result<(), CmdError> {
+        session.out_of_memory = self.is_out_of_memory(now);
+        let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
+        let permit = UserPermit::of_client(&self.access, session, now);
+        let view = gate::GateView {
+            authenticated: session.authenticated || self.access.is_open(),
+            out_of_memory: session.out_of_memory && !self.keeps_limiter(row, key, session.db, now),
+            busy: self.scripts.long.busy(),
+            permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
+            ..gate::GateView::open()
+        };
+        gate::check(row, args, &view)
+    }
+
+    /// Memory is short: queueing takes memory too, and so does running what was queued. True when the command has been
+    /// answered here.
+    #[cold]
+    fn refused_for_memory(
+        &self,
+        row: &Row,
+        session: &mut Session,
+        counters: RowCounters<'_>,
+        out: &mut ReplyBuf,
+    ) -> bool {
+        let error = CmdError::OutOfMemory;
+        if session.queued().is_some() && !ends_transaction(row) {
+            session.abort();
+            error.write(out);
+        } else if is_exec(row) && session.queues(Flags::DENYOOM) {
+            self.refuse_exec(session, &error).write(out);
+        } else {
+            return false;
+        }
+        counters.rejected();
+        true
+    }
+
+    /// [`Engine::run_keys`], timed where that is wanted.
+    #[inline]
+    fn run_keys_timed(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        key: Option<Key<'_>>,
+        counters: RowCounters<'_>,
+        session: &Session,
+        out: &mut ReplyBuf,
+    ) {
+        let sampled = counters.called();
+        let started = (sampled || self.observer.times(call.row)).then(Clock::monotone);
+        self.run_keys(handler, call, key, counters, out);
+        if let Some(started) = started {
+            let nanos = elapsed(started);
+            if sampled {
+                counters.took_sampled(nanos);
+            }
+            self.observer
+                .took(call.row, session, call.args, nanos, call.now);
+        }
     }
 
     /// Shows a command that a client has run to those who monitor.
@@ -277,38 +318,10 @@ impl Engine {
             self.monitors
                 .show_script(row, session.db, &node.source(), args);
         }
-        let result = match row.run {
-            Run::Keys(_) => unreachable!("commands with keys take the other path"),
-            Run::Wait(_) => return self.run_waiting(row, session, args, now, out),
-            Run::Keyspace(handler) => {
-                self.run_walk(handler, &call, &mut EngineWalk::new(self, &call), out)
-            }
-            Run::Local(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
-            Run::Script(command) => {
-                let host = Host { node, session };
-                let around = Around { held: None, host };
-                crate::script::run(self, command, &call, out, around)
-            }
-            Run::Transaction(command) => {
-                self.run_transaction(command, session, &call, out, node, &mut outcome)
-            }
-            Run::Node(command) => node.run(
-                command,
-                NodeCx {
-                    engine: self,
-                    row,
-                    args: call.cursor(&self.seed),
-                    session,
-                    out,
-                    now,
-                    in_transaction: false,
-                    outcome: &mut outcome,
-                },
-            ),
-            Run::PubSub(command) => self.pubsub.run(command, args, out),
-            // A container called without a sub-command: its arity is at least two words, so the gate has answered.
-            Run::Container => Err(CmdError::Syntax),
-        };
+        if matches!(row.run, Run::Wait(_)) {
+            return self.run_waiting(row, session, args, now, out);
+        }
+        let result = self.run_kind(&call, session, out, node, &mut outcome);
         if elsewhere.get() {
             return Outcome::Elsewhere;
         }
@@ -327,6 +340,48 @@ impl Engine {
         }
         self.show(row, session, args, node);
         outcome
+    }
+
+    /// Calls what runs a command that is not about a few keys.
+    fn run_kind(
+        &self,
+        call: &Call<'_>,
+        session: &mut Session,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+        outcome: &mut Outcome,
+    ) -> Result<Reply, CmdError> {
+        match call.row.run {
+            Run::Keys(_) | Run::Wait(_) => unreachable!("these take other paths"),
+            Run::Keyspace(handler) => {
+                self.run_walk(handler, call, &mut EngineWalk::new(self, call), out)
+            }
+            Run::Local(handler) => self.run_walk(handler, call, &mut NoWalk, out),
+            Run::Script(command) => {
+                let host = Host { node, session };
+                let around = Around { held: None, host };
+                crate::script::run(self, command, call, out, around)
+            }
+            Run::Transaction(command) => {
+                self.run_transaction(command, session, call, out, node, outcome)
+            }
+            Run::Node(command) => node.run(
+                command,
+                NodeCx {
+                    engine: self,
+                    row: call.row,
+                    args: call.cursor(&self.seed),
+                    session,
+                    out,
+                    now: call.now,
+                    in_transaction: false,
+                    outcome,
+                },
+            ),
+            Run::PubSub(command) => self.pubsub.run(command, call.args, out),
+            // A container called without a sub-command: its arity is at least two words, so the gate has answered.
+            Run::Container => Err(CmdError::Syntax),
+        }
     }
 
     /// Locks the shards of the keys, runs the handler, commits, and writes the reply.

@@ -4,14 +4,13 @@
 //! all of them see the messages of a channel in the same order. Queueing takes no other lock but the receiver's own,
 //! so publishing is allowed while shards are locked. Without subscriptions it costs one load.
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tollgate_commands::{CmdError, PubSubCommand, Reply};
 use tollgate_containers::glob;
+use tollgate_keyspace::Seed;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::subscriber::{Message, Place, Subscriber};
@@ -47,21 +46,21 @@ type Part = HashMap<Box<[u8]>, Listeners>;
 /// Channels that somebody listens to.
 struct Channels {
     parts: Box<[Mutex<Part>]>,
-    hasher: RandomState,
+    seed: Seed,
     count: AtomicUsize,
 }
 
 impl Channels {
-    fn new() -> Channels {
+    fn new(seed: &Seed) -> Channels {
         Channels {
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            seed: seed.clone(),
             count: AtomicUsize::new(0),
         }
     }
 
     fn part(&self, name: &[u8]) -> MutexGuard<'_, Part> {
-        let part = self.hasher.hash_one(name) as usize & (PARTS - 1);
+        let part = self.seed.hash(name) as usize & (PARTS - 1);
         lock(&self.parts[part])
     }
 
@@ -125,10 +124,10 @@ impl Channels {
 }
 
 impl PubSub {
-    pub(crate) fn new() -> PubSub {
+    pub(crate) fn new(seed: &Seed) -> PubSub {
         PubSub {
-            channels: Channels::new(),
-            shard_channels: Channels::new(),
+            channels: Channels::new(seed),
+            shard_channels: Channels::new(seed),
             patterns: RwLock::default(),
             pattern_count: AtomicUsize::new(0),
         }
@@ -307,7 +306,7 @@ mod tests {
 
     #[test]
     fn messages_reach_channels_then_patterns_in_the_protocol_of_each() {
-        let pubsub = PubSub::new();
+        let pubsub = PubSub::new(&Seed::new(1));
         let (two, three) = (listener(2, Protocol::Resp2), listener(3, Protocol::Resp3));
         assert!(!pubsub.has_listeners());
         assert_eq!(pubsub.publish(b"news", b"x"), 0);
@@ -338,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_nobody_listens_to_any_more_is_forgotten() {
-        let pubsub = PubSub::new();
+        let pubsub = PubSub::new(&Seed::new(1));
         let (one, two) = (listener(1, Protocol::Resp2), listener(2, Protocol::Resp2));
         for topic in [Topic::Channel, Topic::Pattern, Topic::ShardChannel] {
             pubsub.subscribe(topic, b"a", one.clone());

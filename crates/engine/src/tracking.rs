@@ -6,14 +6,13 @@
 //! Clients in broadcast mode are told of all keys with a prefix, whether they have read them or not. Their messages are
 //! put together until the end of the event loop's turn ([`Tracking::flush_broadcasts`]).
 
-use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use smallvec::SmallVec;
 use tollgate_commands::{Row, keys_of};
+use tollgate_keyspace::Seed;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::subscriber::{Message, Place, Subscriber};
@@ -169,7 +168,7 @@ type Pending = BTreeMap<Box<[u8]>, BTreeMap<Box<[u8]>, u64>>;
 /// Which client is to be told of which keys.
 pub struct Tracking {
     parts: Box<[Mutex<Part>]>,
-    hasher: RandomState,
+    seed: Seed,
     clients: RwLock<HashMap<u64, Arc<Tracker>>>,
     /// Clients that track.
     count: AtomicUsize,
@@ -185,10 +184,10 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    pub(crate) fn new() -> Tracking {
+    pub(crate) fn new(seed: &Seed) -> Tracking {
         Tracking {
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            seed: seed.clone(),
             clients: RwLock::default(),
             count: AtomicUsize::new(0),
             keys: AtomicUsize::new(0),
@@ -262,7 +261,7 @@ impl Tracking {
     }
 
     fn part(&self, key: &[u8]) -> usize {
-        self.hasher.hash_one(key) as usize & (PARTS - 1)
+        self.seed.hash(key) as usize & (PARTS - 1)
     }
 
     /// Remembers that the client reads the keys of a command; called before they are read, their shards locked.
@@ -513,7 +512,7 @@ mod tests {
 
     #[test]
     fn readers_are_told_once_and_noloop_spares_the_writer() {
-        let tracking = Tracking::new();
+        let tracking = Tracking::new(&Seed::new(1));
         let (one, two) = (client(1, Protocol::Resp3), client(2, Protocol::Resp3));
         let first = tracking.enable(one.clone(), TrackingOptions::default(), &[]);
         let options = TrackingOptions {
@@ -542,7 +541,7 @@ mod tests {
 
     #[test]
     fn opting_in_and_out() {
-        let tracking = Tracking::new();
+        let tracking = Tracking::new(&Seed::new(1));
         for opt_in in [true, false] {
             let one = client(1, Protocol::Resp3);
             let options = TrackingOptions {
@@ -562,7 +561,7 @@ mod tests {
 
     #[test]
     fn redirected_messages_suit_the_receiver_and_its_end_is_told() {
-        let tracking = Tracking::new();
+        let tracking = Tracking::new(&Seed::new(1));
         let (one, target) = (client(1, Protocol::Resp3), client(2, Protocol::Resp2));
         let options = TrackingOptions {
             redirect: Some(target.clone()),
@@ -588,7 +587,7 @@ mod tests {
 
     #[test]
     fn broadcasts_gather_keys_by_prefix() {
-        let tracking = Tracking::new();
+        let tracking = Tracking::new(&Seed::new(1));
         let (all, some) = (client(1, Protocol::Resp3), client(3, Protocol::Resp3));
         let options = TrackingOptions {
             broadcast: true,
@@ -616,7 +615,7 @@ mod tests {
 
     #[test]
     fn too_many_keys_are_given_up_with_a_message() {
-        let tracking = Tracking::new();
+        let tracking = Tracking::new(&Seed::new(1));
         let one = client(1, Protocol::Resp3);
         let tracker = tracking.enable(one.clone(), TrackingOptions::default(), &[]);
         for number in 0..1_000 {

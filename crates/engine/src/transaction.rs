@@ -316,42 +316,8 @@ impl Engine {
             self.monitors
                 .show_script(row, session.db, &node.source(), words);
         }
-        let result = gate::check(row, words, &view).and_then(|()| match row.run {
-            Run::Keys(handler) => self.run_held(handler, &call, held, out),
-            Run::Keyspace(handler) => {
-                let walk = &mut LockedWalk::new(self, held, &call);
-                self.run_walk(handler, &call, walk, out)
-            }
-            Run::Local(handler) | Run::Wait(handler) => {
-                self.run_walk(handler, &call, &mut NoWalk, out)
-            }
-            Run::PubSub(command) => self.pubsub.run(command, words, out),
-            Run::Script(command) => {
-                let around = Around {
-                    held: Some(held),
-                    host: Host { node, session },
-                };
-                crate::script::run(self, command, &call, out, around)
-            }
-            Run::Node(command) => while_held(held, || {
-                node.run(
-                    command,
-                    NodeCx {
-                        engine: self,
-                        row,
-                        args: call.cursor(&self.seed),
-                        session,
-                        out,
-                        now,
-                        in_transaction: true,
-                        outcome,
-                    },
-                )
-            }),
-            // Only UNWATCH is queued, and EXEC has forgotten all keys.
-            Run::Transaction(_) => Ok(Reply::Ok),
-            Run::Container => Err(CmdError::Syntax),
-        });
+        let result = gate::check(row, words, &view)
+            .and_then(|()| self.run_queued_kind(&call, session, held, out, node, outcome));
         match result {
             Ok(reply) => reply.write(out),
             Err(error) => fail(&error, mark, counters, out),
@@ -364,5 +330,53 @@ impl Engine {
             self.observer.took(row, session, words, nanos, now);
         }
         self.show(row, session, words, node);
+    }
+
+    /// Calls what runs a queued command.
+    fn run_queued_kind<'e>(
+        &'e self,
+        call: &Call<'e>,
+        session: &mut Session,
+        held: &mut LockSet<'e>,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+        outcome: &mut Outcome,
+    ) -> Result<Reply, CmdError> {
+        match call.row.run {
+            Run::Keys(handler) => self.run_held(handler, call, held, out),
+            Run::Keyspace(handler) => {
+                let walk = &mut LockedWalk::new(self, held, call);
+                self.run_walk(handler, call, walk, out)
+            }
+            Run::Local(handler) | Run::Wait(handler) => {
+                self.run_walk(handler, call, &mut NoWalk, out)
+            }
+            Run::PubSub(command) => self.pubsub.run(command, call.args, out),
+            Run::Script(command) => {
+                let around = Around {
+                    held: Some(held),
+                    host: Host { node, session },
+                };
+                crate::script::run(self, command, call, out, around)
+            }
+            Run::Node(command) => while_held(held, || {
+                node.run(
+                    command,
+                    NodeCx {
+                        engine: self,
+                        row: call.row,
+                        args: call.cursor(&self.seed),
+                        session,
+                        out,
+                        now: call.now,
+                        in_transaction: true,
+                        outcome,
+                    },
+                )
+            }),
+            // Only UNWATCH is queued, and EXEC has forgotten all keys.
+            Run::Transaction(_) => Ok(Reply::Ok),
+            Run::Container => Err(CmdError::Syntax),
+        }
     }
 }

@@ -78,8 +78,9 @@ impl Seed {
         }
     }
 
+    /// The hash of any text by this secret.
     #[inline]
-    pub(crate) fn hash(&self, bytes: &[u8]) -> u64 {
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
         let mut hasher = FoldHasher::with_seed(self.start, &self.shared);
         hasher.write(bytes);
         hasher.finish()

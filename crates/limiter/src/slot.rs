@@ -146,7 +146,7 @@ impl Slot {
         }
     }
 
-    /// Whether nothing passes for now because the key is banned.
+    /// Whether nothing passes at this time because the key is banned.
     pub fn is_banned(&self, now: Timestamp) -> bool {
         matches!(self, Slot::Small(Some(record))
             if record.state == LimiterState::Banned && now.millis() < record.expires_at_ms)

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Starts a thread. A pin that the system refuses is not an error: it is a matter of speed, not of correctness.
 pub fn spawn<T: Send + 'static>(
@@ -15,6 +16,11 @@ pub fn spawn<T: Send + 'static>(
         }
         body()
     })
+}
+
+/// Stands still, and with it whatever the calling thread serves: for DEBUG SLEEP, which asks for that.
+pub fn stand_still(time: Duration) {
+    std::thread::sleep(time);
 }
 
 /// CPUs this process may use.

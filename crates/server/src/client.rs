@@ -240,39 +240,40 @@ impl Client {
         unsafe { row.as_ref() }
     }
 
+    /// The letters of CLIENT LIST.
+    fn flags(&self, in_transaction: bool, tracker: Option<&Tracker>) -> String {
+        let tracks = |is: fn(&Tracker) -> bool| tracker.is_some_and(is);
+        let letters = [
+            ('O', self.monitors.load(Ordering::Relaxed)),
+            ('P', !self.subscriptions.is_empty()),
+            ('x', in_transaction),
+            ('b', self.waits.load(Ordering::Relaxed)),
+            ('t', tracker.is_some()),
+            ('R', tracks(Tracker::is_broken)),
+            ('B', tracks(|tracker| tracker.options().broadcast)),
+            ('U', matches!(self.peer.remote, PeerAddress::Unix(_))),
+            ('e', self.no_evict.load(Ordering::Relaxed)),
+            ('T', self.no_touch.load(Ordering::Relaxed)),
+        ];
+        let set: String = letters
+            .iter()
+            .filter_map(|&(letter, is_set)| is_set.then_some(letter))
+            .collect();
+        if set.is_empty() { "N".to_owned() } else { set }
+    }
+
     /// The line of CLIENT LIST, without a line end. `argv`: bytes of the words of the command that it is running. Reply
     /// buffers of fixed size are the threads', so a client has none.
     pub(crate) fn describe(&self, now: i64, argv: usize) -> Vec<u8> {
         let age = |since: i64| (now - since).max(0) / 1_000_000_000;
         let [sub, psub, ssub] = self.subscriptions.counts();
-        let unix = matches!(self.peer.remote, PeerAddress::Unix(_));
         let multi = self.queued.load(Ordering::Relaxed);
         let tracker = lock(&self.tracked).tracker.clone();
-        let tracks = |is: fn(&Tracker) -> bool| tracker.as_deref().is_some_and(is);
         let redirect = tracker.as_ref().map_or(-1, |tracker| {
             let target = tracker.options().redirect.as_ref();
             target.map_or(0, |target| target.id() as i64)
         });
-        let mut flags = String::new();
-        for (flag, is_set) in [
-            ('O', self.monitors.load(Ordering::Relaxed)),
-            ('P', !self.subscriptions.is_empty()),
-            ('x', multi >= 0),
-            ('b', self.waits.load(Ordering::Relaxed)),
-            ('t', tracker.is_some()),
-            ('R', tracks(Tracker::is_broken)),
-            ('B', tracks(|tracker| tracker.options().broadcast)),
-            ('U', unix),
-            ('e', self.no_evict.load(Ordering::Relaxed)),
-            ('T', self.no_touch.load(Ordering::Relaxed)),
-        ] {
-            if is_set {
-                flags.push(flag);
-            }
-        }
-        if flags.is_empty() {
-            flags.push('N');
-        }
+        let flags = self.flags(multi >= 0, tracker.as_deref());
         let texts = lock(&self.texts).clone();
         let mut line = format!(
             "id={} addr={} laddr={} fd={} name=",

@@ -89,6 +89,11 @@ impl RespDriver {
 
     /// Runs the complete commands of `input`.
     fn run(&mut self, conn: &mut Conn, input: &[u8]) -> Step {
+        let ended = |consumed, flow| Step {
+            consumed,
+            needed: 0,
+            flow,
+        };
         let mut at = 0;
         while at < input.len() {
             let authenticated = conn.session.authenticated || self.shared.engine.access().is_open();
@@ -105,44 +110,31 @@ impl RespDriver {
                 Ran::Full(last) => {
                     at += self.pipeline.end(last);
                     self.pipeline.abandon();
-                    return Step {
-                        consumed: at,
-                        needed: 0,
-                        flow: Flow::Yield,
-                    };
+                    return ended(at, Flow::Yield);
                 }
                 Ran::Wait(last) => {
                     at += self.pipeline.end(last);
                     self.pipeline.abandon();
                     self.waits.start(conn);
-                    return Step {
-                        consumed: at,
-                        needed: 0,
-                        flow: Flow::Wait,
-                    };
+                    return ended(at, Flow::Wait);
                 }
                 Ran::PutOff(next) => {
                     at += next
                         .checked_sub(1)
                         .map_or(0, |last| self.pipeline.end(last));
                     self.pipeline.abandon();
-                    return Step {
-                        consumed: at,
-                        needed: 0,
-                        flow: Flow::Wait,
-                    };
+                    return ended(at, Flow::Wait);
                 }
                 end @ (Ran::Close | Ran::Drop) => {
                     self.pipeline.abandon();
-                    return Step {
-                        consumed: input.len(),
-                        needed: 0,
-                        flow: if matches!(end, Ran::Close) {
+                    return ended(
+                        input.len(),
+                        if matches!(end, Ran::Close) {
                             Flow::Close
                         } else {
                             Flow::Drop
                         },
-                    };
+                    );
                 }
             }
             match end {
@@ -158,11 +150,7 @@ impl RespDriver {
                 ReadEnd::Broken(error) => return self.protocol_error(&error, input.len()),
             }
         }
-        Step {
-            consumed: at,
-            needed: 0,
-            flow: Flow::Continue,
-        }
+        ended(at, Flow::Continue)
     }
 
     /// Runs the commands that were read from the front of `input`. One alone runs as it comes; several are looked up

@@ -90,30 +90,18 @@ impl Server {
         script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
     ) -> Result<Server, StartError> {
         let (listeners, tls) = listen(&config)?;
+        let limits = request_limits(&config);
         let engine = Engine::new(EngineConfig {
             shards: config.number(Key::Shards) as usize,
             seed: u64::from_le_bytes(process::random()?),
-            max_bulk_len: usize::try_from(config.number(Key::ProtoMaxBulkLen))
-                .unwrap_or(usize::MAX),
+            max_bulk_len: limits.max_bulk_len,
         });
         engine.on_script_log(script_log);
-        let limits = Limits {
-            max_bulk_len: usize::try_from(config.number(Key::ProtoMaxBulkLen))
-                .unwrap_or(usize::MAX),
-            max_request: usize::try_from(config.number(Key::ClientQueryBufferLimit))
-                .unwrap_or(usize::MAX),
-            ..Limits::authenticated()
-        };
         let threads = match config.number(Key::Threads) as usize {
             0 => threads::available_cpus(),
             threads => threads,
         };
-        let wanted = match config.get(Key::IoBackend) {
-            "epoll" => Backend::Epoll,
-            "io_uring" => Backend::IoUring,
-            _ => Backend::Auto,
-        };
-        let builder = LoopGroupBuilder::new(threads, wanted)?;
+        let builder = LoopGroupBuilder::new(threads, wanted_backend(&config))?;
         let users = config.users().to_vec();
         let settings = Live::new(config);
         let shared = Arc::new(Shared {
@@ -279,4 +267,22 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bounds of one request.
+fn request_limits(config: &Config) -> Limits {
+    let size = |key| usize::try_from(config.number(key)).unwrap_or(usize::MAX);
+    Limits {
+        max_bulk_len: size(Key::ProtoMaxBulkLen),
+        max_request: size(Key::ClientQueryBufferLimit),
+        ..Limits::authenticated()
+    }
+}
+
+fn wanted_backend(config: &Config) -> Backend {
+    match config.get(Key::IoBackend) {
+        "epoll" => Backend::Epoll,
+        "io_uring" => Backend::IoUring,
+        _ => Backend::Auto,
+    }
 }

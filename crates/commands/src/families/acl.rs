@@ -1,7 +1,9 @@
 //! ACL's sub-commands: users and their permissions. The server answers them: it knows the connections.
 
 use crate::row::{at_least, exactly, row};
-use crate::{Acl, Args, Arity, CmdError, Cx, Flags, Group, NodeCommand, Reply, Row, Run};
+use crate::{
+    Acl, AclCommand, Args, Arity, CmdError, Cx, Flags, Group, NodeCommand, Reply, Row, Run,
+};
 
 const OWN: Flags = Flags::NOSCRIPT.or(Flags::LOADING).or(Flags::STALE);
 const ADMIN: Flags = OWN.or(Flags::ADMIN);
@@ -18,7 +20,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|DELUSER",
         at_least(3),
         ADMIN,
-        Run::Node(NodeCommand::AclDelUser),
+        Run::Node(NodeCommand::Acl(AclCommand::DelUser)),
     )
     .takes("username [username ...]")
     .docs(
@@ -30,7 +32,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|DRYRUN",
         at_least(4),
         ADMIN,
-        Run::Node(NodeCommand::AclDryRun),
+        Run::Node(NodeCommand::Acl(AclCommand::DryRun)),
     )
     .takes("username command [arg [arg ...]]")
     .docs(
@@ -42,7 +44,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|GENPASS",
         at_least(2),
         OWN,
-        Run::Node(NodeCommand::AclGenPass),
+        Run::Node(NodeCommand::Acl(AclCommand::GenPass)),
     )
     .takes("[bits]")
     .docs("Returns a random password.", "6.0.0", "O(1)"),
@@ -50,7 +52,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|GETUSER",
         exactly(3),
         ADMIN,
-        Run::Node(NodeCommand::AclGetUser),
+        Run::Node(NodeCommand::Acl(AclCommand::GetUser)),
     )
     .takes("username")
     .docs(
@@ -69,7 +71,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|LIST",
         exactly(2),
         ADMIN,
-        Run::Node(NodeCommand::AclList),
+        Run::Node(NodeCommand::Acl(AclCommand::List)),
     )
     .docs(
         "Lists the users as lines of the ACL file.",
@@ -80,7 +82,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|LOAD",
         exactly(2),
         ADMIN,
-        Run::Node(NodeCommand::AclLoad),
+        Run::Node(NodeCommand::Acl(AclCommand::Load)),
     )
     .docs(
         "Puts the users of the ACL file in place of all users.",
@@ -91,7 +93,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|LOG",
         at_least(2),
         ADMIN,
-        Run::Node(NodeCommand::AclLog),
+        Run::Node(NodeCommand::Acl(AclCommand::Log)),
     )
     .takes("[count | RESET]")
     .docs(
@@ -103,7 +105,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|SAVE",
         exactly(2),
         ADMIN,
-        Run::Node(NodeCommand::AclSave),
+        Run::Node(NodeCommand::Acl(AclCommand::Save)),
     )
     .docs(
         "Writes the users to the ACL file.",
@@ -114,7 +116,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|SETUSER",
         at_least(3),
         ADMIN,
-        Run::Node(NodeCommand::AclSetUser),
+        Run::Node(NodeCommand::Acl(AclCommand::SetUser)),
     )
     .takes("username [rule [rule ...]]")
     .docs(
@@ -126,7 +128,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|USERS",
         exactly(2),
         ADMIN,
-        Run::Node(NodeCommand::AclUsers),
+        Run::Node(NodeCommand::Acl(AclCommand::Users)),
     )
     .docs(
         "Lists the names of the users.",
@@ -137,7 +139,7 @@ pub(super) const SUBS: &[Row] = &[
         "ACL|WHOAMI",
         exactly(2),
         OWN,
-        Run::Node(NodeCommand::AclWhoAmI),
+        Run::Node(NodeCommand::Acl(AclCommand::WhoAmI)),
     )
     .docs(
         "Returns the name of the connection's user.",

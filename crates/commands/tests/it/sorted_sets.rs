@@ -292,7 +292,7 @@ const COMMANDS: usize = 250;
 fn compare(client: &mut Client, seed: u64, limits: [(&str, i64); 2]) {
     let mut source = Source(Rng::new(seed));
     let commands: Vec<Vec<String>> = (0..COMMANDS).map(|_| source.command()).collect();
-    let mut world = World::new(if seed % 2 == 0 { 1 } else { 64 });
+    let mut world = World::new(if seed.is_multiple_of(2) { 1 } else { 64 });
     let mut bytes = Vec::new();
     write_command(&mut bytes, &[b"FLUSHALL"]);
     for (name, value) in limits {

@@ -413,20 +413,7 @@ fn execute<'e>(
     if engine.scripts.stopping() {
         return Err(CmdError::err("The server is shutting down"));
     }
-    let says = |flag| compiled.flags.contains(flag);
-    let no_writes = says(ScriptFlags::NO_WRITES);
-    if call.read_only && !no_writes && !says(ScriptFlags::COMPATIBLE) {
-        return Err(CmdError::err(
-            "Can not execute a script with write flag using *_ro command.",
-        ));
-    }
-    if call.out_of_memory
-        && !no_writes
-        && !says(ScriptFlags::COMPATIBLE)
-        && !says(ScriptFlags::ALLOW_OOM)
-    {
-        return Err(CmdError::OutOfMemory);
-    }
+    may_run(compiled.flags, &call)?;
     // What cannot be long is not timed.
     let judged = !compiled.facts.brief;
     if judged && !engine.costs.is_trusted(call.place) && call.long.moves() {
@@ -449,11 +436,11 @@ fn execute<'e>(
             by_arguments: call.by_arguments,
             db: call.db,
             now: call.now,
-            read_only: call.read_only || no_writes,
+            read_only: call.read_only || compiled.flags.contains(ScriptFlags::NO_WRITES),
             client: call.client,
             caller: call.caller,
             host: NonNull::from(&mut around.host).cast(),
-            out_of_memory: call.out_of_memory && !says(ScriptFlags::ALLOW_OOM),
+            out_of_memory: call.out_of_memory && !compiled.flags.contains(ScriptFlags::ALLOW_OOM),
             no_touch: call.no_touch,
             wrote: false,
             killed: false,
@@ -480,6 +467,22 @@ fn execute<'e>(
         }
     });
     ran.map(|()| Reply::Written).ok_or_else(no_memory)
+}
+
+/// Whether what a script says of itself fits the way it is called, and the memory there is.
+fn may_run(flags: ScriptFlags, call: &Invocation<'_>) -> Result<(), CmdError> {
+    if flags.contains(ScriptFlags::NO_WRITES) || flags.contains(ScriptFlags::COMPATIBLE) {
+        return Ok(());
+    }
+    if call.read_only {
+        return Err(CmdError::err(
+            "Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    if call.out_of_memory && !flags.contains(ScriptFlags::ALLOW_OOM) {
+        return Err(CmdError::OutOfMemory);
+    }
+    Ok(())
 }
 
 /// The shards a script starts with.

@@ -5,7 +5,7 @@ use crate::client::{Client, Signal};
 use crate::config::Key;
 use std::path::PathBuf;
 use tollgate_commands::acl::{DEFAULT_USER, Selector, Users};
-use tollgate_commands::{CmdError, Reply, resolve};
+use tollgate_commands::{AclCommand, CmdError, Reply, resolve};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Outcome};
 use tollgate_net::{files, process};
@@ -16,7 +16,28 @@ const LONGEST_PASSWORD: i64 = 4096;
 /// Entries that LOG shows when it is not asked for a number.
 const LOG_SHOWN: i64 = 10;
 
-pub(super) fn set_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+/// Answers a sub-command of ACL.
+pub(super) fn run(
+    runner: &NodeRunner<'_>,
+    command: AclCommand,
+    cx: &mut NodeCx<'_>,
+) -> Result<Reply, CmdError> {
+    match command {
+        AclCommand::DelUser => del_user(runner, cx),
+        AclCommand::DryRun => dry_run(cx),
+        AclCommand::GenPass => gen_pass(cx),
+        AclCommand::GetUser => get_user(cx),
+        AclCommand::List => list(cx),
+        AclCommand::Load => load(runner, cx),
+        AclCommand::Log => log(cx),
+        AclCommand::Save => save(runner, cx),
+        AclCommand::SetUser => set_user(runner, cx),
+        AclCommand::Users => users(cx),
+        AclCommand::WhoAmI => who_am_i(cx),
+    }
+}
+
+fn set_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let name = cx.args.next()?;
     let rules = cx.args.rest();
     let access = cx.engine.access();
@@ -56,7 +77,7 @@ fn close_clients(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, which: impl Fn(&C
     }
 }
 
-pub(super) fn del_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn del_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let names = cx.args.rest();
     if names.contains(&DEFAULT_USER) {
         return Err(CmdError::err("The 'default' user cannot be removed"));
@@ -71,7 +92,7 @@ pub(super) fn del_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
     Ok(Reply::count(removed.len()))
 }
 
-pub(super) fn get_user(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn get_user(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let name = cx.args.next()?;
     let Some(user) = cx.engine.access().user(name) else {
         return Ok(Reply::Null);
@@ -108,21 +129,21 @@ fn write_selector(out: &mut ReplyBuf, selector: &Selector) {
     out.bulk(&selector.describe_channels());
 }
 
-pub(super) fn list(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn list(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let users = cx.engine.access().users();
     cx.out.array(users.iter().len());
     users.iter().for_each(|user| cx.out.bulk(&user.to_line()));
     Ok(Reply::Written)
 }
 
-pub(super) fn users(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn users(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let users = cx.engine.access().users();
     cx.out.array(users.iter().len());
     users.iter().for_each(|user| cx.out.bulk(&user.name));
     Ok(Reply::Written)
 }
 
-pub(super) fn who_am_i(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn who_am_i(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     cx.out.bulk(&cx.session.user.name);
     Ok(Reply::Written)
 }
@@ -154,7 +175,7 @@ pub(crate) fn read_file(users: &Users, path: &str) -> Result<Users, String> {
     users.load(path, &text)
 }
 
-pub(super) fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let path = file(runner)?;
     let loaded = cx.engine.access().change(|users| {
         *users = read_file(users, &path.to_string_lossy())?;
@@ -165,7 +186,7 @@ pub(super) fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     Ok(Reply::Ok)
 }
 
-pub(super) fn save(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn save(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let path = file(runner)?;
     let text = cx.engine.access().users().save();
     let written = files::replace(&path, &mut |out| out.write_all(&text));
@@ -177,7 +198,7 @@ pub(super) fn save(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     Ok(Reply::Ok)
 }
 
-pub(super) fn gen_pass(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn gen_pass(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let bits = match *cx.args.rest() {
         [] => 256,
         [bits] => number::parse_i64(bits).ok_or(CmdError::NotAnInteger)?,
@@ -197,7 +218,7 @@ pub(super) fn gen_pass(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
-pub(super) fn log(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn log(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let access = cx.engine.access();
     let count = match *cx.args.rest() {
         [] => LOG_SHOWN,
@@ -232,7 +253,7 @@ pub(super) fn log(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
-pub(super) fn dry_run(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+fn dry_run(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let name = cx.args.next()?;
     let words = cx.args.rest();
     let Some(user) = cx.engine.access().user(name) else {

@@ -8,6 +8,7 @@ use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::{glob, number};
 use tollgate_engine::NodeCx;
 use tollgate_keyspace::DbIndex;
+use tollgate_net::threads;
 use tollgate_wire::resp::Protocol;
 
 /// Longest sleep, in seconds.
@@ -54,7 +55,7 @@ fn sleep(seconds: &[u8]) -> Result<Reply, CmdError> {
     let seconds = text.parse::<f64>().unwrap_or(0.0);
     if seconds > 0.0 {
         // The thread stands still, and with it the connections it serves: that is what is asked for.
-        std::thread::sleep(Duration::from_secs_f64(seconds.min(LONGEST_SLEEP)));
+        threads::stand_still(Duration::from_secs_f64(seconds.min(LONGEST_SLEEP)));
     }
     Ok(Reply::Ok)
 }

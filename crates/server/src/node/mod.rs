@@ -34,36 +34,12 @@ pub(crate) struct NodeRunner<'a> {
 impl Node for NodeRunner<'_> {
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
         let result = match command {
-            NodeCommand::AclDelUser => acl::del_user(self, &mut cx),
-            NodeCommand::AclDryRun => acl::dry_run(&mut cx),
-            NodeCommand::AclGenPass => acl::gen_pass(&mut cx),
-            NodeCommand::AclGetUser => acl::get_user(&mut cx),
-            NodeCommand::AclList => acl::list(&mut cx),
-            NodeCommand::AclLoad => acl::load(self, &mut cx),
-            NodeCommand::AclLog => acl::log(&mut cx),
-            NodeCommand::AclSave => acl::save(self, &mut cx),
-            NodeCommand::AclSetUser => acl::set_user(self, &mut cx),
-            NodeCommand::AclUsers => acl::users(&mut cx),
-            NodeCommand::AclWhoAmI => acl::who_am_i(&mut cx),
+            NodeCommand::Acl(command) => acl::run(self, command, &mut cx),
             NodeCommand::Auth => auth::auth(&mut cx),
             NodeCommand::Hello => auth::hello(&mut cx),
             NodeCommand::Select => select(&mut cx),
-            NodeCommand::Quit => {
-                *cx.outcome = Outcome::Close;
-                Ok(Reply::Ok)
-            }
-            NodeCommand::Reset => {
-                cx.engine.leave(cx.session);
-                reset(self.shared, cx.session);
-                self.client
-                    .subscriptions
-                    .clear(cx.engine.pubsub(), self.client.id);
-                cx.session.subscriptions = 0;
-                tracking::stop(cx.engine, self.client, cx.session);
-                modes::stop_monitor(cx.engine, self.client, cx.session);
-                cx.out.set_protocol(cx.session.protocol);
-                Ok(Reply::Simple("RESET"))
-            }
+            NodeCommand::Quit => Ok(quit(&mut cx)),
+            NodeCommand::Reset => Ok(self.reset(&mut cx)),
             NodeCommand::ClientId => Ok(Reply::Int(cx.session.id as i64)),
             NodeCommand::ClientGetName => client::get_name(&mut cx),
             NodeCommand::ClientSetName => client::set_name(&mut cx),
@@ -100,10 +76,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::MemoryStats => observe::memory_stats(self.shared, &mut cx),
             NodeCommand::SlowlogGet => observe::slowlog_get(&mut cx),
             NodeCommand::SlowlogLen => Ok(Reply::count(cx.engine.observer().slow_count())),
-            NodeCommand::SlowlogReset => {
-                cx.engine.observer().reset_slow();
-                Ok(Reply::Ok)
-            }
+            NodeCommand::SlowlogReset => Ok(observe::slowlog_reset(&cx)),
             NodeCommand::Info => info::info(self.shared, &mut cx),
             NodeCommand::Save => save::save(self.shared, &cx),
             NodeCommand::BgSave => save::background(self.shared, &mut cx),
@@ -126,6 +99,19 @@ impl Node for NodeRunner<'_> {
 }
 
 impl NodeRunner<'_> {
+    /// RESET: a connection as it was when it was new.
+    fn reset(&self, cx: &mut NodeCx<'_>) -> Reply {
+        cx.engine.leave(cx.session);
+        reset(self.shared, cx.session);
+        let (pubsub, client) = (cx.engine.pubsub(), self.client);
+        client.subscriptions.clear(pubsub, client.id);
+        cx.session.subscriptions = 0;
+        tracking::stop(cx.engine, client, cx.session);
+        modes::stop_monitor(cx.engine, client, cx.session);
+        cx.out.set_protocol(cx.session.protocol);
+        Reply::Simple("RESET")
+    }
+
     /// What the setting says of something dangerous: `yes`, `no`, or `local` for clients of this machine.
     fn is_allowed(&self, key: Key) -> bool {
         match &*self.shared.settings.get(key) {
@@ -137,6 +123,11 @@ impl NodeRunner<'_> {
             _ => false,
         }
     }
+}
+
+fn quit(cx: &mut NodeCx<'_>) -> Reply {
+    *cx.outcome = Outcome::Close;
+    Reply::Ok
 }
 
 fn select(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {

@@ -10,6 +10,11 @@ use tollgate_engine::{CommandStats, LatencySeries, NodeCx, TIMES};
 /// Entries that SLOWLOG GET shows when it is not asked for a number.
 const SHOWN: i64 = 10;
 
+pub(super) fn slowlog_reset(cx: &NodeCx<'_>) -> Reply {
+    cx.engine.observer().reset_slow();
+    Reply::Ok
+}
+
 pub(super) fn slowlog_get(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let count = match *cx.args.rest() {
         [] => SHOWN,

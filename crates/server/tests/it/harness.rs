@@ -1,12 +1,14 @@
 //! A server inside the test process.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tollgate_net::PeerAddress;
 use tollgate_net::signal::Signals;
 use tollgate_server::Server;
 use tollgate_server::config::{Config, find};
 use tollgate_testkit::Client;
+use tollgate_testkit::process::temp_dir;
 
 /// Names the backend of the servers, in the words of the setting `io-backend`, of which it is the environment variable.
 pub(crate) const BACKEND_VARIABLE: &str = "TOLLGATE_IO_BACKEND";
@@ -15,6 +17,8 @@ pub(crate) const BACKEND_VARIABLE: &str = "TOLLGATE_IO_BACKEND";
 pub(crate) struct Local {
     pub(crate) addr: SocketAddr,
     server: Option<Server>,
+    /// Where it writes files if it was not told where.
+    folder: PathBuf,
 }
 
 impl Local {
@@ -22,7 +26,13 @@ impl Local {
     pub(crate) fn start(settings: &[(&str, &str)]) -> Local {
         let mut config = Config::default();
         let backend = std::env::var(BACKEND_VARIABLE).unwrap_or_else(|_| "auto".to_owned());
-        let own = [("port", "0"), ("threads", "2"), ("io-backend", &backend)];
+        let folder = temp_dir().unwrap();
+        let own = [
+            ("port", "0"),
+            ("threads", "2"),
+            ("io-backend", &backend),
+            ("dir", folder.to_str().unwrap()),
+        ];
         for (name, value) in own.iter().chain(settings) {
             config.set(find(name).unwrap().key, value).unwrap();
         }
@@ -33,6 +43,7 @@ impl Local {
         Local {
             addr,
             server: Some(server),
+            folder,
         }
     }
 
@@ -45,6 +56,7 @@ impl Drop for Local {
     fn drop(&mut self) {
         let server = self.server.take().unwrap();
         server.shutdown().unwrap();
+        std::fs::remove_dir_all(&self.folder).unwrap();
     }
 }
 

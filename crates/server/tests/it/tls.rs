@@ -14,6 +14,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tollgate_net::signal::Signals;
 use tollgate_server::Server;
 use tollgate_server::config::{Config, find};
+use tollgate_testkit::peers;
 
 use crate::harness::BACKEND_VARIABLE;
 
@@ -331,13 +332,11 @@ fn redis_cli_speaks_with_it() {
             .output()
     };
     let Ok(output) = run(Path::new("redis-cli")) else {
-        println!("skipped: needs redis-cli");
-        return;
+        return peers::skip("redis_cli_speaks_with_it", "redis-cli");
     };
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("Unrecognized option") {
-        println!("skipped: needs a redis-cli with TLS");
-        return;
+        return peers::skip("redis_cli_speaks_with_it", "a redis-cli with TLS");
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "PONG\n", "{error}");
 }
