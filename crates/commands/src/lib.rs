@@ -41,7 +41,7 @@ pub use flags::{Acl, Flags};
 pub use keyspec::{
     BeginSearch, FindKeys, Finder, KeyFlags, KeyPositions, KeySpec, Refusal, Varying, keys_of,
 };
-pub use limits::{Policy, StoreLimits};
+pub use limits::{IncrexForm, Policy, StoreLimits};
 pub use reply::Reply;
 pub use row::{
     AclCommand, Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand,

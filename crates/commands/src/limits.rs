@@ -74,6 +74,30 @@ limits! {
     lfu_log_factor = "lfu-log-factor", 10;
     /// Minutes without use after which a count of uses falls by one; 0 = never.
     lfu_decay_time = "lfu-decay-time", 1;
+    /// The number of the form in [`IncrexForm::ALL`].
+    increx_form = "increx-form", IncrexForm::Redis as i64;
+}
+
+/// Whose INCREX is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncrexForm {
+    /// That of Redis 8.8.
+    Redis,
+    /// That of Valkey 9.2, which also takes NX and XX.
+    Valkey,
+}
+
+impl IncrexForm {
+    /// The names in the configuration, by number.
+    pub const ALL: &'static [&'static str] = &["redis", "valkey"];
+
+    /// The number of the form of that name (any case).
+    pub fn number(name: &str) -> Option<i64> {
+        let known = IncrexForm::ALL
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(name))?;
+        Some(known as i64)
+    }
 }
 
 /// What goes when memory is short.
@@ -135,6 +159,15 @@ impl StoreLimits {
         number
             .and_then(|number| Policy::ALL.get(number))
             .map_or(Policy::NoEviction, |(policy, _)| *policy)
+    }
+
+    /// Whose INCREX is spoken; changes with CONFIG SET.
+    pub fn increx(&self) -> IncrexForm {
+        if self.increx_form() == IncrexForm::Valkey as i64 {
+            IncrexForm::Valkey
+        } else {
+            IncrexForm::Redis
+        }
     }
 
     /// What is recorded of uses.

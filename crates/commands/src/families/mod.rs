@@ -20,6 +20,7 @@ mod hash_fields;
 mod hash_read;
 mod hash_write;
 mod hyperloglog;
+mod increx;
 mod keys;
 mod lcs;
 mod list;

@@ -8,7 +8,7 @@ use tollgate_containers::number::{self, Extended};
 use tollgate_keyspace::{Value, ValueRef};
 use tollgate_wire::resp::ReplyBuf;
 
-use super::{lcs, string_condition, string_range, string_set};
+use super::{increx, lcs, string_condition, string_range, string_set};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Reply, Row, Run};
@@ -116,6 +116,14 @@ const ROWS: &[Row] = &[
         .docs(
             "Adds a number with a fraction to a number.",
             "2.6.0",
+            "O(1)",
+        ),
+    string("INCREX", at_least(2), GROWS_FAST, increx::increx)
+        .keys(&[RW_ACCESS_UPDATE])
+        .takes("key [NX | XX] [BYFLOAT increment | BYINT increment] [LBOUND lower-bound] [UBOUND upper-bound] [SATURATE] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]")
+        .docs(
+            "Adds to a number within bounds, and sets or takes its expiry.",
+            "8.8.0",
             "O(1)",
         ),
     string("LCS", at_least(3), Flags::READONLY, lcs::lcs)

@@ -10,14 +10,14 @@ use crate::keyspec::KeyFlags;
 use crate::{Args, CmdError, Cx, Event, Reply};
 
 /// An expiry as a command states it, not yet checked.
-struct Deadline<'a> {
-    word: &'a [u8],
-    unit: Unit,
+pub(super) struct Deadline<'a> {
+    pub(super) word: &'a [u8],
+    pub(super) unit: Unit,
 }
 
 /// What the number of an expiry counts, and from when.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
+pub(super) enum Unit {
     Seconds,
     Millis,
     UnixSeconds,
@@ -25,7 +25,8 @@ enum Unit {
 }
 
 impl Unit {
-    const OPTIONS: [(&'static str, Unit); 4] = [
+    /// The options that give an expiry.
+    pub(super) const OPTIONS: [(&'static str, Unit); 4] = [
         ("EX", Unit::Seconds),
         ("PX", Unit::Millis),
         ("EXAT", Unit::UnixSeconds),
@@ -39,7 +40,7 @@ impl Unit {
 
 impl Deadline<'_> {
     /// The expiry in Unix milliseconds; `command` (lower case) is named in the error.
-    fn at(&self, now_ms: i64, command: &'static str) -> Result<i64, CmdError> {
+    pub(super) fn at(&self, now_ms: i64, command: &'static str) -> Result<i64, CmdError> {
         let number = tollgate_containers::number::parse_i64(self.word);
         let number = number.ok_or(CmdError::NotAnInteger)?;
         let invalid = CmdError::InvalidExpire(command);

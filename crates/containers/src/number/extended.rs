@@ -4,6 +4,8 @@
 //! `%.17Lf`. Rust has no such type, and doubles give other digits (0.1 + 0.2 is 0.3 in Redis), so the format is here:
 //! correctly rounded from text, added, and printed exactly.
 
+use std::cmp::Ordering;
+
 use super::big::Big;
 use super::literal::{Decimal, Literal, Magnitude, X87};
 
@@ -15,7 +17,7 @@ const FRACTION_SCALE: u128 = 10_u128.pow(FRACTION_DIGITS as u32);
 const MAX_DECIMAL_EXPONENT: i64 = 5000;
 
 /// An 80-bit x87 `long double`: the arithmetic of `INCRBYFLOAT`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Extended {
     negative: bool,
     magnitude: Class,
@@ -62,6 +64,30 @@ impl Extended {
             magnitude: Class::Finite { mantissa, exponent },
         })
     }
+
+    /// Zero.
+    pub const ZERO: Self = Self {
+        negative: false,
+        magnitude: Class::Finite {
+            mantissa: 0,
+            exponent: 0,
+        },
+    };
+
+    /// The least finite value, C's `-LDBL_MAX`.
+    pub const LEAST: Self = Self {
+        negative: true,
+        ..Self::MAX
+    };
+
+    /// The largest finite value, C's `LDBL_MAX`.
+    pub const MAX: Self = Self {
+        negative: false,
+        magnitude: Class::Finite {
+            mantissa: u64::MAX,
+            exponent: 16_383 - 63,
+        },
+    };
 
     /// Neither NaN nor an infinity.
     pub fn is_finite(self) -> bool {
@@ -143,6 +169,51 @@ impl From<f64> for Extended {
     }
 }
 
+impl std::ops::Neg for Extended {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self {
+            negative: !self.negative,
+            ..self
+        }
+    }
+}
+
+impl std::ops::Sub for Extended {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self + -other
+    }
+}
+
+impl PartialEq for Extended {
+    fn eq(&self, other: &Self) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Extended {
+    /// As C orders them: zeros are equal, NaN has no place.
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match (self.magnitude, other.magnitude) {
+            (Class::NotANumber, _) | (_, Class::NotANumber) => return None,
+            (Class::Infinite, Class::Infinite) if self.negative == other.negative => {
+                return Some(Ordering::Equal);
+            }
+            _ => {}
+        }
+        // Small differences do not vanish in this format, so the sign of the difference decides.
+        let difference = *self - *other;
+        Some(match difference.magnitude {
+            Class::Finite { mantissa: 0, .. } => Ordering::Equal,
+            _ if difference.negative => Ordering::Less,
+            _ => Ordering::Greater,
+        })
+    }
+}
+
 impl std::ops::Add for Extended {
     type Output = Self;
 
@@ -189,13 +260,7 @@ impl std::ops::Add for Extended {
         };
         match X87.round(sum, exponent) {
             // An exact zero is positive when rounding to nearest.
-            Some((0, _)) => Self {
-                negative: false,
-                magnitude: Class::Finite {
-                    mantissa: 0,
-                    exponent: 0,
-                },
-            },
+            Some((0, _)) => Self::ZERO,
             Some((mantissa, exponent)) => Self {
                 negative,
                 magnitude: Class::Finite { mantissa, exponent },
@@ -276,5 +341,49 @@ fn shift_right_even(value: u128, shift: u32) -> u128 {
         }
         // FRACTION_SCALE and the mantissa have 121 bits together: less than half.
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Extended {
+        Extended::parse(text.as_bytes()).expect("a number")
+    }
+
+    #[test]
+    fn numbers_are_ordered_by_value() {
+        let rising = [
+            "-inf",
+            "-1e4931",
+            "-1",
+            "-1e-4940",
+            "0",
+            "3.7e-4951",
+            "0.1",
+            "0.10000000000000000001",
+            "1",
+            "9223372036854775807",
+            "1e4931",
+            "inf",
+        ];
+        for (at, low) in rising.iter().enumerate() {
+            for (other, high) in rising.iter().enumerate() {
+                let order = number(low).partial_cmp(&number(high));
+                assert_eq!(order, Some(at.cmp(&other)), "{low} {high}");
+            }
+        }
+        assert_eq!(number("0"), number("-0"));
+        assert_eq!(Extended::NAN.partial_cmp(&number("0")), None);
+    }
+
+    #[test]
+    fn the_largest_value_is_the_last_before_infinity() {
+        assert!(Extended::MAX.is_finite());
+        assert!(Extended::MAX < number("inf") && number("1.18e4932") < Extended::MAX);
+        assert!(!(Extended::MAX + Extended::MAX).is_finite());
+        assert_eq!(Extended::MAX - Extended::MAX, number("0"));
+        assert_eq!((Extended::MAX + number("1")), Extended::MAX);
     }
 }

@@ -5,7 +5,7 @@ use crate::outbox::OutputLimits;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tollgate_commands::{CmdError, Policy, StoreLimits};
+use tollgate_commands::{CmdError, IncrexForm, Policy, StoreLimits};
 use tollgate_containers::glob;
 use tollgate_engine::Notify;
 
@@ -77,6 +77,7 @@ impl Live {
             let value = &values[setting.key as usize];
             let number = match setting.key {
                 Key::MaxMemoryPolicy => Policy::by_name(value).map(|policy| policy as i64),
+                Key::IncrexForm => IncrexForm::number(value),
                 _ => value.parse().ok(),
             };
             engine.set_limit(name, number.unwrap_or_default());

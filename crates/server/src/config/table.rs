@@ -3,7 +3,7 @@
 use super::kind::Kind;
 use super::redis::SETTINGS;
 use std::fmt::Write;
-use tollgate_commands::Policy;
+use tollgate_commands::{IncrexForm, Policy};
 
 /// Names a setting in code; its number is the row in [`TABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub enum Key {
     ClusterEnabled,
     BusyReplyThreshold,
     ScriptTimeLimit,
+    IncrexForm,
     Rdbchecksum,
     Daemonize,
     IoThreadsDoReads,
@@ -602,6 +603,14 @@ const OWN: &[Setting] = &[
         "60000",
         Change::Live,
         "Milliseconds after which a script is ended, whatever it has changed; 0 for never.",
+    ),
+    row(
+        Key::IncrexForm,
+        "increx-form",
+        Kind::Choice(IncrexForm::ALL),
+        "redis",
+        Change::Live,
+        "Whose INCREX is spoken: that of Redis 8.8, or that of Valkey 9.2, which also takes NX and XX.",
     ),
 ];
 
