@@ -46,7 +46,7 @@ pub use observe::{LatencySample, LatencySeries, Observer, SlowEntry};
 pub use pause::{Pause, Paused};
 pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
-pub use script::REDIS_VERSION;
+pub use script::{REDIS_VERSION, sha1};
 pub use session::{Node, NodeCx, Outcome, Replies, Session};
 pub use snapshot::Loaded;
 pub use stats::{CommandStats, Stats, TIMES};

@@ -5,6 +5,8 @@
 
 use crate::metrics::Traffic;
 use crate::shared::Shared;
+use crate::snapshot::save_when_due;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
@@ -31,7 +33,7 @@ pub(crate) struct House {
 /// Does what is due and tells when to come back, in clock nanoseconds.
 pub(crate) fn keep_house(
     house: &mut House,
-    shared: &Shared,
+    shared: &Arc<Shared>,
     traffic: &mut Traffic,
     now: i64,
 ) -> i64 {
@@ -39,6 +41,7 @@ pub(crate) fn keep_house(
     if now >= house.size_at {
         house.size_at = now + IDLE;
         shared.engine.judge_size();
+        save_when_due(shared, Timestamp::from_nanos(now));
         if shared.engine.limits().maxmemory() > 0 {
             shared.engine.audit_memory(shared.memory_beside_data());
         }

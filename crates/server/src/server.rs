@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// Ends the server: no new connections, what has arrived is answered, replies are sent as far as the clients take
-    /// them within a bounded time. Then the snapshot is written, if SHUTDOWN SAVE asked for it.
+    /// them within a bounded time. Then the snapshot is written, if SHUTDOWN SAVE asked for it, or there are save points.
     pub fn shutdown(self) -> io::Result<()> {
         self.shared.engine.stop_scripts();
         self.group.stop(GRACE);
@@ -186,7 +186,10 @@ impl Server {
         if self
             .shared
             .snapshot
-            .is_due_at_end(self.shared.engine.stats().changes)
+            .is_due_at_end(
+                self.shared.engine.stats().changes,
+                self.shared.settings.saves_at_end(),
+            )
         {
             let now = Timestamp::from_nanos(Clock::now());
             self.shared

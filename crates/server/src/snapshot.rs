@@ -1,14 +1,18 @@
 //! The snapshot file: loaded at the start, written by SAVE, BGSAVE and SHUTDOWN SAVE.
 
 use crate::config::Key;
+use crate::config::save_points::SavePoint;
 use crate::shared::Shared;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_limiter::Timestamp;
-use tollgate_net::files;
+use tollgate_net::{Clock, files};
+
+/// Seconds between a snapshot in the background that failed and the next attempt.
+const RETRY_SECS: i64 = 5;
 
 /// What INFO tells of snapshots.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,6 +22,8 @@ pub(crate) struct SnapshotFacts {
     /// Unix seconds of the last snapshot; of the start if there was none.
     pub(crate) last_save_secs: i64,
     pub(crate) last_failed: bool,
+    /// Unix seconds of the last attempt.
+    pub(crate) last_try_secs: i64,
     pub(crate) saves: u64,
     pub(crate) keys_loaded: u64,
     pub(crate) keys_expired: u64,
@@ -31,7 +37,8 @@ pub(crate) struct SnapshotState {
     writing: Mutex<()>,
     /// BGSAVE has begun and not ended.
     in_background: AtomicBool,
-    at_end: AtomicBool,
+    /// What SHUTDOWN has said of a snapshot at the end.
+    at_end: Mutex<Option<bool>>,
 }
 
 impl SnapshotState {
@@ -45,7 +52,7 @@ impl SnapshotState {
             facts: Mutex::new(facts),
             writing: Mutex::new(()),
             in_background: AtomicBool::new(false),
-            at_end: AtomicBool::new(false),
+            at_end: Mutex::default(),
         }
     }
 
@@ -73,16 +80,28 @@ impl SnapshotState {
         self.in_background.store(false, Ordering::Release);
     }
 
-    /// Whether the end of the server takes another snapshot.
+    /// Whether the end of the server takes another snapshot, whatever the settings say.
     pub(crate) fn save_at_end(&self, save: bool) {
-        self.at_end.store(save, Ordering::Relaxed);
+        *self.at_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(save);
     }
 
-    /// True when SHUTDOWN SAVE has asked for it and something has changed since the snapshot it took.
-    pub(crate) fn is_due_at_end(&self, changes: u64) -> bool {
+    /// True when SHUTDOWN has asked for it, or has said nothing and it is `usual`, and something has changed since the last
+    /// snapshot.
+    pub(crate) fn is_due_at_end(&self, changes: u64, usual: bool) -> bool {
+        let asked = *self.at_end.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = self.lock();
-        self.at_end.load(Ordering::Relaxed)
-            && (facts.last_failed || facts.changes_at_save != changes)
+        asked.unwrap_or(usual) && (facts.last_failed || facts.changes_at_save != changes)
+    }
+
+    /// True when one of the points has come. After a failure some seconds pass before the next attempt.
+    fn is_due(&self, points: &[SavePoint], changes: u64, now_secs: i64) -> bool {
+        let facts = self.lock();
+        let unsaved = changes.saturating_sub(facts.changes_at_save);
+        let elapsed = now_secs - facts.last_save_secs;
+        let reached =
+            |point: &SavePoint| unsaved >= point.changes && elapsed > point.seconds;
+        points.iter().any(reached)
+            && (!facts.last_failed || now_secs - facts.last_try_secs > RETRY_SECS)
     }
 }
 
@@ -96,6 +115,7 @@ impl SnapshotState {
         let written = files::replace(&path, &mut |out| shared.engine.save(out, now));
         let mut facts = self.lock();
         facts.last_failed = written.is_err();
+        facts.last_try_secs = now.secs();
         if written.is_ok() {
             facts.saves += 1;
             facts.changes_at_save = changes;
@@ -125,6 +145,33 @@ impl SnapshotState {
         facts.keys_expired = loaded.expired as u64;
         facts.changes_at_save = shared.engine.stats().changes;
         Ok(())
+    }
+}
+
+/// Has a worker write the snapshot; the caller has begun it. False when no worker can.
+pub(crate) fn save_in_background(shared: &Arc<Shared>) -> bool {
+    let job = Arc::clone(shared);
+    let started = shared.workers.run(move || {
+        let now = Timestamp::from_nanos(Clock::now());
+        // INFO tells whether it went well.
+        drop(job.snapshot.save(&job, now));
+        job.snapshot.end_background();
+    });
+    if !started {
+        shared.snapshot.end_background();
+    }
+    started
+}
+
+/// Begins a snapshot in the background when one of the save points has come.
+pub(crate) fn save_when_due(shared: &Arc<Shared>, now: Timestamp) {
+    let points = shared.settings.save_points();
+    let changes = shared.engine.stats().changes;
+    if !points.is_empty()
+        && shared.snapshot.is_due(&points, changes, now.secs())
+        && shared.snapshot.begin_background()
+    {
+        save_in_background(shared);
     }
 }
 

@@ -49,6 +49,7 @@ use crate::execute::{Call, Long, ShardList};
 use crate::shards::LockSet;
 use crate::{Engine, Node, Session};
 use running::Running;
+pub use sha1::sha1;
 use sha1::{HEX_LEN, Hex, sha1_hex};
 use shebang::ScriptFlags;
 use vm::{Compiled, Vm};

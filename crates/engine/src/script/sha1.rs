@@ -17,7 +17,8 @@ pub(crate) fn sha1_hex(data: &[u8]) -> Hex {
     hex
 }
 
-fn sha1(data: &[u8]) -> [u8; 20] {
+/// The digest of `data`.
+pub fn sha1(data: &[u8]) -> [u8; 20] {
     let mut state = [
         0x6745_2301,
         0xefcd_ab89,

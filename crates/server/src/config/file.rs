@@ -1,6 +1,6 @@
 //! The configuration file: `name value` lines as in redis.conf.
 
-use super::Config;
+use super::{Config, Kind};
 use super::table::find;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,12 @@ fn apply_line(config: &mut Config, line: &[u8]) -> Result<(), String> {
                 values.len()
             ));
         }
+    };
+    // Each of several lines of save points adds to those before it.
+    let before = config.get(setting.key);
+    let value = match setting.kind {
+        Kind::SavePoints if !value.is_empty() && !before.is_empty() => format!("{before} {value}"),
+        _ => value,
     };
     config
         .set(setting.key, &value)

@@ -1,6 +1,6 @@
 //! What values a setting takes, and how they are written.
 
-use super::output_limits;
+use super::{output_limits, save_points};
 use std::net::IpAddr;
 use tollgate_engine::Notify;
 
@@ -33,6 +33,8 @@ pub enum Kind {
     EventClasses,
     /// Percentiles from 0 to 100, separated by spaces.
     Percentiles,
+    /// Pairs of seconds and changes, separated by spaces; none is allowed.
+    SavePoints,
     /// A power of two in a range.
     PowerOfTwo {
         /// Largest.
@@ -89,6 +91,7 @@ impl Kind {
             Kind::OomScores => oom_scores(text),
             Kind::EventClasses => event_classes(text),
             Kind::Percentiles => percentiles(text),
+            Kind::SavePoints => save_points::normalise(text),
             Kind::Mode => mode(text),
             Kind::Addresses => addresses(text),
             Kind::Choice(words) => choice(text, words),
@@ -125,6 +128,7 @@ impl Kind {
                 | Kind::OomScores
                 | Kind::OutputLimits
                 | Kind::Percentiles
+                | Kind::SavePoints
         )
     }
 
@@ -136,7 +140,7 @@ impl Kind {
             Kind::OutputLimits => "LIMITS",
             Kind::Flag => "YES|NO",
             Kind::Choices(_) => "WORDS",
-            Kind::OomScores | Kind::Percentiles => "NUMBERS",
+            Kind::OomScores | Kind::Percentiles | Kind::SavePoints => "NUMBERS",
             Kind::EventClasses => "LETTERS",
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
@@ -161,6 +165,7 @@ impl Kind {
             Kind::OomScores => "three numbers from -2000 to 2000".to_owned(),
             Kind::EventClasses => "letters of `Ag$lshzxeKEtmdn`".to_owned(),
             Kind::Percentiles => "numbers from 0 to 100".to_owned(),
+            Kind::SavePoints => "pairs of seconds and changes".to_owned(),
             Kind::PowerOfTwo { max } => format!("power of two, 1 to {max}"),
             Kind::Bytes { min, max } => format!("{min} to {max} bytes; kb, mb and gb may follow"),
             Kind::OutputLimits => {

@@ -1,5 +1,6 @@
 //! Settings of a running server.
 
+use super::save_points::{self, SavePoint};
 use super::{Change, Config, Key, Setting, TABLE, find, output_limits};
 use crate::outbox::OutputLimits;
 use std::path::PathBuf;
@@ -29,7 +30,9 @@ impl Live {
     /// Takes over the settings of the start.
     pub fn new(config: Config) -> Live {
         let live = Live {
-            load_snapshot: config.given(Key::Dir) || config.given(Key::DbFilename),
+            load_snapshot: config.given(Key::Dir)
+                || config.given(Key::DbFilename)
+                || keeps_data(config.get(Key::Save), config.get(Key::AppendOnly)),
             file: config.file().map(ToOwned::to_owned),
             values: Mutex::new(config.into_values()),
             max_clients: AtomicUsize::new(0),
@@ -102,6 +105,20 @@ impl Live {
     /// Most clients at a time.
     pub fn max_clients(&self) -> usize {
         self.max_clients.load(Ordering::Relaxed)
+    }
+
+    /// When a snapshot is due.
+    pub(crate) fn save_points(&self) -> Vec<SavePoint> {
+        save_points::parse(&self.lock()[Key::Save as usize]).unwrap_or_default()
+    }
+
+    /// Whether the end of the server writes a snapshot unless it is told otherwise.
+    pub(crate) fn saves_at_end(&self) -> bool {
+        let values = self.lock();
+        keeps_data(
+            &values[Key::Save as usize],
+            &values[Key::AppendOnly as usize],
+        )
     }
 
     /// Seconds of silence after which a client is disconnected; 0 = never.
@@ -232,6 +249,11 @@ impl Values<'_> {
         // Numeric settings hold what `Kind::normalise` printed; one beyond the range is as good as the largest.
         self.get(key).parse().unwrap_or(i64::MAX)
     }
+}
+
+/// Whether the data are to outlive a restart.
+fn keeps_data(save: &str, append_only: &str) -> bool {
+    !save.is_empty() || append_only == "yes"
 }
 
 fn known(name: &[u8]) -> Option<&'static Setting> {

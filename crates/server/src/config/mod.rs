@@ -11,6 +11,7 @@ mod live;
 pub(crate) mod output_limits;
 mod redis;
 mod rewrite;
+pub(crate) mod save_points;
 mod table;
 
 pub use file::FileError;

@@ -1,6 +1,6 @@
 //! DEBUG: what test suites ask of a server.
 
-use super::NodeRunner;
+use super::{NodeRunner, digest};
 use crate::config::Key;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,6 +27,19 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         }
         (b"SLEEP", [seconds]) => sleep(seconds),
         (b"OBJECT", [key]) => object(cx, key),
+        (b"DIGEST", []) => {
+            let digest = digest::all(cx.engine, cx.now.millis());
+            cx.out.simple(&digest);
+            Ok(Reply::Written)
+        }
+        (b"DIGEST-VALUE", keys) => {
+            cx.out.array(keys.len());
+            for key in keys {
+                let digest = digest::value(cx.engine, cx.session.db, key, cx.now.millis());
+                cx.out.simple(&digest);
+            }
+            Ok(Reply::Written)
+        }
         (b"PROTOCOL", [kind]) => protocol(cx, kind),
         (b"SET-ACTIVE-EXPIRE", [on]) => {
             let on = number::parse_i64(on).unwrap_or(0) != 0;
@@ -40,7 +53,8 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         (b"RELOAD", options) if options.iter().all(|it| is_reload_option(it)) => {
             reload(cx, options)
         }
-        (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL" | b"LOADAOF", []) => Ok(Reply::Ok),
+        (b"LOADAOF", []) => reload(cx, &[]),
+        (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL", []) => Ok(Reply::Ok),
         // What these change of Redis' inside has no counterpart here.
         (b"SET-SKIP-CHECKSUM-VALIDATION" | b"PAUSE-CRON" | b"SET-DISABLE-DENY-SCRIPTS", [_]) => {
             Ok(Reply::Ok)
@@ -168,12 +182,18 @@ fn protocol(cx: &mut NodeCx<'_>, kind: &[u8]) -> Result<Reply, CmdError> {
 fn help(cx: &mut NodeCx<'_>) {
     let lines = [
         "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL, LOADAOF, PAUSE-CRON <0|1>,",
+        "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL, PAUSE-CRON <0|1>,",
         "QUICKLIST-PACKED-THRESHOLD <size>, REPLYBUFFER <setting> <value>,",
         "SET-DISABLE-DENY-SCRIPTS <0|1>, SET-SKIP-CHECKSUM-VALIDATION <0|1>",
         "    Answer OK: what they change of Redis has no counterpart here.",
+        "DIGEST",
+        "    Answers with a digest of all the data.",
+        "DIGEST-VALUE <key> [<key> ...]",
+        "    Answers with a digest of the value of each key.",
         "ERROR <string>",
         "    Answers with that error.",
+        "LOADAOF",
+        "    As RELOAD: there is no append-only file.",
         "OBJECT <key>",
         "    Describes the value of a key.",
         "PROTOCOL <type>",

@@ -5,6 +5,7 @@ mod auth;
 mod client;
 mod config;
 mod debug;
+mod digest;
 mod info;
 mod info_facts;
 pub(crate) mod modes;

@@ -1,11 +1,10 @@
 //! SAVE, BGSAVE, LASTSAVE.
 
 use crate::shared::Shared;
+use crate::snapshot::save_in_background;
 use std::sync::Arc;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::NodeCx;
-use tollgate_limiter::Timestamp;
-use tollgate_net::Clock;
 
 /// The file could not be written; the log says why.
 fn failed() -> CmdError {
@@ -35,15 +34,7 @@ pub(super) fn background(shared: &Arc<Shared>, cx: &mut NodeCx<'_>) -> Result<Re
     if !shared.snapshot.begin_background() {
         return Err(busy());
     }
-    let job = Arc::clone(shared);
-    let started = shared.workers.run(move || {
-        let now = Timestamp::from_nanos(Clock::now());
-        // INFO tells whether it went well.
-        drop(job.snapshot.save(&job, now));
-        job.snapshot.end_background();
-    });
-    if !started {
-        shared.snapshot.end_background();
+    if !save_in_background(shared) {
         return Err(failed());
     }
     Ok(Reply::Simple("Background saving started"))

@@ -27,6 +27,7 @@ pub(super) fn shutdown(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, Cm
     if let Some(busy) = cx.engine.busy().filter(|_| !no_save) {
         return Err(busy.error());
     }
+    let save = save || (!no_save && shared.settings.saves_at_end());
     // A snapshot that cannot be written is told while the client can still be told. What is written after it and before
     // the loops have stopped goes into a second one.
     if save && shared.snapshot.save(shared, cx.now).is_err() && !force {
