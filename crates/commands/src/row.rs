@@ -94,6 +94,7 @@ pub enum NodeCommand {
     Info,
     Shutdown,
     Save,
+    BgRewriteAof,
     BgSave,
     LastSave,
     Subscribe,

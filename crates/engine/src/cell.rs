@@ -10,6 +10,9 @@ use tollgate_keyspace::{DbIndex, Seed, Shard};
 
 use crate::waiter::Waiter;
 
+/// Most waiters that a new one may be put before.
+const OVERTAKEN_MAX: usize = 64;
+
 /// A key with its database in front: the name under which a side knows it.
 pub(crate) type Name = SmallVec<[u8; 40]>;
 
@@ -167,10 +170,16 @@ impl Cell {
         }
     }
 
-    /// Lets a waiter wait for the key, behind the others.
+    /// Lets a waiter wait for the key, behind the others except those who only seem to have come earlier.
     pub(crate) fn park(&mut self, name: &[u8], waiter: &Arc<Waiter>) {
         let queue = self.side().waiting.entry(name.into()).or_default();
-        queue.push_back(Arc::clone(waiter));
+        let overtaken = queue
+            .iter()
+            .rev()
+            .take(OVERTAKEN_MAX)
+            .take_while(|other| waiter.goes_before(other))
+            .count();
+        queue.insert(queue.len() - overtaken, Arc::clone(waiter));
     }
 
     /// The waiter at that place of the key's queue.

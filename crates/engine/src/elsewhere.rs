@@ -100,6 +100,7 @@ fn looks_at_all(command: NodeCommand) -> bool {
             | NodeCommand::MemoryStats
             | NodeCommand::Debug
             | NodeCommand::Save
+            | NodeCommand::BgRewriteAof
             | NodeCommand::BgSave
     )
 }

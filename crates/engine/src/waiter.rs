@@ -11,6 +11,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -41,6 +43,10 @@ pub enum Unblock {
     Error,
 }
 
+/// Two waits that begin on different threads within so many nanoseconds may have been asked for in the other order: a
+/// thread that sleeps is later at its work than one that is awake.
+const SIMULTANEOUS: i64 = 2_000_000;
+
 /// What a client that is unblocked with an error is told.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -57,14 +63,18 @@ pub(crate) struct Waiter {
     /// Their names and shards, each once.
     keys: SmallVec<[(Name, usize); 2]>,
     deadline_ms: Option<i64>,
+    /// Where and when the wait began, and how often somebody had asked for the number of waits until then.
+    thread: ThreadId,
+    since: Timestamp,
+    asked: u64,
     /// The wait is over.
     pub(crate) done: Mutex<bool>,
     mail: Arc<dyn Mail>,
 }
 
-/// All waiters, by client.
+/// All waiters, by client; and how often their number was asked for.
 #[derive(Default)]
-pub(crate) struct Waiters(Mutex<HashMap<u64, Arc<Waiter>>>);
+pub(crate) struct Waiters(Mutex<HashMap<u64, Arc<Waiter>>>, AtomicU64);
 
 impl Waiter {
     /// The words with no other awaited key than `key`: a key that has become ready is the only one to be looked at.
@@ -101,6 +111,16 @@ impl Waiter {
             .collect()
     }
 
+    /// Whether this one, which comes after `other`, is served before it: when nobody can tell that it came later, the older
+    /// connection is first. The order of one thread is kept, and so is one that somebody may have seen; a wait that is
+    /// older than an instant is not overtaken.
+    pub(crate) fn goes_before(&self, other: &Waiter) -> bool {
+        self.client < other.client
+            && self.thread != other.thread
+            && self.asked == other.asked
+            && self.since.nanos() - other.since.nanos() < SIMULTANEOUS
+    }
+
     /// The client that waits.
     pub(crate) fn client(&self) -> u64 {
         self.client
@@ -134,8 +154,14 @@ impl Session {
 }
 
 impl Engine {
+    /// Somebody is told who waits: whoever waits later comes behind those who do.
+    pub fn waits_are_seen(&self) {
+        self.waiters.1.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Clients that wait.
     pub fn blocked_clients(&self) -> usize {
+        self.waits_are_seen();
         self.waiters.0.lock().len()
     }
 
@@ -176,6 +202,9 @@ impl Engine {
             positions,
             keys,
             deadline_ms,
+            thread: std::thread::current().id(),
+            since: call.now,
+            asked: self.waiters.1.load(Ordering::Relaxed),
             done: Mutex::new(false),
             mail: Arc::clone(mail),
         });

@@ -183,14 +183,10 @@ impl Server {
         self.group.stop(GRACE);
         let ended = self.group.join();
         self.shared.workers.stop();
-        if self
-            .shared
-            .snapshot
-            .is_due_at_end(
-                self.shared.engine.stats().changes,
-                self.shared.settings.saves_at_end(),
-            )
-        {
+        if self.shared.snapshot.is_due_at_end(
+            self.shared.engine.stats().changes,
+            self.shared.settings.saves_at_end(),
+        ) {
             let now = Timestamp::from_nanos(Clock::now());
             self.shared
                 .snapshot

@@ -98,8 +98,7 @@ impl SnapshotState {
         let facts = self.lock();
         let unsaved = changes.saturating_sub(facts.changes_at_save);
         let elapsed = now_secs - facts.last_save_secs;
-        let reached =
-            |point: &SavePoint| unsaved >= point.changes && elapsed > point.seconds;
+        let reached = |point: &SavePoint| unsaved >= point.changes && elapsed > point.seconds;
         points.iter().any(reached)
             && (!facts.last_failed || now_secs - facts.last_try_secs > RETRY_SECS)
     }
@@ -177,4 +176,42 @@ pub(crate) fn save_when_due(shared: &Arc<Shared>, now: Timestamp) {
 
 fn path(shared: &Shared) -> PathBuf {
     Path::new(&*shared.settings.get(Key::Dir)).join(&*shared.settings.get(Key::DbFilename))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_due_when_a_point_has_come() {
+        let state = SnapshotState::new(1_000 * 1_000_000_000);
+        let points =
+            [(60, 100), (3_600, 1)].map(|(seconds, changes)| SavePoint { seconds, changes });
+        assert!(!state.is_due(&points, 100, 1_060));
+        assert!(state.is_due(&points, 100, 1_061));
+        assert!(!state.is_due(&points, 99, 4_600));
+        assert!(state.is_due(&points, 1, 4_601));
+        assert!(!state.is_due(&points, 0, 9_999));
+        assert!(!state.is_due(&[], 100, 9_999));
+        state.lock().changes_at_save = 50;
+        assert!(!state.is_due(&points, 149, 1_061));
+        // After a failure it waits a little.
+        let mut facts = state.lock();
+        (facts.last_failed, facts.last_try_secs) = (true, 1_200);
+        drop(facts);
+        assert!(!state.is_due(&points, 150, 1_205));
+        assert!(state.is_due(&points, 150, 1_206));
+    }
+
+    #[test]
+    fn the_end_takes_a_snapshot_of_what_has_changed() {
+        let state = SnapshotState::new(0);
+        assert!(state.is_due_at_end(1, true));
+        assert!(!state.is_due_at_end(1, false));
+        assert!(!state.is_due_at_end(0, true));
+        state.save_at_end(true);
+        assert!(state.is_due_at_end(1, false));
+        state.save_at_end(false);
+        assert!(!state.is_due_at_end(1, true));
+    }
 }

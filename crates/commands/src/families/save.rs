@@ -7,6 +7,17 @@ pub(super) static FAMILY: Family = Family {
     name: "Snapshots",
     about: "The whole data set in an RDB file, in the form that redis-server 7.0 reads and writes.",
     rows: &[
+        server(
+            "BGREWRITEAOF",
+            exactly(1),
+            WRITES,
+            NodeCommand::BgRewriteAof,
+        )
+        .docs(
+            "Writes the snapshot while the server goes on; there is no append-only file.",
+            "1.0.0",
+            "O(1), and O(N) in the keys behind it",
+        ),
         server("BGSAVE", at_least(1), WRITES, NodeCommand::BgSave)
             .takes("[SCHEDULE]")
             .docs(

@@ -121,6 +121,39 @@ fn the_first_to_wait_is_the_first_served() {
 }
 
 #[test]
+fn the_older_connection_is_first_when_nobody_can_tell_who_came_first() {
+    let engine = engine(8);
+    let mut older = Conn::new(&engine);
+    let mut newer = Conn::new(&engine);
+    // Both begin to wait at the same instant, each on a thread of its own.
+    let on_another_thread = |conn: &mut Conn| {
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| conn.call(&["BLPOP", "a", "0"]));
+            assert_eq!(waits.join().expect("no panic"), None);
+        });
+    };
+    let mut pusher = Conn::new(&engine);
+    on_another_thread(&mut newer);
+    on_another_thread(&mut older);
+    assert_eq!(pusher.call(&["RPUSH", "a", "1", "2"]), Some(Value::Int(2)));
+    assert_eq!(older.answer(), Some(pair("a", "1")));
+    assert_eq!(newer.answer(), Some(pair("a", "2")));
+    // Who asks how many wait knows who has come.
+    on_another_thread(&mut newer);
+    assert_eq!(engine.blocked_clients(), 1);
+    on_another_thread(&mut older);
+    assert_eq!(pusher.call(&["RPUSH", "a", "1", "2"]), Some(Value::Int(2)));
+    assert_eq!(newer.answer(), Some(pair("a", "1")));
+    assert_eq!(older.answer(), Some(pair("a", "2")));
+    // The order of one thread stays.
+    assert_eq!(newer.call(&["BLPOP", "a", "0"]), None);
+    assert_eq!(older.call(&["BLPOP", "a", "0"]), None);
+    assert_eq!(pusher.call(&["RPUSH", "a", "1", "2"]), Some(Value::Int(2)));
+    assert_eq!(newer.answer(), Some(pair("a", "1")));
+    assert_eq!(older.answer(), Some(pair("a", "2")));
+}
+
+#[test]
 fn who_has_left_gets_nothing() {
     let engine = engine(8);
     let (mut gone, mut stays) = (Conn::new(&engine), Conn::new(&engine));

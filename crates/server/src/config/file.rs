@@ -1,7 +1,7 @@
 //! The configuration file: `name value` lines as in redis.conf.
 
-use super::{Config, Kind};
 use super::table::find;
+use super::{Config, Kind};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tollgate_wire::resp::split_line;
@@ -134,6 +134,14 @@ mod tests {
     }
 
     #[test]
+    fn save_points_may_stand_on_several_lines() {
+        let config = apply("save 3600 1\nsave 300 100 60 10000\n").unwrap();
+        assert_eq!(config.get(Key::Save), "3600 1 300 100 60 10000");
+        let config = apply("save 3600 1\nsave \"\"\n").unwrap();
+        assert_eq!(config.get(Key::Save), "");
+    }
+
+    #[test]
     fn bad_lines_say_why() {
         for (line, reason) in [
             ("prot 7000", "unknown setting 'prot'"),
@@ -144,8 +152,12 @@ mod tests {
                 "port: argument couldn't be parsed into an integer",
             ),
             ("requirepass \"open", "unbalanced quotes"),
-            ("appendonly yes", "appendonly: only 'no' is supported"),
-            ("save 3600 1", "save: one value is expected, not 2"),
+            (
+                "appendonly maybe",
+                "appendonly: argument must be 'yes' or 'no'",
+            ),
+            ("save 3600", "save: Invalid save parameters"),
+            ("databases 20", "databases: only '16' is supported"),
         ] {
             assert_eq!(apply(line).unwrap_err(), reason, "{line}");
         }

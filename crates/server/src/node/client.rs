@@ -131,6 +131,7 @@ fn class_of(word: &[u8]) -> Result<Option<Class>, CmdError> {
 pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let words = cx.args.rest();
     let mut clients = runner.shared.clients.all();
+    cx.engine.waits_are_seen();
     match words {
         [] => {}
         [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {

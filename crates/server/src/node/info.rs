@@ -230,6 +230,11 @@ fn persistence(text: &mut Text, shared: &Shared, _: i64) {
     text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
     text.line("rdb_last_load_keys_expired", snapshot.keys_expired);
     text.line("aof_enabled", 0);
+    // What BGREWRITEAOF has begun.
+    text.line(
+        "aof_rewrite_in_progress",
+        u8::from(shared.snapshot.is_in_background()),
+    );
 }
 
 fn stats(text: &mut Text, shared: &Shared, now: i64) {

@@ -1,4 +1,4 @@
-//! SAVE, BGSAVE, LASTSAVE.
+//! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE.
 
 use crate::shared::Shared;
 use crate::snapshot::save_in_background;
@@ -38,6 +38,21 @@ pub(super) fn background(shared: &Arc<Shared>, cx: &mut NodeCx<'_>) -> Result<Re
         return Err(failed());
     }
     Ok(Reply::Simple("Background saving started"))
+}
+
+/// BGREWRITEAOF: where Redis makes its append-only file anew, which then holds the data as they are, the snapshot is written.
+pub(super) fn rewrite_log(shared: &Arc<Shared>) -> Result<Reply, CmdError> {
+    if !shared.snapshot.begin_background() {
+        return Err(CmdError::err(
+            "Background append only file rewriting already in progress",
+        ));
+    }
+    if !save_in_background(shared) {
+        return Err(failed());
+    }
+    Ok(Reply::Simple(
+        "Background append only file rewriting started",
+    ))
 }
 
 pub(super) fn last(shared: &Shared) -> Reply {

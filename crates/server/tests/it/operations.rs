@@ -111,6 +111,46 @@ fn a_rewritten_file_gives_the_same_server() {
 }
 
 #[test]
+fn digests_are_those_of_redis() {
+    let local = Local::start(&[("enable-debug-command", "local")]);
+    let mut client = local.connect();
+    for command in [
+        "MSET a 1 b x",
+        "RPUSH l 1 2 3 x",
+        "ZADD z 1.5 a 3 b 0.1 c",
+        "HSET h f 1 g 2",
+        "SADD s 1 2 3 a",
+        "SADD si 1 2 3",
+        "XADD st 1-1 f v g 12",
+        "SELECT 3",
+        "SET k v EX 1000",
+        "SELECT 0",
+    ] {
+        assert!(!raw(&mut client, command).starts_with('-'), "{command}");
+    }
+    let digests = [
+        "b4fc66738120fba0b5aa500ab5c2bf89cea1c5da",
+        "e1c099d36d86ec50b7f83540e7e59065055be33d",
+        "a7e0d1f4e14edac355ae5f87ac1038a4263fe314",
+        "2db57ebb71f2d2f353ef7db6e340689a6d17bc40",
+        "d9779aa9c616692decaba51e4c41766464124c52",
+        "acb1ce08ab047c7592d3a632492e960b8cbe35fe",
+        "2a462a3f51a1db89738ebbeef0c47ce1bbc85246",
+        "fe27ef24d243247c74e488bd482faa79155cdb62",
+        "0000000000000000000000000000000000000000",
+    ];
+    let values: String = digests.map(|digest| format!("+{digest}\r\n")).concat();
+    assert_eq!(
+        raw(&mut client, "DEBUG DIGEST-VALUE a b l z h s si st none"),
+        format!("*9\r\n{values}")
+    );
+    let all = "+8240c970fa97b7c716ba864038becbf6df75657f\r\n";
+    assert_eq!(raw(&mut client, "DEBUG DIGEST"), all);
+    assert_eq!(raw(&mut client, "DEBUG LOADAOF"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "DEBUG DIGEST"), all);
+}
+
+#[test]
 fn debug_is_for_those_who_may() {
     let local = Local::start(&[("enable-debug-command", "local")]);
     let mut client = local.connect();
