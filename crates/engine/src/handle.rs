@@ -103,6 +103,22 @@ impl Handle {
         engine.settle(&mut held, now);
         decided
     }
+
+    /// Gives back up to the check's cost of what was taken, and tells what is there then.
+    ///
+    /// # Errors
+    ///
+    /// The key holds a string, or the state of another algorithm.
+    pub fn refund(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let engine = &*self.0;
+        let key = engine.seed.key(check.key);
+        let index = key.shard(engine.shards.count());
+        let mut cell = engine.shards.lock(index);
+        let mut held = One::new(index, &mut cell, &engine.shards);
+        let refunded = engine.refund_one(check, key, &mut held, now);
+        engine.settle(&mut held, now);
+        refunded
+    }
 }
 
 impl Engine {
@@ -129,6 +145,34 @@ impl Engine {
             self.counters.changed(1);
         }
         Ok(SmallVec::from_slice(&[decision]))
+    }
+
+    fn refund_one(
+        &self,
+        check: &Check<'_>,
+        key: Key<'_>,
+        held: &mut One<'_, '_>,
+        now: Timestamp,
+    ) -> Result<Decision, WrongState> {
+        let wrong = |_| WrongState {
+            key: key.bytes().into(),
+        };
+        let record = read(held.cell(key.shard(self.shards.count())), key, now)?;
+        let next = match record {
+            Some(record) => check
+                .algorithm
+                .refund(record, &check.quota, check.cost.0, now)
+                .map_err(wrong)?,
+            None => None,
+        };
+        if let Some(next) = next {
+            self.record(held, key, next, now);
+            self.counters.changed(1);
+        }
+        let there = check
+            .algorithm
+            .decide(next.or(record), &check.quota, Cost(0), now);
+        there.map(|(decision, _)| decision).map_err(wrong)
     }
 
     fn decide_many(

@@ -47,6 +47,15 @@ pub const BATCH: &str = concat!(
     include_str!("lua/batch.lua"),
 );
 
+/// Gives units back on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] with the tag. Replies as a look.
+pub const REFUND: &str = concat!(
+    include_str!("lua/time.lua"),
+    include_str!("lua/fixed_window.lua"),
+    include_str!("lua/gcra.lua"),
+    include_str!("lua/sliding_window.lua"),
+    include_str!("lua/refund.lua"),
+);
+
 /// Any number of checks of aligned fixed windows, all or nothing, on a store that has `RL.TAKE`: the decisions
 /// are the store's own, so its counters are the same as those of a single `RL.TAKE`. One key for each check;
 /// `ARGV`: limit, period in ms and cost for each check. Replies as [`BATCH`].

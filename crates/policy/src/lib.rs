@@ -7,7 +7,10 @@
 //! `a_b` + `c`), pairs are told apart here.
 #![forbid(unsafe_code)]
 
+mod describe;
 mod load;
+mod metadata;
+mod modes;
 mod pattern;
 mod resolve;
 mod ruleset;
@@ -16,7 +19,8 @@ mod verdict;
 mod yaml;
 
 pub use load::RuleError;
-pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved};
+pub use modes::{HeaderNames, Modes};
+pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved, Role};
 pub use ruleset::Ruleset;
 pub use unit::Unit;
 pub use yaml::{MAX_DEPTH, MAX_FILE_LEN, MAX_NODES};

@@ -3,6 +3,7 @@
 use std::collections::hash_map;
 use std::fmt;
 
+use crate::metadata;
 use crate::pattern::Pattern;
 use crate::ruleset::{Level, Limit, Map, Rate, Rule, Ruleset};
 use crate::unit::Unit;
@@ -33,8 +34,20 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 const FILE_KEYS: &[&str] = &["domain", "descriptors"];
-const DESCRIPTOR_KEYS: &[&str] = &["key", "value", "rate_limit", "descriptors"];
-const RATE_LIMIT_KEYS: &[&str] = &["unit", "requests_per_unit", "unlimited", "name"];
+const DESCRIPTOR_KEYS: &[&str] = &[
+    "key",
+    "value",
+    "rate_limit",
+    "descriptors",
+    "shadow_mode",
+    "quota_mode",
+    "detailed_metric",
+    "value_to_metric",
+    "share_threshold",
+    "metadata",
+];
+const RATE_LIMIT_KEYS: &[&str] = &["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+const REPLACES_KEYS: &[&str] = &["name"];
 
 pub(crate) fn load(files: &[(&str, &str)]) -> Result<Ruleset, RuleError> {
     let mut ruleset = Ruleset::default();
@@ -68,6 +81,7 @@ fn load_file(text: &str, ruleset: &mut Ruleset) -> Result<(), YamlError> {
     let mut compiler = Compiler {
         path: name.to_owned(),
         limits: 0,
+        sharing: 0,
     };
     place.insert(compiler.level(descriptors)?);
     ruleset.limits += compiler.limits;
@@ -79,6 +93,8 @@ struct Compiler {
     /// Domain and entries down to the current level, for messages.
     path: String,
     limits: usize,
+    /// Rules on the way down whose values share one counter.
+    sharing: usize,
 }
 
 impl Compiler {
@@ -106,12 +122,20 @@ impl Compiler {
         names: &mut Map<()>,
     ) -> Result<(), YamlError> {
         if !matches!(node.kind, Kind::Map(_)) {
-            let found = node.describe();
-            let reason =
-                format!("config error, yaml file contains list of type other than map: {found}");
-            return Err(YamlError::new(node.line, reason));
+            return Err(not_a_map(node));
         }
-        let [key, value, rate_limit, descriptors] = fields(node, DESCRIPTOR_KEYS, "descriptor")?;
+        let [
+            key,
+            value,
+            rate_limit,
+            descriptors,
+            shadow_mode,
+            quota_mode,
+            detailed_metric,
+            value_to_metric,
+            share_threshold,
+            metadata,
+        ] = fields(node, DESCRIPTOR_KEYS, "descriptor")?;
         let key = key.map_or(Ok(""), |node| text_of(node, "key"))?;
         if key.is_empty() {
             return Err(YamlError::new(node.line, "descriptor has empty key"));
@@ -129,17 +153,52 @@ impl Compiler {
                 format!("duplicate descriptor composite key '{path}'"),
             ));
         }
-        let limit = match rate_limit.filter(|limit| !limit.is_null()) {
+        let flag = |node: Option<&Node>, what| node.map_or(Ok(false), |node| bool_of(node, what));
+        let shared = flag(share_threshold, "share_threshold")?;
+        if shared && !value.contains('*') {
+            let line = share_threshold.map_or(node.line, |node| node.line);
+            return Err(YamlError::new(
+                line,
+                format!(
+                    "share_threshold can only be used with wildcard values (containing '*'), but found key '{}'",
+                    yaml::excerpt(&self.path[outer + 1..])
+                ),
+            ));
+        }
+        self.sharing += usize::from(shared);
+        let mut limit = match rate_limit.filter(|limit| !limit.is_null()) {
             Some(limit) => Some(rate_limit_of(limit)?),
             None => None,
         };
+        let modes = (
+            flag(shadow_mode, "shadow_mode")?,
+            flag(quota_mode, "quota_mode")?,
+        );
+        // They name metrics of rules, which there are none of.
+        flag(detailed_metric, "detailed_metric")?;
+        flag(value_to_metric, "value_to_metric")?;
+        let metadata = match metadata.filter(|node| !node.is_null()) {
+            Some(node) => Some(metadata::read(node)?),
+            None => None,
+        };
+        if let Some(limit) = &mut limit {
+            (limit.shadow_mode, limit.quota_mode) = modes;
+            limit.metadata = metadata;
+            limit.shared = self.sharing > 0;
+        }
         self.limits += usize::from(limit.is_some());
         let children = match descriptors {
             Some(list) => Some(self.level(Some(list))?).filter(|level| !level.keys.is_empty()),
             None => None,
         };
+        self.sharing -= usize::from(shared);
         self.path.truncate(outer);
-        let rule = Rule { limit, children };
+        let rule = Rule {
+            limit,
+            children,
+            value: value.into(),
+            shared,
+        };
         let rules = level.keys.entry(key.into()).or_default();
         if value.is_empty() {
             rules.bare = Some(rule);
@@ -153,8 +212,9 @@ impl Compiler {
 }
 
 fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
-    let [unit, requests, unlimited, name] = fields(node, RATE_LIMIT_KEYS, "rate_limit")?;
-    let name = name.map_or(Ok(""), |node| text_of(node, "name"))?.into();
+    let [unit, requests, unlimited, name, replaces] = fields(node, RATE_LIMIT_KEYS, "rate_limit")?;
+    let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
+    let replaces = replaces_of(replaces, name)?;
     if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
         if let Some(unit) = unit.filter(|unit| !unit.is_null()) {
             return Err(YamlError::new(
@@ -163,8 +223,9 @@ fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
             ));
         }
         return Ok(Limit {
-            name,
-            rate: Rate::Unlimited,
+            name: name.into(),
+            replaces,
+            ..Limit::new(Rate::Unlimited)
         });
     }
     let unit_text = unit.map_or(Ok(""), |node| text_of(node, "unit"))?;
@@ -184,12 +245,49 @@ fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     };
     let requests = u32_of(requests, "requests_per_unit")?;
     Ok(Limit {
-        name,
-        rate: Rate::PerUnit {
+        name: name.into(),
+        replaces,
+        ..Limit::new(Rate::PerUnit {
             requests,
             unit: parsed,
-        },
+        })
     })
+}
+
+/// The names of the limits that a limit of this name takes the place of.
+fn replaces_of(node: Option<&Node>, own: &str) -> Result<Box<[Box<str>]>, YamlError> {
+    let Some(list) = node.filter(|node| !node.is_null()) else {
+        return Ok(Box::default());
+    };
+    let Kind::List(items) = &list.kind else {
+        return Err(wrong_type(list, "replaces", "a list"));
+    };
+    let names = items.iter().map(|item| {
+        if !matches!(item.kind, Kind::Map(_)) {
+            return Err(not_a_map(item));
+        }
+        let [name] = fields(item, REPLACES_KEYS, "replaces")?;
+        match name.map_or(Ok(""), |node| text_of(node, "name"))? {
+            "" => Err(YamlError::new(
+                item.line,
+                "should not have an empty replaces entry",
+            )),
+            name if name == own => Err(YamlError::new(
+                item.line,
+                "replaces should not contain name of same descriptor",
+            )),
+            name => Ok(name.into()),
+        }
+    });
+    names.collect()
+}
+
+fn not_a_map(node: &Node) -> YamlError {
+    let found = node.describe();
+    YamlError::new(
+        node.line,
+        format!("config error, yaml file contains list of type other than map: {found}"),
+    )
 }
 
 /// The values of a map's known keys; any other key is an error.
@@ -239,11 +337,10 @@ fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, YamlError> {
 
 fn bool_of(node: &Node, what: &str) -> Result<bool, YamlError> {
     match &node.kind {
-        Kind::Scalar { text, plain: true } => match &*text.to_ascii_lowercase() {
-            "true" | "yes" | "on" => Ok(true),
-            "false" | "no" | "off" | "" | "~" | "null" => Ok(false),
-            _ => Err(wrong_type(node, what, "true or false")),
-        },
+        _ if node.is_null() => Ok(false),
+        Kind::Scalar { text, plain: true } => {
+            metadata::truth(text).ok_or_else(|| wrong_type(node, what, "true or false"))
+        }
         _ => Err(wrong_type(node, what, "true or false")),
     }
 }

@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use tollgate_limiter::{AlgorithmKind, Cost, Quota};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
-use crate::ruleset::{Level, Rate, Ruleset};
+use crate::modes::Modes;
+use crate::ruleset::{Level, Limit, Rate, Ruleset};
 use crate::unit::Unit;
 
 /// Most descriptors of one request.
@@ -27,8 +28,6 @@ pub enum RequestError {
     TooManyDescriptors,
     /// The override of the descriptor at this index has no known unit.
     OverrideUnit(usize),
-    /// The descriptor at this index asks to give hits back.
-    NegativeHits(usize),
 }
 
 impl fmt::Display for RequestError {
@@ -46,12 +45,6 @@ impl fmt::Display for RequestError {
                 f,
                 "descriptor {index}: the limit override has no valid unit"
             ),
-            Self::NegativeHits(index) => {
-                write!(
-                    f,
-                    "descriptor {index}: is_negative_hits is not supported: hits cannot be given back"
-                )
-            }
         }
     }
 }
@@ -62,17 +55,20 @@ impl std::error::Error for RequestError {}
 #[derive(Debug)]
 pub struct Resolved<'r> {
     pub(crate) items: SmallVec<[Item<'r>; 4]>,
+    pub(crate) modes: &'r Modes,
     /// The keys of all counters, end to end.
     keys: Vec<u8>,
+    /// Some limit takes the place of others.
+    replacing: bool,
 }
 
 /// What applies to one descriptor.
 #[derive(Clone, Debug)]
 pub(crate) enum Item<'r> {
-    /// No rule matches.
+    /// No rule matches, or another limit takes its place.
     Free,
     /// A rule without a limit matches.
-    Unlimited,
+    Unlimited(&'r Limit),
     /// A limit is to be decided.
     Limited(Applied<'r>),
 }
@@ -82,8 +78,30 @@ pub(crate) struct Applied<'r> {
     pub(crate) name: &'r str,
     pub(crate) requests: u32,
     pub(crate) unit: Unit,
+    /// The rule's limit; an override has none.
+    pub(crate) limit: Option<&'r Limit>,
+    pub(crate) role: Role,
     cost: u64,
     key: Range<usize>,
+}
+
+impl Applied<'_> {
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.limit.is_some_and(|limit| limit.shadow_mode)
+    }
+}
+
+/// What a check's outcome does to the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A denial denies the request, which then takes nothing anywhere.
+    Enforced,
+    /// The request is denied when this and every other check of this role are.
+    Quota,
+    /// Counts a request that passes; a denial is told and does nothing.
+    Shadow,
+    /// Gives units back, whatever becomes of the request.
+    Refund,
 }
 
 /// One limit for a backend to decide.
@@ -96,8 +114,12 @@ pub struct LimitCheck<'a> {
     pub kind: AlgorithmKind,
     /// The limit.
     pub quota: Quota,
-    /// What the request weighs; 0 only looks.
+    /// What the request weighs, or gives back; 0 only looks.
     pub cost: Cost,
+    /// What the decision means.
+    pub role: Role,
+    /// Looks without taking.
+    pub peek: bool,
 }
 
 impl Ruleset {
@@ -118,7 +140,9 @@ impl Ruleset {
         let rules = self.domains.get(&*request.domain);
         let mut resolved = Resolved {
             items: SmallVec::new(),
+            modes: &self.modes,
             keys: Vec::new(),
+            replacing: false,
         };
         for (index, descriptor) in request.descriptors.iter().enumerate() {
             let item = match rules {
@@ -127,6 +151,7 @@ impl Ruleset {
             };
             resolved.items.push(item);
         }
+        resolved.replace();
         Ok(resolved)
     }
 }
@@ -139,35 +164,73 @@ impl<'r> Resolved<'r> {
         descriptor: &RateLimitDescriptor,
         index: usize,
     ) -> Result<Item<'r>, RequestError> {
-        let (name, requests, unit) = match &descriptor.limit {
+        let (limit, requests, unit) = match &descriptor.limit {
             Some(given) => {
                 let unit =
                     Unit::from_override(given.unit).ok_or(RequestError::OverrideUnit(index))?;
-                ("", given.requests_per_unit, unit)
+                (None, given.requests_per_unit, unit)
             }
             None => match rules.limit_of(&descriptor.entries) {
                 None => return Ok(Item::Free),
                 Some(limit) => match limit.rate {
-                    Rate::Unlimited => return Ok(Item::Unlimited),
-                    Rate::PerUnit { requests, unit } => (&*limit.name, requests, unit),
+                    Rate::Unlimited => {
+                        self.replacing |= !limit.replaces.is_empty();
+                        return Ok(Item::Unlimited(limit));
+                    }
+                    Rate::PerUnit { requests, unit } => (Some(limit), requests, unit),
                 },
             },
         };
-        if descriptor.is_negative_hits {
-            return Err(RequestError::NegativeHits(index));
-        }
         let cost = match &descriptor.hits_addend {
             Some(hits) => hits.value,
             None => u64::from(request.hits_addend.max(1)),
         };
-        let key = self.push_key(unit, &request.domain, descriptor);
+        let shared = limit.filter(|limit| limit.shared).map(|_| rules);
+        let key = self.push_key(unit, &request.domain, descriptor, shared);
+        self.replacing |= limit.is_some_and(|limit| !limit.replaces.is_empty());
         Ok(Item::Limited(Applied {
-            name,
+            name: limit.map_or("", |limit| &*limit.name),
             requests,
             unit,
+            limit,
+            role: self.role_of(limit, descriptor),
             cost,
             key,
         }))
+    }
+
+    fn role_of(&self, limit: Option<&Limit>, descriptor: &RateLimitDescriptor) -> Role {
+        let has = |flag: fn(&Limit) -> bool| limit.is_some_and(flag);
+        if descriptor.is_negative_hits {
+            Role::Refund
+        } else if self.modes.shadow_mode || has(|limit| limit.shadow_mode) {
+            Role::Shadow
+        } else if self.modes.quota_mode || has(|limit| limit.quota_mode) {
+            Role::Quota
+        } else {
+            Role::Enforced
+        }
+    }
+
+    /// Takes out the limits that others of the request take the place of. They are named by all rules that match,
+    /// by those too that are taken out themselves.
+    fn replace(&mut self) {
+        if !self.replacing {
+            return;
+        }
+        let rules = self.items.iter().filter_map(|item| match item {
+            Item::Free => None,
+            Item::Unlimited(limit) => Some(*limit),
+            Item::Limited(applied) => applied.limit,
+        });
+        let replaced: SmallVec<[&str; 8]> = rules
+            .flat_map(|limit| limit.replaces.iter().map(|name| &**name))
+            .collect();
+        for item in &mut self.items {
+            if matches!(item, Item::Limited(applied) if replaced.contains(&applied.name)) {
+                *item = Item::Free;
+            }
+        }
     }
 
     fn push_key(
@@ -175,6 +238,7 @@ impl<'r> Resolved<'r> {
         unit: Unit,
         domain: &str,
         descriptor: &RateLimitDescriptor,
+        shared: Option<&Level>,
     ) -> Range<usize> {
         // Lengths take at most 20 digits; most take one or two.
         let texts: usize = descriptor
@@ -188,9 +252,24 @@ impl<'r> Resolved<'r> {
         self.keys.extend_from_slice(KEY_PREFIX);
         self.keys.push(letter(unit));
         self.push_text(domain);
-        for entry in &descriptor.entries {
+        let Some(rules) = shared else {
+            for entry in &descriptor.entries {
+                self.push_text(&entry.key);
+                self.push_text(&entry.value);
+            }
+            return start..self.keys.len();
+        };
+        for (entry, rule) in descriptor
+            .entries
+            .iter()
+            .zip(rules.path_of(&descriptor.entries))
+        {
             self.push_text(&entry.key);
-            self.push_text(&entry.value);
+            self.push_text(if rule.shared {
+                &rule.value
+            } else {
+                &entry.value
+            });
         }
         start..self.keys.len()
     }
@@ -222,8 +301,10 @@ impl<'r> Resolved<'r> {
                 kind: AlgorithmKind::FixedWindowEpoch,
                 quota: Quota::new(u64::from(applied.requests), applied.unit.nanos()),
                 cost: Cost(applied.cost),
+                role: applied.role,
+                peek: false,
             }),
-            Item::Free | Item::Unlimited => None,
+            Item::Free | Item::Unlimited(_) => None,
         })
     }
 }

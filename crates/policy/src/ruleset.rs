@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use tollgate_wire::rls::Struct;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 
 use crate::load::{self, RuleError};
+use crate::modes::Modes;
 use crate::pattern::Pattern;
 use crate::unit::Unit;
 
@@ -16,6 +18,7 @@ pub(crate) type Map<V> = HashMap<Box<str>, V, foldhash::fast::FixedState>;
 pub struct Ruleset {
     pub(crate) domains: Map<Level>,
     pub(crate) limits: usize,
+    pub(crate) modes: Modes,
 }
 
 /// Rules that may follow one another in a descriptor at the same depth.
@@ -40,6 +43,10 @@ pub(crate) struct KeyRules {
 pub(crate) struct Rule {
     pub(crate) limit: Option<Limit>,
     pub(crate) children: Option<Level>,
+    /// As in the file, with its stars; empty where there is none.
+    pub(crate) value: Box<str>,
+    /// All values that match count together.
+    pub(crate) shared: bool,
 }
 
 /// A rule's limit.
@@ -47,6 +54,30 @@ pub(crate) struct Rule {
 pub(crate) struct Limit {
     pub(crate) name: Box<str>,
     pub(crate) rate: Rate,
+    /// Names of limits that do not apply where this one does.
+    pub(crate) replaces: Box<[Box<str>]>,
+    /// Evaluated and counted, never denies.
+    pub(crate) shadow_mode: bool,
+    /// Denies only when every quota of a request does.
+    pub(crate) quota_mode: bool,
+    /// Some rule on the way here counts all its values together.
+    pub(crate) shared: bool,
+    /// What a response says about descriptors that pass.
+    pub(crate) metadata: Option<Struct>,
+}
+
+impl Limit {
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self {
+            name: Box::default(),
+            rate,
+            replaces: Box::default(),
+            shadow_mode: false,
+            quota_mode: false,
+            shared: false,
+            metadata: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +93,12 @@ impl Ruleset {
     /// The first thing that is wrong, with its file and line.
     pub fn load(files: &[(&str, &str)]) -> Result<Self, RuleError> {
         load::load(files)
+    }
+
+    /// The same rules in other modes.
+    #[must_use]
+    pub fn with_modes(self, modes: Modes) -> Self {
+        Self { modes, ..self }
     }
 
     /// How many domains there are.
@@ -85,6 +122,16 @@ impl Level {
             level = level.rule_of(entry)?.children.as_ref()?;
         }
         level.rule_of(last)?.limit.as_ref()
+    }
+
+    /// The rules that the entries of a descriptor follow, as far as there are any.
+    pub(crate) fn path_of<'a>(&'a self, entries: &'a [Entry]) -> impl Iterator<Item = &'a Rule> {
+        let mut level = Some(self);
+        entries.iter().map_while(move |entry| {
+            let rule = level?.rule_of(entry)?;
+            level = rule.children.as_ref();
+            Some(rule)
+        })
     }
 
     /// The exact value, else the first wildcard that matches, else the rule without a value.

@@ -2,42 +2,114 @@
 
 use tollgate_limiter::Decision;
 use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit};
-use tollgate_wire::rls::{Duration, RateLimitResponse};
+use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitResponse};
 
-use crate::resolve::{Applied, Item, Resolved};
+use crate::describe;
+use crate::modes::HeaderNames;
+use crate::resolve::{Applied, Item, Resolved, Role};
 
 impl Resolved<'_> {
-    /// The response: one status for each descriptor in their order, over the limit if any of them is.
+    /// The response to the request that was resolved: one status for each descriptor in their order, over the limit
+    /// if an enforced limit is, or all quotas are.
     ///
     /// # Panics
     /// When there are not as many decisions as [`checks`](Resolved::checks).
-    pub fn verdict(&self, decisions: &[Decision]) -> RateLimitResponse {
+    pub fn verdict(&self, request: &RateLimitRequest, decisions: &[Decision]) -> RateLimitResponse {
         let mut decisions = decisions.iter();
-        let mut overall = Code::Ok;
         let mut statuses = Vec::with_capacity(self.items.len());
-        for item in &self.items {
-            statuses.push(match item {
+        let mut tally = Tally::default();
+        for (index, item) in self.items.iter().enumerate() {
+            let status = match item {
                 Item::Free => status(Code::Ok),
-                Item::Unlimited => DescriptorStatus {
+                Item::Unlimited(_) => DescriptorStatus {
                     limit_remaining: u32::MAX,
                     ..status(Code::Ok)
                 },
                 Item::Limited(applied) => {
                     let decision = decisions.next().expect("one decision for each check");
-                    if !decision.allowed {
-                        overall = Code::OverLimit;
-                    }
-                    limited(applied, decision)
+                    let status = limited(applied, decision);
+                    // In the mode of all rules limits would deny if they were enforced, and statuses say so.
+                    let quota = self.modes.quota_mode
+                        || applied.limit.is_some_and(|limit| limit.quota_mode);
+                    tally.add(index, &status, quota);
+                    status
                 }
-            });
+            };
+            statuses.push(status);
         }
         assert!(decisions.next().is_none(), "one decision for each check");
+        let overall = match tally.is_over() && !self.modes.shadow_mode {
+            true => Code::OverLimit,
+            false => Code::Ok,
+        };
+        let headers = match (&self.modes.headers, tally.tightest) {
+            (Some(names), Some((index, _))) => headers_of(names, &statuses[index]),
+            _ => Vec::new(),
+        };
+        let dynamic_metadata = self
+            .modes
+            .dynamic_metadata
+            .then(|| describe::metadata(request, &self.items, &statuses));
         RateLimitResponse {
             overall_code: overall as i32,
             statuses,
+            response_headers_to_add: headers,
+            dynamic_metadata,
             ..RateLimitResponse::default()
         }
     }
+}
+
+/// What the statuses come to.
+#[derive(Default)]
+struct Tally {
+    enforced_over: bool,
+    quotas: usize,
+    quotas_over: usize,
+    /// Index and remainder of the limit that clients are told about.
+    tightest: Option<(usize, u32)>,
+}
+
+impl Tally {
+    fn add(&mut self, index: usize, status: &DescriptorStatus, quota: bool) {
+        let over = status.code == Code::OverLimit as i32;
+        self.quotas += usize::from(quota);
+        self.quotas_over += usize::from(quota && over);
+        self.enforced_over |= over && !quota;
+        let left = status.limit_remaining;
+        // One that is over counts before all, the last of them; else the first with the least left.
+        let tighter = match self.tightest {
+            None => left < u32::MAX,
+            Some((_, least)) => left < least,
+        };
+        if tighter || (over && !quota) {
+            self.tightest = Some((index, left));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.enforced_over || (self.quotas > 0 && self.quotas == self.quotas_over)
+    }
+}
+
+fn headers_of(names: &HeaderNames, status: &DescriptorStatus) -> Vec<HeaderValue> {
+    let header = |name: &str, value: String| HeaderValue {
+        key: name.to_owned(),
+        value,
+        raw_value: Vec::new(),
+    };
+    let limit = status
+        .current_limit
+        .as_ref()
+        .map_or(0, |limit| limit.requests_per_unit);
+    let reset = status
+        .duration_until_reset
+        .map_or(0, |duration| duration.seconds);
+    vec![
+        header(&names.limit, limit.to_string()),
+        header(&names.remaining, status.limit_remaining.to_string()),
+        header(&names.reset, reset.to_string()),
+    ]
 }
 
 fn status(code: Code) -> DescriptorStatus {
@@ -48,10 +120,10 @@ fn status(code: Code) -> DescriptorStatus {
 }
 
 fn limited(applied: &Applied<'_>, decision: &Decision) -> DescriptorStatus {
-    let code = if decision.allowed {
-        Code::Ok
-    } else {
-        Code::OverLimit
+    let passes = decision.allowed || applied.is_shadow() || applied.role == Role::Refund;
+    let code = match passes {
+        true => Code::Ok,
+        false => Code::OverLimit,
     };
     DescriptorStatus {
         current_limit: Some(RateLimit {

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use tollgate_policy::RuleError;
+use tollgate_policy::{Modes, RuleError};
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
 pub const DEFAULT_GRPC_PORT: u16 = 8081;
@@ -23,6 +23,8 @@ pub struct RlsConfig {
     pub rules_dir: PathBuf,
     /// What counts.
     pub backend: Backend,
+    /// Modes of all rules.
+    pub modes: Modes,
     /// Threads that serve connections; at least one.
     pub threads: usize,
 }

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod combine;
 mod config;
 mod grpc;
 mod http;
@@ -21,3 +22,4 @@ pub use backend::BackendError;
 pub use config::{Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, RlsConfig, StartError};
 pub use rules::load_rules;
 pub use server::RlsServer;
+pub use tollgate_policy::{HeaderNames, Modes};

@@ -88,7 +88,7 @@ impl RlsServer {
         store: Option<Handle>,
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
-        let rules = Arc::new(load_rules(&config.rules_dir)?);
+        let rules = Arc::new(load_rules(&config.rules_dir)?.with_modes(config.modes));
         let make_backend: MakeBackend = match &config.backend {
             Backend::Embedded => {
                 let store = store.ok_or(StartError::NoStore)?;

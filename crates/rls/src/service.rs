@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tollgate_policy::{RequestError, Resolved, Ruleset};
 use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse};
 
-use crate::backend::{AnyBackend, BackendError, Checks, Decide, Decisions};
+use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
+use crate::combine;
 
 /// The service as one thread holds it.
 pub(crate) struct Service {
@@ -47,7 +49,14 @@ impl Service {
         };
         Some(self.resolve(request).and_then(|resolved| {
             let checks: Checks<'_> = resolved.checks().collect();
-            finish(&resolved, &checks, |checks| embedded.decide_now(checks))
+            finish(&resolved, request, &checks, |checks| {
+                if combine::is_plain(checks) {
+                    embedded.decide_now(checks)
+                } else {
+                    let decided = combine::decide(embedded, checks).now_or_never();
+                    decided.expect("the store in this process never waits")
+                }
+            })
         }))
     }
 
@@ -60,12 +69,12 @@ impl Service {
         let checks: Checks<'_> = resolved.checks().collect();
         let decided = match checks.is_empty() {
             true => Ok(Decisions::new()),
-            false => self.backend.decide(&checks).await,
+            false => combine::decide(&self.backend, &checks).await,
         };
-        finish(&resolved, &checks, |_| decided)
+        finish(&resolved, request, &checks, |_| decided)
     }
 
-    fn resolve(&self, request: &RateLimitRequest) -> Result<Resolved<'_>, ServiceError> {
+    fn resolve<'r>(&'r self, request: &RateLimitRequest) -> Result<Resolved<'r>, ServiceError> {
         self.rules.resolve(request).map_err(ServiceError::Request)
     }
 }
@@ -73,12 +82,13 @@ impl Service {
 /// Without a limit there is nothing to decide, and the backend is left alone.
 fn finish(
     resolved: &Resolved<'_>,
+    request: &RateLimitRequest,
     checks: &Checks<'_>,
     decide: impl FnOnce(&Checks<'_>) -> Result<Decisions, BackendError>,
 ) -> Result<RateLimitResponse, ServiceError> {
     if checks.is_empty() {
-        return Ok(resolved.verdict(&[]));
+        return Ok(resolved.verdict(request, &[]));
     }
     let decisions = decide(checks).map_err(ServiceError::Backend)?;
-    Ok(resolved.verdict(&decisions))
+    Ok(resolved.verdict(request, &decisions))
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
-use tollgate_rls::{Backend, RlsConfig, RlsServer};
+use tollgate_rls::{Backend, Modes, RlsConfig, RlsServer};
 use tollgate_server::Server;
 use tollgate_server::config::{Config, Key, TABLE};
 
@@ -146,6 +146,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         http_addr: address(Key::HttpPort),
         rules_dir: rules.into(),
         backend,
+        modes: Modes::from_environment(|name| std::env::var(name).ok())?,
         threads,
     }))
 }

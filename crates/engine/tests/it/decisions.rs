@@ -152,3 +152,32 @@ fn the_store_sees_the_counters_and_forgets_them() {
     assert_eq!(client.int(&["DBSIZE"]), 0);
     assert_eq!(engine.stats().expired, 2);
 }
+
+#[test]
+fn a_refund_gives_back_what_was_taken_and_no_more() {
+    let handle = Handle::new(engine());
+    let take = |cost| Check {
+        cost: Cost(cost),
+        ..check(b"k", 10)
+    };
+    let left = |handle: &Handle| handle.decide(&[take(0)], NOW).expect("own state")[0].remaining;
+    assert_eq!(handle.refund(&take(5), NOW).expect("fresh").remaining, 10);
+    handle.decide(&[take(6)], NOW).expect("own state");
+    let there = handle.refund(&take(4), NOW).expect("own state");
+    assert_eq!(
+        (there.allowed, there.remaining, left(&handle)),
+        (true, 8, 8)
+    );
+    assert_eq!(
+        handle
+            .refund(&take(u64::MAX), NOW)
+            .expect("own state")
+            .remaining,
+        10
+    );
+    let other = Check {
+        algorithm: AlgorithmKind::Gcra,
+        ..take(1)
+    };
+    assert!(handle.refund(&other, NOW).is_err());
+}

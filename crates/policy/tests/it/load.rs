@@ -128,8 +128,32 @@ fn every_error_names_file_line_and_reason() {
             "rules.yaml:4: config error, unknown key 'rate_limt'",
         ),
         (
-            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      replaces: []\n",
-            "rules.yaml:6: config error, unknown key 'replaces'",
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      shadow_mode: true\n",
+            "rules.yaml:5: config error, unknown key 'shadow_mode'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      requests_per_unit: 1\n      replaces: [{}]\n",
+            "rules.yaml:7: should not have an empty replaces entry",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      name: n\n      replaces:\n      - name: n\n",
+            "rules.yaml:8: replaces should not contain name of same descriptor",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      unit: day\n      replaces: [n]\n",
+            "rules.yaml:6: config error, yaml file contains list of type other than map: 'n'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    value: c.d\n    share_threshold: true\n",
+            "rules.yaml:5: share_threshold can only be used with wildcard values (containing '*'), but found key 'b_c.d'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    shadow_mode: 1\n",
+            "rules.yaml:4: config error, shadow_mode must be true or false, found '1'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    metadata: [1]\n",
+            "rules.yaml:4: config error, metadata must be a map, found a list",
         ),
     ] {
         assert_eq!(error(text), want, "{text}");

@@ -3,6 +3,7 @@
 mod garbage;
 mod load;
 mod matching;
+mod modes;
 mod verdict;
 
 use tollgate_policy::Ruleset;

@@ -198,11 +198,6 @@ fn what_cannot_be_answered_is_said() {
         ]);
         assert_eq!(error(bad), RequestError::OverrideUnit(1));
     }
-    let refund = RateLimitDescriptor {
-        is_negative_hits: true,
-        ..descriptor(&["path=/orders"])
-    };
-    assert_eq!(error(request(vec![refund])), RequestError::NegativeHits(0));
 }
 
 fn text() -> impl Strategy<Value = String> {

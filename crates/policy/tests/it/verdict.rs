@@ -38,7 +38,7 @@ fn statuses_stand_at_the_index_of_their_descriptor() {
             .to_vec(),
     );
     let resolved = rules.resolve(&request).expect("a valid request");
-    let response = resolved.verdict(&[ALLOWED, DENIED]);
+    let response = resolved.verdict(&request, &[ALLOWED, DENIED]);
     assert_eq!(response.overall_code, Code::OverLimit as i32);
     let free = DescriptorStatus {
         code: Code::Ok as i32,
@@ -95,7 +95,7 @@ fn all_that_pass_make_a_pass() {
         remaining: u64::MAX,
         ..ALLOWED
     };
-    let response = resolved.verdict(&[ALLOWED, huge]);
+    let response = resolved.verdict(&request, &[ALLOWED, huge]);
     assert_eq!(response.overall_code, Code::Ok as i32);
     assert_eq!(response.statuses[1].limit_remaining, u32::MAX);
     let limit = response.statuses[1]
@@ -115,7 +115,7 @@ fn what_no_rule_matches_passes() {
     let response = rules
         .resolve(&request)
         .expect("a valid request")
-        .verdict(&[]);
+        .verdict(&request, &[]);
     assert_eq!(response.overall_code, Code::Ok as i32);
     assert_eq!(response.statuses.len(), 2);
     assert!(

@@ -22,6 +22,9 @@ pub(crate) type Decisions = SmallVec<[Decision; 4]>;
 pub(crate) trait Decide {
     /// One decision for each check, in their order.
     async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError>;
+
+    /// Gives back up to the check's cost, and tells what is there then.
+    async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError>;
 }
 
 /// Why a request could not be decided. It is neither allowed nor denied; who asked must choose.
@@ -57,6 +60,13 @@ impl Decide for AnyBackend {
         match self {
             Self::Embedded(embedded) => embedded.decide(checks).await,
             Self::Remote(remote) => remote.decide(checks).await,
+        }
+    }
+
+    async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
+        match self {
+            Self::Embedded(embedded) => embedded.refund(check).await,
+            Self::Remote(remote) => remote.refund(check).await,
         }
     }
 }

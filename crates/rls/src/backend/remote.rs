@@ -15,7 +15,7 @@ use redis::{
 };
 use tokio::time::Instant;
 use tollgate_limiter::lua::{self, Arguments};
-use tollgate_limiter::{AlgorithmKind, Timestamp};
+use tollgate_limiter::{AlgorithmKind, Decision, Timestamp};
 use tollgate_policy::LimitCheck;
 
 use super::{BackendError, Decide, Decisions};
@@ -39,6 +39,7 @@ pub(crate) struct Remote {
     sliding: Source,
     batch: Source,
     native_batch: Source,
+    refund: Source,
     link: RefCell<Link>,
     /// Held by the one that connects.
     connecting: tokio::sync::Mutex<()>,
@@ -135,6 +136,7 @@ impl Remote {
             sliding: Source::new(lua::SLIDING_WINDOW),
             batch: Source::new(lua::BATCH),
             native_batch: Source::new(lua::NATIVE_BATCH),
+            refund: Source::new(lua::REFUND),
             link: RefCell::new(Link::Untried),
             connecting: tokio::sync::Mutex::new(()),
             generation: Cell::new(0),
@@ -242,8 +244,9 @@ impl Remote {
             .iter()
             .all(|check| check.kind == AlgorithmKind::FixedWindowEpoch);
         let reply = match checks {
+            // One that looks has a word for it; several are never looked at together.
             [check] if connection.native && aligned => self
-                .ask(&connection, &take(check, (self.clock)()))
+                .ask(&connection, &native("RL.TAKE", check, (self.clock)()))
                 .await
                 .map(spans_in_micros),
             _ if connection.native && aligned => {
@@ -289,10 +292,10 @@ async fn has_native(stream: &mut MultiplexedConnection) -> Result<bool, RedisErr
     }
 }
 
-/// `RL.TAKE` for one check.
-fn take(check: &LimitCheck<'_>, now: Timestamp) -> Cmd {
-    let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
-    let mut command = redis::cmd("RL.TAKE");
+/// `RL.TAKE` or `RL.REFUND` for one check of an aligned window.
+fn native(name: &str, check: &LimitCheck<'_>, now: Timestamp) -> Cmd {
+    let arguments = Arguments::new(check.kind, &check.quota, check.cost, check.peek, now);
+    let mut command = redis::cmd(name);
     command
         .arg(check.key)
         .arg("ALIGNED")
@@ -300,6 +303,9 @@ fn take(check: &LimitCheck<'_>, now: Timestamp) -> Cmd {
         .arg(arguments.b)
         .arg("COST")
         .arg(arguments.cost);
+    if check.peek {
+        command.arg("PEEK");
+    }
     command
 }
 
@@ -333,7 +339,7 @@ fn script_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp
     // No time: the store's own counts.
     command.arg("");
     for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
+        let arguments = Arguments::new(check.kind, &check.quota, check.cost, check.peek, now);
         if checks.len() > 1 {
             command.arg(arguments.tag);
         }
@@ -352,7 +358,7 @@ fn script_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp
 /// What [`lua::NATIVE_BATCH`] wants.
 fn native_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
     for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
+        let arguments = Arguments::new(check.kind, &check.quota, check.cost, check.peek, now);
         command
             .arg(arguments.a)
             .arg(arguments.b)
@@ -371,7 +377,39 @@ impl Decide for Remote {
                 .collect(),
             false => None,
         };
-        decisions.ok_or_else(|| BackendError::new("the store's reply is not that of a decision"))
+        decisions.ok_or_else(bad_reply)
+    }
+
+    async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
+        let _counted = InFlight::enter(&self.in_flight)?;
+        let connection = self.connection().await?;
+        let numbers = if connection.native && check.kind == AlgorithmKind::FixedWindowEpoch {
+            self.ask(&connection, &native("RL.REFUND", check, (self.clock)()))
+                .await
+                .map(spans_in_micros)
+        } else {
+            let check = std::slice::from_ref(check);
+            self.run(&connection, &self.refund, check, refund_arguments)
+                .await
+        };
+        let numbers = numbers.map_err(|error| BackendError::new(error.to_string()))?;
+        lua::decision(&numbers).ok_or_else(bad_reply)
+    }
+}
+
+fn bad_reply() -> BackendError {
+    BackendError::new("the store's reply is not that of a decision")
+}
+
+/// What [`lua::REFUND`] wants.
+fn refund_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
+    command.arg("");
+    for check in checks {
+        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
+        command.arg(arguments.tag);
+        for number in [arguments.a, arguments.b, arguments.c, arguments.cost] {
+            command.arg(number);
+        }
     }
 }
 

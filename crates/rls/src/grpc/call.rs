@@ -11,7 +11,6 @@ use h2::server::SendResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use prost::Message;
-use tollgate_policy::RequestError;
 use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SERVICE_NAME, SHOULD_RATE_LIMIT};
 
 use super::status::{Code, GRPC_CONTENT, GRPC_STATUS, Status, refuse};
@@ -323,7 +322,6 @@ fn undecodable(error: &prost::DecodeError) -> Status {
 
 fn status_of(error: ServiceError) -> Status {
     let code = match &error {
-        ServiceError::Request(RequestError::NegativeHits(_)) => Code::Unimplemented,
         ServiceError::Request(_) => Code::InvalidArgument,
         ServiceError::Backend(_) => Code::Unavailable,
     };

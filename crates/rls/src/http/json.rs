@@ -9,8 +9,10 @@ use serde::de::{Error as _, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tollgate_wire::rls::rate_limit_descriptor::{Entry, RateLimitOverride};
 use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit};
+use tollgate_wire::rls::value::Kind;
 use tollgate_wire::rls::{
-    RateLimitDescriptor, RateLimitRequest, RateLimitResponse, RateLimitUnit, UInt64Value,
+    RateLimitDescriptor, RateLimitRequest, RateLimitResponse, RateLimitUnit, Struct, UInt64Value,
+    Value,
 };
 
 /// Reads a `RateLimitRequest`.
@@ -23,6 +25,15 @@ pub(super) fn write_response(response: &RateLimitResponse) -> Vec<u8> {
     let response = ResponseJson {
         overall_code: code_name(response.overall_code),
         statuses: response.statuses.iter().map(StatusJson::new).collect(),
+        response_headers_to_add: response
+            .response_headers_to_add
+            .iter()
+            .map(|header| HeaderJson {
+                key: &header.key,
+                value: &header.value,
+            })
+            .collect(),
+        dynamic_metadata: response.dynamic_metadata.as_ref().map(plain_object),
     };
     serde_json::to_vec(&response).expect("the structure has text keys and plain values only")
 }
@@ -215,6 +226,41 @@ struct ResponseJson<'a> {
     overall_code: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     statuses: Vec<StatusJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    response_headers_to_add: Vec<HeaderJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dynamic_metadata: Option<serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct HeaderJson<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+/// A structure as the JSON object it stands for; its depth is that of a rule file at most.
+fn plain_object(object: &Struct) -> serde_json::Value {
+    let members = object.fields.iter();
+    serde_json::Value::Object(
+        members
+            .map(|(key, value)| (key.clone(), plain(value)))
+            .collect(),
+    )
+}
+
+fn plain(value: &Value) -> serde_json::Value {
+    match &value.kind {
+        None | Some(Kind::NullValue(_)) => serde_json::Value::Null,
+        // Whole numbers without a fraction, as protobuf's JSON has them.
+        Some(Kind::NumberValue(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            serde_json::Value::from(*number as i64)
+        }
+        Some(Kind::NumberValue(number)) => serde_json::Value::from(*number),
+        Some(Kind::StringValue(text)) => serde_json::Value::from(&**text),
+        Some(Kind::BoolValue(truth)) => serde_json::Value::from(*truth),
+        Some(Kind::StructValue(object)) => plain_object(object),
+        Some(Kind::ListValue(list)) => list.values.iter().map(plain).collect(),
+    }
 }
 
 #[derive(Serialize)]

@@ -53,6 +53,10 @@ async fn compare_with_embedded(store: &Server) {
         hits_addend: Some(UInt64Value { value }),
         ..descriptor(pairs)
     };
+    let back = |pairs: &[&str], value| RateLimitDescriptor {
+        is_negative_hits: true,
+        ..hits(pairs, value)
+    };
     let requests = [
         vec![descriptor(&["ten=a"])],
         vec![descriptor(&["ten=a"]), descriptor(&["ten=a"])],
@@ -78,6 +82,22 @@ async fn compare_with_embedded(store: &Server) {
             descriptor(&["hundred=a"]),
             descriptor(&["one=a"]),
         ],
+        vec![back(&["ten=a"], 4), descriptor(&["hundred=b"])],
+        vec![back(&["ten=a"], 100), descriptor(&["none=x"])],
+        vec![back(&["ten=nobody"], 1)],
+        vec![hits(&["ten=a"], 10)],
+        vec![descriptor(&["shadow=a"]), descriptor(&["ten=b"])],
+        vec![descriptor(&["shadow=a"]), descriptor(&["ten=b"])],
+        vec![descriptor(&["shadow=b"]), descriptor(&["none=x"])],
+        vec![descriptor(&["shadow=b"])],
+        vec![descriptor(&["quota=a"]), descriptor(&["none=x"])],
+        vec![descriptor(&["quota=a"]), descriptor(&["ten=c"])],
+        vec![hits(&["quota=a"], 2), descriptor(&["ten=c"])],
+        vec![hits(&["quota=a"], 2), descriptor(&["quota=b"])],
+        vec![descriptor(&["ten=c"])],
+        vec![descriptor(&["shared=files1"])],
+        vec![descriptor(&["shared=files2"])],
+        vec![descriptor(&["shared=files3"])],
     ];
     for descriptors in requests {
         let mut want = embedded

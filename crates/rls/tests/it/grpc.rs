@@ -185,15 +185,6 @@ async fn what_cannot_be_answered_is_an_error_and_never_unknown() {
             "rate limit descriptor list must not be empty"
         )
     );
-    let refund = RateLimitDescriptor {
-        is_negative_hits: true,
-        ..with_hits(&["one=x"], 1)
-    };
-    let status = client
-        .ask(request(vec![refund]))
-        .await
-        .expect_err("a refund");
-    assert_eq!(status.code(), GrpcCode::Unimplemented);
     let other: Result<tollgate_wire::rls::RateLimitResponse, _> = client
         .call(
             "/envoy.service.ratelimit.v3.RateLimitService/Other",

@@ -6,5 +6,6 @@ mod envoy;
 mod framing;
 mod grpc;
 mod http;
+mod modes;
 mod start;
 mod support;

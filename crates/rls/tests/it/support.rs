@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
-use tollgate_rls::{Backend, RlsConfig, RlsServer};
+use tollgate_rls::{Backend, Modes, RlsConfig, RlsServer};
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
@@ -36,6 +36,16 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 0}
   - key: open
     rate_limit: {unlimited: true}
+  - key: shadow
+    shadow_mode: true
+    rate_limit: {unit: year, requests_per_unit: 1}
+  - key: quota
+    quota_mode: true
+    rate_limit: {unit: year, requests_per_unit: 2}
+  - key: shared
+    value: files*
+    share_threshold: true
+    rate_limit: {unit: year, requests_per_unit: 2}
 ";
 
 /// The system's time.
@@ -64,6 +74,16 @@ impl Service {
         Self::with_clock(system_clock)
     }
 
+    pub(crate) fn with_modes(modes: Modes) -> Self {
+        let engine = Engine::new(EngineConfig::default());
+        Self::start_with(
+            Backend::Embedded,
+            Some(Handle::new(engine)),
+            system_clock,
+            modes,
+        )
+    }
+
     pub(crate) fn with_clock(clock: fn() -> Timestamp) -> Self {
         let engine = Engine::new(EngineConfig::default());
         Self::start(Backend::Embedded, Some(Handle::new(engine)), clock)
@@ -74,10 +94,26 @@ impl Service {
     }
 
     fn start(backend: Backend, store: Option<Handle>, clock: fn() -> Timestamp) -> Self {
+        Self::start_with(backend, store, clock, Modes::default())
+    }
+
+    fn start_with(
+        backend: Backend,
+        store: Option<Handle>,
+        clock: fn() -> Timestamp,
+        modes: Modes,
+    ) -> Self {
         let dir = temp_dir().expect("a temporary folder");
         std::fs::write(dir.join("rules.yaml"), RULES).expect("the folder is ours");
-        let server = RlsServer::start(config(dir.clone(), backend), store, clock)
-            .expect("the service starts");
+        let server = RlsServer::start(
+            RlsConfig {
+                modes,
+                ..config(dir.clone(), backend)
+            },
+            store,
+            clock,
+        )
+        .expect("the service starts");
         Self {
             server: Some(server),
             dir,
@@ -127,6 +163,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         http_addr: any,
         rules_dir,
         backend,
+        modes: Modes::default(),
         threads: 2,
     }
 }

@@ -1,0 +1,86 @@
+//! What a response says about its request, for Envoy's access logs and filters.
+
+use tollgate_wire::rls::rate_limit_descriptor::RateLimitOverride;
+use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus};
+use tollgate_wire::rls::value::Kind;
+use tollgate_wire::rls::{
+    ListValue, RateLimitDescriptor, RateLimitRequest, RateLimitUnit, Struct, Value,
+};
+
+use crate::metadata;
+use crate::resolve::Item;
+
+/// The `dynamic_metadata` of a response: the request, and the `metadata` of the rules whose descriptors pass.
+pub(crate) fn metadata(
+    request: &RateLimitRequest,
+    items: &[Item<'_>],
+    statuses: &[DescriptorStatus],
+) -> Struct {
+    let mut all = Struct::default();
+    let mut put = |name: &str, kind| put(&mut all, name, kind);
+    put("domain", Kind::StringValue(request.domain.clone()));
+    let descriptors = request.descriptors.iter().map(descriptor).collect();
+    put(
+        "descriptors",
+        Kind::ListValue(ListValue {
+            values: descriptors,
+        }),
+    );
+    if request.hits_addend != 0 {
+        put(
+            "hitsAddend",
+            Kind::NumberValue(f64::from(request.hits_addend)),
+        );
+    }
+    let mut merged = Struct::default();
+    for (item, status) in items.iter().zip(statuses) {
+        if let Item::Limited(applied) = item
+            && status.code == Code::Ok as i32
+            && let Some(said) = applied.limit.and_then(|limit| limit.metadata.as_ref())
+        {
+            metadata::merge(&mut merged, said);
+        }
+    }
+    if !merged.fields.is_empty() {
+        put("metadata", Kind::StructValue(merged));
+    }
+    all
+}
+
+fn descriptor(descriptor: &RateLimitDescriptor) -> Value {
+    let mut all = Struct::default();
+    let entries = descriptor
+        .entries
+        .iter()
+        .map(|entry| value(Kind::StringValue(format!("{}={}", entry.key, entry.value))));
+    put(
+        &mut all,
+        "entries",
+        Kind::ListValue(ListValue {
+            values: entries.collect(),
+        }),
+    );
+    if let Some(limit) = &descriptor.limit {
+        put(&mut all, "limit", Kind::StringValue(limit_text(limit)));
+    }
+    if let Some(hits) = &descriptor.hits_addend {
+        // A double holds whole numbers up to 2^53; above, Envoy's own JSON is no more exact.
+        put(&mut all, "hitsAddend", Kind::NumberValue(hits.value as f64));
+    }
+    value(Kind::StructValue(all))
+}
+
+/// An override in protobuf's text form.
+fn limit_text(limit: &RateLimitOverride) -> String {
+    let unit = RateLimitUnit::try_from(limit.unit).unwrap_or(RateLimitUnit::Unknown);
+    let unit = format!("{unit:?}").to_ascii_uppercase();
+    format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit)
+}
+
+fn put(all: &mut Struct, name: &str, kind: Kind) {
+    all.fields.insert(name.to_owned(), value(kind));
+}
+
+const fn value(kind: Kind) -> Value {
+    Value { kind: Some(kind) }
+}

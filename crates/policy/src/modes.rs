@@ -1,0 +1,82 @@
+//! What holds for all rules alike.
+
+/// Names of the headers that tell a client about the limit it is closest to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderNames {
+    /// The limit.
+    pub limit: Box<str>,
+    /// What is left of it.
+    pub remaining: Box<str>,
+    /// Seconds until it starts anew.
+    pub reset: Box<str>,
+}
+
+impl Default for HeaderNames {
+    /// The names of envoyproxy/ratelimit.
+    fn default() -> Self {
+        Self {
+            limit: "RateLimit-Limit".into(),
+            remaining: "RateLimit-Remaining".into(),
+            reset: "RateLimit-Reset".into(),
+        }
+    }
+}
+
+/// Modes of all rules; the default is that of envoyproxy/ratelimit, where all are off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// Every limit is evaluated and counted, and no request is denied. Statuses still say which limit is over.
+    pub shadow_mode: bool,
+    /// Every limit is a quota: a request is denied only when all of them are over.
+    pub quota_mode: bool,
+    /// The headers that a response gives, if any.
+    pub headers: Option<HeaderNames>,
+    /// Responses describe the request, and what rules say about descriptors that pass.
+    pub dynamic_metadata: bool,
+}
+
+impl Modes {
+    /// Reads the settings that envoyproxy/ratelimit takes from its environment: `SHADOW_MODE`, `QUOTA_MODE`,
+    /// `LIMIT_RESPONSE_HEADERS_ENABLED`, `LIMIT_LIMIT_HEADER`, `LIMIT_REMAINING_HEADER`, `LIMIT_RESET_HEADER` and
+    /// `RESPONSE_DYNAMIC_METADATA`. What is not there, or empty, has its default.
+    ///
+    /// # Errors
+    /// A value is no truth value, or no header name; the text names the variable.
+    pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let given = |name: &str| lookup(name).filter(|text| !text.is_empty());
+        let truth = |name: &str| match given(name).as_deref() {
+            None | Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
+            Some(text) => Err(format!(
+                "{name}: '{}' is neither true nor false",
+                text.escape_debug()
+            )),
+        };
+        let default = HeaderNames::default();
+        let header = |name: &str, default: Box<str>| match given(name) {
+            None => Ok(default),
+            Some(text) if is_token(&text) => Ok(text.into()),
+            Some(text) => Err(format!(
+                "{name}: '{}' is no header name",
+                text.escape_debug()
+            )),
+        };
+        let names = HeaderNames {
+            limit: header("LIMIT_LIMIT_HEADER", default.limit)?,
+            remaining: header("LIMIT_REMAINING_HEADER", default.remaining)?,
+            reset: header("LIMIT_RESET_HEADER", default.reset)?,
+        };
+        Ok(Self {
+            shadow_mode: truth("SHADOW_MODE")?,
+            quota_mode: truth("QUOTA_MODE")?,
+            headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?.then_some(names),
+            dynamic_metadata: truth("RESPONSE_DYNAMIC_METADATA")?,
+        })
+    }
+}
+
+/// Whether a text is a token of RFC 9110, as header names are.
+fn is_token(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}

@@ -1,0 +1,280 @@
+//! Limits that deny differently, take each other's place, or say more than their status.
+
+use tollgate_limiter::Decision;
+use tollgate_policy::{HeaderNames, Modes, Role};
+use tollgate_wire::rls::rate_limit_response::Code;
+use tollgate_wire::rls::value::Kind;
+use tollgate_wire::rls::{
+    HeaderValue, RateLimitDescriptor, RateLimitRequest, RateLimitResponse, Struct, UInt64Value,
+    Value,
+};
+
+use crate::{descriptor, request, ruleset, with_override};
+
+const RULES: &str = "
+domain: basic
+descriptors:
+  - {key: plain, rate_limit: {unit: minute, requests_per_unit: 5, name: plain}, metadata: {team: a, deep: {x: 1}}}
+  - {key: other, rate_limit: {unit: minute, requests_per_unit: 7, name: other}, metadata: {team: b, deep: {y: yes}}}
+  - {key: shadow, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: q1, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: q2, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: open, rate_limit: {unlimited: true, replaces: [{name: plain}]}}
+  - {key: better, rate_limit: {unit: minute, requests_per_unit: 9, name: better, replaces: [{name: plain}, {name: other}]}}
+  - {key: path, value: 'files*', share_threshold: true, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - key: dir
+    value: '*'
+    share_threshold: true
+    descriptors: [{key: user, rate_limit: {unit: minute, requests_per_unit: 5}}]
+";
+
+fn with(allowed: bool, remaining: u64) -> Decision {
+    Decision {
+        allowed,
+        limit: 5,
+        remaining,
+        retry_after: Some(0),
+        reset_after: 30_000_000_000,
+    }
+}
+
+fn ask(modes: Modes, pairs: &[&str], decisions: &[Decision]) -> RateLimitResponse {
+    let rules = ruleset(RULES).with_modes(modes);
+    let descriptors = pairs.iter().map(|pair| descriptor(&[pair])).collect();
+    let request = request(descriptors);
+    let resolved = rules.resolve(&request).expect("a valid request");
+    resolved.verdict(&request, decisions)
+}
+
+fn codes(response: &RateLimitResponse) -> (Code, Vec<Code>) {
+    let of = |code| Code::try_from(code).expect("a code");
+    let statuses = response.statuses.iter().map(|status| of(status.code));
+    (of(response.overall_code), statuses.collect())
+}
+
+#[test]
+fn a_shadow_never_denies() {
+    let response = ask(
+        Modes::default(),
+        &["shadow=x", "plain=x"],
+        &[with(false, 3), with(true, 4)],
+    );
+    assert_eq!(codes(&response), (Code::Ok, vec![Code::Ok, Code::Ok]));
+    assert_eq!(response.statuses[0].limit_remaining, 0);
+}
+
+#[test]
+fn the_shadow_of_all_rules_keeps_the_statuses() {
+    let modes = Modes {
+        shadow_mode: true,
+        ..Modes::default()
+    };
+    let response = ask(modes, &["plain=x"], &[with(false, 0)]);
+    assert_eq!(codes(&response), (Code::Ok, vec![Code::OverLimit]));
+}
+
+#[test]
+fn quotas_deny_when_all_are_over() {
+    let (over, free) = (with(false, 0), with(true, 1));
+    let overall = |pairs, decisions: &[_]| codes(&ask(Modes::default(), pairs, decisions)).0;
+    assert_eq!(overall(&["q1=x", "q2=x"], &[over, free]), Code::Ok);
+    assert_eq!(overall(&["q1=x", "q2=x"], &[over, over]), Code::OverLimit);
+    assert_eq!(
+        overall(&["q1=x", "plain=x"], &[over, free]),
+        Code::OverLimit
+    );
+    assert_eq!(
+        overall(&["q1=x", "plain=x"], &[free, over]),
+        Code::OverLimit
+    );
+    let modes = Modes {
+        quota_mode: true,
+        ..Modes::default()
+    };
+    let response = ask(modes, &["plain=x", "other=x"], &[over, free]);
+    assert_eq!(
+        codes(&response),
+        (Code::Ok, vec![Code::OverLimit, Code::Ok])
+    );
+}
+
+#[test]
+fn a_limit_takes_the_place_of_others() {
+    let rules = ruleset(RULES);
+    let limits = |pairs: &[&str]| {
+        let request = request(pairs.iter().map(|pair| descriptor(&[pair])).collect());
+        let resolved = rules.resolve(&request).expect("a valid request");
+        let checks = resolved.checks().map(|check| check.quota.limit);
+        checks.collect::<Vec<_>>()
+    };
+    assert_eq!(limits(&["plain=x", "other=x"]), [5, 7]);
+    assert_eq!(limits(&["plain=x", "better=x", "other=x"]), [9]);
+    assert_eq!(limits(&["open=x", "plain=x"]), Vec::<u64>::new());
+    let response = ask(Modes::default(), &["plain=x", "better=x"], &[with(true, 2)]);
+    assert!(response.statuses[0].current_limit.is_none());
+    assert_eq!(response.statuses[0].limit_remaining, 0);
+}
+
+#[test]
+fn values_that_share_a_threshold_share_a_counter() {
+    let rules = ruleset(RULES);
+    let key = |pairs: &[&str]| {
+        let request = request(vec![descriptor(pairs)]);
+        let resolved = rules.resolve(&request).expect("a valid request");
+        let check = resolved.checks().next().expect("a limit");
+        check.key.to_vec()
+    };
+    assert_eq!(key(&["path=files1"]), key(&["path=files/2"]));
+    assert_eq!(key(&["dir=a", "user=u"]), key(&["dir=b", "user=u"]));
+    assert_ne!(key(&["dir=a", "user=u"]), key(&["dir=a", "user=v"]));
+    assert_eq!(key(&["path=files1"]), b"rl:m:5:basic:4:path:6:files*");
+}
+
+#[test]
+fn negative_hits_are_a_refund() {
+    let rules = ruleset(RULES);
+    let refund = RateLimitDescriptor {
+        is_negative_hits: true,
+        hits_addend: Some(UInt64Value { value: 3 }),
+        ..descriptor(&["plain=x"])
+    };
+    let request = request(vec![refund]);
+    let resolved = rules.resolve(&request).expect("a valid request");
+    let check = resolved.checks().next().expect("a limit");
+    assert_eq!((check.role, check.cost.0), (Role::Refund, 3));
+}
+
+#[test]
+fn headers_tell_of_the_limit_that_is_closest() {
+    let modes = || Modes {
+        headers: Some(HeaderNames::default()),
+        ..Modes::default()
+    };
+    let headers = |limit: &str, remaining: &str| {
+        [
+            ("RateLimit-Limit", limit),
+            ("RateLimit-Remaining", remaining),
+            ("RateLimit-Reset", "30"),
+        ]
+        .map(|(key, value)| HeaderValue {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            raw_value: Vec::new(),
+        })
+    };
+    let both = ["plain=x", "other=x"];
+    let response = ask(modes(), &both, &[with(true, 2), with(true, 2)]);
+    assert_eq!(response.response_headers_to_add, headers("5", "2"));
+    let response = ask(modes(), &both, &[with(true, 0), with(false, 0)]);
+    assert_eq!(response.response_headers_to_add, headers("7", "0"));
+    let response = ask(modes(), &both, &[with(false, 0), with(false, 0)]);
+    assert_eq!(response.response_headers_to_add, headers("7", "0"));
+    let none = ask(modes(), &["no=rule", "open=x"], &[]);
+    assert!(none.response_headers_to_add.is_empty());
+    let off = ask(Modes::default(), &both, &[with(true, 2), with(true, 1)]);
+    assert!(off.response_headers_to_add.is_empty());
+}
+
+fn text(text: &str) -> Kind {
+    Kind::StringValue(text.to_owned())
+}
+
+fn value(kind: Kind) -> Value {
+    Value { kind: Some(kind) }
+}
+
+fn field<'a>(all: &'a Struct, name: &str) -> &'a Kind {
+    let value = all.fields.get(name).expect(name);
+    value.kind.as_ref().expect(name)
+}
+
+#[test]
+fn dynamic_metadata_describes_the_request_and_the_rules_that_pass() {
+    let rules = ruleset(RULES).with_modes(Modes {
+        dynamic_metadata: true,
+        ..Modes::default()
+    });
+    let mut third = with_override(descriptor(&["a=b"]), 10, 2);
+    third.hits_addend = Some(UInt64Value { value: 4 });
+    let request = RateLimitRequest {
+        hits_addend: 2,
+        ..request(vec![
+            descriptor(&["plain=x"]),
+            descriptor(&["other=x"]),
+            third,
+        ])
+    };
+    let resolved = rules.resolve(&request).expect("a valid request");
+    let ok = with(true, 1);
+    let said = |decisions: &[Decision]| {
+        let response = resolved.verdict(&request, decisions);
+        response.dynamic_metadata.expect("it is on")
+    };
+    let all = said(&[ok, ok, ok]);
+    assert_eq!(field(&all, "domain"), &text("basic"));
+    assert_eq!(field(&all, "hitsAddend"), &Kind::NumberValue(2.0));
+    let Kind::ListValue(descriptors) = field(&all, "descriptors") else {
+        panic!("a list");
+    };
+    let Some(Kind::StructValue(last)) = &descriptors.values[2].kind else {
+        panic!("a structure");
+    };
+    assert_eq!(
+        field(last, "limit"),
+        &text("requests_per_unit:10 unit:MINUTE")
+    );
+    assert_eq!(field(last, "hitsAddend"), &Kind::NumberValue(4.0));
+    let Kind::ListValue(entries) = field(last, "entries") else {
+        panic!("a list");
+    };
+    assert_eq!(entries.values, [value(text("a=b"))]);
+    let Kind::StructValue(merged) = field(&all, "metadata") else {
+        panic!("a structure");
+    };
+    assert_eq!(field(merged, "team"), &text("a"));
+    let Kind::StructValue(deep) = field(merged, "deep") else {
+        panic!("a structure");
+    };
+    assert_eq!(field(deep, "x"), &Kind::NumberValue(1.0));
+    assert_eq!(field(deep, "y"), &Kind::BoolValue(true));
+    // What is over says nothing.
+    let over = said(&[with(false, 0), ok, ok]);
+    let Kind::StructValue(merged) = field(&over, "metadata") else {
+        panic!("a structure");
+    };
+    assert_eq!(field(merged, "team"), &text("b"));
+}
+
+#[test]
+fn modes_come_from_the_environment_of_the_peer() {
+    let read = |pairs: &[(&str, &str)]| {
+        Modes::from_environment(|name| {
+            let found = pairs.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    };
+    assert_eq!(read(&[]), Ok(Modes::default()));
+    assert_eq!(read(&[("SHADOW_MODE", "")]), Ok(Modes::default()));
+    let all = read(&[
+        ("SHADOW_MODE", "true"),
+        ("QUOTA_MODE", "1"),
+        ("LIMIT_RESPONSE_HEADERS_ENABLED", "T"),
+        ("LIMIT_RESET_HEADER", "x-reset"),
+        ("RESPONSE_DYNAMIC_METADATA", "TRUE"),
+    ])
+    .expect("valid");
+    assert!(all.shadow_mode && all.quota_mode && all.dynamic_metadata);
+    let names = all.headers.expect("they are on");
+    assert_eq!(
+        (&*names.limit, &*names.reset),
+        ("RateLimit-Limit", "x-reset")
+    );
+    assert_eq!(
+        read(&[("QUOTA_MODE", "maybe")]),
+        Err("QUOTA_MODE: 'maybe' is neither true nor false".to_owned())
+    );
+    assert_eq!(
+        read(&[("LIMIT_LIMIT_HEADER", "a b")]),
+        Err("LIMIT_LIMIT_HEADER: 'a b' is no header name".to_owned())
+    );
+}
