@@ -155,7 +155,7 @@ fn the_store_sees_the_counters_and_forgets_them() {
 
 #[test]
 fn a_refund_gives_back_what_was_taken_and_no_more() {
-    let handle = Handle::new(engine());
+    let handle = Handle::new(engine(4));
     let take = |cost| Check {
         cost: Cost(cost),
         ..check(b"k", 10)
