@@ -7,6 +7,7 @@ mod memory;
 mod scripts;
 mod snapshots;
 mod transactions;
+mod traps;
 mod waiting;
 
 use std::sync::Arc;

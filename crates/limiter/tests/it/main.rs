@@ -3,3 +3,4 @@
 mod lua;
 mod models;
 mod redis;
+mod traps;
