@@ -12,4 +12,9 @@ pub trait Container {
 
     /// Bytes on the heap; kept up to date with every change, so asking costs nothing.
     fn heap_bytes(&self) -> usize;
+
+    /// Where most operations read first, to be brought into the cache ahead of them; null when there is nothing.
+    fn front(&self) -> *const u8 {
+        std::ptr::null()
+    }
 }

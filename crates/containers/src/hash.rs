@@ -104,6 +104,14 @@ impl Keyed for Pair {
 
 impl Container for Hash {
     #[inline]
+    fn front(&self) -> *const u8 {
+        match &self.form {
+            Form::Compact(compact) => compact.front(),
+            Form::Large(large) => std::ptr::from_ref(&**large).cast(),
+        }
+    }
+
+    #[inline]
     fn len(&self) -> usize {
         match &self.form {
             Form::Compact(compact) => compact.len(),

@@ -23,6 +23,12 @@ impl Pack {
         self.bytes.capacity()
     }
 
+    /// Address of the first element.
+    #[inline]
+    pub(crate) fn front(&self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
     /// Elements in order.
     #[inline]
     pub(crate) fn iter(&self) -> Elements<'_> {

@@ -93,6 +93,15 @@ impl Keyed for Str {
 
 impl Container for Set {
     #[inline]
+    fn front(&self) -> *const u8 {
+        match &self.form {
+            Form::Ints(ints) => ints.front(),
+            Form::Compact(compact) => compact.pack.front(),
+            Form::Large(dict) => std::ptr::from_ref(&**dict).cast(),
+        }
+    }
+
+    #[inline]
     fn len(&self) -> usize {
         match &self.form {
             Form::Ints(ints) => ints.len(),

@@ -283,6 +283,13 @@ impl SortedSet {
 }
 
 impl Container for SortedSet {
+    fn front(&self) -> *const u8 {
+        match &self.form {
+            Form::Compact(compact) => compact.front(),
+            Form::Indexed(indexed) => std::ptr::from_ref(&**indexed).cast(),
+        }
+    }
+
     fn len(&self) -> usize {
         SortedSet::len(self)
     }

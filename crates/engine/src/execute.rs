@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
@@ -15,6 +16,7 @@ use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::access::{Caller, UserPermit};
 use crate::cell::{Cells, One};
+use crate::plan::{is_about_collections, steps};
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
@@ -457,10 +459,37 @@ impl Engine {
             self.settle(&mut held, call.now);
             return result;
         }
+        let ahead = self.deep.load(Ordering::Relaxed);
+        if ahead {
+            wanted.iter().for_each(|&index| self.shards.prefetch(index));
+        }
         let mut held = self.shards.lock_set(&wanted);
+        if ahead {
+            self.look_ahead_of(call, &mut held);
+        }
         let result = self.run_held(handler, call, &mut held, out);
         self.settle(&mut held, call.now);
         result
+    }
+
+    /// Brings what a command on several keys will look at into the cache, step by step for all of them.
+    fn look_ahead_of(&self, call: &Call<'_>, held: &mut LockSet<'_>) {
+        let Ok(positions) = keys_of(call.row, call.args) else {
+            return;
+        };
+        let count = self.shards.count();
+        for keys in positions.chunks(INLINE_KEYS) {
+            let keys: SmallVec<[Key<'_>; INLINE_KEYS]> = keys
+                .iter()
+                .map(|&at| self.seed.key(call.args[at as usize]))
+                .collect();
+            for &step in steps(is_about_collections(call.row)) {
+                for key in &keys {
+                    held.held_cell(key.shard(count))
+                        .prefetch(call.db, *key, step);
+                }
+            }
+        }
     }
 
     /// Runs a handler in a transaction or a script, whose shards the caller holds; further ones are locked as the lock

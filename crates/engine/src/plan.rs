@@ -4,7 +4,7 @@
 //! together if each step of their lookups is taken for all of them before the next step. In a small store that would be
 //! work for nothing: a tenth of the time of a GET (measured).
 
-use tollgate_commands::{CmdError, Row, resolve};
+use tollgate_commands::{CmdError, Group, Row, resolve};
 use tollgate_keyspace::{DbIndex, Key, Lookahead};
 
 use std::sync::atomic::Ordering;
@@ -61,7 +61,10 @@ impl Engine {
         let count = self.shards.count();
         let keys = || plans.iter().filter_map(|plan| plan.key);
         keys().for_each(|key| self.shards.prefetch(key.shard(count)));
-        for step in [Lookahead::Bucket, Lookahead::Record, Lookahead::Heap] {
+        let collections = plans
+            .iter()
+            .any(|plan| matches!(plan.row, Ok(row) if is_about_collections(row)));
+        for &step in steps(collections) {
             for key in keys() {
                 if let Some(shard) = self.shards.try_lock_once(key.shard(count)) {
                     shard.prefetch(db, key, step);
@@ -69,6 +72,25 @@ impl Engine {
             }
         }
     }
+}
+
+/// The steps of a lookup, with the one that only collections need.
+pub(crate) fn steps(collections: bool) -> &'static [Lookahead] {
+    const STEPS: [Lookahead; 4] = [
+        Lookahead::Bucket,
+        Lookahead::Record,
+        Lookahead::Heap,
+        Lookahead::Content,
+    ];
+    if collections { &STEPS } else { &STEPS[..3] }
+}
+
+/// Whether the command reads collections.
+pub(crate) fn is_about_collections(row: &Row) -> bool {
+    matches!(
+        row.group,
+        Group::List | Group::Set | Group::Hash | Group::SortedSet | Group::Stream
+    )
 }
 
 #[cfg(test)]
@@ -95,6 +117,19 @@ mod tests {
             &[b"GET", b"key"],
             &[b"GET", b"none"],
             &[b"INCR", b"key"],
+            &[b"RPUSH", b"list", b"a", b"b"],
+            &[b"HSET", b"hash", b"field", b"value"],
+            &[b"SADD", b"ints", b"1", b"2"],
+            &[b"SADD", b"set", b"member"],
+            &[b"ZADD", b"zset", b"1", b"member"],
+            &[b"LPOP", b"list"],
+            &[b"HGET", b"hash", b"field"],
+            &[b"SISMEMBER", b"ints", b"2"],
+            &[b"SMEMBERS", b"set"],
+            &[b"ZSCORE", b"zset", b"member"],
+            &[b"MSET", b"a", b"1", b"b", b"2", b"c", b"3"],
+            &[b"MGET", b"a", b"b", b"list", b"c", b"none"],
+            &[b"SUNION", b"ints", b"set", b"none"],
             &[b"MGET", b"key", b"none"],
             &[b"nosuch", b"key"],
             &[b"GET"],
@@ -109,6 +144,7 @@ mod tests {
                 ..EngineConfig::default()
             });
             let (mut session, mut out) = (Session::new(1, true), ReplyBuf::new(Protocol::Resp2));
+            engine.deep.store(ahead, Ordering::Relaxed);
             let now = Timestamp::from_millis(1);
             let plans: Vec<_> = commands.iter().map(|words| engine.plan(words)).collect();
             if ahead {

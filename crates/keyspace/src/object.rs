@@ -46,6 +46,12 @@ impl Object {
         size_of::<Object>() + content
     }
 
+    /// Where most operations on it read first, to be brought into the cache; null when there is nothing.
+    #[inline]
+    pub(crate) fn front(&self) -> *const u8 {
+        self.container().map_or(std::ptr::null(), Container::front)
+    }
+
     /// The type.
     pub fn type_name(&self) -> TypeName {
         match self {

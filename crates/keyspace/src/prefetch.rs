@@ -13,8 +13,10 @@ pub enum Lookahead {
     Bucket,
     /// The record.
     Record,
-    /// What lies outside of the record: a long key, the bytes of a string.
+    /// What lies outside of the record: a long key, the bytes of a string, the head of a collection.
     Heap,
+    /// What a collection reads first.
+    Content,
 }
 
 impl Shard {
@@ -26,6 +28,7 @@ impl Shard {
             Lookahead::Bucket => table.prefetch_bucket(&key),
             Lookahead::Record => table.prefetch_record(&key),
             Lookahead::Heap => table.prefetch_heap(&key),
+            Lookahead::Content => table.prefetch_content(&key),
         }
     }
 }

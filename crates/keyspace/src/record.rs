@@ -164,8 +164,30 @@ impl Slot {
             if self.at(META_AT).read() & LEN_MASK == HEAP_KEY {
                 prefetch::line(self.at(KEY_AT).cast::<*const u8>().read_unaligned());
             }
-            if matches!(self.kind(), Kind::Str | Kind::RawStr | Kind::Object) {
-                prefetch::line(self.at(0).cast::<*const u8>().read_unaligned());
+            match self.kind() {
+                Kind::Str | Kind::RawStr | Kind::Limiter => {
+                    prefetch::line(self.at(0).cast::<*const u8>().read_unaligned());
+                }
+                Kind::Object => {
+                    prefetch::prefetch_lines(self.at(0).cast::<*const Object>().read_unaligned());
+                }
+                Kind::Int | Kind::FixedWindow | Kind::Gcra => {}
+            }
+        }
+    }
+
+    /// Asks for what a collection reads first.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    #[inline]
+    pub(crate) unsafe fn prefetch_content(self) {
+        // SAFETY: by contract; a record of that kind points to a live object.
+        unsafe {
+            if let Some(object) = self.object() {
+                let front = (*object).front();
+                prefetch::line(front);
+                prefetch::line(front.wrapping_add(64));
             }
         }
     }

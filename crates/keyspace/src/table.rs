@@ -216,6 +216,15 @@ impl Table {
         }
     }
 
+    /// Asks for what the collection of the first record whose tag is that of `key` reads first.
+    #[inline]
+    pub(crate) fn prefetch_content(&self, key: &Key<'_>) {
+        if let Some(slot) = self.likely(key) {
+            // SAFETY: places with a tag hold initialised records.
+            unsafe { slot.prefetch_content() };
+        }
+    }
+
     /// The first record whose tag is that of `key`: nearly always the one meant.
     #[inline]
     fn likely(&self, key: &Key<'_>) -> Option<Slot> {

@@ -29,6 +29,12 @@ pub(super) struct Found {
 }
 
 impl Compact {
+    /// Address of the first field.
+    #[inline]
+    pub(super) fn front(&self) -> *const u8 {
+        self.pack.front()
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len

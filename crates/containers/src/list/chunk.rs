@@ -99,6 +99,12 @@ pub(super) enum Side {
 }
 
 impl Chunk {
+    /// Address of the first element.
+    #[inline]
+    pub(super) fn front(&self) -> *const u8 {
+        self.buf.as_ptr().wrapping_add(self.start as usize)
+    }
+
     /// Elements.
     pub(super) fn count(&self) -> usize {
         self.count as usize

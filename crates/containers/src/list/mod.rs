@@ -129,6 +129,14 @@ impl Chunks {
 
 impl Container for List {
     #[inline]
+    fn front(&self) -> *const u8 {
+        match &self.chunks {
+            Chunks::One(chunk) => chunk.front(),
+            Chunks::Many(chunks) => chunks.front().map_or(std::ptr::null(), Chunk::front),
+        }
+    }
+
+    #[inline]
     fn len(&self) -> usize {
         self.len
     }

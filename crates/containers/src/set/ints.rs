@@ -26,6 +26,12 @@ macro_rules! each {
 }
 
 impl Ints {
+    /// Address of the least member.
+    #[inline]
+    pub(super) fn front(&self) -> *const u8 {
+        each!(self, array => array.as_ptr().cast())
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         each!(self, array => array.len())

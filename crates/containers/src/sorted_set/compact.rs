@@ -70,6 +70,11 @@ fn normal(score: f64) -> f64 {
 }
 
 impl Compact {
+    /// Address of the first element.
+    pub(super) fn front(&self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
