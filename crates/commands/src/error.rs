@@ -196,6 +196,14 @@ catalogue! {
         "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
          you can run it from a local connection, otherwise you need to set this option in the \
          configuration file, and then restart the server.",
+    ModuleNotAllowed =>
+        "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", \
+         you can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+    ModuleNotLoaded =>
+        "ERR Error loading the extension. Please check the server logs.",
+    NoSuchModule =>
+        "ERR Error unloading module: no such module with that name",
     NoPasswordSet =>
         "ERR AUTH <password> called without any password configured for the default user. Are \
          you sure your configuration is correct?",

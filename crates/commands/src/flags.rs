@@ -37,6 +37,8 @@ impl Flags {
     pub const MOVABLE_KEYS: Flags = Flags(1 << 12);
     /// Allowed while a script keeps the server busy.
     pub const ALLOW_BUSY: Flags = Flags(1 << 13);
+    /// Runs on a slot that is being moved here, as after ASKING.
+    pub const ASKING: Flags = Flags(1 << 16);
     /// About channels and messages.
     pub const PUBSUB: Flags = Flags(1 << 20);
     /// Changes no data but is passed on to replicas, so it counts as a write where those are concerned.
@@ -67,6 +69,7 @@ impl Flags {
         (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
+        (Flags::ASKING, "asking"),
         (Flags::MOVABLE_KEYS, "movablekeys"),
         (Flags::ALLOW_BUSY, "allow_busy"),
     ];

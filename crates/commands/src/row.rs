@@ -85,6 +85,8 @@ pub enum NodeCommand {
     LatencyLatest,
     LatencyReset,
     MemoryDoctor,
+    ModuleLoad,
+    ModuleUnload,
     MemoryMallocStats,
     MemoryPurge,
     MemoryStats,

@@ -93,6 +93,9 @@ const SUBS: &[Row] = &[
         "3.0.0",
         "O(1)",
     ),
+    cluster("CLUSTER|MYSHARDID", exactly(2), Flags::STALE)
+        .docs("Returns the id of the node's shard.", "7.2.0", "O(1)")
+        .tips(VARYING),
     cluster("CLUSTER|NODES", exactly(2), Flags::STALE)
         .docs("Lists the nodes.", "3.0.0", "O(1)")
         .tips(VARYING),
@@ -136,6 +139,14 @@ const SUBS: &[Row] = &[
         .takes("node-id")
         .docs("Lists the replicas of a node.", "3.0.0", "O(1)")
         .tips(VARYING),
+    cluster(
+        "CLUSTER|SLOT-STATS",
+        at_least(4),
+        Flags::LOADING.or(Flags::STALE),
+    )
+    .takes("<SLOTSRANGE start-slot end-slot | ORDERBY metric [LIMIT limit] [ASC | DESC]>")
+    .docs("Describes the load of slots.", "8.2.0", "O(1)")
+    .tips(VARYING),
     cluster("CLUSTER|SLOTS", exactly(2), Flags::STALE)
         .docs("Lists the slots with their nodes.", "3.0.0", "O(1)")
         .tips(VARYING),

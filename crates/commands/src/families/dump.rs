@@ -37,6 +37,20 @@ pub(super) static FAMILY: Family = Family {
             "2.6.0",
             "O(N) in the bytes, O(N*log(N)) for sorted sets",
         ),
+        generic(
+            "RESTORE-ASKING",
+            at_least(4),
+            Flags::WRITE.or(Flags::DENYOOM).or(Flags::ASKING),
+            Run::Keys(restore),
+        )
+        .acl(Group::Server, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .keys(&[KeySpec::at(1, KeyFlags::OW.or(KeyFlags::UPDATE))])
+        .takes("key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]")
+        .docs(
+            "Does what RESTORE does, for tools that move slots between servers.",
+            "3.0.0",
+            "O(N) in the bytes, O(N*log(N)) for sorted sets",
+        ),
     ],
 };
 

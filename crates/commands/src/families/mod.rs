@@ -28,6 +28,7 @@ mod list_move;
 mod list_pop;
 mod list_position;
 mod lolwut;
+mod module;
 mod object;
 mod observe;
 mod pubsub;

@@ -1,6 +1,6 @@
 //! The server as a whole: its commands, settings, databases and clock.
 
-use super::{acl, command, config, flush, lolwut, observe, standalone};
+use super::{acl, command, config, flush, lolwut, module, observe, standalone};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, CmdError, Cx, Family, Flags, Group, NodeCommand, Reply, Run};
 
@@ -125,6 +125,14 @@ pub(super) static FAMILY: Family = Family {
                 "Depends on the sub-command",
             )
             .subs(observe::MEMORY),
+        row("MODULE", at_least(2), Flags::NONE, Run::Container)
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Holds the commands on modules.",
+                "4.0.0",
+                "Depends on the sub-command",
+            )
+            .subs(module::SUBS),
         row(
             "MONITOR",
             exactly(1),

@@ -102,7 +102,7 @@ settings! {
     SanitizeDumpPayload, "sanitize-dump-payload", None, Choice(&["no", "yes", "clients"]), "no", Live, false, None::<&str>;
     EnableProtectedConfigs, "enable-protected-configs", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether CONFIG SET may change protected settings: never, always, or for clients of this machine.");
     EnableDebugCommand, "enable-debug-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether DEBUG is allowed: never, always, or to clients of this machine.");
-    EnableModuleCommand, "enable-module-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, None::<&str>;
+    EnableModuleCommand, "enable-module-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("What MODULE LOAD answers: that it is not allowed, or that there is no such module.");
     ClusterPreferredEndpointType, "cluster-preferred-endpoint-type", None, Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", Live, false, None::<&str>;
     PropagationErrorBehavior, "propagation-error-behavior", None, Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", Live, false, None::<&str>;
     ShutdownOnSigint, "shutdown-on-sigint", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
@@ -115,11 +115,11 @@ settings! {
     ActiveDefragCycleMax, "active-defrag-cycle-max", None, Number { min: 1, max: 99 }, "25", Live, false, None::<&str>;
     ActiveDefragThresholdLower, "active-defrag-threshold-lower", None, Number { min: 0, max: 1000 }, "10", Live, false, None::<&str>;
     ActiveDefragThresholdUpper, "active-defrag-threshold-upper", None, Number { min: 0, max: 1000 }, "100", Live, false, None::<&str>;
-    LfuLogFactor, "lfu-log-factor", None, Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
-    LfuDecayTime, "lfu-decay-time", None, Number { min: 0, max: 2147483647 }, "1", Live, false, None::<&str>;
+    LfuLogFactor, "lfu-log-factor", None, Number { min: 0, max: 2147483647 }, "10", Live, false, Some("How hard it is to raise a high count of uses, under an LFU policy.");
+    LfuDecayTime, "lfu-decay-time", None, Number { min: 0, max: 2147483647 }, "1", Live, false, Some("Minutes without use after which a count of uses falls by one; 0 for never.");
     ReplicaPriority, "replica-priority", Some("slave-priority"), Number { min: 0, max: 2147483647 }, "100", Live, false, None::<&str>;
     ReplDisklessSyncDelay, "repl-diskless-sync-delay", None, Number { min: 0, max: 2147483647 }, "5", Live, false, None::<&str>;
-    MaxmemorySamples, "maxmemory-samples", None, Number { min: 1, max: 2147483647 }, "5", Live, false, None::<&str>;
+    MaxmemorySamples, "maxmemory-samples", None, Number { min: 1, max: 2147483647 }, "5", Live, false, Some("Entries that are compared before one is evicted.");
     MaxmemoryEvictionTenacity, "maxmemory-eviction-tenacity", None, Number { min: 0, max: 100 }, "10", Live, false, None::<&str>;
     ReplicaAnnouncePort, "replica-announce-port", Some("slave-announce-port"), Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
     ClusterPort, "cluster-port", None, Number { min: 0, max: 65535 }, "0", Start, false, None::<&str>;
@@ -180,6 +180,6 @@ settings! {
     TlsCiphers, "tls-ciphers", None, Text, "", Live, false, None::<&str>;
     TlsCiphersuites, "tls-ciphersuites", None, Text, "", Live, false, None::<&str>;
     OomScoreAdjValues, "oom-score-adj-values", None, OomScores, "0 200 800", Live, false, None::<&str>;
-    NotifyKeyspaceEvents, "notify-keyspace-events", None, EventClasses, "", Live, false, None::<&str>;
+    NotifyKeyspaceEvents, "notify-keyspace-events", None, EventClasses, "", Live, false, Some("Classes of changes to keys that are published, as letters; empty for none.");
     LatencyTrackingInfoPercentiles, "latency-tracking-info-percentiles", None, Percentiles, "50 99 99.9", Live, false, Some("Percentiles that INFO latencystats shows.");
 }

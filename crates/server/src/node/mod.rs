@@ -70,6 +70,8 @@ impl Node for NodeRunner<'_> {
             NodeCommand::LatencyHistory => observe::latency_history(&mut cx),
             NodeCommand::LatencyLatest => observe::latency_latest(&mut cx),
             NodeCommand::LatencyReset => observe::latency_reset(&mut cx),
+            NodeCommand::ModuleLoad => self.refuse_module(CmdError::ModuleNotLoaded),
+            NodeCommand::ModuleUnload => self.refuse_module(CmdError::NoSuchModule),
             NodeCommand::MemoryDoctor => observe::memory_doctor(self.shared, &mut cx),
             NodeCommand::MemoryMallocStats => observe::malloc_stats(self.shared, &mut cx),
             // The allocator gives back by itself what lies together.
@@ -112,6 +114,14 @@ impl NodeRunner<'_> {
         modes::stop_monitor(cx.engine, client, cx.session);
         cx.out.set_protocol(cx.session.protocol);
         Reply::Simple("RESET")
+    }
+
+    /// Modules cannot be loaded, also where the setting would allow it.
+    fn refuse_module(&self, error: CmdError) -> Result<Reply, CmdError> {
+        if self.is_allowed(Key::EnableModuleCommand) {
+            return Err(error);
+        }
+        Err(CmdError::ModuleNotAllowed)
     }
 
     /// What the setting says of something dangerous: `yes`, `no`, or `local` for clients of this machine.
