@@ -4,7 +4,7 @@
 //! notifications, blocked clients and the journal. When none of them listens, a change costs one
 //! addition.
 
-use tollgate_keyspace::DbIndex;
+use tollgate_keyspace::{DbIndex, Value};
 
 /// The class of an event, by which `notify-keyspace-events` selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,6 +151,7 @@ pub struct Effects {
     records: Vec<Record>,
     arena: Vec<u8>,
     flushed: Vec<DbIndex>,
+    discarded: Vec<Value>,
 }
 
 impl Effects {
@@ -182,6 +183,17 @@ impl Effects {
     /// Databases that were emptied.
     pub fn flushed(&self) -> &[DbIndex] {
         &self.flushed
+    }
+
+    /// Leaves a removed value to be freed when nothing is locked.
+    pub(crate) fn discard(&mut self, value: Value) {
+        self.discarded.push(value);
+    }
+
+    /// The values to be freed later.
+    #[inline]
+    pub fn take_discarded(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.discarded)
     }
 
     /// Forgets the changes, for the next command.

@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::cell::{Cell, Cells, One};
 use crate::commit::Listeners;
 use crate::costs::Costs;
+use crate::garbage::Garbage;
 use crate::held::with_held;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(crate) seed: Seed,
     pub(crate) limits: StoreLimits,
     pub(crate) counters: Counters,
+    pub(crate) garbage: Garbage,
     pub(crate) scripts: Scripts,
     pub(crate) pubsub: PubSub,
     pub(crate) functions: Functions,
@@ -103,6 +105,7 @@ impl Engine {
             shards: Shards::new(config.shards, || Shard::new(&seed)),
             limits,
             counters: Counters::new(),
+            garbage: Garbage::default(),
             scripts: Scripts::new(),
             pubsub: PubSub::new(&seed),
             functions: Functions::default(),
@@ -266,6 +269,7 @@ impl Engine {
     /// CONFIG RESETSTAT.
     pub fn reset_stats(&self) {
         self.counters.reset();
+        self.garbage.reset();
         self.reset_evicted();
         self.for_each_shard(|shard| {
             let stats = shard.stats_mut();

@@ -594,6 +594,10 @@ impl Engine {
         if heard {
             self.announce(&effects, held, call.client);
         }
+        let discarded = effects.take_discarded();
+        if !discarded.is_empty() {
+            self.garbage.add(discarded);
+        }
         if self.listeners.limits_memory() {
             self.count_held(held);
         }

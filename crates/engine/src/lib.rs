@@ -15,6 +15,7 @@ mod costs;
 mod elsewhere;
 mod engine;
 mod execute;
+mod garbage;
 mod handle;
 mod held;
 mod memory;

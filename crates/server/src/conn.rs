@@ -404,6 +404,9 @@ impl Driver for RespDriver {
 
     fn batch_done(&mut self, _now: i64) {
         self.shared.engine.tracking().flush_broadcasts();
+        if self.shared.engine.claim_garbage() {
+            elsewhere::free(&self.shared);
+        }
         self.shared.metrics.publish(self.thread, &self.traffic);
     }
 

@@ -54,3 +54,12 @@ pub(crate) fn run(shared: &Arc<Shared>, client: &Arc<Client>, session: &Session,
         job().run();
     }
 }
+
+/// Has a worker free what UNLINK has left.
+#[cold]
+pub(crate) fn free(shared: &Arc<Shared>) {
+    let job = Arc::clone(shared);
+    if !shared.workers.run(move || job.engine.free_garbage()) {
+        shared.engine.free_garbage();
+    }
+}

@@ -1,12 +1,15 @@
 //! Keys, whatever they hold.
 
 use tollgate_containers::glob;
-use tollgate_keyspace::Key;
+use tollgate_keyspace::{Encoding, Key, Value};
 
 use super::{object, scan, sort};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Moved, Reply, Row, Run};
+
+/// Elements up to which UNLINK frees a value itself.
+const FREED_AT_ONCE: usize = 64;
 
 const READ: Flags = Flags::READONLY.or(Flags::FAST);
 const MOVES: Flags = Flags::WRITE.or(Flags::FAST);
@@ -190,7 +193,7 @@ const ROWS: &[Row] = &[
         .keys(&[KeySpec::at(1, KeyFlags::RO)])
         .takes("key")
         .docs("Returns the type of a key's value.", "1.0.0", "O(1)"),
-    generic("UNLINK", at_least(2), MOVES, Run::Keys(del))
+    generic("UNLINK", at_least(2), MOVES, Run::Keys(unlink))
         .keys(&[REMOVED])
         .takes("key [key ...]")
         .docs(
@@ -258,6 +261,31 @@ fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
 
 fn del(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     count(args, |key| cx.remove(key, Event::Del).is_some())
+}
+
+/// As DEL, but what takes long to free is freed elsewhere.
+fn unlink(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    count(args, |key| {
+        let Some((value, _)) = cx.remove(key, Event::Del) else {
+            return false;
+        };
+        if is_scattered(&value) {
+            cx.effects.discard(value);
+        }
+        true
+    })
+}
+
+/// Whether a value has so many allocations that freeing them takes a while.
+fn is_scattered(value: &Value) -> bool {
+    let Value::Object(object) = value else {
+        return false;
+    };
+    let compact = matches!(
+        object.encoding(),
+        Encoding::Listpack | Encoding::ListpackEx | Encoding::Intset
+    );
+    !compact && object.len() > FREED_AT_ONCE
 }
 
 fn exists(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {

@@ -166,6 +166,9 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     let resident = shared.resident();
     let dataset = shared.engine.memory() as u64;
     let clients = shared.client_memory();
+    let (pending, freed) = shared.engine.lazily_freed();
+    text.line("lazyfree_pending_objects", pending);
+    text.line("lazyfreed_objects", freed);
     let (scripts, script_bytes) = shared.engine.script_cache();
     let used = dataset + clients as u64 + script_bytes as u64;
     text.bytes("used_memory", used);

@@ -25,7 +25,6 @@ pub(super) const MEMORY: Facts = &[
     ("mem_aof_buffer", "0"),
     ("mem_allocator", "mimalloc"),
     ("active_defrag_running", "0"),
-    ("lazyfree_pending_objects", "0"),
 ];
 
 /// Nothing is replicated, no process is forked, and nothing is moved in memory.

@@ -1,6 +1,7 @@
 //! Files of users and settings, and DEBUG.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use tollgate_net::signal::Signals;
 use tollgate_server::Server;
@@ -108,6 +109,26 @@ fn a_rewritten_file_gives_the_same_server() {
     let mut config = Config::default();
     config.read_file(&file.0).unwrap();
     assert_eq!(config.users().len(), 3);
+}
+
+#[test]
+fn what_unlink_leaves_is_freed_elsewhere() {
+    let local = Local::start(&[]);
+    let mut client = local.connect();
+    let members: String = (0..1_000).map(|at| format!(" m{at}")).collect();
+    raw(&mut client, &format!("SADD large{members}"));
+    raw(&mut client, "SADD small a b c");
+    assert_eq!(raw(&mut client, "UNLINK large small none"), ":2\r\n");
+    assert_eq!(raw(&mut client, "EXISTS large small"), ":0\r\n");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !text(&mut client, "INFO memory").contains("lazyfree_pending_objects:0\r\n") {
+        assert!(Instant::now() < deadline, "the value is freed");
+    }
+    let info = text(&mut client, "INFO memory");
+    assert!(info.contains("lazyfreed_objects:1\r\n"), "{info}");
+    raw(&mut client, "CONFIG RESETSTAT");
+    let info = text(&mut client, "INFO memory");
+    assert!(info.contains("lazyfreed_objects:0\r\n"), "{info}");
 }
 
 #[test]
