@@ -25,6 +25,8 @@ pub struct RlsConfig {
     pub backend: Backend,
     /// Modes of all rules.
     pub modes: Modes,
+    /// Takes a line for each change of rules.
+    pub log: fn(&str),
     /// Threads that serve connections; at least one.
     pub threads: usize,
 }

@@ -8,7 +8,7 @@ use tollgate_policy::{MAX_FILE_LEN, Ruleset};
 
 use crate::config::StartError;
 
-/// Compiles every `*.yaml` file of a folder, in the order of their names.
+/// Compiles every `*.yaml` file of a folder, in the order of their names, or one file of any name.
 ///
 /// # Errors
 /// The folder or a file cannot be read, there is no such file, or one is not valid.
@@ -17,18 +17,12 @@ pub fn load_rules(dir: &Path) -> Result<Ruleset, StartError> {
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
     };
-    let mut paths: Vec<PathBuf> = fs::read_dir(dir)
-        .and_then(|entries| {
-            entries
-                .map(|entry| entry.map(|entry| entry.path()))
-                .collect()
-        })
-        .map_err(read_error(dir))?;
-    paths.retain(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "yaml")
-    });
-    paths.sort();
+    let paths = if dir.is_file() {
+        Ok(vec![dir.to_owned()])
+    } else {
+        rule_files(dir)
+    };
+    let paths = paths.map_err(read_error(dir))?;
     if paths.is_empty() {
         return Err(StartError::NoRules {
             path: dir.to_owned(),
@@ -46,6 +40,22 @@ pub fn load_rules(dir: &Path) -> Result<Ruleset, StartError> {
         .map(|(name, text)| (&**name, &**text))
         .collect();
     Ruleset::load(&files).map_err(StartError::Rules)
+}
+
+/// The `*.yaml` files of a folder, in the order of their names.
+pub(crate) fn rule_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 /// A file's text; one that is too long for the rules is not read into memory.

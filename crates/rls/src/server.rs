@@ -16,6 +16,7 @@ use tollgate_limiter::Timestamp;
 
 use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
 use crate::config::{Backend, RlsConfig, StartError};
+use crate::reload::{Before, Watch};
 use crate::rules::load_rules;
 use crate::service::Service;
 use crate::{grpc, http};
@@ -88,7 +89,9 @@ impl RlsServer {
         store: Option<Handle>,
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
-        let rules = Arc::new(load_rules(&config.rules_dir)?.with_modes(config.modes));
+        let before = Before::of(&config.rules_dir);
+        let rules = Arc::new(load_rules(&config.rules_dir)?.with_modes(config.modes.clone()));
+        let watch = Watch::new(&config, before, rules.clone());
         let make_backend: MakeBackend = match &config.backend {
             Backend::Embedded => {
                 let store = store.ok_or(StartError::NoStore)?;
@@ -119,13 +122,19 @@ impl RlsServer {
         for index in 0..config.threads.max(1) {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
-            let (rules, make_backend, stopped) =
-                (rules.clone(), make_backend.clone(), stopped.clone());
+            let (rules, loads, make_backend, stopped) = (
+                watch.subscribe(),
+                watch.loads(),
+                make_backend.clone(),
+                stopped.clone(),
+            );
             server.spawn(format!("rls-{index}"), move || async move {
-                let service = Rc::new(Service::new(rules, make_backend()));
+                let service = Rc::new(Service::new(rules, loads, make_backend()));
                 take_arrivals(arrivals, service, stopped).await;
             })?;
         }
+        let told = stopped.clone();
+        server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
         server.spawn("rls-accept".to_owned(), move || {
             accept_all(grpc, http, lanes, stopped)
         })?;
@@ -142,7 +151,7 @@ impl RlsServer {
         self.http_addr
     }
 
-    /// How many domains and limits the rules have.
+    /// How many domains and limits the rules had at the start.
     pub fn rule_counts(&self) -> (usize, usize) {
         (self.domains, self.limits)
     }

@@ -1,20 +1,32 @@
 //! One request from its message to its response, whatever carried it.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use tokio::sync::watch;
 use tollgate_policy::{RequestError, Resolved, Ruleset};
 use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse};
 
 use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
 use crate::combine;
+use crate::reload::Loads;
 
 /// The service as one thread holds it.
 pub(crate) struct Service {
-    rules: Arc<Ruleset>,
+    /// The newest rules that were valid.
+    newest: RefCell<watch::Receiver<Arc<Ruleset>>>,
+    /// Those in use; a request keeps what it began with. Counted on this thread alone, because a count that all
+    /// threads share would go to and fro between their processors.
+    rules: RefCell<Rc<InUse>>,
+    loads: Arc<Loads>,
     backend: AnyBackend,
 }
+
+/// Rules as one thread counts their uses.
+struct InUse(Arc<Ruleset>);
 
 /// Why a request has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +47,32 @@ impl fmt::Display for ServiceError {
 }
 
 impl Service {
-    pub(crate) fn new(rules: Arc<Ruleset>, backend: AnyBackend) -> Self {
-        Self { rules, backend }
+    pub(crate) fn new(
+        newest: watch::Receiver<Arc<Ruleset>>,
+        loads: Arc<Loads>,
+        backend: AnyBackend,
+    ) -> Self {
+        let rules = newest.borrow().clone();
+        Self {
+            newest: RefCell::new(newest),
+            rules: RefCell::new(Rc::new(InUse(rules))),
+            loads,
+            backend,
+        }
+    }
+
+    /// What there is to measure, as Prometheus reads it.
+    pub(crate) fn metrics(&self) -> String {
+        self.loads.to_string()
+    }
+
+    fn rules(&self) -> Rc<InUse> {
+        let mut newest = self.newest.borrow_mut();
+        // Without its sender, which ends with the service, there is nothing newer.
+        if newest.has_changed().unwrap_or(false) {
+            *self.rules.borrow_mut() = Rc::new(InUse(newest.borrow_and_update().clone()));
+        }
+        self.rules.borrow().clone()
     }
 
     /// The response, if it can be given without waiting.
@@ -47,7 +83,8 @@ impl Service {
         let AnyBackend::Embedded(embedded) = &self.backend else {
             return None;
         };
-        Some(self.resolve(request).and_then(|resolved| {
+        let rules = self.rules();
+        Some(resolve(&rules.0, request).and_then(|resolved| {
             let checks: Checks<'_> = resolved.checks().collect();
             finish(&resolved, request, &checks, |checks| {
                 if combine::is_plain(checks) {
@@ -65,7 +102,8 @@ impl Service {
         &self,
         request: &RateLimitRequest,
     ) -> Result<RateLimitResponse, ServiceError> {
-        let resolved = self.resolve(request)?;
+        let rules = self.rules();
+        let resolved = resolve(&rules.0, request)?;
         let checks: Checks<'_> = resolved.checks().collect();
         let decided = match checks.is_empty() {
             true => Ok(Decisions::new()),
@@ -73,10 +111,13 @@ impl Service {
         };
         finish(&resolved, request, &checks, |_| decided)
     }
+}
 
-    fn resolve<'r>(&'r self, request: &RateLimitRequest) -> Result<Resolved<'r>, ServiceError> {
-        self.rules.resolve(request).map_err(ServiceError::Request)
-    }
+fn resolve<'r>(
+    rules: &'r Ruleset,
+    request: &RateLimitRequest,
+) -> Result<Resolved<'r>, ServiceError> {
+    rules.resolve(request).map_err(ServiceError::Request)
 }
 
 /// Without a limit there is nothing to decide, and the backend is left alone.

@@ -1,5 +1,6 @@
-//! The command line: `tollgate serve` and `tollgate bench`.
+//! The command line: `tollgate serve`, `tollgate check` and `tollgate bench`.
 
+mod check;
 mod serve;
 
 use clap::error::ErrorKind;
@@ -18,6 +19,7 @@ fn command() -> Command {
         .about("Choose a rate limit, enforce it, and know the load it holds")
         .subcommand_required(true)
         .subcommand(serve::command())
+        .subcommand(check::command())
         .subcommand(BenchArgs::augment_args(bench))
 }
 
@@ -28,6 +30,10 @@ fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", matches)) => match serve::run(matches) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&error),
+        },
+        Some(("check", matches)) => match check::run(matches) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         },
@@ -48,9 +54,9 @@ fn usage(error: &clap::Error) -> ExitCode {
             drop(write!(std::io::stdout(), "{text}"));
             ExitCode::SUCCESS
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            fail("say what to do: `tollgate serve`, `tollgate bench`, or `tollgate --help`")
-        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => fail(
+            "say what to do: `tollgate serve`, `tollgate check`, `tollgate bench`, or `tollgate --help`",
+        ),
         _ => {
             let line = text.lines().next().unwrap_or_default();
             fail(line.strip_prefix("error: ").unwrap_or(line))

@@ -94,6 +94,12 @@ fn script_log(level: u8, text: &[u8]) {
     }
 }
 
+/// A line for each change of rules.
+fn rules_log(text: &str) {
+    // A log that nobody takes must not end the service.
+    drop(writeln!(std::io::stderr(), "tollgate: {text}"));
+}
+
 /// Defaults, then the file, the environment, the flags.
 fn read_config(matches: &ArgMatches) -> Result<Config, String> {
     let mut config = Config::default();
@@ -147,6 +153,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         rules_dir: rules.into(),
         backend,
         modes: Modes::from_environment(|name| std::env::var(name).ok())?,
+        log: rules_log,
         threads,
     }))
 }

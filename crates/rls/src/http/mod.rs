@@ -1,4 +1,5 @@
-//! HTTP/1.1: `/json` takes and gives the gRPC messages as JSON, `/healthcheck` says `OK`.
+//! HTTP/1.1: `/json` takes and gives the gRPC messages as JSON, `/healthcheck` says `OK`, `/metrics`
+//! is for Prometheus.
 
 mod json;
 
@@ -62,9 +63,14 @@ async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
     match request.uri().path() {
         "/json" => json_reply(service, request).await,
         "/healthcheck" => text(StatusCode::OK, "OK"),
+        "/metrics" => with_type(
+            StatusCode::OK,
+            HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+            service.metrics(),
+        ),
         _ => text(
             StatusCode::NOT_FOUND,
-            "Not Found: this service has /json and /healthcheck\n",
+            "Not Found: this service has /json, /healthcheck and /metrics\n",
         ),
     }
 }

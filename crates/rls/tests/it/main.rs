@@ -7,5 +7,6 @@ mod framing;
 mod grpc;
 mod http;
 mod modes;
+mod reload;
 mod start;
 mod support;

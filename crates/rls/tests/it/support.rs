@@ -120,6 +120,11 @@ impl Service {
         }
     }
 
+    /// Writes a file of rules.
+    pub(crate) fn write_rules(&self, name: &str, text: &str) {
+        std::fs::write(self.dir.join(name), text).expect("the folder is ours");
+    }
+
     pub(crate) fn server(&self) -> &RlsServer {
         self.server.as_ref().expect("not yet stopped")
     }
@@ -164,6 +169,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         rules_dir,
         backend,
         modes: Modes::default(),
+        log: |_| {},
         threads: 2,
     }
 }

@@ -205,7 +205,7 @@ fn mistakes_are_one_line_and_exit_code_1() {
         (
             vec![],
             no_environment,
-            "say what to do: `tollgate serve`, `tollgate bench`, or `tollgate --help`".to_owned(),
+            "say what to do: `tollgate serve`, `tollgate check`, `tollgate bench`, or `tollgate --help`".to_owned(),
         ),
     ] {
         let output = run(&args, environment);
@@ -217,6 +217,34 @@ fn mistakes_are_one_line_and_exit_code_1() {
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn rules_are_checked_without_a_server() {
+    let dir = temp_dir().unwrap();
+    let file = dir.join("a.yaml");
+    let check = |path: &std::path::Path| run(&["check", &path.display().to_string()], &[]);
+    fs::write(
+        &file,
+        "domain: a\ndescriptors: [{key: b, rate_limit: {unit: day, requests_per_unit: 1}}]\n",
+    )
+    .unwrap();
+    for path in [&dir, &file] {
+        let output = check(path);
+        let summary = format!("{}: valid, 1 domains, 1 limits\n", path.display());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), summary);
+        assert_eq!(output.status.code(), Some(0));
+    }
+    fs::write(&file, "domain: a\nrules: []\n").unwrap();
+    let output = check(&dir);
+    let reason = format!(
+        "tollgate: {}:2: config error, unknown key 'rules'\n",
+        file.display()
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), reason);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
     fs::remove_dir_all(dir).unwrap();
 }
 

@@ -1,0 +1,65 @@
+//! Rules that change while the service runs.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{RULES, Service};
+
+fn metric(service: &Service, name: &str) -> u64 {
+    let (status, body) = service.http("GET", "/metrics", "");
+    assert_eq!(status, 200);
+    let prefix = format!("ratelimit_service_config_load_{name} ");
+    body.lines()
+        .find_map(|line| line.strip_prefix(&*prefix)?.parse().ok())
+        .expect("the metric is there")
+}
+
+fn wait_for(service: &Service, name: &str, least: u64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while metric(service, name) < least {
+        assert!(Instant::now() < deadline, "{name} stays below {least}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a descriptor of the key is left; `None` without a limit.
+fn left(service: &Service, domain: &str, key: &str) -> Option<String> {
+    let body = format!(
+        r#"{{"domain":"{domain}","descriptors":[{{"entries":[{{"key":"{key}","value":"x"}}]}}]}}"#
+    );
+    let (_, reply) = service.json(&body);
+    let (_, rest) = reply.split_once(r#""limitRemaining":"#)?;
+    Some(rest.split([',', '}']).next()?.to_owned())
+}
+
+#[test]
+fn changed_rules_are_taken_up_and_bad_ones_are_not() {
+    let service = Service::embedded();
+    assert_eq!(left(&service, "test", "ten"), Some("9".to_owned()));
+    assert_eq!(left(&service, "more", "a"), None);
+    assert_eq!(
+        (metric(&service, "success"), metric(&service, "error")),
+        (1, 0)
+    );
+
+    let more =
+        "domain: more\ndescriptors: [{key: a, rate_limit: {unit: year, requests_per_unit: 5}}]\n";
+    service.write_rules("z.yaml", more);
+    wait_for(&service, "success", 2);
+    assert_eq!(left(&service, "more", "a"), Some("4".to_owned()));
+    // Counters are as they were.
+    assert_eq!(left(&service, "test", "ten"), Some("8".to_owned()));
+
+    service.write_rules("rules.yaml", "domain: test\nwrong: 1\n");
+    wait_for(&service, "error", 1);
+    assert_eq!(left(&service, "test", "ten"), Some("7".to_owned()));
+    assert_eq!(left(&service, "more", "a"), Some("3".to_owned()));
+
+    let lower = RULES.replace("requests_per_unit: 10}", "requests_per_unit: 5}");
+    // A file may be seen half written; it counts once it is whole.
+    service.write_rules("rules.yaml", &lower);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while left(&service, "test", "ten").is_some_and(|left| left != "1" && left != "0") {
+        assert!(Instant::now() < deadline, "the limit is not lowered");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

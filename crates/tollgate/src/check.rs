@@ -1,0 +1,34 @@
+//! `tollgate check`: whether rules are valid.
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use std::io::Write;
+use std::path::PathBuf;
+
+pub(crate) fn command() -> Command {
+    Command::new("check")
+        .about("Read rate limit rules and say whether they are valid")
+        .arg(
+            Arg::new("rules")
+                .value_name("RULES")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("Directory of rule files, or one file"),
+        )
+}
+
+/// Prints a summary; what is wrong, as file, line and reason, is the error.
+pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
+    let path = matches
+        .get_one::<PathBuf>("rules")
+        .ok_or("no rules given")?;
+    let rules = tollgate_rls::load_rules(path).map_err(|error| error.to_string())?;
+    // Without a reader the exit code has to do.
+    drop(writeln!(
+        std::io::stdout(),
+        "{}: valid, {} domains, {} limits",
+        path.display(),
+        rules.domain_count(),
+        rules.limit_count()
+    ));
+    Ok(())
+}
