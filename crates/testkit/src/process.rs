@@ -5,8 +5,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -130,11 +130,31 @@ pub fn temp_dir() -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// A loopback port that was free a moment ago.
+/// Ports that systems give neither to `port 0` nor to outgoing connections: Linux starts at 32768, others higher.
+const PORTS: std::ops::Range<u16> = 12_000..32_000;
+
+/// A free loopback port that no other test of this machine gets while this process lives: two tests that got the same one would each
+/// take the other's server for its own.
 pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
+    /// Locks on the files of the ports given out.
+    static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let locks = std::env::temp_dir().join("tollgate-test-ports");
+    fs::create_dir_all(&locks)?;
+    let count = u32::from(PORTS.end - PORTS.start);
+    // Processes start far from each other, so that a port seldom has to be tried twice.
+    let first = std::process::id().wrapping_mul(7919);
+    for _ in 0..count {
+        let offset = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % count;
+        let port =
+            PORTS.start + u16::try_from(offset).expect("less than the length of a range of ports");
+        let lock = File::create(locks.join(port.to_string()))?;
+        if lock.try_lock().is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            TAKEN.lock().expect("no test panics here").push(lock);
+            return Ok(port);
+        }
+    }
+    Err(io::Error::other("no port is free"))
 }
 
 fn start(program: &Path, args: impl Fn(u16, &Path) -> Vec<String>) -> io::Result<Server> {

@@ -26,7 +26,7 @@ fn hashes_log_their_changes() {
     check_events(
         &mut world,
         &[
-            ("HSET h a 1 b 2", &["hset h"]),
+            ("HSET h a 1 b 2", &["new h", "hset h"]),
             ("HMSET h a 1", &["hset h"]),
             ("HSETNX h c 1", &["hset h"]),
             ("HSETNX h c 1", &[]),
@@ -48,8 +48,11 @@ fn hashes_log_their_changes() {
             ("HGETDEL h FIELDS 1 c", &[]),
             ("HGETDEL h FIELDS 1 b", &["hdel h"]),
             ("HEXPIREAT h 1 FIELDS 1 a", &["hdel h", "del h"]),
-            ("HSETEX h EX 0 FIELDS 1 a 1", &["hset h", "hdel h", "del h"]),
-            ("HSET h a 1", &["hset h"]),
+            (
+                "HSETEX h EX 0 FIELDS 1 a 1",
+                &["hset h", "hdel h", "del h"],
+            ),
+            ("HSET h a 1", &["new h", "hset h"]),
             ("HDEL h a", &["hdel h", "del h"]),
         ],
     );
@@ -85,11 +88,11 @@ fn sets_log_their_changes() {
     check_events(
         &mut world,
         &[
-            ("SADD s a b c", &["sadd s"]),
+            ("SADD s a b c", &["new s", "sadd s"]),
             ("SADD s a", &[]),
             ("SREM s x", &[]),
             ("SREM s a", &["srem s"]),
-            ("SMOVE s t b", &["srem s", "sadd t"]),
+            ("SMOVE s t b", &["srem s", "new t", "sadd t"]),
             ("SADD s b", &["sadd s"]),
             ("SMOVE s t b", &["srem s"]),
             ("SMOVE s s c", &[]),
@@ -97,8 +100,8 @@ fn sets_log_their_changes() {
             ("SPOP t 0", &[]),
             ("SPOP t 1", &["spop t"]),
             ("SPOP t", &["spop t", "del t"]),
-            ("SADD a 1 2", &["sadd a"]),
-            ("SUNIONSTORE r a", &["sunionstore r"]),
+            ("SADD a 1 2", &["new a", "sadd a"]),
+            ("SUNIONSTORE r a", &["new r", "sunionstore r"]),
             ("SINTERSTORE r a", &["sinterstore r"]),
             ("SDIFFSTORE r a", &["sdiffstore r"]),
             ("SDIFFSTORE r a a", &["del r"]),

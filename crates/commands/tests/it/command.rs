@@ -67,7 +67,9 @@ fn lists() {
         ("COMMAND LIST FILTERBY PATTERN getd*", "*1|$6|getdel|"),
         (
             "COMMAND LIST FILTERBY ACLCAT ratelimit",
-            "*2|$11|cl.throttle|$7|rl.take|",
+            "*17|$11|cl.throttle|$4|gcra|$10|rl.acquire|$6|rl.ban|$9|rl.cancel|$9|rl.commit|$10|rl.inspect|\
+             $8|rl.lease|$8|rl.mtake|$9|rl.refund|$10|rl.release|$10|rl.reserve|$8|rl.reset|$7|rl.take|\
+             $11|rl.throttle|$8|rl.unban|$8|throttle|",
         ),
         ("COMMAND LIST FILTERBY ACLCAT foo", "*0|"),
         ("COMMAND LIST FILTERBY MODULE foo", "*0|"),
@@ -95,13 +97,14 @@ fn docs_show_arguments_as_trees() {
     let docs = world.run("COMMAND DOCS rl.take");
     let cost = "%4|$4|name|$4|cost|$4|type|$7|integer|$5|token|$4|COST|$5|flags|~1|+optional|";
     assert!(docs.contains(cost), "{docs}");
-    let choice =
-        "%3|$4|name|$13|fixed_aligned|$4|type|$5|oneof|$9|arguments|*2|%3|$4|name|$5|fixed|";
-    assert!(docs.contains(choice), "{docs}");
     assert!(
         docs.contains("%3|$4|name|$3|key|$4|type|$3|key|$14|key_spec_index|:0|"),
         "{docs}"
     );
+    let radius = world.run("COMMAND DOCS georadius");
+    let choice =
+        "|$4|type|$5|oneof|$9|arguments|*4|%3|$4|name|$1|m|$4|type|$10|pure-token|$5|token|$1|M|";
+    assert!(radius.contains(choice), "{radius}");
     let renamed = world.run("COMMAND DOCS rename");
     assert!(
         renamed.contains("$6|newkey|$4|type|$3|key|$14|key_spec_index|:1|"),

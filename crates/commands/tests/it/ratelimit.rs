@@ -58,8 +58,8 @@ fn bad_arguments_are_named() {
             "-ERR wrong number of arguments for 'rl.take' command|",
         ),
         (
-            "RL.TAKE k LEAKY 3 1000",
-            "-ERR unknown algorithm 'LEAKY', expected FIXED or ALIGNED|",
+            "RL.TAKE k FUNNEL 3 1000",
+            "-ERR unknown algorithm 'FUNNEL', expected FIXED, ALIGNED, SLIDING, LOG, GCRA, TOKENS, LEAKY or CALENDAR|",
         ),
         (
             "RL.TAKE k FIXED -1 1000",

@@ -189,8 +189,8 @@ fn mistakes_are_one_line_and_exit_code_1() {
         ),
         (
             vec!["serve"],
-            &[("TOLLGATE_HZ", "0")],
-            "TOLLGATE_HZ: argument must be between 1 and 500 inclusive".to_owned(),
+            &[("TOLLGATE_HZ", "x")],
+            "TOLLGATE_HZ: argument couldn't be parsed into an integer".to_owned(),
         ),
         (
             vec!["serve", "--backend", "redis://127.0.0.1:1"],

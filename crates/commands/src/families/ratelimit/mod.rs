@@ -39,7 +39,7 @@ pub(super) static FAMILY: Family = Family {
             .docs(
                 "Takes a lease on one of the places that may be in use at the same time, or renews it.",
                 "0.1.0",
-                "O(log N) where N is the number of leases on the key.",
+                "O(log N) where N is the number of leases on the key",
             ),
         limiter("RL.BAN", exactly(3), ban::ban)
             .takes("key duration-ms")
@@ -49,14 +49,14 @@ pub(super) static FAMILY: Family = Family {
             .docs(
                 "Gives back all that a reservation has taken.",
                 "0.1.0",
-                "O(log N) where N is the number of reservations on the key.",
+                "O(log N) where N is the number of reservations on the key",
             ),
         limiter("RL.COMMIT", exactly(4), reserve::commit)
             .takes("key id actual-cost")
             .docs(
                 "Ends a reservation with its actual cost.",
                 "0.1.0",
-                "O(log N) where N is the number of reservations on the key.",
+                "O(log N) where N is the number of reservations on the key",
             ),
         row(
             "RL.INSPECT",
@@ -68,7 +68,7 @@ pub(super) static FAMILY: Family = Family {
         .keys(const { &[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))] })
         .takes("key")
         .docs("Tells the state of a limiter.", "0.1.0", "O(1)"),
-        limiter("RL.LEASE", at_least(5), take::lease)
+        limiter("RL.LEASE", at_least(7), take::lease)
             .takes("key algorithm limit period [option ...] COUNT count")
             .docs(
                 "Takes up to a number of units in advance, for a client that decides by itself.",
@@ -88,7 +88,7 @@ pub(super) static FAMILY: Family = Family {
             .docs(
                 "Takes from several limiters if all have enough left, else from none.",
                 "0.1.0",
-                "O(N) where N is the number of limiters.",
+                "O(N) where N is the number of limiters",
             ),
         limiter("RL.REFUND", at_least(5), take::refund)
             .takes("key algorithm limit period [option ...] [COST cost]")
@@ -98,14 +98,14 @@ pub(super) static FAMILY: Family = Family {
             .docs(
                 "Gives a lease back.",
                 "0.1.0",
-                "O(log N) where N is the number of leases on the key.",
+                "O(log N) where N is the number of leases on the key",
             ),
         limiter("RL.RESERVE", at_least(7), reserve::reserve)
             .takes("key id ttl-ms algorithm limit period [option ...] [COST cost]")
             .docs(
                 "Takes units in advance whose actual number is known later.",
                 "0.1.0",
-                "O(log N) where N is the number of reservations on the key.",
+                "O(log N) where N is the number of reservations on the key",
             ),
         row(
             "RL.RESET",
@@ -119,7 +119,7 @@ pub(super) static FAMILY: Family = Family {
         .docs(
             "Puts limiters back into their initial state.",
             "0.1.0",
-            "O(N) where N is the number of keys.",
+            "O(N) where N is the number of keys",
         ),
         limiter("RL.TAKE", at_least(5), take::take)
             .takes("key algorithm limit period [option ...] [COST cost] [PEEK]")
