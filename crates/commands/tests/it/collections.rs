@@ -48,10 +48,7 @@ fn hashes_log_their_changes() {
             ("HGETDEL h FIELDS 1 c", &[]),
             ("HGETDEL h FIELDS 1 b", &["hdel h"]),
             ("HEXPIREAT h 1 FIELDS 1 a", &["hdel h", "del h"]),
-            (
-                "HSETEX h EX 0 FIELDS 1 a 1",
-                &["hset h", "hdel h", "del h"],
-            ),
+            ("HSETEX h EX 0 FIELDS 1 a 1", &["hset h", "hdel h", "del h"]),
             ("HSET h a 1", &["new h", "hset h"]),
             ("HDEL h a", &["hdel h", "del h"]),
         ],
