@@ -379,3 +379,59 @@ fn damaged_bodies_end_in_an_answer() {
         }
     }
 }
+
+/// Texts of every kind that compression meets, by a simple generator.
+fn texts() -> Vec<Vec<u8>> {
+    let mut state = 7_u64;
+    let mut random = move |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut texts = vec![
+        b"a".repeat(21),
+        b"a".repeat(300),
+        b"abcabcabd".repeat(500),
+        b"#!lua name=l\nredis.register_function('f', function(keys, args) return redis.call('GET', keys[1]) end)"
+            .to_vec(),
+    ];
+    for kinds in [1, 2, 3, 6, 20, 64] {
+        for len in (16..60).chain([100, 263, 264, 265, 266, 267, 500, 2_000, 20_000]) {
+            texts.push((0..len).map(|_| b'a' + random(kinds) as u8).collect());
+            // Words that come again near and far.
+            let mut text = Vec::new();
+            while text.len() < len {
+                let word = random(kinds * 4).to_string().repeat(1 + random(9) as usize);
+                text.extend_from_slice(word.as_bytes());
+            }
+            text.truncate(len);
+            text.push(b'x');
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+#[test]
+fn strings_are_dumped_byte_for_byte_as_redis_server_dumps_them() {
+    let Some(server) = Server::redis(&[]).expect("redis-server starts") else {
+        return skip(
+            "strings_are_dumped_byte_for_byte_as_redis_server_dumps_them",
+            "redis-server",
+        );
+    };
+    let mut client = server.connect().expect("a connection");
+    for text in texts() {
+        client.call(&[&b"SET"[..], b"k", &text]).expect("SET");
+        let theirs = bulk(client.call(&["DUMP", "k"]).expect("DUMP"));
+        let ours = dump_value(ValueRef::Bytes(&text));
+        assert!(
+            ours == theirs,
+            "{}:\n  redis-server: {}\n  here:         {}",
+            text.escape_ascii(),
+            theirs.escape_ascii(),
+            ours.escape_ascii()
+        );
+    }
+}
