@@ -262,9 +262,15 @@ impl Client {
         if set.is_empty() { "N".to_owned() } else { set }
     }
 
-    /// The line of CLIENT LIST, without a line end. `argv`: bytes of the words of the command that it is running. Reply
-    /// buffers of fixed size are the threads', so a client has none.
-    pub(crate) fn describe(&self, now: i64, argv: usize) -> Vec<u8> {
+    /// The line of CLIENT LIST, without a line end. `words`: of the command that it is running, if it is the one that
+    /// asks. Reply buffers of fixed size are the threads', so a client has none.
+    pub(crate) fn describe(&self, now: i64, words: &[&[u8]]) -> Vec<u8> {
+        let argv: usize = words.iter().map(|word| word.len()).sum();
+        // What of its input is only the threads' to know: the command itself.
+        let running = match words {
+            [] => 0,
+            _ => command_len(words),
+        };
         let age = |since: i64| (now - since).max(0) / 1_000_000_000;
         let [sub, psub, ssub] = self.subscriptions.counts();
         let multi = self.queued.load(Ordering::Relaxed);
@@ -292,7 +298,7 @@ impl Client {
             age(self.connected_at),
             age(self.last_seen()),
             self.db.load(Ordering::Relaxed),
-            self.input.load(Ordering::Relaxed),
+            self.input.load(Ordering::Relaxed).max(running),
             self.queued_bytes.load(Ordering::Relaxed),
             usize::from(output > 0) + usize::from(messages > 0),
             output + messages,
@@ -316,6 +322,14 @@ impl Client {
     }
 }
 
+/// Bytes of a command as clients send it.
+fn command_len(words: &[&[u8]]) -> usize {
+    const MARKS: usize = "$\r\n".len();
+    let digits = |n: usize| n.checked_ilog10().map_or(1, |log| log as usize + 1);
+    let each = |word: &&[u8]| MARKS + digits(word.len()) + word.len() + "\r\n".len();
+    MARKS + digits(words.len()) + words.iter().map(each).sum::<usize>()
+}
+
 impl ClientInfo for Client {
     fn note(&self, session: &Session, now: Timestamp) {
         self.publish(session, now.nanos());
@@ -327,7 +341,7 @@ impl ClientInfo for Client {
     }
 
     fn describe(&self, now: Timestamp) -> Vec<u8> {
-        Client::describe(self, now.nanos(), 0)
+        Client::describe(self, now.nanos(), &[])
     }
 }
 

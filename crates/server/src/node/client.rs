@@ -94,15 +94,10 @@ pub(super) fn unblock(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
 
 pub(super) fn info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     publish_self(runner, cx);
-    let mut line = runner.client.describe(cx.now.nanos(), argv(cx));
+    let mut line = runner.client.describe(cx.now.nanos(), cx.args.all());
     line.push(b'\n');
     cx.out.verbatim("txt", &line);
     Ok(Reply::Written)
-}
-
-/// Bytes of the words of the running command.
-fn argv(cx: &NodeCx<'_>) -> usize {
-    cx.args.all().iter().map(|word| word.len()).sum()
 }
 
 /// So that the list shows this connection as it is now and not as it was before the wake-up.
@@ -152,12 +147,11 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     publish_self(runner, cx);
     let mut text = Vec::new();
     for client in &clients {
-        let argv = if client.id == runner.client.id {
-            argv(cx)
-        } else {
-            0
+        let words = match client.id == runner.client.id {
+            true => cx.args.all(),
+            false => &[],
         };
-        text.extend_from_slice(&client.describe(cx.now.nanos(), argv));
+        text.extend_from_slice(&client.describe(cx.now.nanos(), words));
         text.push(b'\n');
     }
     cx.out.verbatim("txt", &text);
