@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tollgate_commands::{Effects, Group, Policy, Run};
 use tollgate_keyspace::{Access, DbIndex, Key, Order, Victim};
 use tollgate_limiter::Timestamp;
+use tollgate_net::clock::Clock;
 
 use crate::Engine;
 use crate::cell::{Cell, Cells, One};
@@ -102,6 +103,14 @@ impl Engine {
     /// Lets entries go until memory fits the limit. True when it does not, and nothing may go. The caller holds no shard.
     #[cold]
     pub(crate) fn relieve(&self, now: Timestamp) -> bool {
+        let started = Clock::monotone();
+        let short = self.let_go(now);
+        let took = Clock::monotone() - started;
+        self.observer.cycle_took("eviction-cycle", took, now);
+        short
+    }
+
+    fn let_go(&self, now: Timestamp) -> bool {
         let policy = self.limits.policy();
         for _ in 0..EVICTIONS_MAX {
             if !self.exceeds() {

@@ -199,8 +199,16 @@ impl Observer {
         log.entries.truncate(self.slow_len.load(Ordering::Relaxed));
     }
 
+    /// Something beside commands took `nanos`; it is kept if that is long enough.
+    #[inline]
+    pub fn cycle_took(&self, event: &'static str, nanos: i64, now: Timestamp) {
+        if nanos >= self.latency_after.load(Ordering::Relaxed) {
+            self.event_took(event, nanos / 1_000_000, now);
+        }
+    }
+
     /// An event took so long, in milliseconds, and that is long enough to be kept.
-    pub fn event_took(&self, event: &'static str, millis: i64, now: Timestamp) {
+    fn event_took(&self, event: &'static str, millis: i64, now: Timestamp) {
         let sample = LatencySample {
             at_secs: now.secs(),
             millis,

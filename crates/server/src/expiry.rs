@@ -73,7 +73,13 @@ pub(crate) fn keep_house(
             break PAUSE;
         }
     };
-    traffic.expiry_nanos += (Clock::monotone() - start) as u64;
+    let took = Clock::monotone() - start;
+    let at = Timestamp::from_nanos(now);
+    shared
+        .engine
+        .observer()
+        .cycle_took("expire-cycle", took, at);
+    traffic.expiry_nanos += took as u64;
     match examined {
         _ if short => now + PAUSE,
         0 => now + IDLE,
