@@ -222,6 +222,9 @@ impl Key {
     }
 }
 
+/// Largest bound on what a client sends, bytes: values count their bytes in 32 bits, and need some for themselves.
+const LARGEST: u64 = (1 << 32) - (1 << 20);
+
 /// When a setting may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -426,10 +429,10 @@ const OWN: &[Setting] = &[
         "proto-max-bulk-len",
         Kind::Bytes {
             min: 1 << 20,
-            max: 1 << 32,
+            max: LARGEST,
         },
         "536870912",
-        Change::Start,
+        Change::Live,
         "Longest argument and longest string value, in bytes.",
     ),
     row(
@@ -437,7 +440,7 @@ const OWN: &[Setting] = &[
         "client-query-buffer-limit",
         Kind::Bytes {
             min: 1 << 20,
-            max: 1 << 32,
+            max: LARGEST,
         },
         "1073741824",
         Change::Start,
