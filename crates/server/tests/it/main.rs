@@ -7,6 +7,7 @@ mod backends;
 mod clients;
 mod fields;
 mod harness;
+mod hostile;
 mod limits;
 mod long;
 mod operations;
