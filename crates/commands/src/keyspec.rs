@@ -137,6 +137,9 @@ pub type Refusal = fn(&[&[u8]]) -> CmdError;
 /// The place of a key among the words of a call.
 pub type Finder = fn(&[&[u8]]) -> Option<usize>;
 
+/// Whether a call of these words uses keys of a spec whose keys no word names.
+pub type Uses = fn(&[&[u8]]) -> bool;
+
 /// One group of keys and what happens to them.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
@@ -152,6 +155,8 @@ pub struct KeySpec {
     pub refuse: Option<Refusal>,
     /// The one key of a call, where neither a place nor a word before it is fixed.
     pub finder: Option<Finder>,
+    /// Tells the calls that use keys which no word names; without it, all of them count as such.
+    pub uses: Option<Uses>,
     /// A remark for COMMAND INFO.
     pub notes: &'static str,
 }
@@ -165,6 +170,7 @@ impl KeySpec {
             varying: None,
             refuse: None,
             finder: None,
+            uses: None,
             notes: "",
         }
     }
@@ -211,6 +217,12 @@ impl KeySpec {
     /// Finds the key by `finder`.
     pub(crate) const fn found_by(mut self, finder: Finder) -> KeySpec {
         self.finder = Some(finder);
+        self
+    }
+
+    /// Keys that no word names are used in the calls that `uses` tells.
+    pub(crate) const fn used_by(mut self, uses: Uses) -> KeySpec {
+        self.uses = Some(uses);
         self
     }
 
@@ -278,7 +290,19 @@ pub fn keys_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
     Ok(found)
 }
 
+/// True when a call of these words may touch keys that none of them names.
+#[inline]
+pub fn uses_hidden_keys(row: &Row, words: &[&[u8]]) -> bool {
+    row.keys
+        .iter()
+        .any(|spec| spec.is_hidden() && spec.uses.is_none_or(|uses| uses(words)))
+}
+
 impl KeySpec {
+    fn is_hidden(&self) -> bool {
+        self.find == FindKeys::Unknown && self.finder.is_none()
+    }
+
     /// The words are routed by, but are no keys.
     #[inline]
     pub(crate) fn is_no_key(&self) -> bool {

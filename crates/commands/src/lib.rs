@@ -39,7 +39,8 @@ pub use error::CmdError;
 pub use families::{shapes, sort_option_for_any_key};
 pub use flags::{Acl, Flags};
 pub use keyspec::{
-    BeginSearch, FindKeys, Finder, KeyFlags, KeyPositions, KeySpec, Refusal, Varying, keys_of,
+    BeginSearch, FindKeys, Finder, KeyFlags, KeyPositions, KeySpec, Refusal, Uses, Varying,
+    keys_of, uses_hidden_keys,
 };
 pub use limits::{IncrexForm, Policy, StoreLimits};
 pub use reply::Reply;

@@ -2,20 +2,32 @@
 //! command holds what they need.
 
 use tollgate_commands::{
-    FunctionCommand, NodeCommand, Row, Run, ScriptCommand, TransactionCommand,
+    Flags, FunctionCommand, NodeCommand, Row, Run, ScriptCommand, TransactionCommand, keys_of,
+    uses_hidden_keys,
 };
+use tollgate_keyspace::{DbIndex, ValueRef};
+use tollgate_limiter::Timestamp;
 
 use std::sync::atomic::Ordering;
 
-use crate::execute::names_keys_in_data;
 use crate::{Engine, Session};
+
+/// Steps of a command that a thread which serves connections does itself; a few tenths of a millisecond.
+const STEPS_MAX: usize = 4_096;
+
+/// Bytes of a string that cost as much as an element of a collection.
+const BYTES_PER_STEP: usize = 256;
+
+/// Cells of LCS' table that cost as much.
+const CELLS_PER_STEP: usize = 64;
 
 /// Commands that look at, or free, the whole of a data set.
 const WHOLE: &[&str] = &["KEYS", "FLUSHALL", "FLUSHDB"];
 
 impl Session {
-    /// The record with which a long command of this connection runs on a thread for such commands.
-    pub fn for_worker(&self) -> Session {
+    /// The record with which a long command of this connection runs on a thread for such commands. A transaction goes
+    /// along: what is run there is its EXEC.
+    pub fn for_worker(&mut self) -> Session {
         let mut session = Session::new(self.id, self.authenticated);
         session.db = self.db;
         session.protocol = self.protocol;
@@ -23,6 +35,10 @@ impl Session {
         session.client.clone_from(&self.client);
         session.no_touch = self.no_touch;
         session.is_worker = true;
+        if self.transaction.is_some() {
+            session.transaction = self.transaction.take();
+            session.watches = std::mem::take(&mut self.watches);
+        }
         session
     }
 
@@ -35,22 +51,61 @@ impl Session {
 impl Engine {
     /// Whether the command is known to be one for another thread before it is looked at more closely.
     #[inline]
-    pub(crate) fn is_elsewhere(&self, row: &Row, session: &Session, args: &[&[u8]]) -> bool {
+    pub(crate) fn is_elsewhere(
+        &self,
+        row: &Row,
+        session: &Session,
+        args: &[&[u8]],
+        now: Timestamp,
+    ) -> bool {
         if !session.may_move {
             return false;
         }
         match row.run {
             Run::Keys(_) => {
-                names_keys_in_data(row) && {
-                    let place = self.costs.place(row.name.as_bytes(), args[1]);
-                    !self.costs.is_trusted(place)
-                }
+                row.flags.contains(Flags::BULKY)
+                    && self.steps_of(row, session.db, args, now) > STEPS_MAX
             }
+            Run::Transaction(TransactionCommand::Exec) => self.transaction_is_long(session, now),
             Run::Keyspace(_) => WHOLE.contains(&row.name) && self.deep.load(Ordering::Relaxed),
             Run::Script(ScriptCommand::Function(command)) => {
                 matches!(command, FunctionCommand::Load | FunctionCommand::Restore)
             }
             _ => false,
+        }
+    }
+
+    /// About how much work a command is, by the sizes of the values that it names. What others have locked counts as
+    /// nothing.
+    fn steps_of(&self, row: &Row, db: DbIndex, args: &[&[u8]], now: Timestamp) -> usize {
+        let Ok(positions) = keys_of(row, args) else {
+            return 0;
+        };
+        let sizes = positions.iter().map(|&at| {
+            let key = self.seed.key(args[at as usize]);
+            let index = key.shard(self.shards.count());
+            let cell = self.shards.try_lock(index)?;
+            let found = cell.look(db, key, now.millis())?;
+            Some(match found.value() {
+                ValueRef::Object(object) => (object.len(), 0),
+                ValueRef::Bytes(bytes) => (0, bytes.len()),
+                _ => (0, 0),
+            })
+        });
+        let sizes = sizes.flatten();
+        match row.name {
+            "LCS" => {
+                let cells = sizes.map(|(_, bytes)| bytes).fold(1, usize::saturating_mul);
+                cells / CELLS_PER_STEP
+            }
+            // The smallest one decides.
+            "SINTER" | "SINTERCARD" | "SINTERSTORE" | "ZINTER" | "ZINTERCARD" | "ZINTERSTORE" => {
+                let smallest = sizes.map(|(elements, _)| elements).min();
+                smallest.unwrap_or(0).saturating_mul(positions.len())
+            }
+            _ => sizes.fold(0, |all: usize, (elements, bytes)| {
+                all.saturating_add(elements + bytes / BYTES_PER_STEP)
+            }),
         }
     }
 
@@ -74,7 +129,9 @@ impl Engine {
                 .is_ok_and(|wanted| wanted.iter().any(|&index| self.shards.is_kept(index)))
         };
         match row.run {
-            Run::Keys(_) => needs_kept() || (names_keys_in_data(row) && self.shards.is_gate_kept()),
+            Run::Keys(_) => {
+                needs_kept() || (self.shards.is_gate_kept() && uses_hidden_keys(row, args))
+            }
             Run::Transaction(TransactionCommand::Watch) => needs_kept(),
             Run::Keyspace(_) => true,
             Run::Script(command) => {

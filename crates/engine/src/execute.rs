@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 use tollgate_commands::{
     Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Flags, Handler, KeySpec, NodeCommand,
-    Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of,
+    Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of, uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed};
 use tollgate_limiter::Timestamp;
@@ -191,7 +191,7 @@ impl Engine {
             return outcome;
         }
         if let Run::Keys(handler) = row.run
-            && !self.is_elsewhere(row, session, args)
+            && !(plan.key.is_none() && self.is_elsewhere(row, session, args, now))
         {
             let call = Call::of_client(row, args, session, now);
             self.run_keys_timed(handler, &call, plan.key, counters, session, out);
@@ -294,7 +294,7 @@ impl Engine {
         node: &mut dyn Node,
         counters: RowCounters<'_>,
     ) -> Outcome {
-        if self.is_elsewhere(row, session, args) {
+        if self.is_elsewhere(row, session, args, now) {
             return Outcome::Elsewhere;
         }
         // A call that is run elsewhere was counted where it came from.
@@ -437,33 +437,31 @@ impl Engine {
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
         let wanted = self.shards_of(call.row, call.args)?;
-        if names_keys_in_data(call.row) {
+        let is_worker = matches!(call.long, Long::Worker);
+        let ahead = self.deep.load(Ordering::Relaxed);
+        let mut held = if uses_hidden_keys(call.row, call.args) {
             let mut held = self.shards.lock_gate();
             for index in wanted {
                 held.acquire(index);
             }
-            if matches!(call.long, Long::Worker) {
-                held.keep();
-            }
-            let started = Clock::monotone();
-            let result = self.run_held(handler, call, &mut held, out);
-            self.settle(&mut held, call.now);
-            let place = self.costs.place(call.row.name.as_bytes(), call.args[1]);
-            self.costs.took(place, Clock::monotone() - started);
-            return result;
-        }
-        if let [index] = wanted[..] {
+            held
+        } else if let [index] = wanted[..]
+            && !is_worker
+        {
             let mut cell = self.shards.lock(index);
             let mut held = One::new(index, &mut cell, &self.shards);
             let result = self.run_one(handler, call, None, &mut held, out);
             self.settle(&mut held, call.now);
             return result;
+        } else {
+            if ahead {
+                wanted.iter().for_each(|&index| self.shards.prefetch(index));
+            }
+            self.shards.lock_set(&wanted)
+        };
+        if is_worker {
+            held.keep();
         }
-        let ahead = self.deep.load(Ordering::Relaxed);
-        if ahead {
-            wanted.iter().for_each(|&index| self.shards.prefetch(index));
-        }
-        let mut held = self.shards.lock_set(&wanted);
         if ahead {
             self.look_ahead_of(call, &mut held);
         }
@@ -668,12 +666,6 @@ impl Engine {
 
 fn is_exec(row: &Row) -> bool {
     matches!(row.run, Run::Transaction(TransactionCommand::Exec))
-}
-
-/// True when the command may touch keys that its words do not name: it needs the gate.
-#[inline]
-pub(crate) fn names_keys_in_data(row: &Row) -> bool {
-    row.keys.iter().any(|spec| spec.find == FindKeys::Unknown)
 }
 
 /// True when the command has exactly one key, and that is word 1.

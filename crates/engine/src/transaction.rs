@@ -5,14 +5,16 @@
 //! is a script, belongs to the server, or names keys in its data) the gate is entered, and shards are added as they come.
 
 use smallvec::SmallVec;
-use tollgate_commands::{CmdError, Flags, Origin, Reply, Row, Run, TransactionCommand, gate};
+use tollgate_commands::{
+    CmdError, Flags, Origin, Reply, Row, Run, TransactionCommand, gate, uses_hidden_keys,
+};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
 use crate::cell::Cells;
-use crate::execute::{Call, Long, ShardList, elapsed, fail, names_keys_in_data};
+use crate::execute::{Call, Long, ShardList, elapsed, fail};
 use crate::held::while_held;
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
@@ -216,12 +218,31 @@ impl Engine {
             self.settle(&mut held, now);
             return Ok(Reply::NullArray);
         }
+        if session.is_worker {
+            held.keep();
+        }
         out.array(commands.len());
         for (row, words) in &commands {
             self.run_queued(row, words, session, now, &mut held, out, node, outcome);
         }
         self.settle(&mut held, now);
         Ok(Reply::Written)
+    }
+
+    /// Whether EXEC would run a command that may be long, and none that needs the connection it came from.
+    pub(crate) fn transaction_is_long(&self, session: &Session, now: Timestamp) -> bool {
+        let Some(transaction) = &session.transaction else {
+            return false;
+        };
+        let queued = || transaction.queued.iter();
+        !queued().any(|one| matches!(one.row.run, Run::Node(_)))
+            && queued().any(|one| {
+                let words = one.words();
+                match one.row.run {
+                    Run::Script(command) => crate::script::may_be_long(self, command, &words),
+                    _ => self.is_elsewhere(one.row, session, &words, now),
+                }
+            })
     }
 
     /// Whether a long command holds what the transaction needs.
@@ -246,7 +267,7 @@ impl Engine {
             match row.run {
                 // A call whose keys cannot be found fails when it runs.
                 Run::Keys(_) => {
-                    known &= !names_keys_in_data(row);
+                    known &= !uses_hidden_keys(row, words);
                     wanted.extend(self.shards_of(row, words).unwrap_or_default());
                 }
                 Run::Local(_)

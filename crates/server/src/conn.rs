@@ -97,8 +97,10 @@ impl RespDriver {
         let mut at = 0;
         while at < input.len() {
             let authenticated = conn.session.authenticated || self.shared.engine.access().is_open();
+            let longest = self.shared.engine.limits().proto_max_bulk_len();
             let limits = Limits {
                 authenticated,
+                max_bulk_len: usize::try_from(longest).unwrap_or(usize::MAX),
                 ..self.limits
             };
             // A password lifts the limits on what follows it, so nothing is read ahead of it.
@@ -208,7 +210,7 @@ impl RespDriver {
                 Outcome::Wait => return Ran::Wait(i),
                 Outcome::Elsewhere => {
                     conn.away = true;
-                    elsewhere::run(&self.shared, &conn.client, &conn.session, words);
+                    elsewhere::run(&self.shared, &conn.client, &mut conn.session, words);
                     return Ran::Wait(i);
                 }
                 Outcome::TryAgain => {

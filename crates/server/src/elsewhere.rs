@@ -41,17 +41,21 @@ impl Job {
 }
 
 /// Has a command run elsewhere; its reply comes as [`Signal::Answer`].
-pub(crate) fn run(shared: &Arc<Shared>, client: &Arc<Client>, session: &Session, words: &[&[u8]]) {
-    let job = || Job {
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    client: &Arc<Client>,
+    session: &mut Session,
+    words: &[&[u8]],
+) {
+    let job = Job {
         shared: Arc::clone(shared),
         client: Arc::clone(client),
         session: session.for_worker(),
         words: words.iter().map(|&word| word.into()).collect(),
     };
-    let first = job();
-    if !shared.workers.run(move || first.run()) {
+    if let Err(job) = shared.workers.run(move || job.run()) {
         // There is no thread for it, so it keeps this one.
-        job().run();
+        job();
     }
 }
 
@@ -59,7 +63,7 @@ pub(crate) fn run(shared: &Arc<Shared>, client: &Arc<Client>, session: &Session,
 #[cold]
 pub(crate) fn free(shared: &Arc<Shared>) {
     let job = Arc::clone(shared);
-    if !shared.workers.run(move || job.engine.free_garbage()) {
-        shared.engine.free_garbage();
+    if let Err(free) = shared.workers.run(move || job.engine.free_garbage()) {
+        free();
     }
 }

@@ -156,6 +156,7 @@ pub(crate) fn save_in_background(shared: &Arc<Shared>) -> bool {
         drop(job.snapshot.save(&job, now));
         job.snapshot.end_background();
     });
+    let started = started.is_ok();
     if !started {
         shared.snapshot.end_background();
     }

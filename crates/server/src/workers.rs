@@ -84,18 +84,18 @@ impl Workers {
         }
     }
 
-    /// Has `work` run by a worker. False, without having run it, when there is none and the system refuses a thread.
-    pub(crate) fn run(&self, work: impl FnOnce() + Send + 'static) -> bool {
+    /// Has `work` run by a worker. Gives it back when there is none and the system refuses a thread.
+    pub(crate) fn run<W: FnOnce() + Send + 'static>(&self, work: W) -> Result<(), W> {
         let mut state = self.queue.lock();
         if state.stopping || self.most == 0 {
-            return false;
+            return Err(work);
         }
         if state.idle <= state.queue.len() && state.threads.len() < self.most {
             let queue = Arc::clone(&self.queue);
             let name = format!("tollgate-work-{}", state.threads.len());
             match threads::spawn(name, None, move || queue.serve()) {
                 Ok(thread) => state.threads.push(thread),
-                Err(_) if state.threads.is_empty() => return false,
+                Err(_) if state.threads.is_empty() => return Err(work),
                 // The others will come to it.
                 Err(_) => {}
             }
@@ -103,7 +103,7 @@ impl Workers {
         state.queue.push_back(Box::new(work));
         drop(state);
         self.queue.ready.notify_one();
-        true
+        Ok(())
     }
 
     /// Ends the workers when what is queued has been run.
@@ -143,11 +143,13 @@ mod tests {
         let workers = Workers::new(WORKERS_MAX);
         let (tell, told) = mpsc::channel();
         let (go, wait) = mpsc::channel();
-        assert!(workers.run(move || {
+        let first = workers.run(move || {
             wait.recv_timeout(LONG).expect("the other one runs");
             tell.send(()).expect("the test waits");
-        }));
-        assert!(workers.run(move || go.send(()).expect("the first one waits")));
+        });
+        assert!(first.is_ok());
+        let second = workers.run(move || go.send(()).expect("the first one waits"));
+        assert!(second.is_ok());
         told.recv_timeout(LONG).expect("both have run");
     }
 
@@ -157,11 +159,17 @@ mod tests {
         let (tell, told) = mpsc::channel();
         for number in 0..100 {
             let tell = tell.clone();
-            assert!(workers.run(move || tell.send(number).expect("the test waits")));
+            let queued = workers.run(move || tell.send(number).expect("the test waits"));
+            assert!(queued.is_ok());
         }
         workers.stop();
         assert_eq!(told.try_iter().count(), 100);
-        assert!(!workers.run(|| unreachable!("the workers are gone")));
-        assert!(!Workers::new(0).run(|| unreachable!("there are none")));
+        assert!(
+            workers
+                .run(|| unreachable!("the workers are gone"))
+                .is_err()
+        );
+        let none = Workers::new(0).run(|| unreachable!("there are none"));
+        assert!(none.is_err());
     }
 }

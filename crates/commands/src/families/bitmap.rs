@@ -52,7 +52,7 @@ const ROWS: &[Row] = &[
             "6.0.0",
             "O(1) for each subcommand",
         ),
-    bitmap("BITOP", at_least(4), GROWS, bitop)
+    bitmap("BITOP", at_least(4), GROWS.or(Flags::BULKY), bitop)
         .keys(&[
             KeySpec::at(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
             KeySpec::range(3, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS)),

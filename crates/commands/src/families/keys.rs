@@ -26,7 +26,8 @@ const SORTED: Acl = Acl::SET
 const BY_AND_GET: KeySpec = KeySpec::unknown(RO_ACCESS).notes(
     "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the \
      content of the key we sort",
-);
+)
+.used_by(sort::uses_other_keys);
 const SORT_COST: &str = "O(N+M*log(M)) in the elements and those that are sorted";
 
 const MULTI_SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
@@ -140,7 +141,7 @@ const ROWS: &[Row] = &[
     generic(
         "SORT",
         at_least(2),
-        Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS),
+        Flags::WRITE.or(Flags::DENYOOM).or(Flags::MOVABLE_KEYS).or(Flags::BULKY),
         Run::Keys(sort::sort),
     )
     .acl(Group::Generic, SORTED)
@@ -167,7 +168,7 @@ const ROWS: &[Row] = &[
     generic(
         "SORT_RO",
         at_least(2),
-        Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::BULKY),
         Run::Keys(sort::sort_ro),
     )
     .acl(Group::Generic, SORTED)

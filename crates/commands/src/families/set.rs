@@ -50,32 +50,47 @@ const ROWS: &[Row] = &[
         .keys(&[RO])
         .takes("key")
         .docs("Returns the number of members.", "1.0.0", "O(1)"),
-    set("SDIFF", at_least(2), Flags::READONLY, set_algebra::sdiff)
-        .keys(&[OPERANDS])
-        .takes("key [key ...]")
-        .docs(
-            "Returns the members of the first set that are in no other.",
-            "1.0.0",
-            ALL_MEMBERS,
-        )
-        .tips(ANY_ORDER),
-    set("SDIFFSTORE", at_least(3), STORES, set_algebra::sdiffstore)
-        .keys(&[STORED, SOURCES])
-        .takes("destination key [key ...]")
-        .docs(
-            "Stores the members of the first set that are in no other.",
-            "1.0.0",
-            ALL_MEMBERS,
-        ),
-    set("SINTER", at_least(2), Flags::READONLY, set_algebra::sinter)
-        .keys(&[OPERANDS])
-        .takes("key [key ...]")
-        .docs("Returns the members that all sets have.", "1.0.0", SMALLEST)
-        .tips(ANY_ORDER),
+    set(
+        "SDIFF",
+        at_least(2),
+        Flags::READONLY.or(Flags::BULKY),
+        set_algebra::sdiff,
+    )
+    .keys(&[OPERANDS])
+    .takes("key [key ...]")
+    .docs(
+        "Returns the members of the first set that are in no other.",
+        "1.0.0",
+        ALL_MEMBERS,
+    )
+    .tips(ANY_ORDER),
+    set(
+        "SDIFFSTORE",
+        at_least(3),
+        STORES.or(Flags::BULKY),
+        set_algebra::sdiffstore,
+    )
+    .keys(&[STORED, SOURCES])
+    .takes("destination key [key ...]")
+    .docs(
+        "Stores the members of the first set that are in no other.",
+        "1.0.0",
+        ALL_MEMBERS,
+    ),
+    set(
+        "SINTER",
+        at_least(2),
+        Flags::READONLY.or(Flags::BULKY),
+        set_algebra::sinter,
+    )
+    .keys(&[OPERANDS])
+    .takes("key [key ...]")
+    .docs("Returns the members that all sets have.", "1.0.0", SMALLEST)
+    .tips(ANY_ORDER),
     set(
         "SINTERCARD",
         at_least(3),
-        Flags::READONLY.or(Flags::MOVABLE_KEYS),
+        Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::BULKY),
         set_algebra::sintercard,
     )
     .keys(&[KeySpec::counted(1, KeyFlags::RO.or(KeyFlags::ACCESS))
@@ -86,10 +101,15 @@ const ROWS: &[Row] = &[
         "7.0.0",
         SMALLEST,
     ),
-    set("SINTERSTORE", at_least(3), STORES, set_algebra::sinterstore)
-        .keys(&[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::UPDATE)), SOURCES])
-        .takes("destination key [key ...]")
-        .docs("Stores the members that all sets have.", "1.0.0", SMALLEST),
+    set(
+        "SINTERSTORE",
+        at_least(3),
+        STORES.or(Flags::BULKY),
+        set_algebra::sinterstore,
+    )
+    .keys(&[KeySpec::at(1, KeyFlags::RW.or(KeyFlags::UPDATE)), SOURCES])
+    .takes("destination key [key ...]")
+    .docs("Stores the members that all sets have.", "1.0.0", SMALLEST),
     set("SISMEMBER", exactly(3), READ, sismember)
         .keys(&[RO])
         .takes("key member")
@@ -151,19 +171,29 @@ const ROWS: &[Row] = &[
             "O(1) per call, O(N) for the whole set",
         )
         .tips(ANY_OUTPUT),
-    set("SUNION", at_least(2), Flags::READONLY, set_algebra::sunion)
-        .keys(&[OPERANDS])
-        .takes("key [key ...]")
-        .docs(
-            "Returns the members that any set has.",
-            "1.0.0",
-            ALL_MEMBERS,
-        )
-        .tips(ANY_ORDER),
-    set("SUNIONSTORE", at_least(3), STORES, set_algebra::sunionstore)
-        .keys(&[STORED, SOURCES])
-        .takes("destination key [key ...]")
-        .docs("Stores the members that any set has.", "1.0.0", ALL_MEMBERS),
+    set(
+        "SUNION",
+        at_least(2),
+        Flags::READONLY.or(Flags::BULKY),
+        set_algebra::sunion,
+    )
+    .keys(&[OPERANDS])
+    .takes("key [key ...]")
+    .docs(
+        "Returns the members that any set has.",
+        "1.0.0",
+        ALL_MEMBERS,
+    )
+    .tips(ANY_ORDER),
+    set(
+        "SUNIONSTORE",
+        at_least(3),
+        STORES.or(Flags::BULKY),
+        set_algebra::sunionstore,
+    )
+    .keys(&[STORED, SOURCES])
+    .takes("destination key [key ...]")
+    .docs("Stores the members that any set has.", "1.0.0", ALL_MEMBERS),
 ];
 
 const fn set(name: &'static str, arity: Arity, flags: Flags, run: Handler) -> Row {

@@ -156,11 +156,32 @@ pub(super) fn store_key(words: &[&[u8]]) -> Option<usize> {
         }
         at += match () {
             () if is("LIMIT") => 3,
-            () if is("GET") || is("BY") => 2,
+            () if is("GET") || is("BY") || is("STORE") => 2,
             () => 1,
         };
     }
     found
+}
+
+/// Whether a call of SORT reads keys that its elements name.
+pub(super) fn uses_other_keys(words: &[&[u8]]) -> bool {
+    let mut at = 2;
+    while let Some(word) = words.get(at) {
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        at += match words.get(at + 1) {
+            Some(pattern) if is("BY") || is("GET") => {
+                if matches!(Pattern::parse(pattern), Pattern::Key { .. }) {
+                    return true;
+                }
+                2
+            }
+            Some(_) if is("STORE") => 2,
+            Some(_) if is("LIMIT") => 3,
+            // Where the syntax is wrong the command looks at no key.
+            _ => 1,
+        };
+    }
+    false
 }
 
 /// The first option by which a call of SORT reads keys that no word names; with the ACL that needs a user who may read

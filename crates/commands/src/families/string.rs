@@ -126,7 +126,7 @@ const ROWS: &[Row] = &[
             "8.8.0",
             "O(1)",
         ),
-    string("LCS", at_least(3), Flags::READONLY, lcs::lcs)
+    string("LCS", at_least(3), Flags::READONLY.or(Flags::BULKY), lcs::lcs)
         .keys(&[KeySpec::range(1, 1, 1, KeyFlags::RO.or(KeyFlags::ACCESS))])
         .takes("key key [LEN] [IDX] [MINMATCHLEN min-match-len] [WITHMATCHLEN]")
         .docs(

@@ -13,10 +13,10 @@ use crate::{
 
 const READ: Flags = Flags::READONLY;
 const READ_FAST: Flags = Flags::READONLY.or(Flags::FAST);
-const READ_MANY: Flags = Flags::READONLY.or(Flags::MOVABLE_KEYS);
+const READ_MANY: Flags = Flags::READONLY.or(Flags::MOVABLE_KEYS).or(Flags::BULKY);
 const GROWS: Flags = Flags::WRITE.or(Flags::DENYOOM);
 const GROWS_FAST: Flags = GROWS.or(Flags::FAST);
-const GROWS_MANY: Flags = GROWS.or(Flags::MOVABLE_KEYS);
+const GROWS_MANY: Flags = GROWS.or(Flags::MOVABLE_KEYS).or(Flags::BULKY);
 const TAKES_AWAY: Flags = Flags::WRITE;
 const TAKES_AWAY_FAST: Flags = Flags::WRITE.or(Flags::FAST);
 const WAITS: Flags = TAKES_AWAY_FAST.or(Flags::NOSCRIPT).or(Flags::BLOCKING);

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollgate_commands::gate::Busy;
-use tollgate_commands::{CmdError, Reply, ScriptCommand};
+use tollgate_commands::{CmdError, FunctionCommand, Reply, ScriptCommand};
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
@@ -365,6 +365,35 @@ pub(crate) fn needs_gate(engine: &Engine, command: ScriptCommand, words: &[&[u8]
         (ScriptCommand::EvalSha | ScriptCommand::EvalShaRo, None) => false,
         (ScriptCommand::Eval | ScriptCommand::EvalRo, None) => known,
         _ => true,
+    }
+}
+
+/// Whether a call of a script or function is to be expected to be long, as far as this thread knows.
+pub(crate) fn may_be_long(engine: &Engine, command: ScriptCommand, words: &[&[u8]]) -> bool {
+    let sha = match command {
+        ScriptCommand::Eval | ScriptCommand::EvalRo => Some(sha1_hex(words[1])),
+        ScriptCommand::EvalSha | ScriptCommand::EvalShaRo => hex(words[1]),
+        ScriptCommand::Fcall | ScriptCommand::FcallRo => {
+            return engine.functions.find(words[1]).is_some_and(|found| {
+                let place = engine.costs.place(&found.library.name, &found.info().name);
+                !engine.costs.is_trusted(place)
+            });
+        }
+        ScriptCommand::Function(command) => {
+            return matches!(command, FunctionCommand::Load | FunctionCommand::Restore);
+        }
+        _ => None,
+    };
+    let Some(sha) = sha else {
+        return false;
+    };
+    match find(engine, &sha) {
+        Some(compiled) => !compiled.facts.brief && !engine.costs.is_trusted(Place::of_digest(&sha)),
+        // EVALSHA of a script that is not there is an error.
+        None => {
+            matches!(command, ScriptCommand::Eval | ScriptCommand::EvalRo)
+                && !prove::analyse(words[1]).brief
+        }
     }
 }
 

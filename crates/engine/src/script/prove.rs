@@ -449,7 +449,7 @@ impl<'t, 's> Proof<'t, 's> {
             Run::Keys(_) => {}
             _ => return Some(false),
         }
-        // Which word is the keyword is known only when the script runs.
+        // Which word is the keyword, and which keys the data name, is known only when the script runs.
         let behind_keyword = |spec: &KeySpec| !matches!(spec.begin, BeginSearch::Index(_));
         if row.keys.iter().any(behind_keyword) {
             return Some(false);
@@ -634,6 +634,9 @@ mod tests {
         unproven("redis.call(ARGV[1], KEYS[1])");
         unproven("redis.call('dbsize')");
         unproven("redis.call('randomkey')");
+        unproven("return redis.call('sort', KEYS[1], 'by', 'w_*')");
+        unproven("return redis.call('sort_ro', KEYS[1], 'get', ARGV[1])");
+        unproven("return redis.call('sort', KEYS[1], 'store', KEYS[2])");
         unproven("redis.call 'ping'");
     }
 

@@ -242,3 +242,33 @@ fn commands_are_counted_whoever_calls_them() {
         (0, 0, 0, 2)
     );
 }
+
+#[test]
+fn a_script_that_sorts_by_other_keys_finds_them() {
+    let mut client = Client::new(&engine(64));
+    client.call(&["RPUSH", "list", "1", "2", "3", "4", "5", "6"]);
+    for element in 1..=6 {
+        client.call(&["SET", &format!("w_{element}"), &(10 - element).to_string()]);
+    }
+    for script in [
+        "return redis.call('SORT', KEYS[1], 'BY', 'w_*', 'GET', '#', 'GET', 'w_*')",
+        "return redis.call('SORT_RO', KEYS[1], 'BY', ARGV[1], 'GET', '#', 'GET', ARGV[1])",
+        "return redis.call('SORT_RO', KEYS[1], unpack(ARGV))",
+    ] {
+        let reply = client.call(&["EVAL", script, "1", "list", "w_*", "GET", "w_*"]);
+        assert!(
+            matches!(&reply, Value::Array(all) if all.len() == 12)
+                || matches!(&reply, Value::Error(_)),
+            "{script}: {reply:?}"
+        );
+    }
+    // Keys that are called like options.
+    for n in 0..20 {
+        let list = format!("list{n}");
+        client.call(&["RPUSH", &list, "1"]);
+        let words = ["SORT", &list, "STORE", "STORE", "GET", "#"];
+        assert_eq!(client.int(&words), 1);
+    }
+    let script = "return redis.call('SORT', KEYS[1], 'BY', 'w_*', 'STORE', KEYS[1])";
+    assert_eq!(client.int(&["EVAL", script, "1", "list"]), 6);
+}

@@ -3,6 +3,7 @@
 mod atomicity;
 mod bounds;
 mod decisions;
+mod elsewhere;
 mod memory;
 mod scripts;
 mod snapshots;

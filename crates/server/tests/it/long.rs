@@ -163,3 +163,111 @@ fn a_server_ends_while_a_script_runs() {
     drop(server);
     drop(runner);
 }
+
+/// Sends a command that takes long, and others on a second connection meanwhile: they are not to wait for it. One that is
+/// over too soon to tell is sent again.
+#[track_caller]
+fn overtaken(server: &Local, words: &[&str]) {
+    const TURNS: usize = 3;
+    let (mut slow, mut quick) = (server.connect(), server.connect());
+    for _ in 0..50 {
+        send(&mut slow, words);
+        // A thread that had begun the long command could serve at most the first of them before its reply.
+        for _ in 0..TURNS {
+            assert_eq!(raw(&mut quick, "GET other"), "$1\r\nx\r\n");
+        }
+        slow.stream().set_nonblocking(true).unwrap();
+        let is_there = slow.stream().peek(&mut [0]);
+        slow.stream().set_nonblocking(false).unwrap();
+        frame(&mut slow);
+        if is_there.is_err() {
+            return;
+        }
+    }
+    panic!("{words:?} is never overtaken");
+}
+
+#[test]
+fn large_values_do_not_hold_up_others() {
+    const MANY: usize = 30_000;
+    let server = Local::start(&[("threads", "1"), ("shards", "64")]);
+    let mut client = server.connect();
+    // Keys that share a shard with those of the long commands would have to wait.
+    let fill = |client: &mut Client, command: &str, each: &dyn Fn(usize) -> String| {
+        for start in (0..MANY).step_by(5_000) {
+            let values: Vec<String> = (start..start + 5_000).map(each).collect();
+            let reply = raw(client, &format!("{command} {}", values.join(" ")));
+            assert!(!reply.starts_with('-'), "{reply}");
+        }
+    };
+    fill(&mut client, "RPUSH {t}list", &|n| {
+        (n * 7_919 % MANY).to_string()
+    });
+    fill(&mut client, "SADD {t}set", &|n| format!("m{n}"));
+    fill(&mut client, "ZADD {t}zset", &|n| format!("{n} m{n}"));
+    fill(&mut client, "MSET", &|n| format!("k{n} v"));
+    raw(
+        &mut client,
+        &format!("MSET {{t}}a {0} {{t}}b {0}", "ab".repeat(2_000)),
+    );
+    assert_eq!(raw(&mut client, "SET other x"), "+OK\r\n");
+    overtaken(&server, &["SORT", "{t}list", "ALPHA"]);
+    overtaken(&server, &["SORT", "{t}list", "STORE", "{t}sorted"]);
+    overtaken(&server, &["SUNIONSTORE", "{t}all", "{t}set", "{t}none"]);
+    overtaken(
+        &server,
+        &["ZUNIONSTORE", "{t}both", "2", "{t}zset", "{t}set"],
+    );
+    overtaken(&server, &["LCS", "{t}a", "{t}b", "LEN"]);
+    overtaken(
+        &server,
+        &[
+            "EVAL",
+            "for i = 1, 1000000 do KEYS[1] = KEYS[1] end return redis.call('GET', '{t}a')",
+            "1",
+            "{t}a",
+        ],
+    );
+}
+
+#[test]
+fn a_transaction_with_an_endless_script_holds_up_nobody_else() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let mut runner = server.connect();
+        assert_eq!(raw(&mut runner, "MULTI"), "+OK\r\n");
+        send(&mut runner, &["EVAL", ENDLESS, "1", "held"]);
+        assert_eq!(frame(&mut runner), "+QUEUED\r\n");
+        assert_eq!(raw(&mut runner, "ECHO after"), "+QUEUED\r\n");
+        send(&mut runner, &["EXEC"]);
+        send(&mut runner, &["PING"]);
+        eventually("the script runs", || {
+            raw(&mut client, "FUNCTION STATS").starts_with("-BUSY")
+        });
+        assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+        assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+        let reply = frame(&mut runner);
+        assert!(reply.starts_with("*2\r\n-ERR Script killed"), "{reply}");
+        assert!(reply.ends_with("$5\r\nafter\r\n"), "{reply}");
+        assert_eq!(frame(&mut runner), "+PONG\r\n");
+        assert_eq!(raw(&mut runner, "EXEC"), "-ERR EXEC without MULTI\r\n");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_its_running_transaction_leaves_nothing_behind() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let mut runner = server.connect();
+    assert_eq!(raw(&mut runner, "WATCH held watched"), "+OK\r\n");
+    assert_eq!(raw(&mut runner, "MULTI"), "+OK\r\n");
+    send(&mut runner, &["EVAL", ENDLESS, "1", "held"]);
+    send(&mut runner, &["EXEC"]);
+    eventually("the script runs", || {
+        raw(&mut client, "FUNCTION STATS").starts_with("-BUSY")
+    });
+    drop(runner);
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "SET held x"), "+OK\r\n");
+}
