@@ -52,6 +52,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     {
         return run_service_alone(service.clone(), &signals);
     }
+    warn_of_missing_log(&config);
     let server = Server::start(config, signals, script_log).map_err(|error| error.to_string())?;
     let mut ready = describe(&server);
     let service = match service {
@@ -77,6 +78,17 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     server
         .shutdown()
         .map_err(|error| format!("the server did not end cleanly: {error}"))
+}
+
+/// Whoever asks for an append-only file must know that a crash costs more here.
+fn warn_of_missing_log(config: &Config) {
+    if config.get(Key::AppendOnly) == "yes" {
+        // A log that nobody takes must not keep the server from starting.
+        drop(writeln!(
+            std::io::stderr(),
+            "tollgate: appendonly yes: there is no append-only file; a crash loses what came after the last snapshot"
+        ));
+    }
 }
 
 /// The lowest level of `redis.log` that is written, as with Redis' default `loglevel notice`.
