@@ -261,7 +261,7 @@ impl Effects {
 
     /// Whether touched keys are kept.
     #[inline]
-    pub(crate) fn is_listening(&self) -> bool {
+    pub fn is_listening(&self) -> bool {
         self.listening
     }
 

@@ -180,6 +180,7 @@ catalogue! {
         "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
          either wait the script termination or kill the server in a hard way using the SHUTDOWN \
          NOSAVE command.",
+    NoReplicas => "NOREPLICAS Not enough good replicas to write.",
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
     NotAuthenticated => "NOAUTH Authentication required.",
     HelloNotAuthenticated =>

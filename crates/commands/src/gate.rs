@@ -42,8 +42,12 @@ pub struct GateView<'a> {
     pub permit: Option<&'a dyn Permit>,
     /// The script that asks may not write.
     pub read_only_script: bool,
+    /// Scripts may call what they otherwise may not; only DEBUG allows that.
+    pub all_from_scripts: bool,
     /// Memory is above the limit and eviction could not help.
     pub out_of_memory: bool,
+    /// Writes need more replicas than there are.
+    pub lacks_replicas: bool,
     /// A script has been running for too long.
     pub busy: Option<Busy>,
 }
@@ -56,7 +60,9 @@ impl GateView<'_> {
             origin: Origin::Client,
             permit: None,
             read_only_script: false,
+            all_from_scripts: false,
             out_of_memory: false,
+            lacks_replicas: false,
             busy: None,
         }
     }
@@ -74,7 +80,10 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     if !view.authenticated && !row.flags.contains(Flags::NO_AUTH) {
         return Err(CmdError::NotAuthenticated);
     }
-    if view.origin == Origin::Script && row.flags.contains(Flags::NOSCRIPT) {
+    if view.origin == Origin::Script
+        && row.flags.contains(Flags::NOSCRIPT)
+        && !view.all_from_scripts
+    {
         return Err(CmdError::NotFromScript);
     }
     if let Some(permit) = view.permit {
@@ -91,6 +100,9 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
         && matches!(view.origin, Origin::Client | Origin::Script)
     {
         return Err(CmdError::OutOfMemory);
+    }
+    if view.lacks_replicas && row.writes() {
+        return Err(CmdError::NoReplicas);
     }
     if let Some(busy) = view.busy
         && view.origin == Origin::Client

@@ -162,6 +162,14 @@ impl Cell {
             .collect()
     }
 
+    /// Names that somebody watches.
+    pub(crate) fn watched(&self) -> Vec<Box<[u8]>> {
+        match &self.side {
+            Some(side) => side.watched.keys().cloned().collect(),
+            None => Vec::new(),
+        }
+    }
+
     /// Names that somebody waits for.
     pub(crate) fn awaited(&self) -> Vec<Box<[u8]>> {
         match &self.side {

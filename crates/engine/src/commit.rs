@@ -270,6 +270,14 @@ impl Engine {
         let replaced = cell.take_replaced();
         if replaced != 0 {
             let of_replaced = |name: &[u8]| replaced & 1 << parts(name).0.get() != 0;
+            // A watched key whose time was over when it came is as good as absent, so it goes without a change.
+            for name in cell.watched().iter().filter(|name| of_replaced(name)) {
+                let (db, key) = parts(name);
+                cell.peek(db, self.seed.key(key), now_ms);
+            }
+            for (db, key) in cell.take_expired() {
+                self.tell(0, db, &key, Event::Expired);
+            }
             let after = cell.survey(&self.seed, now_ms);
             let mut touched: Vec<_> = before.into_iter().chain(after).collect();
             touched.sort_unstable();

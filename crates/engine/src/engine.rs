@@ -68,6 +68,10 @@ pub struct Engine {
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
     pub(crate) deep: AtomicBool,
+    /// `min-replicas-to-write` asks for replicas, of which there are none.
+    pub(crate) lacks_replicas: AtomicBool,
+    /// Scripts may call what they otherwise may not.
+    pub(crate) all_from_scripts: AtomicBool,
 }
 
 /// Keys of one database.
@@ -120,6 +124,8 @@ impl Engine {
             pause: Pause::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
+            lacks_replicas: AtomicBool::new(false),
+            all_from_scripts: AtomicBool::new(false),
             seed,
         })
     }
@@ -187,6 +193,16 @@ impl Engine {
             }
             None => self.shards.lock(index).look(db, key, now_ms).map(f),
         })
+    }
+
+    /// Whether writes are refused because too few replicas follow.
+    pub fn refuse_writes_without_replicas(&self, on: bool) {
+        self.lacks_replicas.store(on, Ordering::Relaxed);
+    }
+
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: whether scripts may call what they otherwise may not.
+    pub fn allow_all_from_scripts(&self, on: bool) {
+        self.all_from_scripts.store(on, Ordering::Relaxed);
     }
 
     pub(crate) fn for_each_cell(&self, f: &mut dyn FnMut(&mut Cell)) {

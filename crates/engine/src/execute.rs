@@ -215,10 +215,14 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(), CmdError> {
         session.out_of_memory = self.is_out_of_memory(now);
+        if self.listeners.tracking() {
+            self.tracking.trim();
+        }
         let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
         let permit = UserPermit::of_client(&self.access, session, now);
         let view = gate::GateView {
             authenticated: session.authenticated || self.access.is_open(),
+            lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
             out_of_memory: session.out_of_memory && !self.keeps_limiter(row, key, session.db, now),
             busy: self.scripts.long.busy(),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
@@ -328,7 +332,10 @@ impl Engine {
             return Outcome::Elsewhere;
         }
         match result {
-            Ok(reply) => reply.write(out),
+            Ok(reply) => {
+                reply.write(out);
+                count_failed_script(row, &out.bytes()[mark..], counters);
+            }
             Err(error) => fail(&error, mark, counters, out),
         }
         if let Some(started) = started {
@@ -559,6 +566,36 @@ impl Engine {
         words: &mut Option<Vec<Box<[u8]>>>,
     ) -> Result<Reply, CmdError> {
         let mut effects = Effects::new();
+        let result = self.handle(handler, call, args, held, out, words, &mut effects);
+        self.commit(&effects, held, call.client);
+        result
+    }
+
+    /// The second half of [`Engine::run_on`]: who listens is told, and memory is counted.
+    #[inline]
+    pub(crate) fn commit<H: Cells + ?Sized>(&self, effects: &Effects, held: &mut H, client: u64) {
+        self.count(effects);
+        if effects.is_listening() {
+            self.announce(effects, held, client);
+        }
+        if self.listeners.limits_memory() {
+            self.count_held(held);
+        }
+    }
+
+    /// The first half of [`Engine::run_on`]: the handler is called, and what it changes is noted in `effects`.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "all that a handler works with")]
+    pub(crate) fn handle<H: Cells + ?Sized>(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        args: Args<'_>,
+        held: &mut H,
+        out: &mut ReplyBuf,
+        words: &mut Option<Vec<Box<[u8]>>>,
+        effects: &mut Effects,
+    ) -> Result<Reply, CmdError> {
         let heard = held.is_heard() || self.listeners.any();
         if heard && self.listeners.tracking() && call.row.flags.contains(Flags::READONLY) {
             self.tracking.remember(call.client, call.row, call.args);
@@ -574,7 +611,7 @@ impl Engine {
             db: call.db,
             now: call.now,
             out,
-            effects: &mut effects,
+            effects,
             rng: &mut crate::walk::random(call.now),
             limits: &self.limits,
             origin: call.origin,
@@ -588,16 +625,9 @@ impl Engine {
         if call.no_touch {
             held.each(&mut |_, cell| cell.set_quiet(false));
         }
-        self.count(&effects);
-        if heard {
-            self.announce(&effects, held, call.client);
-        }
         let discarded = effects.take_discarded();
         if !discarded.is_empty() {
             self.garbage.add(discarded);
-        }
-        if self.listeners.limits_memory() {
-            self.count_held(held);
         }
         result
     }
@@ -734,6 +764,14 @@ pub(crate) fn fail(error: &CmdError, mark: usize, counters: RowCounters<'_>, out
     counters.failed();
     out.truncate(mark);
     error.write(out);
+}
+
+/// A script that replies with an error, its own or one of its commands, has failed.
+#[inline]
+pub(crate) fn count_failed_script(row: &Row, reply: &[u8], counters: RowCounters<'_>) {
+    if reply.first() == Some(&b'-') && matches!(row.run, Run::Script(_)) {
+        counters.failed();
+    }
 }
 
 pub(crate) fn elapsed(started: i64) -> u64 {

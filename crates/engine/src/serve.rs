@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tollgate_commands::{CmdError, Origin, Reply, Row, Run};
+use tollgate_commands::{CmdError, Effects, Origin, Reply, Row, Run};
 use tollgate_keyspace::TypeName;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::ReplyBuf;
@@ -127,23 +127,33 @@ impl Engine {
             no_touch: false,
         };
         let mut out = ReplyBuf::new(waiter.protocol);
-        match self.run_on(
+        let mut effects = Effects::new();
+        let args = call.cursor(&self.seed);
+        let result = self.handle(
             handler,
             &call,
-            call.cursor(&self.seed),
+            args,
             held,
             &mut out,
             &mut None,
-        ) {
-            Ok(Reply::Block { .. }) => return Attempt::Waits,
+            &mut effects,
+        );
+        let over = !matches!(result, Ok(Reply::Block { .. }));
+        match result {
+            Ok(Reply::Block { .. }) => {}
             Ok(reply) => reply.write(&mut out),
             Err(error) => {
                 out.clear();
                 write_error(&error, waiter.row, &mut out);
             }
         }
-        waiter.answer(self, &mut done, out.bytes().to_vec());
-        Attempt::Over
+        if over {
+            // Before anybody is told of the changes: an invalidation comes behind the reply.
+            waiter.answer(self, &mut done, out.bytes().to_vec());
+        }
+        drop(done);
+        self.commit(&effects, held, waiter.client());
+        if over { Attempt::Over } else { Attempt::Waits }
     }
 }
 

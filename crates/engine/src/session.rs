@@ -158,6 +158,11 @@ pub trait Node {
     /// Runs one node command.
     fn run(&mut self, command: NodeCommand, cx: NodeCx<'_>) -> Result<Reply, CmdError>;
 
+    /// Counts an error that a script or a transaction met and that is not the reply of a client; `line` is its text.
+    fn count_error(&mut self, line: &[u8]) {
+        let _ = line;
+    }
+
     /// Where the connection comes from, as MONITOR shows it.
     fn source(&self) -> Vec<u8> {
         Vec::new()

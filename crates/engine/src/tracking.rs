@@ -78,9 +78,13 @@ impl Tracker {
 
     /// Sends what is stale: `keys` writes it.
     fn send(&self, keys: &Message<impl Fn(&mut ReplyBuf)>) {
+        self.send_at(keys, Place::AfterReply);
+    }
+
+    fn send_at(&self, keys: &Message<impl Fn(&mut ReplyBuf)>, place: Place) {
         let Some(target) = &self.options.redirect else {
             if self.client.protocol() == Protocol::Resp3 {
-                keys.send(&*self.client, Place::AfterReply);
+                keys.send(&*self.client, place);
             }
             return;
         };
@@ -93,12 +97,12 @@ impl Tracker {
                     out.bulk(b"tracking-redir-broken");
                     out.int(id);
                 });
-                broken.send(&*self.client, Place::AfterReply);
+                broken.send(&*self.client, place);
             }
             return;
         }
         if target.protocol() == Protocol::Resp3 || target.subscribed() {
-            keys.send(&**target, Place::AfterReply);
+            keys.send(&**target, place);
         }
     }
 }
@@ -289,7 +293,6 @@ impl Tracking {
             }
         }
         keys.for_each(|key| self.add(key, client));
-        self.trim();
     }
 
     fn add(&self, key: &[u8], id: u64) {
@@ -320,7 +323,7 @@ impl Tracking {
     /// A key has changed, by the client of that number (0 = by the server itself).
     pub fn changed(&self, by: u64, key: &[u8]) {
         if let Some(readers) = self.take(key) {
-            self.tell(by, key, &readers);
+            self.tell(by, key, &readers, Place::AfterReply);
         }
         let broadcasts = read(&self.broadcasts);
         if broadcasts.prefixes.is_empty() {
@@ -343,7 +346,7 @@ impl Tracking {
     }
 
     /// Tells the readers of a key.
-    fn tell(&self, by: u64, key: &[u8], readers: &[u64]) {
+    fn tell(&self, by: u64, key: &[u8], readers: &[u64], place: Place) {
         let message = invalidation(|out| {
             out.array(1);
             out.bulk(key);
@@ -355,7 +358,7 @@ impl Tracking {
             };
             let own = tracker.options.no_loop && *id == by;
             if !tracker.options.broadcast && !own {
-                tracker.send(&message);
+                tracker.send_at(&message, place);
             }
         }
     }
@@ -380,7 +383,8 @@ impl Tracking {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// Gives up some keys, with a message to their readers, while there are more than allowed.
+    /// Gives up some keys, with a message to their readers, while there are more than allowed. To be called before a
+    /// command: the message comes before its reply.
     pub fn trim(&self) {
         let most = self.most.load(Ordering::Relaxed);
         let mut effort = EFFORT;
@@ -393,7 +397,7 @@ impl Tracking {
                 && let Some(readers) = self.take(&key)
             {
                 effort -= 1;
-                self.tell(0, &key, &readers);
+                self.tell(0, &key, &readers, Place::BeforeReply);
             }
         }
     }
@@ -629,6 +633,8 @@ mod tests {
         assert_eq!(tracking.counts()[1..3], [300, 300]);
         assert_eq!(heard(&one).len(), 700);
         get(&tracking, &tracker, false, "new");
+        assert_eq!(tracking.counts()[1], 301, "until the next command");
+        tracking.trim();
         assert_eq!(tracking.counts()[1], 300);
         tracking.set_most_keys(0);
         get(&tracking, &tracker, false, "newer");

@@ -14,7 +14,7 @@ use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
 use crate::cell::Cells;
-use crate::execute::{Call, Long, ShardList, elapsed, fail};
+use crate::execute::{Call, Long, ShardList, count_failed_script, elapsed, fail};
 use crate::held::while_held;
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
@@ -340,7 +340,10 @@ impl Engine {
         let result = gate::check(row, words, &view)
             .and_then(|()| self.run_queued_kind(&call, session, held, out, node, outcome));
         match result {
-            Ok(reply) => reply.write(out),
+            Ok(reply) => {
+                reply.write(out);
+                count_failed_script(row, &out.bytes()[mark..], counters);
+            }
             Err(error) => fail(&error, mark, counters, out),
         }
         if let Some(started) = started {

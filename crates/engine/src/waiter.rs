@@ -147,6 +147,13 @@ impl Session {
         self.waiting.as_ref()?.deadline_ms
     }
 
+    /// True when the command that waits has its answer, which is on its way.
+    pub fn is_answered(&self) -> bool {
+        self.waiting
+            .as_ref()
+            .is_some_and(|waiter| *waiter.done.lock())
+    }
+
     /// True while a command of the connection waits.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()

@@ -50,6 +50,11 @@ impl Shared {
                 let most = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
                 self.engine.tracking().set_most_keys(most);
             }
+            Key::MinReplicasToWrite | Key::MinReplicasMaxLag => {
+                let asked = [Key::MinReplicasToWrite, Key::MinReplicasMaxLag];
+                let lacking = asked.iter().all(|&key| values.number(key) > 0);
+                self.engine.refuse_writes_without_replicas(lacking);
+            }
             _ => {}
         }
     }

@@ -282,8 +282,8 @@ impl RespDriver {
             }
             Signal::Kill => Flow::Drop,
             Signal::Outbox => {
-                // A reply that is made elsewhere may hold what an invalidation behind it makes stale.
-                if !conn.away {
+                // A reply that is made elsewhere, or is on its way, may hold what an invalidation behind it makes stale.
+                if !conn.away && !conn.session.is_answered() {
                     conn.client.outbox.take(&mut self.out, 0);
                 }
                 Flow::Continue

@@ -37,6 +37,9 @@ pub(crate) fn keep_house(
     traffic: &mut Traffic,
     now: i64,
 ) -> i64 {
+    if !shared.housekeeping.load(Ordering::Relaxed) {
+        return now + IDLE;
+    }
     shared.metrics.sample(now);
     if now >= house.size_at {
         house.size_at = now + IDLE;

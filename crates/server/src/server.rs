@@ -126,6 +126,7 @@ impl Server {
             started: Clock::monotone(),
             run_id: hex(&process::random::<20>()?),
             active_expire: AtomicBool::new(true),
+            housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         });
         shared.correct_settings()?;

@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) run_id: String,
     /// Expired keys are removed though nobody asks for them; DEBUG can stop that.
     pub(crate) active_expire: AtomicBool,
+    /// What is due now and then is done; DEBUG can stop that.
+    pub(crate) housekeeping: AtomicBool,
     /// Highest resident memory seen, in bytes.
     pub(crate) memory_peak: AtomicU64,
 }

@@ -76,6 +76,7 @@ impl InProcess {
             started: Clock::monotone(),
             run_id: "0".repeat(40),
             active_expire: AtomicBool::new(true),
+            housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         };
         let driver = RespDriver::new(Arc::new(shared), 0, Limits::authenticated());

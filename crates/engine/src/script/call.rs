@@ -1,6 +1,7 @@
 //! `redis.call` and `redis.pcall`: the executor as scripts see it.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
@@ -84,6 +85,7 @@ unsafe fn dispatch(l: *mut lua_State, run: &mut Run<'_>) -> Reply {
         Err(error) => {
             run.reply.clear();
             error.write(&mut run.reply);
+            run.note_error();
             Reply::Written
         }
     }
@@ -181,6 +183,38 @@ fn number_text(value: f64) -> NumberText {
     (text, u8::try_from(len).unwrap_or(0))
 }
 
+/// Where the code of an error ends: the word behind the `-`.
+fn code(reply: &[u8]) -> &[u8] {
+    let code = reply.split(|byte| matches!(byte, b' ' | b'\r'));
+    code.into_iter().next().unwrap_or_default()
+}
+
+impl Run<'_> {
+    /// The error in `reply` is counted, unless it becomes the reply of the script: it is kept until another one comes.
+    #[cold]
+    fn note_error(&mut self) {
+        let code: Box<[u8]> = code(self.reply.bytes()).into();
+        if let Some(before) = self.last_error.replace(code) {
+            self.count_error(&before);
+        }
+    }
+
+    fn count_error(&mut self, code: &[u8]) {
+        // SAFETY: `execute` keeps the host alive and untouched until the run is over.
+        let host = unsafe { self.host.as_mut() };
+        host.node.count_error(&code[1..]);
+    }
+
+    /// The script is over: its last error is counted, unless `reply` passes it on and is counted itself.
+    pub(super) fn conclude_errors(&mut self, reply: &[u8]) {
+        if let Some(last) = self.last_error.take()
+            && *last != *code(reply)
+        {
+            self.count_error(&last);
+        }
+    }
+}
+
 impl Run<'_> {
     /// One command of the script: gate, lock, run.
     fn perform(&mut self, args: &[&[u8]]) -> Result<Reply, CmdError> {
@@ -194,6 +228,8 @@ impl Run<'_> {
             origin: Origin::Script,
             permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
             read_only_script: self.read_only,
+            lacks_replicas: self.engine.lacks_replicas.load(Ordering::Relaxed),
+            all_from_scripts: self.engine.all_from_scripts.load(Ordering::Relaxed),
             out_of_memory: self.out_of_memory && !self.wrote,
             ..gate::GateView::open()
         };

@@ -29,6 +29,7 @@ mod vm;
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::gate::Busy;
@@ -103,6 +104,8 @@ struct Run<'e> {
     wrote: bool,
     /// The script was ended by the hook.
     killed: bool,
+    /// The code of the last error of one of its commands, with the `-`.
+    last_error: Option<Box<[u8]>>,
     /// The words of the command that runs it.
     command: &'e [&'e [u8]],
     /// Its entry among those that take long, made when the hook first looks: scripts that end before have none.
@@ -443,7 +446,7 @@ fn execute<'e>(
     if engine.scripts.stopping() {
         return Err(CmdError::err("The server is shutting down"));
     }
-    may_run(compiled.flags, &call)?;
+    may_run(engine, compiled.flags, &call)?;
     // What cannot be long is not timed.
     let judged = !compiled.facts.brief;
     if judged && !engine.costs.is_trusted(call.place) && call.long.moves() {
@@ -474,6 +477,7 @@ fn execute<'e>(
             no_touch: call.no_touch,
             wrote: false,
             killed: false,
+            last_error: None,
             command: call.command,
             running: None,
             reply,
@@ -483,7 +487,9 @@ fn execute<'e>(
             run.locks.keep();
         }
         let started = judged.then(Clock::monotone);
+        let mark = out.len();
         vm.call(compiled, &mut run, out);
+        run.conclude_errors(&out.bytes()[mark..]);
         if let Some(started) = started {
             engine.costs.took(call.place, Clock::monotone() - started);
         }
@@ -499,8 +505,12 @@ fn execute<'e>(
     ran.map(|()| Reply::Written).ok_or_else(no_memory)
 }
 
-/// Whether what a script says of itself fits the way it is called, and the memory there is.
-fn may_run(flags: ScriptFlags, call: &Invocation<'_>) -> Result<(), CmdError> {
+/// Whether what a script says of itself fits the way it is called, the memory there is, and the replicas.
+fn may_run(
+    engine: &Engine,
+    flags: ScriptFlags,
+    call: &Invocation<'_>,
+) -> Result<(), CmdError> {
     if flags.contains(ScriptFlags::NO_WRITES) || flags.contains(ScriptFlags::COMPATIBLE) {
         return Ok(());
     }
@@ -511,6 +521,9 @@ fn may_run(flags: ScriptFlags, call: &Invocation<'_>) -> Result<(), CmdError> {
     }
     if call.out_of_memory && !flags.contains(ScriptFlags::ALLOW_OOM) {
         return Err(CmdError::OutOfMemory);
+    }
+    if engine.lacks_replicas.load(Ordering::Relaxed) {
+        return Err(CmdError::NoReplicas);
     }
     Ok(())
 }

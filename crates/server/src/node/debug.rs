@@ -42,8 +42,21 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         }
         (b"PROTOCOL", [kind]) => protocol(cx, kind),
         (b"SET-ACTIVE-EXPIRE", [on]) => {
-            let on = number::parse_i64(on).unwrap_or(0) != 0;
-            runner.shared.active_expire.store(on, Ordering::Relaxed);
+            runner
+                .shared
+                .active_expire
+                .store(is_set(on), Ordering::Relaxed);
+            Ok(Reply::Ok)
+        }
+        (b"PAUSE-CRON", [on]) => {
+            runner
+                .shared
+                .housekeeping
+                .store(!is_set(on), Ordering::Relaxed);
+            Ok(Reply::Ok)
+        }
+        (b"SET-DISABLE-DENY-SCRIPTS", [on]) => {
+            cx.engine.allow_all_from_scripts(is_set(on));
             Ok(Reply::Ok)
         }
         (b"STRINGMATCH-LEN", [pattern, text]) => {
@@ -56,12 +69,15 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         (b"LOADAOF", []) => reload(cx, &[]),
         (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL", []) => Ok(Reply::Ok),
         // What these change of Redis' inside has no counterpart here.
-        (b"SET-SKIP-CHECKSUM-VALIDATION" | b"PAUSE-CRON" | b"SET-DISABLE-DENY-SCRIPTS", [_]) => {
-            Ok(Reply::Ok)
-        }
+        (b"SET-SKIP-CHECKSUM-VALIDATION", [_]) => Ok(Reply::Ok),
         (b"QUICKLIST-PACKED-THRESHOLD", [_]) | (b"REPLYBUFFER", [_, _]) => Ok(Reply::Ok),
         _ => Err(CmdError::subcommand_syntax("DEBUG", cx.args.all()[1])),
     }
+}
+
+/// A number that is not 0, as Redis reads switches here.
+fn is_set(word: &[u8]) -> bool {
+    number::parse_i64(word).unwrap_or(0) != 0
 }
 
 fn sleep(seconds: &[u8]) -> Result<Reply, CmdError> {
@@ -77,7 +93,8 @@ fn sleep(seconds: &[u8]) -> Result<Reply, CmdError> {
 fn object(cx: &mut NodeCx<'_>, key: &[u8]) -> Result<Reply, CmdError> {
     let now = cx.now.millis();
     let db = cx.session.db;
-    let found = cx.engine.with_entry(db, key, now, |entry| {
+    // At time 0 nothing has expired: an entry whose time is over is shown as long as it is there.
+    let found = cx.engine.with_entry(db, key, 0, |entry| {
         format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
             entry.encoding().as_str(),
@@ -124,7 +141,8 @@ fn reload(cx: &mut NodeCx<'_>, options: &[&[u8]]) -> Result<Reply, CmdError> {
 
 /// One reply of each type.
 fn protocol(cx: &mut NodeCx<'_>, kind: &[u8]) -> Result<Reply, CmdError> {
-    let resp3 = cx.session.protocol == Protocol::Resp3;
+    // In a script, that of the script.
+    let resp3 = cx.out.protocol() == Protocol::Resp3;
     let out = &mut *cx.out;
     match &kind.to_ascii_lowercase()[..] {
         b"string" => out.bulk(b"Hello World"),
@@ -182,9 +200,9 @@ fn protocol(cx: &mut NodeCx<'_>, kind: &[u8]) -> Result<Reply, CmdError> {
 fn help(cx: &mut NodeCx<'_>) {
     let lines = [
         "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL, PAUSE-CRON <0|1>,",
+        "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL,",
         "QUICKLIST-PACKED-THRESHOLD <size>, REPLYBUFFER <setting> <value>,",
-        "SET-DISABLE-DENY-SCRIPTS <0|1>, SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+        "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
         "    Answer OK: what they change of Redis has no counterpart here.",
         "DIGEST",
         "    Answers with a digest of all the data.",
@@ -196,12 +214,16 @@ fn help(cx: &mut NodeCx<'_>) {
         "    As RELOAD: there is no append-only file.",
         "OBJECT <key>",
         "    Describes the value of a key.",
+        "PAUSE-CRON <0|1>",
+        "    Stops or continues the housekeeping: expiry, eviction ahead of need, sampling.",
         "PROTOCOL <type>",
         "    Answers with a value of that type.",
         "RELOAD [MERGE]",
         "    Writes the data as a snapshot and reads them back.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Stops or continues the removal of expired keys that nobody asks for.",
+        "SET-DISABLE-DENY-SCRIPTS <0|1>",
+        "    Lets scripts call every command, or only those that are for scripts.",
         "SLEEP <seconds>",
         "    Stops the thread of the connection for so long.",
         "STRINGMATCH-LEN <pattern> <string>",

@@ -33,6 +33,10 @@ pub(crate) struct NodeRunner<'a> {
 }
 
 impl Node for NodeRunner<'_> {
+    fn count_error(&mut self, line: &[u8]) {
+        self.shared.metrics.error_reply(line);
+    }
+
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
         let result = match command {
             NodeCommand::Acl(command) => acl::run(self, command, &mut cx),
