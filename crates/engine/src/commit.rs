@@ -15,7 +15,7 @@ use tollgate_keyspace::{DbIndex, ExpiredFields};
 use crate::Engine;
 use crate::cell::{Cell, Cells, ReadyKey, name, note_ready, parts};
 use crate::notify::Notify;
-use crate::{Subscriber, Tracker, TrackingOptions};
+use crate::{Place, Subscriber, Tracker, TrackingOptions};
 
 /// Somebody tracks keys.
 const TRACKING: u32 = 1 << 30;
@@ -206,7 +206,12 @@ impl Engine {
 
     fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {
         if self.listeners.tracking() {
-            self.tracking.changed(client, key);
+            // Evictions make room before a command runs.
+            let place = match event {
+                Event::Evicted => Place::BeforeReply,
+                _ => Place::AfterReply,
+            };
+            self.tracking.changed_at(client, key, place);
         }
         self.publish(db, key, event);
     }

@@ -521,7 +521,8 @@ impl Engine {
         out: &mut ReplyBuf,
     ) -> Outcome {
         let counters = self.counters.row(row);
-        let started = counters.called().then(Clock::monotone);
+        let sampled = counters.called();
+        let started = (sampled || self.observer.times(row)).then(Clock::monotone);
         let mark = out.len();
         let mut call = Call::of_client(row, args, session, now);
         let mail = session.mail.clone();
@@ -548,7 +549,13 @@ impl Engine {
         }
         self.settle(&mut held, now);
         if let Some(started) = started {
-            counters.took_sampled(elapsed(started));
+            let nanos = elapsed(started);
+            if sampled {
+                counters.took_sampled(nanos);
+            }
+            if matches!(outcome, Outcome::Continue) {
+                self.observer.took(row, session, args, nanos, now);
+            }
         }
         outcome
     }

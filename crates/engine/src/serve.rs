@@ -5,15 +5,17 @@
 //! to a key elsewhere) is served right after the locks are released, by the holder of the gate, who may wait for it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tollgate_commands::{CmdError, Effects, Origin, Reply, Row, Run};
 use tollgate_keyspace::TypeName;
 use tollgate_limiter::Timestamp;
+use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::Engine;
 use crate::cell::{Cells, ReadyKey, parts};
-use crate::execute::{Call, Long};
+use crate::execute::{Call, Long, elapsed};
 use crate::waiter::Waiter;
 
 /// What XREADGROUP waiters are told when their key is no stream any more.
@@ -129,6 +131,7 @@ impl Engine {
         let mut out = ReplyBuf::new(waiter.protocol);
         let mut effects = Effects::new();
         let args = call.cursor(&self.seed);
+        let started = Clock::monotone();
         let result = self.handle(
             handler,
             &call,
@@ -148,6 +151,7 @@ impl Engine {
             }
         }
         if over {
+            waiter.spent.store(elapsed(started), Ordering::Relaxed);
             // Before anybody is told of the changes: an invalidation comes behind the reply.
             waiter.answer(self, &mut done, out.bytes().to_vec());
         }

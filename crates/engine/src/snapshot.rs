@@ -74,13 +74,31 @@ impl Engine {
         }
     }
 
-    /// Adds the keys of an RDB file to the store; those whose time has passed are left out. After an error the keys
-    /// before it are in the store.
+    /// Adds the keys and libraries of an RDB file to the store; keys whose time has passed are left out. After an error
+    /// the keys before it are in the store.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is damaged, or holds what this program does not, or what is in the store already.
+    pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+        self.read(source, now, false)
+    }
+
+    /// As [`Engine::load`], over what is in the store.
     ///
     /// # Errors
     ///
     /// The file cannot be read, is damaged, or holds what this program does not.
-    pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+    pub fn merge(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+        self.read(source, now, true)
+    }
+
+    fn read(
+        &self,
+        source: &mut dyn Read,
+        now: Timestamp,
+        merge: bool,
+    ) -> Result<Loaded, RdbError> {
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);
@@ -92,6 +110,9 @@ impl Engine {
             }
             let key = self.seed.key(&entry.key);
             let mut shard = self.shards.lock(key.shard(self.shards.count()));
+            if !merge && shard.look(entry.db, key, now_ms).is_some() {
+                return Err(RdbError::Exists { key: entry.key });
+            }
             shard.set(entry.db, key, entry.value, entry.expires_at_ms, now_ms);
             let used = (self.limits.access(), entry.idle_secs, entry.frequency);
             if let Some(mut loaded) = shard.get_mut(entry.db, key, now_ms) {
@@ -107,7 +128,7 @@ impl Engine {
         }
         let libraries = reader.take_libraries();
         if !libraries.is_empty() {
-            self.load_functions(&libraries)
+            self.load_functions(&libraries, merge)
                 .map_err(|error| RdbError::Library {
                     reason: error.to_string(),
                 })?;

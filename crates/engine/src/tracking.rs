@@ -322,8 +322,13 @@ impl Tracking {
 
     /// A key has changed, by the client of that number (0 = by the server itself).
     pub fn changed(&self, by: u64, key: &[u8]) {
+        self.changed_at(by, key, Place::AfterReply);
+    }
+
+    /// As [`Tracking::changed`]; `place` is where the message goes that a client causes for itself.
+    pub(crate) fn changed_at(&self, by: u64, key: &[u8], place: Place) {
         if let Some(readers) = self.take(key) {
-            self.tell(by, key, &readers, Place::AfterReply);
+            self.tell(by, key, &readers, place);
         }
         let broadcasts = read(&self.broadcasts);
         if broadcasts.prefixes.is_empty() {

@@ -69,6 +69,8 @@ pub(crate) struct Waiter {
     asked: u64,
     /// The wait is over.
     pub(crate) done: Mutex<bool>,
+    /// Nanoseconds that serving it took.
+    pub(crate) spent: AtomicU64,
     mail: Arc<dyn Mail>,
 }
 
@@ -213,6 +215,7 @@ impl Engine {
             since: call.now,
             asked: self.waiters.1.load(Ordering::Relaxed),
             done: Mutex::new(false),
+            spent: AtomicU64::new(0),
             mail: Arc::clone(mail),
         });
         for (name, shard) in &waiter.keys {
@@ -226,9 +229,12 @@ impl Engine {
     }
 
     /// The connection has got the answer of its waiting command.
-    pub fn answered(&self, session: &mut Session) {
+    pub fn answered(&self, session: &mut Session, now: Timestamp) {
         if let Some(waiter) = session.waiting.take() {
             self.unpark(&waiter);
+            let words: SmallVec<[&[u8]; 8]> = waiter.words.iter().map(|word| &**word).collect();
+            let nanos = waiter.spent.load(Ordering::Relaxed);
+            self.observer.took(waiter.row, session, &words, nanos, now);
         }
     }
 
@@ -249,7 +255,7 @@ impl Engine {
             waiter.end(self, &mut done);
         }
         self.write_nothing(waiter, now, out);
-        self.answered(session);
+        self.answered(session, now);
         true
     }
 

@@ -254,7 +254,9 @@ impl RespDriver {
             Signal::Answer(reply) => {
                 self.waits.end(conn);
                 conn.away = false;
-                self.shared.engine.answered(&mut conn.session);
+                self.shared
+                    .engine
+                    .answered(&mut conn.session, Timestamp::from_nanos(now));
                 if reply.first() == Some(&b'-') {
                     self.shared.metrics.error_reply(&reply[1..]);
                 }

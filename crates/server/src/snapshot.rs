@@ -125,6 +125,16 @@ impl SnapshotState {
 
     /// Loads the snapshot if there is one. The error names the file.
     pub(crate) fn load(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
+        self.load_as(shared, now, false)
+    }
+
+    /// As [`SnapshotState::load`]; `merge`: what is in the store already is replaced, or else an error.
+    pub(crate) fn load_as(
+        &self,
+        shared: &Shared,
+        now: Timestamp,
+        merge: bool,
+    ) -> Result<(), String> {
         let path = path(shared);
         let mut file = match File::open(&path) {
             Ok(file) => file,
@@ -136,7 +146,10 @@ impl SnapshotState {
                 ));
             }
         };
-        let loaded = shared.engine.load(&mut file, now);
+        let loaded = match merge {
+            true => shared.engine.merge(&mut file, now),
+            false => shared.engine.load(&mut file, now),
+        };
         let loaded = loaded
             .map_err(|error| format!("cannot load the snapshot {}: {error}", path.display()))?;
         let mut facts = self.lock();

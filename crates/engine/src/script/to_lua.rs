@@ -49,6 +49,7 @@ pub(super) unsafe fn push_reply(l: *mut lua_State, bytes: &[u8]) -> &[u8] {
             b'%' => return push_pairs(l, c"map", number(line), rest),
             b'~' => return push_pairs(l, c"set", number(line), rest),
             b'=' => return push_verbatim(l, number(line), rest),
+            b'|' => return push_behind_attributes(l, number(line), rest),
             _ => unreachable!("replies of this program are well formed"),
         }
     }
@@ -113,6 +114,19 @@ unsafe fn push_pairs<'a>(l: *mut lua_State, name: &CStr, len: i64, mut rest: &'a
         lua_setfield(l, -2, name.as_ptr());
     }
     rest
+}
+
+/// The reply behind attributes, which scripts do not see.
+unsafe fn push_behind_attributes(l: *mut lua_State, len: i64, mut rest: &[u8]) -> &[u8] {
+    // SAFETY: as promised by the caller of `push_reply`.
+    unsafe {
+        let top = lua_gettop(l);
+        for _ in 0..2 * len {
+            rest = push_reply(l, rest);
+            lua_settop(l, top);
+        }
+        push_reply(l, rest)
+    }
 }
 
 /// `{verbatim_string = {format = , string = }}`.

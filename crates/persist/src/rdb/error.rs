@@ -39,6 +39,11 @@ pub enum RdbError {
         /// What FUNCTION LOAD would answer.
         reason: String,
     },
+    /// The key is in the store already.
+    Exists {
+        /// Which.
+        key: Vec<u8>,
+    },
     /// A type of value that this program does not hold.
     Type {
         /// The type's name.
@@ -70,6 +75,9 @@ impl fmt::Display for RdbError {
             ),
             RdbError::Library { reason } => {
                 write!(f, "a library of functions cannot be loaded: {reason}")
+            }
+            RdbError::Exists { key } => {
+                write!(f, "key '{}' is there already", key.escape_ascii())
             }
             RdbError::Type { name, key } => {
                 write!(

@@ -191,7 +191,8 @@ impl Live {
                 return Err(unknown(name));
             };
             match setting.change {
-                Change::Live => {}
+                // The value is looked at below.
+                Change::Live | Change::Restart => {}
                 Change::Protected if protected => {}
                 Change::Start => return Err(failed(name, "can't set immutable config")),
                 Change::Protected => return Err(failed(name, "can't set protected config")),
@@ -211,9 +212,15 @@ impl Live {
             let text = std::str::from_utf8(value)
                 .map_err(|_| failed(setting.name.as_bytes(), "argument is not UTF-8"))?;
             let normal = setting.normalise_over(&values[setting.key as usize], text);
-            next[setting.key as usize] = normal
-                .map_err(|reason| failed(setting.name.as_bytes(), &reason))?
-                .into();
+            let normal = normal.map_err(|reason| failed(setting.name.as_bytes(), &reason))?;
+            if setting.change == Change::Restart && *normal != *values[setting.key as usize] {
+                let reason = match setting.key {
+                    Key::Port => "Unable to listen on this port: it takes a restart to change it",
+                    _ => "it takes a restart to change it",
+                };
+                return Err(failed(setting.name.as_bytes(), reason));
+            }
+            next[setting.key as usize] = normal.into();
             keys.push(setting.key);
         }
         apply(&keys, &Values(&next))

@@ -182,4 +182,5 @@ settings! {
     OomScoreAdjValues, "oom-score-adj-values", None, OomScores, "0 200 800", Live, false, None::<&str>;
     NotifyKeyspaceEvents, "notify-keyspace-events", None, EventClasses, "", Live, false, Some("Classes of changes to keys that are published, as letters; empty for none.");
     LatencyTrackingInfoPercentiles, "latency-tracking-info-percentiles", None, Percentiles, "50 99 99.9", Live, false, Some("Percentiles that INFO latencystats shows.");
+    ReplicaOf, "replicaof", Some("slaveof"), Fixed, "", Start, false, None::<&str>;
 }

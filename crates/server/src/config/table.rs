@@ -199,6 +199,7 @@ pub enum Key {
     OomScoreAdjValues,
     NotifyKeyspaceEvents,
     LatencyTrackingInfoPercentiles,
+    ReplicaOf,
 }
 
 /// The names of the policies, in Redis' order.
@@ -232,6 +233,8 @@ pub enum Change {
     Live,
     /// At the start only.
     Start,
+    /// At the start only; CONFIG SET may name the value that it has.
+    Restart,
     /// At the start only, because a client that may set it could write to any file.
     Protected,
 }
@@ -330,7 +333,7 @@ const OWN: &[Setting] = &[
         "bind",
         Kind::Addresses,
         "127.0.0.1",
-        Change::Start,
+        Change::Restart,
         "Addresses to listen on, separated by spaces.",
     ),
     row(
@@ -338,7 +341,7 @@ const OWN: &[Setting] = &[
         "port",
         number(0, 65_535),
         "6379",
-        Change::Start,
+        Change::Restart,
         "TCP port; 0 takes a free one.",
     ),
     row(
@@ -396,7 +399,7 @@ const OWN: &[Setting] = &[
             "threads",
             number(0, 1024),
             "0",
-            Change::Start,
+            Change::Restart,
             "Threads that serve clients; 0 for one per CPU.",
         )
     },
@@ -405,7 +408,7 @@ const OWN: &[Setting] = &[
         "io-backend",
         Kind::Choice(&["auto", "epoll", "io_uring"]),
         "auto",
-        Change::Start,
+        Change::Restart,
         "What the threads wait for clients with; `auto` takes io_uring where the system allows it, and epoll (kqueue on the BSDs and macOS) elsewhere.",
     ),
     row(
@@ -413,7 +416,7 @@ const OWN: &[Setting] = &[
         "shards",
         Kind::PowerOfTwo { max: 65_536 },
         "1024",
-        Change::Start,
+        Change::Restart,
         "Parts of the keyspace that are locked by themselves.",
     ),
     row(
@@ -443,7 +446,7 @@ const OWN: &[Setting] = &[
             max: LARGEST,
         },
         "1073741824",
-        Change::Start,
+        Change::Restart,
         "Longest whole command, in bytes.",
     ),
     row(
@@ -502,7 +505,7 @@ const OWN: &[Setting] = &[
         "rules",
         Kind::Text,
         "",
-        Change::Start,
+        Change::Restart,
         "Directory of rate limit rules; with it the rate limit service runs as well.",
     ),
     row(
@@ -510,7 +513,7 @@ const OWN: &[Setting] = &[
         "backend",
         Kind::Text,
         "",
-        Change::Start,
+        Change::Restart,
         "redis:// URL of the store that the service decides on; empty for this process' own.",
     ),
     row(
@@ -518,7 +521,7 @@ const OWN: &[Setting] = &[
         "grpc-port",
         number(0, 65_535),
         "8081",
-        Change::Start,
+        Change::Restart,
         "TCP port of the service for Envoy's protocol; 0 takes a free one.",
     ),
     row(
@@ -526,7 +529,7 @@ const OWN: &[Setting] = &[
         "http-port",
         number(0, 65_535),
         "8080",
-        Change::Start,
+        Change::Restart,
         "TCP port of the service for HTTP with JSON; 0 takes a free one.",
     ),
     row(

@@ -64,9 +64,9 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         }
         (b"ERROR", [text]) => Err(CmdError::line(text)),
         (b"RELOAD", options) if options.iter().all(|it| is_reload_option(it)) => {
-            reload(cx, options)
+            reload(runner, cx, options)
         }
-        (b"LOADAOF", []) => reload(cx, &[]),
+        (b"LOADAOF", []) => reload(runner, cx, &[]),
         (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL", []) => Ok(Reply::Ok),
         // What these change of Redis' inside has no counterpart here.
         (b"SET-SKIP-CHECKSUM-VALIDATION", [_]) => Ok(Reply::Ok),
@@ -113,29 +113,30 @@ fn is_reload_option(word: &[u8]) -> bool {
     known.iter().any(|it| it.eq_ignore_ascii_case(word))
 }
 
-/// Writes the data as a snapshot, forgets them, and reads them back.
-fn reload(cx: &mut NodeCx<'_>, options: &[&[u8]]) -> Result<Reply, CmdError> {
+/// Writes the snapshot unless NOSAVE, forgets everything unless NOFLUSH, and reads the snapshot. What is there already is
+/// an error unless MERGE: then the snapshot's values hold.
+fn reload(
+    runner: &NodeRunner<'_>,
+    cx: &mut NodeCx<'_>,
+    options: &[&[u8]],
+) -> Result<Reply, CmdError> {
     let has = |option: &[u8]| options.iter().any(|it| it.eq_ignore_ascii_case(option));
-    if has(b"NOSAVE") || has(b"NOFLUSH") {
-        return Err(CmdError::err(
-            "DEBUG RELOAD reads what it has written itself, into nothing",
-        ));
+    let shared = runner.shared;
+    if !has(b"NOSAVE") && shared.snapshot.save(shared, cx.now).is_err() {
+        return Err(CmdError::line("ERR"));
     }
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        CmdError::err(format!("Error trying to {what} the snapshot: {error}"))
-    };
-    let mut bytes = Vec::new();
-    cx.engine
-        .save(&mut bytes, cx.now)
-        .map_err(|error| failed("write", &error))?;
-    cx.engine.for_each_shard(|shard| {
-        for db in DbIndex::all() {
-            shard.clear(db);
-        }
-    });
-    cx.engine
-        .load(&mut &bytes[..], cx.now)
-        .map_err(|error| failed("read", &error))?;
+    if !has(b"NOFLUSH") {
+        cx.engine.for_each_shard(|shard| {
+            for db in DbIndex::all() {
+                shard.clear(db);
+            }
+        });
+        cx.engine.forget_functions();
+    }
+    shared
+        .snapshot
+        .load_as(shared, cx.now, has(b"MERGE"))
+        .map_err(|_| CmdError::err("Error trying to load the RDB dump, check server logs."))?;
     Ok(Reply::Ok)
 }
 
@@ -218,8 +219,8 @@ fn help(cx: &mut NodeCx<'_>) {
         "    Stops or continues the housekeeping: expiry, eviction ahead of need, sampling.",
         "PROTOCOL <type>",
         "    Answers with a value of that type.",
-        "RELOAD [MERGE]",
-        "    Writes the data as a snapshot and reads them back.",
+        "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+        "    Writes the snapshot, forgets everything, and reads the snapshot; MERGE: over what is there.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Stops or continues the removal of expired keys that nobody asks for.",
         "SET-DISABLE-DENY-SCRIPTS <0|1>",

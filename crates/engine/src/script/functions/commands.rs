@@ -361,13 +361,27 @@ impl Engine {
         dump_libraries(codes.iter().map(|code| &code[..]))
     }
 
-    /// Replaces all libraries by those of this code, as a snapshot that is loaded does.
+    /// Adds the libraries of this code, as a snapshot that is loaded does; `merge`: also over those that are there.
     ///
     /// # Errors
     ///
-    /// A library does not compile or is there twice, or two have functions of the same name; nothing has changed then.
-    pub fn load_functions(&self, codes: &[Vec<u8>]) -> Result<(), CmdError> {
-        self.restore_functions(codes, Restore::Flush)
+    /// A library does not compile or is there already, or two have functions of the same name; nothing has changed then.
+    pub fn load_functions(&self, codes: &[Vec<u8>], merge: bool) -> Result<(), CmdError> {
+        let policy = match merge {
+            true => Restore::Replace,
+            false => Restore::Append,
+        };
+        self.restore_functions(codes, policy)
+    }
+
+    /// Forgets all libraries.
+    pub fn forget_functions(&self) {
+        // Emptying cannot fail.
+        let emptied = self.functions.change(|table| {
+            *table = Table::default();
+            Ok(())
+        });
+        debug_assert!(emptied.is_ok());
     }
 
     fn restore_functions(&self, codes: &[Vec<u8>], policy: Restore) -> Result<(), CmdError> {
