@@ -196,12 +196,10 @@ impl Engine {
         }
     }
 
-    /// Tells those who track keys that databases were emptied.
+    /// Tells those who track keys that databases were emptied; what is left of those who did is forgotten too.
     #[cold]
     pub(crate) fn announce_flushed(&self) {
-        if self.listeners.tracking() {
-            self.tracking.flushed();
-        }
+        self.tracking.flushed();
     }
 
     fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {

@@ -93,12 +93,7 @@ impl Engine {
         self.read(source, now, true)
     }
 
-    fn read(
-        &self,
-        source: &mut dyn Read,
-        now: Timestamp,
-        merge: bool,
-    ) -> Result<Loaded, RdbError> {
+    fn read(&self, source: &mut dyn Read, now: Timestamp, merge: bool) -> Result<Loaded, RdbError> {
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);

@@ -1,7 +1,8 @@
 //! Housekeeping of loop 0: removing expired keys, sampling the rates, judging the size of the data.
 //!
 //! Rounds are short, so that no client waits for long, and follow each other quickly while many keys are expired: at
-//! most a quarter of one core. Without keys that expire the loop sleeps for a second at a time.
+//! most a quarter of one core. Without keys that expire, and without clients that
+//! could make some, the loop sleeps for a second at a time.
 
 use crate::metrics::Traffic;
 use crate::shared::Shared;
@@ -19,6 +20,8 @@ const LONG_ROUND: i64 = 1_000_000;
 const PAUSE: i64 = 3 * LONG_ROUND;
 /// Time to the next look when nothing expires.
 const IDLE: i64 = 1_000_000_000;
+/// So long after the last command rounds follow each other as if keys expired.
+const ACTIVE: i64 = 10 * IDLE;
 /// Buckets looked at between two readings of the clock.
 const BUCKETS: usize = 256;
 /// A step finds many if it removes one entry for so many buckets.
@@ -28,6 +31,21 @@ const BUCKETS_PER_ENTRY: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct House {
     size_at: i64,
+    /// Commands of all threads when it was last looked.
+    commands: u64,
+    /// Until when clients count as active.
+    active_until: i64,
+}
+
+impl House {
+    /// Whether clients have sent anything for a while. What they will do next may expire soon.
+    fn is_active(&mut self, commands: u64, now: i64) -> bool {
+        if self.commands != commands {
+            self.commands = commands;
+            self.active_until = now + ACTIVE;
+        }
+        now < self.active_until
+    }
 }
 
 /// Does what is due and tells when to come back, in clock nanoseconds.
@@ -41,6 +59,7 @@ pub(crate) fn keep_house(
         return now + IDLE;
     }
     shared.metrics.sample(now);
+    let active = house.is_active(shared.metrics.commands(), now);
     if now >= house.size_at {
         house.size_at = now + IDLE;
         shared.engine.judge_size();
@@ -85,6 +104,7 @@ pub(crate) fn keep_house(
     traffic.expiry_nanos += took as u64;
     match examined {
         _ if short => now + PAUSE,
+        0 if active => now + IDLE / shared.settings.hz() as i64,
         0 => now + IDLE,
         _ => now + pause,
     }

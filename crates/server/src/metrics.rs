@@ -96,6 +96,11 @@ impl Metrics {
         total
     }
 
+    /// Commands of all threads since the start.
+    pub(crate) fn commands(&self) -> u64 {
+        self.total().commands
+    }
+
     /// The most memory in use that was seen, `used` included; in bytes.
     pub(crate) fn used_peak(&self, used: u64) -> u64 {
         self.used_peak.fetch_max(used, Ordering::Relaxed).max(used)

@@ -506,11 +506,7 @@ fn execute<'e>(
 }
 
 /// Whether what a script says of itself fits the way it is called, the memory there is, and the replicas.
-fn may_run(
-    engine: &Engine,
-    flags: ScriptFlags,
-    call: &Invocation<'_>,
-) -> Result<(), CmdError> {
+fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result<(), CmdError> {
     if flags.contains(ScriptFlags::NO_WRITES) || flags.contains(ScriptFlags::COMPATIBLE) {
         return Ok(());
     }
