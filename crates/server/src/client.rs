@@ -45,6 +45,8 @@ pub(crate) struct Client {
     connected_at: i64,
     last_seen: AtomicI64,
     killed: AtomicBool,
+    /// It has said QUIT: what others send from now on would come too late.
+    leaving: AtomicBool,
     resp3: AtomicBool,
     no_evict: AtomicBool,
     no_touch: AtomicBool,
@@ -90,6 +92,11 @@ impl Client {
     /// Marks the client as gone for everyone; the caller posts the signal.
     fn kill(&self) -> bool {
         !self.killed.swap(true, Ordering::Relaxed)
+    }
+
+    /// The client has said QUIT.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -363,11 +370,11 @@ impl Subscriber for Client {
     }
 
     fn is_open(&self) -> bool {
-        !self.is_killed()
+        !self.is_killed() && !self.leaving.load(Ordering::Relaxed)
     }
 
     fn deliver(&self, message: &Arc<[u8]>, place: Place) {
-        if self.is_killed() {
+        if !self.is_open() {
             return;
         }
         let put = self.outbox.put(message, place, Running::is(self.id));
@@ -433,6 +440,7 @@ impl Clients {
             connected_at: now,
             last_seen: AtomicI64::new(now),
             killed: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             resp3: AtomicBool::new(false),
             no_evict: AtomicBool::new(false),
             no_touch: AtomicBool::new(false),

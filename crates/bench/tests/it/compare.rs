@@ -86,6 +86,6 @@ fn a_refused_server_and_an_unknown_name_are_errors() {
     wrong.b = "redis://192.0.2.1:6379".into();
     assert!(run(&wrong).unwrap_err().contains("--i-own-this-target"));
     let mut unknown = args(&server, &server);
-    unknown.loads = vec!["hset".into()];
+    unknown.loads = vec!["none".into()];
     assert!(run(&unknown).unwrap_err().contains("not a load"));
 }

@@ -378,7 +378,7 @@ pub(crate) fn may_be_long(engine: &Engine, command: ScriptCommand, words: &[&[u8
         ScriptCommand::EvalSha | ScriptCommand::EvalShaRo => hex(words[1]),
         ScriptCommand::Fcall | ScriptCommand::FcallRo => {
             return engine.functions.find(words[1]).is_some_and(|found| {
-                let place = engine.costs.place(&found.library.name, &found.info().name);
+                let place = found.place(&engine.costs);
                 !engine.costs.is_trusted(place)
             });
         }

@@ -43,7 +43,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::Auth => auth::auth(&mut cx),
             NodeCommand::Hello => auth::hello(&mut cx),
             NodeCommand::Select => select(&mut cx),
-            NodeCommand::Quit => Ok(quit(&mut cx)),
+            NodeCommand::Quit => Ok(self.quit(&mut cx)),
             NodeCommand::Reset => Ok(self.reset(&mut cx)),
             NodeCommand::ClientId => Ok(Reply::Int(cx.session.id as i64)),
             NodeCommand::ClientGetName => client::get_name(&mut cx),
@@ -107,6 +107,12 @@ impl Node for NodeRunner<'_> {
 }
 
 impl NodeRunner<'_> {
+    fn quit(&self, cx: &mut NodeCx<'_>) -> Reply {
+        self.client.leave();
+        *cx.outcome = Outcome::Close;
+        Reply::Ok
+    }
+
     /// RESET: a connection as it was when it was new.
     fn reset(&self, cx: &mut NodeCx<'_>) -> Reply {
         cx.engine.leave(cx.session);
@@ -139,11 +145,6 @@ impl NodeRunner<'_> {
             _ => false,
         }
     }
-}
-
-fn quit(cx: &mut NodeCx<'_>) -> Reply {
-    *cx.outcome = Outcome::Close;
-    Reply::Ok
 }
 
 fn select(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {

@@ -71,7 +71,7 @@ pub(in super::super) fn call<'e>(
         &compiled,
         Invocation {
             name: super::super::Name::from_slice(&found.info().name),
-            place: engine.costs.place(&found.library.name, &found.info().name),
+            place: found.place(&engine.costs),
             long: call.long,
             by_arguments: true,
             command: call.args,

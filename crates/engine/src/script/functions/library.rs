@@ -9,6 +9,7 @@ use tollgate_commands::CmdError;
 use tollgate_wire::resp::split_line;
 
 use super::super::shebang::ScriptFlags;
+use crate::costs::{Costs, Place};
 
 /// Bytes of the code of all libraries together.
 pub(crate) const LIBRARY_BYTES_MAX: usize = 256 << 20;
@@ -47,6 +48,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// What its calls are remembered by. A library that replaces another one has to earn its trust anew.
+    pub(crate) fn place(&self, costs: &Costs) -> Place {
+        costs.place(&self.library.id.to_le_bytes(), &self.info().name)
+    }
+
     pub(crate) fn info(&self) -> &FunctionInfo {
         &self.library.functions[self.at]
     }
