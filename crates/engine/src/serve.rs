@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::{CmdError, Effects, Origin, Reply, Row, Run};
+use tollgate_commands::{CmdError, Effects, Handler, Origin, Reply, Row, Run};
 use tollgate_keyspace::TypeName;
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
@@ -115,9 +115,37 @@ impl Engine {
         if !shards.iter().all(|&index| held.acquire(index)) {
             return Attempt::Later;
         }
+        let (mut out, mut effects) = (ReplyBuf::new(waiter.protocol), Effects::new());
+        let started = Clock::monotone();
+        let over = self.run_again(handler, waiter, &words, held, now, &mut out, &mut effects);
+        if over {
+            waiter.spent.store(elapsed(started), Ordering::Relaxed);
+            // Before anybody is told of the changes: an invalidation comes behind the reply.
+            waiter.answer(self, &mut done, out.bytes().to_vec());
+        }
+        drop(done);
+        self.commit(&effects, held, waiter.client());
+        if over { Attempt::Over } else { Attempt::Waits }
+    }
+
+    /// Runs the command of a waiter on what is there now; true when it has written its reply.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the second half of serving a waiter"
+    )]
+    fn run_again(
+        &self,
+        handler: Handler,
+        waiter: &Waiter,
+        words: &[&[u8]],
+        held: &mut dyn Cells,
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        effects: &mut Effects,
+    ) -> bool {
         let call = Call {
             row: waiter.row,
-            args: &words,
+            args: words,
             db: waiter.db,
             now,
             origin: Origin::Client,
@@ -128,36 +156,16 @@ impl Engine {
             out_of_memory: false,
             no_touch: false,
         };
-        let mut out = ReplyBuf::new(waiter.protocol);
-        let mut effects = Effects::new();
         let args = call.cursor(&self.seed);
-        let started = Clock::monotone();
-        let result = self.handle(
-            handler,
-            &call,
-            args,
-            held,
-            &mut out,
-            &mut None,
-            &mut effects,
-        );
-        let over = !matches!(result, Ok(Reply::Block { .. }));
-        match result {
-            Ok(Reply::Block { .. }) => {}
-            Ok(reply) => reply.write(&mut out),
+        match self.handle(handler, &call, args, held, out, &mut None, effects) {
+            Ok(Reply::Block { .. }) => return false,
+            Ok(reply) => reply.write(out),
             Err(error) => {
                 out.clear();
-                write_error(&error, waiter.row, &mut out);
+                write_error(&error, waiter.row, out);
             }
         }
-        if over {
-            waiter.spent.store(elapsed(started), Ordering::Relaxed);
-            // Before anybody is told of the changes: an invalidation comes behind the reply.
-            waiter.answer(self, &mut done, out.bytes().to_vec());
-        }
-        drop(done);
-        self.commit(&effects, held, waiter.client());
-        if over { Attempt::Over } else { Attempt::Waits }
+        true
     }
 }
 

@@ -166,10 +166,6 @@ impl Compiler {
             ));
         }
         self.sharing += usize::from(shared);
-        let mut limit = match rate_limit.filter(|limit| !limit.is_null()) {
-            Some(limit) => Some(rate_limit_of(limit)?),
-            None => None,
-        };
         let modes = (
             flag(shadow_mode, "shadow_mode")?,
             flag(quota_mode, "quota_mode")?,
@@ -177,15 +173,7 @@ impl Compiler {
         // They name metrics of rules, which there are none of.
         flag(detailed_metric, "detailed_metric")?;
         flag(value_to_metric, "value_to_metric")?;
-        let metadata = match metadata.filter(|node| !node.is_null()) {
-            Some(node) => Some(metadata::read(node)?),
-            None => None,
-        };
-        if let Some(limit) = &mut limit {
-            (limit.shadow_mode, limit.quota_mode) = modes;
-            limit.metadata = metadata;
-            limit.shared = self.sharing > 0;
-        }
+        let limit = self.limit_of(rate_limit, modes, metadata)?;
         self.limits += usize::from(limit.is_some());
         let children = match descriptors {
             Some(list) => Some(self.level(Some(list))?).filter(|level| !level.keys.is_empty()),
@@ -199,15 +187,44 @@ impl Compiler {
             value: value.into(),
             shared,
         };
-        let rules = level.keys.entry(key.into()).or_default();
-        if value.is_empty() {
-            rules.bare = Some(rule);
-        } else if let Some(pattern) = Pattern::parse(value) {
-            rules.wildcards.push((pattern, rule));
-        } else {
-            rules.exact.insert(value.into(), rule);
-        }
+        put(level, key, value, rule);
         Ok(())
+    }
+
+    /// The limit of a descriptor, with what stands beside it.
+    fn limit_of(
+        &self,
+        rate_limit: Option<&Node>,
+        (shadow_mode, quota_mode): (bool, bool),
+        metadata: Option<&Node>,
+    ) -> Result<Option<Limit>, YamlError> {
+        let limit = match rate_limit.filter(|limit| !limit.is_null()) {
+            Some(limit) => Some(rate_limit_of(limit)?),
+            None => None,
+        };
+        let metadata = match metadata.filter(|node| !node.is_null()) {
+            Some(node) => Some(metadata::read(node)?),
+            None => None,
+        };
+        Ok(limit.map(|limit| Limit {
+            shadow_mode,
+            quota_mode,
+            metadata,
+            shared: self.sharing > 0,
+            ..limit
+        }))
+    }
+}
+
+/// Puts a rule where requests find it: by its value, by its pattern, or for any value.
+fn put(level: &mut Level, key: &str, value: &str, rule: Rule) {
+    let rules = level.keys.entry(key.into()).or_default();
+    if value.is_empty() {
+        rules.bare = Some(rule);
+    } else if let Some(pattern) = Pattern::parse(value) {
+        rules.wildcards.push((pattern, rule));
+    } else {
+        rules.exact.insert(value.into(), rule);
     }
 }
 

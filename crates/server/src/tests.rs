@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
@@ -11,11 +12,12 @@ use tollgate_net::signal::Signals;
 use tollgate_net::{
     Backend, Clock, ConnRef, Driver, Flow, LoopGroupBuilder, Mailboxes, Peer, PeerAddress,
 };
+use tollgate_testkit::process::temp_dir;
 use tollgate_testkit::script::{self, Executor, Received, run_all};
 use tollgate_wire::resp::Limits;
 
 use crate::client::{Clients, Delivery, Signal};
-use crate::config::{Config, Live};
+use crate::config::{Config, Key, Live};
 use crate::conn::{Conn, RespDriver};
 use crate::metrics::Metrics;
 use crate::shared::Shared;
@@ -37,6 +39,15 @@ struct InProcess {
     links: Vec<Link>,
     now: i64,
     mailboxes: Arc<Mailboxes<Signal>>,
+    /// Where snapshots are written; removed at the end.
+    folder: PathBuf,
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        // Whoever has removed it already has done no harm.
+        std::fs::remove_dir_all(&self.folder).ok();
+    }
 }
 
 struct Link {
@@ -51,7 +62,12 @@ struct Link {
 impl InProcess {
     fn new() -> io::Result<InProcess> {
         let builder = LoopGroupBuilder::new(1, Backend::Epoll)?;
-        let settings = Live::new(Config::default());
+        let folder = temp_dir()?;
+        let mut config = Config::default();
+        config
+            .set(Key::Dir, &folder.display().to_string())
+            .map_err(io::Error::other)?;
+        let settings = Live::new(config);
         let shared = Shared {
             engine: Engine::new(EngineConfig {
                 shards: SHARDS,
@@ -82,6 +98,7 @@ impl InProcess {
         let driver = RespDriver::new(Arc::new(shared), 0, Limits::authenticated());
         Ok(InProcess {
             driver,
+            folder,
             links: Vec::new(),
             now: Clock::now(),
             mailboxes: Arc::clone(builder.mailboxes()),
