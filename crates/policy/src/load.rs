@@ -157,13 +157,7 @@ impl Compiler {
         let shared = flag(share_threshold, "share_threshold")?;
         if shared && !value.contains('*') {
             let line = share_threshold.map_or(node.line, |node| node.line);
-            return Err(YamlError::new(
-                line,
-                format!(
-                    "share_threshold can only be used with wildcard values (containing '*'), but found key '{}'",
-                    yaml::excerpt(&self.path[outer + 1..])
-                ),
-            ));
+            return Err(shares_nothing(line, &self.path[outer + 1..]));
         }
         self.sharing += usize::from(shared);
         let modes = (
@@ -214,6 +208,17 @@ impl Compiler {
             ..limit
         }))
     }
+}
+
+/// Only the values of a wildcard can share a threshold.
+fn shares_nothing(line: usize, key: &str) -> YamlError {
+    let key = yaml::excerpt(key);
+    YamlError::new(
+        line,
+        format!(
+            "share_threshold can only be used with wildcard values (containing '*'), but found key '{key}'"
+        ),
+    )
 }
 
 /// Puts a rule where requests find it: by its value, by its pattern, or for any value.
