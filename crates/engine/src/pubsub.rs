@@ -102,11 +102,11 @@ impl Channels {
         for listener in listeners.values() {
             message.send(&**listener, Place::BeforeReply);
         }
-        listeners.len()
+        open(listeners)
     }
 
     fn listeners(&self, name: &[u8]) -> usize {
-        self.part(name).get(name).map_or(0, BTreeMap::len)
+        self.part(name).get(name).map_or(0, open)
     }
 
     /// The names that match.
@@ -114,13 +114,20 @@ impl Channels {
         let mut names = Vec::new();
         for part in &self.parts {
             let part = lock(part);
-            let matching = part
-                .keys()
-                .filter(|name| pattern.is_none_or(|pattern| glob::matches(pattern, name, false)));
-            names.extend(matching.cloned());
+            let matching = part.iter().filter(|(name, listeners)| {
+                pattern.is_none_or(|pattern| glob::matches(pattern, name, false))
+                    && open(listeners) > 0
+            });
+            names.extend(matching.map(|(name, _)| name.clone()));
         }
         names
     }
+}
+
+/// How many still listen: one that is killed or leaves is gone for everyone, though its thread has yet to see to it.
+fn open(listeners: &Listeners) -> usize {
+    let open = listeners.values().filter(|listener| listener.is_open());
+    open.count()
 }
 
 impl PubSub {
@@ -208,7 +215,7 @@ impl PubSub {
             for listener in listeners.values() {
                 message.send(&**listener, Place::BeforeReply);
             }
-            reached += listeners.len();
+            reached += open(listeners);
         }
         reached
     }

@@ -205,9 +205,26 @@ impl<'a> Session<'a> {
                 )));
             }
         }
+        session.wait_until_alone()?;
         session.close("setup");
         session.switch("main")?;
         Ok(session)
+    }
+
+    /// A server closes connections a moment after its client does, and what they listened to is theirs until then.
+    fn wait_until_alone(&mut self) -> io::Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            self.send(&encode(b"CLIENT LIST")?)?;
+            let reply = self.frame()?;
+            if reply.windows(3).filter(|part| part == b"id=").count() <= 1 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(io::Error::other(
+            "the connections of an earlier section stay",
+        ))
     }
 
     /// Closes its connections.
