@@ -17,7 +17,7 @@ const LINES: &[&str] = &[
 ];
 
 /// Rounds: in each both servers are measured, in turn the one or the other first.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 /// Kernel clock ticks per second, in which `/proc` counts CPU time; 100 on every Linux that this runs on.
 const TICKS: f64 = 100.0;
