@@ -84,7 +84,7 @@ fn head(redis: &Server) -> Result<String, Failure> {
          reports, in requests per second; it is the generator's limit as much as the server's. *Ratio* is Tollgate by Redis within a round: median [least-most]. \
          The last line of each table compares the CPU time that the server spent on the whole command line: Redis by Tollgate, so above 1 Tollgate needs less.\n",
         field("redis_version:"),
-        field("os:"),
+        field("os:").split('-').next().unwrap_or_default(),
     ))
 }
 
