@@ -5,9 +5,11 @@
 //! *Response* time runs from the intended send time, *service* time from the actual send.
 
 mod accuracy;
+pub mod attribution;
 mod compare;
 mod latency;
 mod manifest;
+pub mod paper;
 mod settle;
 pub mod status;
 mod time;
@@ -16,9 +18,11 @@ pub mod validity;
 use serde::{Deserialize, Serialize};
 
 pub use accuracy::{Accuracy, AccuracyInput};
+pub use attribution::Attribution;
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
+pub use paper::PaperRecord;
 pub use status::{Bounds, Label, Level, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
@@ -51,6 +55,9 @@ pub struct RunRecord {
     pub complete: bool,
     /// Why `complete` is false.
     pub partial_reason: Option<String>,
+    /// A published study beside our rows, if the run repeated one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<PaperRecord>,
 }
 
 /// A system that was to be measured and was not.
@@ -238,6 +245,9 @@ pub struct Step {
     pub validity: Validity,
     /// Remarks, e.g. `the server died 3.2 s into the step`.
     pub notes: Vec<String>,
+    /// Who used the machine, what held the load back, and what a decision cost; `None` if nothing watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribution: Option<Attribution>,
 }
 
 impl Step {
