@@ -9,13 +9,13 @@ use crate::record::{Accuracy, Cell, Operation};
 use crate::target::service::WINDOW_S;
 use crate::target::{Target, Way};
 
-/// A cell without steps.
-pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Way) -> Cell {
+/// What a target is asked in `way`.
+pub(super) fn operation(plan: &RunPlan, target: &Target, way: Way) -> Operation {
     let rule = Rule {
         limit: 0,
         window_s: plan.window_s,
     };
-    let operation = match target.ask(way, rule) {
+    match target.ask(way, rule) {
         Some(ask) => Operation {
             name: ask.name().into(),
             title: ask.title().into(),
@@ -32,13 +32,17 @@ pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Wa
             limit: None,
             window_ms: Some(WINDOW_S * 1000),
         },
-    };
+    }
+}
+
+/// A cell without steps.
+pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Way) -> Cell {
     let note = "the limit of each step is near half of what its most wanted key is offered, so that both allowed \
                     and denied answers occur";
     Cell {
         target: target.record().name.clone(),
         scenario: scenario.record(),
-        operation,
+        operation: operation(plan, target, way),
         load: plan.load(way == Way::Grpc),
         notes: vec![note.into()],
         ..Cell::default()

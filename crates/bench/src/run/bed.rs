@@ -1,0 +1,406 @@
+//! The test bed: targets that are up, the shape of the load, the generator's calibration, console and stop flag.
+//!
+//! Every job that loads a target does it here, one probe or one step at a time: the ladder, the capacity search,
+//! the recovery run. All targets are up at the same time and idle except the one under load.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::cell;
+use super::console::Console;
+use super::fill::{self, Counters, Frame};
+use super::plan::{KeyPlan, RunPlan, limit_for};
+use super::thread::generate;
+use crate::load::closed::{Drawn, Pool};
+use crate::load::keys::KeySampler;
+use crate::load::live::Live;
+use crate::load::open::{self, Outcome, Plan};
+use crate::load::open_loop::Bounds;
+use crate::load::schedule::Arrivals;
+use crate::load::workload::{Rule, Workload};
+use crate::record::status::classify;
+use crate::record::{Calibration, Step};
+use crate::target::service::WINDOW_S;
+use crate::target::{Target, Way};
+
+/// Length of a capacity probe.
+const PROBE: Duration = Duration::from_millis(500);
+/// Load of a probe that cannot keep pipelines full by itself.
+const OVERLOAD_RATE: f64 = 500_000.0;
+/// Limit in a probe: everything is allowed, the dearer answer.
+const PROBE_LIMIT: u64 = 50_000_000;
+/// Longest wait for a broken server's process to show how it ended.
+const OBITUARY_WAIT: Duration = Duration::from_millis(300);
+
+/// A target and whether it can still be measured.
+struct Slot {
+    target: Target,
+    given_up: Option<String>,
+}
+
+/// One step that is wanted.
+#[derive(Clone, Debug)]
+pub struct StepRequest<'a> {
+    /// Number of the target, as [`Bed::add`] gave it.
+    pub slot: usize,
+    /// How it is asked.
+    pub way: Way,
+    /// Keys and their distribution.
+    pub scenario: &'a KeyPlan,
+    /// Offered load, requests per second.
+    pub rate_rps: f64,
+    /// Length of the measured part.
+    pub length: Duration,
+    /// Load before the measured part that is not counted; zero for none.
+    pub warmup: Duration,
+    /// Limit per key and window. `None` takes one near half of what the most wanted key is offered, so that both
+    /// answers occur. A service has rules only for [`crate::target::service::limits`].
+    pub limit: Option<u64>,
+    /// Answers later than this are failures; `None` takes the plan's deadline.
+    pub deadline: Option<Duration>,
+}
+
+impl<'a> StepRequest<'a> {
+    /// A step of `length` at `rate_rps` with the warm-up, limits and deadline of `bed`'s plan.
+    #[must_use]
+    pub fn new(
+        bed: &Bed<'_>,
+        slot: usize,
+        way: Way,
+        scenario: &'a KeyPlan,
+        rate_rps: f64,
+        length: Duration,
+    ) -> StepRequest<'a> {
+        StepRequest {
+            slot,
+            way,
+            scenario,
+            rate_rps,
+            length,
+            warmup: bed.plan.warmup,
+            limit: None,
+            deadline: None,
+        }
+    }
+}
+
+/// What one load brought, under which rule and with which key prefix.
+struct Loaded {
+    outcome: Outcome,
+    rule: Rule,
+    prefix: String,
+}
+
+/// Targets that are up, and what is needed to load them.
+pub struct Bed<'a> {
+    plan: &'a RunPlan,
+    console: &'a mut Console,
+    stop: &'a AtomicBool,
+    start: Instant,
+    slots: Vec<Slot>,
+    calibration: Option<Calibration>,
+    prefix: String,
+    loads_run: u64,
+}
+
+impl<'a> Bed<'a> {
+    /// A bed without targets, for a run that started at `started_unix_s`.
+    #[must_use]
+    pub fn new(
+        plan: &'a RunPlan,
+        console: &'a mut Console,
+        stop: &'a AtomicBool,
+        started_unix_s: i64,
+    ) -> Bed<'a> {
+        Bed {
+            plan,
+            console,
+            stop,
+            start: Instant::now(),
+            slots: Vec::new(),
+            calibration: None,
+            // Keys of earlier runs may still live in a store that was running before.
+            prefix: format!("b{:x}.", started_unix_s & 0xff_ffff),
+            loads_run: 0,
+        }
+    }
+
+    /// What the command line decided.
+    #[must_use]
+    pub fn plan(&self) -> &'a RunPlan {
+        self.plan
+    }
+
+    /// The console.
+    pub fn console(&mut self) -> &mut Console {
+        self.console
+    }
+
+    /// Whether an interrupt asks the run to end.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Seconds since the run started.
+    #[must_use]
+    pub fn elapsed_s(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Adds a target that is up; returns its number.
+    pub fn add(&mut self, target: Target) -> usize {
+        self.slots.push(Slot {
+            target,
+            given_up: None,
+        });
+        self.slots.len() - 1
+    }
+
+    /// Number of targets.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A target by its number, which must come from [`Bed::add`].
+    #[must_use]
+    pub fn target(&self, slot: usize) -> &Target {
+        &self.slots[slot].target
+    }
+
+    /// Why a target is not measured any more; `None` as long as it is.
+    #[must_use]
+    pub fn given_up(&self, slot: usize) -> Option<&str> {
+        self.slots[slot].given_up.as_deref()
+    }
+
+    /// Measures a target no more, because of `why`. Returns the reason with how its process ended, if it did.
+    pub fn give_up(&mut self, slot: usize, why: &str) -> String {
+        let asked = Instant::now();
+        let mut obituary = None;
+        while obituary.is_none() && asked.elapsed() < OBITUARY_WAIT {
+            obituary = self.slots[slot].target.obituary();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let text = match obituary {
+            Some(obituary) => format!("{why}; {obituary}"),
+            None => why.to_owned(),
+        };
+        self.slots[slot].given_up = Some(text.clone());
+        text
+    }
+
+    /// Reasons of all targets that were given up.
+    pub fn obituaries(&self) -> impl Iterator<Item = &str> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.given_up.as_deref())
+    }
+
+    /// Keeps what the generator can do, for the headroom of the steps.
+    pub fn calibrated(&mut self, calibration: Calibration) {
+        self.calibration = Some(calibration);
+    }
+
+    /// Silence of the plan's length between steps; an interrupt ends it.
+    pub fn pause(&self) {
+        self.rest(self.plan.pause);
+    }
+
+    /// Silence of `length`; an interrupt ends it.
+    pub fn rest(&self, length: Duration) {
+        let end = Instant::now() + length;
+        while Instant::now() < end && !self.stopped() {
+            std::thread::sleep(Duration::from_millis(20).min(length));
+        }
+    }
+
+    fn next_prefix(&mut self) -> String {
+        self.loads_run += 1;
+        format!("{}{}:", self.prefix, self.loads_run)
+    }
+
+    /// Finds a rough capacity in answers per second: full pipelines for half a second.
+    pub fn probe(&mut self, slot: usize, way: Way, scenario: &KeyPlan) -> Result<f64, String> {
+        let prefix = self.next_prefix();
+        let target = &self.slots[slot].target;
+        self.console.phase(format!(
+            "{} · {} · finding the capacity",
+            scenario.title,
+            cell::describe(target, way)
+        ));
+        let bounds = self.plan.bounds(way == Way::Grpc);
+        let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.plan.seed);
+        let (keys, stop, core) = (scenario.keys, self.stop, self.plan.generator_core);
+        let rule = Rule {
+            limit: PROBE_LIMIT,
+            window_s: self.plan.window_s,
+        };
+        let slice = match target.ask(way, rule) {
+            Some(ask) => generate(core, &Live::default(), PROBE, self.console, || {
+                let workload = Workload::render(&ask, &prefix, keys);
+                let mut pool = Pool::open(target.endpoint(), bounds.connections)
+                    .map_err(|error| format!("cannot connect: {error}"))?;
+                let slice = pool.run(
+                    &mut Drawn {
+                        workload: &workload,
+                        sampler,
+                    },
+                    bounds.depth,
+                    PROBE.as_nanos() as u64,
+                    stop,
+                )?;
+                match slice.first_error {
+                    Some(text) => Err(format!("the server answered: {text}")),
+                    None => Ok(slice.rate()),
+                }
+            }),
+            None => {
+                let Target::Service(service) = target else {
+                    return Err("it cannot be asked in this way".into());
+                };
+                let calls = service.calls(rule, &prefix, keys);
+                let plan = overload(scenario, bounds, self.plan.seed);
+                let live = Live::default();
+                generate(core, &live, PROBE * 2, self.console, || {
+                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
+                })
+                .and_then(saturated_rate)
+            }
+        };
+        match slice {
+            Ok(rate) if rate < 1.0 => Err("no answers".into()),
+            other => other,
+        }
+    }
+
+    /// Runs warm-up and measured part of a step and fills its row; the status is that of the row by itself. Fails if
+    /// the target cannot be reached at all.
+    pub fn step(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
+        if !request.warmup.is_zero() {
+            self.load(request, request.warmup)?;
+        }
+        let target = &self.slots[request.slot].target;
+        let (pid, operation) = (
+            target.pid(),
+            cell::operation(self.plan, target, request.way),
+        );
+        let (offset_s, before) = (self.elapsed_s(), Counters::read(pid));
+        let started_unix_s = super::machine::unix_seconds();
+        let Loaded {
+            outcome,
+            rule,
+            prefix,
+        } = self.load(request, request.length)?;
+        let asked = cell::Asked {
+            way: request.way,
+            rule,
+            started_unix_s,
+            prefix: &prefix,
+        };
+        let frame = Frame {
+            rate: request.rate_rps,
+            offset_s,
+            length: request.length,
+            before,
+            after: Counters::read(pid),
+            pid,
+            // The ceiling was measured with RESP.
+            ceiling_rps: self
+                .calibration
+                .as_ref()
+                .map(|found| found.ceiling_rps)
+                .filter(|_| request.way != Way::Grpc),
+            accuracy: cell::accuracy(request.scenario, &operation, &asked, &outcome.tally.keys),
+            outcome: &outcome,
+        };
+        let mut step = fill::step(frame)?;
+        classify(&self.plan.profile, std::slice::from_mut(&mut step));
+        if let Some(why) = &outcome.cut_short {
+            step.notes.push(format!(
+                "ended {:.1} s into the step: {why}",
+                outcome.elapsed_ns as f64 / 1e9
+            ));
+        }
+        Ok((step, outcome))
+    }
+
+    /// Runs one load of `length`.
+    fn load(&mut self, request: &StepRequest<'_>, length: Duration) -> Result<Loaded, String> {
+        let prefix = self.next_prefix();
+        let (scenario, rate) = (request.scenario, request.rate_rps);
+        let grpc = request.way == Way::Grpc;
+        let limit = request.limit.unwrap_or_else(|| {
+            limit_for(rate, length, scenario.spreading.top_share(scenario.keys))
+        });
+        let rule = Rule {
+            limit,
+            window_s: if grpc { WINDOW_S } else { self.plan.window_s },
+        };
+        let mut bounds = self.plan.bounds(grpc);
+        if let Some(deadline) = request.deadline {
+            bounds.deadline_ns = deadline.as_nanos() as u64;
+        }
+        let plan = Plan {
+            arrivals: self.plan.arrivals,
+            rate,
+            length_ns: length.as_nanos() as u64,
+            spreading: scenario.spreading,
+            // Every step has its own schedule; all systems get the same one at the same rung.
+            seed: self.plan.seed ^ rate.to_bits().rotate_left(17),
+            bounds,
+        };
+        let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);
+        let (core, live) = (self.plan.generator_core, Live::default());
+        let outcome = match (target, target.ask(request.way, rule)) {
+            (_, Some(ask)) => generate(core, &live, length, self.console, || {
+                open::run(
+                    &plan,
+                    &Workload::render(&ask, &prefix, keys),
+                    target.endpoint(),
+                    stop,
+                    &live,
+                )
+            }),
+            (Target::Service(service), None) => {
+                let calls = service.calls(rule, &prefix, keys);
+                generate(core, &live, length, self.console, || {
+                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
+                })
+            }
+            (Target::Store(_), None) => Err("it cannot be asked in this way".into()),
+        };
+        outcome.map(|outcome| Loaded {
+            outcome,
+            rule,
+            prefix,
+        })
+    }
+}
+
+/// More than any service answers, for as long as a probe takes: every stream is busy all the time.
+fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
+    Plan {
+        arrivals: Arrivals::Constant,
+        rate: OVERLOAD_RATE,
+        length_ns: PROBE.as_nanos() as u64,
+        spreading: scenario.spreading,
+        seed,
+        bounds: Bounds {
+            deadline_ns: PROBE.as_nanos() as u64,
+            ..bounds
+        },
+    }
+}
+
+/// Good answers per second of an overloaded service.
+fn saturated_rate(outcome: Outcome) -> Result<f64, String> {
+    let tally = &outcome.tally;
+    match (&outcome.cut_short, &tally.first_error) {
+        (Some(why), _) | (None, Some(why)) => Err(why.clone()),
+        (None, None) => {
+            Ok((tally.allowed + tally.denied) as f64 * 1e9 / outcome.answered_ns.max(1) as f64)
+        }
+    }
+}
