@@ -11,6 +11,7 @@ mod latency;
 mod manifest;
 pub mod paper;
 mod settle;
+mod shape;
 pub mod status;
 mod time;
 pub mod validity;
@@ -23,6 +24,7 @@ pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, Slice
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
+pub use shape::{Admit, WarmUp};
 pub use status::{Bounds, Label, Level, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
@@ -155,7 +157,7 @@ pub struct Operation {
 /// Shape of the load, the same in all cells that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// `poisson` or `constant` arrivals.
+    /// `poisson`, `constant` or `trace` arrivals; `closed` for a closed loop.
     pub arrivals: String,
     /// Connections used.
     pub connections: u32,
@@ -169,6 +171,16 @@ pub struct Load {
     pub warmup_s: f64,
     /// Pause between steps.
     pub pause_s: f64,
+    /// Order of the rungs if it is not rising: `down`, `shuffled`, `updown`. [`Step::offset_s`] tells when each ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// `steady` where the warm-up goes on until the target is steady, with the longest time allowed; see [`WarmUp`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_rule: Option<String>,
+    /// True where each connection waits for its answers before it asks again. Response time then equals service time,
+    /// and a stall of the target is counted once per connection instead of once per request that would have come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed_loop: bool,
 }
 
 /// One ladder: a target, a scenario and an operation at rising load.
@@ -192,6 +204,9 @@ pub struct Cell {
     pub notes: Vec<String>,
     /// False if the ladder ended early.
     pub complete: bool,
+    /// Share of the offered load that the limits of this cell admit, where the command line asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admit_ratio: Option<f64>,
 }
 
 /// One rung of a ladder.
@@ -248,6 +263,15 @@ pub struct Step {
     /// Who used the machine, what held the load back, and what a decision cost; `None` if nothing watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,
+    /// Warm-up before the step, where it went on until the target was steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
+    /// Share admitted, where the command line asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admit: Option<Admit>,
+    /// Connections of this step, where they and not a rate are the rungs (closed loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
 }
 
 impl Step {

@@ -159,6 +159,7 @@ impl RunPlan {
             backlog_limit: bounds.backlog_limit as u64,
             warmup_s: self.warmup.as_secs_f64(),
             pause_s: self.pause.as_secs_f64(),
+            ..Load::default()
         }
     }
 

@@ -123,6 +123,7 @@ pub(super) fn cell(
             backlog_limit: 65_536,
             warmup_s: 0.5,
             pause_s: 0.2,
+            ..Load::default()
         },
         probed_capacity_rps: Some(model.capacity_rps),
         steps: steps.collect(),
@@ -142,6 +143,7 @@ pub(super) fn cell(
         })),
         notes: Vec::new(),
         complete: true,
+        ..Cell::default()
     }
 }
 
