@@ -35,6 +35,97 @@ pub struct Accuracy {
     pub worst_window_key: Option<String>,
     /// Jain's index over the keys' admissions where their demand was equal; 1 is perfectly fair.
     pub fairness_jain: Option<f64>,
+    /// Admissions of the key that got least, as a share of the mean over the keys, where their demand was equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_min_of_mean: Option<f64>,
+    /// Admissions of the key that got most, as a share of the mean over the keys, where their demand was equal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_max_of_mean: Option<f64>,
+    /// Admissions above each key's maximum, summed.
+    #[serde(default)]
+    pub over_admitted: u64,
+    /// Admissions missing to each key's minimum, summed.
+    #[serde(default)]
+    pub under_admitted: u64,
+    /// What was judged decision by decision; `None` if only the counts of each key were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<ExactPart>,
+    /// What denials promised about the next admission, against what came; `None` where the protocol carries no such
+    /// promise or none could be checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<RetryAfter>,
+}
+
+/// The part of a step whose decisions were kept one by one, so that each is judged by where it must have happened
+/// between its send and its answer, and steps longer than the window exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExactPart {
+    /// Keys of which every decision was kept until the memory for them was used up.
+    pub keys: u64,
+    /// Decisions of those keys that were judged.
+    pub decisions: u64,
+    /// Decisions of those keys that came after the memory was used up: only counted.
+    pub left_out: u64,
+    /// Admissions that no right limiter could have made.
+    pub over_admitted: u64,
+    /// Denials that no right limiter could have made, counted as the admissions that are missing.
+    pub under_admitted: u64,
+}
+
+/// Promised waits of denials against the wait that was seen: a later admission bounds it from above, a later denial
+/// without an admission in between from below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RetryAfter {
+    /// Unit in which the protocol states the wait: an error below it is rounding.
+    pub resolution_ms: f64,
+    /// Promises that could be compared with a later decision.
+    pub checked: u64,
+    /// Promises kept within one unit.
+    pub kept: u64,
+    /// Promises that were too long: the key was admitted earlier.
+    pub too_long: u64,
+    /// Promises that were too short: the key was still denied after the wait, and nobody was admitted in between.
+    pub too_short: u64,
+    /// Largest excess of a promise over the wait seen.
+    pub worst_too_long_ms: f64,
+    /// Largest shortfall of a promise.
+    pub worst_too_short_ms: f64,
+    /// Mean of the absolute error over the promises checked; 0 for those that fit what was seen.
+    pub mean_error_ms: f64,
+}
+
+impl ExactPart {
+    /// The sum over two steps.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            keys: self.keys + other.keys,
+            decisions: self.decisions + other.decisions,
+            left_out: self.left_out + other.left_out,
+            over_admitted: self.over_admitted + other.over_admitted,
+            under_admitted: self.under_admitted + other.under_admitted,
+        }
+    }
+}
+
+impl RetryAfter {
+    /// The two together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let checked = self.checked + other.checked;
+        let errors =
+            self.mean_error_ms * self.checked as f64 + other.mean_error_ms * other.checked as f64;
+        Self {
+            resolution_ms: self.resolution_ms.max(other.resolution_ms),
+            checked,
+            kept: self.kept + other.kept,
+            too_long: self.too_long + other.too_long,
+            too_short: self.too_short + other.too_short,
+            worst_too_long_ms: self.worst_too_long_ms.max(other.worst_too_long_ms),
+            worst_too_short_ms: self.worst_too_short_ms.max(other.worst_too_short_ms),
+            mean_error_ms: errors / checked.max(1) as f64,
+        }
+    }
 }
 
 /// What an oracle counted, from which [`Accuracy::new`] derives the percentages.
@@ -68,6 +159,14 @@ pub struct AccuracyInput {
     pub worst_window_key: Option<String>,
     /// See [`Accuracy::fairness_jain`].
     pub fairness_jain: Option<f64>,
+    /// See [`Accuracy::fairness_min_of_mean`].
+    pub fairness_min_of_mean: Option<f64>,
+    /// See [`Accuracy::fairness_max_of_mean`].
+    pub fairness_max_of_mean: Option<f64>,
+    /// See [`Accuracy::exact`].
+    pub exact: Option<ExactPart>,
+    /// See [`Accuracy::retry_after`].
+    pub retry_after: Option<RetryAfter>,
 }
 
 impl Accuracy {
@@ -88,6 +187,12 @@ impl Accuracy {
             worst_window_admitted: input.worst_window_admitted,
             worst_window_key: input.worst_window_key,
             fairness_jain: input.fairness_jain.filter(|value| value.is_finite()),
+            fairness_min_of_mean: input.fairness_min_of_mean.filter(|value| value.is_finite()),
+            fairness_max_of_mean: input.fairness_max_of_mean.filter(|value| value.is_finite()),
+            over_admitted: input.over_admitted,
+            under_admitted: input.under_admitted,
+            exact: input.exact,
+            retry_after: input.retry_after,
         }
     }
 

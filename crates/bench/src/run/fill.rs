@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::load::open::Outcome;
 use crate::os::proc::{self, MachineTicks};
 use crate::record::validity::{Evidence, judge};
-use crate::record::{Accuracy, Failures, LatencySummary, ProcessUse, SplitLatency, Step};
+use crate::record::{
+    Accuracy, ExactPart, Failures, LatencySummary, ProcessUse, RetryAfter, SplitLatency, Step,
+};
 
 /// Counters of target and machine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,5 +191,23 @@ pub fn whole_cell(steps: &[Step]) -> Option<Accuracy> {
             .iter()
             .filter_map(|a| a.fairness_jain)
             .min_by(f64::total_cmp),
+        fairness_min_of_mean: judged
+            .iter()
+            .filter_map(|a| a.fairness_min_of_mean)
+            .min_by(f64::total_cmp),
+        fairness_max_of_mean: judged
+            .iter()
+            .filter_map(|a| a.fairness_max_of_mean)
+            .max_by(f64::total_cmp),
+        over_admitted: sum(|a| a.over_admitted),
+        under_admitted: sum(|a| a.under_admitted),
+        exact: judged
+            .iter()
+            .filter_map(|a| a.exact)
+            .reduce(ExactPart::plus),
+        retry_after: judged
+            .iter()
+            .filter_map(|a| a.retry_after)
+            .reduce(RetryAfter::plus),
     })
 }
