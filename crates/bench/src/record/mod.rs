@@ -19,8 +19,8 @@ pub mod validity;
 use serde::{Deserialize, Serialize};
 
 pub use accuracy::{Accuracy, AccuracyInput};
-pub use attribution::Attribution;
 pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
+pub use attribution::Attribution;
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
