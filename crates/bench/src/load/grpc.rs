@@ -46,6 +46,9 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 
+/// `RateLimitResponse.Code.OVER_LIMIT`.
+const OVER_LIMIT: i32 = 2;
+
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -102,6 +105,7 @@ struct OpenStream {
     id: u32,
     lane: usize,
     verdict: Option<Verdict>,
+    promise_ms: Option<u64>,
 }
 
 struct Line {
@@ -120,6 +124,7 @@ pub struct GrpcSpeaker<'a> {
     streams: usize,
     lines: Vec<Line>,
     first_headers: Vec<u8>,
+    promise_ms: Option<u64>,
 }
 
 impl<'a> GrpcSpeaker<'a> {
@@ -140,6 +145,7 @@ impl<'a> GrpcSpeaker<'a> {
             streams,
             lines: (0..connections).map(|_| line()).collect(),
             first_headers: first_headers(&calls.authority),
+            promise_ms: None,
         }
     }
 
@@ -154,7 +160,11 @@ impl<'a> GrpcSpeaker<'a> {
         if let Some(open) = line.open.iter_mut().find(|open| open.id == stream)
             && let Some(message) = payload.get(padding + 5..)
         {
-            open.verdict = Some(code_of(&payload[padding..], message));
+            let verdict = code_of(&payload[padding..], message);
+            open.verdict = Some(verdict);
+            if verdict == Verdict::Denied {
+                open.promise_ms = promise_of(message);
+            }
         }
         Ok(())
     }
@@ -176,6 +186,22 @@ fn code_of(prefixed: &[u8], message: &[u8]) -> Verdict {
         2 => Verdict::Denied,
         _ => Verdict::Unexpected,
     }
+}
+
+/// The longest time until a limit that said no counts anew.
+fn promise_of(message: &[u8]) -> Option<u64> {
+    let response = RateLimitResponse::decode(message).ok()?;
+    let over = response
+        .statuses
+        .iter()
+        .filter(|status| status.code == OVER_LIMIT);
+    over.filter_map(|status| {
+        let wait = status.duration_until_reset?;
+        let seconds_ms = u64::try_from(wait.seconds).ok()?.checked_mul(1_000)?;
+        let rest_ms = u64::try_from(wait.nanos).ok()?.div_ceil(1_000_000);
+        seconds_ms.checked_add(rest_ms)
+    })
+    .max()
 }
 
 fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
@@ -247,6 +273,7 @@ impl Speaker for GrpcSpeaker<'_> {
             id,
             lane,
             verdict: None,
+            promise_ms: None,
         });
         let mut bytes = Vec::with_capacity(2 * FRAME_HEAD + headers.len() + message.len());
         frame(&mut bytes, HEADERS, END_HEADERS, id, headers);
@@ -292,6 +319,7 @@ impl Speaker for GrpcSpeaker<'_> {
             return Ok(Heard::Nothing);
         };
         let open = line.open.swap_remove(at);
+        self.promise_ms = open.promise_ms;
         let complaint = match open.verdict {
             None => Some("the service answered with a gRPC error instead of a decision"),
             Some(Verdict::Unexpected) => {
@@ -308,6 +336,10 @@ impl Speaker for GrpcSpeaker<'_> {
 
     fn owed(&mut self, connection: usize) -> Vec<u8> {
         std::mem::take(&mut self.lines[connection].owed)
+    }
+
+    fn promise_ms(&mut self, _frame: &[u8]) -> Option<u64> {
+        self.promise_ms.take()
     }
 }
 
@@ -362,6 +394,7 @@ mod tests {
                 id,
                 lane,
                 verdict: None,
+                promise_ms: None,
             });
         }
         assert_eq!(
@@ -394,6 +427,7 @@ mod tests {
         };
         let trailers = |stream| reply(HEADERS, END_HEADERS | END_STREAM, stream, b"y");
         assert_eq!(speaker.hear(0, &trailers(3)), ended(1, Verdict::Denied));
+        assert_eq!(speaker.promise_ms(&[]), None, "this denial told no time");
         assert_eq!(speaker.hear(0, &trailers(1)), ended(0, Verdict::Allowed));
         assert_eq!(speaker.hear(0, &trailers(1)), Ok(Heard::Nothing));
     }

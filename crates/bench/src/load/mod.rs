@@ -13,6 +13,7 @@
 pub mod address;
 pub mod closed;
 pub mod connection;
+pub mod decisions;
 pub mod grpc;
 
 pub mod keys;

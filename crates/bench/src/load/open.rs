@@ -1,6 +1,7 @@
 //! The open loop on real sockets: one thread, one poller, no channels.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::address::Endpoint;
 use super::connection::{Broken, Connection, Flushed, READ_SIZE};
@@ -153,6 +154,12 @@ fn speak<S: Speaker>(
     let clock = Clock::start();
     let cpu_before = proc::thread_cpu_ns();
     let wait_before = proc::thread_run_queue_wait_ns();
+    let unix_now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let unix_at_zero = unix_now.ok().and_then(|now| {
+        i64::try_from(now.as_nanos())
+            .ok()?
+            .checked_sub_unsigned(clock.now())
+    });
     let mut driver = Driver {
         state,
         connections,
@@ -161,6 +168,9 @@ fn speak<S: Speaker>(
         scratch: vec![0; READ_SIZE],
         notes: Vec::new(),
     };
+    if let Some(unix_ns) = unix_at_zero {
+        driver.state.tally_mut().decisions.begins_at(unix_ns);
+    }
     let cut_short = driver.drive(&mut poller, stop, live);
     let elapsed_ns = clock.now().saturating_sub(LEAD_NS);
     let since = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
@@ -325,7 +335,12 @@ impl<S: Speaker> Driver<S> {
                 } else if matches!(verdict, Verdict::Error | Verdict::Unexpected) {
                     state.tally_mut().complain(frame);
                 }
-                if !state.answer(lane, now, verdict) {
+                let promise = if verdict == Verdict::Denied && state.follows(lane) {
+                    speaker.promise_ms(frame)
+                } else {
+                    None
+                };
+                if !state.answer_promising(lane, now, verdict, promise) {
                     wrong = Some("a reply to nothing that was asked".to_owned());
                 }
             }

@@ -259,6 +259,26 @@ impl OpenLoop {
     /// The oldest request of `connection` was answered at `now`. False if it had none: an answer to nothing.
     #[inline]
     pub fn answer(&mut self, connection: usize, now: u64, verdict: Verdict) -> bool {
+        self.answer_promising(connection, now, verdict, None)
+    }
+
+    /// Whether the oldest request of `connection` belongs to a key whose decisions are kept.
+    #[inline]
+    #[must_use]
+    pub fn follows(&self, connection: usize) -> bool {
+        let oldest = self.lanes[connection].ring.front();
+        oldest.is_some_and(|request| self.tally.decisions.follows(request.key))
+    }
+
+    /// [`answer`](Self::answer) with the wait that a denial promised.
+    #[inline]
+    pub fn answer_promising(
+        &mut self,
+        connection: usize,
+        now: u64,
+        verdict: Verdict,
+        promise_ms: Option<u64>,
+    ) -> bool {
         let Some(request) = self.lanes[connection].ring.pop_front() else {
             return false;
         };
@@ -275,6 +295,7 @@ impl OpenLoop {
                 sent,
                 now,
                 verdict,
+                promise_ms,
             },
             self.bounds.deadline_ns,
         );
@@ -291,6 +312,7 @@ impl OpenLoop {
         self.alive -= 1;
         let lost = lane.ring.len() as u64;
         self.in_flight -= lane.ring.len();
+        keep_lost(lane, &mut self.tally);
         lane.ring.clear();
         lane.fresh = 0;
         if garbage {
@@ -314,6 +336,9 @@ impl OpenLoop {
             self.tally.unsent += waiting;
         }
         self.tally.timeout += self.in_flight as u64;
+        for lane in &self.lanes {
+            keep_lost(lane, &mut self.tally);
+        }
         self.tally
     }
 
@@ -323,6 +348,17 @@ impl OpenLoop {
         self.tally.planned -= (self.backlog.len() + self.in_flight) as u64;
         let fresh: usize = self.lanes.iter().map(|lane| lane.fresh).sum();
         self.tally.sent -= (self.in_flight - fresh) as u64;
+        for lane in &self.lanes {
+            keep_lost(lane, &mut self.tally);
+        }
         self.tally
+    }
+}
+
+/// Keeps the requests of `lane` that were written and not answered.
+fn keep_lost(lane: &Lane, tally: &mut Tally) {
+    let written = lane.ring.len() - lane.fresh;
+    for request in lane.ring.iter().take(written) {
+        tally.record_lost(request.key, request.sent);
     }
 }

@@ -38,6 +38,11 @@ pub trait Speaker {
     fn hear(&mut self, connection: usize, frame: &[u8]) -> Result<Heard, String>;
     /// What the protocol itself has to say after the frames heard; empty most of the time.
     fn owed(&mut self, connection: usize) -> Vec<u8>;
+    /// The wait in milliseconds that the denial last heard promised; `frame` is what it was heard from. `None` where the
+    /// protocol promises nothing.
+    fn promise_ms(&mut self, _frame: &[u8]) -> Option<u64> {
+        None
+    }
 }
 
 /// RESP: one lane per connection, answers in order.
@@ -89,5 +94,9 @@ impl Speaker for Resp<'_> {
 
     fn owed(&mut self, _connection: usize) -> Vec<u8> {
         Vec::new()
+    }
+
+    fn promise_ms(&mut self, frame: &[u8]) -> Option<u64> {
+        self.workload.promise_ms(frame)
     }
 }

@@ -2,6 +2,8 @@
 
 use hdrhistogram::Histogram;
 
+use super::decisions::{Decision, DecisionLog, NEVER, Said};
+
 /// Smallest latency told apart, in nanoseconds.
 const LATENCY_LOW_NS: u64 = 100;
 /// Largest latency recorded; longer ones are recorded as this.
@@ -97,6 +99,8 @@ pub struct Tally {
     pub lag: Histogram<u64>,
     /// One entry per key.
     pub keys: Vec<KeyTally>,
+    /// Decisions of some keys, one by one.
+    pub decisions: DecisionLog,
     /// First error text of the target, or first complaint about an answer.
     pub first_error: Option<String>,
 }
@@ -130,6 +134,7 @@ impl Tally {
             late: latency_histogram(),
             lag: latency_histogram(),
             keys: vec![KeyTally::default(); keys as usize],
+            decisions: DecisionLog::new(keys),
             first_error: None,
         }
     }
@@ -161,8 +166,11 @@ impl Tally {
             sent,
             now,
             verdict,
+            promise_ms,
         } = answer;
         self.completed += 1;
+        self.decisions
+            .push(Decision::new(key, sent, now, verdict.into()).promising(promise_ms));
         let response = now.saturating_sub(intended);
         let in_time = response <= deadline_ns;
         let key = &mut self.keys[key as usize];
@@ -193,6 +201,12 @@ impl Tally {
             Verdict::Error => self.store_error += 1,
             Verdict::Unexpected => self.protocol += 1,
         }
+    }
+
+    /// Keeps that a request of `key`, written at `sent`, got no answer.
+    pub fn record_lost(&mut self, key: u32, sent: u64) {
+        self.decisions
+            .push(Decision::new(key, sent, NEVER, Said::Unknown));
     }
 
     /// Keeps the first complaint, shortened and made printable.
@@ -238,4 +252,6 @@ pub struct Answer {
     pub now: u64,
     /// What it said.
     pub verdict: Verdict,
+    /// The wait that a denial promised, where the protocol tells one.
+    pub promise_ms: Option<u64>,
 }

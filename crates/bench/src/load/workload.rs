@@ -46,6 +46,9 @@ pub enum Ask {
     Plain(&'static Plain),
 }
 
+/// Line of a decision's array that holds the wait: after the array's head, the verdict, the limit and what remains.
+const PROMISE_LINE: usize = 4;
+
 /// How a reply is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
@@ -140,6 +143,22 @@ impl Workload {
             (Reading::IntOneAllows, b':', Some(0)) => Verdict::Denied,
             _ => Verdict::Unexpected,
         }
+    }
+
+    /// The wait that a denial promises, in milliseconds; `None` where the reply tells none.
+    #[must_use]
+    pub fn promise_ms(&self, frame: &[u8]) -> Option<u64> {
+        let unit_ms = match self.reading {
+            Reading::ArrayOneAllows => 1,
+            Reading::ArrayZeroAllows => 1_000,
+            Reading::IntOneAllows | Reading::Anything => return None,
+        };
+        // "*5\r\n:0\r\n:limit\r\n:remaining\r\n:wait\r\n:reset\r\n"; -1 is "never".
+        let mut lines = frame.split(|&byte| byte == b'\n');
+        let line = lines.nth(PROMISE_LINE)?;
+        let digits = line.strip_prefix(b":")?.strip_suffix(b"\r")?;
+        let wait: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        wait.checked_mul(unit_ms)
     }
 }
 
@@ -294,6 +313,14 @@ mod tests {
             ),
             Verdict::Denied
         );
+        let promise = |ask: Ask, frame: &[u8]| Workload::render(&ask, "k", 1).promise_ms(frame);
+        let denied = b"*5\r\n:1\r\n:5\r\n:0\r\n:9\r\n:12\r\n";
+        assert_eq!(promise(Ask::RlTake(RULE), denied), Some(9));
+        assert_eq!(promise(Ask::ClThrottle(RULE), denied), Some(9_000));
+        assert_eq!(promise(eval(), b":0\r\n"), None);
+        let never = b"*5\r\n:1\r\n:5\r\n:0\r\n:-1\r\n:12\r\n";
+        assert_eq!(promise(Ask::ClThrottle(RULE), never), None);
+        assert_eq!(promise(Ask::RlTake(RULE), b"*5\r\n:1\r\n"), None);
         assert_eq!(verdict(eval(), b":1\r\n"), Verdict::Allowed);
         assert_eq!(verdict(eval(), b":0\r\n"), Verdict::Denied);
         assert_eq!(verdict(eval(), b":17\r\n"), Verdict::Unexpected);

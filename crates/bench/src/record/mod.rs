@@ -18,7 +18,6 @@ pub mod validity;
 
 use serde::{Deserialize, Serialize};
 
-pub use accuracy::{Accuracy, AccuracyInput};
 pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
 pub use attribution::Attribution;
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
