@@ -6,6 +6,7 @@
 
 mod accuracy;
 pub mod attribution;
+pub mod capacity;
 mod compare;
 mod latency;
 mod manifest;
@@ -20,12 +21,14 @@ use serde::{Deserialize, Serialize};
 
 pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
 pub use attribution::Attribution;
+pub use capacity::{CapacityRecord, SearchGoal};
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
 pub use shape::{Admit, WarmUp};
 pub use status::{Bounds, Label, Level, Profile, Status};
+pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
 
@@ -200,6 +203,9 @@ pub struct Cell {
     pub steps: Vec<Step>,
     /// Accuracy of the limiter over the whole cell; `None` if no oracle ran.
     pub accuracy: Option<Accuracy>,
+    /// Capacity interval, zones and retention; `None` if nothing was found out about them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityRecord>,
     /// Remarks for the reader of this cell.
     pub notes: Vec<String>,
     /// False if the ladder ended early.

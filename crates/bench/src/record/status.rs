@@ -238,7 +238,8 @@ impl Measure {
         }
     }
 
-    fn goodput_percent(&self) -> f64 {
+    /// Goodput in percent of the offered load; 100 if nothing was offered.
+    pub fn goodput_percent(&self) -> f64 {
         if self.target_rps > 0.0 {
             self.goodput_rps / self.target_rps * 100.0
         } else {
