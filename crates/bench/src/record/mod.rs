@@ -28,7 +28,6 @@ pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
 pub use shape::{Admit, WarmUp};
 pub use status::{Bounds, Label, Level, Measure, Profile, Status};
-pub use status::{Bounds, Label, Level, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
 
