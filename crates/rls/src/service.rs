@@ -12,6 +12,7 @@ use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse};
 
 use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
 use crate::combine;
+use crate::health::Health;
 use crate::reload::Loads;
 
 /// The service as one thread holds it.
@@ -23,6 +24,7 @@ pub(crate) struct Service {
     rules: RefCell<Rc<InUse>>,
     loads: Arc<Loads>,
     backend: AnyBackend,
+    health: Health,
 }
 
 /// Rules as one thread counts their uses.
@@ -51,6 +53,7 @@ impl Service {
         newest: watch::Receiver<Arc<Ruleset>>,
         loads: Arc<Loads>,
         backend: AnyBackend,
+        health: Health,
     ) -> Self {
         let rules = newest.borrow().clone();
         Self {
@@ -58,7 +61,13 @@ impl Service {
             rules: RefCell::new(Rc::new(InUse(rules))),
             loads,
             backend,
+            health,
         }
+    }
+
+    /// Whether the service should be asked.
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
     }
 
     /// What there is to measure, as Prometheus reads it.

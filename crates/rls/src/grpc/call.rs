@@ -11,9 +11,10 @@ use h2::server::SendResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use prost::Message;
-use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SERVICE_NAME, SHOULD_RATE_LIMIT};
+use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT};
 
-use super::status::{Code, GRPC_CONTENT, GRPC_STATUS, Status, refuse};
+use super::health;
+use super::status::{Code, GRPC_CONTENT, Status, refuse};
 use crate::service::{Service, ServiceError};
 
 /// Longest message of a call, in bytes.
@@ -21,15 +22,17 @@ const MAX_MESSAGE: usize = 1 << 20;
 /// Longest wait for the rest of a call's message.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes in front of a message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
-/// Name that envoyproxy/ratelimit's health check goes by.
-const HEALTH_NAME: &str = "ratelimit";
+pub(super) const PREFIX: usize = 5;
 
 /// What a path asks for.
 #[derive(Clone, Copy)]
-enum Ask {
+pub(super) enum Ask {
     ShouldRateLimit,
     HealthCheck,
+    /// A stream of changes of health.
+    HealthWatch,
+    /// Questions about the services, one after another.
+    Reflection,
 }
 
 /// One call that has no answer yet.
@@ -55,7 +58,7 @@ enum Stage {
 }
 
 /// Why a call is not decided.
-enum Refusal {
+pub(super) enum Refusal {
     /// It is no gRPC call; said in HTTP's own words.
     NotGrpc(StatusCode),
     Status(Status),
@@ -104,8 +107,12 @@ enum Body {
 }
 
 impl Call {
-    pub(super) fn new(request: Request<RecvStream>, respond: SendResponse<Bytes>) -> Self {
-        let stage = asks_for(&request).map_or_else(Stage::Refused, Stage::Receiving);
+    pub(super) fn new(
+        asks: Result<Ask, Refusal>,
+        request: Request<RecvStream>,
+        respond: SendResponse<Bytes>,
+    ) -> Self {
+        let stage = asks.map_or_else(Stage::Refused, Stage::Receiving);
         Self {
             stage,
             body: request.into_body(),
@@ -120,7 +127,7 @@ impl Call {
             let Poll::Ready(body) = self.poll_body(cx) else {
                 return Some(self);
             };
-            self.take_message(body);
+            self.take_message(body, service);
         }
         let answer = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Asked(request) => match service.answer_now(&request) {
@@ -143,7 +150,7 @@ impl Call {
         if matches!(self.stage, Stage::Receiving(_)) {
             let body =
                 tokio::time::timeout(MESSAGE_TIMEOUT, poll_fn(|cx| self.poll_body(cx))).await;
-            self.take_message(body.unwrap_or(Body::Late));
+            self.take_message(body.unwrap_or(Body::Late), &service);
         }
         let answer = match self.stage {
             Stage::Asked(request) => Some(finish(service.answer(&request).await)),
@@ -183,7 +190,7 @@ impl Call {
     }
 
     /// From a body that is whole, or will not be, to what is asked.
-    fn take_message(&mut self, body: Body) {
+    fn take_message(&mut self, body: Body, service: &Service) {
         let Stage::Receiving(ask) = self.stage else {
             return;
         };
@@ -204,8 +211,8 @@ impl Call {
         };
         self.stage = match (message, ask) {
             (Err(status), _) => Stage::Refused(Refusal::Status(status)),
-            (Ok(message), Ask::HealthCheck) => Stage::Answered(health(message)),
-            (Ok(message), Ask::ShouldRateLimit) => match RateLimitRequest::decode(message) {
+            (Ok(message), Ask::HealthCheck) => Stage::Answered(check_health(message, service)),
+            (Ok(message), _) => match RateLimitRequest::decode(message) {
                 Ok(request) => Stage::Asked(request),
                 Err(error) => Stage::Refused(Refusal::Status(undecodable(&error))),
             },
@@ -241,7 +248,7 @@ impl Refusal {
 }
 
 /// What the head of a call asks for.
-fn asks_for(request: &Request<RecvStream>) -> Result<Ask, Refusal> {
+pub(super) fn asks_for(request: &Request<RecvStream>) -> Result<Ask, Refusal> {
     if request.method() != Method::POST {
         return Err(Refusal::NotGrpc(StatusCode::METHOD_NOT_ALLOWED));
     }
@@ -255,6 +262,9 @@ fn asks_for(request: &Request<RecvStream>) -> Result<Ask, Refusal> {
     match request.uri().path() {
         SHOULD_RATE_LIMIT => Ok(Ask::ShouldRateLimit),
         "/grpc.health.v1.Health/Check" => Ok(Ask::HealthCheck),
+        "/grpc.health.v1.Health/Watch" => Ok(Ask::HealthWatch),
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+        | "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => Ok(Ask::Reflection),
         other => {
             let reason = format!("unknown method {other}");
             Err(Refusal::Status(Status::new(Code::Unimplemented, reason)))
@@ -285,7 +295,7 @@ fn unframed(body: &[u8]) -> Result<&[u8], Status> {
 }
 
 /// A message with its prefix.
-fn framed(response: &RateLimitResponse) -> Bytes {
+fn framed(response: &impl Message) -> Bytes {
     let len = response.encoded_len();
     let mut bytes = BytesMut::with_capacity(PREFIX + len);
     bytes.put_u8(0);
@@ -295,25 +305,19 @@ fn framed(response: &RateLimitResponse) -> Bytes {
     bytes.freeze()
 }
 
-/// `grpc.health.v1.HealthCheckResponse { status: SERVING }` with its prefix, for the services there are.
-fn health(message: &[u8]) -> Result<Bytes, Status> {
-    /// `grpc.health.v1.HealthCheckRequest`.
-    #[derive(Clone, PartialEq, Eq, Hash, Message)]
-    struct HealthCheckRequest {
-        #[prost(string, tag = "1")]
-        service: String,
+/// The health of one of the services there are.
+fn check_health(message: &[u8], service: &Service) -> Result<Bytes, Status> {
+    let request =
+        health::HealthCheckRequest::decode(message).map_err(|error| undecodable(&error))?;
+    if !health::is_known(&request.service) {
+        let reason = format!("unknown service {}", request.service);
+        return Err(Status::new(Code::NotFound, reason));
     }
-    let request = HealthCheckRequest::decode(message).map_err(|error| undecodable(&error))?;
-    match &*request.service {
-        "" | HEALTH_NAME | SERVICE_NAME => Ok(Bytes::from_static(&[0, 0, 0, 0, 2, 8, 1])),
-        other => Err(Status::new(
-            Code::NotFound,
-            format!("unknown service {other}"),
-        )),
-    }
+    let status = health::status(service.health().is_serving());
+    Ok(framed(&health::response(status)))
 }
 
-fn undecodable(error: &prost::DecodeError) -> Status {
+pub(super) fn undecodable(error: &prost::DecodeError) -> Status {
     Status::new(
         Code::InvalidArgument,
         format!("the message cannot be decoded: {error}"),
@@ -341,7 +345,7 @@ fn send(
     let mut stream = respond.send_response(response, false)?;
     stream.send_data(message, false)?;
     let mut trailers = HeaderMap::with_capacity(1);
-    trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+    Code::ok(&mut trailers);
     stream.send_trailers(trailers)
 }
 

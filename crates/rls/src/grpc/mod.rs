@@ -1,11 +1,16 @@
-//! gRPC on HTTP/2: one unary method, and the health check.
+//! gRPC on HTTP/2: the rate limit service, the health check, and reflection.
 //!
 //! All calls of a connection live in its one task. What came in is accepted first and answered together, so
 //! that one write carries the answers; a call is answered in place if nothing has to be waited for, and
 //! becomes a boxed future only otherwise.
 
 mod call;
+mod descriptors;
+mod files;
+mod health;
+mod reflection;
 mod status;
+mod stream;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -19,12 +24,12 @@ use futures_util::stream::FuturesUnordered;
 use h2::server::{Connection, SendResponse};
 use h2::{RecvStream, server};
 use http::Request;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Sleep;
 
 use crate::service::Service;
-use call::Call;
+use call::{Ask, Call, asks_for};
 
 /// Most calls of one connection at the same time.
 const MAX_STREAMS: u32 = 256;
@@ -42,7 +47,11 @@ type Pending = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Serves one connection to its end. When `stop` turns true no new calls are taken and it ends with the
 /// last of those under way.
-pub(crate) async fn serve(io: TcpStream, service: Rc<Service>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
+    io: IO,
+    service: Rc<Service>,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut builder = server::Builder::new();
     builder
         .max_concurrent_streams(MAX_STREAMS)
@@ -77,21 +86,28 @@ pub(crate) async fn serve(io: TcpStream, service: Rc<Service>, mut stop: watch::
     .await;
 }
 
-struct Driver {
-    connection: Connection<TcpStream, Bytes>,
+struct Driver<IO: AsyncRead + AsyncWrite + Unpin> {
+    connection: Connection<IO, Bytes>,
     service: Rc<Service>,
     /// Calls that came in with the last read; emptied before the next.
     accepted: Vec<Accepted>,
     pending: FuturesUnordered<Pending>,
 }
 
-impl Driver {
+impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let ended = self.accept(cx);
             let mut progress = !self.accepted.is_empty();
             for (request, respond) in self.accepted.drain(..) {
-                let call = Call::new(request, respond);
+                let asks = asks_for(&request);
+                if let Ok(ask @ (Ask::HealthWatch | Ask::Reflection)) = asks {
+                    self.pending
+                        .push(stream_of(ask, request, respond, &self.service));
+                    progress = true;
+                    continue;
+                }
+                let call = Call::new(asks, request, respond);
                 if let Some(call) = call.answer_now(&self.service, cx) {
                     self.pending
                         .push(Box::pin(call.answer(self.service.clone())));
@@ -123,5 +139,19 @@ impl Driver {
                 return false;
             }
         }
+    }
+}
+
+/// A call that takes and gives messages as long as its peer wants.
+fn stream_of(
+    ask: Ask,
+    request: Request<RecvStream>,
+    respond: SendResponse<Bytes>,
+    service: &Service,
+) -> Pending {
+    let body = request.into_body();
+    match ask {
+        Ask::HealthWatch => Box::pin(stream::watch(body, respond, service.health().clone())),
+        _ => Box::pin(stream::reflect(body, respond)),
     }
 }

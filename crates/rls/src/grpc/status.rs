@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::header::{CONTENT_TYPE, HeaderName};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-pub(super) const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 pub(super) const GRPC_CONTENT: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -19,6 +19,13 @@ pub(super) enum Code {
     ResourceExhausted = 8,
     Unimplemented = 12,
     Unavailable = 14,
+}
+
+impl Code {
+    /// Ends a call that succeeded.
+    pub(super) fn ok(trailers: &mut HeaderMap) {
+        trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+    }
 }
 
 /// A call that ends without a message.
@@ -41,6 +48,12 @@ impl Status {
         let mut response = Response::new(());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, GRPC_CONTENT);
+        self.write(headers);
+        respond.send_response(response, true).map(drop)
+    }
+
+    /// As header fields, or as those after the last message.
+    pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(GRPC_STATUS, HeaderValue::from(self.code as u16));
         if self.code == Code::Unimplemented {
             headers.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -48,7 +61,6 @@ impl Status {
         if let Ok(message) = HeaderValue::from_str(&percent_encoded(&self.message)) {
             headers.insert(GRPC_MESSAGE, message);
         }
-        respond.send_response(response, true).map(drop)
     }
 }
 

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
@@ -35,7 +35,11 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 type Reply = Response<Full<Bytes>>;
 
 /// Serves one connection to its end; when `stop` turns true it ends with the request under way.
-pub(crate) async fn serve(io: TcpStream, service: Rc<Service>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
+    io: IO,
+    service: Rc<Service>,
+    mut stop: watch::Receiver<bool>,
+) {
     let handler = service_fn(|request| {
         let service = service.clone();
         async move { Ok::<_, Infallible>(reply(&service, request).await) }
@@ -62,7 +66,10 @@ pub(crate) async fn serve(io: TcpStream, service: Rc<Service>, mut stop: watch::
 async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
     match request.uri().path() {
         "/json" => json_reply(service, request).await,
-        "/healthcheck" => text(StatusCode::OK, "OK"),
+        "/healthcheck" => match service.health().is_serving() {
+            true => text(StatusCode::OK, "OK"),
+            false => text(StatusCode::INTERNAL_SERVER_ERROR, "not serving\n"),
+        },
         "/metrics" => with_type(
             StatusCode::OK,
             HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),

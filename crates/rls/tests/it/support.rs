@@ -246,6 +246,31 @@ impl Client {
     }
 }
 
+impl Client {
+    /// A call that is answered by a stream.
+    pub(crate) async fn follow<I, O>(
+        &mut self,
+        path: &'static str,
+        message: I,
+    ) -> Result<tonic::Streaming<O>, Status>
+    where
+        I: prost::Message + Default + 'static,
+        O: prost::Message + Default + 'static,
+    {
+        self.0
+            .ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        let codec = ProstCodec::<I, O>::default();
+        let path = PathAndQuery::from_static(path);
+        let reply = self
+            .0
+            .server_streaming(Request::new(message), path, codec)
+            .await;
+        reply.map(tonic::Response::into_inner)
+    }
+}
+
 /// A descriptor from `key=value` pairs.
 pub(crate) fn descriptor(pairs: &[&str]) -> RateLimitDescriptor {
     let entry = |pair: &&str| {

@@ -1,0 +1,142 @@
+//! Whether the service should be asked: by its rules, its backend, and whether it is on its way down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tollgate_limiter::{AlgorithmKind, Cost, Quota};
+use tollgate_policy::{LimitCheck, Role};
+
+use crate::backend::{AnyBackend, Decide};
+
+/// Time between two looks at a backend elsewhere.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// The counter that a look asks for. Nothing is ever taken from it.
+const PROBE_KEY: &[u8] = b"rl:health";
+
+/// What the service depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parts {
+    rules: bool,
+    backend: bool,
+    stopping: bool,
+}
+
+impl Parts {
+    const fn serving(self) -> bool {
+        self.rules && self.backend && !self.stopping
+    }
+}
+
+/// The service's health, as all of its threads see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Health(Arc<watch::Sender<Parts>>);
+
+/// Tells changes of health one after another.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    parts: watch::Receiver<Parts>,
+    told: Option<bool>,
+}
+
+impl Health {
+    /// Healthy as soon as there are rules.
+    pub(crate) fn new(rules: bool) -> Self {
+        Self(Arc::new(watch::Sender::new(Parts {
+            rules,
+            backend: true,
+            stopping: false,
+        })))
+    }
+
+    pub(crate) fn is_serving(&self) -> bool {
+        self.0.borrow().serving()
+    }
+
+    /// The service takes no more work, for good.
+    pub(crate) fn stop(&self) {
+        self.change(|parts| parts.stopping = true);
+    }
+
+    /// Whether that was a change.
+    fn change(&self, change: impl FnOnce(&mut Parts)) -> bool {
+        self.0.send_if_modified(|parts| {
+            let before = *parts;
+            change(parts);
+            *parts != before
+        })
+    }
+
+    pub(crate) fn follow(&self) -> Follower {
+        Follower {
+            parts: self.0.subscribe(),
+            told: None,
+        }
+    }
+
+    /// Asks a backend elsewhere once a second whether it answers, until the service stops.
+    pub(crate) async fn probe(
+        self,
+        backend: AnyBackend,
+        log: fn(&str),
+        mut stopped: watch::Receiver<bool>,
+    ) {
+        let check = LimitCheck {
+            key: PROBE_KEY,
+            kind: AlgorithmKind::FixedWindowEpoch,
+            quota: Quota::new(1, 1_000_000_000),
+            cost: Cost(0),
+            role: Role::Enforced,
+            peek: true,
+        };
+        loop {
+            let answer = backend.decide(std::slice::from_ref(&check)).await;
+            if self.change(|parts| parts.backend = answer.is_ok()) {
+                match &answer {
+                    Ok(_) => log("the backend answers again"),
+                    Err(error) => log(&format!("not serving: {error}")),
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(PROBE_INTERVAL) => {}
+                _ = stopped.wait_for(|stop| *stop) => return,
+            }
+        }
+    }
+}
+
+impl Follower {
+    /// Whether the service serves: at once for the first time, then whenever that has changed. `None` once nothing can
+    /// change any more.
+    pub(crate) async fn next(&mut self) -> Option<bool> {
+        loop {
+            let parts = *self.parts.borrow_and_update();
+            if self.told != Some(parts.serving()) {
+                self.told = Some(parts.serving());
+                return self.told;
+            }
+            if parts.stopping || self.parts.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_are_told_once_and_the_end_ends() {
+        let health = Health::new(true);
+        let mut follower = health.follow();
+        assert!(health.is_serving());
+        assert_eq!(follower.next().await, Some(true));
+        assert!(health.change(|parts| parts.backend = false));
+        assert!(!health.change(|parts| parts.backend = false));
+        assert_eq!(follower.next().await, Some(false));
+        health.stop();
+        assert_eq!(follower.next().await, None);
+        assert_eq!(health.follow().next().await, Some(false));
+    }
+}

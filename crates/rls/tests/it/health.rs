@@ -1,0 +1,98 @@
+//! Health as load balancers ask for it.
+
+use std::time::{Duration, Instant};
+
+use prost::Message;
+use tollgate_wire::rls::SERVICE_NAME;
+use tonic::Code;
+
+use crate::support::Service;
+
+const CHECK: &str = "/grpc.health.v1.Health/Check";
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+const SERVING: i32 = 1;
+const NOT_SERVING: i32 = 2;
+const SERVICE_UNKNOWN: i32 = 3;
+
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+struct HealthRequest {
+    #[prost(string, tag = "1")]
+    service: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
+struct HealthResponse {
+    #[prost(int32, tag = "1")]
+    status: i32,
+}
+
+fn of(service: &str) -> HealthRequest {
+    HealthRequest {
+        service: service.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_at_once_and_at_the_end() {
+    let mut service = Service::embedded();
+    let mut client = service.client().await;
+    let mut known = Vec::new();
+    for name in ["", "ratelimit", SERVICE_NAME] {
+        let mut changes = client
+            .follow::<_, HealthResponse>(WATCH, of(name))
+            .await
+            .expect(name);
+        let first = changes
+            .message()
+            .await
+            .expect("a message")
+            .expect("a first");
+        assert_eq!(first.status, SERVING, "{name}");
+        known.push(changes);
+    }
+    let mut unknown = client
+        .follow::<_, HealthResponse>(WATCH, of("other"))
+        .await
+        .expect("a stream");
+    let first = unknown
+        .message()
+        .await
+        .expect("a message")
+        .expect("a first");
+    assert_eq!(first.status, SERVICE_UNKNOWN);
+    // One that is given up leaves the others.
+    drop(known.pop());
+    let server = service.server.take().expect("running");
+    server.shutdown();
+    for mut changes in known {
+        let last = changes.message().await.expect("a message").expect("a last");
+        assert_eq!(last.status, NOT_SERVING);
+        let end = changes.message().await.expect_err("the service stops");
+        assert_eq!(end.code(), Code::Unavailable);
+    }
+    let end = unknown.message().await.expect_err("the service stops");
+    assert_eq!(end.code(), Code::Unavailable);
+    tokio::task::spawn_blocking(move || server.wait())
+        .await
+        .expect("the service ends");
+}
+
+#[tokio::test]
+async fn health_follows_a_backend_elsewhere() {
+    // Nobody listens there, because the port is taken and closed again.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("redis://{}", free.local_addr().expect("bound"));
+    drop(free);
+    let service = Service::remote(&url);
+    let mut client = service.client().await;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let reply: HealthResponse = client.call(CHECK, of("")).await.expect("an answer");
+        if reply.status == NOT_SERVING {
+            break;
+        }
+        assert!(Instant::now() < deadline, "still {reply:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(service.http("GET", "/healthcheck", "").0, 500);
+}
