@@ -133,7 +133,7 @@ impl SplitLatency {
     }
 }
 
-fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
+pub(super) fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
@@ -141,7 +141,7 @@ fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
     Ok(STANDARD.encode(bytes))
 }
 
-fn decode(text: &str) -> Result<Histogram<u64>, LatencyError> {
+pub(super) fn decode(text: &str) -> Result<Histogram<u64>, LatencyError> {
     let bytes = STANDARD
         .decode(text)
         .map_err(|error| LatencyError(error.to_string()))?;

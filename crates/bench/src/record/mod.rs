@@ -13,6 +13,9 @@ mod manifest;
 pub mod paper;
 mod settle;
 mod shape;
+mod seconds;
+mod settle;
+mod statistics;
 pub mod status;
 mod time;
 pub mod validity;
@@ -28,6 +31,13 @@ pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
 pub use shape::{Admit, WarmUp};
 pub use status::{Bounds, Label, Level, Measure, Profile, Status};
+pub use seconds::Second;
+pub use statistics::{
+    Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
+    GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, RankTest, RateStatistics,
+    STARTS_FOR_A_CLAIM, StartSample, Starts, TrendColour, TrendRow, TrendsRecord, Verdict,
+};
+pub use status::{Bounds, Label, Level, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
 
@@ -62,6 +72,9 @@ pub struct RunRecord {
     /// A published study beside our rows, if the run repeated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<PaperRecord>,
+    /// Fresh starts behind the cells' statistics; `None` if every row was measured once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<Starts>,
 }
 
 /// A system that was to be measured and was not.
@@ -212,6 +225,10 @@ pub struct Cell {
     /// Share of the offered load that the limits of this cell admit, where the command line asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admit_ratio: Option<f64>,
+    /// Spread over fresh starts; `None` if every row was measured once. `steps` then hold the starts together:
+    /// counts added, rates as medians, histograms merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<CellStatistics>,
 }
 
 /// One rung of a ladder.
@@ -277,6 +294,9 @@ pub struct Step {
     /// Connections of this step, where they and not a rate are the rungs (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
+    /// The step over time; empty in records of before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seconds: Vec<Second>,
 }
 
 impl Step {
