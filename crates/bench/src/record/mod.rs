@@ -11,10 +11,10 @@ mod compare;
 mod latency;
 mod manifest;
 pub mod paper;
-mod settle;
-mod shape;
 mod seconds;
 mod settle;
+mod settle;
+mod shape;
 mod statistics;
 pub mod status;
 mod time;
@@ -32,6 +32,7 @@ pub use paper::PaperRecord;
 pub use shape::{Admit, WarmUp};
 pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use seconds::Second;
+pub use shape::{Admit, WarmUp};
 pub use statistics::{
     Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
     GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, RankTest, RateStatistics,
