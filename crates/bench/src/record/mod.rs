@@ -13,7 +13,6 @@ mod manifest;
 pub mod paper;
 mod seconds;
 mod settle;
-mod settle;
 mod shape;
 mod statistics;
 pub mod status;
