@@ -28,15 +28,15 @@ pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, Slice
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
-pub use shape::{Admit, WarmUp};
-pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use seconds::Second;
+pub use shape::{Admit, WarmUp};
 pub use shape::{Admit, WarmUp};
 pub use statistics::{
     Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
     GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, RankTest, RateStatistics,
     STARTS_FOR_A_CLAIM, StartSample, Starts, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
+pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use status::{Bounds, Label, Level, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
