@@ -30,14 +30,12 @@ pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
 pub use seconds::Second;
 pub use shape::{Admit, WarmUp};
-pub use shape::{Admit, WarmUp};
 pub use statistics::{
     Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
     GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, RankTest, RateStatistics,
     STARTS_FOR_A_CLAIM, StartSample, Starts, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
 pub use status::{Bounds, Label, Level, Measure, Profile, Status};
-pub use status::{Bounds, Label, Level, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
 
