@@ -9,4 +9,5 @@ pub mod os;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod statistics;
 pub mod target;

@@ -24,6 +24,7 @@ pub mod pacer;
 pub mod plain;
 pub mod rng;
 pub mod schedule;
+pub mod seconds;
 pub mod speaker;
 pub mod tally;
 pub mod workload;

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use super::keys::KeySampler;
 use super::schedule::Schedule;
+use super::seconds::Seconds;
 use super::tally::{Answer, Tally, Verdict};
 
 /// Writes per wake-up beyond which due requests share a connection's write instead of taking another one.
@@ -70,6 +71,7 @@ pub struct OpenLoop {
     cursor: usize,
     touched: Vec<usize>,
     tally: Tally,
+    seconds: Seconds,
 }
 
 impl OpenLoop {
@@ -100,6 +102,7 @@ impl OpenLoop {
             cursor: 0,
             touched: Vec::with_capacity(bounds.connections),
             tally: Tally::new(keys),
+            seconds: Seconds::new(start),
         }
     }
 
@@ -161,6 +164,8 @@ impl OpenLoop {
     /// Takes over requests that have come due, gives up those that waited too long, and hands the rest to free
     /// connections: `give(connection, key)` for each. Returns the connections that have something to write.
     pub fn dispatch(&mut self, now: u64, mut give: impl FnMut(usize, u32)) -> &[usize] {
+        let unanswered = (self.in_flight + self.backlog.len()) as u64;
+        self.seconds.pass(now, unanswered, || self.tally.totals());
         let arrived = self.take_due(now);
         self.touched.clear();
         if !self.backlog.is_empty() {
@@ -288,6 +293,11 @@ impl OpenLoop {
             sent,
             key,
         } = request;
+        let response_ns = now.saturating_sub(intended);
+        let good = matches!(verdict, Verdict::Allowed | Verdict::Denied);
+        if good && response_ns <= self.bounds.deadline_ns {
+            self.seconds.record(response_ns);
+        }
         self.tally.record_answer(
             &Answer {
                 key,
@@ -339,6 +349,7 @@ impl OpenLoop {
         for lane in &self.lanes {
             keep_lost(lane, &mut self.tally);
         }
+        self.tally.seconds = self.seconds.finish(self.tally.totals());
         self.tally
     }
 
@@ -351,6 +362,7 @@ impl OpenLoop {
         for lane in &self.lanes {
             keep_lost(lane, &mut self.tally);
         }
+        self.tally.seconds = self.seconds.finish(self.tally.totals());
         self.tally
     }
 }

@@ -2,6 +2,8 @@
 
 use hdrhistogram::Histogram;
 
+use super::seconds::{Bucket, Totals};
+
 use super::decisions::{Decision, DecisionLog, NEVER, Said};
 
 /// Smallest latency told apart, in nanoseconds.
@@ -103,6 +105,8 @@ pub struct Tally {
     pub decisions: DecisionLog,
     /// First error text of the target, or first complaint about an answer.
     pub first_error: Option<String>,
+    /// The step bucket by bucket; filled in at its end.
+    pub seconds: Vec<Bucket>,
 }
 
 /// Share of held-up requests above which the target counts as pushing back.
@@ -136,6 +140,18 @@ impl Tally {
             keys: vec![KeyTally::default(); keys as usize],
             decisions: DecisionLog::new(keys),
             first_error: None,
+            seconds: Vec::new(),
+        }
+    }
+
+    /// The totals that buckets are differences of.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals {
+            planned: self.planned,
+            sent: self.sent,
+            good: self.allowed + self.denied,
+            failed: self.timeout + self.refused + self.protocol + self.store_error + self.unsent,
         }
     }
 

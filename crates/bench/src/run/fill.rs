@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::load::open::Outcome;
+use crate::load::seconds::Bucket;
 use crate::os::proc::{self, MachineTicks};
 use crate::record::validity::{Evidence, judge};
 use crate::record::{
-    Accuracy, ExactPart, Failures, LatencySummary, ProcessUse, RetryAfter, SplitLatency, Step,
+    Accuracy, ExactPart, Failures, LatencySummary, ProcessUse, RetryAfter, Second, SplitLatency,
+    Step,
 };
 
 /// Counters of target and machine at one moment.
@@ -98,6 +100,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
             .map(|(a, b)| proc::steal_percent(a, b)),
         accuracy: frame.accuracy.clone(),
         notes: outcome.notes.clone(),
+        seconds: seconds(&tally.seconds)?,
         ..Step::default()
     };
     step.validity = judge(&Evidence {
@@ -116,6 +119,27 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         step.notes.push(format!("first complaint: {text}"));
     }
     Ok(step)
+}
+
+/// The step over time.
+fn seconds(buckets: &[Bucket]) -> Result<Vec<Second>, String> {
+    let of = |bucket: &Bucket| {
+        let mut second = Second {
+            at_s: bucket.at_ns as f64 / 1e9,
+            length_s: bucket.length_ns as f64 / 1e9,
+            planned: bucket.counts.planned,
+            sent: bucket.counts.sent,
+            good: bucket.counts.good,
+            failed: bucket.counts.failed,
+            in_flight: bucket.in_flight,
+            ..Second::default()
+        };
+        second
+            .set_latencies(&bucket.histogram())
+            .map_err(|error| error.to_string())?;
+        Ok(second)
+    };
+    buckets.iter().map(of).collect()
 }
 
 fn generator_use(outcome: &Outcome) -> Option<ProcessUse> {
