@@ -8,9 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod describe;
+mod explain;
+mod headers;
 mod load;
 mod metadata;
+mod metric;
 mod modes;
+mod outcome;
 mod pattern;
 mod resolve;
 mod ruleset;
@@ -18,8 +22,12 @@ mod unit;
 mod verdict;
 mod yaml;
 
+pub use explain::{Step, Trace};
+pub use headers::{Header, HeaderForm, Standing};
 pub use load::RuleError;
+pub use metric::Hits;
 pub use modes::{HeaderNames, Modes};
+pub use outcome::{Counting, Outcome};
 pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved, Role};
 pub use ruleset::Ruleset;
 pub use unit::Unit;

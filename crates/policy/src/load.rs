@@ -82,6 +82,7 @@ fn load_file(text: &str, ruleset: &mut Ruleset) -> Result<(), YamlError> {
         path: name.to_owned(),
         limits: 0,
         sharing: 0,
+        by_value: 0,
     };
     place.insert(compiler.level(descriptors)?);
     ruleset.limits += compiler.limits;
@@ -95,6 +96,8 @@ struct Compiler {
     limits: usize,
     /// Rules on the way down whose values share one counter.
     sharing: usize,
+    /// Rules on the way down whose values metrics name.
+    by_value: usize,
 }
 
 impl Compiler {
@@ -164,22 +167,30 @@ impl Compiler {
             flag(shadow_mode, "shadow_mode")?,
             flag(quota_mode, "quota_mode")?,
         );
-        // They name metrics of rules, which there are none of.
-        flag(detailed_metric, "detailed_metric")?;
-        flag(value_to_metric, "value_to_metric")?;
+        let detailed = flag(detailed_metric, "detailed_metric")?;
+        let by_value = flag(value_to_metric, "value_to_metric")?;
+        self.by_value += usize::from(by_value);
         let limit = self.limit_of(rate_limit, modes, metadata)?;
+        let limit = limit.map(|limit| Limit {
+            series: (&*self.path).into(),
+            by_value: detailed || self.by_value > 0,
+            detailed,
+            ..limit
+        });
         self.limits += usize::from(limit.is_some());
         let children = match descriptors {
             Some(list) => Some(self.level(Some(list))?).filter(|level| !level.keys.is_empty()),
             None => None,
         };
         self.sharing -= usize::from(shared);
+        self.by_value -= usize::from(by_value);
         self.path.truncate(outer);
         let rule = Rule {
             limit,
             children,
             value: value.into(),
             shared,
+            by_value,
         };
         put(level, key, value, rule);
         Ok(())

@@ -1,5 +1,7 @@
 //! What holds for all rules alike.
 
+use crate::headers::HeaderForm;
+
 /// Names of the headers that tell a client about the limit it is closest to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderNames {
@@ -30,7 +32,7 @@ pub struct Modes {
     /// Every limit is a quota: a request is denied only when all of them are over.
     pub quota_mode: bool,
     /// The headers that a response gives, if any.
-    pub headers: Option<HeaderNames>,
+    pub headers: Option<HeaderForm>,
     /// Responses describe the request, and what rules say about descriptors that pass.
     pub dynamic_metadata: bool,
 }
@@ -69,7 +71,7 @@ impl Modes {
         Ok(Self {
             shadow_mode: truth("SHADOW_MODE")?,
             quota_mode: truth("QUOTA_MODE")?,
-            headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?.then_some(names),
+            headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?.then_some(HeaderForm::Named(names)),
             dynamic_metadata: truth("RESPONSE_DYNAMIC_METADATA")?,
         })
     }

@@ -56,6 +56,8 @@ impl std::error::Error for RequestError {}
 pub struct Resolved<'r> {
     pub(crate) items: SmallVec<[Item<'r>; 4]>,
     pub(crate) modes: &'r Modes,
+    /// The rules of the request's domain.
+    pub(crate) rules: Option<&'r Level>,
     /// The keys of all counters, end to end.
     keys: Vec<u8>,
     /// Some limit takes the place of others.
@@ -141,6 +143,7 @@ impl Ruleset {
         let mut resolved = Resolved {
             items: SmallVec::new(),
             modes: &self.modes,
+            rules,
             keys: Vec::new(),
             replacing: false,
         };

@@ -47,6 +47,8 @@ pub(crate) struct Rule {
     pub(crate) value: Box<str>,
     /// All values that match count together.
     pub(crate) shared: bool,
+    /// Metrics name the value of the request.
+    pub(crate) by_value: bool,
 }
 
 /// A rule's limit.
@@ -64,6 +66,12 @@ pub(crate) struct Limit {
     pub(crate) shared: bool,
     /// What a response says about descriptors that pass.
     pub(crate) metadata: Option<Struct>,
+    /// What metrics call it, where that does not depend on the request: domain and rules, joined by dots.
+    pub(crate) series: Box<str>,
+    /// What metrics call it depends on values of the request.
+    pub(crate) by_value: bool,
+    /// It names the values of all its entries.
+    pub(crate) detailed: bool,
 }
 
 impl Limit {
@@ -76,6 +84,9 @@ impl Limit {
             quota_mode: false,
             shared: false,
             metadata: None,
+            series: Box::default(),
+            by_value: false,
+            detailed: false,
         }
     }
 }
@@ -132,6 +143,21 @@ impl Level {
             level = rule.children.as_ref();
             Some(rule)
         })
+    }
+
+    /// The rule of an entry, and why it is this one or none.
+    pub(crate) fn explain(&self, entry: &Entry) -> (Option<&Rule>, String) {
+        let Some(rules) = self.keys.get(&*entry.key) else {
+            return (None, format!("no rule here has the key '{}'", entry.key));
+        };
+        let rule = self.rule_of(entry);
+        let why = match rule {
+            None => format!("rules here have the key '{}', with other values", entry.key),
+            Some(_) if rules.exact.contains_key(&*entry.value) => "the value is the rule's".into(),
+            Some(rule) if rule.value.is_empty() => "the rule takes any value".into(),
+            Some(rule) => format!("the value matches '{}'", rule.value),
+        };
+        (rule, why)
     }
 
     /// The exact value, else the first wildcard that matches, else the rule without a value.

@@ -5,7 +5,7 @@ use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit}
 use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitResponse};
 
 use crate::describe;
-use crate::modes::HeaderNames;
+use crate::headers::{HeaderForm, Standing};
 use crate::resolve::{Applied, Item, Resolved, Role};
 
 impl Resolved<'_> {
@@ -15,10 +15,11 @@ impl Resolved<'_> {
     /// # Panics
     /// When there are not as many decisions as [`checks`](Resolved::checks).
     pub fn verdict(&self, request: &RateLimitRequest, decisions: &[Decision]) -> RateLimitResponse {
+        let decided = decisions;
         let mut decisions = decisions.iter();
         let mut statuses = Vec::with_capacity(self.items.len());
         let mut tally = Tally::default();
-        for (index, item) in self.items.iter().enumerate() {
+        for item in &self.items {
             let status = match item {
                 Item::Free => status(Code::Ok),
                 Item::Unlimited(_) => DescriptorStatus {
@@ -31,7 +32,7 @@ impl Resolved<'_> {
                     // In the mode of all rules limits would deny if they were enforced, and statuses say so.
                     let quota = self.modes.quota_mode
                         || applied.limit.is_some_and(|limit| limit.quota_mode);
-                    tally.add(index, &status, quota);
+                    tally.add(&status, quota);
                     status
                 }
             };
@@ -42,9 +43,9 @@ impl Resolved<'_> {
             true => Code::OverLimit,
             false => Code::Ok,
         };
-        let headers = match (&self.modes.headers, tally.tightest) {
-            (Some(names), Some((index, _))) => headers_of(names, &statuses[index]),
-            _ => Vec::new(),
+        let headers = match &self.modes.headers {
+            Some(form) => self.headers(form, request, decided),
+            None => Vec::new(),
         };
         let dynamic_metadata = self
             .modes
@@ -60,56 +61,48 @@ impl Resolved<'_> {
     }
 }
 
+impl Resolved<'_> {
+    fn headers(
+        &self,
+        form: &HeaderForm,
+        request: &RateLimitRequest,
+        decisions: &[Decision],
+    ) -> Vec<HeaderValue> {
+        let outcomes = self.outcomes(decisions);
+        let standings: Vec<Standing<'_>> = outcomes
+            .iter()
+            .filter_map(|outcome| outcome.standing(request))
+            .collect();
+        let headers = form.headers(&standings).into_iter();
+        headers
+            .map(|(key, value)| HeaderValue {
+                key: key.into_owned(),
+                value,
+                raw_value: Vec::new(),
+            })
+            .collect()
+    }
+}
+
 /// What the statuses come to.
 #[derive(Default)]
 struct Tally {
     enforced_over: bool,
     quotas: usize,
     quotas_over: usize,
-    /// Index and remainder of the limit that clients are told about.
-    tightest: Option<(usize, u32)>,
 }
 
 impl Tally {
-    fn add(&mut self, index: usize, status: &DescriptorStatus, quota: bool) {
+    fn add(&mut self, status: &DescriptorStatus, quota: bool) {
         let over = status.code == Code::OverLimit as i32;
         self.quotas += usize::from(quota);
         self.quotas_over += usize::from(quota && over);
         self.enforced_over |= over && !quota;
-        let left = status.limit_remaining;
-        // One that is over counts before all, the last of them; else the first with the least left.
-        let tighter = match self.tightest {
-            None => left < u32::MAX,
-            Some((_, least)) => left < least,
-        };
-        if tighter || (over && !quota) {
-            self.tightest = Some((index, left));
-        }
     }
 
     fn is_over(&self) -> bool {
         self.enforced_over || (self.quotas > 0 && self.quotas == self.quotas_over)
     }
-}
-
-fn headers_of(names: &HeaderNames, status: &DescriptorStatus) -> Vec<HeaderValue> {
-    let header = |name: &str, value: String| HeaderValue {
-        key: name.to_owned(),
-        value,
-        raw_value: Vec::new(),
-    };
-    let limit = status
-        .current_limit
-        .as_ref()
-        .map_or(0, |limit| limit.requests_per_unit);
-    let reset = status
-        .duration_until_reset
-        .map_or(0, |duration| duration.seconds);
-    vec![
-        header(&names.limit, limit.to_string()),
-        header(&names.remaining, status.limit_remaining.to_string()),
-        header(&names.reset, reset.to_string()),
-    ]
 }
 
 fn status(code: Code) -> DescriptorStatus {

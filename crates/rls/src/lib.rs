@@ -24,4 +24,4 @@ pub use backend::BackendError;
 pub use config::{Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, RlsConfig, StartError};
 pub use rules::load_rules;
 pub use server::RlsServer;
-pub use tollgate_policy::{HeaderNames, Modes, Ruleset};
+pub use tollgate_policy::{HeaderForm, HeaderNames, Modes, Ruleset};

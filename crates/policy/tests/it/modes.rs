@@ -1,7 +1,7 @@
 //! Limits that deny differently, take each other's place, or say more than their status.
 
 use tollgate_limiter::Decision;
-use tollgate_policy::{HeaderNames, Modes, Role};
+use tollgate_policy::{HeaderForm, HeaderNames, Modes, Role};
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::value::Kind;
 use tollgate_wire::rls::{
@@ -147,7 +147,7 @@ fn negative_hits_are_a_refund() {
 #[test]
 fn headers_tell_of_the_limit_that_is_closest() {
     let modes = || Modes {
-        headers: Some(HeaderNames::default()),
+        headers: Some(HeaderForm::Named(HeaderNames::default())),
         ..Modes::default()
     };
     let headers = |limit: &str, remaining: &str| {
@@ -264,7 +264,9 @@ fn modes_come_from_the_environment_of_the_peer() {
     ])
     .expect("valid");
     assert!(all.shadow_mode && all.quota_mode && all.dynamic_metadata);
-    let names = all.headers.expect("they are on");
+    let Some(HeaderForm::Named(names)) = all.headers else {
+        panic!("headers are on, by name");
+    };
     assert_eq!(
         (&*names.limit, &*names.reset),
         ("RateLimit-Limit", "x-reset")

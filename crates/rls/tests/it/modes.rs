@@ -1,6 +1,6 @@
 //! Rules that deny differently, as clients of the service see them.
 
-use tollgate_rls::{HeaderNames, Modes};
+use tollgate_rls::{HeaderForm, HeaderNames, Modes};
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitResponse, UInt64Value};
 
@@ -75,7 +75,7 @@ async fn quotas_have_back_what_a_denied_request_took() {
 #[tokio::test]
 async fn headers_and_metadata_come_when_they_are_on() {
     let service = Service::with_modes(Modes {
-        headers: Some(HeaderNames::default()),
+        headers: Some(HeaderForm::Named(HeaderNames::default())),
         dynamic_metadata: true,
         ..Modes::default()
     });

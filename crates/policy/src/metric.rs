@@ -1,0 +1,223 @@
+//! What a decision adds to the metrics of its rule, by the names of envoyproxy/ratelimit.
+
+use std::borrow::Cow;
+
+use tollgate_limiter::Decision;
+use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
+
+use crate::resolve::{Item, Resolved, Role};
+use crate::ruleset::Level;
+
+/// What one limit counted for one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hits<'r> {
+    /// Domain and rules, joined by dots: `domain.key_value.key`.
+    pub series: Cow<'r, str>,
+    /// Hits of the request, whatever was decided.
+    pub total: u64,
+    /// Hits that were over the limit.
+    pub over: u64,
+    /// Hits that passed and left less than the share that is called near.
+    pub near: u64,
+    /// Hits that passed.
+    pub within: u64,
+    /// Hits that a rule in shadow mode would have refused.
+    pub shadow: u64,
+}
+
+/// Longest name of a series, in bytes; what is longer is cut.
+const MAX_SERIES: usize = 512;
+
+impl Resolved<'_> {
+    /// Tells `count` of each limit that was decided. A limit is near when more than `near_ratio` of it is used.
+    ///
+    /// # Panics
+    /// When there are not as many decisions as [`checks`](Resolved::checks).
+    pub fn hits(
+        &self,
+        request: &RateLimitRequest,
+        decisions: &[Decision],
+        near_ratio: f32,
+        mut count: impl FnMut(&Hits<'_>),
+    ) {
+        let mut checks = self.checks().zip(decisions);
+        for (index, item) in self.items.iter().enumerate() {
+            let Item::Limited(applied) = item else {
+                continue;
+            };
+            let (check, decision) = checks.next().expect("one decision for each check");
+            if applied.role == Role::Refund {
+                continue;
+            }
+            let descriptor = &request.descriptors[index];
+            let series = match applied.limit {
+                Some(limit) if !limit.by_value => Cow::Borrowed(&*limit.series),
+                Some(limit) => by_value(self.rules, &request.domain, descriptor, limit.detailed),
+                None => of_descriptor(&request.domain, descriptor),
+            };
+            let hits = check.cost.0;
+            let mut counted = Hits {
+                series,
+                total: hits,
+                over: 0,
+                near: 0,
+                within: 0,
+                shadow: 0,
+            };
+            if decision.allowed {
+                let used = decision.limit.saturating_sub(decision.remaining);
+                let near_from = (decision.limit as f32 * near_ratio).floor() as u64;
+                counted.within = hits;
+                counted.near = used.saturating_sub(near_from).min(hits);
+            } else {
+                counted.over = hits;
+                counted.shadow = if applied.is_shadow() { hits } else { 0 };
+            }
+            count(&counted);
+        }
+    }
+}
+
+/// All keys with the values of the request, as envoyproxy/ratelimit names overrides and `detailed_metric`.
+fn of_descriptor<'a>(domain: &str, descriptor: &RateLimitDescriptor) -> Cow<'a, str> {
+    let mut series = domain.to_owned();
+    for entry in &descriptor.entries {
+        push(&mut series, &entry.key, &entry.value);
+    }
+    bounded(series)
+}
+
+/// The rules on the way, with the values of the request where a rule wants them.
+fn by_value<'a>(
+    rules: Option<&Level>,
+    domain: &str,
+    descriptor: &RateLimitDescriptor,
+    detailed: bool,
+) -> Cow<'a, str> {
+    let mut series = domain.to_owned();
+    let path = rules
+        .into_iter()
+        .flat_map(|rules| rules.path_of(&descriptor.entries));
+    for (entry, rule) in descriptor.entries.iter().zip(path) {
+        // Values that count together are one series.
+        let value = match (detailed || rule.by_value) && !rule.shared {
+            true => &*entry.value,
+            false => &*rule.value,
+        };
+        push(&mut series, &entry.key, value);
+    }
+    bounded(series)
+}
+
+fn push(series: &mut String, key: &str, value: &str) {
+    series.push('.');
+    series.push_str(key);
+    if !value.is_empty() {
+        series.push('_');
+        series.push_str(value);
+    }
+}
+
+fn bounded<'a>(mut series: String) -> Cow<'a, str> {
+    let end = series.floor_char_boundary(MAX_SERIES);
+    series.truncate(end);
+    Cow::Owned(series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ruleset;
+    use tollgate_wire::rls::rate_limit_descriptor::{Entry, RateLimitOverride};
+
+    const RULES: &str = "
+domain: d
+descriptors:
+  - key: plain
+    value: v
+    rate_limit: {unit: minute, requests_per_unit: 10}
+    descriptors:
+      - key: inner
+        rate_limit: {unit: minute, requests_per_unit: 10}
+  - key: detailed
+    detailed_metric: true
+    rate_limit: {unit: minute, requests_per_unit: 10}
+  - key: path
+    value_to_metric: true
+    descriptors:
+      - key: user
+        shadow_mode: true
+        rate_limit: {unit: minute, requests_per_unit: 10}
+  - key: file
+    value: a*
+    share_threshold: true
+    detailed_metric: true
+    rate_limit: {unit: minute, requests_per_unit: 10}
+";
+
+    fn entry(pair: &str) -> Entry {
+        let (key, value) = pair.split_once('=').expect("key=value");
+        Entry {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    fn counted(pairs: &[&str], given: bool, remaining: Option<u64>, hits: u32) -> Hits<'static> {
+        let rules = Ruleset::load(&[("a", RULES)]).expect("valid");
+        let request = RateLimitRequest {
+            domain: "d".to_owned(),
+            descriptors: vec![RateLimitDescriptor {
+                entries: pairs.iter().map(|pair| entry(pair)).collect(),
+                limit: given.then_some(RateLimitOverride {
+                    requests_per_unit: 10,
+                    unit: 2,
+                }),
+                ..RateLimitDescriptor::default()
+            }],
+            hits_addend: hits,
+        };
+        let resolved = rules.resolve(&request).expect("valid");
+        let decision = Decision {
+            allowed: remaining.is_some(),
+            limit: 10,
+            remaining: remaining.unwrap_or(0),
+            retry_after: Some(0),
+            reset_after: 0,
+        };
+        let mut found = None;
+        resolved.hits(&request, &[decision], 0.8, |hits| {
+            found = Some(Hits {
+                series: hits.series.to_string().into(),
+                ..hits.clone()
+            });
+        });
+        found.expect("one limit")
+    }
+
+    #[test]
+    fn series_are_named_as_the_peer_names_them() {
+        let of = |pairs: &[&str], given| counted(pairs, given, Some(5), 1).series;
+        assert_eq!(of(&["plain=v"], false), "d.plain_v");
+        assert_eq!(of(&["plain=v", "inner=x"], false), "d.plain_v.inner");
+        assert_eq!(of(&["detailed=x"], false), "d.detailed_x");
+        assert_eq!(of(&["path=p", "user=u"], false), "d.path_p.user");
+        assert_eq!(of(&["file=abc"], false), "d.file_a*");
+        assert_eq!(of(&["plain=v", "other=w"], true), "d.plain_v.other_w");
+        let long = format!("detailed={}", "é".repeat(600));
+        assert!(of(&[&long], false).len() <= MAX_SERIES);
+    }
+
+    #[test]
+    fn hits_are_split_where_a_limit_comes_near() {
+        let of = |remaining, hits| {
+            let hits = counted(&["path=p", "user=u"], false, remaining, hits);
+            [hits.total, hits.over, hits.near, hits.within, hits.shadow]
+        };
+        assert_eq!(of(Some(2), 3), [3, 0, 0, 3, 0]);
+        assert_eq!(of(Some(1), 3), [3, 0, 1, 3, 0]);
+        assert_eq!(of(Some(0), 1), [1, 0, 1, 1, 0]);
+        assert_eq!(of(Some(0), 10), [10, 0, 2, 10, 0]);
+        assert_eq!(of(None, 4), [4, 4, 0, 0, 4]);
+    }
+}

@@ -1,0 +1,117 @@
+//! Decisions as callers of this service's own interface, headers and metrics see them.
+
+use tollgate_limiter::{AlgorithmKind, Decision, Nanos};
+use tollgate_wire::rls::RateLimitRequest;
+
+use crate::headers::Standing;
+use crate::resolve::{Item, Resolved, Role};
+
+/// One limit that applied to a request.
+#[derive(Clone, Debug)]
+pub struct Outcome<'r> {
+    /// Index of the descriptor that it applied to.
+    pub descriptor: usize,
+    /// Its name in the rules; empty where it has none.
+    pub name: &'r str,
+    /// How it counts; `None` for one without a limit.
+    pub counting: Option<Counting>,
+    /// What it means for the request.
+    pub role: Role,
+    /// The rule itself is in shadow mode.
+    pub shadow: bool,
+    /// It is a quota, by its rule or because all are.
+    pub quota: bool,
+    /// It denies this request, or would if it were enforced.
+    pub over: bool,
+}
+
+/// A limit that counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Counting {
+    /// How.
+    pub algorithm: AlgorithmKind,
+    /// Units per window.
+    pub quota: u64,
+    /// Length of the window.
+    pub window: Nanos,
+    /// What the request weighs, or gives back.
+    pub cost: u64,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+impl Resolved<'_> {
+    /// What applied, in the order of descriptors; those without a limit are left out.
+    ///
+    /// # Panics
+    /// When there are not as many decisions as [`checks`](Resolved::checks).
+    pub fn outcomes(&self, decisions: &[Decision]) -> Vec<Outcome<'_>> {
+        let mut checks = self.checks().zip(decisions);
+        let mut outcomes = Vec::new();
+        for (descriptor, item) in self.items.iter().enumerate() {
+            match item {
+                Item::Free => {}
+                Item::Unlimited(limit) => outcomes.push(Outcome {
+                    descriptor,
+                    name: &limit.name,
+                    counting: None,
+                    role: Role::Enforced,
+                    shadow: false,
+                    quota: false,
+                    over: false,
+                }),
+                Item::Limited(applied) => {
+                    let (check, decision) = checks.next().expect("one decision for each check");
+                    outcomes.push(Outcome {
+                        descriptor,
+                        name: applied.name,
+                        counting: Some(Counting {
+                            algorithm: check.kind,
+                            quota: check.quota.limit,
+                            window: check.quota.period,
+                            cost: check.cost.0,
+                            decision: *decision,
+                        }),
+                        role: applied.role,
+                        shadow: applied.is_shadow(),
+                        quota: self.modes.quota_mode
+                            || applied.limit.is_some_and(|limit| limit.quota_mode),
+                        over: !decision.allowed && applied.role != Role::Refund,
+                    });
+                }
+            }
+        }
+        outcomes
+    }
+}
+
+impl Outcome<'_> {
+    /// As headers tell it; `None` without a limit. A limit without a name is called by the keys of its descriptor.
+    pub fn standing(&self, request: &RateLimitRequest) -> Option<Standing<'_>> {
+        let counting = self.counting.as_ref()?;
+        let decision = &counting.decision;
+        let seconds = |span: Nanos| span.div_ceil(1_000_000_000);
+        let name = match self.name {
+            "" => {
+                let entries = request.descriptors.get(self.descriptor)?.entries.iter();
+                let keys: Vec<&str> = entries.map(|entry| &*entry.key).collect();
+                keys.join(".").into()
+            }
+            name => name.into(),
+        };
+        Some(Standing {
+            name,
+            quota: counting.quota,
+            window_secs: seconds(counting.window),
+            remaining: if decision.allowed || self.role == Role::Refund {
+                decision.remaining
+            } else {
+                0
+            },
+            reset_secs: seconds(decision.reset_after),
+            over: self.over && !self.shadow,
+            is_quota: self.quota,
+            retry_secs: decision.retry_after.map(seconds),
+        })
+    }
+}
