@@ -5,3 +5,4 @@ pub mod cpu;
 pub mod interrupt;
 pub mod poller;
 pub mod proc;
+pub mod proc_text;

@@ -3,6 +3,9 @@
 
 use std::fs;
 
+use super::proc_text;
+pub use super::proc_text::Ticks as MachineTicks;
+
 /// Processor time used by all threads of process `pid` since its start, in nanoseconds.
 ///
 /// The process clock is exact to the nanosecond; `/proc/PID/stat` counts in ticks of 10 ms, too coarse for a slice of a
@@ -54,7 +57,8 @@ fn read_clock(clock: libc::clockid_t) -> Option<u64> {
 /// Nanoseconds the calling thread stood ready in a run queue without a processor.
 #[must_use]
 pub fn thread_run_queue_wait_ns() -> Option<u64> {
-    second_field(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(proc_text::schedule(&text)?.waited_ns)
 }
 
 /// Nanoseconds all threads of `pid` stood ready without a processor. Threads that have ended are not counted.
@@ -65,54 +69,21 @@ pub fn run_queue_wait_ns(pid: u32) -> Option<u64> {
         let Ok(text) = fs::read_to_string(task.path().join("schedstat")) else {
             continue;
         };
-        total += second_field(&text)?;
+        total += proc_text::schedule(&text)?.waited_ns;
     }
     Some(total)
-}
-
-fn second_field(text: &str) -> Option<u64> {
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Resident memory of process `pid`, in bytes.
 #[must_use]
 pub fn rss_bytes(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
-}
-
-/// Ticks of all processors since boot, and how many of them the hypervisor gave to others.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MachineTicks {
-    /// All ticks, of every kind.
-    pub total: u64,
-    /// Ticks in which a processor was wanted but not given.
-    pub steal: u64,
+    proc_text::status(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?).rss_bytes
 }
 
 /// Reads the machine's tick counters.
 #[must_use]
 pub fn machine_ticks() -> Option<MachineTicks> {
-    parse_ticks(&fs::read_to_string("/proc/stat").ok()?)
-}
-
-fn parse_ticks(stat: &str) -> Option<MachineTicks> {
-    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-    // user nice system idle iowait irq softirq steal; guest time is contained in user.
-    let fields: Vec<u64> = line
-        .split_ascii_whitespace()
-        .skip(1)
-        .take(8)
-        .map_while(|f| f.parse().ok())
-        .collect();
-    Some(MachineTicks {
-        total: fields.iter().sum(),
-        steal: *fields.get(7)?,
-    })
+    proc_text::ticks(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 /// Share of processor time stolen between two readings, in percent.
@@ -162,15 +133,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_summed_without_guest_time() {
-        let stat = "cpu  10 1 5 100 2 0 3 4 50 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        let ticks = parse_ticks(stat).unwrap();
-        assert_eq!((ticks.total, ticks.steal), (125, 4));
-        let later = MachineTicks {
-            total: 325,
-            steal: 14,
+    fn steal_is_a_share_of_all_ticks() {
+        let at = |total, steal| MachineTicks {
+            total,
+            steal,
+            ..MachineTicks::default()
         };
-        assert!((steal_percent(ticks, later) - 5.0).abs() < 1e-9);
+        assert!((steal_percent(at(125, 4), at(325, 14)) - 5.0).abs() < 1e-9);
+        assert_eq!(steal_percent(at(125, 4), at(125, 4)), 0.0);
     }
 
     #[test]

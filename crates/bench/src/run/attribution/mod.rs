@@ -1,0 +1,272 @@
+//! Attribution of a step: samples of the processes and the machine while the load runs, and what follows from them.
+
+pub mod bottleneck;
+mod reading;
+mod recorder;
+mod sampler;
+mod store;
+
+use std::time::Duration;
+
+pub use reading::Watched;
+
+use crate::record::attribution::{
+    Attribution, ProcessAttribution, Role, RoleCost, ThreadUse, cost_per_million,
+};
+use crate::record::{Step, TargetKind};
+use crate::target::Target;
+
+use sampler::{Sampled, Sampler};
+use store::Account;
+
+/// Processes that may be named with `--watch`.
+pub const WATCH_MAX: usize = 32;
+/// Name of this program among the processes.
+const GENERATOR_NAME: &str = "bench";
+
+/// What is watched besides generator and target, and what the machine costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watching {
+    /// Further processes.
+    pub also: Vec<Watched>,
+    /// Price of the machine, in the user's currency.
+    pub price_per_hour: Option<f64>,
+}
+
+impl std::str::FromStr for Watched {
+    type Err = String;
+
+    /// `NAME=PID`, `ROLE=PID` or `ROLE:NAME=PID`, with the roles service, proxy and store.
+    fn from_str(text: &str) -> Result<Watched, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is no process: give NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role"
+            )
+        };
+        let (name, pid) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let pid = pid.parse().ok().filter(|pid| *pid > 0).ok_or_else(wrong)?;
+        let role_of = |word: &str| match word {
+            "service" => Some(Role::Service),
+            "proxy" => Some(Role::Proxy),
+            "store" => Some(Role::Store),
+            _ => None,
+        };
+        let (role, name) = match name.split_once(':') {
+            Some((word, name)) => (role_of(word).ok_or_else(wrong)?, name),
+            None => (role_of(name).unwrap_or_default(), name),
+        };
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Watched {
+            role,
+            name: name.into(),
+            pid,
+        })
+    }
+}
+
+/// Watches one load.
+pub(super) struct Observer {
+    sampler: Sampler,
+    before: Option<Account>,
+}
+
+impl Observer {
+    /// Starts just before the load of `length` begins.
+    pub(super) fn start(target: &Target, watching: &Watching, length: Duration) -> Observer {
+        let before = account(target);
+        let mut roots = vec![Watched {
+            role: Role::Generator,
+            name: GENERATOR_NAME.into(),
+            pid: std::process::id(),
+        }];
+        roots.extend(target.pid().map(|pid| Watched {
+            role: role(target),
+            name: target.record().name.clone(),
+            pid,
+        }));
+        for watched in &watching.also {
+            if roots.iter().all(|root| root.pid != watched.pid) {
+                roots.push(watched.clone());
+            }
+        }
+        Observer {
+            before,
+            sampler: Sampler::start(reading::families(&roots), length),
+        }
+    }
+
+    /// Ends when the load has ended; `step` is what it brought. `None` if nothing could be sampled.
+    pub(super) fn finish(
+        self,
+        target: &Target,
+        watching: &Watching,
+        step: &Step,
+    ) -> Option<Attribution> {
+        let sampled = self.sampler.stop()?;
+        let mut found = assemble(sampled, step, watching.price_per_hour, target.pid().is_some());
+        found.store = self
+            .before
+            .zip(account(target))
+            .map(|(before, after)| store::between(&before, &after));
+        Some(found)
+    }
+}
+
+fn role(target: &Target) -> Role {
+    match target.record().kind {
+        TargetKind::Store => Role::Store,
+        TargetKind::Service => Role::Service,
+        TargetKind::Null => Role::Other,
+    }
+}
+
+fn account(target: &Target) -> Option<Account> {
+    match target {
+        Target::Store(store) => store::ask(&store.endpoint),
+        _ => None,
+    }
+}
+
+fn assemble(
+    sampled: Sampled,
+    step: &Step,
+    price_per_hour: Option<f64>,
+    target_known: bool,
+) -> Attribution {
+    let Sampled {
+        mut processes,
+        cpu_ns,
+        machine,
+    } = sampled;
+    for (process, cpu_ns) in processes.iter_mut().zip(&cpu_ns) {
+        process.cpu_us_per_decision = cpu_ns
+            .filter(|_| step.completed > 0)
+            .map(|ns| ns as f64 / 1e3 / step.completed as f64);
+        if process.role == Role::Generator {
+            generator_thread(process, step);
+        }
+    }
+    let joules_per_million = machine
+        .energy_joules
+        .filter(|_| step.completed > 0)
+        .map(|joules| joules / step.completed as f64 * 1e6);
+    Attribution {
+        bottleneck: bottleneck::name(&processes, &machine, target_known),
+        cost: costs(&processes),
+        processes,
+        machine,
+        store: None,
+        joules_per_million,
+        price_per_hour,
+        cost_per_million: price_per_hour
+            .and_then(|price| cost_per_million(price, step.goodput_rps)),
+    }
+}
+
+/// The generator measures its own thread exactly, over the time of its load alone.
+fn generator_thread(process: &mut ProcessAttribution, step: &Step) {
+    let Some(used) = step.generator else { return };
+    process.busiest_thread = Some(ThreadUse {
+        name: "generator".into(),
+        tid: process.busiest_thread.as_ref().map_or(0, |thread| thread.tid),
+        cpu_percent: used.cpu_percent,
+        run_queue_wait_percent: used.run_queue_wait_percent,
+    });
+}
+
+/// CPU time per decision of all processes of a role; `None` if that of one of them is not known.
+fn costs(processes: &[ProcessAttribution]) -> Vec<RoleCost> {
+    let mut roles: Vec<Role> = processes.iter().map(|process| process.role).collect();
+    roles.sort_unstable();
+    roles.dedup();
+    roles
+        .into_iter()
+        .map(|role| RoleCost {
+            role,
+            cpu_us_per_decision: processes
+                .iter()
+                .filter(|process| process.role == role)
+                .map(|process| process.cpu_us_per_decision)
+                .sum(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ProcessUse;
+    use crate::record::attribution::{Limit, MachineAttribution};
+
+    #[test]
+    fn processes_to_watch_are_read() {
+        let read = |text: &str| text.parse::<Watched>();
+        let envoy = read("proxy:envoy=4711").unwrap();
+        assert_eq!(
+            (envoy.role, envoy.name.as_str(), envoy.pid),
+            (Role::Proxy, "envoy", 4711)
+        );
+        assert_eq!(read("store=9").unwrap().role, Role::Store);
+        assert_eq!(read("sidecar=9").unwrap().role, Role::Other);
+        for bad in ["", "x", "x=", "x=0", "x=-1", "=5", "proxy:=5", "king:x=5", "x=5000000000"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    fn sampled() -> Sampled {
+        let process = |role, cpu| ProcessAttribution {
+            role,
+            cpu_percent: Some(cpu),
+            cores_allowed: Some(2),
+            ..ProcessAttribution::default()
+        };
+        Sampled {
+            processes: vec![
+                process(Role::Generator, 30.0),
+                process(Role::Store, 80.0),
+                process(Role::Store, 10.0),
+                process(Role::Proxy, 5.0),
+            ],
+            cpu_ns: vec![Some(300_000), Some(800_000), Some(200_000), None],
+            machine: MachineAttribution {
+                energy_joules: Some(0.5),
+                ..MachineAttribution::default()
+            },
+        }
+    }
+
+    #[test]
+    fn costs_are_per_answer_and_role() {
+        let step = Step {
+            completed: 100,
+            goodput_rps: 1_000.0,
+            generator: Some(ProcessUse {
+                cpu_percent: 28.0,
+                ..ProcessUse::default()
+            }),
+            ..Step::default()
+        };
+        let found = assemble(sampled(), &step, Some(0.36), true);
+        let cost = |role| {
+            let row = found.cost.iter().find(|cost| cost.role == role).unwrap();
+            row.cpu_us_per_decision
+        };
+        assert_eq!(cost(Role::Generator), Some(3.0));
+        assert_eq!(cost(Role::Store), Some(10.0), "a process and its child");
+        assert_eq!(cost(Role::Proxy), None, "not known is not zero");
+        assert!((found.cost_per_million.unwrap() - 0.1).abs() < 1e-12);
+        assert!((found.joules_per_million.unwrap() - 5_000.0).abs() < 1e-9);
+        assert_eq!(found.bottleneck.limit, Limit::NoneFound);
+        let generator = found.processes[0].busiest_thread.as_ref().unwrap();
+        assert_eq!((generator.name.as_str(), generator.cpu_percent), ("generator", 28.0));
+    }
+
+    #[test]
+    fn without_answers_nothing_has_a_price() {
+        let found = assemble(sampled(), &Step::default(), Some(1.0), true);
+        assert!(found.processes.iter().all(|p| p.cpu_us_per_decision.is_none()));
+        assert_eq!((found.cost_per_million, found.joules_per_million), (None, None));
+    }
+}
