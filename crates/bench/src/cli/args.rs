@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use super::values;
 use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
+use crate::run::attribution::{WATCH_MAX, Watched, Watching};
 use crate::run::plan::Ladder;
 
 /// Measure rate limiting on Tollgate and on the stores installed beside it.
@@ -131,6 +132,15 @@ pub struct RunArgs {
     /// Do not measure the generator first
     #[arg(long)]
     pub no_calibrate: bool,
+    /// What all keys begin with, before a part that differs from step to step
+    #[arg(long, default_value = "", value_parser = values::key_prefix)]
+    pub key_prefix: String,
+    /// A further process to watch: NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role; repeatable
+    #[arg(long, value_name = "NAME=PID")]
+    pub watch: Vec<Watched>,
+    /// Price of this machine per hour; gives the cost of a million decisions
+    #[arg(long, value_name = "AMOUNT", value_parser = values::price)]
+    pub price_per_hour: Option<f64>,
     /// Where the results go
     #[arg(long, default_value = "results", value_name = "FOLDER")]
     pub out: PathBuf,
@@ -140,6 +150,25 @@ pub struct RunArgs {
     /// Print nothing but complaints
     #[arg(long)]
     pub quiet: bool,
+}
+
+impl RunArgs {
+    /// What is watched besides generator and target, and what the machine costs. Fails for a process that is not there.
+    pub(super) fn watching(&self) -> Result<Watching, String> {
+        if self.watch.len() > WATCH_MAX {
+            return Err(format!("--watch may be given {WATCH_MAX} times"));
+        }
+        if let Some(gone) = self.watch.iter().find(|watched| !watched.is_there()) {
+            return Err(format!(
+                "--watch {}={}: there is no such process, or it may not be looked at",
+                gone.name, gone.pid
+            ));
+        }
+        Ok(Watching {
+            also: self.watch.clone(),
+            price_per_hour: self.price_per_hour,
+        })
+    }
 }
 
 /// Options of the paired comparison.

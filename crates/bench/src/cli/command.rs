@@ -140,6 +140,8 @@ fn plan(args: &RunArgs) -> Result<RunPlan, String> {
         generator_core: pins.generator,
         target_core: pins.target,
         calibrate: !args.no_calibrate,
+        key_prefix: args.key_prefix.clone(),
+        watching: args.watching()?,
     })
 }
 

@@ -76,6 +76,27 @@ pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
     Ok(Ladder::Fixed(rates))
 }
 
+/// Longest beginning of keys.
+const KEY_PREFIX_MAX: usize = 64;
+
+/// Up to 64 printable ASCII characters without spaces.
+pub(super) fn key_prefix(text: &str) -> Result<String, String> {
+    if text.len() <= KEY_PREFIX_MAX && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "give up to {KEY_PREFIX_MAX} printable ASCII characters without spaces"
+    ))
+}
+
+/// An amount of money above zero.
+pub(super) fn price(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|price: &f64| price.is_finite() && *price > 0.0)
+        .ok_or_else(|| format!("'{text}' is not an amount above 0, such as 0.34"))
+}
+
 /// `gen=0,sut=1`, or `none`.
 pub(super) fn pins(text: &str) -> Result<super::Pins, String> {
     let mut pins = super::Pins {
@@ -123,6 +144,16 @@ mod tests {
         for bad in ["", "1:2", "5:1:1", "0:10:5", "a:b:c", "1:1000000:0.1", "-5"] {
             assert!(ladder(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn prices_and_prefixes_are_read() {
+        assert_eq!(price("0.34"), Ok(0.34));
+        for bad in ["", "0", "-1", "inf", "nan", "1e999", "free"] {
+            assert!(price(bad).is_err(), "{bad}");
+        }
+        assert_eq!(key_prefix("key:").as_deref(), Ok("key:"));
+        assert!(key_prefix("a b").is_err() && key_prefix(&"x".repeat(65)).is_err());
     }
 
     #[test]

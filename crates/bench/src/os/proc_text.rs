@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn names_with_brackets_and_spaces_do_not_shift_the_fields() {
-        let line = "4711 (a) b (c) S 17 4711 4711 0 -1 4194560 900 0 0 0 123 45 0 0 20 0 4 0 99 1 2\n";
+        let line =
+            "4711 (a) b (c) S 17 4711 4711 0 -1 4194560 900 0 0 0 123 45 0 0 20 0 4 0 99 1 2\n";
         let found = stat(line).unwrap();
         assert_eq!(found.name, "a) b (c");
         assert_eq!(
@@ -197,7 +198,8 @@ mod tests {
                 involuntary_switches: Some(3),
             }
         );
-        let odd = "VmRSS:\t many kB\nVmRSS\n:\nvoluntary_ctxt_switches:\t-1\nCpus_allowed_list:\t5-1\n";
+        let odd =
+            "VmRSS:\t many kB\nVmRSS\n:\nvoluntary_ctxt_switches:\t-1\nCpus_allowed_list:\t5-1\n";
         assert_eq!(status(odd), Status::default());
         assert_eq!(
             status("VmRSS: 18446744073709551615 kB").rss_bytes,

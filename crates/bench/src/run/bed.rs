@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::attribution::Observer;
 use super::cell;
 use super::console::Console;
 use super::fill::{self, Counters, Frame};
@@ -120,7 +121,7 @@ impl<'a> Bed<'a> {
             slots: Vec::new(),
             calibration: None,
             // Keys of earlier runs may still live in a store that was running before.
-            prefix: format!("b{:x}.", started_unix_s & 0xff_ffff),
+            prefix: format!("{}b{:x}.", plan.key_prefix, started_unix_s & 0xff_ffff),
             loads_run: 0,
         }
     }
@@ -286,6 +287,8 @@ impl<'a> Bed<'a> {
             target.pid(),
             cell::operation(self.plan, target, request.way),
         );
+        let watching = &self.plan.watching;
+        let observer = Observer::start(target, watching, request.length);
         let (offset_s, before) = (self.elapsed_s(), Counters::read(pid));
         let started_unix_s = super::machine::unix_seconds();
         let Loaded {
@@ -316,6 +319,9 @@ impl<'a> Bed<'a> {
             outcome: &outcome,
         };
         let mut step = fill::step(frame)?;
+        let target = &self.slots[request.slot].target;
+        step.attribution = observer.finish(target, watching, &step);
+        fill::busiest_thread(&mut step, pid);
         classify(&self.plan.profile, std::slice::from_mut(&mut step));
         if let Some(why) = &outcome.cut_short {
             step.notes.push(format!(

@@ -173,6 +173,18 @@ fn server_use(frame: &Frame<'_>) -> Option<ProcessUse> {
     })
 }
 
+/// Takes the busiest thread of process `pid` over from the attribution.
+pub fn busiest_thread(step: &mut Step, pid: Option<u32>) {
+    let processes = step.attribution.iter().flat_map(|found| &found.processes);
+    let busiest = processes
+        .filter(|process| Some(process.pid) == pid)
+        .find_map(|process| process.busiest_thread.as_ref())
+        .map(|thread| thread.cpu_percent);
+    if let Some(server) = &mut step.server {
+        server.busiest_thread_percent = busiest.or(server.busiest_thread_percent);
+    }
+}
+
 fn per_operation(cpu_ns: f64, operations: u64) -> Option<f64> {
     (operations > 0).then(|| cpu_ns / 1e3 / operations as f64)
 }

@@ -1,5 +1,6 @@
 //! The main job: start the targets, find their capacities, climb the ladders, fill the record.
 
+pub mod attribution;
 pub mod bed;
 pub mod calibrate;
 mod cell;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::attribution::Watching;
 use crate::load::keys::Spreading;
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
@@ -34,6 +35,8 @@ pub struct KeyPlan {
     pub keys: u32,
     /// How requests spread over them.
     pub spreading: Spreading,
+    /// Length of its steps, where it differs from the run's.
+    pub step: Option<Duration>,
 }
 
 impl KeyPlan {
@@ -45,6 +48,7 @@ impl KeyPlan {
             title: title.into(),
             keys,
             spreading,
+            step: None,
         };
         vec![
             plan("single-key", "single key", 1, Spreading::Single),
@@ -67,6 +71,7 @@ impl KeyPlan {
             title: format!("{keys} keys {word}"),
             keys,
             spreading,
+            step: None,
         }
     }
 
@@ -128,6 +133,10 @@ pub struct RunPlan {
     pub target_core: Option<usize>,
     /// Whether the generator is measured first.
     pub calibrate: bool,
+    /// What all keys begin with, before the run's and the step's own part; empty for nothing.
+    pub key_prefix: String,
+    /// What is watched besides generator and target, and what the machine costs.
+    pub watching: Watching,
 }
 
 impl RunPlan {

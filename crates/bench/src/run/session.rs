@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
             if self.bed.stopped() {
                 break;
             }
-            self.scenario(scenario, step_length);
+            self.scenario(scenario, scenario.step.unwrap_or(step_length));
             self.close(false);
             keep(&self.record, self.bed.console());
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tollgate_bench::load::keys::Spreading;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::record::{Grade, Profile, RunRecord};
+use tollgate_bench::run::attribution::Watching;
 use tollgate_bench::run::console::Console;
 use tollgate_bench::run::plan::{KeyPlan, Ladder, RunPlan};
 use tollgate_bench::run::session::Session;
@@ -33,6 +34,8 @@ fn plan() -> RunPlan {
         generator_core: None,
         target_core: None,
         calibrate: false,
+        key_prefix: String::new(),
+        watching: Watching::default(),
     }
 }
 

@@ -141,10 +141,7 @@ fn nearest(processes: &[ProcessAttribution]) -> Option<(&ProcessAttribution, Ful
         .max_by(|a, b| a.1.percent.total_cmp(&b.1.percent))
 }
 
-fn machine_limit(
-    processes: &[ProcessAttribution],
-    machine: &MachineAttribution,
-) -> Option<String> {
+fn machine_limit(processes: &[ProcessAttribution], machine: &MachineAttribution) -> Option<String> {
     let starved = processes.iter().find_map(|process| {
         let thread = process.busiest_thread.as_ref()?;
         let wait = thread.run_queue_wait_percent?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub use reading::Watched;
 
+use crate::os::proc;
 use crate::record::attribution::{
     Attribution, ProcessAttribution, Role, RoleCost, ThreadUse, cost_per_million,
 };
@@ -31,6 +32,14 @@ pub struct Watching {
     pub also: Vec<Watched>,
     /// Price of the machine, in the user's currency.
     pub price_per_hour: Option<f64>,
+}
+
+impl Watched {
+    /// Whether its counters can be read.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        proc::cpu_ns(self.pid).is_some()
+    }
 }
 
 impl std::str::FromStr for Watched {
@@ -105,7 +114,12 @@ impl Observer {
         step: &Step,
     ) -> Option<Attribution> {
         let sampled = self.sampler.stop()?;
-        let mut found = assemble(sampled, step, watching.price_per_hour, target.pid().is_some());
+        let mut found = assemble(
+            sampled,
+            step,
+            watching.price_per_hour,
+            target.pid().is_some(),
+        );
         found.store = self
             .before
             .zip(account(target))
@@ -170,7 +184,10 @@ fn generator_thread(process: &mut ProcessAttribution, step: &Step) {
     let Some(used) = step.generator else { return };
     process.busiest_thread = Some(ThreadUse {
         name: "generator".into(),
-        tid: process.busiest_thread.as_ref().map_or(0, |thread| thread.tid),
+        tid: process
+            .busiest_thread
+            .as_ref()
+            .map_or(0, |thread| thread.tid),
         cpu_percent: used.cpu_percent,
         run_queue_wait_percent: used.run_queue_wait_percent,
     });
@@ -210,7 +227,17 @@ mod tests {
         );
         assert_eq!(read("store=9").unwrap().role, Role::Store);
         assert_eq!(read("sidecar=9").unwrap().role, Role::Other);
-        for bad in ["", "x", "x=", "x=0", "x=-1", "=5", "proxy:=5", "king:x=5", "x=5000000000"] {
+        for bad in [
+            "",
+            "x",
+            "x=",
+            "x=0",
+            "x=-1",
+            "=5",
+            "proxy:=5",
+            "king:x=5",
+            "x=5000000000",
+        ] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }
@@ -260,13 +287,24 @@ mod tests {
         assert!((found.joules_per_million.unwrap() - 5_000.0).abs() < 1e-9);
         assert_eq!(found.bottleneck.limit, Limit::NoneFound);
         let generator = found.processes[0].busiest_thread.as_ref().unwrap();
-        assert_eq!((generator.name.as_str(), generator.cpu_percent), ("generator", 28.0));
+        assert_eq!(
+            (generator.name.as_str(), generator.cpu_percent),
+            ("generator", 28.0)
+        );
     }
 
     #[test]
     fn without_answers_nothing_has_a_price() {
         let found = assemble(sampled(), &Step::default(), Some(1.0), true);
-        assert!(found.processes.iter().all(|p| p.cpu_us_per_decision.is_none()));
-        assert_eq!((found.cost_per_million, found.joules_per_million), (None, None));
+        assert!(
+            found
+                .processes
+                .iter()
+                .all(|p| p.cpu_us_per_decision.is_none())
+        );
+        assert_eq!(
+            (found.cost_per_million, found.joules_per_million),
+            (None, None)
+        );
     }
 }

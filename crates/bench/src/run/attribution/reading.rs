@@ -105,9 +105,8 @@ fn thread(folder: &Path, depth: Depth) -> Option<ThreadReading> {
     let schedule = proc_text::schedule(&fs::read_to_string(folder.join("schedstat")).ok()?)?;
     let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
     let status = match depth {
-        Depth::Full => fs::read_to_string(folder.join("status"))
-            .map(|text| proc_text::status(&text))
-            .unwrap_or_default(),
+        // A thread that ends in between is left out as a whole: the last sample has seen it.
+        Depth::Full => proc_text::status(&fs::read_to_string(folder.join("status")).ok()?),
         Depth::Light => proc_text::Status::default(),
     };
     Some(ThreadReading {

@@ -165,7 +165,8 @@ impl Track {
     }
 
     fn busiest(&self, elapsed_ns: u64) -> Option<ThreadUse> {
-        let ran = |(from, to): &(ThreadReading, ThreadReading)| to.ran_ns.saturating_sub(from.ran_ns);
+        let ran =
+            |(from, to): &(ThreadReading, ThreadReading)| to.ran_ns.saturating_sub(from.ran_ns);
         // Of equals the lowest id, so that the answer does not depend on the map's order.
         let pair = self
             .threads
@@ -276,8 +277,16 @@ mod tests {
     #[test]
     fn a_window_gives_shares_of_its_length() {
         let mut recorder = recorder();
-        recorder.take(snapshot(0, 10, vec![thread(7, 1_000, 50, Some(100)), thread(8, 5, 0, Some(4))]));
-        recorder.take(snapshot(1_000, 90, vec![thread(7, 1_900, 60, None), thread(8, 5, 0, None)]));
+        recorder.take(snapshot(
+            0,
+            10,
+            vec![thread(7, 1_000, 50, Some(100)), thread(8, 5, 0, Some(4))],
+        ));
+        recorder.take(snapshot(
+            1_000,
+            90,
+            vec![thread(7, 1_900, 60, None), thread(8, 5, 0, None)],
+        ));
         recorder.take(snapshot(
             2_000,
             30,
@@ -293,11 +302,18 @@ mod tests {
         let busiest = used.busiest_thread.as_ref().unwrap();
         assert_eq!((busiest.tid, busiest.cpu_percent), (7, 90.0));
         assert_eq!(busiest.run_queue_wait_percent, Some(1.0));
-        assert_eq!(used.voluntary_switches_per_s, Some(104.0), "208 in two seconds");
+        assert_eq!(
+            used.voluntary_switches_per_s,
+            Some(104.0),
+            "208 in two seconds"
+        );
         assert_eq!(used.involuntary_switches_per_s, Some(52.0));
         assert_eq!(used.run_queue_wait_percent, Some(1.0));
         assert_eq!(used.cpu_percent_by_second, [90.0, 100.0]);
-        let (user, system) = (used.cpu_user_percent.unwrap(), used.cpu_system_percent.unwrap());
+        let (user, system) = (
+            used.cpu_user_percent.unwrap(),
+            used.cpu_system_percent.unwrap(),
+        );
         assert!((user + system - 95.0).abs() < 2.0 && system > user);
     }
 
@@ -305,7 +321,11 @@ mod tests {
     fn a_thread_that_ended_on_the_way_is_not_forgotten() {
         let mut recorder = recorder();
         recorder.take(snapshot(0, 1, vec![thread(7, 0, 0, Some(0))]));
-        recorder.take(snapshot(500, 1, vec![thread(7, 10, 0, None), thread(9, 400, 0, None)]));
+        recorder.take(snapshot(
+            500,
+            1,
+            vec![thread(7, 10, 0, None), thread(9, 400, 0, None)],
+        ));
         recorder.take(snapshot(1_000, 1, vec![thread(7, 20, 0, Some(1))]));
         let used = &recorder.processes(100.0)[0];
         assert_eq!(used.busiest_thread.as_ref().unwrap().tid, 9);
@@ -324,7 +344,11 @@ mod tests {
         let used = &recorder.processes(100.0)[0];
         assert_eq!(used.name, "redis-server");
         assert_eq!(
-            (used.cpu_percent, used.rss_bytes, used.run_queue_wait_percent),
+            (
+                used.cpu_percent,
+                used.rss_bytes,
+                used.run_queue_wait_percent
+            ),
             (None, None, None)
         );
         assert!(used.busiest_thread.is_none() && used.threads.is_none());
@@ -344,11 +368,20 @@ mod tests {
         };
         let found = machine(2, &at(0, 0, 0, 0), &at(200, 50, 10, 4), 1_000_000_000);
         assert_eq!(found.busy_percent, Some(75.0));
-        assert_eq!((found.softirq_percent, found.steal_percent), (Some(5.0), Some(2.0)));
+        assert_eq!(
+            (found.softirq_percent, found.steal_percent),
+            (Some(5.0), Some(2.0))
+        );
         assert_eq!(found.pressure_cpu_percent, Some(20.0));
-        assert_eq!((found.pressure_io_percent, found.energy_joules), (None, None));
+        assert_eq!(
+            (found.pressure_io_percent, found.energy_joules),
+            (None, None)
+        );
         let nothing = machine(2, &MachineReading::default(), &at(1, 1, 0, 0), 0);
-        assert_eq!((nothing.busy_percent, nothing.pressure_cpu_percent), (None, None));
+        assert_eq!(
+            (nothing.busy_percent, nothing.pressure_cpu_percent),
+            (None, None)
+        );
     }
 
     #[test]

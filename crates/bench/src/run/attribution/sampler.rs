@@ -94,7 +94,7 @@ impl Sampler {
             .map(|(watched, before)| Some(proc::cpu_ns(watched.pid)?.saturating_sub((*before)?)))
             .collect();
         // A thread that has ended by itself does not listen any more.
-        drop(self.stop.send(()));
+        let _ended = self.stop.send(());
         let recorded = self.thread.join().ok()?;
         let elapsed_ns = recorded
             .recorder

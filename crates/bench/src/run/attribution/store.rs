@@ -137,6 +137,9 @@ mod tests {
         assert_eq!(told.used_memory_after_bytes, None);
         assert_eq!(told.evicted_keys, None);
         assert_eq!(told.commands.len(), 1);
-        assert_eq!((told.commands[0].calls, told.commands[0].us_per_call), (2, None));
+        assert_eq!(
+            (told.commands[0].calls, told.commands[0].us_per_call),
+            (2, None)
+        );
     }
 }
