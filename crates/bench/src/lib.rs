@@ -9,5 +9,6 @@ pub mod os;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod search;
 pub mod statistics;
 pub mod target;

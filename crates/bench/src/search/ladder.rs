@@ -1,0 +1,97 @@
+//! What a plain ladder says about capacity: the same questions, with one trial per load.
+
+use super::retention::{knee, retention};
+use super::zones::{CpuPoint, Grounds, cpu_70, zones};
+use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, SearchEnd};
+use crate::record::{Measure, Profile, SearchGoal, Step, Validity};
+
+/// Processor use of a target with `threads` worker threads at the loads of `steps`; empty where it is not known.
+#[must_use]
+pub fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint> {
+    let share = |step: &Step| {
+        let used = step.server?;
+        used.busiest_thread_percent.or_else(|| {
+            let threads = threads.filter(|count| *count > 0)?;
+            Some(used.cpu_percent / f64::from(threads))
+        })
+    };
+    steps
+        .iter()
+        .filter_map(|step| {
+            Some(CpuPoint {
+                target_rps: step.target_rps,
+                percent: share(step)?,
+            })
+        })
+        .collect()
+}
+
+/// Capacity from the rungs of a ladder (in rising order), judged by `profile`'s thresholds. `None` without rungs.
+#[must_use]
+pub fn capacity(
+    profile: &Profile,
+    steps: &[&Step],
+    threads: Option<u32>,
+) -> Option<CapacityRecord> {
+    let first = steps.first()?;
+    let goal = SearchGoal {
+        exceed_ratio: 0.0,
+        final_trial_s: first.duration_s,
+        duration_sum_s: first.duration_s,
+        ..SearchGoal::named("slo", profile)?
+    };
+    let rows: Vec<Measure> = steps.iter().map(|step| Measure::of(step)).collect();
+    let failed = rows.iter().position(|row| goal.broken_by(row).is_some());
+    let end = failed.unwrap_or(rows.len());
+    let lower = end.checked_sub(1).map(|at| rows[at]);
+    let inverted: Vec<f64> = (0..rows.len())
+        .filter(|at| goal.broken_by(&rows[*at]).is_some())
+        .filter(|at| {
+            rows[at + 1..]
+                .iter()
+                .any(|row| goal.broken_by(row).is_none())
+        })
+        .map(|at| rows[at].target_rps)
+        .collect();
+    let mut validity = Validity::default();
+    for step in [end.checked_sub(1), failed]
+        .into_iter()
+        .flatten()
+        .map(|at| steps[at])
+    {
+        validity.absorb(&format!("{:.0}/s", step.target_rps), &step.validity);
+    }
+    let remark = match (lower, failed) {
+        (Some(_), Some(_)) => {
+            "each load was tried once, and the interval is the distance of two rungs"
+        }
+        (Some(_), None) => "each load was tried once, and the highest rung still held",
+        (None, _) => "the lowest rung did not hold",
+    };
+    let result = GoalResult {
+        lower_rps: lower.map(|row| row.target_rps),
+        upper_rps: failed.map(|at| rows[at].target_rps),
+        converged: false,
+        conditional_throughput_rps: lower.map(|row| row.goodput_rps),
+        remark: remark.into(),
+        goal,
+    };
+    let zones = zones(&Grounds {
+        result: Some(&result),
+        hidden_rps: None,
+        cpu_70_rps: cpu_70(&cpu_points(steps, threads)),
+        non_monotone: !inverted.is_empty(),
+        validity,
+    });
+    Some(CapacityRecord {
+        source: CapacitySource::Ladder,
+        non_monotone: !inverted.is_empty(),
+        inverted_rps: inverted,
+        ended: SearchEnd::Done,
+        ended_because: "the ladder ended".into(),
+        zones,
+        retention: knee(profile, &rows).and_then(|knee| retention(profile, &rows, knee)),
+        goals: vec![result],
+        ..CapacityRecord::default()
+    })
+}
