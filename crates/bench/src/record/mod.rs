@@ -11,6 +11,7 @@ mod compare;
 mod latency;
 mod manifest;
 pub mod paper;
+pub mod recovery;
 mod seconds;
 mod settle;
 mod shape;
@@ -28,6 +29,7 @@ pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, Slice
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use paper::PaperRecord;
+pub use recovery::RecoveryRecord;
 pub use seconds::Second;
 pub use shape::{Admit, WarmUp};
 pub use statistics::{
@@ -216,6 +218,9 @@ pub struct Cell {
     /// Capacity interval, zones and retention; `None` if nothing was found out about them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityRecord>,
+    /// Recovery after overload; `None` if it was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryRecord>,
     /// Remarks for the reader of this cell.
     pub notes: Vec<String>,
     /// False if the ladder ended early.

@@ -74,7 +74,7 @@ pub struct Attempt {
     pub believable: bool,
 }
 
-/// A search in progress. [`Search::next`] is a function of the recorded trials alone.
+/// A search in progress. [`Search::next_trial`] is a function of the recorded trials alone.
 #[derive(Clone, Debug)]
 pub struct Search {
     plan: SearchPlan,
@@ -132,7 +132,7 @@ impl Search {
     }
 
     /// What to do next.
-    pub fn next(&mut self) -> Next {
+    pub fn next_trial(&mut self) -> Next {
         let Some(trial) = self.wanted() else {
             return Next::Done;
         };

@@ -70,7 +70,7 @@ fn run(plan: SearchPlan, mut server: impl FnMut(f64) -> Measure) -> (Search, Nex
     let mut search = Search::new(plan);
     let mut tried = Vec::new();
     loop {
-        match search.next() {
+        match search.next_trial() {
             Next::Trial(trial) => {
                 assert!(tried.len() < most, "no more trials than allowed: {tried:?}");
                 tried.push(trial.load_rps);
@@ -209,7 +209,7 @@ fn spoiled_trials_are_repeated_and_not_for_ever() {
     let mut search = Search::new(plan(1_000.0, 2_000.0));
     let mut counted = 0;
     for _ in 0..100 {
-        let Next::Trial(trial) = search.next() else {
+        let Next::Trial(trial) = search.next_trial() else {
             break;
         };
         counted += usize::from(search.record(&Attempt {
@@ -219,7 +219,7 @@ fn spoiled_trials_are_repeated_and_not_for_ever() {
             believable: false,
         }));
     }
-    assert!(counted > 0 && matches!(search.next(), Next::Done));
+    assert!(counted > 0 && matches!(search.next_trial(), Next::Done));
 }
 
 #[test]
@@ -329,7 +329,7 @@ proptest! {
         };
         let mut search = Search::new(plan);
         let (mut trials, mut spent) = (0, 0.0);
-        while let Next::Trial(trial) = search.next() {
+        while let Next::Trial(trial) = search.next_trial() {
             trials += 1;
             spent += trial.duration_s;
             prop_assert!(trials <= trials_max && spent <= budget_s + 1e-6);

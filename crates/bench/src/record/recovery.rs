@@ -1,0 +1,102 @@
+//! What a recovery run found: load below the knee, overload, and the same load as before again.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Second, Validity};
+
+/// Recovery of one cell after overload, once per client variant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryRecord {
+    /// Load that the phases are shares of.
+    pub knee_rps: f64,
+    /// Where the knee comes from, in a sentence.
+    pub knee_source: String,
+    /// The three phases.
+    pub phases: Vec<Phase>,
+    /// One per combination of retries and deadline that was run.
+    pub variants: Vec<RecoveryVariant>,
+}
+
+/// One phase of a recovery run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// `before`, `overload` or `after`.
+    pub name: String,
+    /// Load divided by the knee.
+    pub of_knee: f64,
+    /// Offered load, without retries.
+    pub rate_rps: f64,
+    /// Start from the start of the run of the variant.
+    pub start_s: f64,
+    /// Length.
+    pub length_s: f64,
+}
+
+/// What happened to clients that retry in one way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryVariant {
+    /// Times that a failed request is sent again at most. A denial is an answer and is never sent again.
+    pub retries: u32,
+    /// Mean of the random wait before the first repetition; it doubles with each further one. 0 without retries.
+    pub backoff_ms: f64,
+    /// Deadline of one attempt; `None` for clients that wait as long as the run lasts.
+    pub deadline_ms: Option<f64>,
+    /// Start, seconds after the start of the run.
+    pub offset_s: f64,
+    /// Requests that clients wanted decided.
+    pub planned: u64,
+    /// Attempts written, repetitions included.
+    pub sent: u64,
+    /// Requests that got a right answer in time, at whichever attempt.
+    pub good: u64,
+    /// Requests that failed for good.
+    pub failed: u64,
+    /// Repetitions that came due.
+    pub repeated: u64,
+    /// Repetitions per request during the overload and after it, as a factor on the load: 1 means none.
+    pub amplification: f64,
+    /// One bucket per second.
+    pub seconds: Vec<Second>,
+    /// End of the overload to the start of the first ten good seconds in a row; `None` if there were none.
+    pub time_to_recover_s: Option<f64>,
+    /// End of the overload to the first second at whose end no more requests were open than before the overload;
+    /// `None` if that did not happen.
+    pub backlog_drain_s: Option<f64>,
+    /// What it comes to.
+    pub verdict: RecoveryVerdict,
+    /// The verdict in a sentence.
+    pub sentence: String,
+    /// Whether the run may be believed.
+    pub validity: Validity,
+}
+
+/// What a recovery run shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoveryVerdict {
+    /// Good again after the overload.
+    #[default]
+    Recovered,
+    /// Not good again at a load that it held before: the overload outlives its cause.
+    Metastable,
+    /// The overload did not hurt, so that nothing had to recover.
+    Unharmed,
+    /// Not good before the overload either: nothing follows.
+    NotHealthyBefore,
+    /// The run ended too early to tell.
+    Unfinished,
+}
+
+impl RecoveryVerdict {
+    /// The words printed in tables.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Recovered => "recovered",
+            Self::Metastable => "did not recover (metastable)",
+            Self::Unharmed => "not harmed by the overload",
+            Self::NotHealthyBefore => "not healthy before the overload",
+            Self::Unfinished => "ended too early to tell",
+        }
+    }
+}
