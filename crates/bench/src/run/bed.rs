@@ -283,6 +283,7 @@ impl<'a> Bed<'a> {
             self.load(request, request.warmup)?;
         }
         let target = &self.slots[request.slot].target;
+        let same_clock = target.record().co_located;
         let (pid, operation) = (
             target.pid(),
             cell::operation(self.plan, target, request.way),
@@ -290,7 +291,6 @@ impl<'a> Bed<'a> {
         let watching = &self.plan.watching;
         let observer = Observer::start(target, watching, request.length);
         let (offset_s, before) = (self.elapsed_s(), Counters::read(pid));
-        let started_unix_s = super::machine::unix_seconds();
         let Loaded {
             outcome,
             rule,
@@ -299,7 +299,7 @@ impl<'a> Bed<'a> {
         let asked = cell::Asked {
             way: request.way,
             rule,
-            started_unix_s,
+            same_clock,
             prefix: &prefix,
         };
         let frame = Frame {
@@ -315,7 +315,7 @@ impl<'a> Bed<'a> {
                 .as_ref()
                 .map(|found| found.ceiling_rps)
                 .filter(|_| request.way != Way::Grpc),
-            accuracy: cell::accuracy(request.scenario, &operation, &asked, &outcome.tally.keys),
+            accuracy: cell::accuracy(request.scenario, &operation, &asked, &outcome.tally),
             outcome: &outcome,
         };
         let mut step = fill::step(frame)?;

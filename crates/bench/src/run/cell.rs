@@ -1,10 +1,9 @@
 //! What a cell of the record says before and after its steps: what is asked, and whether the answers were right.
 
-use super::machine;
 use super::plan::{KeyPlan, RunPlan};
-use crate::load::tally::KeyTally;
+use crate::load::tally::Tally;
 use crate::load::workload::Rule;
-use crate::oracle::{self, Promise, Windows};
+use crate::oracle::{self, Promise, Seen, Windows};
 use crate::record::{Accuracy, Cell, Operation};
 use crate::target::service::WINDOW_S;
 use crate::target::{Target, Way};
@@ -53,7 +52,8 @@ pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Wa
 pub(super) struct Asked<'a> {
     pub(super) way: Way,
     pub(super) rule: Rule,
-    pub(super) started_unix_s: i64,
+    /// Whether the target reads the clock of this machine.
+    pub(super) same_clock: bool,
     pub(super) prefix: &'a str,
 }
 
@@ -62,24 +62,31 @@ pub(super) fn accuracy(
     scenario: &KeyPlan,
     operation: &Operation,
     asked: &Asked<'_>,
-    keys: &[KeyTally],
+    tally: &Tally,
 ) -> Option<Accuracy> {
-    let window = i64::try_from(asked.rule.window_s.max(1)).unwrap_or(i64::MAX);
-    let boundaries = machine::unix_seconds() / window - asked.started_unix_s / window;
     let algorithm = operation.algorithm.as_str();
-    let windows = match (asked.way, algorithm) {
-        (Way::Grpc, _) => Windows::Epoch {
-            boundaries: boundaries.max(0) as u64,
-        },
-        (_, "gcra") => Windows::Continuous,
-        _ => Windows::FirstHit,
+    // The rules of a service count in windows of the calendar, which are known only where its clock is.
+    let name = match (asked.way, algorithm) {
+        (Way::Grpc, "fixed-window") => "fixed-window-epoch",
+        (_, name) => name,
     };
+    let unix_at_zero_ns = tally
+        .decisions
+        .unix_at_zero_ns()
+        .filter(|_| asked.same_clock);
+    let last_ns = tally.keys.iter().map(|key| key.last_received_ns).max();
     let promise = Promise {
         algorithm,
         rule: asked.rule,
-        windows,
+        windows: Windows::named(name, asked.rule, unix_at_zero_ns, last_ns.unwrap_or(0))?,
     };
-    oracle::judge(&promise, keys, scenario.spreading, asked.prefix)
+    let seen = Seen {
+        keys: &tally.keys,
+        decisions: &tally.decisions,
+        spreading: scenario.spreading,
+        prefix: asked.prefix,
+    };
+    oracle::judge(&promise, &seen)
 }
 
 /// A target and how it is asked, for the progress line.

@@ -1,0 +1,116 @@
+//! Sliding window counter: what the present window admitted, and the part of the window before that is left of it.
+
+use super::spans::{History, Span, Wrong, at_most};
+use super::windows::{Window, possible};
+
+/// What is wrong with `history` on these aligned windows.
+#[must_use]
+pub(super) fn judge(history: &History, windows: &[Window], window_ns: i64, limit: u64) -> Wrong {
+    Wrong {
+        over: surplus(&history.admitted, windows, window_ns, limit),
+        under: missing(history, windows, window_ns, limit),
+    }
+}
+
+/// Share of the window before that counts, when `left_ns` of the present one are left.
+fn weighted(before: u64, left_ns: i64, window_ns: i64) -> f64 {
+    let left = left_ns.clamp(0, window_ns) as f64 / window_ns.max(1) as f64;
+    before as f64 * left
+}
+
+/// Admissions that must go until every one that is certainly in a window found room in it.
+fn surplus(admitted: &[Span], windows: &[Window], window_ns: i64, limit: u64) -> u64 {
+    let mut certain: Vec<(usize, i64)> = Vec::with_capacity(admitted.len());
+    for span in admitted {
+        let (first, end) = possible(windows, *span);
+        if end == first + 1 {
+            certain.push((first, span.to));
+        }
+    }
+    certain.sort_unstable();
+    let (mut surplus, mut kept) = (0, vec![0_u64; windows.len()]);
+    for (window, to) in certain {
+        let before = window.checked_sub(1).map_or(0, |index| kept[index]);
+        // The last of those counted here was decided at this time at the latest, and saw them all. Rounded down, as the
+        // implementation that admits most does.
+        let left = windows[window].end.from.saturating_sub(to);
+        let carried = weighted(before, left, window_ns).floor() as u64;
+        if kept[window] + 1 + carried > limit {
+            surplus += 1;
+        } else {
+            kept[window] += 1;
+        }
+    }
+    surplus
+}
+
+/// Denials with room left. One that should have passed counts as passed for those after it.
+fn missing(history: &History, windows: &[Window], window_ns: i64, limit: u64) -> u64 {
+    let mut begins: Vec<Vec<i64>> = vec![Vec::new(); windows.len()];
+    for span in history.charged() {
+        let (first, end) = possible(windows, span);
+        for window in &mut begins[first.min(windows.len())..end] {
+            window.push(span.from);
+        }
+    }
+    for window in &mut begins {
+        window.sort_unstable();
+    }
+    let (mut missing, mut passed) = (0, vec![0_u64; windows.len()]);
+    for denial in history.judged_denials() {
+        let (first, end) = possible(windows, denial);
+        let may_be_full = (first..end).any(|window| {
+            let here = at_most(&begins[window], denial.to) as u64 + passed[window];
+            let before = window
+                .checked_sub(1)
+                .map_or(0, |index| begins[index].len() as u64 + passed[index]);
+            let left = windows[window].end.to.saturating_sub(denial.from);
+            let carried = weighted(before, left, window_ns).ceil() as u64;
+            here + carried + 1 > limit
+        });
+        if first < end && !may_be_full {
+            missing += 1;
+            passed[first..end].iter_mut().for_each(|count| *count += 1);
+        }
+    }
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows() -> Vec<Window> {
+        let exactly = |at| Span { from: at, to: at };
+        let window = |index: i64| Window {
+            begin: exactly(index * 1_000),
+            end: exactly((index + 1) * 1_000),
+        };
+        (0..3).map(window).collect()
+    }
+
+    fn at(time: i64) -> Span {
+        Span {
+            from: time,
+            to: time,
+        }
+    }
+
+    #[test]
+    fn the_window_before_counts_by_what_is_left_of_it() {
+        let mut admitted = vec![at(900); 10];
+        admitted.extend([at(1_500); 5]);
+        assert_eq!(surplus(&admitted, &windows(), 1_000, 10), 0);
+        admitted.extend([at(1_501); 2]);
+        assert_eq!(surplus(&admitted, &windows(), 1_000, 10), 1);
+        let mut history = History {
+            admitted,
+            denied: vec![(at(1_502), None)],
+            unknown: Vec::new(),
+            complete_until: i64::MAX,
+        };
+        assert_eq!(missing(&history, &windows(), 1_000, 10), 0);
+        history.denied.push((at(1_900), None));
+        assert_eq!(missing(&history, &windows(), 1_000, 10), 1);
+    }
+}
