@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::load::LoadArgs;
 use super::values;
 use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
@@ -72,10 +73,10 @@ pub struct Pins {
 /// Options of the main run.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// A running system: NAME=redis://HOST:PORT, NAME=unix:///PATH or NAME=grpc://HOST:PORT; repeatable. Nothing else is measured then, unless named with --only
+    /// A running system: NAME=redis://HOST:PORT, NAME=unix:///PATH, NAME=memcache://HOST:PORT, NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable. Nothing else is measured then, unless named with --only
     #[arg(long = "target", value_name = "NAME=URL")]
     pub targets: Vec<String>,
-    /// Systems to start: tollgate, tollgate-grpc, redis-server, valkey-server, dragonfly; comma separated [default: all that are installed]
+    /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, memcached; comma separated [default: all that are installed]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
     /// Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: all three]
@@ -141,6 +142,9 @@ pub struct RunArgs {
     /// Price of this machine per hour; gives the cost of a million decisions
     #[arg(long, value_name = "AMOUNT", value_parser = values::price)]
     pub price_per_hour: Option<f64>,
+    /// What is asked, and how.
+    #[command(flatten)]
+    pub load: LoadArgs,
     /// Where the results go
     #[arg(long, default_value = "results", value_name = "FOLDER")]
     pub out: PathBuf,

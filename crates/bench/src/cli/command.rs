@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::process::ExitCode;
 
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
+use super::gather::{check_names, gather};
 use crate::load::keys::Spreading;
 use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
@@ -14,15 +15,11 @@ use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
 use crate::run::session::Session;
-use crate::target::program::Program;
 use crate::target::service::rules_yaml;
-use crate::target::url::{Protocol, TargetUrl};
-use crate::target::{Service, Store, Target};
+use crate::target::url::TargetUrl;
 
 /// Exit status of a run that broke its own validity rules.
 const STATUS_INVALID: u8 = 3;
-/// Name under which Tollgate's gRPC service is asked for.
-const GRPC_NAME: &str = "tollgate-grpc";
 
 /// Runs the command. Exit codes: 0 measured, 1 error, 3 measured but invalid by the run's own rules.
 #[must_use]
@@ -133,6 +130,7 @@ fn plan(args: &RunArgs) -> Result<RunPlan, String> {
         depth: args.pipeline,
         grpc_connections: args.grpc_connections,
         grpc_streams: args.grpc_streams,
+        http_pipeline: args.load.http_pipeline,
         deadline: args.deadline,
         window_s: args.window,
         seed: args.seed,
@@ -170,18 +168,6 @@ fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
     args.scenario.iter().map(pick).collect()
 }
 
-fn check_names(names: &[String]) -> Result<(), String> {
-    match names
-        .iter()
-        .find(|name| *name != GRPC_NAME && Program::from_name(name).is_none())
-    {
-        Some(name) => Err(format!(
-            "'{name}' is not a system: give tollgate, {GRPC_NAME}, redis-server, valkey-server or dragonfly"
-        )),
-        None => Ok(()),
-    }
-}
-
 fn calibrate_first(plan: &RunPlan, session: &mut Session<'_>) {
     let cores = (plan.generator_core, plan.target_core);
     match calibrate(
@@ -208,46 +194,6 @@ fn calibrate_first(plan: &RunPlan, session: &mut Session<'_>) {
             None,
             format!("the generator could not be calibrated: {why}"),
         ),
-    }
-}
-
-/// Starts or attaches what is to be measured.
-fn gather(args: &RunArgs, urls: &[TargetUrl], plan: &RunPlan, session: &mut Session<'_>) {
-    let by_default = args.only.is_empty() && urls.is_empty();
-    let wanted = |name: &str| args.only.iter().any(|only| only == name);
-    let threads = if plan.target_core.is_some() {
-        1
-    } else {
-        cpu::count() as u32
-    };
-    for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
-        let name = program.name();
-        if !(by_default || wanted(name)) || interrupt::asked() {
-            continue;
-        }
-        if program.locate().is_none() {
-            session.skip(name, program.hint().into());
-            continue;
-        }
-        match Store::start(program, program.threads(threads), plan.target_core) {
-            Ok(store) => session.add(Target::Store(Box::new(store))),
-            Err(why) => session.lost(name, why),
-        }
-    }
-    if (by_default || wanted(GRPC_NAME)) && !interrupt::asked() {
-        match Service::start(threads, plan.target_core) {
-            Ok(service) => session.add(Target::Service(Box::new(service))),
-            Err(why) => session.lost(GRPC_NAME, why),
-        }
-    }
-    for url in urls {
-        match url.protocol {
-            Protocol::Grpc => session.add(Target::Service(Box::new(Service::attach(url)))),
-            Protocol::Resp => match Store::attach(url) {
-                Ok(store) => session.add(Target::Store(Box::new(store))),
-                Err(why) => session.lost(&url.name, why),
-            },
-        }
     }
 }
 

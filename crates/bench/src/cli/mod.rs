@@ -2,8 +2,11 @@
 
 mod args;
 mod command;
+mod gather;
+mod load;
 mod values;
 
 pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};
 pub use command::run;
 pub(crate) use command::{cores, own};
+pub use load::LoadArgs;

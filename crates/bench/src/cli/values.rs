@@ -33,6 +33,16 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// `Name: value`.
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().into(), value.trim().into()))
+        }
+        _ => Err(format!("'{text}' is not a header: give 'Name: value'")),
+    }
+}
+
 /// A length of time above zero.
 pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {

@@ -130,7 +130,7 @@ fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {
 
 /// A server by name, started here, or by URL.
 fn open(name: &str, args: &CompareArgs, core: Option<usize>) -> Result<Store, String> {
-    if let Some(program) = Program::from_name(name) {
+    if let Some(program) = Program::from_name(name).filter(|program| program.speaks_resp()) {
         return Store::start(program, program.threads(args.threads), core);
     }
     if !name.contains("://") {
@@ -142,7 +142,7 @@ fn open(name: &str, args: &CompareArgs, core: Option<usize>) -> Result<Store, St
     crate::cli::own(&url, args.i_own_this_target)?;
     match url.protocol {
         Protocol::Resp => Store::attach(&url),
-        Protocol::Grpc => Err("compare asks stores: give redis:// URLs".into()),
+        _ => Err("compare asks RESP stores: give redis:// URLs".into()),
     }
 }
 

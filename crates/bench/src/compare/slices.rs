@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use super::{LIMIT, Pair, WINDOW_S, budget, operation};
 use crate::cli::CompareArgs;
-use crate::load::closed::{Drawn, Feed, Pool};
-use crate::load::connection::Connection;
+use crate::load::closed::{Drawn, InTurn, Pool};
 use crate::load::keys::{KeySampler, Spreading};
 use crate::load::live::Live;
 use crate::load::plain::Plain;
-use crate::load::tally::Verdict;
 use crate::load::workload::{Ask, Rule, Workload};
 use crate::os::{interrupt, proc};
 use crate::record::validity::{Evidence, RUN_QUEUE_WAIT_PERCENT_MAX, judge};
@@ -115,10 +113,7 @@ impl<'a> Bench<'a> {
                 .map(|plain| Workload::filling(plain, plain.prefix(), args.keys));
             for workload in std::iter::once(values).chain(filled) {
                 side.single.run(
-                    &mut InTurn {
-                        workload: &workload,
-                        next: 0,
-                    },
+                    &mut InTurn::new(&workload),
                     16,
                     u64::MAX / 2,
                     interrupt::flag(),
@@ -365,25 +360,4 @@ fn load(
         steal: 0.0,
         waited: 0.0,
     })
-}
-
-/// Every request of a workload once, in order.
-pub(super) struct InTurn<'a> {
-    pub(super) workload: &'a Workload,
-    pub(super) next: u32,
-}
-
-impl Feed for InTurn<'_> {
-    fn push(&mut self, connection: &mut Connection) -> bool {
-        if self.next == self.workload.keys() {
-            return false;
-        }
-        connection.push(self.workload.request(self.next));
-        self.next += 1;
-        true
-    }
-
-    fn verdict(&self, frame: &[u8]) -> Verdict {
-        self.workload.verdict(frame)
-    }
 }

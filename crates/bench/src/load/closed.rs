@@ -52,6 +52,36 @@ impl Feed for Drawn<'_> {
     }
 }
 
+/// Every request of a workload once, in order.
+#[derive(Debug)]
+pub struct InTurn<'a> {
+    workload: &'a Workload,
+    next: u32,
+}
+
+impl<'a> InTurn<'a> {
+    /// From the first request of `workload`.
+    #[must_use]
+    pub fn new(workload: &'a Workload) -> InTurn<'a> {
+        InTurn { workload, next: 0 }
+    }
+}
+
+impl Feed for InTurn<'_> {
+    fn push(&mut self, connection: &mut Connection) -> bool {
+        if self.next == self.workload.keys() {
+            return false;
+        }
+        connection.push(self.workload.request(self.next));
+        self.next += 1;
+        true
+    }
+
+    fn verdict(&self, frame: &[u8]) -> Verdict {
+        self.workload.verdict(frame)
+    }
+}
+
 /// What one slice measured.
 #[derive(Clone, Debug)]
 pub struct Slice {
@@ -92,12 +122,17 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Opens `count` connections.
+    /// Opens `count` connections to a RESP server.
     pub fn open(endpoint: &Endpoint, count: usize) -> io::Result<Pool> {
+        Pool::speaking(Framing::Resp, endpoint, count)
+    }
+
+    /// Opens `count` connections whose answers are cut by `framing`.
+    pub fn speaking(framing: Framing, endpoint: &Endpoint, count: usize) -> io::Result<Pool> {
         let poller = Poller::new()?;
         let mut connections = Vec::with_capacity(count);
         for token in 0..count {
-            let mut connection = Connection::open(endpoint, Framing::Resp)?;
+            let mut connection = Connection::open(endpoint, framing)?;
             connection.register(&poller, token)?;
             connections.push(connection);
         }

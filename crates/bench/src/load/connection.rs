@@ -7,13 +7,14 @@ use tollgate_wire::resp;
 
 use super::address::{Endpoint, Socket};
 use super::grpc::{FRAME_HEAD, FRAME_PAYLOAD_MAX};
+use super::{http, memcache};
 use crate::os::clock::Clock;
 use crate::os::poller::Poller;
 
 /// Bytes taken per read.
 pub const READ_SIZE: usize = 64 * 1024;
 /// Largest reply kept while incomplete. Replies to rate limit requests are under 100 bytes.
-const REPLY_MAX: usize = 1024 * 1024;
+const REPLY_MAX: usize = 2 * 1024 * 1024;
 
 #[derive(Debug)]
 enum Stream {
@@ -28,6 +29,10 @@ pub enum Framing {
     Resp,
     /// HTTP/2 frames.
     Http2,
+    /// HTTP/1.1 answers.
+    Http1,
+    /// Answers of memcached's text protocol.
+    Memcache,
 }
 
 /// Why a connection cannot be used any more.
@@ -203,6 +208,9 @@ fn frames(
         let length = match framing {
             Framing::Resp => resp::frame_len(rest).map_err(|error| error.to_string()),
             Framing::Http2 => http2_frame_len(rest),
+            Framing::Http1 if rest.is_empty() => Ok(None),
+            Framing::Http1 => http::answer_len(rest),
+            Framing::Memcache => memcache::answer_len(rest),
         };
         match length {
             Ok(Some(length)) => {

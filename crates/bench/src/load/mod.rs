@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Schedule ─► OpenLoop (accounting, no I/O) ◄─► open: sockets, one thread ─► Tally
-//! KeySampler ┘                                   └ Speaker: RESP | gRPC
+//! KeySampler ┘                                   └ Speaker: RESP, HTTP, memcached | gRPC
 //! Workload (rendered requests, verdicts)         closed: full pipelines, for capacity and comparison
 //! ```
 //!
@@ -15,11 +15,13 @@ pub mod closed;
 pub mod connection;
 pub mod decisions;
 pub mod grpc;
-
+pub mod http;
 pub mod keys;
 pub mod live;
+pub mod memcache;
 pub mod open;
 pub mod open_loop;
+pub mod operation;
 pub mod pacer;
 pub mod plain;
 pub mod rng;

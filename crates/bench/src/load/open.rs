@@ -11,7 +11,7 @@ use super::live::{Glance, Live};
 use super::open_loop::{Bounds, OpenLoop};
 use super::pacer::Pacer;
 use super::schedule::{Arrivals, Schedule};
-use super::speaker::{Heard, Resp, Speaker};
+use super::speaker::{Heard, InOrder, Speaker};
 use super::tally::{Tally, Verdict};
 use super::workload::Workload;
 use crate::os::clock::{Clock, MILLI};
@@ -77,7 +77,7 @@ pub struct Outcome {
 /// Remarks kept per step.
 const NOTES_MAX: usize = 8;
 
-/// Runs `plan` against the store at `endpoint`. Fails only if the connections cannot be opened.
+/// Runs `plan` against the target at `endpoint`. Fails only if the connections cannot be opened.
 pub fn run(
     plan: &Plan,
     workload: &Workload,
@@ -86,7 +86,7 @@ pub fn run(
     live: &Live,
 ) -> Result<Outcome, String> {
     let state = plan.begin(workload.keys(), LEAD_NS);
-    speak(plan, state, Resp::new(workload), endpoint, stop, live)
+    speak(plan, state, InOrder::new(workload), endpoint, stop, live)
 }
 
 /// Runs `plan` against the service at `endpoint`, with `plan.bounds.depth` streams per connection.

@@ -45,23 +45,23 @@ pub trait Speaker {
     }
 }
 
-/// RESP: one lane per connection, answers in order.
+/// RESP, HTTP/1.1, memcached: one lane per connection, answers in order.
 #[derive(Debug)]
-pub struct Resp<'a> {
+pub struct InOrder<'a> {
     workload: &'a Workload,
 }
 
-impl<'a> Resp<'a> {
+impl<'a> InOrder<'a> {
     /// Asks what `workload` says.
     #[must_use]
-    pub fn new(workload: &'a Workload) -> Resp<'a> {
-        Resp { workload }
+    pub fn new(workload: &'a Workload) -> InOrder<'a> {
+        InOrder { workload }
     }
 }
 
-impl Speaker for Resp<'_> {
+impl Speaker for InOrder<'_> {
     fn framing(&self) -> Framing {
-        Framing::Resp
+        self.workload.framing()
     }
 
     fn open(&mut self, _connection: usize) -> Vec<u8> {

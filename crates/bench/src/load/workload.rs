@@ -2,8 +2,15 @@
 
 use tollgate_wire::resp;
 
+use super::connection::Framing;
+use super::http::{self, HttpAsk};
+use super::memcache::MemcacheAsk;
+use super::operation::Decision;
 use super::plain::Plain;
 use super::tally::Verdict;
+
+/// Bytes of the values that SET writes where nothing else is asked for.
+pub const VALUE_LENGTH: usize = 16;
 
 /// The fixed window most applications use: INCR, EXPIRE on the first hit. Answers 1 for allowed, 0 for denied.
 ///
@@ -44,6 +51,12 @@ pub enum Ask {
     Incr,
     /// Another command that decides nothing.
     Plain(&'static Plain),
+    /// A decision of the table of operations.
+    Decision(Box<Decision>),
+    /// A request of memcached's text protocol.
+    Memcache(MemcacheAsk),
+    /// An HTTP request, under the limit that it may state.
+    Http(Box<HttpAsk>, Rule),
 }
 
 /// Line of a decision's array that holds the wait: after the array's head, the verdict, the limit and what remains.
@@ -51,15 +64,21 @@ const PROMISE_LINE: usize = 4;
 
 /// How a reply is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
+pub(super) enum Reading {
     /// The first integer of an array is 1 for allowed.
     ArrayOneAllows,
     /// The first integer of an array is 0 for allowed.
     ArrayZeroAllows,
     /// An integer, 1 for allowed.
     IntOneAllows,
+    /// The second integer of an array is 1 for allowed: what INCREX added.
+    ArraySecondOneAllows,
     /// Anything but an error is good.
     Anything,
+    /// An answer of memcached to this.
+    Memcache(MemcacheAsk),
+    /// The status of an HTTP answer.
+    Http,
 }
 
 /// The requests of all keys, ready to be written.
@@ -104,6 +123,41 @@ impl Workload {
         }
     }
 
+    /// The requests that must be sent once so that `ask` finds what it reads; `None` where nothing must be there.
+    #[must_use]
+    pub fn filling_for(ask: &Ask, prefix: &str, keys: u32) -> Option<Workload> {
+        match ask {
+            Ask::Get => Some(Workload::render(&Ask::Set(VALUE_LENGTH), prefix, keys)),
+            Ask::Plain(plain) => {
+                Some(Workload::filling(plain, prefix, keys)).filter(|filling| filling.keys() > 0)
+            }
+            Ask::Memcache(asked) => {
+                let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+                for index in 0..keys {
+                    bytes.extend(asked.fill(&format!("{prefix}{index}"), VALUE_LENGTH)?);
+                    ends.push(bytes.len());
+                }
+                let reading = Reading::Memcache(MemcacheAsk::Set(VALUE_LENGTH));
+                Some(Workload {
+                    bytes,
+                    ends,
+                    reading,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// How the answers are cut.
+    #[must_use]
+    pub fn framing(&self) -> Framing {
+        match self.reading {
+            Reading::Memcache(_) => Framing::Memcache,
+            Reading::Http => Framing::Http1,
+            _ => Framing::Resp,
+        }
+    }
+
     /// The request of key `key`.
     #[inline]
     #[must_use]
@@ -123,21 +177,29 @@ impl Workload {
     #[inline]
     #[must_use]
     pub fn verdict(&self, frame: &[u8]) -> Verdict {
+        match self.reading {
+            Reading::Http => return http::verdict(frame),
+            Reading::Memcache(asked) => return asked.verdict(frame),
+            _ => {}
+        }
         let (first, number) = match frame.first() {
             Some(b'-' | b'!') => return Verdict::Error,
             Some(_) if self.reading == Reading::Anything => return Verdict::Allowed,
             Some(b':') => (b':', int_at(frame, 0)),
             // An array whose first element is an integer: "*5\r\n:1\r\n...".
             Some(b'*') => match frame.iter().position(|&b| b == b'\n') {
+                Some(at) if self.reading == Reading::ArraySecondOneAllows => {
+                    (b'*', second_int(frame, at + 1))
+                }
                 Some(at) => (b'*', int_at(frame, at + 1)),
                 None => return Verdict::Unexpected,
             },
             _ => return Verdict::Unexpected,
         };
         match (self.reading, first, number) {
-            (Reading::ArrayOneAllows, b'*', Some(1))
+            (Reading::ArrayOneAllows | Reading::ArraySecondOneAllows, b'*', Some(1))
             | (Reading::ArrayZeroAllows, b'*', Some(0)) => Verdict::Allowed,
-            (Reading::ArrayOneAllows, b'*', Some(0))
+            (Reading::ArrayOneAllows | Reading::ArraySecondOneAllows, b'*', Some(0))
             | (Reading::ArrayZeroAllows, b'*', Some(1)) => Verdict::Denied,
             (Reading::IntOneAllows, b':', Some(1)) => Verdict::Allowed,
             (Reading::IntOneAllows, b':', Some(0)) => Verdict::Denied,
@@ -192,6 +254,9 @@ impl Ask {
             Ask::Set(length) => resp::write_command(out, &[b"SET", key, &vec![b'x'; *length]]),
             Ask::Incr => resp::write_command(out, &[b"INCR", key]),
             Ask::Plain(plain) => plain.write(out, key),
+            Ask::Decision(decision) => decision.write(out, key),
+            Ask::Memcache(asked) => asked.write(out, &String::from_utf8_lossy(key)),
+            Ask::Http(asked, rule) => asked.write(out, &String::from_utf8_lossy(key), *rule),
         }
     }
 
@@ -201,6 +266,9 @@ impl Ask {
             Ask::ClThrottle(_) => Reading::ArrayZeroAllows,
             Ask::Evalsha { .. } => Reading::IntOneAllows,
             Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => Reading::Anything,
+            Ask::Decision(decision) => decision.row.reading(),
+            Ask::Memcache(asked) => Reading::Memcache(*asked),
+            Ask::Http(..) => Reading::Http,
         }
     }
 
@@ -215,12 +283,15 @@ impl Ask {
             Ask::Set(_) => "set",
             Ask::Incr => "incr",
             Ask::Plain(plain) => plain.name,
+            Ask::Decision(decision) => decision.row.name,
+            Ask::Memcache(asked) => asked.name(),
+            Ask::Http(..) => "http",
         }
     }
 
     /// Title for tables.
     #[must_use]
-    pub fn title(&self) -> &'static str {
+    pub fn title(&self) -> &str {
         match self {
             Ask::RlTake(_) => "RL.TAKE (native)",
             Ask::ClThrottle(_) => "CL.THROTTLE (native)",
@@ -229,6 +300,9 @@ impl Ask {
             Ask::Set(_) => "SET",
             Ask::Incr => "INCR",
             Ask::Plain(plain) => plain.title,
+            Ask::Decision(decision) => decision.row.title,
+            Ask::Memcache(asked) => asked.title(),
+            Ask::Http(asked, _) => &asked.title,
         }
     }
 
@@ -237,7 +311,10 @@ impl Ask {
     pub fn rule(&self) -> Option<Rule> {
         match self {
             Ask::RlTake(rule) | Ask::ClThrottle(rule) | Ask::Evalsha { rule, .. } => Some(*rule),
-            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => None,
+            Ask::Decision(decision) => Some(decision.rule),
+            Ask::Memcache(MemcacheAsk::Counter(rule)) => Some(*rule),
+            Ask::Http(asked, rule) => asked.states_limit().then_some(*rule),
+            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) | Ask::Memcache(_) => None,
         }
     }
 
@@ -247,9 +324,25 @@ impl Ask {
         match self {
             Ask::RlTake(_) | Ask::Evalsha { .. } => "fixed-window",
             Ask::ClThrottle(_) => "gcra",
-            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => "",
+            Ask::Decision(decision) => decision.row.algorithm,
+            Ask::Memcache(MemcacheAsk::Counter(_)) => "fixed-window",
+            // What a service decides by is its own affair; the rules of the bench are fixed windows.
+            Ask::Http(asked, _) if asked.states_limit() => "fixed-window",
+            Ask::Get
+            | Ask::Set(_)
+            | Ask::Incr
+            | Ask::Plain(_)
+            | Ask::Memcache(_)
+            | Ask::Http(..) => "",
         }
     }
+}
+
+/// The integer behind the integer at `at`.
+fn second_int(frame: &[u8], at: usize) -> Option<i64> {
+    int_at(frame, at)?;
+    let end = frame[at..].iter().position(|&b| b == b'\n')?;
+    int_at(frame, at + end + 1)
 }
 
 /// The integer frame `:n\r\n` at `at`.

@@ -6,6 +6,13 @@ use std::fs;
 use super::proc_text;
 pub use super::proc_text::Ticks as MachineTicks;
 
+/// Whether this process runs as root.
+#[must_use]
+pub fn is_root() -> bool {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Processor time used by all threads of process `pid` since its start, in nanoseconds.
 ///
 /// The process clock is exact to the nanosecond; `/proc/PID/stat` counts in ticks of 10 ms, too coarse for a slice of a

@@ -12,13 +12,14 @@ use super::console::Console;
 use super::fill::{self, Counters, Frame};
 use super::plan::{KeyPlan, RunPlan, limit_for};
 use super::thread::generate;
-use crate::load::closed::{Drawn, Pool};
+use crate::load::address::Endpoint;
+use crate::load::closed::{Drawn, InTurn, Pool};
 use crate::load::keys::KeySampler;
 use crate::load::live::Live;
 use crate::load::open::{self, Outcome, Plan};
 use crate::load::open_loop::Bounds;
 use crate::load::schedule::Arrivals;
-use crate::load::workload::{Rule, Workload};
+use crate::load::workload::{Ask, Rule, Workload};
 use crate::record::status::classify;
 use crate::record::{Calibration, Step};
 use crate::target::service::WINDOW_S;
@@ -30,6 +31,8 @@ const PROBE: Duration = Duration::from_millis(500);
 const OVERLOAD_RATE: f64 = 500_000.0;
 /// Limit in a probe: everything is allowed, the dearer answer.
 const PROBE_LIMIT: u64 = 50_000_000;
+/// Requests written at once while keys are filled.
+const FILL_DEPTH: usize = 16;
 /// Longest wait for a broken server's process to show how it ended.
 const OBITUARY_WAIT: Duration = Duration::from_millis(300);
 
@@ -217,6 +220,15 @@ impl<'a> Bed<'a> {
         }
     }
 
+    /// Window of the limits in seconds: a service has its own rules.
+    fn window_s(&self, way: Way) -> u64 {
+        if way.is_service() {
+            WINDOW_S
+        } else {
+            self.plan.window_s
+        }
+    }
+
     fn next_prefix(&mut self) -> String {
         self.loads_run += 1;
         format!("{}{}:", self.prefix, self.loads_run)
@@ -231,18 +243,20 @@ impl<'a> Bed<'a> {
             scenario.title,
             cell::describe(target, way)
         ));
-        let bounds = self.plan.bounds(way == Way::Grpc);
+        let bounds = self.plan.bounds(way);
         let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.plan.seed);
         let (keys, stop, core) = (scenario.keys, self.stop, self.plan.generator_core);
         let rule = Rule {
             limit: PROBE_LIMIT,
-            window_s: self.plan.window_s,
+            window_s: self.window_s(way),
         };
         let slice = match target.ask(way, rule) {
             Some(ask) => generate(core, &Live::default(), PROBE, self.console, || {
                 let workload = Workload::render(&ask, &prefix, keys);
-                let mut pool = Pool::open(target.endpoint(), bounds.connections)
+                let framing = workload.framing();
+                let mut pool = Pool::speaking(framing, target.endpoint(), bounds.connections)
                     .map_err(|error| format!("cannot connect: {error}"))?;
+                fill_in(&ask, &prefix, keys, &mut pool, stop)?;
                 let slice = pool.run(
                     &mut Drawn {
                         workload: &workload,
@@ -314,7 +328,7 @@ impl<'a> Bed<'a> {
                 .calibration
                 .as_ref()
                 .map(|found| found.ceiling_rps)
-                .filter(|_| request.way != Way::Grpc),
+                .filter(|_| !request.way.is_service()),
             accuracy: cell::accuracy(request.scenario, &operation, &asked, &outcome.tally),
             outcome: &outcome,
         };
@@ -336,15 +350,14 @@ impl<'a> Bed<'a> {
     fn load(&mut self, request: &StepRequest<'_>, length: Duration) -> Result<Loaded, String> {
         let prefix = self.next_prefix();
         let (scenario, rate) = (request.scenario, request.rate_rps);
-        let grpc = request.way == Way::Grpc;
         let limit = request.limit.unwrap_or_else(|| {
             limit_for(rate, length, scenario.spreading.top_share(scenario.keys))
         });
         let rule = Rule {
             limit,
-            window_s: if grpc { WINDOW_S } else { self.plan.window_s },
+            window_s: self.window_s(request.way),
         };
-        let mut bounds = self.plan.bounds(grpc);
+        let mut bounds = self.plan.bounds(request.way);
         if let Some(deadline) = request.deadline {
             bounds.deadline_ns = deadline.as_nanos() as u64;
         }
@@ -361,13 +374,9 @@ impl<'a> Bed<'a> {
         let (core, live) = (self.plan.generator_core, Live::default());
         let outcome = match (target, target.ask(request.way, rule)) {
             (_, Some(ask)) => generate(core, &live, length, self.console, || {
-                open::run(
-                    &plan,
-                    &Workload::render(&ask, &prefix, keys),
-                    target.endpoint(),
-                    stop,
-                    &live,
-                )
+                let workload = Workload::render(&ask, &prefix, keys);
+                prepare(&ask, &prefix, keys, target.endpoint(), stop)?;
+                open::run(&plan, &workload, target.endpoint(), stop, &live)
             }),
             (Target::Service(service), None) => {
                 let calls = service.calls(rule, &prefix, keys);
@@ -375,13 +384,52 @@ impl<'a> Bed<'a> {
                     open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
                 })
             }
-            (Target::Store(_), None) => Err("it cannot be asked in this way".into()),
+            (Target::Store(_) | Target::Memcached(_), None) => {
+                Err("it cannot be asked in this way".into())
+            }
         };
         outcome.map(|outcome| Loaded {
             outcome,
             rule,
             prefix,
         })
+    }
+}
+
+/// Writes what `ask` reads, over connections of its own.
+fn prepare(
+    ask: &Ask,
+    prefix: &str,
+    keys: u32,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    if Workload::filling_for(ask, prefix, keys.min(1)).is_none() {
+        return Ok(());
+    }
+    let framing = Workload::render(ask, prefix, 0).framing();
+    let mut pool =
+        Pool::speaking(framing, endpoint, 1).map_err(|error| format!("cannot connect: {error}"))?;
+    fill_in(ask, prefix, keys, &mut pool, stop)
+}
+
+/// Writes what `ask` reads.
+fn fill_in(
+    ask: &Ask,
+    prefix: &str,
+    keys: u32,
+    pool: &mut Pool,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let Some(filling) = Workload::filling_for(ask, prefix, keys) else {
+        return Ok(());
+    };
+    let filled = pool.run(&mut InTurn::new(&filling), FILL_DEPTH, u64::MAX / 2, stop)?;
+    match filled.first_error {
+        Some(text) => Err(format!(
+            "the keys cannot be filled: the server answered: {text}"
+        )),
+        None => Ok(()),
     }
 }
 

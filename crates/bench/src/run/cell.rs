@@ -10,18 +10,21 @@ use crate::target::{Target, Way};
 
 /// What a target is asked in `way`.
 pub(super) fn operation(plan: &RunPlan, target: &Target, way: Way) -> Operation {
-    let rule = Rule {
-        limit: 0,
-        window_s: plan.window_s,
+    let window_s = if way.is_service() {
+        WINDOW_S
+    } else {
+        plan.window_s
     };
+    let rule = Rule { limit: 0, window_s };
     match target.ask(way, rule) {
         Some(ask) => Operation {
             name: ask.name().into(),
             title: ask.title().into(),
-            like_for_like: way == Way::Script,
+            like_for_like: matches!(way, Way::Script | Way::Op(_))
+                && matches!(target, Target::Store(_)),
             algorithm: ask.algorithm().into(),
             limit: None,
-            window_ms: Some(plan.window_s * 1000),
+            window_ms: ask.rule().map(|_| window_s * 1000),
         },
         None => Operation {
             name: "grpc-rls".into(),
@@ -42,7 +45,7 @@ pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Wa
         target: target.record().name.clone(),
         scenario: scenario.record(),
         operation: operation(plan, target, way),
-        load: plan.load(way == Way::Grpc),
+        load: plan.load(way),
         notes: vec![note.into()],
         ..Cell::default()
     }
@@ -67,7 +70,7 @@ pub(super) fn accuracy(
     let algorithm = operation.algorithm.as_str();
     // The rules of a service count in windows of the calendar, which are known only where its clock is.
     let name = match (asked.way, algorithm) {
-        (Way::Grpc, "fixed-window") => "fixed-window-epoch",
+        (Way::Grpc | Way::Http, "fixed-window") => "fixed-window-epoch",
         (_, name) => name,
     };
     let unix_at_zero_ns = tally

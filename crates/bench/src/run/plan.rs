@@ -7,6 +7,7 @@ use crate::load::keys::Spreading;
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
 use crate::record::{Load, Profile, Scenario};
+use crate::target::Way;
 
 /// Shares of the own capacity at which every system is measured.
 const OWN_SHARES: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 1.1];
@@ -119,6 +120,8 @@ pub struct RunPlan {
     pub grpc_connections: u32,
     /// Streams per connection to a service.
     pub grpc_streams: u32,
+    /// Requests per connection to an HTTP server. Most servers answer pipelined requests one after the other.
+    pub http_pipeline: u32,
     /// Answers later than this are timeouts.
     pub deadline: Duration,
     /// Window of the limits in seconds.
@@ -140,13 +143,13 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
-    /// Bounds of the load on a store, or on a service.
+    /// Bounds of the load on a target asked in `way`.
     #[must_use]
-    pub fn bounds(&self, grpc: bool) -> Bounds {
-        let (connections, depth) = if grpc {
-            (self.grpc_connections, self.grpc_streams)
-        } else {
-            (self.connections, self.depth)
+    pub fn bounds(&self, way: Way) -> Bounds {
+        let (connections, depth) = match way {
+            Way::Grpc => (self.grpc_connections, self.grpc_streams),
+            Way::Http => (self.connections, self.http_pipeline),
+            Way::Native | Way::Script | Way::Op(_) => (self.connections, self.depth),
         };
         Bounds {
             connections: connections as usize,
@@ -158,8 +161,8 @@ impl RunPlan {
 
     /// Shape of the load as it appears in the record.
     #[must_use]
-    pub fn load(&self, grpc: bool) -> Load {
-        let bounds = self.bounds(grpc);
+    pub fn load(&self, way: Way) -> Load {
+        let bounds = self.bounds(way);
         Load {
             arrivals: self.arrivals.word().into(),
             connections: bounds.connections as u32,

@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
 
     fn scenario(&mut self, scenario: &KeyPlan, step_length: Duration) {
         let mut all = self.probe_all(scenario);
-        let stores = all.iter().filter(|series| series.way != Way::Grpc);
+        let stores = all.iter().filter(|series| !series.way.is_service());
         let common = stores
             .filter_map(|s| self.record.cells[s.cell].probed_capacity_rps)
             .min_by(f64::total_cmp);
@@ -164,7 +164,7 @@ impl<'a> Session<'a> {
                     let own = self.record.cells[series.cell]
                         .probed_capacity_rps
                         .unwrap_or(0.0);
-                    rungs(own, common.filter(|_| series.way != Way::Grpc))
+                    rungs(own, common.filter(|_| !series.way.is_service()))
                 }
             };
         }

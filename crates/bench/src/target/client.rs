@@ -38,15 +38,26 @@ impl Client {
     pub fn call(&mut self, args: &[&[u8]]) -> Result<Value, String> {
         let mut request = Vec::new();
         resp::write_command(&mut request, args);
+        let frame = self.exchange(&request, args)?;
+        match resp::read_value(&frame) {
+            Ok(Some((value, _))) => Ok(value),
+            _ => Err(self.failed(args, "the answer is not valid RESP")),
+        }
+    }
+
+    /// Sends one rendered request and returns the bytes of its answer.
+    pub fn ask_rendered(&mut self, request: &[u8]) -> Result<Vec<u8>, String> {
+        self.exchange(request, &[])
+    }
+
+    /// `args` name the request in errors.
+    fn exchange(&mut self, request: &[u8], args: &[&[u8]]) -> Result<Vec<u8>, String> {
         self.socket
-            .write_all(&request)
+            .write_all(request)
             .map_err(|error| self.failed(args, &error.to_string()))?;
         loop {
-            match resp::read_value(&self.input) {
-                Ok(Some((value, used))) => {
-                    self.input.drain(..used);
-                    return Ok(value);
-                }
+            match resp::frame_len(&self.input) {
+                Ok(Some(length)) => return Ok(self.input.drain(..length).collect()),
                 Ok(None) if self.input.len() > ANSWER_MAX => {
                     return Err(self.failed(args, "the answer is too long"));
                 }
@@ -77,10 +88,10 @@ impl Client {
     }
 
     fn failed(&self, args: &[&[u8]], why: &str) -> String {
-        format!(
-            "{}: {why}",
-            String::from_utf8_lossy(args.first().copied().unwrap_or_default())
-        )
+        match args.first() {
+            Some(name) => format!("{}: {why}", String::from_utf8_lossy(name)),
+            None => why.into(),
+        }
     }
 
     /// `INFO section` as name and value pairs.

@@ -2,15 +2,18 @@
 
 pub mod child;
 pub mod client;
+pub mod memcached;
 pub mod program;
 pub mod service;
 pub mod store;
 pub mod url;
 
+pub use memcached::Memcached;
 pub use service::Service;
 pub use store::Store;
 
 use crate::load::address::Endpoint;
+use crate::load::operation::Op;
 use crate::load::workload::{Ask, Rule};
 use crate::record::TargetRecord;
 
@@ -19,8 +22,10 @@ use crate::record::TargetRecord;
 pub enum Target {
     /// Asked over RESP.
     Store(Box<Store>),
-    /// Asked over gRPC.
+    /// Asked over gRPC or HTTP.
     Service(Box<Service>),
+    /// Asked in memcached's text protocol.
+    Memcached(Box<Memcached>),
 }
 
 /// In which way a target is asked for decisions.
@@ -32,6 +37,28 @@ pub enum Way {
     Script,
     /// The rate limit service's call.
     Grpc,
+    /// An HTTP request.
+    Http,
+    /// An operation chosen by name.
+    Op(Op),
+}
+
+impl Way {
+    /// The way of an operation chosen by name.
+    #[must_use]
+    pub fn of(op: Op) -> Way {
+        match op {
+            Op::Native => Way::Native,
+            Op::Script => Way::Script,
+            other => Way::Op(other),
+        }
+    }
+
+    /// Whether a rate limit service is asked, which has its own rules.
+    #[must_use]
+    pub fn is_service(self) -> bool {
+        matches!(self, Way::Grpc | Way::Http)
+    }
 }
 
 impl Target {
@@ -41,6 +68,7 @@ impl Target {
         match self {
             Target::Store(store) => &store.record,
             Target::Service(service) => &service.record,
+            Target::Memcached(server) => &server.record,
         }
     }
 
@@ -50,6 +78,7 @@ impl Target {
         match self {
             Target::Store(store) => &store.endpoint,
             Target::Service(service) => &service.endpoint,
+            Target::Memcached(server) => &server.endpoint,
         }
     }
 
@@ -59,6 +88,7 @@ impl Target {
         match self {
             Target::Store(store) => store.pid,
             Target::Service(service) => service.pid,
+            Target::Memcached(server) => server.pid,
         }
     }
 
@@ -67,6 +97,7 @@ impl Target {
         match self {
             Target::Store(store) => store.obituary(),
             Target::Service(service) => service.obituary(),
+            Target::Memcached(server) => server.obituary(),
         }
     }
 
@@ -74,32 +105,31 @@ impl Target {
     #[must_use]
     pub fn ways(&self) -> Vec<Way> {
         match self {
-            Target::Store(store) => {
-                let mut ways = Vec::new();
-                if store.has_native() {
-                    ways.push(Way::Native);
-                }
-                if store
-                    .scripted(Rule {
-                        limit: 1,
-                        window_s: 1,
-                    })
-                    .is_some()
-                {
-                    ways.push(Way::Script);
-                }
-                ways
-            }
-            Target::Service(_) => vec![Way::Grpc],
+            Target::Store(store) => store.ways(),
+            Target::Service(service) => service.ways(),
+            Target::Memcached(server) => server.ways(),
         }
     }
 
-    /// What a store is asked in `way`; `None` for a service.
+    /// Asks for `ops` from now on. Returns those that it cannot do, with the reason; a service is not asked for
+    /// operations and keeps to its own. Fails when the target cannot be asked at all.
+    pub fn choose(&mut self, ops: &[Op]) -> Result<Vec<(Op, String)>, String> {
+        match self {
+            Target::Store(store) => store.choose(ops),
+            Target::Memcached(server) => Ok(server.choose(ops)),
+            Target::Service(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What is asked in `way`; `None` for a call over gRPC.
     #[must_use]
     pub fn ask(&self, way: Way, rule: Rule) -> Option<Ask> {
         match (self, way) {
             (Target::Store(store), Way::Native) => store.native(rule),
             (Target::Store(store), Way::Script) => store.scripted(rule),
+            (Target::Store(store), Way::Op(op)) => store.chosen(op, rule),
+            (Target::Memcached(_), Way::Op(op)) => memcached::ask(op, rule).map(Ask::Memcache),
+            (Target::Service(service), Way::Http) => service.ask(rule),
             _ => None,
         }
     }

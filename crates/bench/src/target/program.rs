@@ -13,11 +13,18 @@ pub enum Program {
     Valkey,
     /// `dragonfly`.
     Dragonfly,
+    /// `memcached`.
+    Memcached,
 }
 
 impl Program {
     /// The peers that are looked for on PATH, in the order of the report.
-    pub const PEERS: [Program; 3] = [Program::Redis, Program::Valkey, Program::Dragonfly];
+    pub const PEERS: [Program; 4] = [
+        Program::Redis,
+        Program::Valkey,
+        Program::Dragonfly,
+        Program::Memcached,
+    ];
 
     /// Name on the command line and in tables.
     #[must_use]
@@ -27,6 +34,7 @@ impl Program {
             Program::Redis => "redis-server",
             Program::Valkey => "valkey-server",
             Program::Dragonfly => "dragonfly",
+            Program::Memcached => "memcached",
         }
     }
 
@@ -38,6 +46,7 @@ impl Program {
             Program::Redis,
             Program::Valkey,
             Program::Dragonfly,
+            Program::Memcached,
         ]
         .into_iter()
         .find(|p| p.name() == name)
@@ -101,8 +110,25 @@ impl Program {
                     "--logtostderr".into(),
                 ];
             }
+            Program::Memcached => {
+                let threads = threads.to_string();
+                let mut words = ["-l", "127.0.0.1", "-U", "0", "-p", &port, "-t", &threads]
+                    .map(String::from)
+                    .to_vec();
+                // memcached refuses to run as root unless told as whom.
+                if crate::os::proc::is_root() {
+                    words.extend(["-u", "root"].map(String::from));
+                }
+                return words;
+            }
         };
         words.into_iter().map(String::from).collect()
+    }
+
+    /// Whether it speaks RESP.
+    #[must_use]
+    pub fn speaks_resp(self) -> bool {
+        self != Program::Memcached
     }
 
     /// Worker threads it runs when given `cores` cores.
@@ -110,7 +136,7 @@ impl Program {
     pub fn threads(self, cores: u32) -> u32 {
         match self {
             Program::Redis | Program::Valkey => 1,
-            Program::Tollgate | Program::Dragonfly => cores.max(1),
+            Program::Tollgate | Program::Dragonfly | Program::Memcached => cores.max(1),
         }
     }
 
@@ -121,6 +147,7 @@ impl Program {
             Program::Tollgate => "it is this program",
             Program::Redis => "not on PATH (Debian and Ubuntu: apt install redis-server)",
             Program::Valkey => "not on PATH (Debian and Ubuntu: apt install valkey-server)",
+            Program::Memcached => "not on PATH (Debian and Ubuntu: apt install memcached)",
             Program::Dragonfly => "not on PATH (see dragonflydb.io for packages)",
         }
     }

@@ -2,12 +2,14 @@
 
 use std::net::TcpStream;
 
+use super::Way;
 use super::child::{Folder, ServerProcess, free_port, loopback};
 use super::program::Program;
 use super::url::TargetUrl;
 use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
 use crate::load::grpc::Calls;
-use crate::load::workload::Rule;
+use crate::load::http::{HttpAsk, RATE_LIMIT_BODY};
+use crate::load::workload::{Ask, Rule};
 use crate::os::proc;
 use crate::record::{TargetKind, TargetRecord};
 
@@ -28,6 +30,35 @@ pub struct Service {
     /// Its process, when it runs on this machine.
     pub pid: Option<u32>,
     process: Option<ServerProcess>,
+    /// What is asked over HTTP; `None` for gRPC.
+    http: Option<HttpAsk>,
+}
+
+/// What the command line says about requests over HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// Method; POST with a body and GET without one by default.
+    pub method: Option<String>,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+    /// Body with `{key}`, `{limit}` and `{window}`; the one of [`RATE_LIMIT_BODY`] by default for `/json`.
+    pub body: Option<String>,
+}
+
+impl HttpOptions {
+    /// What is asked at `authority` and `path`.
+    pub fn ask(&self, authority: &str, path: &str) -> Result<HttpAsk, String> {
+        let own = path == "/json" && self.method.is_none() && self.body.is_none();
+        let body = self.body.as_deref().or(own.then_some(RATE_LIMIT_BODY));
+        let mut headers = self.headers.clone();
+        let typed = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if body.is_some_and(|body| body.trim_start().starts_with('{')) && !typed {
+            headers.push(("content-type".into(), "application/json".into()));
+        }
+        HttpAsk::new(authority, path, self.method.as_deref(), &headers, body)
+    }
 }
 
 /// Limits for which a rule exists: 1, 2, 5, 10, 20, 50, ...
@@ -56,12 +87,30 @@ fn entry(limit: u64) -> String {
 }
 
 impl Service {
-    /// Starts this program as a service on its own store.
+    /// Starts this program as a service on its own store, asked over gRPC.
     pub fn start(threads: u32, core: Option<usize>) -> Result<Service, String> {
+        Service::start_as("tollgate-grpc", threads, core, None)
+    }
+
+    /// Starts this program as a service on its own store, asked over HTTP.
+    pub fn start_http(
+        threads: u32,
+        core: Option<usize>,
+        options: &HttpOptions,
+    ) -> Result<Service, String> {
+        Service::start_as("tollgate-http", threads, core, Some(options))
+    }
+
+    fn start_as(
+        name: &str,
+        threads: u32,
+        core: Option<usize>,
+        over_http: Option<&HttpOptions>,
+    ) -> Result<Service, String> {
         let exe = Program::Tollgate
             .locate()
             .ok_or("cannot find this program's own file")?;
-        let folder = Folder::new("tollgate-grpc")
+        let folder = Folder::new(name)
             .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
         let rules = folder.path().join("rules");
         std::fs::create_dir_all(&rules)
@@ -85,17 +134,23 @@ impl Service {
             .map(String::from),
         );
         let mut process = ServerProcess::start("tollgate service", &exe, &arguments, core, folder)?;
-        let endpoint = loopback(grpc);
+        let endpoint = loopback(if over_http.is_some() { http } else { grpc });
         let Address::Tcp(address) = endpoint.address.clone() else {
             return Err("loopback is TCP".into());
         };
         let took =
             process.wait_ready(|| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok())?;
         let pid = process.pid();
+        let ask = over_http
+            .map(|options| options.ask(&address.to_string(), "/json"))
+            .transpose()?;
         let record = TargetRecord {
-            name: "tollgate-grpc".into(),
+            name: name.into(),
             kind: TargetKind::Service,
-            url: format!("grpc://{address}"),
+            url: match &ask {
+                Some(ask) => format!("http://{address}{}", ask.target),
+                None => format!("grpc://{address}"),
+            },
             server_name: "tollgate".into(),
             server_version: env!("CARGO_PKG_VERSION").into(),
             command_line: process.command_line.clone(),
@@ -112,12 +167,23 @@ impl Service {
             endpoint,
             pid: Some(pid),
             process: Some(process),
+            http: ask,
         })
     }
 
     /// Takes a service that runs already with the rules of [`rules_yaml`].
     #[must_use]
     pub fn attach(url: &TargetUrl) -> Service {
+        Service::attached(url, None)
+    }
+
+    /// Takes an HTTP server that runs already.
+    pub fn attach_http(url: &TargetUrl, options: &HttpOptions) -> Result<Service, String> {
+        let ask = options.ask(&url.authority, &url.path)?;
+        Ok(Service::attached(url, Some(ask)))
+    }
+
+    fn attached(url: &TargetUrl, http: Option<HttpAsk>) -> Service {
         let record = TargetRecord {
             name: url.name.clone(),
             kind: TargetKind::Service,
@@ -130,7 +196,25 @@ impl Service {
             endpoint: url.endpoint.clone(),
             pid: None,
             process: None,
+            http,
         }
+    }
+
+    /// The ways in which it is asked.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        vec![if self.http.is_some() {
+            Way::Http
+        } else {
+            Way::Grpc
+        }]
+    }
+
+    /// What is asked over HTTP under `rule`; `None` for gRPC.
+    #[must_use]
+    pub fn ask(&self, rule: Rule) -> Option<Ask> {
+        let http = self.http.clone()?;
+        Some(Ask::Http(Box::new(http), rule))
     }
 
     /// The calls for `keys` keys under `rule`, whose limit is one of [`limits`].

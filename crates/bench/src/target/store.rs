@@ -1,16 +1,27 @@
 //! A RESP store under test: started or found, asked who it is and what it can do.
 
+use super::Way;
 use super::child::{Folder, ServerProcess, free_port, loopback};
 use super::client::Client;
 use super::program::Program;
 use super::url::TargetUrl;
 use crate::load::address::Endpoint;
-use crate::load::workload::{Ask, FIXED_WINDOW_SCRIPT, Rule};
+use crate::load::operation::{self, Op};
+use crate::load::tally::Verdict;
+use crate::load::workload::{Ask, FIXED_WINDOW_SCRIPT, Rule, Workload};
 use crate::os::proc;
 use crate::record::{Setting, TargetKind, TargetRecord};
 
 /// Attempts to start a server when another process takes its port first.
 const START_ATTEMPTS: usize = 3;
+
+/// Key on which operations are tried out.
+const PROBE_KEY: &str = "tollgate-bench-probe:";
+/// Limit under which they are.
+const PROBE_RULE: Rule = Rule {
+    limit: 10,
+    window_s: 60,
+};
 
 /// Settings recorded because they decide whether a comparison is fair.
 const SETTINGS: [&str; 5] = [
@@ -34,6 +45,8 @@ pub struct Store {
     has_take: bool,
     has_throttle: bool,
     script: Option<String>,
+    /// Operations chosen by name, with the SHA-1 of their scripts.
+    chosen: Option<Vec<(Op, Option<String>)>>,
 }
 
 impl Store {
@@ -158,7 +171,97 @@ impl Store {
             has_take,
             has_throttle,
             script,
+            chosen: None,
         })
+    }
+
+    /// Asks for `ops` from now on instead of what the store does best. Each is tried once on a key of its own; returns
+    /// those that the store cannot do, with its reason.
+    pub fn choose(&mut self, ops: &[Op]) -> Result<Vec<(Op, String)>, String> {
+        let mut client = Client::connect(&self.endpoint)?;
+        let (mut chosen, mut missing) = (Vec::new(), Vec::new());
+        for &op in ops {
+            match self.try_out(op, &mut client) {
+                Ok(sha) => chosen.push((op, sha)),
+                Err(why) => missing.push((op, why)),
+            }
+        }
+        self.chosen = Some(chosen);
+        Ok(missing)
+    }
+
+    /// Asks once; returns the SHA-1 of the script, if there is one.
+    fn try_out(&self, op: Op, client: &mut Client) -> Result<Option<String>, String> {
+        let row = match op {
+            Op::Native if self.has_native() => return Ok(None),
+            Op::Native => return Err("it has no rate limit command of its own".into()),
+            Op::Script if self.script.is_some() => return Ok(None),
+            Op::Script => return Err("it does not run scripts".into()),
+            Op::Command(_) => None,
+            Op::Decide(row) => Some(row),
+        };
+        let mut sha = None;
+        if let Some(words) = row.and_then(operation::Operation::preparation) {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let answer = client.ask(&words)?;
+            sha = Some(String::from_utf8_lossy(answer.as_bytes().unwrap_or_default()).into_owned());
+        }
+        let ask = self
+            .render(op, sha.as_deref(), PROBE_RULE)
+            .ok_or("it is a command of memcached")?;
+        let key = format!("{PROBE_KEY}{}:", std::process::id());
+        let workload = Workload::render(&ask, &key, 1);
+        let frame = client.ask_rendered(workload.request(0))?;
+        let verdict = workload.verdict(&frame);
+        let cleaned = client.call(&[b"DEL", format!("{key}0").as_bytes()]);
+        match verdict {
+            Verdict::Allowed | Verdict::Denied => cleaned.map(|_| sha),
+            Verdict::Error | Verdict::Unexpected => {
+                let text = String::from_utf8_lossy(&frame);
+                let line: String = text
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(200)
+                    .collect();
+                Err(format!("it answers {line:?}"))
+            }
+        }
+    }
+
+    /// What is asked for `op`; `None` where it is not an operation of RESP stores.
+    fn render(&self, op: Op, sha: Option<&str>, rule: Rule) -> Option<Ask> {
+        match op {
+            Op::Native => self.native(rule),
+            Op::Script => self.scripted(rule),
+            Op::Decide(row) => Some(row.ask(rule, sha)),
+            Op::Command(name) => operation::command(name),
+        }
+    }
+
+    /// The ways in which it is asked: those chosen, or its own command and the script.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        if let Some(chosen) = &self.chosen {
+            return chosen.iter().map(|(op, _)| Way::of(*op)).collect();
+        }
+        let mut ways = Vec::new();
+        if self.has_native() {
+            ways.push(Way::Native);
+        }
+        if self.script.is_some() {
+            ways.push(Way::Script);
+        }
+        ways
+    }
+
+    /// What is asked in a way chosen by name.
+    #[must_use]
+    pub fn chosen(&self, op: Op, rule: Rule) -> Option<Ask> {
+        let chosen = self.chosen.as_deref().unwrap_or_default();
+        let (_, sha) = chosen.iter().find(|(other, _)| *other == op)?;
+        self.render(op, sha.as_deref(), rule)
     }
 
     /// The fastest decision that the server offers.

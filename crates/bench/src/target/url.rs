@@ -12,6 +12,10 @@ pub enum Protocol {
     Resp,
     /// Envoy's rate limit service over gRPC.
     Grpc,
+    /// HTTP/1.1.
+    Http,
+    /// memcached's text protocol.
+    Memcache,
 }
 
 /// A running system given on the command line.
@@ -25,12 +29,22 @@ pub struct TargetUrl {
     pub protocol: Protocol,
     /// Where it listens and how it is greeted.
     pub endpoint: Endpoint,
+    /// Path and query of an HTTP target; empty for others.
+    pub path: String,
+    /// Host and port as they were written, for the Host header of HTTP.
+    pub authority: String,
 }
 
 /// Port of a Redis server that gives none.
 const REDIS_PORT: u16 = 6379;
 /// Port of a rate limit service that gives none.
 const GRPC_PORT: u16 = 8081;
+/// Port of an HTTP server that gives none.
+const HTTP_PORT: u16 = 80;
+/// Port of a memcached server that gives none.
+const MEMCACHE_PORT: u16 = 11_211;
+/// Path of an HTTP target that gives none: Tollgate's and envoyproxy/ratelimit's own.
+const HTTP_PATH: &str = "/json";
 
 impl TargetUrl {
     /// Reads `NAME=URL` or a bare URL, whose host and port then serve as the name.
@@ -40,9 +54,7 @@ impl TargetUrl {
             _ => (None, text),
         };
         let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(format!(
-                "'{url}' is not a URL: give redis://HOST:PORT, unix:///PATH or grpc://HOST:PORT"
-            ));
+            return Err(format!("'{url}' is not a URL: give {SCHEMES}"));
         };
         match scheme {
             "redis" | "valkey" | "tollgate" => redis(name, scheme, rest),
@@ -53,27 +65,67 @@ impl TargetUrl {
                     shown: url.into(),
                     protocol: Protocol::Resp,
                     endpoint,
+                    path: String::new(),
+                    authority: String::new(),
                 })
             }
-            "grpc" => {
-                let address = resolve(rest.trim_end_matches('/'), GRPC_PORT)?;
-                let endpoint = Endpoint::plain(Address::Tcp(address));
-                let name = name.map_or_else(|| address.to_string(), Into::into);
-                Ok(TargetUrl {
-                    name,
-                    shown: format!("grpc://{address}"),
-                    protocol: Protocol::Grpc,
-                    endpoint,
-                })
+            "grpc" => plain(name, scheme, rest, GRPC_PORT, Protocol::Grpc),
+            "memcache" | "memcached" => {
+                plain(name, scheme, rest, MEMCACHE_PORT, Protocol::Memcache)
+            }
+            "http" => http(name, rest),
+            "https" => {
+                Err("https:// (TLS) targets are not supported: measure the plain port".into())
             }
             "rediss" => {
                 Err("rediss:// (TLS) targets are not supported: measure the plain port".into())
             }
-            other => Err(format!(
-                "'{other}://' is not supported: give redis://, unix:// or grpc://"
-            )),
+            other => Err(format!("'{other}://' is not supported: give {SCHEMES}")),
         }
     }
+}
+
+/// What may be given.
+const SCHEMES: &str = "redis://HOST:PORT, unix:///PATH, grpc://HOST:PORT, http://HOST:PORT/PATH or memcache://HOST:PORT";
+
+/// A host and a port, and nothing else.
+fn plain(
+    name: Option<&str>,
+    scheme: &str,
+    rest: &str,
+    port: u16,
+    protocol: Protocol,
+) -> Result<TargetUrl, String> {
+    let host = rest.trim_end_matches('/');
+    let address = resolve(host, port)?;
+    Ok(TargetUrl {
+        name: name.map_or_else(|| address.to_string(), Into::into),
+        shown: format!("{scheme}://{address}"),
+        protocol,
+        endpoint: Endpoint::plain(Address::Tcp(address)),
+        path: String::new(),
+        authority: host.into(),
+    })
+}
+
+fn http(name: Option<&str>, rest: &str) -> Result<TargetUrl, String> {
+    let (host, path) = match rest.find(['/', '?']) {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    if host.contains('@') {
+        return Err(
+            "a login in an http:// URL is not sent: give --http-header 'Authorization: …'".into(),
+        );
+    }
+    let mut target = plain(name, "http", host, HTTP_PORT, Protocol::Http)?;
+    target.path = match path {
+        "" | "/" => HTTP_PATH.into(),
+        path if path.starts_with('?') => format!("/{path}"),
+        path => path.into(),
+    };
+    target.shown.push_str(&target.path);
+    Ok(target)
 }
 
 fn redis(name: Option<&str>, scheme: &str, rest: &str) -> Result<TargetUrl, String> {
@@ -114,6 +166,8 @@ fn redis(name: Option<&str>, scheme: &str, rest: &str) -> Result<TargetUrl, Stri
             address: Address::Tcp(address),
             greeting,
         },
+        path: String::new(),
+        authority: String::new(),
     })
 }
 
@@ -163,6 +217,16 @@ mod tests {
             TargetUrl::parse("v6=redis://[::1]:7001").unwrap().shown,
             "redis://[::1]:7001"
         );
+        let web = TargetUrl::parse("w=http://127.0.0.1:3001/light?user={key}").unwrap();
+        assert_eq!(
+            (web.path.as_str(), web.authority.as_str(), web.protocol),
+            ("/light?user={key}", "127.0.0.1:3001", Protocol::Http)
+        );
+        assert_eq!(TargetUrl::parse("http://127.0.0.1").unwrap().path, "/json");
+        assert_eq!(
+            TargetUrl::parse("memcache://127.0.0.1").unwrap().shown,
+            "memcache://127.0.0.1:11211"
+        );
         assert!(
             !TargetUrl::parse("redis://192.0.2.1:6379")
                 .unwrap()
@@ -177,7 +241,9 @@ mod tests {
         for (text, says) in [
             ("localhost:6379", "not a URL"),
             ("a=rediss://127.0.0.1", "TLS"),
-            ("a=http://127.0.0.1", "not supported"),
+            ("a=https://127.0.0.1", "TLS"),
+            ("a=http://u:p@127.0.0.1/", "--http-header"),
+            ("a=ftp://127.0.0.1", "not supported"),
             ("a=redis://127.0.0.1/x", "database number"),
         ] {
             let error = TargetUrl::parse(text).unwrap_err();

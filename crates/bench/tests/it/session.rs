@@ -27,6 +27,7 @@ fn plan() -> RunPlan {
         depth: 8,
         grpc_connections: 1,
         grpc_streams: 1,
+        http_pipeline: 1,
         deadline: Duration::from_millis(500),
         window_s: 60,
         seed: 42,

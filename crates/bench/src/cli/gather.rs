@@ -1,0 +1,110 @@
+//! Starts or attaches what is to be measured.
+
+use super::args::RunArgs;
+use crate::os::{cpu, interrupt};
+use crate::run::plan::RunPlan;
+use crate::run::session::Session;
+use crate::target::program::Program;
+use crate::target::url::{Protocol, TargetUrl};
+use crate::target::{Memcached, Service, Store, Target};
+
+/// Name under which Tollgate's service is started and asked over gRPC.
+const GRPC_NAME: &str = "tollgate-grpc";
+/// Name under which it is started and asked over HTTP.
+const HTTP_NAME: &str = "tollgate-http";
+
+/// Refuses names that are none of a system that can be started.
+pub(super) fn check_names(names: &[String]) -> Result<(), String> {
+    let known =
+        |name: &str| [GRPC_NAME, HTTP_NAME].contains(&name) || Program::from_name(name).is_some();
+    match names.iter().find(|name| !known(name)) {
+        Some(name) => Err(format!(
+            "'{name}' is not a system: give tollgate, {GRPC_NAME}, {HTTP_NAME}, redis-server, valkey-server, dragonfly or memcached"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Starts or attaches what `args` name; without a name everything that is installed.
+pub(super) fn gather(
+    args: &RunArgs,
+    urls: &[TargetUrl],
+    plan: &RunPlan,
+    session: &mut Session<'_>,
+) {
+    let by_default = args.only.is_empty() && urls.is_empty();
+    let wanted = |name: &str| args.only.iter().any(|only| only == name);
+    let threads = if plan.target_core.is_some() {
+        1
+    } else {
+        cpu::count() as u32
+    };
+    for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
+        let name = program.name();
+        if !(by_default || wanted(name)) || interrupt::asked() {
+            continue;
+        }
+        if program.locate().is_none() {
+            session.skip(name, program.hint().into());
+            continue;
+        }
+        let count = program.threads(threads);
+        let target = if program.speaks_resp() {
+            Store::start(program, count, plan.target_core)
+                .map(|store| Target::Store(Box::new(store)))
+        } else {
+            Memcached::start(count, plan.target_core)
+                .map(|server| Target::Memcached(Box::new(server)))
+        };
+        take(args, name, target, session);
+    }
+    let service = |name: &str| (by_default || wanted(name)) && !interrupt::asked();
+    if service(GRPC_NAME) {
+        let target = Service::start(threads, plan.target_core);
+        take(args, GRPC_NAME, target.map(boxed), session);
+    }
+    if service(HTTP_NAME) {
+        let target = Service::start_http(threads, plan.target_core, &args.load.http());
+        take(args, HTTP_NAME, target.map(boxed), session);
+    }
+    for url in urls {
+        take(args, &url.name, attach(args, url), session);
+    }
+}
+
+fn boxed(service: Service) -> Target {
+    Target::Service(Box::new(service))
+}
+
+fn attach(args: &RunArgs, url: &TargetUrl) -> Result<Target, String> {
+    match url.protocol {
+        Protocol::Grpc => Ok(boxed(Service::attach(url))),
+        Protocol::Http => Service::attach_http(url, &args.load.http()).map(boxed),
+        Protocol::Memcache => {
+            Memcached::attach(url).map(|server| Target::Memcached(Box::new(server)))
+        }
+        Protocol::Resp => Store::attach(url).map(|store| Target::Store(Box::new(store))),
+    }
+}
+
+/// Chooses the operations of `target` and adds it, or says why it is not measured.
+fn take(args: &RunArgs, name: &str, target: Result<Target, String>, session: &mut Session<'_>) {
+    let mut target = match target {
+        Ok(target) => target,
+        Err(why) => return session.lost(name, why),
+    };
+    if !args.load.ops.is_empty() {
+        match target.choose(&args.load.ops) {
+            Ok(missing) => {
+                for (op, why) in missing {
+                    session.skip(&format!("{name} {}", op.name()), why);
+                }
+            }
+            Err(why) => return session.lost(name, why),
+        }
+        if target.ways().is_empty() {
+            return;
+        }
+    }
+    session.add(target);
+}

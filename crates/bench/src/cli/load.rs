@@ -1,0 +1,39 @@
+//! Options of the main run that say what is asked, and how.
+
+use clap::Args;
+
+use super::values;
+use crate::load::operation::Op;
+use crate::target::service::HttpOptions;
+
+/// What is asked, and how.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LoadArgs {
+    /// Operations asked of stores, each a ladder of its own: native, script, rl.take:ALGORITHM, cl.throttle, rl.throttle, throttle, gcra, increx, evalsha[:ALGORITHM], fcall[:ALGORITHM], get, set, incr, lpush, ...; of memcached: counter, get, set, incr, touch; comma separated [default: native,script]
+    #[arg(long = "op", value_delimiter = ',', value_name = "NAMES")]
+    pub ops: Vec<Op>,
+    /// Method of requests to http:// targets [default: POST with a body, else GET]
+    #[arg(long, value_name = "METHOD")]
+    pub http_method: Option<String>,
+    /// Header of requests to http:// targets; {key}, {limit} and {window} are filled in; repeatable
+    #[arg(long = "http-header", value_name = "NAME: VALUE", value_parser = values::header)]
+    pub http_headers: Vec<(String, String)>,
+    /// Body of requests to http:// targets; {key}, {limit} and {window} (seconds) are filled in [default for the path /json: a rate limit request under the rules of 'bench rules']
+    #[arg(long, value_name = "TEXT")]
+    pub http_body: Option<String>,
+    /// Requests that one connection to an http:// target may have unanswered
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub http_pipeline: u32,
+}
+
+impl LoadArgs {
+    /// What is said about requests over HTTP.
+    #[must_use]
+    pub fn http(&self) -> HttpOptions {
+        HttpOptions {
+            method: self.http_method.clone(),
+            headers: self.http_headers.clone(),
+            body: self.http_body.clone(),
+        }
+    }
+}

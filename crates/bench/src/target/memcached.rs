@@ -1,0 +1,225 @@
+//! A memcached server under test: started or found, asked in its text protocol.
+
+use std::io::{BufRead, BufReader, Write};
+use std::time::Duration;
+
+use super::Way;
+use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::program::Program;
+use super::url::TargetUrl;
+use crate::load::address::Endpoint;
+use crate::load::memcache::MemcacheAsk;
+use crate::load::operation::Op;
+use crate::load::workload::{Rule, VALUE_LENGTH};
+use crate::os::proc;
+use crate::record::{Setting, TargetKind, TargetRecord};
+
+/// Longest wait for one line of an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most lines of `stats` that are read.
+const STATS_LINES_MAX: usize = 1_000;
+/// Longest line of an answer.
+const LINE_MAX: u64 = 2_048;
+/// Attempts to start a server when another process takes its port first.
+const START_ATTEMPTS: usize = 3;
+/// Figures of `stats settings` that are recorded because they decide whether a comparison is fair.
+const SETTINGS: [&str; 4] = ["maxbytes", "maxconns", "num_threads", "evictions"];
+
+/// A memcached server ready to be measured.
+#[derive(Debug)]
+pub struct Memcached {
+    /// How it appears in the report.
+    pub record: TargetRecord,
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Its process, when it runs on this machine.
+    pub pid: Option<u32>,
+    process: Option<ServerProcess>,
+    ops: Vec<Op>,
+}
+
+/// What is asked for `op`; `None` where memcached has nothing like it.
+#[must_use]
+pub fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
+    match op.name() {
+        "counter" => Some(MemcacheAsk::Counter(rule)),
+        "get" => Some(MemcacheAsk::Get),
+        "set" => Some(MemcacheAsk::Set(VALUE_LENGTH)),
+        "incr" => Some(MemcacheAsk::Incr),
+        "touch" => Some(MemcacheAsk::Touch),
+        _ => None,
+    }
+}
+
+impl Memcached {
+    /// Starts `memcached` with `threads` threads, on processor `core` if one is given.
+    pub fn start(threads: u32, core: Option<usize>) -> Result<Memcached, String> {
+        let mut last = String::new();
+        for _ in 0..START_ATTEMPTS {
+            match Memcached::try_start(threads, core) {
+                Ok(server) => return Ok(server),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn try_start(threads: u32, core: Option<usize>) -> Result<Memcached, String> {
+        let program = Program::Memcached;
+        let exe = program
+            .locate()
+            .ok_or_else(|| format!("{}: {}", program.name(), program.hint()))?;
+        let folder = Folder::new(program.name())
+            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
+        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+        let arguments = program.arguments(port, threads, folder.path());
+        let mut process = ServerProcess::start(program.name(), &exe, &arguments, core, folder)?;
+        let endpoint = loopback(port);
+        let took = process.wait_ready(|| version(&endpoint).is_ok())?;
+        let pid = process.pid();
+        let record = TargetRecord {
+            name: program.name().into(),
+            url: format!("memcache://{}", endpoint.address),
+            command_line: process.command_line.clone(),
+            threads: Some(threads),
+            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
+            started_by_bench: true,
+            co_located: true,
+            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
+            idle_rss_bytes: proc::rss_bytes(pid),
+            ..TargetRecord::default()
+        };
+        Memcached::ask_around(record, endpoint, Some(pid), Some(process))
+    }
+
+    /// Takes a server that is running already.
+    pub fn attach(url: &TargetUrl) -> Result<Memcached, String> {
+        let local = url.endpoint.address.is_local();
+        let stats = stats(&url.endpoint, "stats")?;
+        let pid = stats
+            .iter()
+            .find(|(name, _)| name == "pid" && local)
+            .and_then(|(_, pid)| pid.parse().ok())
+            // A process id from inside a container names some other process here, or none.
+            .filter(|pid| proc::cpu_ns(*pid).is_some());
+        let record = TargetRecord {
+            name: url.name.clone(),
+            url: url.shown.clone(),
+            co_located: local,
+            idle_rss_bytes: pid.and_then(proc::rss_bytes),
+            ..TargetRecord::default()
+        };
+        Memcached::ask_around(record, url.endpoint.clone(), pid, None)
+    }
+
+    fn ask_around(
+        mut record: TargetRecord,
+        endpoint: Endpoint,
+        pid: Option<u32>,
+        process: Option<ServerProcess>,
+    ) -> Result<Memcached, String> {
+        record.kind = TargetKind::Store;
+        record.server_name = "memcached".into();
+        record.server_version = version(&endpoint)?;
+        // A proxy in front of memcached may not know its settings; nothing else depends on them.
+        let settings = stats(&endpoint, "stats settings").unwrap_or_default();
+        for (name, value) in settings {
+            if SETTINGS.contains(&name.as_str()) {
+                record.settings.push(Setting { name, value });
+            }
+        }
+        Ok(Memcached {
+            record,
+            endpoint,
+            pid,
+            process,
+            ops: vec![Op::Command("counter")],
+        })
+    }
+
+    /// Asks for `ops` from now on; returns those that memcached does not have.
+    pub fn choose(&mut self, ops: &[Op]) -> Vec<(Op, String)> {
+        let rule = Rule {
+            limit: 1,
+            window_s: 1,
+        };
+        let mut missing = Vec::new();
+        self.ops.clear();
+        for &op in ops {
+            match op {
+                // The counter is the nearest thing to a decision that memcached has.
+                Op::Native => self.ops.push(Op::Command("counter")),
+                op if ask(op, rule).is_some() => self.ops.push(op),
+                op => missing.push((op, "memcached has no such operation".into())),
+            }
+        }
+        missing
+    }
+
+    /// The ways in which it is asked.
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        self.ops.iter().map(|op| Way::Op(*op)).collect()
+    }
+
+    /// How the process ended, if it was started here and has ended.
+    pub fn obituary(&mut self) -> Option<String> {
+        self.process.as_mut().and_then(ServerProcess::obituary)
+    }
+}
+
+fn version(endpoint: &Endpoint) -> Result<String, String> {
+    let mut version = String::new();
+    question(endpoint, "version", |line| {
+        version = line.strip_prefix("VERSION ").unwrap_or_default().to_owned();
+        false
+    })?;
+    if version.is_empty() {
+        return Err("it does not answer version as memcached does".into());
+    }
+    Ok(version)
+}
+
+fn stats(endpoint: &Endpoint, what: &str) -> Result<Vec<(String, String)>, String> {
+    let (mut found, mut lines) = (Vec::new(), 0);
+    question(endpoint, what, |line| {
+        lines += 1;
+        if let Some((name, value)) = line
+            .strip_prefix("STAT ")
+            .and_then(|rest| rest.split_once(' '))
+        {
+            found.push((name.to_owned(), value.to_owned()));
+        }
+        line.starts_with("STAT ") && lines < STATS_LINES_MAX
+    })?;
+    Ok(found)
+}
+
+/// Asks `what` and hands over the lines of the answer as long as `more` wants them.
+fn question(
+    endpoint: &Endpoint,
+    what: &str,
+    mut more: impl FnMut(&str) -> bool,
+) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{what}: {error}");
+    let mut socket = endpoint
+        .connect()
+        .map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;
+    socket.set_timeout(Some(ANSWER_TIMEOUT)).map_err(failed)?;
+    socket
+        .write_all(format!("{what}\r\n").as_bytes())
+        .map_err(failed)?;
+    let mut input = BufReader::new(socket);
+    loop {
+        let mut line = Vec::new();
+        let read = std::io::Read::take(&mut input, LINE_MAX)
+            .read_until(b'\n', &mut line)
+            .map_err(failed)?;
+        if read == 0 || line.last() != Some(&b'\n') {
+            return Err(format!("{what}: the answer broke off"));
+        }
+        if !more(String::from_utf8_lossy(&line).trim_end()) {
+            return Ok(());
+        }
+    }
+}
