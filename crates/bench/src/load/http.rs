@@ -257,6 +257,24 @@ pub fn verdict(frame: &[u8]) -> Verdict {
     }
 }
 
+/// The wait in whole seconds that a denial's Retry-After header tells, in milliseconds; `None` without one, or where
+/// it is a date.
+#[must_use]
+pub fn retry_after_ms(frame: &[u8]) -> Option<u64> {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut head = Response::new(&mut headers);
+    head.parse(frame).ok()?;
+    let header = head
+        .headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case("retry-after"))?;
+    let seconds: u64 = std::str::from_utf8(header.value.trim_ascii())
+        .ok()?
+        .parse()
+        .ok()?;
+    seconds.checked_mul(1_000)
+}
+
 /// The status behind interim answers.
 fn final_status(mut frame: &[u8]) -> Option<u16> {
     loop {
@@ -300,6 +318,9 @@ mod tests {
             whole("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"),
             Verdict::Denied
         );
+        let denied = b"HTTP/1.1 429 No\r\nRetry-After: 7\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(retry_after_ms(denied), Some(7_000));
+        assert_eq!(retry_after_ms(ok.as_bytes()), None);
         assert_eq!(whole("HTTP/1.1 204 No Content\r\n\r\n"), Verdict::Allowed);
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWiki\r\n5;a=b\r\npedia\r\n0\r\nx: y\r\n\r\n";
         assert_eq!(whole(chunked), Verdict::Allowed);

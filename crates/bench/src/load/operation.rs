@@ -143,7 +143,7 @@ pub static DECISIONS: &[Operation] = &[
         false,
         Reading::ArrayZeroAllows,
     ),
-    cell("throttle", "THROTTLE", true, Reading::ArrayOneAllows),
+    cell("throttle", "THROTTLE", true, Reading::CrabOneAllows),
     cell("gcra", "GCRA", false, Reading::ArrayZeroAllows),
     scripted("increx", "INCREX", "fixed-window", Call::IncrEx),
     scripted(
@@ -352,7 +352,8 @@ impl Operation {
 
     pub(super) fn reading(&self) -> Reading {
         match self.call {
-            Call::Take(_) | Call::Script | Call::Function => Reading::ArrayOneAllows,
+            Call::Take(_) => Reading::ArrayOneAllows,
+            Call::Script | Call::Function => Reading::ScriptOneAllows,
             Call::Cell { reading, .. } => reading,
             Call::IncrEx => Reading::ArraySecondOneAllows,
             Call::PlainScript | Call::PlainFunction => Reading::IntOneAllows,

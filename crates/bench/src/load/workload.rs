@@ -71,6 +71,10 @@ pub(super) enum Reading {
     ArrayZeroAllows,
     /// An integer, 1 for allowed.
     IntOneAllows,
+    /// The same from a script, whose waits are microseconds.
+    ScriptOneAllows,
+    /// The same from throttlecrab, whose reset comes before the wait.
+    CrabOneAllows,
     /// The second integer of an array is 1 for allowed: what INCREX added.
     ArraySecondOneAllows,
     /// Anything but an error is good.
@@ -197,9 +201,23 @@ impl Workload {
             _ => return Verdict::Unexpected,
         };
         match (self.reading, first, number) {
-            (Reading::ArrayOneAllows | Reading::ArraySecondOneAllows, b'*', Some(1))
+            (
+                Reading::ArrayOneAllows
+                | Reading::ScriptOneAllows
+                | Reading::CrabOneAllows
+                | Reading::ArraySecondOneAllows,
+                b'*',
+                Some(1),
+            )
             | (Reading::ArrayZeroAllows, b'*', Some(0)) => Verdict::Allowed,
-            (Reading::ArrayOneAllows | Reading::ArraySecondOneAllows, b'*', Some(0))
+            (
+                Reading::ArrayOneAllows
+                | Reading::ScriptOneAllows
+                | Reading::CrabOneAllows
+                | Reading::ArraySecondOneAllows,
+                b'*',
+                Some(0),
+            )
             | (Reading::ArrayZeroAllows, b'*', Some(1)) => Verdict::Denied,
             (Reading::IntOneAllows, b':', Some(1)) => Verdict::Allowed,
             (Reading::IntOneAllows, b':', Some(0)) => Verdict::Denied,
@@ -210,17 +228,24 @@ impl Workload {
     /// The wait that a denial promises, in milliseconds; `None` where the reply tells none.
     #[must_use]
     pub fn promise_ms(&self, frame: &[u8]) -> Option<u64> {
-        let unit_ms = match self.reading {
-            Reading::ArrayOneAllows => 1,
-            Reading::ArrayZeroAllows => 1_000,
-            Reading::IntOneAllows | Reading::Anything => return None,
+        let (line, unit_us) = match self.reading {
+            Reading::ArrayOneAllows => (PROMISE_LINE, 1_000),
+            Reading::ArrayZeroAllows => (PROMISE_LINE, 1_000_000),
+            Reading::ScriptOneAllows => (PROMISE_LINE, 1),
+            // throttlecrab tells the reset before the wait.
+            Reading::CrabOneAllows => (PROMISE_LINE + 1, 1_000_000),
+            Reading::Http => return http::retry_after_ms(frame),
+            Reading::IntOneAllows
+            | Reading::ArraySecondOneAllows
+            | Reading::Memcache(_)
+            | Reading::Anything => return None,
         };
         // "*5\r\n:0\r\n:limit\r\n:remaining\r\n:wait\r\n:reset\r\n"; -1 is "never".
         let mut lines = frame.split(|&byte| byte == b'\n');
-        let line = lines.nth(PROMISE_LINE)?;
+        let line = lines.nth(line)?;
         let digits = line.strip_prefix(b":")?.strip_suffix(b"\r")?;
         let wait: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
-        wait.checked_mul(unit_ms)
+        Some(wait.checked_mul(unit_us)?.div_ceil(1_000))
     }
 }
 
