@@ -20,7 +20,7 @@ pub struct Plain {
 /// Elements of a key that is filled.
 const ELEMENTS: usize = 600;
 /// Keys where each is filled.
-const FILLED_KEYS: u32 = 64;
+const FILLED_KEYS: u32 = 100;
 const VALUE: &str = "xxxxxxxxxxxxxxxx";
 
 /// All of them.

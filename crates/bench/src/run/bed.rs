@@ -250,6 +250,7 @@ impl<'a> Bed<'a> {
             limit: PROBE_LIMIT,
             window_s: self.window_s(way),
         };
+        cell::check_keys(target.ask(way, rule).as_ref(), keys)?;
         let slice = match target.ask(way, rule) {
             Some(ask) => generate(core, &Live::default(), PROBE, self.console, || {
                 let workload = Workload::render(&ask, &prefix, keys);
@@ -371,6 +372,7 @@ impl<'a> Bed<'a> {
             bounds,
         };
         let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);
+        cell::check_keys(target.ask(request.way, rule).as_ref(), keys)?;
         let (core, live) = (self.plan.generator_core, Live::default());
         let outcome = match (target, target.ask(request.way, rule)) {
             (_, Some(ask)) => generate(core, &live, length, self.console, || {

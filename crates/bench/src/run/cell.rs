@@ -2,11 +2,37 @@
 
 use super::plan::{KeyPlan, RunPlan};
 use crate::load::tally::Tally;
-use crate::load::workload::Rule;
+use crate::load::workload::{Ask, Rule};
 use crate::oracle::{self, Promise, Seen, Windows};
 use crate::record::{Accuracy, Cell, Operation};
 use crate::target::service::WINDOW_S;
 use crate::target::{Target, Way};
+
+/// Most bytes of requests that are rendered before a step.
+const RENDERED_MAX: u64 = 1 << 30;
+
+/// Refuses operations that cannot be asked of so many keys.
+pub(super) fn check_keys(ask: Option<&Ask>, keys: u32) -> Result<(), String> {
+    let Some(ask) = ask else { return Ok(()) };
+    if let Ask::Plain(plain) = ask
+        && let Some(most) = plain.keys_max.filter(|most| keys > *most)
+    {
+        return Err(format!(
+            "{} reads long values, which are written to {most} keys at most: give --keys {most} or fewer",
+            plain.title
+        ));
+    }
+    let mut one = Vec::new();
+    ask.write(&mut one, b"a-prefix:1000000");
+    let bytes = one.len() as u64 * u64::from(keys);
+    if bytes > RENDERED_MAX {
+        return Err(format!(
+            "the requests of {keys} keys would take {} MiB: give fewer keys or a shorter request",
+            bytes >> 20
+        ));
+    }
+    Ok(())
+}
 
 /// What a target is asked in `way`.
 pub(super) fn operation(plan: &RunPlan, target: &Target, way: Way) -> Operation {

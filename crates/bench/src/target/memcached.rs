@@ -146,9 +146,13 @@ impl Memcached {
         let mut missing = Vec::new();
         self.ops.clear();
         for &op in ops {
+            // The counter is the nearest thing to a decision that memcached has.
+            let op = match op {
+                Op::Native => Op::Command("counter"),
+                other => other,
+            };
             match op {
-                // The counter is the nearest thing to a decision that memcached has.
-                Op::Native => self.ops.push(Op::Command("counter")),
+                op if self.ops.contains(&op) => {}
                 op if ask(op, rule).is_some() => self.ops.push(op),
                 op => missing.push((op, "memcached has no such operation".into())),
             }

@@ -180,7 +180,10 @@ impl Store {
     pub fn choose(&mut self, ops: &[Op]) -> Result<Vec<(Op, String)>, String> {
         let mut client = Client::connect(&self.endpoint)?;
         let (mut chosen, mut missing) = (Vec::new(), Vec::new());
-        for &op in ops {
+        for (at, &op) in ops.iter().enumerate() {
+            if ops[..at].contains(&op) {
+                continue;
+            }
             match self.try_out(op, &mut client) {
                 Ok(sha) => chosen.push((op, sha)),
                 Err(why) => missing.push((op, why)),
@@ -208,7 +211,7 @@ impl Store {
         }
         let ask = self
             .render(op, sha.as_deref(), PROBE_RULE)
-            .ok_or("it is a command of memcached")?;
+            .ok_or("it is asked of memcached only")?;
         let key = format!("{PROBE_KEY}{}:", std::process::id());
         let workload = Workload::render(&ask, &key, 1);
         let frame = client.ask_rendered(workload.request(0))?;
