@@ -1,6 +1,6 @@
 //! The shards that a command may touch.
 
-use tollgate_keyspace::{Key, Shard};
+use tollgate_keyspace::{DbIndex, Key, Shard};
 
 /// Shards held together by whoever runs the command.
 pub trait LockedShards {
@@ -17,6 +17,12 @@ pub trait LockedShards {
     ///
     /// When it is not held.
     fn look(&self, index: usize) -> &Shard;
+
+    /// Units of a limiter that threads have taken in advance; see [`ShardSet::leased`].
+    fn leased(&self, index: usize, db: DbIndex, key: &[u8]) -> u64 {
+        let _ = (index, db, key);
+        0
+    }
 }
 
 /// The locked shards of one command, found by key.
@@ -108,6 +114,17 @@ impl ShardSet<'_> {
             }
             Locked::Many(held) => held.look(wanted),
             Locked::None => unreachable!("a command with keys has their shards locked"),
+        }
+    }
+}
+
+impl ShardSet<'_> {
+    /// Units of a limiter that threads of this process have taken in advance and not accounted for yet: so many of what
+    /// its state counts as taken may not have been spent.
+    pub fn leased(&self, db: DbIndex, key: Key<'_>) -> u64 {
+        match &self.locked {
+            Locked::Many(held) => held.leased(key.shard(self.count), db, key.bytes()),
+            Locked::One(..) | Locked::None => 0,
         }
     }
 }

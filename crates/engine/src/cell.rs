@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use tollgate_commands::{LockedShards, ShardSet};
 use tollgate_keyspace::{DbIndex, Seed, Shard};
 
+use crate::hot::HotSlot;
 use crate::waiter::Waiter;
 
 /// Most waiters that a new one may be put before.
@@ -37,6 +38,14 @@ struct Watched {
     version: u64,
     /// Connections that watch it.
     watchers: usize,
+    /// What threads share that decide on it without its lock.
+    hot: Option<Arc<HotSlot>>,
+}
+
+impl Watched {
+    fn is_idle(&self) -> bool {
+        self.watchers == 0 && self.hot.is_none()
+    }
 }
 
 /// What connections want to hear of the keys of one shard.
@@ -122,11 +131,75 @@ impl Cell {
             && let Some(watched) = side.watched.get_mut(name)
         {
             watched.watchers -= 1;
-            if watched.watchers == 0 {
+            if watched.is_idle() {
                 side.watched.remove(name);
                 self.tidy(all_heard);
             }
         }
+    }
+
+    /// What threads share of a hot key. `claim` makes room for one more.
+    pub(crate) fn heat(
+        &mut self,
+        name: &[u8],
+        claim: impl FnOnce() -> bool,
+    ) -> Option<Arc<HotSlot>> {
+        if let Some(hot) = self.hot(name) {
+            return Some(Arc::clone(hot));
+        }
+        if !claim() {
+            return None;
+        }
+        let hot = Arc::new(HotSlot::new());
+        self.side().watched.entry(name.into()).or_default().hot = Some(Arc::clone(&hot));
+        Some(hot)
+    }
+
+    /// What threads share of a key, if it is hot.
+    pub(crate) fn hot(&self, name: &[u8]) -> Option<&Arc<HotSlot>> {
+        self.side.as_ref()?.watched.get(name)?.hot.as_ref()
+    }
+
+    /// Units of a limiter that threads hold in advance.
+    pub(crate) fn leased(&self, db: DbIndex, key: &[u8]) -> u64 {
+        if self.side.is_none() {
+            return 0;
+        }
+        self.hot(&name(db, key)).map_or(0, |hot| hot.granted())
+    }
+
+    /// Takes out what threads share of a key, so that a change does not end their leases.
+    pub(crate) fn take_hot(&mut self, name: &[u8]) -> Option<Arc<HotSlot>> {
+        self.side.as_mut()?.watched.get_mut(name)?.hot.take()
+    }
+
+    /// Puts back what [`Cell::take_hot`] gave.
+    pub(crate) fn put_hot(&mut self, name: &[u8], hot: Arc<HotSlot>) {
+        self.side().watched.entry(name.into()).or_default().hot = Some(hot);
+    }
+
+    /// Forgets that a key is hot, if no thread holds anything of it; true when it did.
+    pub(crate) fn cool(&mut self, name: &[u8], all_heard: bool) -> bool {
+        let Some(side) = &mut self.side else {
+            return false;
+        };
+        let Some(watched) = side.watched.get_mut(name) else {
+            return false;
+        };
+        // Threads come to hold it only while the shard is locked.
+        if watched
+            .hot
+            .as_ref()
+            .is_none_or(|hot| Arc::strong_count(hot) > 1)
+        {
+            return false;
+        }
+        watched.hot = None;
+        if watched.is_idle() {
+            side.watched.remove(name);
+        }
+        self.tidy(all_heard);
+        true
     }
 
     /// The version of a watched key.
@@ -141,6 +214,9 @@ impl Cell {
         };
         if let Some(watched) = side.watched.get_mut(name) {
             watched.version += 1;
+            if let Some(hot) = &watched.hot {
+                hot.revoke();
+            }
         }
         side.waiting.contains_key(name)
     }
@@ -288,6 +364,14 @@ impl LockedShards for One<'_, '_> {
         let more = self.more.as_ref().expect("the shard is held");
         more.look(index)
     }
+
+    fn leased(&self, index: usize, db: DbIndex, key: &[u8]) -> u64 {
+        if index == self.index {
+            return self.cell.leased(db, key);
+        }
+        let more = self.more.as_ref().expect("the shard is held");
+        more.leased(index, db, key)
+    }
 }
 
 impl Cells for One<'_, '_> {
@@ -322,7 +406,7 @@ impl Cells for One<'_, '_> {
 
     #[inline]
     fn shard_set(&mut self, count: usize) -> ShardSet<'_> {
-        if self.more.is_some() {
+        if self.more.is_some() || self.cell.is_heard() {
             return ShardSet::many(self, count);
         }
         ShardSet::one(self.index, self.cell, count)

@@ -13,6 +13,7 @@ use crate::commit::Listeners;
 use crate::costs::Costs;
 use crate::garbage::Garbage;
 use crate::held::with_held;
+use crate::hot::HotKeys;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
 use crate::observe::Observer;
@@ -64,6 +65,7 @@ pub struct Engine {
     pub(crate) monitors: Monitors,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
+    pub(crate) hot: HotKeys,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -122,6 +124,7 @@ impl Engine {
             monitors: Monitors::default(),
             memory: Memory::default(),
             pause: Pause::default(),
+            hot: HotKeys::new(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),

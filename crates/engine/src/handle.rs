@@ -1,7 +1,5 @@
 //! Embedded access for a rate limit service in the same process.
 
-//! Embedded access for a rate limit service in the same process.
-
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -12,7 +10,7 @@ use tollgate_limiter::{
 };
 
 use crate::Engine;
-use crate::cell::{Cells, One};
+use crate::cell::{Cells, One, name};
 use crate::execute::ShardList;
 use crate::shards::LockSet;
 
@@ -32,6 +30,8 @@ pub struct Check<'a> {
     pub cost: Cost,
     /// Looks without consuming; its answer still counts for the others.
     pub peek: bool,
+    /// No units are taken in advance, also when the key is hot: every answer comes from the counter itself.
+    pub exact: bool,
 }
 
 /// Answers in the order of the checks.
@@ -87,9 +87,9 @@ impl Handle {
             let index = key.shard(count);
             let mut cell = engine.shards.lock(index);
             let mut held = One::new(index, &mut cell, &engine.shards);
-            let decided = engine.decide_one(check, key, &mut held, full, now);
+            let decided = engine.decide_single(check, key, &mut held, full, now);
             engine.settle(&mut held, now);
-            return decided;
+            return decided.map(|decision| SmallVec::from_slice(&[decision]));
         }
         let keys: SmallVec<[Key<'_>; INLINE_CHECKS]> = checks
             .iter()
@@ -116,23 +116,26 @@ impl Handle {
         let mut cell = engine.shards.lock(index);
         let mut held = One::new(index, &mut cell, &engine.shards);
         let refunded = engine.refund_one(check, key, &mut held, now);
+        if let Some(hot) = held.cell(index).hot(&name(DbIndex::ZERO, check.key)) {
+            hot.settle(0, 1);
+        }
         engine.settle(&mut held, now);
         refunded
     }
 }
 
 impl Engine {
-    fn decide_one(
+    pub(crate) fn decide_single(
         &self,
         check: &Check<'_>,
         key: Key<'_>,
         held: &mut One<'_, '_>,
         full: bool,
         now: Timestamp,
-    ) -> Result<Decisions, WrongState> {
+    ) -> Result<Decision, WrongState> {
         let record = read(held.cell(key.shard(self.shards.count())), key, now)?;
         if full && record.is_none() && !check.peek {
-            return Ok(SmallVec::from_slice(&[refused(&check.quota)]));
+            return Ok(refused(&check.quota));
         }
         let (decision, next) = check
             .algorithm
@@ -144,10 +147,10 @@ impl Engine {
             self.record(held, key, next, now);
             self.counters.changed(1);
         }
-        Ok(SmallVec::from_slice(&[decision]))
+        Ok(decision)
     }
 
-    fn refund_one(
+    pub(crate) fn refund_one(
         &self,
         check: &Check<'_>,
         key: Key<'_>,
@@ -270,14 +273,26 @@ fn refused(quota: &Quota) -> Decision {
 }
 
 impl Engine {
+    /// Units taken or given back by the way of the state itself leave the leases on the key what they are.
+    #[cold]
+    fn announce_limited<H: Cells>(&self, held: &mut H, key: Key<'_>) {
+        let index = key.shard(self.shards.count());
+        let name = name(DbIndex::ZERO, key.bytes());
+        let hot = held.cell(index).take_hot(&name);
+        let mut effects = Effects::new();
+        effects.limited(DbIndex::ZERO, key.bytes());
+        self.announce(&effects, held, 0);
+        if let Some(hot) = hot {
+            held.cell(index).put_hot(&name, hot);
+        }
+    }
+
     /// Writes the state of a limiter whose shard is held, and tells those who listen.
     fn record<H: Cells>(&self, held: &mut H, key: Key<'_>, record: Record, now: Timestamp) {
         let cell = held.cell(key.shard(self.shards.count()));
         write(cell, key, record, now);
         if held.is_heard() || self.listeners.any() {
-            let mut effects = Effects::new();
-            effects.limited(DbIndex::ZERO, key.bytes());
-            self.announce(&effects, held, 0);
+            self.announce_limited(held, key);
         }
         if self.listeners.limits_memory() {
             self.count_held(held);

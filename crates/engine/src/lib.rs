@@ -18,6 +18,7 @@ mod execute;
 mod garbage;
 mod handle;
 mod held;
+mod hot;
 mod memory;
 mod monitor;
 mod notify;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tollgate_commands::{LockedShards, ShardSet};
-use tollgate_keyspace::Shard;
+use tollgate_keyspace::{DbIndex, Shard};
 
 use crate::cell::{Cell, Cells, ReadyKey};
 use crate::waiter::Mail;
@@ -384,5 +384,9 @@ impl LockedShards for LockSet<'_> {
             .position(index)
             .expect("the shards of all keys of the command are held");
         &self.held[position].1
+    }
+
+    fn leased(&self, index: usize, db: DbIndex, key: &[u8]) -> u64 {
+        self.held_cell(index).leased(db, key)
     }
 }

@@ -18,6 +18,7 @@ fn check(key: &[u8], limit: u64) -> Check<'_> {
         quota: Quota::new(limit, MINUTE),
         cost: Cost(1),
         peek: false,
+        exact: false,
     }
 }
 

@@ -4,6 +4,7 @@ mod atomicity;
 mod bounds;
 mod decisions;
 mod elsewhere;
+mod hot;
 mod memory;
 mod scripts;
 mod snapshots;

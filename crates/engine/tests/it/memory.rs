@@ -90,6 +90,7 @@ fn limiters_are_never_forgotten_and_new_ones_are_refused() {
         quota: Quota::new(1, 1_000_000_000_000),
         cost: Cost(1),
         peek: false,
+        exact: false,
     };
     let allowed =
         |key: &'static [u8]| handle.decide(&[check(key)], NOW).expect("limiters only")[0].allowed;

@@ -33,6 +33,7 @@ fn check_of<'a>(check: &LimitCheck<'a>) -> Check<'a> {
         quota: check.quota,
         cost: check.cost,
         peek: check.peek,
+        exact: false,
     }
 }
 

@@ -103,7 +103,11 @@ pub(super) fn inspect(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
     let encoding = entry.encoding().as_str();
     let ttl = entry.expires_at_ms();
     let ttl = ttl.map_or(-1, |at| at.saturating_sub(cx.now_ms()).max(0));
-    let facts = facts(&slot, cx.now);
+    let mut facts = facts(&slot, cx.now);
+    let leased = cx.shards.leased(cx.db, key);
+    if leased > 0 {
+        facts.push(("leased", i64::try_from(leased).unwrap_or(i64::MAX)));
+    }
     let out: &mut ReplyBuf = cx.out;
     out.map(facts.len() + 2);
     out.bulk(b"state");

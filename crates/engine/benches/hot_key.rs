@@ -1,0 +1,111 @@
+//! Decisions per second on one key that all threads ask for, in process: `cargo bench -p tollgate-engine`.
+//!
+//! One element is one decision. The time that decisions are made at advances by a real clock every 256 decisions, as an
+//! event loop reads it once per batch.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use criterion::{Criterion, Throughput};
+use tollgate_engine::{Check, Engine, EngineConfig, Handle};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
+
+const BATCH: u64 = 256;
+
+struct Case {
+    name: &'static str,
+    algorithm: AlgorithmKind,
+    limit: u64,
+    exact: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        name: "admitted, fixed window",
+        algorithm: AlgorithmKind::FixedWindow,
+        limit: 1 << 50,
+        exact: false,
+    },
+    Case {
+        name: "admitted, gcra",
+        algorithm: AlgorithmKind::Gcra,
+        limit: 1 << 35,
+        exact: false,
+    },
+    Case {
+        name: "denied",
+        algorithm: AlgorithmKind::FixedWindow,
+        limit: 1,
+        exact: false,
+    },
+    Case {
+        name: "admitted, under the lock",
+        algorithm: AlgorithmKind::FixedWindow,
+        limit: 1 << 50,
+        exact: true,
+    },
+];
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Timestamp::from_nanos(since.map_or(0, |since| since.as_nanos() as i64))
+}
+
+/// The time that `threads` need for `decisions` each.
+fn run(case: &Case, threads: usize, decisions: u64) -> Duration {
+    let handle = Handle::new(Engine::new(EngineConfig::default()));
+    let ready = Barrier::new(threads + 1);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let check = Check {
+                    key: b"tenant:12345678",
+                    algorithm: case.algorithm,
+                    quota: Quota::new(case.limit, 3_600_000_000_000),
+                    cost: Cost(1),
+                    peek: false,
+                    exact: case.exact,
+                };
+                for _ in 0..BATCH {
+                    black_box(handle.decide_one(&check, now())).expect("limiter state");
+                }
+                ready.wait();
+                let mut made = 0;
+                while made < decisions {
+                    let now = now();
+                    for _ in 0..BATCH {
+                        let decision = handle.decide_one(black_box(&check), now);
+                        black_box(decision).expect("limiter state");
+                    }
+                    made += BATCH;
+                }
+                ready.wait();
+            });
+        }
+        ready.wait();
+        let start = Instant::now();
+        ready.wait();
+        start.elapsed()
+    })
+}
+
+fn hot_key(criterion: &mut Criterion) {
+    for threads in [1, 2] {
+        let mut group = criterion.benchmark_group(format!("one key, threads: {threads}"));
+        group.throughput(Throughput::Elements(BATCH * threads as u64));
+        for case in &CASES {
+            group.bench_function(case.name, |bencher| {
+                bencher.iter_custom(|batches| run(case, threads, batches * BATCH));
+            });
+        }
+        group.finish();
+    }
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    hot_key(&mut criterion);
+    criterion.final_summary();
+}

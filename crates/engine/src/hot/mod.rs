@@ -1,0 +1,246 @@
+//! Hot keys: a thread that decides often on one key takes units of it in advance and spends them without a lock, and
+//! remembers a denial until it can be over.
+//!
+//! It never admits more than the limit: units are taken from the key's state before they are spent, they wear as the
+//! limit earns new ones ([`lease::Wear`]), and any other change of the key (a reset, a ban, DEL, a script) ends them at
+//! once. It may admit fewer: units that a thread holds are not there for the others. A lease is at most an eighth of what
+//! remained when it was taken, so `n` threads hold back at most `n` eighths of that, until the window ends or
+//! [`Handle::give_back`] returns them.
+//!
+//! A key is hot for a thread that has asked for it 64 times within 10 ms. Decisions on several keys at once take the way
+//! of the locks.
+
+mod lease;
+mod slot;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use tollgate_keyspace::{DbIndex, Key};
+use tollgate_limiter::{Cost, Decision, Timestamp};
+
+pub(crate) use slot::HotSlot;
+
+use crate::cell::{Cells, One, name};
+use crate::{Check, Engine, Handle, WrongState};
+use lease::{Denial, Lease, Wear};
+use table::{Entry, KEY_MAX};
+
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+}
+
+/// Keys that may be hot at a time.
+const HOT_KEYS_MAX: usize = 1_024;
+
+/// What an engine knows of hot keys.
+pub(crate) struct HotKeys {
+    /// Unlike that of any other engine of the process.
+    id: u64,
+    on: AtomicBool,
+    slots: AtomicUsize,
+}
+
+impl HotKeys {
+    pub(crate) fn new() -> HotKeys {
+        static ENGINES: AtomicU64 = AtomicU64::new(1);
+        HotKeys {
+            id: ENGINES.fetch_add(1, Ordering::Relaxed),
+            on: AtomicBool::new(true),
+            slots: AtomicUsize::new(0),
+        }
+    }
+
+    /// Makes room for one more hot key.
+    fn claim(&self) -> bool {
+        let more = |slots| (slots < HOT_KEYS_MAX).then_some(slots + 1);
+        self.slots
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
+    }
+
+    fn release(&self) {
+        self.slots.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Engine {
+    /// Whether threads may take units of hot keys in advance. What they hold already they may still spend.
+    pub fn set_leases(&self, on: bool) {
+        self.hot.on.store(on, Ordering::Relaxed);
+    }
+}
+
+impl Handle {
+    /// Decides one check. On a hot key most decisions need no lock; see [`Engine::set_leases`] and [`Check::exact`].
+    ///
+    /// Of an answer from a lease, `remaining` is what there was when the lease was taken, less what this thread has spent
+    /// since.
+    ///
+    /// # Errors
+    ///
+    /// The key holds a string, or the state of another algorithm.
+    #[inline]
+    pub fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let engine = self.engine();
+        let plain = check.cost.0 == 0 || check.peek || check.exact || check.key.len() > KEY_MAX;
+        if plain {
+            return engine.decide_exact(check, now);
+        }
+        if let Some(decision) = table::fast(engine.hot.id, check, now) {
+            return Ok(decision);
+        }
+        if !engine.hot.on.load(Ordering::Relaxed) {
+            return engine.decide_exact(check, now);
+        }
+        engine.decide_hot(check, now)
+    }
+
+    /// Gives back what this thread took of keys that it has not asked for in the last 10 ms. Threads that decide call it
+    /// now and then, at least when they become idle. True while the thread still holds something.
+    pub fn give_back(&self, now: Timestamp) -> bool {
+        let engine = self.engine();
+        while let Some(entry) = table::take_idle(engine.hot.id, now) {
+            engine.end_entry(entry, now);
+        }
+        table::holds_any(engine.hot.id)
+    }
+}
+
+impl Engine {
+    fn decide_exact(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let key = self.seed.key(check.key);
+        let index = key.shard(self.shards.count());
+        let mut cell = self.shards.lock(index);
+        let mut held = One::new(index, &mut cell, &self.shards);
+        let full = self.is_out_of_memory(now);
+        let decided = self.decide_single(check, key, &mut held, full, now);
+        self.settle(&mut held, now);
+        decided
+    }
+
+    #[cold]
+    fn decide_hot(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let key = self.seed.key(check.key);
+        let index = key.shard(self.shards.count());
+        let full = self.is_out_of_memory(now);
+        let Some((mut entry, evicted)) = table::claim(self.hot.id, check, now) else {
+            return self.decide_exact(check, now);
+        };
+        let mut cell = self.shards.lock(index);
+        let mut held = One::new(index, &mut cell, &self.shards);
+        self.end_lease(&mut entry, check, key, &mut held, now);
+        let decided = self.decide_single(check, key, &mut held, full, now);
+        if let Ok(decision) = decided
+            && entry.is_hot
+        {
+            self.prepare(&mut entry, decision, check, key, &mut held, now);
+        }
+        self.settle(&mut held, now);
+        drop(held);
+        drop(cell);
+        table::put(entry);
+        if let Some(evicted) = evicted {
+            self.end_entry(evicted, now);
+        }
+        decided
+    }
+
+    /// Makes the next decisions on a hot key cheap. Its shard is held.
+    fn prepare(
+        &self,
+        entry: &mut Entry,
+        decision: Decision,
+        check: &Check<'_>,
+        key: Key<'_>,
+        held: &mut One<'_, '_>,
+        now: Timestamp,
+    ) {
+        let slot = match &entry.slot {
+            Some(slot) => Arc::clone(slot),
+            None => {
+                let cell = held.cell(key.shard(self.shards.count()));
+                let name = name(DbIndex::ZERO, key.bytes());
+                let claim = || self.hot.claim();
+                let Some(slot) = cell.heat(&name, claim) else {
+                    return;
+                };
+                entry.slot = Some(Arc::clone(&slot));
+                slot
+            }
+        };
+        if !decision.allowed {
+            entry.denial = Denial::new(slot.denial_epoch(), check.cost.0, now, decision);
+            return;
+        }
+        let units = Lease::size(decision.remaining, entry.last_lease);
+        let Some(wear) = Wear::of(check.algorithm, &check.quota).filter(|_| units > 0) else {
+            return;
+        };
+        let taken = Check {
+            cost: Cost(units),
+            ..*check
+        };
+        match self.decide_single(&taken, key, held, false, now) {
+            Ok(said) if said.allowed => {
+                slot.grant(units);
+                entry.last_lease = units;
+                entry.lease = Lease::new(slot.lease_epoch(), units, now, wear, said);
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives back what is left of an entry's lease. The key's shard is held.
+    fn end_lease(
+        &self,
+        entry: &mut Entry,
+        check: &Check<'_>,
+        key: Key<'_>,
+        held: &mut One<'_, '_>,
+        now: Timestamp,
+    ) {
+        let mut lease = std::mem::replace(&mut entry.lease, Lease::NONE);
+        let Some(slot) = &entry.slot else { return };
+        if lease.epoch != slot.lease_epoch() {
+            return;
+        }
+        let mut back = lease.left(now);
+        if back > 0 {
+            let refund = Check {
+                cost: Cost(back),
+                ..*check
+            };
+            // The key then holds something else, which would have ended the lease.
+            if self.refund_one(&refund, key, held, now).is_err() {
+                back = 0;
+            }
+        }
+        slot.settle(lease.given, back);
+    }
+
+    /// Ends what a thread held of a key that it has no use for any more.
+    fn end_entry(&self, mut entry: Entry, now: Timestamp) {
+        let Some(slot) = entry.slot.take() else {
+            return;
+        };
+        let bytes = entry.key().to_vec();
+        let key = self.seed.key(&bytes);
+        let index = key.shard(self.shards.count());
+        let mut cell = self.shards.lock(index);
+        let mut held = One::new(index, &mut cell, &self.shards);
+        let check = entry.check(&bytes);
+        entry.slot = Some(slot);
+        self.end_lease(&mut entry, &check, key, &mut held, now);
+        drop(entry);
+        let name = name(DbIndex::ZERO, key.bytes());
+        let all_heard = self.listeners.hear_expired();
+        if held.cell(index).cool(&name, all_heard) {
+            self.hot.release();
+        }
+        self.settle(&mut held, now);
+    }
+}

@@ -1,0 +1,147 @@
+//! Hot keys: decisions without a lock, through the embedded handle.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use tollgate_engine::{Check, Handle};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
+
+use super::{Client, NOW, engine};
+
+const MINUTE: u64 = 60_000_000_000;
+
+fn check(key: &[u8], limit: u64) -> Check<'_> {
+    Check {
+        key,
+        algorithm: AlgorithmKind::FixedWindow,
+        quota: Quota::new(limit, MINUTE),
+        cost: Cost(1),
+        peek: false,
+        exact: false,
+    }
+}
+
+fn later(millis: i64) -> Timestamp {
+    Timestamp::from_millis(NOW.millis() + millis)
+}
+
+#[test]
+fn threads_share_a_hot_limit_to_the_last_unit() {
+    const LIMIT: u64 = 100_000;
+    for algorithm in [
+        AlgorithmKind::FixedWindow,
+        AlgorithmKind::Gcra,
+        AlgorithmKind::SlidingWindow,
+    ] {
+        let handle = Handle::new(engine(64));
+        let admitted = AtomicU64::new(0);
+        let ready = Barrier::new(4);
+        let hot = Check {
+            algorithm,
+            ..check(b"hot", LIMIT)
+        };
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let ask = || handle.decide_one(&hot, NOW).expect("limiter state").allowed;
+                    while ask() {
+                        admitted.fetch_add(1, Ordering::Relaxed);
+                    }
+                    ready.wait();
+                    // Idle at the second look: nothing was asked since the first.
+                    handle.give_back(later(20));
+                    assert!(!handle.give_back(later(20)));
+                    ready.wait();
+                    while ask() {
+                        admitted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let admitted = admitted.load(Ordering::Relaxed);
+        assert!(admitted <= LIMIT, "{algorithm:?} admitted {admitted}");
+        if algorithm == AlgorithmKind::FixedWindow {
+            assert_eq!(admitted, LIMIT);
+        }
+    }
+}
+
+#[test]
+fn a_reset_or_a_ban_ends_leases_and_denials_at_once() {
+    let engine = engine(64);
+    let handle = Handle::new(engine.clone());
+    let mut client = Client::new(&engine);
+    let hot = check(b"hot", 10_000);
+    for _ in 0..500 {
+        assert!(handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+    }
+    let inspected = client.bytes(&["RL.INSPECT", "hot"]);
+    assert!(
+        String::from_utf8_lossy(&inspected).contains("leased"),
+        "{inspected:?}"
+    );
+    client.call(&["DEL", "hot"]);
+    let fresh = handle.decide_one(&hot, NOW).expect("limiter state");
+    assert_eq!(
+        fresh.remaining, 9_999,
+        "the units of the old lease are gone"
+    );
+
+    client.call(&["RL.BAN", "hot", "60000"]);
+    assert!(!handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+    client.call(&["RL.UNBAN", "hot"]);
+    client.call(&["RL.RESET", "hot"]);
+    assert!(handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+
+    client.call(&["FLUSHALL"]);
+    let all = check(b"all", 1_000);
+    while handle.decide_one(&all, NOW).expect("limiter state").allowed {}
+    assert!(!handle.decide_one(&all, NOW).expect("limiter state").allowed);
+    client.call(&["FLUSHALL"]);
+    assert!(handle.decide_one(&all, NOW).expect("limiter state").allowed);
+}
+
+#[test]
+fn a_refund_is_there_for_those_who_were_denied() {
+    let handle = Handle::new(engine(64));
+    let hot = check(b"hot", 500);
+    while handle.decide_one(&hot, NOW).expect("limiter state").allowed {}
+    handle.refund(&hot, NOW).expect("limiter state");
+    assert!(handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+    assert!(!handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+}
+
+#[test]
+fn exact_checks_and_switched_off_leases_answer_from_the_counter() {
+    for global in [false, true] {
+        let engine = engine(64);
+        engine.set_leases(!global);
+        let handle = Handle::new(engine.clone());
+        let mut client = Client::new(&engine);
+        let hot = Check {
+            exact: !global,
+            ..check(b"hot", 10_000)
+        };
+        for taken in 1..=1_000 {
+            let decision = handle.decide_one(&hot, NOW).expect("limiter state");
+            assert_eq!(decision.remaining, 10_000 - taken);
+        }
+        let inspected = client.bytes(&["RL.INSPECT", "hot"]);
+        assert!(!String::from_utf8_lossy(&inspected).contains("leased"));
+    }
+}
+
+#[test]
+fn the_next_window_is_whole_again() {
+    let handle = Handle::new(engine(64));
+    let hot = check(b"hot", 5_000);
+    for window in 0..3 {
+        let now = later(window * 60_000);
+        let mut admitted = 0;
+        while handle.decide_one(&hot, now).expect("limiter state").allowed {
+            admitted += 1;
+        }
+        assert_eq!(admitted, 5_000, "window {window}");
+    }
+}
