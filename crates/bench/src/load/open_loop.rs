@@ -192,6 +192,7 @@ impl OpenLoop {
             }
             self.schedule.take();
             self.tally.planned += 1;
+            self.tally.own_lag.saturating_record(now - intended);
             arrived += 1;
             let key = self.sampler.draw();
             if self.backlog.len() < self.bounds.backlog_limit {

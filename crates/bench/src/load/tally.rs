@@ -99,6 +99,9 @@ pub struct Tally {
     pub late: Histogram<u64>,
     /// Intended time to send.
     pub lag: Histogram<u64>,
+    /// Intended time to the moment at which the generator took the request up: its own part of the lag, whatever the
+    /// target does.
+    pub own_lag: Histogram<u64>,
     /// One entry per key.
     pub keys: Vec<KeyTally>,
     /// Decisions of some keys, one by one.
@@ -137,6 +140,7 @@ impl Tally {
             service_deny: latency_histogram(),
             late: latency_histogram(),
             lag: latency_histogram(),
+            own_lag: latency_histogram(),
             keys: vec![KeyTally::default(); keys as usize],
             decisions: DecisionLog::new(keys),
             first_error: None,

@@ -90,6 +90,9 @@ pub struct Evidence {
     pub target_saturated: bool,
     /// P99 of the send lag.
     pub lag_p99_us: Option<f64>,
+    /// P99 of the part of the lag that is the generator's own, from the intended time to when it took the request up. It
+    /// counts even where the target pushed back.
+    pub own_lag_p99_us: Option<f64>,
     /// P99 of the response time.
     pub response_p99_us: Option<f64>,
     /// CPU of the busiest generator thread, percent of one core.
@@ -100,6 +103,10 @@ pub struct Evidence {
     pub steal_percent: Option<f64>,
     /// Calibrated ceiling over offered load.
     pub headroom: Option<f64>,
+    /// Admissions above what a right limiter could have made, percent.
+    pub over_admission_percent: Option<f64>,
+    /// Admissions missing to what a right limiter would have made, percent.
+    pub under_admission_percent: Option<f64>,
 }
 
 /// Grades a step.
@@ -108,7 +115,9 @@ pub fn judge(evidence: &Evidence) -> Validity {
     if !evidence.target_saturated {
         judge_schedule(evidence, &mut validity);
     }
+    judge_lag(evidence, &mut validity);
     judge_machine(evidence, &mut validity);
+    judge_accuracy(evidence, &mut validity);
     if let Some(headroom) = evidence
         .headroom
         .filter(|headroom| *headroom < HEADROOM_MIN)
@@ -124,7 +133,7 @@ pub fn judge(evidence: &Evidence) -> Validity {
     validity
 }
 
-/// Did the generator send what the schedule held, and when it said?
+/// Did the generator send what the schedule held?
 fn judge_schedule(evidence: &Evidence, validity: &mut Validity) {
     if evidence.planned > 0 {
         let sent = evidence.sent as f64 / evidence.planned as f64 * 100.0;
@@ -136,7 +145,18 @@ fn judge_schedule(evidence: &Evidence, validity: &mut Validity) {
             );
         }
     }
-    if let (Some(lag), Some(p99)) = (evidence.lag_p99_us, evidence.response_p99_us) {
+}
+
+/// Did it send when the schedule said?
+fn judge_lag(evidence: &Evidence, validity: &mut Validity) {
+    let lag = if evidence.target_saturated {
+        evidence.own_lag_p99_us
+    } else {
+        evidence.lag_p99_us.or(evidence.own_lag_p99_us)
+    };
+    // Without an answer there is no response time to compare with.
+    let p99 = evidence.response_p99_us.unwrap_or(0.0);
+    if let Some(lag) = lag {
         let bound = LAG_P99_FLOOR_US.max(LAG_OF_P99 * p99);
         if lag > bound / 2.0 {
             let (lag_ms, bound_ms) = (lag / 1e3, bound / 1e3);
@@ -182,6 +202,23 @@ fn judge_machine(evidence: &Evidence, validity: &mut Validity) {
     }
 }
 
+/// Was the answer right? A limiter that admits too much is fast because it is wrong.
+fn judge_accuracy(evidence: &Evidence, validity: &mut Validity) {
+    if let Some(over) = evidence.over_admission_percent.filter(|over| *over > 0.0) {
+        let text = format!(
+            "{over:.2} % more was admitted than the limit allows, so its speed does not count"
+        );
+        validity.lower(Grade::Invalid, text);
+    }
+    if let Some(under) = evidence
+        .under_admission_percent
+        .filter(|under| *under > 0.0)
+    {
+        let text = format!("{under:.2} % of what the limit allows was denied");
+        validity.lower(Grade::Indicative, text);
+    }
+}
+
 fn worse_above(value: f64, bound: f64) -> Grade {
     if value > bound {
         Grade::Invalid
@@ -213,6 +250,9 @@ mod tests {
             run_queue_wait_percent: Some(0.4),
             steal_percent: Some(0.0),
             headroom: Some(4.0),
+            own_lag_p99_us: Some(40.0),
+            over_admission_percent: Some(0.0),
+            under_admission_percent: Some(0.0),
             target_saturated: false,
         }
     }
@@ -254,6 +294,14 @@ mod tests {
         assert_eq!(grade(&|e| e.steal_percent = Some(1.5)), Grade::Indicative);
         assert_eq!(grade(&|e| e.headroom = Some(1.2)), Grade::Indicative);
         assert_eq!(grade(&|e| e.answers = 20), Grade::Indicative);
+        assert_eq!(
+            grade(&|e| e.over_admission_percent = Some(0.01)),
+            Grade::Invalid
+        );
+        assert_eq!(
+            grade(&|e| e.under_admission_percent = Some(3.0)),
+            Grade::Indicative
+        );
     }
 
     #[test]
@@ -265,6 +313,23 @@ mod tests {
             ..healthy()
         };
         assert_eq!(judge(&evidence).grade, Grade::Valid);
+    }
+
+    #[test]
+    fn a_late_generator_cannot_hide_behind_a_slow_target() {
+        let evidence = Evidence {
+            target_saturated: true,
+            own_lag_p99_us: Some(290_000.0),
+            response_p99_us: Some(300_000.0),
+            ..healthy()
+        };
+        let validity = judge(&evidence);
+        assert_eq!(validity.grade, Grade::Invalid);
+        assert!(
+            validity.reasons[0].contains("lag"),
+            "{:?}",
+            validity.reasons
+        );
     }
 
     #[test]

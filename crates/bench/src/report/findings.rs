@@ -39,6 +39,8 @@ pub(crate) struct CellFindings {
     pub(crate) retention: Option<(f64, f64)>,
     /// How far above the sustained load less than half was answered well: 0.25 is 25 %.
     pub(crate) cliff_margin: Option<f64>,
+    /// Whether it admitted more than its limit allows somewhere: then its speed does not count.
+    pub(crate) over_admits: bool,
 }
 
 impl CellFindings {
@@ -87,6 +89,7 @@ impl CellFindings {
             .iter()
             .find(|step| !step.holds() && step.validity.grade == Grade::Invalid);
         Self {
+            over_admits: judgements(cell).any(|accuracy| !accuracy.never_over()),
             sustained_rps: sustained,
             not_held_rps: not_held,
             doubtful_rps: doubtful.map(|step| step.target_rps),
@@ -144,7 +147,7 @@ pub(crate) struct ScenarioFindings<'a> {
     pub(crate) title: String,
     /// Highest load that every cell ran and held, or at least answered.
     pub(crate) common_rps: Option<f64>,
-    /// Cells by result: most sustained load first, then peak goodput of those that held nothing, then
+    /// Cells by result: those that kept their limits first, then most sustained load, then peak goodput of those that held nothing, then
     /// least server CPU, then name.
     pub(crate) ranked: Vec<Ranked<'a>>,
 }
@@ -201,8 +204,10 @@ fn scenario<'a>(kind: TargetKind, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
         None => ranked.findings.peak_goodput_rps.unwrap_or(0.0),
     };
     ranked.sort_by(|a, b| {
-        held(b)
-            .total_cmp(&held(a))
+        let over = |ranked: &Ranked<'_>| ranked.findings.over_admits;
+        over(a)
+            .cmp(&over(b))
+            .then(held(b).total_cmp(&held(a)))
             .then(peak(b).total_cmp(&peak(a)))
             .then(cpu(a).total_cmp(&cpu(b)))
             .then_with(|| a.cell.title().cmp(&b.cell.title()))
@@ -492,6 +497,25 @@ mod tests {
         assert_eq!(worst_stretch(cell), Some(1.5));
         assert_eq!(limits(cell), Some((10, 20)));
         assert_eq!(never_over_admitted(&record), Some(true));
+    }
+
+    #[test]
+    fn a_cell_that_admits_too_much_cannot_win() {
+        let mut record = run(vec![
+            cell("fast", &[(1_000.0, 0)]),
+            cell("right", &[(10.0, 0)]),
+        ]);
+        let first = |record: &RunRecord| scenarios(record)[0].ranked[0].cell.target.clone();
+        assert_eq!(first(&record), "fast");
+        record.cells[0].steps[0].accuracy = Some(Accuracy {
+            over_admission_percent: 0.01,
+            ..Accuracy::default()
+        });
+        assert_eq!(first(&record), "right");
+        let verdict = |record: &RunRecord| super::super::verdict::run(record).join(" ");
+        assert!(verdict(&record).starts_with("S: right with op held 10/s"));
+        record.cells[1].steps[0].accuracy = record.cells[0].steps[0].accuracy.clone();
+        assert!(verdict(&record).contains("so none is ranked"));
     }
 
     #[test]

@@ -41,8 +41,9 @@ fn name(cell: &Cell) -> String {
 }
 
 fn sentence(scenario: &ScenarioFindings<'_>, profile: &str) -> String {
-    let Some((best, others)) = scenario.ranked.split_first() else {
-        return String::new();
+    let right = || scenario.ranked.iter().filter(|r| !r.findings.over_admits);
+    let Some(best) = right().next() else {
+        return none_kept_its_limit(scenario);
     };
     let Some(sustained) = best.findings.sustained_rps else {
         return nothing_held(scenario, profile);
@@ -58,16 +59,26 @@ fn sentence(scenario: &ScenarioFindings<'_>, profile: &str) -> String {
         name(best.cell),
         rate(sustained)
     );
-    if let Some(other) = others
-        .iter()
-        .find(|o| o.cell.target != best.cell.target)
-        .or(others.first())
+    let others = || right().skip(1);
+    if let Some(other) = others()
+        .find(|other| other.cell.target != best.cell.target)
+        .or_else(|| others().next())
     {
         out.push_str(&against(best, other));
     }
     out.push_str(&like_for_like(scenario).unwrap_or_default());
     out.push('.');
     out
+}
+
+fn none_kept_its_limit(scenario: &ScenarioFindings<'_>) -> String {
+    if scenario.ranked.is_empty() {
+        return String::new();
+    }
+    format!(
+        "{}: every cell admitted more than its limit allows, so none is ranked.",
+        scenario.title
+    )
 }
 
 fn nothing_held(scenario: &ScenarioFindings<'_>, profile: &str) -> String {
@@ -93,7 +104,7 @@ fn like_for_like(scenario: &ScenarioFindings<'_>) -> Option<String> {
     let mut same = scenario
         .ranked
         .iter()
-        .filter(|ranked| ranked.cell.operation.like_for_like);
+        .filter(|ranked| ranked.cell.operation.like_for_like && !ranked.findings.over_admits);
     let best = same.next()?;
     let other = same.find(|other| {
         other.cell.target != best.cell.target

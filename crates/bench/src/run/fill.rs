@@ -109,11 +109,14 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         answers: good,
         target_saturated: tally.target_pushed_back(),
         lag_p99_us: step.send_lag.as_ref().map(|lag| lag.p99_us),
+        own_lag_p99_us: LatencySummary::without_histogram(&tally.own_lag).map(|lag| lag.p99_us),
         response_p99_us: step.response.all.as_ref().map(|all| all.p99_us),
         generator_cpu_percent: step.generator.map(|used| used.cpu_percent),
         run_queue_wait_percent: step.generator.and_then(|used| used.run_queue_wait_percent),
         steal_percent: step.steal_percent,
         headroom: frame.ceiling_rps.map(|ceiling| ceiling / frame.rate),
+        over_admission_percent: step.accuracy.as_ref().map(|a| a.over_admission_percent),
+        under_admission_percent: step.accuracy.as_ref().map(|a| a.under_admission_percent),
     });
     if let Some(text) = &tally.first_error {
         step.notes.push(format!("first complaint: {text}"));
