@@ -1,6 +1,6 @@
 //! Decisions as callers of this service's own interface, headers and metrics see them.
 
-use tollgate_limiter::{AlgorithmKind, Decision, Nanos};
+use tollgate_limiter::{Decision, Nanos};
 use tollgate_wire::rls::RateLimitRequest;
 
 use crate::headers::Standing;
@@ -29,7 +29,7 @@ pub struct Outcome<'r> {
 #[derive(Clone, Copy, Debug)]
 pub struct Counting {
     /// How.
-    pub algorithm: AlgorithmKind,
+    pub algorithm: &'static str,
     /// Units per window.
     pub quota: u64,
     /// Length of the window.
@@ -66,7 +66,7 @@ impl Resolved<'_> {
                         descriptor,
                         name: applied.name,
                         counting: Some(Counting {
-                            algorithm: check.kind,
+                            algorithm: check.kind.row().name,
                             quota: check.quota.limit,
                             window: check.quota.period,
                             cost: check.cost.0,

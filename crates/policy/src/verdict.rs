@@ -62,6 +62,11 @@ impl Resolved<'_> {
 }
 
 impl Resolved<'_> {
+    /// How headers are written; `None` where there are none.
+    pub fn header_form(&self) -> Option<&HeaderForm> {
+        self.modes.headers.as_ref()
+    }
+
     fn headers(
         &self,
         form: &HeaderForm,

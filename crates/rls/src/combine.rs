@@ -41,6 +41,18 @@ pub(crate) async fn decide<B: Decide>(
     Ok(decided.decisions)
 }
 
+/// Decides one check by itself.
+pub(crate) async fn one<B: Decide>(
+    backend: &B,
+    check: &LimitCheck<'_>,
+) -> Result<Decision, BackendError> {
+    let decisions = backend.decide(std::slice::from_ref(check)).await?;
+    decisions
+        .first()
+        .copied()
+        .ok_or_else(|| BackendError::new("the store's reply is not that of a decision"))
+}
+
 struct Decided<'a, B> {
     backend: &'a B,
     checks: &'a [LimitCheck<'a>],
@@ -57,7 +69,7 @@ impl<B: Decide> Decided<'_, B> {
             }
             count += 1;
             let check = LimitCheck { peek, ..*check };
-            let mut decision = self.one(&check).await?;
+            let mut decision = one(self.backend, &check).await?;
             if peek && decision.allowed {
                 // What a look leaves is what is there.
                 decision.remaining = decision.remaining.saturating_add(check.cost.0);
@@ -65,14 +77,6 @@ impl<B: Decide> Decided<'_, B> {
             self.decisions[index] = decision;
         }
         Ok(count)
-    }
-
-    async fn one(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
-        let decisions = self.backend.decide(std::slice::from_ref(check)).await?;
-        decisions
-            .first()
-            .copied()
-            .ok_or_else(|| BackendError::new("the store's reply is not that of a decision"))
     }
 
     fn any_passed(&self, role: Role) -> bool {

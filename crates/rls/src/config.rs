@@ -5,7 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use tollgate_policy::{Modes, RuleError};
+use tollgate_net::tls::{TlsClients, TlsFiles};
+use tollgate_policy::{HeaderForm, Modes, RuleError};
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
 pub const DEFAULT_GRPC_PORT: u16 = 8081;
@@ -25,10 +26,45 @@ pub struct RlsConfig {
     pub backend: Backend,
     /// Modes of all rules.
     pub modes: Modes,
+    /// Headers of the service's own HTTP interface, where a request does not choose.
+    pub http_headers: HeaderForm,
+    /// TLS on the gRPC port.
+    pub grpc_tls: Option<TlsConfig>,
+    /// TLS on the HTTP port.
+    pub http_tls: Option<TlsConfig>,
     /// Takes a line for each change of rules.
     pub log: fn(&str),
     /// Threads that serve connections; at least one.
     pub threads: usize,
+}
+
+/// TLS of one port. Files that change are taken up while the service runs.
+#[derive(Clone, Debug)]
+pub struct TlsConfig {
+    /// Certificate, key, and the authority of clients.
+    pub files: TlsFiles,
+    /// The name (DNS or IP) that a client's certificate must be for; any that the authority signed otherwise.
+    pub client_name: Option<String>,
+}
+
+impl TlsConfig {
+    /// With `authorities`, clients must show a certificate of theirs.
+    pub fn new(certificate: PathBuf, key: PathBuf, authorities: Option<PathBuf>) -> Self {
+        Self {
+            files: TlsFiles {
+                certificate,
+                key,
+                clients: match authorities {
+                    Some(_) => TlsClients::Required,
+                    None => TlsClients::Ignored,
+                },
+                authorities,
+                authority_dir: None,
+                protocols: String::new(),
+            },
+            client_name: None,
+        }
+    }
 }
 
 /// What counts.
@@ -75,6 +111,8 @@ pub enum StartError {
     },
     /// The embedded backend was asked for and no store was given.
     NoStore,
+    /// A certificate, key or authority cannot be used.
+    Tls(String),
     /// A thread or its runtime cannot be made.
     Thread(io::Error),
 }
@@ -94,6 +132,7 @@ impl fmt::Display for StartError {
             }
             Self::BackendUrl { url, reason } => write!(f, "backend {url}: {reason}"),
             Self::NoStore => f.write_str("the embedded backend needs a store in this process"),
+            Self::Tls(reason) => write!(f, "TLS: {reason}"),
             Self::Thread(error) => write!(f, "cannot start a service thread: {error}"),
         }
     }

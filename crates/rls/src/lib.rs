@@ -19,9 +19,10 @@ mod reload;
 mod rules;
 mod server;
 mod service;
+mod tls;
 
 pub use backend::BackendError;
-pub use config::{Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, RlsConfig, StartError};
+pub use config::{Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, RlsConfig, StartError, TlsConfig};
 pub use rules::load_rules;
 pub use server::RlsServer;
 pub use tollgate_policy::{HeaderForm, HeaderNames, Modes, Ruleset};

@@ -52,7 +52,7 @@ impl fmt::Display for Loads {
 
 /// What tells one state of a file from another: any write moves the time of change.
 #[derive(PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -141,16 +141,21 @@ impl Before {
     }
 }
 
-fn look(dir: &Path) -> Seen {
-    let stamp = |path: PathBuf| {
-        let about = fs::metadata(&path).ok()?;
-        Some(Stamp {
+impl Stamp {
+    /// `None` when there is no such file.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        let about = fs::metadata(path).ok()?;
+        Some(Self {
             device: about.dev(),
             inode: about.ino(),
             len: about.len(),
             changed: (about.ctime(), about.ctime_nsec()),
-            path,
+            path: path.to_owned(),
         })
-    };
-    rule_files(dir).ok()?.into_iter().map(stamp).collect()
+    }
+}
+
+fn look(dir: &Path) -> Seen {
+    let paths = rule_files(dir).ok()?;
+    paths.iter().map(|path| Stamp::of(path)).collect()
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::sync::{mpsc, watch};
@@ -15,11 +16,12 @@ use tollgate_engine::Handle;
 use tollgate_limiter::Timestamp;
 
 use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
-use crate::config::{Backend, RlsConfig, StartError};
+use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::health::Health;
 use crate::reload::{Before, Watch};
 use crate::rules::load_rules;
 use crate::service::Service;
+use crate::tls::{Refusals, Tls};
 use crate::{grpc, http};
 
 /// Most connections at the same time; more are closed as they come.
@@ -55,6 +57,26 @@ struct Arrival {
     stream: StdStream,
     speaks: Speaks,
     place: Place,
+}
+
+/// TLS of the ports that have it.
+#[derive(Clone, Default)]
+struct PortsTls {
+    grpc: Option<Arc<Tls>>,
+    http: Option<Arc<Tls>>,
+}
+
+impl PortsTls {
+    fn new(config: &RlsConfig) -> Result<Self, StartError> {
+        let of = |given: &Option<TlsConfig>, protocol| {
+            let tls = given.as_ref().map(|given| Tls::new(given, protocol));
+            tls.transpose().map(|tls| tls.map(Arc::new))
+        };
+        Ok(Self {
+            grpc: of(&config.grpc_tls, b"h2")?,
+            http: of(&config.http_tls, b"http/1.1")?,
+        })
+    }
 }
 
 /// One of [`MAX_CONNECTIONS`].
@@ -104,6 +126,7 @@ impl RlsServer {
                 Arc::new(move || AnyBackend::Remote(Box::new(Remote::new(client.clone(), clock))))
             }
         };
+        let tls = PortsTls::new(&config)?;
         let grpc = listen("gRPC", config.grpc_addr)?;
         let http = listen("HTTP", config.http_addr)?;
         let (grpc_addr, http_addr) = (
@@ -126,17 +149,31 @@ impl RlsServer {
         for index in 0..config.threads.max(1) {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
-            let (rules, loads, make_backend, health, stopped) = (
+            let tls = tls.clone();
+            let (rules, loads, make_backend, health, headers, stopped) = (
                 watch.subscribe(),
                 watch.loads(),
                 make_backend.clone(),
                 health.clone(),
+                config.http_headers.clone(),
                 stopped.clone(),
             );
             server.spawn(format!("rls-{index}"), move || async move {
-                let service = Rc::new(Service::new(rules, loads, make_backend(), health));
-                take_arrivals(arrivals, service, stopped).await;
+                let service = Rc::new(Service::new(rules, loads, make_backend(), health, headers));
+                let lane = Lane {
+                    service,
+                    tls,
+                    log: config.log,
+                    refusals: Refusals::default(),
+                };
+                take_arrivals(arrivals, Rc::new(lane), stopped).await;
             })?;
+        }
+        for (name, tls) in [("rls-grpc-tls", &tls.grpc), ("rls-http-tls", &tls.http)] {
+            if let Some(tls) = tls.clone() {
+                let told = stopped.clone();
+                server.spawn(name.to_owned(), move || tls.follow(config.log, told))?;
+            }
         }
         if config.backend != Backend::Embedded {
             let (make_backend, told) = (make_backend.clone(), stopped.clone());
@@ -275,10 +312,47 @@ async fn accept_all(
     }
 }
 
+/// What the connections of one thread share.
+struct Lane {
+    service: Rc<Service>,
+    tls: PortsTls,
+    log: fn(&str),
+    refusals: Refusals,
+}
+
+impl Lane {
+    async fn serve(&self, stream: TcpStream, speaks: Speaks, stop: watch::Receiver<bool>) {
+        let tls = match speaks {
+            Speaks::Grpc => &self.tls.grpc,
+            Speaks::Http => &self.tls.http,
+        };
+        let Some(tls) = tls else {
+            return self.speak(stream, speaks, stop).await;
+        };
+        let peer = stream.peer_addr().ok();
+        match tls.accept(stream).await {
+            Ok(stream) => self.speak(stream, speaks, stop).await,
+            Err(reason) => self.refusals.tell(self.log, peer, &reason),
+        }
+    }
+
+    async fn speak<IO: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: IO,
+        speaks: Speaks,
+        stop: watch::Receiver<bool>,
+    ) {
+        match speaks {
+            Speaks::Grpc => grpc::serve(stream, self.service.clone(), stop).await,
+            Speaks::Http => http::serve(stream, self.service.clone(), stop).await,
+        }
+    }
+}
+
 /// One thread: serves the connections it is given, until told to stop.
 async fn take_arrivals(
     mut arrivals: mpsc::Receiver<Arrival>,
-    service: Rc<Service>,
+    lane: Rc<Lane>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let stop = stopped.clone();
@@ -288,12 +362,9 @@ async fn take_arrivals(
             arrival = arrivals.recv() => {
                 let Some(Arrival { stream, speaks, place }) = arrival else { break };
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
-                let (service, stop) = (service.clone(), stop.clone());
+                let (lane, stop) = (lane.clone(), stop.clone());
                 connections.spawn_local(async move {
-                    match speaks {
-                        Speaks::Grpc => grpc::serve(stream, service, stop).await,
-                        Speaks::Http => http::serve(stream, service, stop).await,
-                    }
+                    lane.serve(stream, speaks, stop).await;
                     drop(place);
                 });
             }

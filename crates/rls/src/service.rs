@@ -7,12 +7,17 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
-use tollgate_policy::{RequestError, Resolved, Ruleset};
-use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse};
+use tollgate_limiter::{Cost, Decision};
+use tollgate_policy::{
+    HeaderForm, LimitCheck, Outcome, RequestError, Resolved, Role, Ruleset, Trace,
+};
+use tollgate_wire::rls::rate_limit_response::Code;
+use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
 
 use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
 use crate::combine;
 use crate::health::Health;
+use crate::http::problem::{self, Problem};
 use crate::reload::Loads;
 
 /// The service as one thread holds it.
@@ -25,6 +30,7 @@ pub(crate) struct Service {
     loads: Arc<Loads>,
     backend: AnyBackend,
     health: Health,
+    http_headers: HeaderForm,
 }
 
 /// Rules as one thread counts their uses.
@@ -54,6 +60,7 @@ impl Service {
         loads: Arc<Loads>,
         backend: AnyBackend,
         health: Health,
+        http_headers: HeaderForm,
     ) -> Self {
         let rules = newest.borrow().clone();
         Self {
@@ -62,6 +69,7 @@ impl Service {
             loads,
             backend,
             health,
+            http_headers,
         }
     }
 
@@ -120,6 +128,76 @@ impl Service {
         };
         finish(&resolved, request, &checks, |_| decided)
     }
+
+    /// Decides, and makes of it what the caller wants.
+    pub(crate) async fn decide<T>(
+        &self,
+        request: &RateLimitRequest,
+        make: impl FnOnce(Decided<'_>) -> T,
+    ) -> Result<T, ServiceError> {
+        let rules = self.rules();
+        let resolved = resolve(&rules.0, request)?;
+        let checks: Checks<'_> = resolved.checks().collect();
+        let decisions = match checks.is_empty() {
+            true => Decisions::new(),
+            false => combine::decide(&self.backend, &checks)
+                .await
+                .map_err(ServiceError::Backend)?,
+        };
+        Ok(make(Decided::new(&resolved, request, &decisions)))
+    }
+
+    /// What would be decided now and by which rules; nothing is taken.
+    pub(crate) async fn explain<T>(
+        &self,
+        request: &RateLimitRequest,
+        make: impl FnOnce(&[Trace], Decided<'_>) -> T,
+    ) -> Result<T, ServiceError> {
+        let rules = self.rules();
+        let resolved = resolve(&rules.0, request)?;
+        let mut decisions = Decisions::new();
+        for check in resolved.checks() {
+            let cost = match check.role {
+                Role::Refund => Cost(0),
+                _ => check.cost,
+            };
+            let check = LimitCheck {
+                peek: true,
+                cost,
+                ..check
+            };
+            let decided = combine::one(&self.backend, &check).await;
+            let mut decision = decided.map_err(ServiceError::Backend)?;
+            if decision.allowed {
+                // What a look leaves is what is there.
+                decision.remaining = decision.remaining.saturating_add(check.cost.0);
+            }
+            decisions.push(decision);
+        }
+        let traces = rules.0.trace(request);
+        Ok(make(&traces, Decided::new(&resolved, request, &decisions)))
+    }
+
+    /// How headers of HTTP responses are written where the request does not say.
+    pub(crate) fn http_headers(&self) -> &HeaderForm {
+        &self.http_headers
+    }
+}
+
+/// A decision with all that led to it.
+pub(crate) struct Decided<'a> {
+    pub(crate) allowed: bool,
+    pub(crate) outcomes: Vec<Outcome<'a>>,
+}
+
+impl<'a> Decided<'a> {
+    fn new(resolved: &'a Resolved<'_>, request: &RateLimitRequest, decisions: &[Decision]) -> Self {
+        let response = resolved.verdict(request, decisions);
+        Self {
+            allowed: response.overall_code() == Code::Ok,
+            outcomes: resolved.outcomes(decisions),
+        }
+    }
 }
 
 fn resolve<'r>(
@@ -140,5 +218,34 @@ fn finish(
         return Ok(resolved.verdict(request, &[]));
     }
     let decisions = decide(checks).map_err(ServiceError::Backend)?;
-    Ok(resolved.verdict(request, &decisions))
+    let mut response = resolved.verdict(request, &decisions);
+    if resolved.header_form() == Some(&HeaderForm::Draft11)
+        && response.overall_code() == Code::OverLimit
+    {
+        add_problem(&mut response, &resolved.outcomes(&decisions), request);
+    }
+    Ok(response)
+}
+
+/// Clients that are told in structured fields what is left are told of a denial by a problem in the body.
+fn add_problem(
+    response: &mut RateLimitResponse,
+    outcomes: &[Outcome<'_>],
+    request: &RateLimitRequest,
+) {
+    let standings = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.standing(request));
+    let over: Vec<_> = standings.filter(|standing| standing.over).collect();
+    let possible = over.iter().all(|standing| standing.retry_secs.is_some());
+    let names = over
+        .iter()
+        .map(|standing| standing.name.to_string())
+        .collect();
+    response.raw_body = Problem::quota_exceeded(names, possible).to_json();
+    response.response_headers_to_add.push(HeaderValue {
+        key: "content-type".to_owned(),
+        value: problem::CONTENT_TYPE.to_owned(),
+        raw_value: Vec::new(),
+    });
 }

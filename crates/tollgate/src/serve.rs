@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
-use tollgate_rls::{Backend, Modes, RlsConfig, RlsServer};
+use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer, TlsConfig};
 use tollgate_server::Server;
 use tollgate_server::config::{Config, Key, TABLE};
 
@@ -159,15 +159,52 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         0 => tollgate_net::threads::available_cpus(),
         threads => threads,
     };
+    let mut modes = Modes::from_environment(|name| std::env::var(name).ok())?;
+    let headers = HeaderForm::parse(config.get(Key::Headers));
+    if headers.is_some() {
+        modes.headers.clone_from(&headers);
+    }
     Ok(Some(RlsConfig {
         grpc_addr: address(Key::GrpcPort),
         http_addr: address(Key::HttpPort),
         rules_dir: rules.into(),
         backend,
-        modes: Modes::from_environment(|name| std::env::var(name).ok())?,
+        modes,
+        http_headers: headers.unwrap_or(HeaderForm::Draft11),
+        grpc_tls: tls_config(
+            config,
+            [
+                Key::GrpcTlsCertFile,
+                Key::GrpcTlsKeyFile,
+                Key::GrpcTlsCaCertFile,
+            ],
+        )?,
+        http_tls: tls_config(
+            config,
+            [
+                Key::HttpTlsCertFile,
+                Key::HttpTlsKeyFile,
+                Key::HttpTlsCaCertFile,
+            ],
+        )?,
         log: rules_log,
         threads,
     }))
+}
+
+/// TLS of one port, from the settings of its certificate, key and authority of clients.
+fn tls_config(config: &Config, keys: [Key; 3]) -> Result<Option<TlsConfig>, String> {
+    let [certificate, key, authorities] = keys.map(|key| config.get(key));
+    if certificate.is_empty() && key.is_empty() && authorities.is_empty() {
+        return Ok(None);
+    }
+    if certificate.is_empty() || key.is_empty() {
+        let [certificate, key, _] = keys.map(|key| key.setting().name);
+        return Err(format!("--{certificate} and --{key} go together"));
+    }
+    let authorities = (!authorities.is_empty()).then(|| PathBuf::from(authorities));
+    let tls = TlsConfig::new(certificate.into(), key.into(), authorities);
+    Ok(Some(tls))
 }
 
 /// With a store elsewhere there is none here.

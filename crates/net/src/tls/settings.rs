@@ -75,9 +75,14 @@ impl TlsAcceptor {
         Ok(())
     }
 
-    pub(super) fn begin(&self) -> Result<ServerConnection, rustls::Error> {
+    /// What connections that begin now agree on, for a server that is not of this crate.
+    pub fn config(&self) -> Arc<ServerConfig> {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
-        ServerConnection::new(Arc::clone(&config))
+        Arc::clone(&config)
+    }
+
+    pub(super) fn begin(&self) -> Result<ServerConnection, rustls::Error> {
+        ServerConnection::new(self.config())
     }
 }
 

@@ -40,16 +40,16 @@ pub(super) fn write_response(response: &RateLimitResponse) -> Vec<u8> {
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct RequestJson {
-    domain: Option<String>,
-    descriptors: Option<Vec<Object<DescriptorJson>>>,
+pub(super) struct RequestJson {
+    pub(super) domain: Option<String>,
+    pub(super) descriptors: Option<Vec<Object<DescriptorJson>>>,
     #[serde(alias = "hits_addend")]
-    hits_addend: Option<Number<u32>>,
+    pub(super) hits_addend: Option<Number<u32>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct DescriptorJson {
+pub(super) struct DescriptorJson {
     entries: Option<Vec<Object<EntryJson>>>,
     limit: Option<Object<OverrideJson>>,
     #[serde(alias = "hits_addend")]
@@ -74,16 +74,16 @@ struct OverrideJson {
 }
 
 /// A JSON object. Without this a list would do as well, its elements taken for the fields in turn.
-struct Object<T>(T);
+pub(super) struct Object<T>(pub(super) T);
 
 /// A whole number, written as a number or as text.
-struct Number<T>(T);
+pub(super) struct Number<T>(T);
 
 /// A unit, written by name or number.
 struct UnitJson(i32);
 
 impl RequestJson {
-    fn into_message(self) -> RateLimitRequest {
+    pub(super) fn into_message(self) -> RateLimitRequest {
         let descriptors = self.descriptors.unwrap_or_default();
         RateLimitRequest {
             domain: self.domain.unwrap_or_default(),

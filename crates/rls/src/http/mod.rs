@@ -1,7 +1,10 @@
 //! HTTP/1.1: `/json` takes and gives the gRPC messages as JSON, `/healthcheck` says `OK`, `/metrics`
-//! is for Prometheus.
+//! is for Prometheus, and `/v1` is the service's own interface, which `/openapi.json` describes.
 
+mod body;
 mod json;
+pub(crate) mod problem;
+mod v1;
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -9,28 +12,28 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::service::{Service, ServiceError};
+use problem::Problem;
 
-/// Longest body of a request, in bytes.
-const MAX_BODY: usize = 1 << 20;
 /// Longest head of a request, in bytes; hyper takes no less than 8 KiB.
 const MAX_HEAD: usize = 16 << 10;
 /// Longest wait for a request's head, from the end of the one before.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest wait for a request's body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// What `/v1` takes and gives.
+const OPENAPI: &str = include_str!("openapi.json");
 
 type Reply = Response<Full<Bytes>>;
 
@@ -63,9 +66,28 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
+/// What there is, with the methods it takes; none where any will do.
+const PATHS: &[(&str, &[Method])] = &[
+    ("/json", &[]),
+    ("/healthcheck", &[]),
+    ("/metrics", &[Method::GET, Method::HEAD]),
+    ("/openapi.json", &[Method::GET, Method::HEAD]),
+    ("/v1/decide", &[Method::POST]),
+    ("/v1/explain", &[Method::POST]),
+];
+
 async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
-    match request.uri().path() {
-        "/json" => json_reply(service, request).await,
+    let path = request.uri().path();
+    let Some((path, methods)) = PATHS.iter().find(|(known, _)| *known == path) else {
+        let known: Vec<&str> = PATHS.iter().map(|(path, _)| *path).collect();
+        let detail = format!("this service has {}", known.join(", "));
+        return problem_reply(&Problem::new(StatusCode::NOT_FOUND, detail));
+    };
+    if !methods.is_empty() && !methods.contains(request.method()) {
+        return not_allowed(path, methods);
+    }
+    match *path {
+        "/json" => answer_json(service, request).await,
         "/healthcheck" => match service.health().is_serving() {
             true => text(StatusCode::OK, "OK"),
             false => text(StatusCode::INTERNAL_SERVER_ERROR, "not serving\n"),
@@ -75,27 +97,51 @@ async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
             HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
             service.metrics(),
         ),
-        _ => text(
-            StatusCode::NOT_FOUND,
-            "Not Found: this service has /json, /healthcheck and /metrics\n",
+        "/openapi.json" => with_type(
+            StatusCode::OK,
+            HeaderValue::from_static("application/json"),
+            OPENAPI,
         ),
+        _ => answer_v1(service, path, request).await,
     }
 }
 
-async fn json_reply(service: &Service, request: Request<Incoming>) -> Reply {
-    let body = Limited::new(request.into_body(), MAX_BODY).collect();
-    let body = match tokio::time::timeout(BODY_TIMEOUT, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let reason = format!("Payload Too Large: the body is longer than {MAX_BODY} bytes\n");
-            return text(StatusCode::PAYLOAD_TOO_LARGE, reason);
-        }
-        Ok(Err(error)) => return bad_request(&error.to_string()),
-        Err(_) => {
-            return text(
-                StatusCode::REQUEST_TIMEOUT,
-                "Request Timeout: the body did not come whole\n",
-            );
+/// Whatever is under `/v1` takes a body of JSON.
+async fn answer_v1(service: &Service, path: &str, request: Request<Incoming>) -> Reply {
+    if !body::is_json(request.headers()) {
+        let problem = Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "a body is application/json",
+        );
+        return problem_reply(&problem);
+    }
+    let body = match body::read(request.into_body()).await {
+        Ok(body) => body,
+        Err((status, reason)) => return problem_reply(&Problem::new(status, reason)),
+    };
+    match path {
+        "/v1/decide" => v1::decide(service, &body).await,
+        _ => v1::explain(service, &body).await,
+    }
+}
+
+fn not_allowed(path: &str, methods: &[Method]) -> Reply {
+    let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    let methods = methods.join(", ");
+    let detail = format!("{path} takes {methods}");
+    let mut reply = problem_reply(&Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
+    if let Ok(allow) = HeaderValue::from_str(&methods) {
+        reply.headers_mut().insert(ALLOW, allow);
+    }
+    reply
+}
+
+async fn answer_json(service: &Service, request: Request<Incoming>) -> Reply {
+    let body = match body::read(request.into_body()).await {
+        Ok(body) => body,
+        Err((status, reason)) => {
+            let name = status.canonical_reason().unwrap_or("Error");
+            return text(status, format!("{name}: {reason}\n"));
         }
     };
     let request = match json::read_request(&body) {
@@ -131,6 +177,25 @@ fn verdict(response: &RateLimitResponse) -> Reply {
 
 fn bad_request(reason: &str) -> Reply {
     text(StatusCode::BAD_REQUEST, format!("Bad Request: {reason}\n"))
+}
+
+fn problem_reply(problem: &Problem) -> Reply {
+    with_type(
+        problem.status(),
+        HeaderValue::from_static(problem::CONTENT_TYPE),
+        problem.to_json(),
+    )
+}
+
+fn json_reply(status: StatusCode, body: &impl Serialize) -> Reply {
+    let body = serde_json::to_vec(body).expect("the structure has text keys and plain values only");
+    with_type(status, HeaderValue::from_static("application/json"), body)
+}
+
+/// The body is a problem with more members than others.
+fn set_problem_type(reply: &mut Reply) {
+    let problem = HeaderValue::from_static(problem::CONTENT_TYPE);
+    reply.headers_mut().insert(CONTENT_TYPE, problem);
 }
 
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Reply {

@@ -13,3 +13,5 @@ mod reflection;
 mod reload;
 mod start;
 mod support;
+mod tls;
+mod v1;

@@ -104,3 +104,33 @@ async fn headers_and_metadata_come_when_they_are_on() {
         "{reply}"
     );
 }
+
+/// A denial in the newest form tells in its body what it is, for Envoy to hand on.
+#[tokio::test]
+async fn a_denial_in_structured_fields_has_a_problem_as_its_raw_body() {
+    let service = Service::with_modes(Modes {
+        headers: Some(HeaderForm::Draft11),
+        ..Modes::default()
+    });
+    let mut client = service.client().await;
+    let allowed = ask(&mut client, vec![descriptor(&["one=raw"])]).await;
+    assert!(allowed.raw_body.is_empty());
+    let denied = ask(&mut client, vec![descriptor(&["one=raw"])]).await;
+    assert_eq!(denied.overall_code(), Code::OverLimit);
+    let names: Vec<&str> = denied
+        .response_headers_to_add
+        .iter()
+        .map(|header| &*header.key)
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "RateLimit-Policy",
+            "RateLimit",
+            "Retry-After",
+            "content-type"
+        ]
+    );
+    let problem: serde_json::Value = serde_json::from_slice(&denied.raw_body).expect("JSON");
+    assert_eq!(problem["violated-policies"][0], "one-per-year");
+}

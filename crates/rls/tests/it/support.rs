@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
-use tollgate_rls::{Backend, Modes, RlsConfig, RlsServer};
+use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer};
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
@@ -169,6 +169,9 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         rules_dir,
         backend,
         modes: Modes::default(),
+        http_headers: HeaderForm::Draft11,
+        grpc_tls: None,
+        http_tls: None,
         log: |_| {},
         threads: 2,
     }

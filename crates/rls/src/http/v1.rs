@@ -1,0 +1,319 @@
+//! The service's own interface: decide one or many checks, and explain what would be decided.
+
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
+use tollgate_policy::{HeaderForm, Outcome, Role, Standing, Trace};
+use tollgate_wire::rls::RateLimitRequest;
+
+use super::json::{DescriptorJson as AskedJson, Number, Object, RequestJson};
+use super::problem::Problem;
+use super::{Reply, json_reply, problem_reply};
+use crate::service::{Decided, Service, ServiceError};
+
+/// Most checks of one request.
+const MAX_CHECKS: usize = 100;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Many {
+    checks: Vec<Object<RequestJson>>,
+}
+
+/// One check, and how the headers of its answer are written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct One {
+    headers: Option<String>,
+    domain: Option<String>,
+    descriptors: Option<Vec<Object<AskedJson>>>,
+    #[serde(alias = "hits_addend")]
+    hits_addend: Option<Number<u32>>,
+}
+
+/// A verdict with all that led to it.
+#[derive(Serialize)]
+struct VerdictJson<'a> {
+    allowed: bool,
+    /// `ok`, `over_limit`, or `never_possible` where waiting does not help.
+    code: &'static str,
+    /// Milliseconds until the request would pass; -1 when it never can.
+    retry_after_ms: i64,
+    limits: Vec<LimitJson<'a>>,
+}
+
+/// A problem and the verdict that it is about.
+#[derive(Serialize)]
+struct DeniedJson<'a> {
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(flatten)]
+    verdict: VerdictJson<'a>,
+}
+
+#[derive(Serialize)]
+struct LimitJson<'a> {
+    descriptor: usize,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    role: &'static str,
+    allowed: bool,
+    unlimited: bool,
+    #[serde(flatten)]
+    counting: Option<CountingJson>,
+}
+
+#[derive(Serialize)]
+struct CountingJson {
+    algorithm: &'static str,
+    limit: u64,
+    window_ms: u64,
+    cost: u64,
+    remaining: u64,
+    reset_after_ms: i64,
+    retry_after_ms: i64,
+}
+
+#[derive(Serialize)]
+struct ExplainedJson<'a> {
+    /// What the request would be told now.
+    allowed: bool,
+    descriptors: Vec<DescriptorJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct DescriptorJson<'a> {
+    matched: bool,
+    reason: &'a str,
+    steps: Vec<StepJson<'a>>,
+    limits: Vec<LimitJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct StepJson<'a> {
+    key: &'a str,
+    value: &'a str,
+    rule: Option<&'a str>,
+    reason: &'a str,
+}
+
+impl<'a> VerdictJson<'a> {
+    fn new(decided: &'a Decided<'_>) -> Self {
+        let denying = decided.outcomes.iter().filter(|outcome| denies(outcome));
+        let retry = denying.map(retry_after_ms);
+        let retry_after_ms = match decided.allowed {
+            true => 0,
+            // The longest wait, unless one of them never ends.
+            false => retry
+                .reduce(|a, b| if a < 0 || b < 0 { -1 } else { a.max(b) })
+                .unwrap_or(0),
+        };
+        Self {
+            allowed: decided.allowed,
+            code: match (decided.allowed, retry_after_ms) {
+                (true, _) => "ok",
+                (false, -1) => "never_possible",
+                (false, _) => "over_limit",
+            },
+            retry_after_ms,
+            limits: decided.outcomes.iter().map(LimitJson::new).collect(),
+        }
+    }
+}
+
+impl<'a> LimitJson<'a> {
+    fn new(outcome: &Outcome<'a>) -> Self {
+        Self {
+            descriptor: outcome.descriptor,
+            name: outcome.name,
+            role: role_name(outcome),
+            allowed: !outcome.over,
+            unlimited: outcome.counting.is_none(),
+            counting: outcome.counting.as_ref().map(|counting| CountingJson {
+                algorithm: counting.algorithm,
+                limit: counting.quota,
+                window_ms: counting.window.div_ceil(1_000_000),
+                cost: counting.cost,
+                remaining: counting.decision.remaining,
+                reset_after_ms: counting.decision.reset_after_ms(),
+                retry_after_ms: retry_after_ms(outcome),
+            }),
+        }
+    }
+}
+
+fn role_name(outcome: &Outcome<'_>) -> &'static str {
+    match outcome.role {
+        Role::Refund => "refund",
+        _ if outcome.shadow => "shadow",
+        _ if outcome.quota => "quota",
+        Role::Shadow => "shadow",
+        Role::Quota => "quota",
+        Role::Enforced => "enforced",
+    }
+}
+
+fn denies(outcome: &Outcome<'_>) -> bool {
+    outcome.over && !outcome.shadow && outcome.role != Role::Shadow
+}
+
+fn retry_after_ms(outcome: &Outcome<'_>) -> i64 {
+    let decision = outcome.counting.as_ref().map(|counting| counting.decision);
+    decision.map_or(0, |decision| match decision.allowed {
+        true => 0,
+        false => decision.retry_after_ms(),
+    })
+}
+
+/// `POST /v1/decide`.
+pub(super) async fn decide(service: &Service, body: &[u8]) -> Reply {
+    // Told apart first, so that messages are about the form that was meant.
+    let has_many = match serde_json::from_slice::<serde_json::Value>(body) {
+        Ok(value) => value.get("checks").is_some(),
+        Err(error) => return bad_request(error.to_string()),
+    };
+    if has_many {
+        return match serde_json::from_slice::<Object<Many>>(body) {
+            Ok(Object(many)) => decide_many(service, many).await,
+            Err(error) => bad_request(error.to_string()),
+        };
+    }
+    match serde_json::from_slice::<Object<One>>(body) {
+        Ok(Object(one)) => decide_one(service, one).await,
+        Err(error) => bad_request(error.to_string()),
+    }
+}
+
+async fn decide_one(service: &Service, one: One) -> Reply {
+    let form = match one.headers.as_deref() {
+        None => service.http_headers().clone(),
+        Some(name) => match HeaderForm::parse(name) {
+            Some(form) => form,
+            None => {
+                return bad_request(format!(
+                    "headers: '{}' is none of {}",
+                    name.escape_debug(),
+                    HeaderForm::NAMES.join(", ")
+                ));
+            }
+        },
+    };
+    let request = RequestJson {
+        domain: one.domain,
+        descriptors: one.descriptors,
+        hits_addend: one.hits_addend,
+    }
+    .into_message();
+    let answer = service
+        .decide(&request, |decided| {
+            let standings: Vec<Standing<'_>> = decided
+                .outcomes
+                .iter()
+                .filter_map(|outcome| outcome.standing(&request))
+                .collect();
+            let verdict = VerdictJson::new(&decided);
+            let mut reply = match decided.allowed {
+                true => json_reply(StatusCode::OK, &verdict),
+                false => {
+                    let possible = verdict.retry_after_ms >= 0;
+                    let problem = Problem::quota_exceeded(violated(&standings), possible);
+                    let mut reply = json_reply(problem.status(), &DeniedJson { problem, verdict });
+                    super::set_problem_type(&mut reply);
+                    reply
+                }
+            };
+            for (name, value) in form.headers(&standings) {
+                let name = HeaderName::from_bytes(name.as_bytes());
+                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
+                    reply.headers_mut().insert(name, value);
+                }
+            }
+            reply
+        })
+        .await;
+    answer.unwrap_or_else(|error| error_reply(&error))
+}
+
+/// Names of the limits that deny.
+fn violated(standings: &[Standing<'_>]) -> Vec<String> {
+    let denying = standings.iter().filter(|standing| standing.over);
+    denying.map(|standing| standing.name.to_string()).collect()
+}
+
+async fn decide_many(service: &Service, many: Many) -> Reply {
+    if many.checks.is_empty() || many.checks.len() > MAX_CHECKS {
+        return bad_request(format!("checks: from 1 to {MAX_CHECKS} are taken at once"));
+    }
+    let mut results: Vec<serde_json::Value> = Vec::with_capacity(many.checks.len());
+    for Object(check) in many.checks {
+        let request = check.into_message();
+        let decided = service
+            .decide(&request, |decided| to_value(&VerdictJson::new(&decided)))
+            .await;
+        results.push(decided.unwrap_or_else(|error| to_value(&problem_of(&error))));
+    }
+    json_reply(StatusCode::OK, &serde_json::json!({ "results": results }))
+}
+
+fn to_value(result: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(result).expect("the structure has text keys and plain values only")
+}
+
+/// `POST /v1/explain`.
+pub(super) async fn explain(service: &Service, body: &[u8]) -> Reply {
+    let request: RateLimitRequest = match serde_json::from_slice::<Object<RequestJson>>(body) {
+        Ok(Object(request)) => request.into_message(),
+        Err(error) => return bad_request(error.to_string()),
+    };
+    let answer = service
+        .explain(&request, |traces, decided| {
+            json_reply(StatusCode::OK, &explained(traces, &decided))
+        })
+        .await;
+    answer.unwrap_or_else(|error| error_reply(&error))
+}
+
+fn explained<'a>(traces: &'a [Trace], decided: &'a Decided<'_>) -> ExplainedJson<'a> {
+    let descriptors = traces
+        .iter()
+        .enumerate()
+        .map(|(index, trace)| DescriptorJson {
+            matched: trace.matched,
+            reason: &trace.reason,
+            steps: trace
+                .steps
+                .iter()
+                .map(|step| StepJson {
+                    key: &step.key,
+                    value: &step.value,
+                    rule: step.rule.as_deref(),
+                    reason: &step.reason,
+                })
+                .collect(),
+            limits: decided
+                .outcomes
+                .iter()
+                .filter(|outcome| outcome.descriptor == index)
+                .map(LimitJson::new)
+                .collect(),
+        });
+    ExplainedJson {
+        allowed: decided.allowed,
+        descriptors: descriptors.collect(),
+    }
+}
+
+fn bad_request(reason: String) -> Reply {
+    problem_reply(&Problem::new(StatusCode::BAD_REQUEST, reason))
+}
+
+pub(super) fn error_reply(error: &ServiceError) -> Reply {
+    problem_reply(&problem_of(error))
+}
+
+fn problem_of(error: &ServiceError) -> Problem {
+    match error {
+        ServiceError::Request(error) => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
+        ServiceError::Backend(error) => Problem::reduced_capacity(error.to_string()),
+    }
+}

@@ -1,0 +1,157 @@
+//! TLS of the service's ports: certificates that are taken up when their files change, and clients that must show one.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::server::TlsStream;
+use tollgate_net::tls::{TlsAcceptor, TlsFiles};
+
+use crate::config::{StartError, TlsConfig};
+use crate::reload::Stamp;
+
+/// Longest wait for a client to agree on a session.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two looks at the files.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Least time between two lines about refused clients of one thread; those between are counted.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// One port's side of TLS.
+pub(crate) struct Tls {
+    files: TlsFiles,
+    /// What the port speaks within TLS, as ALPN names it.
+    protocol: &'static [u8],
+    /// The name that clients' certificates are for.
+    client_name: Option<ServerName<'static>>,
+    acceptor: RwLock<tokio_rustls::TlsAcceptor>,
+}
+
+impl Tls {
+    pub(crate) fn new(config: &TlsConfig, protocol: &'static [u8]) -> Result<Self, StartError> {
+        let client_name = match &config.client_name {
+            None => None,
+            Some(_) if config.files.authorities.is_none() => {
+                return Err(StartError::Tls(
+                    "a name of clients' certificates needs their authority as well".to_owned(),
+                ));
+            }
+            Some(name) => Some(ServerName::try_from(name.clone()).map_err(|_| {
+                StartError::Tls(format!(
+                    "'{}' is no name of a certificate",
+                    name.escape_debug()
+                ))
+            })?),
+        };
+        let acceptor = read(&config.files, protocol).map_err(StartError::Tls)?;
+        Ok(Self {
+            files: config.files.clone(),
+            protocol,
+            client_name,
+            acceptor: RwLock::new(acceptor),
+        })
+    }
+
+    /// Agrees with a client on a session, or says why not.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+        let acceptor = self
+            .acceptor
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let agreed = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+        let stream = agreed
+            .map_err(|_| "the handshake did not come to its end".to_owned())?
+            .map_err(|error| error.to_string())?;
+        if let Some(name) = &self.client_name {
+            let shown = stream.get_ref().1.peer_certificates();
+            let shown = shown.and_then(<[_]>::first);
+            let shown = shown.ok_or("the client shows no certificate")?;
+            webpki::EndEntityCert::try_from(shown)
+                .and_then(|shown| shown.verify_is_valid_for_subject_name(name))
+                .map_err(|_| format!("the client's certificate is not for {}", name.to_str()))?;
+        }
+        Ok(stream)
+    }
+
+    /// Takes up changed files until the service stops; on an error those before stay.
+    pub(crate) async fn follow(self: Arc<Self>, log: fn(&str), mut stopped: watch::Receiver<bool>) {
+        let paths: Vec<PathBuf> = [&self.files.certificate, &self.files.key]
+            .into_iter()
+            .chain(&self.files.authorities)
+            .cloned()
+            .collect();
+        // What was read at the start may have changed since: the first look reads again.
+        let mut seen = None;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL) => {}
+                _ = stopped.wait_for(|stop| *stop) => return,
+            }
+            let now: Vec<Option<Stamp>> = paths.iter().map(|path| Stamp::of(path)).collect();
+            let first = seen.is_none();
+            if seen.as_ref() == Some(&now) {
+                continue;
+            }
+            seen = Some(now);
+            match read(&self.files, self.protocol) {
+                Ok(acceptor) => {
+                    let mut current = self
+                        .acceptor
+                        .write()
+                        .unwrap_or_else(PoisonError::into_inner);
+                    *current = acceptor;
+                    if !first {
+                        log(&format!(
+                            "certificate loaded: {}",
+                            self.files.certificate.display()
+                        ));
+                    }
+                }
+                Err(reason) => log(&format!("the certificate stays as it was: {reason}")),
+            }
+        }
+    }
+}
+
+/// Reads the files for connections that speak `protocol`.
+fn read(files: &TlsFiles, protocol: &[u8]) -> Result<tokio_rustls::TlsAcceptor, String> {
+    let acceptor = TlsAcceptor::new(files).map_err(|error| error.to_string())?;
+    let mut config = (*acceptor.config()).clone();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(Arc::new(config).into())
+}
+
+/// Lines about refused clients, few enough that clients cannot fill a disk with them.
+#[derive(Default)]
+pub(crate) struct Refusals {
+    last: Cell<Option<Instant>>,
+    left_out: Cell<u64>,
+}
+
+impl Refusals {
+    /// Tells of a client that was refused, unless one has been told of just now.
+    pub(crate) fn tell(&self, log: fn(&str), peer: Option<SocketAddr>, reason: &str) {
+        let recent = self
+            .last
+            .get()
+            .is_some_and(|last| last.elapsed() < LOG_INTERVAL);
+        if recent {
+            self.left_out.set(self.left_out.get() + 1);
+            return;
+        }
+        self.last.set(Some(Instant::now()));
+        let peer = peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
+        let more = match self.left_out.replace(0) {
+            0 => String::new(),
+            count => format!(" ({count} more since the last such line)"),
+        };
+        log(&format!("TLS: {peer} refused: {reason}{more}"));
+    }
+}

@@ -1,0 +1,266 @@
+//! The service's own interface over HTTP.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tollgate_testkit::peers;
+
+use crate::support::{Service, http_request};
+
+fn check(pairs: &[(&str, &str)], hits: u64) -> Value {
+    let entries: Vec<Value> = pairs
+        .iter()
+        .map(|(key, value)| json!({"key": key, "value": value}))
+        .collect();
+    json!({"domain": "test", "descriptors": [{"entries": entries, "hitsAddend": hits}]})
+}
+
+/// Status, head in lower case, and the body as JSON.
+fn post(service: &Service, path: &str, body: &Value) -> (u16, String, Value) {
+    let (status, head, body) = service.http_with_head("POST", path, &body.to_string());
+    let body = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    (status, head, body)
+}
+
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    head.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+#[test]
+fn a_check_passes_or_is_a_problem_that_names_the_policy() {
+    let service = Service::embedded();
+    let one = check(&[("one", "v1")], 1);
+    let (status, head, verdict) = post(&service, "/v1/decide", &one);
+    assert_eq!((status, &verdict["code"]), (200, &json!("ok")), "{verdict}");
+    assert_eq!(header(&head, "content-type"), Some("application/json"));
+    assert_eq!(
+        header(&head, "ratelimit-policy"),
+        Some("\"one-per-year\";q=1;w=31536000")
+    );
+    assert!(
+        header(&head, "ratelimit").is_some_and(|text| text.starts_with("\"one-per-year\";r=0;t="))
+    );
+    assert_eq!(header(&head, "retry-after"), None);
+
+    let (status, head, denied) = post(&service, "/v1/decide", &one);
+    assert_eq!((status, &denied["code"]), (429, &json!("over_limit")));
+    assert_eq!(
+        header(&head, "content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(
+        denied["type"],
+        "https://iana.org/assignments/http-problem-types#quota-exceeded"
+    );
+    assert_eq!(denied["violated-policies"], json!(["one-per-year"]));
+    assert_eq!(denied["limits"][0]["algorithm"], "fixed-window-epoch");
+    let wait_ms = denied["retry_after_ms"].as_u64().expect("a time");
+    let retry_after: u64 = header(&head, "retry-after")
+        .expect("it may come back")
+        .parse()
+        .expect("seconds");
+    // Rounded up: whoever waits as long as it is told finds the window renewed.
+    assert_eq!(retry_after, wait_ms.div_ceil(1_000));
+}
+
+/// A client that is told to come back for what can never pass would ask for ever.
+#[test]
+fn what_can_never_pass_has_a_code_of_its_own() {
+    let service = Service::embedded();
+    let (status, head, denied) = post(&service, "/v1/decide", &check(&[("ten", "never")], 11));
+    assert_eq!((status, &denied["code"]), (429, &json!("never_possible")));
+    assert_eq!(denied["retry_after_ms"], -1);
+    assert_eq!(header(&head, "retry-after"), None);
+    let (status, _, _) = post(&service, "/v1/decide", &check(&[("ten", "never")], 10));
+    assert_eq!(status, 200);
+}
+
+#[test]
+fn headers_are_written_as_the_request_wants_them() {
+    let service = Service::embedded();
+    for (form, present, absent) in [
+        ("draft-11", "ratelimit-policy", "ratelimit-limit"),
+        ("draft-06", "ratelimit-limit", "x-ratelimit-limit"),
+        ("x-ratelimit", "x-ratelimit-limit", "ratelimit-limit"),
+        ("none", "content-type", "ratelimit"),
+    ] {
+        let mut body = check(&[("hundred", "form")], 1);
+        body["headers"] = json!(form);
+        let (status, head, _) = post(&service, "/v1/decide", &body);
+        assert_eq!(status, 200);
+        assert!(header(&head, present).is_some(), "{form}: {head}");
+        assert!(header(&head, absent).is_none(), "{form}: {head}");
+    }
+    let mut body = check(&[("hundred", "form")], 1);
+    body["headers"] = json!("draft-99");
+    let (status, _, problem) = post(&service, "/v1/decide", &body);
+    assert_eq!(status, 400);
+    assert!(
+        problem["detail"]
+            .as_str()
+            .is_some_and(|text| text.contains("draft-11, draft-06")),
+        "{problem}"
+    );
+}
+
+#[test]
+fn many_checks_have_a_result_each() {
+    let service = Service::embedded();
+    let checks = json!({"checks": [
+        check(&[("ten", "many")], 4),
+        check(&[("none", "x")], 1),
+        {"domain": "", "descriptors": []},
+        check(&[("ten", "many")], 4),
+        check(&[("ten", "many")], 4),
+    ]});
+    let (status, _, reply) = post(&service, "/v1/decide", &checks);
+    assert_eq!(status, 200);
+    let results = reply["results"].as_array().expect("a list");
+    let codes: Vec<Value> = results
+        .iter()
+        .map(|result| result["code"].clone())
+        .collect();
+    assert_eq!(
+        Value::Array(codes),
+        json!(["ok", "never_possible", null, "ok", "over_limit"])
+    );
+    assert_eq!(results[2]["status"], 400);
+    let (status, _, _) = post(&service, "/v1/decide", &json!({"checks": []}));
+    assert_eq!(status, 400);
+    let many = vec![check(&[("ten", "x")], 1); 101];
+    let (status, _, _) = post(&service, "/v1/decide", &json!({ "checks": many }));
+    assert_eq!(status, 400);
+}
+
+#[test]
+fn an_explanation_takes_nothing_and_says_why() {
+    let service = Service::embedded();
+    let ask = |pairs: &[(&str, &str)]| {
+        let (status, _, reply) = post(&service, "/v1/explain", &check(pairs, 3));
+        assert_eq!(status, 200, "{reply}");
+        reply
+    };
+    for _ in 0..3 {
+        let reply = ask(&[("ten", "why")]);
+        assert_eq!(reply["allowed"], true);
+        let found = &reply["descriptors"][0];
+        assert_eq!(found["matched"], true);
+        assert_eq!(found["steps"][0]["rule"], "ten");
+        assert_eq!(found["steps"][0]["reason"], "the rule takes any value");
+        assert_eq!(found["limits"][0]["remaining"], 10);
+    }
+    let reply = ask(&[("hundred", "x"), ("team", "a")]);
+    assert_eq!(reply["descriptors"][0]["matched"], false);
+    assert_eq!(
+        reply["descriptors"][0]["reason"],
+        "entry 2 of 2 matches no rule"
+    );
+    let reply = ask(&[("ten", "x"), ("deeper", "y")]);
+    assert_eq!(
+        reply["descriptors"][0]["reason"],
+        "the rules end before entry 2 of 2: a rule counts only for descriptors as deep as itself"
+    );
+    let reply = ask(&[("shared", "files-of-bob")]);
+    assert_eq!(reply["descriptors"][0]["steps"][0]["rule"], "shared_files*");
+    assert_eq!(reply["allowed"], false, "3 hits on a limit of 2: {reply}");
+    let (_, _, reply) = post(
+        &service,
+        "/v1/explain",
+        &json!({"domain": "other", "descriptors": [{"entries": [{"key": "a", "value": "b"}]}]}),
+    );
+    assert_eq!(
+        reply["descriptors"][0]["reason"],
+        "no rules for domain 'other'"
+    );
+}
+
+#[test]
+fn every_error_is_a_problem_with_the_right_status() {
+    let service = Service::embedded();
+    let addr = service.server().http_addr();
+    let long = format!("{{\"domain\":\"{}\"}}", "x".repeat(2 << 20));
+    let good = check(&[("ten", "x")], 1).to_string();
+    for (method, path, kind, body, want) in [
+        ("GET", "/v1/decide", "application/json", "", 405),
+        ("DELETE", "/metrics", "application/json", "", 405),
+        ("GET", "/v2/decide", "application/json", "", 404),
+        (
+            "POST",
+            "/v1/decide",
+            "application/x-www-form-urlencoded",
+            "a=b",
+            415,
+        ),
+        ("POST", "/v1/decide", "application/json", "{", 400),
+        ("POST", "/v1/decide", "application/json", "[]", 400),
+        (
+            "POST",
+            "/v1/decide",
+            "application/json",
+            "{\"domian\":1}",
+            400,
+        ),
+        ("POST", "/v1/explain", "application/json", "{}", 400),
+        ("POST", "/v1/decide", "application/json", &long, 413),
+        (
+            "POST",
+            "/v1/decide",
+            "Application/JSON; charset=utf-8",
+            &good,
+            200,
+        ),
+    ] {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let (status, head, reply) = http_request(addr, head.as_bytes(), body.as_bytes());
+        assert_eq!(status, want, "{method} {path} {reply}");
+        if status >= 400 {
+            assert_eq!(
+                header(&head, "content-type"),
+                Some("application/problem+json")
+            );
+            let problem: Value = serde_json::from_str(&reply).expect("a problem");
+            assert_eq!(problem["status"], want);
+            assert!(
+                problem["detail"]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty())
+            );
+        }
+        assert_eq!(header(&head, "allow").is_some(), want == 405, "{head}");
+    }
+}
+
+#[test]
+fn a_backend_that_is_down_is_reduced_capacity() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("redis://{}", free.local_addr().expect("bound"));
+    drop(free);
+    let service = Service::remote(&url);
+    let (status, _, problem) = post(&service, "/v1/decide", &check(&[("ten", "x")], 1));
+    assert_eq!(status, 503);
+    assert_eq!(
+        problem["type"],
+        "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+    );
+}
+
+/// The document is valid, every path of it is there, and answers are as it says.
+#[test]
+fn the_openapi_document_holds() {
+    let Some(python) = peers::python() else {
+        return peers::skip("openapi", "the Python clients");
+    };
+    let service = Service::embedded();
+    let output = Command::new(python)
+        .arg(peers::clients().join("rls_openapi.py"))
+        .arg(service.server().http_addr().to_string())
+        .output()
+        .expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
+}

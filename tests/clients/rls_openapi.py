@@ -1,0 +1,83 @@
+"""Holds the HTTP interface to its own OpenAPI document. Argument: the service's address."""
+
+import json
+import sys
+import urllib.error
+import urllib.request
+
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+
+PATIENCE_SECONDS = 60
+base = f"http://{sys.argv[1]}"
+
+
+def call(method, path, body=None, content_type="application/json"):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data, {"content-type": content_type}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as reply:
+            return reply.status, reply.headers, reply.read().decode()
+    except urllib.error.HTTPError as reply:
+        return reply.status, reply.headers, reply.read().decode()
+
+
+document = json.loads(call("GET", "/openapi.json")[2])
+validate(document, cls=OpenAPIV31SpecValidator)
+
+
+def resolved(node):
+    """The document without references."""
+    if isinstance(node, dict):
+        if "$ref" in node:
+            target = document
+            for part in node["$ref"].removeprefix("#/").split("/"):
+                target = target[part]
+            return resolved(target)
+        return {key: resolved(value) for key, value in node.items()}
+    return [resolved(item) for item in node] if isinstance(node, list) else node
+
+
+paths = resolved(document["paths"])
+
+
+def answered(method, path, body=None, content_type="application/json"):
+    """An answer that the document foresees, and its body."""
+    status, headers, text = call(method.upper(), path, body, content_type)
+    responses = paths[path][method]["responses"]
+    assert str(status) in responses, (method, path, status, text)
+    kind = headers["content-type"].split(";")[0]
+    content = responses[str(status)]["content"]
+    assert kind in content, (method, path, status, kind)
+    value = json.loads(text) if kind.endswith("json") else text
+    Draft202012Validator(content[kind]["schema"]).validate(value)
+    return status, headers, value
+
+
+for path, methods in paths.items():
+    for method in methods:
+        status, _, _ = answered(method, path, {} if method == "post" else None)
+        assert status != 404, path
+
+
+def check(*pairs, **more):
+    entries = [{"key": key, "value": value} for key, value in pairs]
+    return {"domain": "test", "descriptors": [{"entries": entries, **more}]}
+
+
+for want in (200, 429):
+    request = check(("one", "openapi"))
+    Draft202012Validator(resolved(document["components"]["schemas"]["DecideRequest"])).validate(request)
+    status, headers, verdict = answered("post", "/v1/decide", request)
+    assert status == want, verdict
+    assert headers["ratelimit-policy"] == '"one-per-year";q=1;w=31536000', headers
+    assert ("retry-after" in headers) == (want == 429), headers
+many = {"checks": [check(("ten", "openapi")), check(("one", "openapi")), {"domain": "", "descriptors": []}]}
+status, _, results = answered("post", "/v1/decide", many)
+assert status == 200 and [result.get("code") for result in results["results"]] == ["ok", "over_limit", None], results
+for pairs in ([("ten", "x")], [("hundred", "x"), ("user", "bob")], [("no", "x")], [("open", "x")], [("shared", "files-1")]):
+    status, _, explained = answered("post", "/v1/explain", check(*pairs))
+    assert status == 200, explained
+assert answered("post", "/v1/decide", check(("ten", "x")), "text/xml")[0] == 415
+assert call("GET", "/v1/decide")[0] == 405
+print("ok")
