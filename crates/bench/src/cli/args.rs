@@ -145,6 +145,9 @@ pub struct RunArgs {
     /// What is asked, and how.
     #[command(flatten)]
     pub load: LoadArgs,
+    /// Fresh starts of every target, in the order A B B A; with 5 or more, differences can be claimed
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::run::starts::STARTS_MAX)))]
+    pub starts: u32,
     /// Where the results go
     #[arg(long, default_value = "results", value_name = "FOLDER")]
     pub out: PathBuf,

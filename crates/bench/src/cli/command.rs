@@ -13,6 +13,7 @@ use crate::report::files::{RunDirectory, WriteError, read_run};
 use crate::report::{TextStyle, compare_summary, ladder_head, ladder_row, run_summary};
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
+use crate::run::fresh::{self, Steward};
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
 use crate::run::session::Session;
 use crate::target::service::rules_yaml;
@@ -95,24 +96,52 @@ fn main_run(args: &RunArgs) -> Result<ExitCode, String> {
             folder.log_path().display()
         )),
     }
-    let mut session = Session::new(&plan, &mut console, interrupt::flag());
     let asked = args.only.len() + urls.len();
-    gather(args, &urls, &plan, &mut session);
-    if plan.calibrate && session.has_targets() && !interrupt::asked() {
-        calibrate_first(&plan, &mut session);
-    }
-    let mut write_failed = None;
-    let record = session.run(&mut |record, console| {
-        if let Some(scenario) = record.cells.last().map(|cell| cell.scenario.name.clone()) {
-            show_ladders(record, &scenario, console);
-        }
-        if let Err(error) = folder.checkpoint(record) {
-            write_failed.get_or_insert(error.to_string());
-        }
-    });
+    let mut main = MainRun {
+        args,
+        urls: &urls,
+        plan: &plan,
+        folder: &folder,
+        write_failed: None,
+    };
+    let record = fresh::run(
+        &plan,
+        args.starts,
+        &mut console,
+        interrupt::flag(),
+        &mut main,
+    );
+    let write_failed = main.write_failed;
     console.finish();
     let written = folder.write_run(&record);
     conclude(&record, &mut console, &folder, written, write_failed, asked)
+}
+
+/// What the starts of the main run have in common.
+struct MainRun<'a> {
+    args: &'a RunArgs,
+    urls: &'a [TargetUrl],
+    plan: &'a RunPlan,
+    folder: &'a RunDirectory,
+    write_failed: Option<String>,
+}
+
+impl Steward for MainRun<'_> {
+    fn gather(&mut self, session: &mut Session<'_>, first: bool) {
+        gather(self.args, self.urls, self.plan, session);
+        if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
+            calibrate_first(self.plan, session);
+        }
+    }
+
+    fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console) {
+        if let Some(scenario) = now.cells.last().map(|cell| cell.scenario.name.clone()) {
+            show_ladders(now, &scenario, console);
+        }
+        if let Err(error) = self.folder.checkpoint(whole) {
+            self.write_failed.get_or_insert(error.to_string());
+        }
+    }
 }
 
 fn plan(args: &RunArgs) -> Result<RunPlan, String> {

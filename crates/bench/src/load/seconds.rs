@@ -181,7 +181,8 @@ impl Seconds {
     #[must_use]
     pub fn finish(mut self, totals: Totals) -> Vec<Bucket> {
         let rest = self.seen.saturating_sub(self.open_at);
-        if rest > 0 || totals.since(self.before) != Totals::default() {
+        let happened = totals.since(self.before) != Totals::default();
+        if rest > 0 || happened || !self.latencies.is_empty() {
             self.close(rest, totals, 0);
         }
         // A sliver after the last boundary would show as a rate of nothing.

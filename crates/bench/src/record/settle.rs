@@ -1,6 +1,6 @@
 //! What follows from the measured steps: levels, labels and the grade of the whole run.
 
-use super::{Cell, Grade, RunRecord, Step, Validity, status};
+use super::{Cell, Grade, RunRecord, STARTS_FOR_A_CLAIM, Step, Validity, status};
 
 impl RunRecord {
     /// Computes levels and labels of every row and the grade of the run. Idempotent.
@@ -16,6 +16,16 @@ impl RunRecord {
             }
         }
         self.validity = of_cells(&self.cells);
+        let measured = self.cells.iter().any(|cell| !cell.steps.is_empty());
+        let starts = self.starts.as_ref().map_or(1, |starts| starts.done);
+        if measured && starts < STARTS_FOR_A_CLAIM {
+            self.validity.lower(
+                Grade::Indicative,
+                format!(
+                    "n={starts}: a claim needs {STARTS_FOR_A_CLAIM} fresh starts of every target (--starts)"
+                ),
+            );
+        }
     }
 }
 
@@ -75,7 +85,7 @@ fn of_cells(cells: &[Cell]) -> Validity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Failures, ProcessUse, TargetRecord};
+    use super::super::{Failures, ProcessUse, Starts, TargetRecord};
     use super::*;
 
     fn step(target_rps: f64, failed: u64, grade: Grade) -> Step {
@@ -103,6 +113,11 @@ mod tests {
         };
         let mut record = RunRecord {
             cells: vec![cell],
+            starts: Some(Starts {
+                planned: 5,
+                done: 5,
+                ..Starts::default()
+            }),
             ..RunRecord::default()
         };
         record.settle();
@@ -126,6 +141,18 @@ mod tests {
             step(200.0, 500, Grade::Valid),
             step(400.0, 900, Grade::Invalid),
         ]);
+        assert_eq!(record.validity, Validity::default());
+    }
+
+    #[test]
+    fn fewer_than_five_starts_are_indicative() {
+        let mut record = settled(vec![step(100.0, 0, Grade::Valid)]);
+        record.starts = None;
+        record.settle();
+        assert_eq!(record.validity.grade, Grade::Indicative);
+        assert!(record.validity.reasons[0].starts_with("n=1: "));
+        record.cells.clear();
+        record.settle();
         assert_eq!(record.validity, Validity::default());
     }
 

@@ -1,7 +1,9 @@
 //! The verdict in sentences. A sentence appears only if the rows support it; what they do not
 //! support is said to be open.
 
-use crate::record::{Cell, CompareRecord, CompareRow, Grade, RunRecord, Spread};
+use crate::record::{
+    Cell, CompareRecord, CompareRow, Grade, RunRecord, STARTS_FOR_A_CLAIM, Spread,
+};
 
 use super::findings::{
     Advantage, Ranked, ScenarioFindings, advantage, never_over_admitted, scenarios,
@@ -26,6 +28,7 @@ pub(crate) fn run(record: &RunRecord) -> Vec<String> {
             .iter()
             .map(|scenario| sentence(scenario, &record.profile.name)),
     );
+    out.extend(few_starts(record));
     out.extend(match never_over_admitted(record) {
         Some(true) => Some("No cell admitted more than its limit allows.".to_owned()),
         Some(false) => Some(over_admitting(record)),
@@ -33,6 +36,18 @@ pub(crate) fn run(record: &RunRecord) -> Vec<String> {
     });
     out.extend(partial(record.complete, record.partial_reason.as_deref()));
     out
+}
+
+/// What rows of few starts cannot carry.
+fn few_starts(record: &RunRecord) -> Option<String> {
+    let starts = record.starts.as_ref().map_or(1, |starts| starts.done);
+    (starts < STARTS_FOR_A_CLAIM).then(|| {
+        format!(
+            "Every row is from {starts} start{} (n={starts}), so differences between systems are indications and not \
+             claims: --starts {STARTS_FOR_A_CLAIM} measures what can be claimed.",
+            if starts == 1 { "" } else { "s" }
+        )
+    })
 }
 
 /// `target with operation`.

@@ -161,6 +161,15 @@ impl<'a> Bed<'a> {
         self.slots.len() - 1
     }
 
+    /// Makes this the bed of start `number` of several: its keys differ from those of the other starts, and its targets
+    /// come in the given order of their numbers so far.
+    pub fn begin_start(&mut self, number: u32, order: &[usize]) {
+        self.prefix = format!("{}s{number:02}.", self.prefix);
+        let mut slots: Vec<Option<Slot>> = self.slots.drain(..).map(Some).collect();
+        let taken = order.iter().filter_map(|at| slots.get_mut(*at)?.take());
+        self.slots = taken.collect();
+    }
+
     /// Number of targets.
     #[must_use]
     pub fn targets(&self) -> usize {

@@ -12,9 +12,10 @@ use super::cell;
 use super::console::Console;
 use super::fill;
 use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
+use super::starts;
 use crate::load::open::Outcome;
 use crate::record::{
-    Calibration, Event, Grade, RunRecord, SCHEMA_VERSION, Severity, Skipped, Step,
+    Calibration, Cell, Event, Grade, RunRecord, SCHEMA_VERSION, Severity, Skipped, Step,
 };
 use crate::target::{Target, Way};
 
@@ -35,6 +36,8 @@ pub struct Session<'a> {
     bed: Bed<'a>,
     record: RunRecord,
     repeats_left: u32,
+    /// Cells of the first of several starts, whose rates this one repeats.
+    follows: Vec<Cell>,
 }
 
 impl<'a> Session<'a> {
@@ -53,7 +56,35 @@ impl<'a> Session<'a> {
             bed,
             record,
             repeats_left: REPEATS_PER_RUN,
+            follows: Vec::new(),
         }
+    }
+
+    /// Makes this start `number` (from 0) of several, once its targets were added: they take turns, and the rates are
+    /// those of the `first` start.
+    pub fn begin_start(&mut self, number: u32, first: Option<&RunRecord>) {
+        let order = starts::order(number, self.bed.targets());
+        self.bed.begin_start(number, &order);
+        self.record.targets = (0..self.bed.targets())
+            .map(|slot| self.bed.target(slot).record().clone())
+            .collect();
+        if let Some(first) = first {
+            self.follows.clone_from(&first.cells);
+            if let Some(calibration) = &first.calibration {
+                self.calibrated(calibration.clone());
+            }
+        }
+    }
+
+    /// Rates that the cell had in the first of several starts; `None` in the first one.
+    fn followed_rates(&self, cell: usize) -> Option<Vec<f64>> {
+        let now = &self.record.cells[cell];
+        if self.follows.is_empty() {
+            return None;
+        }
+        let before = self.follows.iter().find(|before| starts::same(now, before));
+        let rates = before.map(|before| before.steps.iter().map(|step| step.target_rps));
+        Some(rates.into_iter().flatten().collect())
     }
 
     /// Adds a system to measure.
@@ -158,6 +189,10 @@ impl<'a> Session<'a> {
             .filter_map(|s| self.record.cells[s.cell].probed_capacity_rps)
             .min_by(f64::total_cmp);
         for series in &mut all {
+            if let Some(rates) = self.followed_rates(series.cell) {
+                series.rates = rates;
+                continue;
+            }
             series.rates = match &self.bed.plan().ladder {
                 Ladder::Fixed(rates) => rates.clone(),
                 Ladder::Scaled => {
@@ -212,7 +247,8 @@ impl<'a> Session<'a> {
                 let cell = cell::empty(self.bed.plan(), scenario, self.bed.target(slot), way);
                 self.record.cells.push(cell);
                 let cell = self.record.cells.len() - 1;
-                let fixed = matches!(self.bed.plan().ladder, Ladder::Fixed(_));
+                let fixed =
+                    matches!(self.bed.plan().ladder, Ladder::Fixed(_)) || !self.follows.is_empty();
                 if !fixed {
                     match self.bed.probe(slot, way, scenario) {
                         Ok(capacity) => {

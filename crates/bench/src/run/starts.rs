@@ -1,0 +1,473 @@
+//! Fresh starts: the same run several times with new processes, put together into one record. Pure functions of the
+//! starts' records.
+//!
+//! A process that was started once keeps what chance gave it (memory layout, hash seeds, which core first ran it) for
+//! its whole life. Only new starts average over that.
+
+use hdrhistogram::Histogram;
+
+use super::fill;
+use crate::load::tally::latency_histogram;
+use crate::record::{
+    Cell, CellStatistics, Failures, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
+    SplitLatency, StartSample, Starts, Step, Validity,
+};
+use crate::statistics::{estimate, median};
+
+/// Starts that a run may have.
+pub const STARTS_MAX: u32 = 100;
+/// Remarks kept of all starts of a row together.
+const NOTES_MAX: usize = 16;
+
+/// One start's record, and when it began.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Seconds from the first start to this one.
+    pub offset_s: f64,
+    /// What it measured.
+    pub record: RunRecord,
+}
+
+/// Order in which start `number` (from 0) loads `targets` of them: A B, B A, A B …; more than two are rotated too, so
+/// that each comes first, last and between.
+#[must_use]
+pub fn order(number: u32, targets: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..targets).collect();
+    if targets > 2 {
+        order.rotate_left((number / 2) as usize % targets);
+    }
+    if number % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+/// All starts as one record; the first one's circumstances stand for all. `None` without starts.
+#[must_use]
+pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
+    let first = &starts.first()?.record;
+    let mut record = first.clone();
+    let last = starts.last().unwrap_or(&starts[0]);
+    record.manifest.duration_s = last.offset_s + last.record.manifest.duration_s;
+    let done = starts.iter().filter(|start| start.record.complete).count();
+    let names = |by_bench: bool| {
+        let of = first.targets.iter();
+        of.filter(|target| target.started_by_bench == by_bench)
+            .map(|target| target.name.clone())
+            .collect()
+    };
+    record.starts = Some(Starts {
+        planned,
+        done: u32::try_from(done).unwrap_or(u32::MAX),
+        order: starts
+            .iter()
+            .map(|start| {
+                start
+                    .record
+                    .targets
+                    .iter()
+                    .map(|t| t.name.clone())
+                    .collect()
+            })
+            .collect(),
+        fresh: names(true),
+        kept: names(false),
+    });
+    record.events = starts.iter().flat_map(events).collect();
+    for start in &starts[1..] {
+        for skipped in &start.record.skipped {
+            if !record.skipped.contains(skipped) {
+                record.skipped.push(skipped.clone());
+            }
+        }
+    }
+    for cell in &mut record.cells {
+        merge_cell(cell, starts, first.manifest.seed);
+    }
+    let broken = starts
+        .iter()
+        .enumerate()
+        .find_map(|(at, start)| Some((at + 1, start.record.partial_reason.clone()?)));
+    record.partial_reason = match broken {
+        Some((number, why)) => Some(format!("start {number} of {planned}: {why}")),
+        None if starts.len() < planned as usize => Some(format!(
+            "{} of {planned} starts were measured",
+            starts.len()
+        )),
+        None => None,
+    };
+    record.complete = record.partial_reason.is_none();
+    record.settle();
+    Some(record)
+}
+
+fn events(start: &Start) -> impl Iterator<Item = crate::record::Event> {
+    start
+        .record
+        .events
+        .iter()
+        .map(|event| crate::record::Event {
+            offset_s: start.offset_s + event.offset_s,
+            ..event.clone()
+        })
+}
+
+/// Whether two cells are the same in different starts.
+pub(super) fn same(a: &Cell, b: &Cell) -> bool {
+    a.target == b.target && a.scenario == b.scenario && a.operation.name == b.operation.name
+}
+
+fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
+    // By place and not by rate alone: a ladder that goes up and down has every rate twice.
+    let measured: Vec<(u32, f64, &Cell)> = (1..)
+        .zip(starts)
+        .filter_map(|(number, start)| {
+            let found = start.record.cells.iter().find(|other| same(cell, other))?;
+            Some((number, start.offset_s, found))
+        })
+        .collect();
+    let longest = measured.iter().map(|(_, _, cell)| cell.steps.len()).max();
+    let mut steps = Vec::new();
+    let mut rates = Vec::new();
+    for at in 0..longest.unwrap_or(0) {
+        let rungs: Vec<Rung<'_>> = measured
+            .iter()
+            .filter_map(|(start, offset_s, cell)| {
+                let step = cell.steps.get(at)?;
+                Some(Rung {
+                    start: *start,
+                    offset_s: *offset_s,
+                    step,
+                })
+            })
+            .collect();
+        let Some(rate) = rungs.first().map(|rung| rung.step.target_rps) else {
+            continue;
+        };
+        let alike: Vec<Rung<'_>> = rungs
+            .into_iter()
+            .filter(|r| r.step.target_rps == rate)
+            .collect();
+        let statistics = rate_statistics(&alike, seed);
+        steps.extend(merge_steps(&alike, &statistics));
+        rates.push(statistics);
+    }
+    let complete = measured.iter().all(|(_, _, cell)| cell.complete);
+    for (number, _, other) in measured.iter().skip(1) {
+        for note in &other.notes {
+            if !cell.notes.contains(note) && cell.notes.len() < NOTES_MAX {
+                cell.notes.push(format!("start {number}: {note}"));
+            }
+        }
+    }
+    cell.complete = complete && measured.len() == starts.len();
+    cell.accuracy = fill::whole_cell(&steps);
+    cell.statistics = Some(CellStatistics {
+        starts: u32::try_from(measured.len()).unwrap_or(u32::MAX),
+        rates,
+    });
+    cell.steps = steps;
+}
+
+/// A row in one start.
+struct Rung<'a> {
+    start: u32,
+    offset_s: f64,
+    step: &'a Step,
+}
+
+/// What a start showed at one offered load.
+#[must_use]
+pub fn sample(start: u32, offset_s: f64, step: &Step) -> StartSample {
+    let all = step.response.all.as_ref();
+    StartSample {
+        start,
+        offset_s: offset_s + step.offset_s,
+        goodput_rps: step.goodput_rps,
+        fail_percent: step.fail_percent(),
+        p50_us: all.map(|all| all.p50_us),
+        p99_us: all.map(|all| all.p99_us),
+        p99_9_us: all.map(|all| all.p99_9_us),
+        server_cpu_us_per_op: step.server.and_then(|used| used.cpu_us_per_op),
+        grade: step.validity.grade,
+    }
+}
+
+fn rate_statistics(rungs: &[Rung<'_>], seed: u64) -> RateStatistics {
+    let samples: Vec<StartSample> = rungs
+        .iter()
+        .map(|rung| sample(rung.start, rung.offset_s, rung.step))
+        .collect();
+    let of = |metric: Metric| {
+        let values: Vec<f64> = samples
+            .iter()
+            .filter_map(|sample| metric.of(sample))
+            .collect();
+        estimate(&values, seed)
+    };
+    RateStatistics {
+        target_rps: rungs.first().map_or(0.0, |rung| rung.step.target_rps),
+        goodput_rps: of(Metric::GoodputRps),
+        p50_us: of(Metric::P50Us),
+        p99_us: of(Metric::P99Us),
+        server_cpu_us_per_op: of(Metric::ServerCpuUsPerOp),
+        response: merge_latencies(rungs.iter().map(|rung| &rung.step.response)),
+        service: merge_latencies(rungs.iter().map(|rung| &rung.step.service)),
+        starts: samples,
+    }
+}
+
+/// Distributions put together from their histograms; percentiles are never averaged. Empty if one that was measured
+/// has no histogram, because the rest would pass for the whole.
+fn merge_latencies<'a>(parts: impl Iterator<Item = &'a SplitLatency>) -> SplitLatency {
+    let (mut allow, mut deny) = (latency_histogram(), latency_histogram());
+    for part in parts {
+        for (sum, summary) in [(&mut allow, &part.allow), (&mut deny, &part.deny)] {
+            let Some(summary) = summary else { continue };
+            match summary.histogram() {
+                Some(Ok(histogram)) if add(sum, &histogram) => {}
+                _ => return SplitLatency::default(),
+            }
+        }
+    }
+    SplitLatency::from_histograms(&allow, &deny).unwrap_or_default()
+}
+
+fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) -> bool {
+    sum.add(part).is_ok()
+}
+
+/// The row of all starts: counts added, rates and CPU as medians, distributions merged. What cannot be put together
+/// (send lag, buckets of time, remarks on the process) is that of the start whose goodput is the median.
+fn merge_steps(rungs: &[Rung<'_>], statistics: &RateStatistics) -> Option<Step> {
+    let middle = middle(rungs)?;
+    let sum = |field: fn(&Step) -> u64| rungs.iter().map(|rung| field(rung.step)).sum::<u64>();
+    let mid = |field: &dyn Fn(&Step) -> Option<f64>| {
+        let values: Vec<f64> = rungs.iter().filter_map(|rung| field(rung.step)).collect();
+        median(&values)
+    };
+    let rate = |field: fn(&Step) -> f64| mid(&|step| Some(field(step))).unwrap_or(0.0);
+    let owned: Vec<Step> = rungs.iter().map(|rung| rung.step.clone()).collect();
+    let mut step = Step {
+        duration_s: owned.iter().map(|step| step.duration_s).sum(),
+        planned: sum(|s| s.planned),
+        sent: sum(|s| s.sent),
+        completed: sum(|s| s.completed),
+        allowed: sum(|s| s.allowed),
+        denied: sum(|s| s.denied),
+        failures: Failures {
+            timeout: sum(|s| s.failures.timeout),
+            refused: sum(|s| s.failures.refused),
+            protocol: sum(|s| s.failures.protocol),
+            store_error: sum(|s| s.failures.store_error),
+            unsent: sum(|s| s.failures.unsent),
+        },
+        sent_rps: rate(|s| s.sent_rps),
+        completed_rps: rate(|s| s.completed_rps),
+        goodput_rps: rate(|s| s.goodput_rps),
+        response: statistics.response.clone(),
+        service: statistics.service.clone(),
+        accuracy: fill::whole_cell(&owned),
+        validity: validity(rungs),
+        ..middle.clone()
+    };
+    step.server = middle.server.map(|used| ProcessUse {
+        cpu_percent: mid(&|s| Some(s.server?.cpu_percent)).unwrap_or(used.cpu_percent),
+        cpu_us_per_op: mid(&|s| s.server?.cpu_us_per_op),
+        ..used
+    });
+    step.notes = rungs
+        .iter()
+        .flat_map(|rung| rung.step.notes.iter().map(move |note| (rung.start, note)))
+        .take(NOTES_MAX)
+        .map(|(start, note)| format!("start {start}: {note}"))
+        .collect();
+    Some(step)
+}
+
+/// The start whose goodput is the median, the lower one of two.
+fn middle<'a>(rungs: &[Rung<'a>]) -> Option<&'a Step> {
+    let mut steps: Vec<&Step> = rungs.iter().map(|rung| rung.step).collect();
+    steps.sort_by(|a, b| a.goodput_rps.total_cmp(&b.goodput_rps));
+    steps.get(steps.len().checked_sub(1)? / 2).copied()
+}
+
+/// One spoiled start out of five does not spoil the medians; half of them do.
+fn validity(rungs: &[Rung<'_>]) -> Validity {
+    let mut validity = Validity::default();
+    let of = rungs.len();
+    let count = |grade: Grade| {
+        rungs
+            .iter()
+            .filter(|rung| rung.step.validity.grade == grade)
+            .count()
+    };
+    let (invalid, doubtful) = (count(Grade::Invalid), count(Grade::Indicative));
+    for rung in rungs {
+        let found = &rung.step.validity;
+        if found.grade == Grade::Valid {
+            continue;
+        }
+        let grade = if 2 * invalid >= of {
+            Grade::Invalid
+        } else {
+            Grade::Indicative
+        };
+        if 2 * (invalid + doubtful) < of {
+            continue;
+        }
+        validity.lower(
+            grade,
+            format!("start {}: {}", rung.start, found.reasons.join(", and ")),
+        );
+    }
+    validity
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::TargetRecord;
+
+    fn step(target_rps: f64, goodput_rps: f64, latency_ns: u64, grade: Grade) -> Step {
+        let (mut allow, deny) = (latency_histogram(), latency_histogram());
+        for n in 0..100 {
+            allow.record(latency_ns + n * 10).unwrap();
+        }
+        let latency = SplitLatency::from_histograms(&allow, &deny).unwrap();
+        let mut step = Step {
+            target_rps,
+            goodput_rps,
+            duration_s: 2.0,
+            planned: 100,
+            allowed: 100,
+            response: latency.clone(),
+            service: latency,
+            server: Some(ProcessUse {
+                cpu_us_per_op: Some(goodput_rps / 100.0),
+                ..ProcessUse::default()
+            }),
+            ..Step::default()
+        };
+        if grade != Grade::Valid {
+            step.validity.lower(grade, "the generator was late");
+        }
+        step
+    }
+
+    fn start(offset_s: f64, steps: Vec<Step>) -> Start {
+        let cell = Cell {
+            target: "redis".into(),
+            steps,
+            complete: true,
+            ..Cell::default()
+        };
+        let target = TargetRecord {
+            name: "redis".into(),
+            started_by_bench: true,
+            ..TargetRecord::default()
+        };
+        let record = RunRecord {
+            cells: vec![cell],
+            targets: vec![target],
+            complete: true,
+            ..RunRecord::default()
+        };
+        Start { offset_s, record }
+    }
+
+    #[test]
+    fn orders_are_a_b_b_a_and_rotate_beyond_two() {
+        let two: Vec<Vec<usize>> = (0..4).map(|n| order(n, 2)).collect();
+        assert_eq!(two, [[0, 1], [1, 0], [0, 1], [1, 0]]);
+        let three: Vec<Vec<usize>> = (0..6).map(|n| order(n, 3)).collect();
+        assert_eq!(three[..4], [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1]]);
+        let firsts: Vec<usize> = three.iter().map(|order| order[0]).collect();
+        assert!((0..3).all(|target| firsts.contains(&target)), "{firsts:?}");
+        assert!(order(3, 0).is_empty());
+    }
+
+    #[test]
+    fn counts_add_rates_are_medians_and_histograms_merge() {
+        let goodputs = [90.0, 100.0, 95.0, 98.0, 40.0];
+        let starts: Vec<Start> = goodputs
+            .iter()
+            .enumerate()
+            .map(|(at, goodput)| {
+                let latency = 1_000_000 * (at as u64 + 1);
+                start(
+                    10.0 * at as f64,
+                    vec![step(100.0, *goodput, latency, Grade::Valid)],
+                )
+            })
+            .collect();
+        let record = merge(&starts, 5).unwrap();
+        assert!(record.complete);
+        let found = record.starts.as_ref().unwrap();
+        assert_eq!((found.planned, found.done, found.fresh.len()), (5, 5, 1));
+        let cell = &record.cells[0];
+        let (row, statistics) = (&cell.steps[0], cell.statistics.as_ref().unwrap());
+        assert_eq!((row.planned, row.allowed, row.duration_s), (500, 500, 10.0));
+        assert_eq!(row.goodput_rps, 95.0);
+        assert_eq!(row.server.unwrap().cpu_us_per_op, Some(0.95));
+        let all = row.response.all.as_ref().unwrap();
+        assert_eq!(all.count, 500, "the union of all starts");
+        assert!((all.p50_us - 3_000.0).abs() < 10.0, "{}", all.p50_us);
+        let rate = &statistics.rates[0];
+        assert_eq!(rate.starts.len(), 5);
+        assert_eq!(rate.starts[4].offset_s, 40.0);
+        let goodput = rate.goodput_rps.unwrap();
+        assert_eq!((goodput.n, goodput.median, goodput.mad), (5, 95.0, 5.0));
+        assert!(goodput.low.unwrap() >= 40.0 && goodput.high.unwrap() <= 100.0);
+    }
+
+    #[test]
+    fn a_start_that_ends_early_leaves_fewer_values_and_an_incomplete_record() {
+        let whole = || {
+            vec![
+                step(100.0, 100.0, 1_000, Grade::Valid),
+                step(200.0, 190.0, 1_000, Grade::Valid),
+            ]
+        };
+        let mut short = start(10.0, vec![step(100.0, 99.0, 1_000, Grade::Valid)]);
+        short.record.complete = false;
+        short.record.partial_reason = Some("the server died".into());
+        short.record.cells[0].complete = false;
+        let record = merge(&[start(0.0, whole()), short, start(20.0, whole())], 3).unwrap();
+        assert!(!record.complete && !record.cells[0].complete);
+        assert_eq!(
+            record.partial_reason.as_deref(),
+            Some("start 2 of 3: the server died")
+        );
+        let counts: Vec<usize> = record.cells[0]
+            .statistics
+            .as_ref()
+            .unwrap()
+            .rates
+            .iter()
+            .map(|r| r.starts.len())
+            .collect();
+        assert_eq!(counts, [3, 2]);
+        assert!(merge(&[], 3).is_none());
+        let fewer = merge(&[start(0.0, whole())], 3).unwrap();
+        assert_eq!(
+            fewer.partial_reason.as_deref(),
+            Some("1 of 3 starts were measured")
+        );
+    }
+
+    #[test]
+    fn one_spoiled_start_does_not_spoil_the_row_but_half_do() {
+        let grade = |grades: [Grade; 4]| {
+            let starts: Vec<Start> = grades
+                .into_iter()
+                .map(|grade| start(0.0, vec![step(100.0, 100.0, 1_000, grade)]))
+                .collect();
+            merge(&starts, 4).unwrap().cells[0].steps[0].validity.grade
+        };
+        use Grade::{Indicative, Invalid, Valid};
+        assert_eq!(grade([Valid, Invalid, Valid, Valid]), Valid);
+        assert_eq!(grade([Valid, Invalid, Indicative, Valid]), Indicative);
+        assert_eq!(grade([Invalid, Invalid, Valid, Valid]), Invalid);
+    }
+}
