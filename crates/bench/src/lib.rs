@@ -7,6 +7,7 @@ pub mod null_server;
 pub mod oracle;
 pub mod os;
 pub mod record;
+pub mod redis;
 pub mod report;
 pub mod run;
 pub mod search;

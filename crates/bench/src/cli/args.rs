@@ -50,6 +50,8 @@ pub enum BenchCommand {
         #[arg(default_value = "results/latest")]
         folder: PathBuf,
     },
+    /// Run redis-benchmark's command lists with its own options
+    Redis(Box<super::RedisArgs>),
     /// Print the rules that a rate limit service needs to be measured as a grpc:// target
     Rules,
     /// Answer every request with the same reply until interrupted

@@ -35,6 +35,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         }) => calibration(connections, pipeline, pin),
         Some(BenchCommand::Report { folder }) => render_again(folder),
         Some(BenchCommand::NullServer { port }) => null_server(port),
+        Some(BenchCommand::Redis(args)) => redis(&args),
         Some(BenchCommand::Rules) => {
             Console::new(false).line(rules_yaml().trim_end());
             Ok(ExitCode::SUCCESS)
@@ -349,6 +350,16 @@ fn render_again(folder: std::path::PathBuf) -> Result<ExitCode, String> {
     RunDirectory::existing(folder)
         .write_run(&record)
         .map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn redis(args: &super::RedisArgs) -> Result<ExitCode, String> {
+    interrupt::install();
+    // Two consoles, since results and complaints go to two streams.
+    let (mut results, mut complaints) = (Console::new(false), Console::new(false));
+    crate::redis::run(args, &mut |text| results.line(text), &mut |text| {
+        complaints.note(text)
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

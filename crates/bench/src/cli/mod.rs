@@ -4,9 +4,11 @@ mod args;
 mod command;
 mod gather;
 mod load;
+mod redis;
 mod values;
 
 pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};
 pub use command::run;
 pub(crate) use command::{cores, own};
 pub use load::LoadArgs;
+pub use redis::RedisArgs;

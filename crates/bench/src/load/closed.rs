@@ -119,6 +119,9 @@ pub struct Pool {
     sent_at: Vec<u64>,
     scratch: Vec<u8>,
     clock: Clock,
+    framing: Framing,
+    /// Where every batch gets a new connection; `None` keeps the old ones.
+    renewed_from: Option<Endpoint>,
 }
 
 impl Pool {
@@ -143,7 +146,27 @@ impl Pool {
             sent_at: vec![0; count],
             scratch: vec![0; READ_SIZE],
             clock: Clock::start(),
+            framing,
+            renewed_from: None,
         })
+    }
+
+    /// Connects anew for every batch from now on.
+    pub fn renew_connections(&mut self, endpoint: Endpoint) {
+        self.renewed_from = Some(endpoint);
+    }
+
+    fn renew(&mut self, index: usize) -> Result<(), String> {
+        let Some(endpoint) = &self.renewed_from else {
+            return Ok(());
+        };
+        let renewed = Connection::open(endpoint, self.framing).and_then(|mut connection| {
+            connection.register(&self.poller, index)?;
+            Ok(connection)
+        });
+        self.connections[index] =
+            renewed.map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;
+        Ok(())
     }
 
     /// Runs for `length_ns`, or until `feed` ends, and waits for the answers of what was sent.
@@ -192,7 +215,8 @@ impl Pool {
                     last_answer = now;
                 }
                 outstanding -= got;
-                if open && self.expected[event.token] == 0 {
+                if open && self.expected[event.token] == 0 && got > 0 {
+                    self.renew(event.token)?;
                     outstanding += self.refill(event.token, feed, depth)?;
                 }
             }
@@ -232,6 +256,10 @@ impl Pool {
         let (mut got, mut stamp, mut good) = (0, 0, 0);
         self.connections[index]
             .read(&mut self.scratch, self.clock, hangup, |frame, now| {
+                if self.framing == Framing::Resp && frame.first() == Some(&b'>') {
+                    // Pushed by the server, such as an invalidation: no answer.
+                    return;
+                }
                 if now != stamp && good > 0 {
                     slice
                         .latency
