@@ -3,5 +3,7 @@
 mod compare;
 mod fake;
 mod faults;
+mod protocols;
+mod redis_benchmark;
 mod session;
 mod virtual_time;
