@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::capacity::CapacityArgs;
 use super::load::LoadArgs;
 use super::values;
 use crate::load::keys::Spreading;
@@ -30,6 +31,8 @@ pub struct BenchArgs {
 /// Sub-commands of the bench.
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
+    /// Search for the load that each system sustains, with repeated trials, and look past it
+    Capacity(Box<CapacityArgs>),
     /// Compare two servers in short, interleaved slices of the same load
     Compare(CompareArgs),
     /// Measure the generator itself against a server that does nothing

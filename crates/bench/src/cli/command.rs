@@ -4,18 +4,21 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::process::ExitCode;
 
+use super::CapacityArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
 use super::gather::{check_names, gather};
 use crate::load::keys::Spreading;
 use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError, read_run};
-use crate::report::{TextStyle, compare_summary, ladder_head, ladder_row, run_summary};
+use crate::report::{
+    TextStyle, capacity_lines, compare_summary, ladder_head, ladder_row, run_summary,
+};
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
-use crate::run::session::Session;
+use crate::run::session::{Job, Session};
 use crate::target::service::rules_yaml;
 use crate::target::url::TargetUrl;
 
@@ -26,7 +29,8 @@ const STATUS_INVALID: u8 = 3;
 #[must_use]
 pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {
-        None => main_run(&args.run),
+        None => measure(&args.run, |_| Ok(Job::Ladder)),
+        Some(BenchCommand::Capacity(args)) => capacity(*args),
         Some(BenchCommand::Compare(args)) => compare(&args),
         Some(BenchCommand::Calibrate {
             connections,
@@ -75,9 +79,28 @@ pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
     ))
 }
 
-fn main_run(args: &RunArgs) -> Result<ExitCode, String> {
+fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
+    let args = args.with_defaults();
+    one_start(&args.run)?;
+    measure(&args.run, |plan| args.settings(plan).map(Job::Capacity))
+}
+
+/// Refuses what only ladders can do.
+fn one_start(args: &RunArgs) -> Result<(), String> {
+    match args.starts {
+        0 | 1 => Ok(()),
+        _ => Err("--starts is for ladders: here every load is tried several times already".into()),
+    }
+}
+
+/// Starts the targets, does the job that `job` makes of the plan, and writes the results.
+fn measure(
+    args: &RunArgs,
+    job: impl FnOnce(&RunPlan) -> Result<Job, String>,
+) -> Result<ExitCode, String> {
     interrupt::install();
     let plan = plan(args)?;
+    let job = job(&plan)?;
     let urls = args
         .targets
         .iter()
@@ -105,13 +128,15 @@ fn main_run(args: &RunArgs) -> Result<ExitCode, String> {
         folder: &folder,
         write_failed: None,
     };
-    let record = fresh::run(
-        &plan,
-        args.starts,
-        &mut console,
-        interrupt::flag(),
-        &mut main,
-    );
+    let stop = interrupt::flag();
+    let record = match &job {
+        Job::Ladder => fresh::run(&plan, args.starts, &mut console, stop, &mut main),
+        job => {
+            let mut session = Session::new(&plan, &mut console, stop);
+            main.gather(&mut session, true);
+            session.run_job(job, &mut |now, console| main.keep(now, now, console))
+        }
+    };
     let write_failed = main.write_failed;
     console.finish();
     let written = folder.write_run(&record);
@@ -241,6 +266,10 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
         console.line(ladder_head(style).trim_end());
         for step in &cell.steps {
             console.line(ladder_row(style, step).trim_end());
+        }
+        let capacity = capacity_lines(style, cell);
+        if !capacity.is_empty() {
+            console.line(&capacity);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of `tollgate bench`.
 
 mod args;
+mod capacity;
 mod command;
 mod gather;
 mod load;
@@ -8,6 +9,7 @@ mod redis;
 mod values;
 
 pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};
+pub use capacity::CapacityArgs;
 pub use command::run;
 pub(crate) use command::{cores, own};
 pub use load::LoadArgs;

@@ -107,6 +107,22 @@ pub(super) fn price(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not an amount above 0, such as 0.34"))
 }
 
+/// Percent, above 0 and up to 50.
+pub(super) fn width_percent(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|width: &f64| *width > 0.0 && *width <= 50.0)
+        .ok_or_else(|| format!("'{text}' is not a width: give percent above 0 and up to 50"))
+}
+
+/// A share from 0 to below 1.
+pub(super) fn exceed_ratio(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|ratio: &f64| (0.0..1.0).contains(ratio))
+        .ok_or_else(|| format!("'{text}' is not a share: give 0 up to below 1"))
+}
+
 /// `gen=0,sut=1`, or `none`.
 pub(super) fn pins(text: &str) -> Result<super::Pins, String> {
     let mut pins = super::Pins {

@@ -32,6 +32,23 @@ pub struct CapacityRecord {
     pub hysteresis: Option<Hysteresis>,
 }
 
+impl CapacityRecord {
+    /// Validity of the counted trials at the bounds of the first goal; with no bound at all, of all trials.
+    #[must_use]
+    pub fn deciding(&self) -> Validity {
+        let first = self.goals.first();
+        let bounds = first.map_or([None, None], |result| [result.lower_rps, result.upper_rps]);
+        let mut validity = Validity::default();
+        for trial in &self.trials {
+            let at_bound = bounds == [None, None] || bounds.contains(&Some(trial.load_rps));
+            if at_bound && trial.counted {
+                validity.absorb(&format!("{:.0}/s", trial.load_rps), &trial.validity);
+            }
+        }
+        validity
+    }
+}
+
 /// Where a [`CapacityRecord`] comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -158,7 +175,7 @@ pub struct Trial {
     pub load_rps: f64,
     /// Length of the load.
     pub duration_s: f64,
-    /// What the trial was for: `range`, `narrow`, `confirm`, `check`, `past-knee` or `down`.
+    /// What the trial was for: `range`, `narrow`, `confirm`, `check`, `up` or `down`.
     pub purpose: String,
     /// Good answers per second.
     pub goodput_rps: f64,

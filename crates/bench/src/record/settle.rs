@@ -60,6 +60,13 @@ fn attribute_to_one_thread(steps: &mut [Step]) {
 fn of_cells(cells: &[Cell]) -> Validity {
     let mut validity = Validity::default();
     for cell in cells {
+        if let Some(capacity) = &cell.capacity {
+            let found = capacity.deciding();
+            if let Some(reason) = found.reasons.first() {
+                let reason = format!("{}: a deciding trial at {reason}", cell.title());
+                validity.lower(found.grade, reason);
+            }
+        }
         let steps = cell.by_load();
         let end = steps
             .iter()

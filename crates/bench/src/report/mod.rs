@@ -1,6 +1,7 @@
 //! Records as text: terminal tables, Markdown, CSV, JSON and one HTML file. Pure functions of a
 //! record; only [`files`] touches the disk.
 
+mod capacity;
 mod chart;
 mod circumstances;
 mod csv;
@@ -18,6 +19,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub use capacity::capacity_lines;
 pub use csv::{compare as compare_csv, summary as summary_csv};
 pub use html::{RenderError, report as run_html};
 pub use markdown::{compare as compare_markdown, run as run_markdown};

@@ -3,6 +3,7 @@
 pub mod attribution;
 pub mod bed;
 pub mod calibrate;
+pub mod capacity;
 mod cell;
 pub mod console;
 pub mod fill;

@@ -8,33 +8,46 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::bed::{Bed, StepRequest};
+use super::capacity::CapacitySettings;
 use super::cell;
 use super::console::Console;
 use super::fill;
 use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
 use super::starts;
 use crate::load::open::Outcome;
+use crate::record::capacity::SearchEnd;
 use crate::record::{
     Calibration, Cell, Event, Grade, RunRecord, SCHEMA_VERSION, Severity, Skipped, Step,
 };
+use crate::search::ladder;
 use crate::target::{Target, Way};
 
 /// Rows of a run that may be measured again when the machine spoiled them.
 const REPEATS_PER_RUN: u32 = 16;
 /// Times that one row may be.
 const REPEATS_PER_STEP: usize = 2;
+
+/// What a run does with its targets.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Climbs ladders.
+    Ladder,
+    /// Searches for the load that each target sustains.
+    Capacity(CapacitySettings),
+}
+
 /// One system asked in one way, within one scenario.
-struct Series {
-    slot: usize,
-    way: Way,
-    cell: usize,
+pub(super) struct Series {
+    pub(super) slot: usize,
+    pub(super) way: Way,
+    pub(super) cell: usize,
     rates: Vec<f64>,
 }
 
 /// A run in progress.
 pub struct Session<'a> {
-    bed: Bed<'a>,
-    record: RunRecord,
+    pub(super) bed: Bed<'a>,
+    pub(super) record: RunRecord,
     repeats_left: u32,
     /// Cells of the first of several starts, whose rates this one repeats.
     follows: Vec<Cell>,
@@ -156,15 +169,27 @@ impl<'a> Session<'a> {
         self.bed.console()
     }
 
-    /// Measures everything. `keep` is called with the record so far after every scenario.
-    pub fn run(mut self, keep: &mut dyn FnMut(&RunRecord, &mut Console)) -> RunRecord {
+    /// Climbs the ladders. `keep` is called with the record so far after every scenario.
+    pub fn run(self, keep: &mut dyn FnMut(&RunRecord, &mut Console)) -> RunRecord {
+        self.run_job(&Job::Ladder, keep)
+    }
+
+    /// Does `job` in every scenario. `keep` is called with the record so far after each.
+    pub fn run_job(
+        mut self,
+        job: &Job,
+        keep: &mut dyn FnMut(&RunRecord, &mut Console),
+    ) -> RunRecord {
         let step_length = self.bed.plan().step_length(self.expected_steps());
         let scenarios = self.bed.plan().scenarios.clone();
         for scenario in &scenarios {
             if self.bed.stopped() {
                 break;
             }
-            self.scenario(scenario, scenario.step.unwrap_or(step_length));
+            match job {
+                Job::Ladder => self.scenario(scenario, scenario.step.unwrap_or(step_length)),
+                Job::Capacity(settings) => self.capacity(scenario, settings),
+            }
             self.close(false);
             keep(&self.record, self.bed.console());
         }
@@ -237,7 +262,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn probe_all(&mut self, scenario: &KeyPlan) -> Vec<Series> {
+    pub(super) fn probe_all(&mut self, scenario: &KeyPlan) -> Vec<Series> {
         let mut all = Vec::new();
         for slot in 0..self.bed.targets() {
             for way in self.bed.target(slot).ways() {
@@ -345,7 +370,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn give_up(&mut self, slot: usize, cell: usize, why: &str) {
+    pub(super) fn give_up(&mut self, slot: usize, cell: usize, why: &str) {
         let text = self.bed.give_up(slot, why);
         let name = self.bed.target(slot).record().name.clone();
         self.event(
@@ -364,6 +389,21 @@ impl<'a> Session<'a> {
             cell.accuracy = fill::whole_cell(&cell.steps);
         }
         record.settle();
+        for cell in &mut record.cells {
+            let target = record.targets.iter().find(|one| one.name == cell.target);
+            let threads = target.and_then(|target| target.threads);
+            if cell.capacity.is_none() {
+                cell.capacity = ladder::capacity(&record.profile, &cell.by_load(), threads);
+                let early = cell.capacity.as_mut().filter(|_| !cell.complete);
+                if let Some(capacity) = early {
+                    capacity.ended = match self.bed.stopped() {
+                        true => SearchEnd::Interrupted,
+                        false => SearchEnd::TargetLost,
+                    };
+                    capacity.ended_because = "the ladder ended early".into();
+                }
+            }
+        }
         let interrupted = self.bed.stopped();
         let failed = self.bed.obituaries().next().map(str::to_owned);
         record.partial_reason = match (interrupted, failed, last) {

@@ -1,0 +1,379 @@
+//! The capacity search on real targets: trials as the search wants them, then the same loads upwards and downwards.
+
+use std::time::Duration;
+
+use super::bed::StepRequest;
+use super::cell;
+use super::plan::{KeyPlan, Ladder, rungs};
+use super::session::{Series, Session};
+use crate::load::open::Outcome;
+use crate::record::capacity::{CapacityRecord, CapacitySource, LoadPoint, SearchEnd, Trial};
+use crate::record::validity::HEADROOM_MIN;
+use crate::record::{Grade, Measure, Profile, SearchGoal, Step};
+use crate::search::ladder::cpu_points;
+use crate::search::retention::{FACTORS, knee, retention};
+use crate::search::zones::{Grounds, cpu_70, zones};
+use crate::search::{Attempt, Next, Search, SearchPlan, hysteresis};
+use crate::target::Way;
+
+/// Share of the probed capacity at which a search begins.
+const FIRST_OF_PROBE: f64 = 0.5;
+/// Largest load tried, in probed capacities: the probe keeps pipelines full and is seldom far off.
+const MOST_OF_PROBE: f64 = 2.0;
+/// Smallest load tried, as a share of the probed capacity.
+const LEAST_OF_PROBE: f64 = 0.01;
+/// Silence after a trial that broke its goal, so that what it left behind does not count against the next one.
+const SETTLE: Duration = Duration::from_millis(300);
+/// Shares of the sustained load below it that the way up and down visits.
+const BELOW: [f64; 3] = [0.25, 0.5, 0.75];
+/// Trials in a row without one answer after which the target counts as lost.
+const SILENT_TRIALS_MAX: u32 = 3;
+
+/// How long and for what to search.
+#[derive(Clone, Debug)]
+pub struct CapacitySettings {
+    /// Goals; at least one, the first decides the zones.
+    pub goals: Vec<SearchGoal>,
+    /// Length of the first, rough trials.
+    pub rough_trial: Duration,
+    /// Most trials of one search.
+    pub trials_max: usize,
+    /// Most time of load in one search.
+    pub budget: Duration,
+}
+
+/// How a trial went, besides its figures.
+enum Went {
+    On,
+    Ended(SearchEnd, String),
+}
+
+/// One cell's search on its way.
+struct Running {
+    search: Search,
+    record: CapacityRecord,
+    silent: u32,
+    above: Vec<(f64, Measure)>,
+}
+
+impl Session<'_> {
+    /// Searches the capacity of every system in `scenario`.
+    pub(super) fn capacity(&mut self, scenario: &KeyPlan, settings: &CapacitySettings) {
+        for series in self.probe_all(scenario) {
+            if self.bed.stopped() {
+                return;
+            }
+            if self.bed.given_up(series.slot).is_some() {
+                continue;
+            }
+            let mut running = self.search(scenario, &series, settings);
+            if running.record.ended != SearchEnd::TargetLost && !self.bed.stopped() {
+                self.up_and_down(scenario, &series, settings, &mut running);
+            }
+            let threads = self.bed.target(series.slot).record().threads;
+            let cell = &mut self.record.cells[series.cell];
+            cell.complete = running.record.ended == SearchEnd::Done;
+            cell.capacity = Some(concluded(
+                running,
+                &self.record.profile,
+                &cell.by_load(),
+                threads,
+            ));
+        }
+    }
+
+    /// The load that `series` sustains by a search, for jobs that only need this; `None` if it sustains none.
+    pub(super) fn sustained(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &CapacitySettings,
+    ) -> Option<f64> {
+        let running = self.search(scenario, series, settings);
+        let threads = self.bed.target(series.slot).record().threads;
+        let record = concluded(running, &self.record.profile, &[], threads);
+        let lower = record.goals.first().and_then(|result| result.lower_rps);
+        self.record.cells[series.cell].capacity = Some(record);
+        lower
+    }
+
+    fn search(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &CapacitySettings,
+    ) -> Running {
+        let plan = self.bounds(series, settings);
+        let mut running = Running {
+            record: CapacityRecord {
+                source: CapacitySource::Search,
+                ..CapacityRecord::default()
+            },
+            search: Search::new(plan),
+            silent: 0,
+            above: Vec::new(),
+        };
+        let (ended, because) = loop {
+            let trial = match running.search.next_trial() {
+                Next::Trial(trial) => trial,
+                Next::Done => break (SearchEnd::Done, "every goal has its answer".into()),
+                Next::BudgetSpent(what) => break (SearchEnd::BudgetSpent, what),
+            };
+            let length = Duration::from_secs_f64(trial.duration_s);
+            let asked = (trial.load_rps, length, trial.purpose);
+            match self.trial(scenario, series, settings, asked, &mut running) {
+                (Went::On, _) => {}
+                (Went::Ended(end, why), _) => break (end, why),
+            }
+        };
+        running.record.ended = ended;
+        running.record.ended_because = because;
+        running
+    }
+
+    /// Where to search: around the probed capacity, or from the first to the last rate of a given ladder; never so
+    /// high that the generator, not the target, would be found.
+    fn bounds(&self, series: &Series, settings: &CapacitySettings) -> SearchPlan {
+        let probed = self.record.cells[series.cell]
+            .probed_capacity_rps
+            .unwrap_or(1.0);
+        let (mut first, mut least, mut most) = (
+            probed * FIRST_OF_PROBE,
+            probed * LEAST_OF_PROBE,
+            probed * MOST_OF_PROBE,
+        );
+        if let Ladder::Fixed(rates) = &self.bed.plan().ladder {
+            least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+            most = rates.iter().copied().fold(0.0, f64::max);
+            first = (least * most).sqrt();
+        } else if let Some(ceiling) = self.ceiling(series.way) {
+            most = most.min(ceiling / HEADROOM_MIN);
+        }
+        SearchPlan {
+            goals: settings.goals.clone(),
+            first_rps: first,
+            min_rps: least,
+            max_rps: most,
+            rough_trial_s: settings.rough_trial.as_secs_f64(),
+            trials_max: settings.trials_max,
+            budget_s: settings.budget.as_secs_f64(),
+        }
+    }
+
+    /// What the generator can offer in `way`; it was measured with RESP.
+    fn ceiling(&self, way: Way) -> Option<f64> {
+        let calibration = self.record.calibration.as_ref()?;
+        (way != Way::Grpc).then_some(calibration.ceiling_rps)
+    }
+
+    /// Runs one trial and writes it down; the row belongs to the caller.
+    fn trial(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &CapacitySettings,
+        (load_rps, length, purpose): (f64, Duration, &str),
+        running: &mut Running,
+    ) -> (Went, Option<Step>) {
+        let number = running.record.trials.len() + 1;
+        let title = format!(
+            "{} · {} · trial {number} · {load_rps:.0}/s ({purpose})",
+            scenario.title,
+            cell::describe(self.bed.target(series.slot), series.way)
+        );
+        self.bed.console().phase(title.clone());
+        let request = StepRequest::new(
+            &self.bed,
+            series.slot,
+            series.way,
+            scenario,
+            load_rps,
+            length,
+        );
+        let (step, outcome) = match self.bed.step(&request) {
+            Ok(done) => done,
+            Err(why) => {
+                self.give_up(series.slot, series.cell, &why);
+                return (Went::Ended(SearchEnd::TargetLost, why), None);
+            }
+        };
+        if self.bed.stopped() {
+            let why = "it was interrupted".into();
+            return (Went::Ended(SearchEnd::Interrupted, why), Some(step));
+        }
+        let measure = Measure::of(&step);
+        let broken = settings.goals.iter().map(|goal| goal.broken_by(&measure));
+        let broken: Vec<Option<String>> = broken.collect();
+        let believable = step.validity.grade != Grade::Invalid;
+        let searched = !matches!(purpose, "up" | "down");
+        let counted = searched
+            && running.search.record(&Attempt {
+                load_rps,
+                duration_s: length.as_secs_f64(),
+                measure,
+                believable,
+            });
+        if !searched && believable {
+            running.above.push((load_rps, measure));
+        }
+        let rule = broken.first().cloned().flatten().unwrap_or_default();
+        let kept = broken.iter().map(Option::is_none).collect();
+        self.say(&title, &step, &rule);
+        running.record.trials.push(Trial {
+            offset_s: step.offset_s,
+            load_rps,
+            duration_s: length.as_secs_f64(),
+            purpose: purpose.into(),
+            goodput_rps: step.goodput_rps,
+            fail_percent: step.fail_percent(),
+            p99_ms: measure.p99_ms,
+            kept,
+            rule: rule.clone(),
+            counted,
+            validity: step.validity.clone(),
+        });
+        let went = self.ending(series, &outcome, running);
+        if !rule.is_empty() && matches!(went, Went::On) && searched {
+            self.bed.rest(SETTLE);
+        }
+        (went, Some(step))
+    }
+
+    fn say(&mut self, title: &str, step: &Step, rule: &str) {
+        let kept = if rule.is_empty() { "held" } else { rule };
+        self.bed.console().phase(format!(
+            "{title}: goodput {:.0}/s, {kept}, {}",
+            step.goodput_rps,
+            step.validity.grade.word()
+        ));
+    }
+
+    /// Whether the target is still there.
+    fn ending(&mut self, series: &Series, outcome: &Outcome, running: &mut Running) -> Went {
+        let silent = outcome.tally.completed == 0 && outcome.tally.planned > 0;
+        running.silent = if silent { running.silent + 1 } else { 0 };
+        let why = match &outcome.cut_short {
+            Some(why) => why.clone(),
+            None if running.silent >= SILENT_TRIALS_MAX => {
+                format!("not one answer in {SILENT_TRIALS_MAX} trials in a row")
+            }
+            None => return Went::On,
+        };
+        self.give_up(series.slot, series.cell, &why);
+        Went::Ended(SearchEnd::TargetLost, why)
+    }
+
+    /// The sustained load's shares upwards, past the knee and downwards again. The way up becomes the cell's rows.
+    fn up_and_down(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &CapacitySettings,
+        running: &mut Running,
+    ) {
+        let results = running.search.results();
+        let sustained = results.first().and_then(|result| result.lower_rps);
+        let mut loads: Vec<f64> = match sustained {
+            Some(sustained) => {
+                let shares = BELOW.iter().chain(&[1.0]).chain(&FACTORS);
+                shares.map(|share| (share * sustained).round()).collect()
+            }
+            // The rows of a plain ladder show why no load was held.
+            None => self.plain_rungs(series),
+        };
+        let length = Duration::from_secs_f64(settings.goals[0].final_trial_s);
+        let mut at = 0;
+        while at < loads.len() {
+            let asked = (loads[at], length, "up");
+            let (went, step) = self.trial(scenario, series, settings, asked, running);
+            self.record.cells[series.cell].steps.extend(step);
+            if let Went::Ended(end, why) = went {
+                (running.record.ended, running.record.ended_because) = (end, why);
+                return;
+            }
+            at += 1;
+            if sustained.is_some() && at == BELOW.len() + 1 + FACTORS.len() {
+                // A goal of latency can be lost long before goodput is: then the knee lies further up.
+                loads.extend(self.judging_load(series, loads[at - 1]));
+            }
+        }
+        let up = points(&running.record.trials, "up");
+        for load in loads.iter().rev().skip(1) {
+            let asked = (*load, length, "down");
+            if let (Went::Ended(end, why), _) =
+                self.trial(scenario, series, settings, asked, running)
+            {
+                (running.record.ended, running.record.ended_because) = (end, why);
+                break;
+            }
+        }
+        let mut down = points(&running.record.trials, "down");
+        // Both ways share the turning point.
+        down.extend(up.last().copied());
+        running.record.hysteresis = hysteresis::between(&up, &down);
+    }
+
+    fn plain_rungs(&self, series: &Series) -> Vec<f64> {
+        match &self.bed.plan().ladder {
+            Ladder::Fixed(rates) => rates.clone(),
+            Ladder::Scaled => {
+                let probed = self.record.cells[series.cell].probed_capacity_rps;
+                rungs(probed.unwrap_or(0.0), None)
+            }
+        }
+    }
+
+    /// 1.25 times the knee, if the way up did not get there.
+    fn judging_load(&self, series: &Series, highest: f64) -> Option<f64> {
+        let rows: Vec<Measure> = self.record.cells[series.cell]
+            .by_load()
+            .into_iter()
+            .map(Measure::of)
+            .collect();
+        let wanted = knee(&self.record.profile, &rows)?.target_rps * FACTORS[1];
+        let bound = self.ceiling(series.way).unwrap_or(f64::INFINITY);
+        (wanted > highest && wanted <= bound).then(|| wanted.round())
+    }
+}
+
+fn points(trials: &[Trial], purpose: &str) -> Vec<LoadPoint> {
+    let of = |trial: &Trial| LoadPoint {
+        target_rps: trial.load_rps,
+        goodput_rps: trial.goodput_rps,
+        p99_ms: trial.p99_ms,
+    };
+    trials
+        .iter()
+        .filter(|trial| trial.purpose == purpose)
+        .map(of)
+        .collect()
+}
+
+/// Everything that follows from the trials and from the rows of the way up.
+fn concluded(
+    running: Running,
+    profile: &Profile,
+    steps: &[&Step],
+    threads: Option<u32>,
+) -> CapacityRecord {
+    let Running {
+        search,
+        mut record,
+        above,
+        ..
+    } = running;
+    record.goals = search.results();
+    record.inverted_rps = search.inverted(&above);
+    record.non_monotone = !record.inverted_rps.is_empty();
+    let validity = record.deciding();
+    record.zones = zones(&Grounds {
+        result: record.goals.first(),
+        hidden_rps: None,
+        cpu_70_rps: cpu_70(&cpu_points(steps, threads)),
+        non_monotone: record.non_monotone,
+        validity,
+    });
+    let rows: Vec<Measure> = steps.iter().map(|step| Measure::of(step)).collect();
+    record.retention = knee(profile, &rows).and_then(|knee| retention(profile, &rows, knee));
+    record
+}
