@@ -15,7 +15,7 @@ use crate::execute::ShardList;
 use crate::shards::LockSet;
 
 /// Checks of one request that are handled without allocation.
-const INLINE_CHECKS: usize = 4;
+pub(crate) const INLINE_CHECKS: usize = 4;
 
 /// One limit that applies to a request.
 #[derive(Debug, Clone, Copy)]
@@ -264,7 +264,7 @@ const RETRY_NANOS: u64 = 1_000_000_000;
 /// The decision of a new limiter when memory is short and nothing may go: a table at its bound admits nothing that it
 /// cannot count.
 #[cold]
-fn refused(quota: &Quota) -> Decision {
+pub(crate) fn refused(quota: &Quota) -> Decision {
     Decision {
         limit: quota.limit,
         retry_after: Some(RETRY_NANOS),
@@ -316,8 +316,10 @@ fn read(shard: &mut Shard, key: Key<'_>, now: Timestamp) -> Result<Option<Record
     }
 }
 
-fn write(shard: &mut Shard, key: Key<'_>, record: Record, now: Timestamp) {
-    if let Some(mut entry) = shard.get_mut(DbIndex::ZERO, key, now.millis()) {
+pub(crate) fn write(shard: &mut Shard, key: Key<'_>, record: Record, now: Timestamp) {
+    if let Some(mut entry) = shard.get_mut(DbIndex::ZERO, key, now.millis())
+        && matches!(entry.value(), ValueRef::Limiter(_))
+    {
         entry.set_limiter(record.state);
         entry.set_expiry(Some(record.expires_at_ms));
     } else {

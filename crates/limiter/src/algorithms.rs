@@ -209,7 +209,7 @@ impl AlgorithmKind {
 }
 
 /// How many times its limit a limiter can be charged.
-const DEBT_MAX: u64 = 100;
+pub(crate) const DEBT_MAX: u64 = 100;
 
 /// The key holds the state of another algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

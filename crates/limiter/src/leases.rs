@@ -150,6 +150,32 @@ impl Leases {
         self.remove(id).map(|lease| lease.cost)
     }
 
+    /// Gives back up to `units` of the leases that would expire first; how many.
+    pub fn give_back(&mut self, units: u64, now: Timestamp) -> u64 {
+        self.expire(now);
+        let mut left = units;
+        while left > 0
+            && let Some(((_, id), ())) = self.by_time.first_key_value()
+        {
+            let id = id.clone();
+            let Some(lease) = self.remove(&id) else {
+                break;
+            };
+            let back = lease.cost.min(left);
+            left -= back;
+            if lease.cost > back {
+                self.insert(
+                    &id,
+                    Lease {
+                        cost: lease.cost - back,
+                        ..lease
+                    },
+                );
+            }
+        }
+        units - left
+    }
+
     /// Drops what has expired.
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(((at, id), ())) = self.by_time.first_key_value()
@@ -270,5 +296,19 @@ mod tests {
         assert!(!leases.peek(2, Cost(2), at(1)).allowed);
         assert!(leases.peek(2, Cost(2), at(1_000)).allowed);
         assert_eq!(leases, before);
+    }
+
+    #[test]
+    fn those_that_expire_first_are_given_back_first() {
+        let mut leases = Leases::default();
+        leases.acquire(b"late", 9, Cost(2), 3 * SECOND, at(0));
+        leases.acquire(b"soon", 9, Cost(3), SECOND, at(0));
+        assert_eq!(leases.give_back(2, at(1)), 2);
+        assert_eq!(
+            (leases.used(), leases.release(b"soon", at(1))),
+            (3, Some(1))
+        );
+        assert_eq!(leases.give_back(9, at(1)), 2);
+        assert_eq!((leases.give_back(9, at(1)), leases.is_empty()), (0, true));
     }
 }

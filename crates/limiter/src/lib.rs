@@ -38,5 +38,5 @@ pub use algorithms::{
 };
 pub use batch::{Request, decide_all};
 pub use ledger::Ledger;
-pub use slot::{Method, Slot, SlotDecision, SlotRequest, decide_slots};
+pub use slot::{Act, Method, Slot, SlotDecision, SlotRequest, decide_slots};
 pub use types::{Cost, Decision, Nanos, Quota, Timestamp};

@@ -8,10 +8,11 @@
 //! one. A script replies five integers for each check: allowed (0 or 1), limit, remaining, retry after and
 //! reset after in microseconds, with -1 for a request that can never pass. [`decision`] reads them.
 
-use crate::algorithms::AlgorithmKind;
+use crate::algorithms::{AlgorithmKind, DEBT_MAX};
 use crate::fixed_window::period_ms;
 use crate::gcra::Gcra;
-use crate::types::{Cost, Decision, Quota, Timestamp};
+use crate::slot::{Act, Method};
+use crate::types::{Cost, Decision, Nanos, Quota, Timestamp};
 
 /// Fixed window on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] without the tag.
 pub const FIXED_WINDOW: &str = concat!(
@@ -47,19 +48,16 @@ pub const BATCH: &str = concat!(
     include_str!("lua/batch.lua"),
 );
 
-/// Gives units back on one key. `KEYS[1]`; `ARGV`: time, then [`Arguments`] with the tag. Replies as a look.
-pub const REFUND: &str = concat!(
+/// Every act on every algorithm: reservations, leases, the log, refunds, alone or together with the small ones. One key
+/// for each check. `ARGV`: time, then what [`decide_words`] and its neighbours say.
+pub const GENERAL: &str = concat!(
     include_str!("lua/time.lua"),
     include_str!("lua/fixed_window.lua"),
     include_str!("lua/gcra.lua"),
     include_str!("lua/sliding_window.lua"),
-    include_str!("lua/refund.lua"),
+    include_str!("lua/ledgers.lua"),
+    include_str!("lua/general.lua"),
 );
-
-/// Any number of checks of aligned fixed windows, all or nothing, on a store that has `RL.TAKE`: the decisions
-/// are the store's own, so its counters are the same as those of a single `RL.TAKE`. One key for each check;
-/// `ARGV`: limit, period in ms and cost for each check. Replies as [`BATCH`].
-pub const NATIVE_BATCH: &str = include_str!("lua/native_batch.lua");
 
 /// The largest limit, burst or cost of the scripts: sums of two stay exact in a double.
 pub const MAX_UNITS: u64 = 1 << 52;
@@ -73,7 +71,7 @@ pub const REPLY_LEN: usize = 5;
 /// The numbers a script wants for one check, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// `w`, `g` or `s`: the algorithm, for [`BATCH`] only.
+    /// `w`, `g` or `s`: the algorithm, for [`BATCH`] and [`GENERAL`] only.
     pub tag: &'static str,
     /// Limit, or burst.
     pub a: u64,
@@ -135,6 +133,73 @@ impl Arguments {
             }
         }
     }
+}
+
+/// A word of a command.
+pub type Word = Box<[u8]>;
+
+/// What follows the time in [`GENERAL`] for a decision, before the words of its checks.
+pub const DECIDE: &str = "decide";
+/// What follows the time in [`GENERAL`] before the words of a check whose cost is given back.
+pub const REFUND: &str = "refund";
+
+/// The nine words of one check in [`GENERAL`].
+pub fn check_words(
+    method: Method,
+    quota: &Quota,
+    cost: Cost,
+    act: Act<'_>,
+    now: Timestamp,
+) -> [Word; 9] {
+    let plain = |tag, a, b, c| (tag, a, b, c, 0);
+    let (tag, a, b, c, most) = match method {
+        Method::Small(kind) => {
+            let Arguments { tag, a, b, c, .. } = Arguments::new(kind, quota, cost, false, now);
+            let most = quota.limit.max(quota.burst).saturating_mul(DEBT_MAX);
+            (tag, a, b, c, most.min(MAX_UNITS - 1))
+        }
+        Method::Log => plain("l", quota.limit.min(MAX_UNITS - 1), micros(quota.period), 0),
+        Method::Concurrency => plain("c", quota.limit.min(MAX_UNITS - 1), 0, 0),
+    };
+    let (act, id, ttl) = match act {
+        Act::Take => ("0", &b""[..], 0),
+        Act::Peek => ("1", &b""[..], 0),
+        Act::Hold { id, ttl } => ("2", id, micros(ttl)),
+    };
+    let number = |number: u64| number.to_string().into_bytes().into_boxed_slice();
+    let cost = number(cost.0.min(MAX_UNITS));
+    [
+        tag.as_bytes().into(),
+        number(a),
+        number(b),
+        number(c),
+        number(most),
+        cost,
+        act.as_bytes().into(),
+        id.into(),
+        number(ttl),
+    ]
+}
+
+/// What follows the time in [`GENERAL`] to end a reservation. It replies the actual cost, the units given back, and 1 if
+/// it had ended before; or nothing when there is none of that name.
+pub fn end_words(id: &[u8], actual: u64) -> [Word; 3] {
+    let actual = actual.min(MAX_UNITS).to_string();
+    [
+        b"end".as_slice().into(),
+        id.into(),
+        actual.into_bytes().into(),
+    ]
+}
+
+/// What follows the time in [`GENERAL`] to give a lease back. It replies its units.
+pub fn release_words(id: &[u8]) -> [Word; 2] {
+    [b"release".as_slice().into(), id.into()]
+}
+
+/// Whole microseconds, rounded up, of which a double holds every one.
+fn micros(span: Nanos) -> u64 {
+    span.div_ceil(1_000).clamp(1, MAX_UNITS)
 }
 
 /// Reads the five integers of one check; `None` when they are not what a script replies.

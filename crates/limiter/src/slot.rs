@@ -1,10 +1,11 @@
 //! What a limiter key holds, whatever its algorithm: the one way to decide for callers that do not care which.
 
 use crate::algorithms::{AlgorithmKind, KindMismatch, LimiterState, Record};
-use crate::holds::Holds;
+use crate::holds::{Ended, Holds};
+use crate::leases::Leases;
 use crate::ledger::Ledger;
 use crate::sliding_log::SlidingLog;
-use crate::types::{Cost, Decision, Quota, Timestamp};
+use crate::types::{Cost, Decision, Nanos, Quota, Timestamp};
 
 /// Any algorithm that decides by a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +14,26 @@ pub enum Method {
     Small(AlgorithmKind),
     /// The sliding log.
     Log,
+    /// At most `limit` units in use at the same time, each under a lease; the quota's period is not looked at.
+    Concurrency,
+}
+
+/// What a request does with the units of a limit that it passes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Act<'a> {
+    /// Takes them.
+    #[default]
+    Take,
+    /// Leaves them; the answer still counts for the others.
+    Peek,
+    /// Takes them under a name, and they come back by themselves when the time is up: a reservation, or a lease of
+    /// [`Method::Concurrency`], which knows no other way to take.
+    Hold {
+        /// Its name; at most [`ID_MAX`](crate::codec::ID_MAX) bytes.
+        id: &'a [u8],
+        /// Its time.
+        ttl: Nanos,
+    },
 }
 
 impl Method {
@@ -21,6 +42,7 @@ impl Method {
         match self {
             Method::Small(kind) => kind.row().name,
             Method::Log => "sliding-log",
+            Method::Concurrency => "concurrency",
         }
     }
 }
@@ -90,11 +112,165 @@ impl Slot {
                 }
                 Ok((decision, changed))
             }
+            (Method::Concurrency, _) if peek => Ok((self.look_at_leases(quota, cost, now)?, false)),
             _ => Err(KindMismatch),
         }
     }
 
-    /// Gives back up to `units`; true when something was.
+    /// Decides one request, whatever it does with what it takes.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm, or the algorithm knows no such act: logs take no reservations,
+    /// leases have names.
+    pub fn act(
+        &mut self,
+        request: &SlotRequest<'_>,
+        now: Timestamp,
+    ) -> Result<SlotDecision, KindMismatch> {
+        let SlotRequest {
+            method,
+            quota,
+            cost,
+            act,
+            ..
+        } = request;
+        match (method, *act) {
+            (Method::Concurrency, Act::Hold { id, ttl }) => {
+                self.acquire(quota.limit, id, *cost, ttl, now)
+            }
+            (Method::Small(kind), Act::Hold { id, ttl }) => {
+                self.reserve(*kind, quota, id, *cost, ttl, now)
+            }
+            (Method::Log, Act::Hold { .. }) | (Method::Concurrency, Act::Take) => Err(KindMismatch),
+            (method, act) => self.decide(*method, quota, *cost, act == Act::Peek, now),
+        }
+    }
+
+    fn acquire(
+        &mut self,
+        limit: u64,
+        id: &[u8],
+        cost: Cost,
+        ttl: Nanos,
+        now: Timestamp,
+    ) -> Result<SlotDecision, KindMismatch> {
+        self.settle(now)?;
+        match self {
+            Slot::Small(Some(_)) => {
+                let quota = Quota::new(limit, 1);
+                Ok((self.look_at_leases(&quota, cost, now)?, false))
+            }
+            Slot::Small(None) => {
+                let mut leases = Leases::default();
+                let decision = leases.acquire(id, limit, cost, ttl, now);
+                let changed = !leases.is_empty();
+                if let Some(at) = leases.expires_at() {
+                    *self = Slot::Ledger(Ledger::Leases(leases), at.millis_ceil());
+                }
+                Ok((decision, changed))
+            }
+            Slot::Ledger(Ledger::Leases(leases), expires) => {
+                let decision = leases.acquire(id, limit, cost, ttl, now);
+                let changed = decision.allowed && cost.0 > 0;
+                if changed {
+                    *expires = leases.expires_at().map_or(0, Timestamp::millis_ceil);
+                }
+                Ok((decision, changed))
+            }
+            Slot::Ledger(..) => Err(KindMismatch),
+        }
+    }
+
+    /// What a lease of no name would be told.
+    fn look_at_leases(
+        &self,
+        quota: &Quota,
+        cost: Cost,
+        now: Timestamp,
+    ) -> Result<Decision, KindMismatch> {
+        match self {
+            Slot::Small(None) => Ok(Leases::default().peek(quota.limit, cost, now)),
+            Slot::Small(Some(ban)) if ban.state == LimiterState::Banned => {
+                let kind = AlgorithmKind::FixedWindow;
+                Ok(kind.decide(Some(*ban), quota, cost, now)?.0)
+            }
+            Slot::Ledger(Ledger::Leases(leases), _) => Ok(leases.peek(quota.limit, cost, now)),
+            _ => Err(KindMismatch),
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        kind: AlgorithmKind,
+        quota: &Quota,
+        id: &[u8],
+        cost: Cost,
+        ttl: Nanos,
+        now: Timestamp,
+    ) -> Result<SlotDecision, KindMismatch> {
+        self.settle(now)?;
+        if self.is_banned(now) {
+            return Ok((
+                self.decide(Method::Small(kind), quota, cost, true, now)?.0,
+                false,
+            ));
+        }
+        let known = match self {
+            Slot::Ledger(Ledger::Holds(holds), _) => holds.len(),
+            _ => 0,
+        };
+        let holds = self.holds(kind, quota)?;
+        let reserved = holds.reserve(id, kind, quota, cost, ttl, now);
+        let changed = holds.len() > known;
+        let (expires_at_ms, empty, base) = (holds.expires_at_ms(), holds.is_empty(), holds.base);
+        match self {
+            _ if empty => *self = Slot::Small(base),
+            Slot::Ledger(_, expires) if changed => *expires = expires_at_ms,
+            _ => {}
+        }
+        Ok((reserved?, changed))
+    }
+
+    /// Ends a reservation with its actual cost; `None` when there is none of that name.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn end(
+        &mut self,
+        id: &[u8],
+        actual: u64,
+        now: Timestamp,
+    ) -> Result<Option<Ended>, KindMismatch> {
+        match self {
+            Slot::Small(_) => Ok(None),
+            Slot::Ledger(Ledger::Holds(holds), expires) => {
+                let ended = holds.end(id, actual, now)?;
+                *expires = holds.expires_at_ms();
+                Ok(ended)
+            }
+            Slot::Ledger(..) => Err(KindMismatch),
+        }
+    }
+
+    /// Gives a lease back; its units, 0 when it has expired or never was.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn release(&mut self, id: &[u8], now: Timestamp) -> Result<u64, KindMismatch> {
+        match self {
+            Slot::Small(None) => Ok(0),
+            Slot::Small(Some(record)) if record.state == LimiterState::Banned => Ok(0),
+            Slot::Ledger(Ledger::Leases(leases), expires) => {
+                let units = leases.release(id, now).unwrap_or(0);
+                *expires = leases.expires_at().map_or(0, Timestamp::millis_ceil);
+                Ok(units)
+            }
+            _ => Err(KindMismatch),
+        }
+    }
+
+    /// Gives back up to `units`; true when something was. Of leases those go that would expire first, so that nobody
+    /// who still holds one outlives it by another's return.
     ///
     /// # Errors
     /// The key holds the state of another algorithm.
@@ -123,6 +299,11 @@ impl Slot {
                 Ok(next.is_some())
             }
             (Method::Log, Slot::Ledger(Ledger::Log(log), _)) => Ok(log.refund(units) > 0),
+            (Method::Concurrency, Slot::Ledger(Ledger::Leases(leases), expires)) => {
+                let returned = leases.give_back(units, now);
+                *expires = leases.expires_at().map_or(0, Timestamp::millis_ceil);
+                Ok(returned > 0)
+            }
             _ => Err(KindMismatch),
         }
     }
@@ -178,15 +359,15 @@ fn log_expiry(log: &SlidingLog, quota: &Quota) -> i64 {
 
 /// One of several limits that are decided as one.
 #[derive(Clone, Copy, Debug)]
-pub struct SlotRequest {
+pub struct SlotRequest<'a> {
     /// The algorithm.
     pub method: Method,
     /// The limit.
     pub quota: Quota,
     /// What the request weighs.
     pub cost: Cost,
-    /// Looks without taking; its answer still counts for the others.
-    pub peek: bool,
+    /// What it does with them.
+    pub act: Act<'a>,
     /// Index of its slot.
     pub slot: usize,
 }
@@ -197,7 +378,7 @@ pub struct SlotRequest {
 /// # Errors
 /// A slot holds the state of another algorithm; the index is that of the request.
 pub fn decide_slots(
-    requests: &[SlotRequest],
+    requests: &[SlotRequest<'_>],
     slots: &mut [Slot],
     now: Timestamp,
 ) -> Result<(bool, Vec<SlotDecision>), (usize, KindMismatch)> {
@@ -205,14 +386,7 @@ pub fn decide_slots(
     let mut decided = Vec::with_capacity(requests.len());
     for (at, request) in requests.iter().enumerate() {
         let slot = &mut slots[request.slot];
-        let decision = slot.decide(
-            request.method,
-            &request.quota,
-            request.cost,
-            request.peek,
-            now,
-        );
-        match decision {
+        match slot.act(request, now) {
             Ok(decision) => decided.push(decision),
             Err(mismatch) => {
                 slots.clone_from_slice(&before);
@@ -226,7 +400,7 @@ pub fn decide_slots(
         for (at, request) in requests.iter().enumerate() {
             let (decision, changed) = &mut decided[at];
             *changed = false;
-            if decision.allowed && !request.peek {
+            if decision.allowed && request.act != Act::Peek {
                 let slot = &mut slots[request.slot];
                 let untouched = slot.decide(request.method, &request.quota, Cost(0), true, now);
                 *decision = untouched.map_err(|mismatch| (at, mismatch))?.0;
@@ -242,12 +416,12 @@ mod tests {
 
     const TEN: Quota = Quota::new(10, 1_000_000_000);
 
-    fn request(method: Method, cost: u64, slot: usize) -> SlotRequest {
+    fn request(method: Method, cost: u64, slot: usize) -> SlotRequest<'static> {
         SlotRequest {
             method,
             quota: TEN,
             cost: Cost(cost),
-            peek: false,
+            act: Act::Take,
             slot,
         }
     }
@@ -321,5 +495,58 @@ mod tests {
             5
         );
         assert!(matches!(slot, Slot::Small(Some(_))));
+    }
+
+    #[test]
+    fn a_lease_is_taken_with_the_other_limits_or_not_at_all() {
+        let now = Timestamp::from_secs(1);
+        let mut slots = [Slot::Small(None), Slot::Small(None)];
+        let mut take = |id: &[u8], cost| {
+            let lease = SlotRequest {
+                quota: Quota::new(2, 1),
+                act: Act::Hold { id, ttl: 1_000 },
+                ..request(Method::Concurrency, 1, 0)
+            };
+            let requests = [lease, request(Method::Log, cost, 1)];
+            decide_slots(&requests, &mut slots, now)
+                .expect("own states")
+                .0
+        };
+        assert!(take(b"a", 4));
+        assert!(!take(b"b", 7), "the log denies");
+        assert!(take(b"c", 1), "and the lease was not taken");
+        assert!(!take(b"d", 1), "two are in use");
+        assert_eq!(slots[0].release(b"a", now), Ok(1));
+        assert_eq!(slots[0].release(b"a", now), Ok(0));
+        assert_eq!(slots[0].end(b"a", 1, now), Err(KindMismatch));
+        let unnamed = request(Method::Concurrency, 1, 0);
+        assert_eq!(
+            slots[0].act(&unnamed, now),
+            Err(KindMismatch),
+            "leases have names"
+        );
+        let returned = slots[0].refund(Method::Concurrency, &TEN, 9, now);
+        assert_eq!(returned, Ok(true));
+        assert_eq!(slots[0].release(b"c", now), Ok(0));
+    }
+
+    #[test]
+    fn a_reservation_that_is_denied_leaves_a_small_state() {
+        let now = Timestamp::from_secs(1);
+        let mut slot = Slot::Small(None);
+        let reserve = |id, cost| SlotRequest {
+            act: Act::Hold { id, ttl: 1_000 },
+            ..request(Method::Small(AlgorithmKind::Gcra), cost, 0)
+        };
+        let denied = slot.act(&reserve(b"a", 11), now).expect("fresh");
+        assert!(!denied.0.allowed && !denied.1);
+        assert_eq!(slot, Slot::Small(None));
+        assert!(slot.act(&reserve(b"a", 10), now).expect("fresh").1);
+        let again = slot.act(&reserve(b"a", 10), now).expect("own");
+        assert!(again.0.allowed && !again.1, "it has it already");
+        let ended = slot.end(b"a", 4, now).expect("own").expect("reserved");
+        assert_eq!((ended.actual, ended.released), (4, 6));
+        assert_eq!(slot.end(b"b", 4, now), Ok(None));
+        assert_eq!(slot.release(b"a", now), Err(KindMismatch));
     }
 }

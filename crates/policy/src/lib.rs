@@ -7,21 +7,25 @@
 //! `a_b` + `c`), pairs are told apart here.
 #![forbid(unsafe_code)]
 
+mod bound;
 mod describe;
 mod explain;
 mod headers;
+mod limits;
 mod load;
 mod metadata;
 mod metric;
 mod modes;
 mod outcome;
 mod pattern;
+mod period;
 mod resolve;
 mod ruleset;
 mod unit;
 mod verdict;
 mod yaml;
 
+pub use bound::MAX_LIMITS;
 pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Standing};
 pub use load::RuleError;

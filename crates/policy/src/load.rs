@@ -3,10 +3,10 @@
 use std::collections::hash_map;
 use std::fmt;
 
+use crate::limits::rate_limit_of;
 use crate::metadata;
 use crate::pattern::Pattern;
-use crate::ruleset::{Level, Limit, Map, Rate, Rule, Ruleset};
-use crate::unit::Unit;
+use crate::ruleset::{Level, Limit, Map, Rule, Ruleset};
 use crate::yaml::{self, Kind, Node, YamlError};
 
 /// What is wrong with a rule file.
@@ -46,8 +46,6 @@ const DESCRIPTOR_KEYS: &[&str] = &[
     "share_threshold",
     "metadata",
 ];
-const RATE_LIMIT_KEYS: &[&str] = &["unit", "requests_per_unit", "unlimited", "name", "replaces"];
-const REPLACES_KEYS: &[&str] = &["name"];
 
 pub(crate) fn load(files: &[(&str, &str)]) -> Result<Ruleset, RuleError> {
     let mut ruleset = Ruleset::default();
@@ -244,78 +242,7 @@ fn put(level: &mut Level, key: &str, value: &str, rule: Rule) {
     }
 }
 
-fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
-    let [unit, requests, unlimited, name, replaces] = fields(node, RATE_LIMIT_KEYS, "rate_limit")?;
-    let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
-    let replaces = replaces_of(replaces, name)?;
-    if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
-        if let Some(unit) = unit.filter(|unit| !unit.is_null()) {
-            return Err(YamlError::new(
-                unit.line,
-                "should not specify rate limit unit when unlimited",
-            ));
-        }
-        return Ok(Limit {
-            name: name.into(),
-            replaces,
-            ..Limit::new(Rate::Unlimited)
-        });
-    }
-    let unit_text = unit.map_or(Ok(""), |node| text_of(node, "unit"))?;
-    let Some(parsed) = Unit::parse(unit_text) else {
-        let line = unit.map_or(node.line, |unit| unit.line);
-        let found = yaml::excerpt(unit_text);
-        return Err(YamlError::new(
-            line,
-            format!("invalid rate limit unit '{found}'"),
-        ));
-    };
-    let Some(requests) = requests.filter(|requests| !requests.is_null()) else {
-        return Err(YamlError::new(
-            node.line,
-            "rate_limit has no requests_per_unit",
-        ));
-    };
-    let requests = u32_of(requests, "requests_per_unit")?;
-    Ok(Limit {
-        name: name.into(),
-        replaces,
-        ..Limit::new(Rate::PerUnit {
-            requests,
-            unit: parsed,
-        })
-    })
-}
-
-/// The names of the limits that a limit of this name takes the place of.
-fn replaces_of(node: Option<&Node>, own: &str) -> Result<Box<[Box<str>]>, YamlError> {
-    let Some(list) = node.filter(|node| !node.is_null()) else {
-        return Ok(Box::default());
-    };
-    let Kind::List(items) = &list.kind else {
-        return Err(wrong_type(list, "replaces", "a list"));
-    };
-    let names = items.iter().map(|item| {
-        if !matches!(item.kind, Kind::Map(_)) {
-            return Err(not_a_map(item));
-        }
-        let [name] = fields(item, REPLACES_KEYS, "replaces")?;
-        match name.map_or(Ok(""), |node| text_of(node, "name"))? {
-            "" => Err(YamlError::new(
-                item.line,
-                "should not have an empty replaces entry",
-            )),
-            name if name == own => Err(YamlError::new(
-                item.line,
-                "replaces should not contain name of same descriptor",
-            )),
-            name => Ok(name.into()),
-        }
-    });
-    names.collect()
-}
-
-fn not_a_map(node: &Node) -> YamlError {
+pub(crate) fn not_a_map(node: &Node) -> YamlError {
     let found = node.describe();
     YamlError::new(
         node.line,
@@ -324,7 +251,7 @@ fn not_a_map(node: &Node) -> YamlError {
 }
 
 /// The values of a map's known keys; any other key is an error.
-fn fields<'a, const N: usize>(
+pub(crate) fn fields<'a, const N: usize>(
     node: &'a Node,
     known: &[&str],
     what: &str,
@@ -360,7 +287,7 @@ fn fields<'a, const N: usize>(
 }
 
 /// A scalar's text; numbers and booleans are taken as they are written, nothing as the empty text.
-fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, YamlError> {
+pub(crate) fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, YamlError> {
     match &node.kind {
         _ if node.is_null() => Ok(""),
         Kind::Scalar { text, .. } => Ok(text),
@@ -368,7 +295,7 @@ fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, YamlError> {
     }
 }
 
-fn bool_of(node: &Node, what: &str) -> Result<bool, YamlError> {
+pub(crate) fn bool_of(node: &Node, what: &str) -> Result<bool, YamlError> {
     match &node.kind {
         _ if node.is_null() => Ok(false),
         Kind::Scalar { text, plain: true } => {
@@ -378,7 +305,7 @@ fn bool_of(node: &Node, what: &str) -> Result<bool, YamlError> {
     }
 }
 
-fn u32_of(node: &Node, what: &str) -> Result<u32, YamlError> {
+pub(crate) fn u32_of(node: &Node, what: &str) -> Result<u32, YamlError> {
     const WANTED: &str = "a whole number from 0 to 4294967295";
     let Kind::Scalar { text, plain: true } = &node.kind else {
         return Err(wrong_type(node, what, WANTED));
@@ -395,7 +322,7 @@ fn u32_of(node: &Node, what: &str) -> Result<u32, YamlError> {
         .ok_or_else(|| wrong_type(node, what, WANTED))
 }
 
-fn wrong_type(node: &Node, what: &str, wanted: &str) -> YamlError {
+pub(crate) fn wrong_type(node: &Node, what: &str, wanted: &str) -> YamlError {
     YamlError::new(
         node.line,
         format!(

@@ -40,12 +40,12 @@ impl Resolved<'_> {
         near_ratio: f32,
         mut count: impl FnMut(&Hits<'_>),
     ) {
-        let mut checks = self.checks().zip(decisions);
+        let mut decisions = decisions.iter();
         for (index, item) in self.items.iter().enumerate() {
             let Item::Limited(applied) = item else {
                 continue;
             };
-            let (check, decision) = checks.next().expect("one decision for each check");
+            let (_, decision) = self.tightest(applied, &mut decisions);
             if applied.role == Role::Refund {
                 continue;
             }
@@ -55,7 +55,7 @@ impl Resolved<'_> {
                 Some(limit) => by_value(self.rules, &request.domain, descriptor, limit.detailed),
                 None => of_descriptor(&request.domain, descriptor),
             };
-            let hits = check.cost.0;
+            let hits = applied.cost;
             let mut counted = Hits {
                 series,
                 total: hits,

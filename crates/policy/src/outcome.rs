@@ -32,7 +32,7 @@ pub struct Counting {
     pub algorithm: &'static str,
     /// Units per window.
     pub quota: u64,
-    /// Length of the window.
+    /// Length of the window; of a calendar's about, of places in use how long a lease lasts.
     pub window: Nanos,
     /// What the request weighs, or gives back.
     pub cost: u64,
@@ -41,12 +41,12 @@ pub struct Counting {
 }
 
 impl Resolved<'_> {
-    /// What applied, in the order of descriptors; those without a limit are left out.
+    /// What applied, in the order of descriptors and of the limits of each; those without a limit are left out.
     ///
     /// # Panics
     /// When there are not as many decisions as [`checks`](Resolved::checks).
     pub fn outcomes(&self, decisions: &[Decision]) -> Vec<Outcome<'_>> {
-        let mut checks = self.checks().zip(decisions);
+        let mut decisions = decisions.iter();
         let mut outcomes = Vec::new();
         for (descriptor, item) in self.items.iter().enumerate() {
             match item {
@@ -61,23 +61,25 @@ impl Resolved<'_> {
                     over: false,
                 }),
                 Item::Limited(applied) => {
-                    let (check, decision) = checks.next().expect("one decision for each check");
-                    outcomes.push(Outcome {
-                        descriptor,
-                        name: applied.name,
-                        counting: Some(Counting {
-                            algorithm: check.kind.row().name,
-                            quota: check.quota.limit,
-                            window: check.quota.period,
-                            cost: check.cost.0,
-                            decision: *decision,
-                        }),
-                        role: applied.role,
-                        shadow: applied.is_shadow(),
-                        quota: self.modes.quota_mode
-                            || applied.limit.is_some_and(|limit| limit.quota_mode),
-                        over: !decision.allowed && applied.role != Role::Refund,
-                    });
+                    for part in &self.parts[applied.parts.clone()] {
+                        let decision = decisions.next().expect("one decision for each check");
+                        outcomes.push(Outcome {
+                            descriptor,
+                            name: part.name,
+                            counting: Some(Counting {
+                                algorithm: part.bound.method.name(),
+                                quota: part.bound.quota.limit,
+                                window: part.bound.window(),
+                                cost: applied.cost,
+                                decision: *decision,
+                            }),
+                            role: applied.role,
+                            shadow: applied.is_shadow(),
+                            quota: self.modes.quota_mode
+                                || applied.limit.is_some_and(|limit| limit.quota_mode),
+                            over: !decision.allowed && applied.role != Role::Refund,
+                        });
+                    }
                 }
             }
         }

@@ -1,20 +1,22 @@
 //! From a request to the limits that apply and the counters they use.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use tollgate_limiter::{AlgorithmKind, Cost, Quota};
+use tollgate_limiter::{Act, Cost, Decision, Method, Quota};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
+use crate::bound::Bound;
 use crate::modes::Modes;
-use crate::ruleset::{Level, Limit, Rate, Ruleset};
+use crate::ruleset::{Level, Limit, NamedBound, Rate, Ruleset};
 use crate::unit::Unit;
 
 /// Most descriptors of one request.
 pub const MAX_DESCRIPTORS: usize = 1_024;
 
-/// Every counter's key begins with this, the unit's letter and a colon.
+/// Every counter's key begins with this, and what tells the limits of one descriptor apart.
 const KEY_PREFIX: &[u8] = b"rl:";
 
 /// Why a request cannot be answered.
@@ -58,6 +60,8 @@ pub struct Resolved<'r> {
     pub(crate) modes: &'r Modes,
     /// The rules of the request's domain.
     pub(crate) rules: Option<&'r Level>,
+    /// The limits of all items, in their order.
+    pub(crate) parts: SmallVec<[Part<'r>; 4]>,
     /// The keys of all counters, end to end.
     keys: Vec<u8>,
     /// Some limit takes the place of others.
@@ -78,12 +82,19 @@ pub(crate) enum Item<'r> {
 #[derive(Clone, Debug)]
 pub(crate) struct Applied<'r> {
     pub(crate) name: &'r str,
-    pub(crate) requests: u32,
-    pub(crate) unit: Unit,
     /// The rule's limit; an override has none.
     pub(crate) limit: Option<&'r Limit>,
     pub(crate) role: Role,
-    cost: u64,
+    /// Its limits among the parts: one, or those of the key `limits`.
+    pub(crate) parts: Range<usize>,
+    pub(crate) cost: u64,
+}
+
+/// One limit of an item.
+#[derive(Clone, Debug)]
+pub(crate) struct Part<'r> {
+    pub(crate) name: &'r str,
+    pub(crate) bound: Bound,
     key: Range<usize>,
 }
 
@@ -109,19 +120,21 @@ pub enum Role {
 /// One limit for a backend to decide.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitCheck<'a> {
-    /// The counter's key: the unit, the domain and all entries, each with its length in front, so that no two
+    /// The counter's key: the unit or algorithm, the domain and all entries, each with its length in front, so that no two
     /// descriptors share one.
     pub key: &'a [u8],
     /// How to count.
-    pub kind: AlgorithmKind,
+    pub method: Method,
     /// The limit.
     pub quota: Quota,
     /// What the request weighs, or gives back; 0 only looks.
     pub cost: Cost,
     /// What the decision means.
     pub role: Role,
-    /// Looks without taking.
-    pub peek: bool,
+    /// What is done with the units of a request that passes.
+    pub act: Act<'a>,
+    /// Index of the request's descriptor. The checks of one pass together or not at all, whatever their role.
+    pub descriptor: usize,
 }
 
 impl Ruleset {
@@ -144,6 +157,7 @@ impl Ruleset {
             items: SmallVec::new(),
             modes: &self.modes,
             rules,
+            parts: SmallVec::new(),
             keys: Vec::new(),
             replacing: false,
         };
@@ -167,39 +181,54 @@ impl<'r> Resolved<'r> {
         descriptor: &RateLimitDescriptor,
         index: usize,
     ) -> Result<Item<'r>, RequestError> {
-        let (limit, requests, unit) = match &descriptor.limit {
+        let start = self.parts.len();
+        let limit = match &descriptor.limit {
             Some(given) => {
                 let unit =
                     Unit::from_override(given.unit).ok_or(RequestError::OverrideUnit(index))?;
-                (None, given.requests_per_unit, unit)
+                let bound = Bound::per_unit(given.requests_per_unit, unit);
+                self.push_part("", bound, request, descriptor, None);
+                None
             }
             None => match rules.limit_of(&descriptor.entries) {
                 None => return Ok(Item::Free),
-                Some(limit) => match limit.rate {
-                    Rate::Unlimited => {
-                        self.replacing |= !limit.replaces.is_empty();
+                Some(limit) => {
+                    self.replacing |= !limit.replaces.is_empty();
+                    let Rate::Limited(bounds) = &limit.rate else {
                         return Ok(Item::Unlimited(limit));
+                    };
+                    let shared = limit.shared.then_some(rules);
+                    for NamedBound { name, bound } in bounds {
+                        let name = if name.is_empty() { &limit.name } else { name };
+                        self.push_part(name, *bound, request, descriptor, shared);
                     }
-                    Rate::PerUnit { requests, unit } => (Some(limit), requests, unit),
-                },
+                    Some(limit)
+                }
             },
         };
         let cost = match &descriptor.hits_addend {
             Some(hits) => hits.value,
             None => u64::from(request.hits_addend.max(1)),
         };
-        let shared = limit.filter(|limit| limit.shared).map(|_| rules);
-        let key = self.push_key(unit, &request.domain, descriptor, shared);
-        self.replacing |= limit.is_some_and(|limit| !limit.replaces.is_empty());
         Ok(Item::Limited(Applied {
             name: limit.map_or("", |limit| &*limit.name),
-            requests,
-            unit,
             limit,
             role: self.role_of(limit, descriptor),
+            parts: start..self.parts.len(),
             cost,
-            key,
         }))
+    }
+
+    fn push_part(
+        &mut self,
+        name: &'r str,
+        bound: Bound,
+        request: &RateLimitRequest,
+        descriptor: &RateLimitDescriptor,
+        shared: Option<&Level>,
+    ) {
+        let key = self.push_key(&bound, &request.domain, descriptor, shared);
+        self.parts.push(Part { name, bound, key });
     }
 
     fn role_of(&self, limit: Option<&Limit>, descriptor: &RateLimitDescriptor) -> Role {
@@ -238,7 +267,7 @@ impl<'r> Resolved<'r> {
 
     fn push_key(
         &mut self,
-        unit: Unit,
+        bound: &Bound,
         domain: &str,
         descriptor: &RateLimitDescriptor,
         shared: Option<&Level>,
@@ -253,7 +282,7 @@ impl<'r> Resolved<'r> {
         self.keys
             .reserve(KEY_PREFIX.len() + domain.len() + texts + 8);
         self.keys.extend_from_slice(KEY_PREFIX);
-        self.keys.push(letter(unit));
+        bound.push_tag(&mut self.keys);
         self.push_text(domain);
         let Some(rules) = shared else {
             for entry in &descriptor.entries {
@@ -296,31 +325,61 @@ impl<'r> Resolved<'r> {
         self.keys.extend_from_slice(text.as_bytes());
     }
 
-    /// The limits to decide, in the order of their descriptors.
-    pub fn checks(&self) -> impl Iterator<Item = LimitCheck<'_>> {
-        self.items.iter().filter_map(|item| match item {
-            Item::Limited(applied) => Some(LimitCheck {
-                key: &self.keys[applied.key.clone()],
-                kind: AlgorithmKind::FixedWindowEpoch,
-                quota: Quota::new(u64::from(applied.requests), applied.unit.nanos()),
+    /// The limits to decide, in the order of their descriptors. `lease` is the name under which places are taken that
+    /// may be in use at the same time; see [`Resolved::takes_leases`].
+    pub fn checks<'a>(&'a self, lease: &'a [u8]) -> impl Iterator<Item = LimitCheck<'a>> {
+        let limited = |(descriptor, item): (usize, &'a Item<'r>)| match item {
+            Item::Limited(applied) => Some((descriptor, applied)),
+            Item::Free | Item::Unlimited(_) => None,
+        };
+        let items = self.items.iter().enumerate().filter_map(limited);
+        items.flat_map(move |(descriptor, applied)| {
+            let parts = self.parts[applied.parts.clone()].iter();
+            parts.map(move |Part { bound, key, .. }| LimitCheck {
+                key: &self.keys[key.clone()],
+                method: bound.method,
+                quota: bound.quota,
                 cost: Cost(applied.cost),
                 role: applied.role,
-                peek: false,
-            }),
-            Item::Free | Item::Unlimited(_) => None,
+                act: match bound.method {
+                    Method::Concurrency => Act::Hold {
+                        id: lease,
+                        ttl: bound.lease,
+                    },
+                    _ => Act::Take,
+                },
+                descriptor,
+            })
         })
     }
-}
 
-/// A limit that changes its unit starts a new counter, because windows of different units do not compare.
-const fn letter(unit: Unit) -> u8 {
-    match unit {
-        Unit::Second => b's',
-        Unit::Minute => b'm',
-        Unit::Hour => b'h',
-        Unit::Day => b'd',
-        Unit::Week => b'w',
-        Unit::Month => b'M',
-        Unit::Year => b'y',
+    /// The limit of an item that holds it back the longest, else the one with the least left, and its decision. Takes
+    /// the item's decisions from the front of all.
+    ///
+    /// # Panics
+    /// When there are too few decisions.
+    pub(crate) fn tightest<'d>(
+        &self,
+        applied: &Applied<'_>,
+        decisions: &mut impl Iterator<Item = &'d Decision>,
+    ) -> (&Part<'r>, &'d Decision) {
+        let made = self.parts[applied.parts.clone()].iter().map(|part| {
+            let decision = decisions.next().expect("one decision for each check");
+            (part, decision)
+        });
+        let tightest = made.min_by_key(|(_, decision)| {
+            // A denial comes before all, and the one that lasts longest before others.
+            let wait = decision.retry_after.unwrap_or(u64::MAX);
+            let wait = if decision.allowed { 0 } else { wait };
+            (decision.allowed, Reverse(wait), decision.remaining)
+        });
+        tightest.expect("an item with a limit has one")
+    }
+
+    /// Whether some limit counts what is in use at the same time, so that the request needs a name of its own.
+    pub fn takes_leases(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|part| part.bound.method == Method::Concurrency)
     }
 }

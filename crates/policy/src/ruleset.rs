@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use tollgate_wire::rls::Struct;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 
+use crate::bound::Bound;
 use crate::load::{self, RuleError};
 use crate::modes::Modes;
 use crate::pattern::Pattern;
-use crate::unit::Unit;
 
 /// Keys come from the rule files and never from requests, so a fixed seed is safe.
 pub(crate) type Map<V> = HashMap<Box<str>, V, foldhash::fast::FixedState>;
@@ -91,10 +91,19 @@ impl Limit {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
     Unlimited,
-    PerUnit { requests: u32, unit: Unit },
+    /// All must pass; at least one, at most [`MAX_LIMITS`](crate::bound::MAX_LIMITS).
+    Limited(Box<[NamedBound]>),
+}
+
+/// One of a rule's limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedBound {
+    /// Empty where the rule's name says it.
+    pub(crate) name: Box<str>,
+    pub(crate) bound: Bound,
 }
 
 impl Ruleset {

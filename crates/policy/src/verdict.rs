@@ -6,7 +6,7 @@ use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitRespo
 
 use crate::describe;
 use crate::headers::{HeaderForm, Standing};
-use crate::resolve::{Applied, Item, Resolved, Role};
+use crate::resolve::{Applied, Item, Part, Resolved, Role};
 
 impl Resolved<'_> {
     /// The response to the request that was resolved: one status for each descriptor in their order, over the limit
@@ -27,8 +27,8 @@ impl Resolved<'_> {
                     ..status(Code::Ok)
                 },
                 Item::Limited(applied) => {
-                    let decision = decisions.next().expect("one decision for each check");
-                    let status = limited(applied, decision);
+                    let (part, decision) = self.tightest(applied, &mut decisions);
+                    let status = limited(applied, part, decision);
                     // In the mode of all rules limits would deny if they were enforced, and statuses say so.
                     let quota = self.modes.quota_mode
                         || applied.limit.is_some_and(|limit| limit.quota_mode);
@@ -117,7 +117,7 @@ fn status(code: Code) -> DescriptorStatus {
     }
 }
 
-fn limited(applied: &Applied<'_>, decision: &Decision) -> DescriptorStatus {
+fn limited(applied: &Applied<'_>, part: &Part<'_>, decision: &Decision) -> DescriptorStatus {
     let passes = decision.allowed || applied.is_shadow() || applied.role == Role::Refund;
     let code = match passes {
         true => Code::Ok,
@@ -125,9 +125,9 @@ fn limited(applied: &Applied<'_>, decision: &Decision) -> DescriptorStatus {
     };
     DescriptorStatus {
         current_limit: Some(RateLimit {
-            name: applied.name.to_owned(),
-            requests_per_unit: applied.requests,
-            unit: applied.unit.wire() as i32,
+            name: part.name.to_owned(),
+            requests_per_unit: u32::try_from(part.bound.quota.limit).unwrap_or(u32::MAX),
+            unit: part.bound.unit.map_or(0, |unit| unit.wire() as i32),
         }),
         limit_remaining: match decision.allowed {
             true => u32::try_from(decision.remaining).unwrap_or(u32::MAX),

@@ -1,6 +1,8 @@
 //! Checks of different roles, decided as one request.
 
-use tollgate_limiter::{Cost, Decision};
+use std::ops::Range;
+
+use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{LimitCheck, Role};
 
 use crate::backend::{BackendError, Checks, Decide, Decisions};
@@ -60,28 +62,47 @@ struct Decided<'a, B> {
 }
 
 impl<B: Decide> Decided<'_, B> {
-    /// Decides every check of a role by itself, or looks what it would say; how many there are.
+    /// Decides the limits of every descriptor of a role by themselves, or looks what they would say; how many descriptors
+    /// there are.
     async fn each(&mut self, role: Role, peek: bool) -> Result<usize, BackendError> {
         let mut count = 0;
-        for (index, check) in self.checks.iter().enumerate() {
-            if check.role != role {
+        for group in groups(self.checks) {
+            if self.checks[group.start].role != role {
                 continue;
             }
             count += 1;
-            let check = LimitCheck { peek, ..*check };
-            let mut decision = one(self.backend, &check).await?;
-            if peek && decision.allowed {
-                // What a look leaves is what is there.
-                decision.remaining = decision.remaining.saturating_add(check.cost.0);
+            let asked: Checks<'_> = self.checks[group.clone()]
+                .iter()
+                .map(|check| LimitCheck {
+                    act: if peek { Act::Peek } else { check.act },
+                    ..*check
+                })
+                .collect();
+            let made = self.backend.decide(&asked).await?;
+            if made.len() != asked.len() {
+                return Err(BackendError::new(
+                    "the store's reply is not that of a decision",
+                ));
             }
-            self.decisions[index] = decision;
+            for (index, mut decision) in group.zip(made) {
+                if peek && decision.allowed {
+                    // What a look leaves is what is there.
+                    let cost = self.checks[index].cost.0;
+                    decision.remaining = decision.remaining.saturating_add(cost);
+                }
+                self.decisions[index] = decision;
+            }
         }
         Ok(count)
     }
 
+    /// Whether some descriptor of a role passes.
     fn any_passed(&self, role: Role) -> bool {
-        let mut pairs = self.checks.iter().zip(&self.decisions);
-        pairs.any(|(check, decision)| check.role == role && decision.allowed)
+        groups(self.checks).any(|group| self.checks[group.start].role == role && self.passes(group))
+    }
+
+    fn passes(&self, mut group: Range<usize>) -> bool {
+        group.all(|index| self.decisions[index].allowed)
     }
 
     /// Decides the enforced checks as one; whether they pass.
@@ -107,13 +128,30 @@ impl<B: Decide> Decided<'_, B> {
 
     /// Gives back what quotas took for a request that is denied.
     async fn give_back(&mut self) -> Result<(), BackendError> {
-        for (index, check) in self.checks.iter().enumerate() {
-            let took =
-                check.role == Role::Quota && self.decisions[index].allowed && check.cost > Cost(0);
-            if took {
-                self.decisions[index] = self.backend.refund(check).await?;
+        for group in groups(self.checks) {
+            if self.checks[group.start].role != Role::Quota || !self.passes(group.clone()) {
+                continue;
+            }
+            for index in group {
+                let check = &self.checks[index];
+                if check.cost > Cost(0) {
+                    self.decisions[index] = self.backend.refund(check).await?;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The checks of each descriptor.
+fn groups<'c>(checks: &'c [LimitCheck<'_>]) -> impl Iterator<Item = Range<usize>> + use<'c> {
+    let mut start = 0;
+    let lengths = checks
+        .chunk_by(|one, next| one.descriptor == next.descriptor)
+        .map(<[_]>::len);
+    lengths.map(move |length| {
+        let group = start..start + length;
+        start = group.end;
+        group
+    })
 }

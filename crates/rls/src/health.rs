@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tollgate_limiter::{AlgorithmKind, Cost, Quota};
+use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 use tollgate_policy::{LimitCheck, Role};
 
 use crate::backend::{AnyBackend, Decide};
@@ -83,11 +83,12 @@ impl Health {
     ) {
         let check = LimitCheck {
             key: PROBE_KEY,
-            kind: AlgorithmKind::FixedWindowEpoch,
+            method: Method::Small(AlgorithmKind::FixedWindowEpoch),
             quota: Quota::new(1, 1_000_000_000),
             cost: Cost(0),
             role: Role::Enforced,
-            peek: true,
+            act: Act::Peek,
+            descriptor: 0,
         };
         loop {
             let answer = backend.decide(std::slice::from_ref(&check)).await;

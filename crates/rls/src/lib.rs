@@ -15,6 +15,7 @@ mod config;
 mod grpc;
 mod health;
 mod http;
+mod lease;
 mod reload;
 mod rules;
 mod server;

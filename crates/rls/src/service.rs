@@ -18,6 +18,7 @@ use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
 use crate::combine;
 use crate::health::Health;
 use crate::http::problem::{self, Problem};
+use crate::lease::LeaseName;
 use crate::reload::Loads;
 
 /// The service as one thread holds it.
@@ -102,7 +103,8 @@ impl Service {
         };
         let rules = self.rules();
         Some(resolve(&rules.0, request).and_then(|resolved| {
-            let checks: Checks<'_> = resolved.checks().collect();
+            let lease = lease_of(&resolved);
+            let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
             finish(&resolved, request, &checks, |checks| {
                 if combine::is_plain(checks) {
                     embedded.decide_now(checks)
@@ -121,7 +123,8 @@ impl Service {
     ) -> Result<RateLimitResponse, ServiceError> {
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
-        let checks: Checks<'_> = resolved.checks().collect();
+        let lease = lease_of(&resolved);
+        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let decided = match checks.is_empty() {
             true => Ok(Decisions::new()),
             false => combine::decide(&self.backend, &checks).await,
@@ -205,6 +208,14 @@ fn resolve<'r>(
     request: &RateLimitRequest,
 ) -> Result<Resolved<'r>, ServiceError> {
     rules.resolve(request).map_err(ServiceError::Request)
+}
+
+/// A name for the places that a request takes, if it takes any.
+pub(crate) fn lease_of(resolved: &Resolved<'_>) -> LeaseName {
+    match resolved.takes_leases() {
+        true => LeaseName::new(),
+        false => LeaseName::NONE,
+    }
 }
 
 /// Without a limit there is nothing to decide, and the backend is left alone.

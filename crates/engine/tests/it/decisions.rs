@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tollgate_engine::{Check, Handle, WrongState};
-use tollgate_limiter::{AlgorithmKind, Cost, Quota};
+use tollgate_engine::{AnyCheck, Check, Handle, WrongState};
+use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 
 use super::{Client, NOW, engine};
 
@@ -181,4 +181,141 @@ fn a_refund_gives_back_what_was_taken_and_no_more() {
         ..take(1)
     };
     assert!(handle.refund(&other, NOW).is_err());
+}
+
+fn any(key: &[u8], limit: u64) -> AnyCheck<'_> {
+    AnyCheck {
+        key,
+        method: Method::Small(AlgorithmKind::FixedWindowEpoch),
+        quota: Quota::new(limit, MINUTE),
+        cost: Cost(1),
+        act: Act::Take,
+    }
+}
+
+#[test]
+fn algorithms_of_all_kinds_take_together_or_not_at_all() {
+    let handle = Handle::new(engine(64));
+    let admitted = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for caller in 0..20u64 {
+            let (handle, admitted) = (&handle, &admitted);
+            scope.spawn(move || {
+                for turn in 0..10 {
+                    let id = format!("{caller}:{turn}");
+                    let lease = Act::Hold {
+                        id: id.as_bytes(),
+                        ttl: MINUTE,
+                    };
+                    let checks = [
+                        AnyCheck {
+                            method: Method::Concurrency,
+                            act: lease,
+                            ..any(b"places", 7)
+                        },
+                        AnyCheck {
+                            method: Method::Log,
+                            ..any(b"log", 50)
+                        },
+                        AnyCheck {
+                            act: lease,
+                            ..any(b"reserved", 40)
+                        },
+                        any(b"window", 30),
+                    ];
+                    let decisions = handle.decide_any(&checks, NOW).expect("limiter state");
+                    if decisions.iter().all(|decision| decision.allowed) {
+                        admitted.fetch_add(1, Ordering::Relaxed);
+                        handle.release(b"places", id.as_bytes(), NOW).expect("own");
+                    }
+                }
+            });
+        }
+    });
+    let admitted = admitted.into_inner();
+    assert!((1..=30).contains(&admitted), "{admitted}");
+    let left = |method, key: &'static [u8], limit| {
+        let look = AnyCheck {
+            method,
+            act: Act::Peek,
+            cost: Cost(0),
+            ..any(key, limit)
+        };
+        handle.decide_any(&[look], NOW).expect("own")[0].remaining
+    };
+    let window = Method::Small(AlgorithmKind::FixedWindowEpoch);
+    assert_eq!(left(window, b"window", 30), 30 - admitted);
+    assert_eq!(left(window, b"reserved", 40), 40 - admitted);
+    assert_eq!(left(Method::Log, b"log", 50), 50 - admitted);
+    assert_eq!(left(Method::Concurrency, b"places", 7), 7);
+}
+
+#[test]
+fn reservations_and_leases_by_the_handle() {
+    let handle = Handle::new(engine(4));
+    let reserve = |id: &'static [u8], cost| AnyCheck {
+        cost: Cost(cost),
+        act: Act::Hold { id, ttl: MINUTE },
+        ..any(b"budget", 10)
+    };
+    let decide = |check: AnyCheck<'_>| handle.decide_any(&[check], NOW).expect("own")[0];
+    assert!(decide(reserve(b"a", 8)).allowed);
+    assert!(!decide(reserve(b"b", 3)).allowed);
+    assert!(
+        !decide(AnyCheck {
+            cost: Cost(3),
+            ..any(b"budget", 10)
+        })
+        .allowed
+    );
+    let ended = handle.end(b"budget", b"a", 1, NOW).expect("own");
+    assert_eq!(ended.map(|ended| ended.released), Some(7));
+    let again = handle.end(b"budget", b"a", 5, NOW).expect("own");
+    assert_eq!(
+        again.map(|ended| (ended.actual, ended.before)),
+        Some((1, true))
+    );
+    assert_eq!(handle.end(b"budget", b"b", 5, NOW), Ok(None));
+    assert_eq!(handle.end(b"nothing", b"b", 5, NOW), Ok(None));
+    assert!(
+        decide(AnyCheck {
+            cost: Cost(9),
+            ..any(b"budget", 10)
+        })
+        .allowed
+    );
+    assert_eq!(
+        handle
+            .refund_any(
+                &AnyCheck {
+                    cost: Cost(2),
+                    ..any(b"budget", 10)
+                },
+                NOW
+            )
+            .expect("own")
+            .remaining,
+        2
+    );
+
+    let lease = |id: &'static [u8]| AnyCheck {
+        method: Method::Concurrency,
+        act: Act::Hold { id, ttl: MINUTE },
+        ..any(b"places", 1)
+    };
+    assert!(decide(lease(b"a")).allowed);
+    assert!(!decide(lease(b"b")).allowed);
+    assert_eq!(handle.release(b"places", b"b", NOW), Ok(0));
+    assert_eq!(handle.release(b"places", b"a", NOW), Ok(1));
+    assert!(decide(lease(b"b")).allowed);
+    let wrong = handle.release(b"budget", b"a", NOW).expect_err("no leases");
+    assert_eq!(&*wrong.key, b"budget");
+    // The reservations of a key that was refused are still there.
+    assert_eq!(
+        handle
+            .end(b"budget", b"a", 0, NOW)
+            .expect("own")
+            .map(|ended| ended.actual),
+        Some(1)
+    );
 }

@@ -1,5 +1,6 @@
 //! Algorithms against their brute-force models, and the Lua scripts against the algorithms on a real store.
 
+mod general;
 mod lua;
 mod models;
 mod redis;

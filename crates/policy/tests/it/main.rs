@@ -1,6 +1,7 @@
 //! Rule files, matching and verdicts as envoyproxy/ratelimit has them.
 
 mod garbage;
+mod limits;
 mod load;
 mod matching;
 mod modes;

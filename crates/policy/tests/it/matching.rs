@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use tollgate_limiter::{AlgorithmKind, Cost};
+use tollgate_limiter::{AlgorithmKind, Cost, Method};
 use tollgate_policy::{MAX_DESCRIPTORS, RequestError, Ruleset, Unit};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest, UInt64Value};
 
@@ -41,7 +41,7 @@ descriptors:
 fn limit(rules: &Ruleset, pairs: &[&str]) -> Option<u64> {
     let request = request(vec![descriptor(pairs)]);
     let resolved = rules.resolve(&request).expect("a valid request");
-    resolved.checks().next().map(|check| check.quota.limit)
+    resolved.checks(b"").next().map(|check| check.quota.limit)
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_unknown_domain_has_no_limits_and_not_even_overrides() {
         rules
             .resolve(&request)
             .expect("a valid request")
-            .checks()
+            .checks(b"")
             .count(),
         0
     );
@@ -129,7 +129,7 @@ fn an_override_replaces_the_rule() {
         with_override(descriptor(&["no=rule"]), 7, 7),
     ]);
     let resolved = rules.resolve(&request).expect("a valid request");
-    let checks: Vec<_> = resolved.checks().collect();
+    let checks: Vec<_> = resolved.checks(b"").collect();
     assert_eq!(
         (checks[0].quota.limit, checks[0].quota.period),
         (42, Unit::Hour.nanos())
@@ -141,7 +141,7 @@ fn an_override_replaces_the_rule() {
     assert!(
         checks
             .iter()
-            .all(|check| check.kind == AlgorithmKind::FixedWindowEpoch)
+            .all(|check| check.method == Method::Small(AlgorithmKind::FixedWindowEpoch))
     );
 }
 
@@ -166,7 +166,7 @@ fn hits_of_the_descriptor_come_before_those_of_the_request() {
         };
         let resolved = rules.resolve(&request).expect("a valid request");
         assert_eq!(
-            resolved.checks().next().expect("a limit").cost,
+            resolved.checks(b"").next().expect("a limit").cost,
             Cost(want),
             "{own:?} {of_request}"
         );
@@ -222,7 +222,7 @@ proptest! {
             .collect();
         let request = request(made);
         let resolved = rules.resolve(&request).expect("a valid request");
-        let keys: HashSet<&[u8]> = resolved.checks().map(|check| check.key).collect();
+        let keys: HashSet<&[u8]> = resolved.checks(b"").map(|check| check.key).collect();
         prop_assert_eq!(keys.len(), descriptors.len());
     }
 }

@@ -104,7 +104,7 @@ fn a_limit_takes_the_place_of_others() {
     let limits = |pairs: &[&str]| {
         let request = request(pairs.iter().map(|pair| descriptor(&[pair])).collect());
         let resolved = rules.resolve(&request).expect("a valid request");
-        let checks = resolved.checks().map(|check| check.quota.limit);
+        let checks = resolved.checks(b"").map(|check| check.quota.limit);
         checks.collect::<Vec<_>>()
     };
     assert_eq!(limits(&["plain=x", "other=x"]), [5, 7]);
@@ -121,7 +121,7 @@ fn values_that_share_a_threshold_share_a_counter() {
     let key = |pairs: &[&str]| {
         let request = request(vec![descriptor(pairs)]);
         let resolved = rules.resolve(&request).expect("a valid request");
-        let check = resolved.checks().next().expect("a limit");
+        let check = resolved.checks(b"").next().expect("a limit");
         check.key.to_vec()
     };
     assert_eq!(key(&["path=files1"]), key(&["path=files/2"]));
@@ -140,7 +140,7 @@ fn negative_hits_are_a_refund() {
     };
     let request = request(vec![refund]);
     let resolved = rules.resolve(&request).expect("a valid request");
-    let check = resolved.checks().next().expect("a limit");
+    let check = resolved.checks(b"").next().expect("a limit");
     assert_eq!((check.role, check.cost.0), (Role::Refund, 3));
 }
 

@@ -1,7 +1,8 @@
 //! The store in this process, through its handle.
 
 use smallvec::SmallVec;
-use tollgate_engine::{Check, Handle};
+use tollgate_engine::{AnyCheck, Handle};
+use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Decision, Timestamp};
 use tollgate_policy::LimitCheck;
 
@@ -19,21 +20,20 @@ impl Embedded {
     }
 
     pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
-        let checks: SmallVec<[Check<'_>; 4]> = checks.iter().map(check_of).collect();
+        let checks: SmallVec<[AnyCheck<'_>; 4]> = checks.iter().map(check_of).collect();
         self.handle
-            .decide(&checks, (self.clock)())
+            .decide_any(&checks, (self.clock)())
             .map_err(|error| BackendError::new(error.to_string()))
     }
 }
 
-fn check_of<'a>(check: &LimitCheck<'a>) -> Check<'a> {
-    Check {
+fn check_of<'a>(check: &LimitCheck<'a>) -> AnyCheck<'a> {
+    AnyCheck {
         key: check.key,
-        algorithm: check.kind,
+        method: check.method,
         quota: check.quota,
         cost: check.cost,
-        peek: check.peek,
-        exact: false,
+        act: check.act,
     }
 }
 
@@ -44,7 +44,24 @@ impl Decide for Embedded {
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
         self.handle
-            .refund(&check_of(check), (self.clock)())
+            .refund_any(&check_of(check), (self.clock)())
+            .map_err(|error| BackendError::new(error.to_string()))
+    }
+
+    async fn end(
+        &self,
+        check: &LimitCheck<'_>,
+        id: &[u8],
+        actual: u64,
+    ) -> Result<Option<Ended>, BackendError> {
+        self.handle
+            .end(check.key, id, actual, (self.clock)())
+            .map_err(|error| BackendError::new(error.to_string()))
+    }
+
+    async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
+        self.handle
+            .release(check.key, id, (self.clock)())
             .map_err(|error| BackendError::new(error.to_string()))
     }
 }

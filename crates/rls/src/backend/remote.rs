@@ -10,15 +10,14 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Script, ServerErrorKind, Value,
-};
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::time::Instant;
-use tollgate_limiter::lua::{self, Arguments};
-use tollgate_limiter::{AlgorithmKind, Decision, Timestamp};
+use tollgate_limiter::holds::Ended;
+use tollgate_limiter::{Act, Decision, Method, Timestamp};
 use tollgate_policy::LimitCheck;
 
-use super::{BackendError, Decide, Decisions};
+use super::scripts::{Call, Scripts};
+use super::{BackendError, Decide, Decisions, native, scripts};
 use crate::config::StartError;
 
 /// Longest wait for a connection.
@@ -34,24 +33,13 @@ const MAX_IN_FLIGHT: usize = 4_096;
 pub(crate) struct Remote {
     client: Client,
     clock: fn() -> Timestamp,
-    window: Source,
-    gcra: Source,
-    sliding: Source,
-    batch: Source,
-    native_batch: Source,
-    refund: Source,
+    scripts: Scripts,
     link: RefCell<Link>,
     /// Held by the one that connects.
     connecting: tokio::sync::Mutex<()>,
     /// Connections made so far; tells a new one from the one that failed.
     generation: Cell<u64>,
     in_flight: Cell<usize>,
-}
-
-/// A script and its name in the store's cache.
-struct Source {
-    text: &'static str,
-    sha1: String,
 }
 
 /// The connection, or what came of the last attempt to make one.
@@ -116,27 +104,13 @@ fn without_password(url: &str) -> String {
     }
 }
 
-impl Source {
-    fn new(text: &'static str) -> Self {
-        Self {
-            text,
-            sha1: Script::new(text).get_hash().to_owned(),
-        }
-    }
-}
-
 impl Remote {
     /// `clock` chooses the windows of calendars; all else is decided by the store's own time.
     pub(crate) fn new(client: Client, clock: fn() -> Timestamp) -> Self {
         Self {
             client,
             clock,
-            window: Source::new(lua::FIXED_WINDOW),
-            gcra: Source::new(lua::GCRA),
-            sliding: Source::new(lua::SLIDING_WINDOW),
-            batch: Source::new(lua::BATCH),
-            native_batch: Source::new(lua::NATIVE_BATCH),
-            refund: Source::new(lua::REFUND),
+            scripts: Scripts::new(),
             link: RefCell::new(Link::Untried),
             connecting: tokio::sync::Mutex::new(()),
             generation: Cell::new(0),
@@ -195,10 +169,10 @@ impl Remote {
         }
     }
 
-    async fn ask(&self, connection: &Connection, command: &Cmd) -> Result<Vec<i64>, RedisError> {
+    async fn ask(&self, connection: &Connection, command: &Cmd) -> Result<Value, RedisError> {
         let generation = self.generation.get();
         let mut stream = connection.stream.clone();
-        let reply = command.query_async::<Vec<i64>>(&mut stream).await;
+        let reply = command.query_async::<Value>(&mut stream).await;
         // Whatever is not the store's own word leaves the connection in doubt, a timeout included: a peer
         // that vanished without a word would hold every later request as long as this one.
         let in_doubt =
@@ -210,78 +184,40 @@ impl Remote {
     }
 
     /// Runs a script by its name, or by its text where the store has forgotten it.
-    async fn run(
-        &self,
-        connection: &Connection,
-        script: &Source,
-        checks: &[LimitCheck<'_>],
-        arguments: fn(&mut Cmd, &[LimitCheck<'_>], Timestamp),
-    ) -> Result<Vec<i64>, RedisError> {
-        let now = (self.clock)();
-        let by_name = self
-            .ask(
-                connection,
-                &command("EVALSHA", &script.sha1, checks, arguments, now),
-            )
-            .await;
-        match by_name {
+    async fn run(&self, connection: &Connection, call: &Call<'_>) -> Result<Value, RedisError> {
+        match self.ask(connection, &call.by_name()).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                // EVAL fills the store's cache as well.
-                self.ask(
-                    connection,
-                    &command("EVAL", script.text, checks, arguments, now),
-                )
-                .await
+                self.ask(connection, &call.by_text()).await
             }
             reply => reply,
         }
     }
 
-    /// The numbers of all decisions, five for each.
-    async fn numbers(&self, checks: &[LimitCheck<'_>]) -> Result<Vec<i64>, BackendError> {
-        let connection = self.connection().await?;
-        let aligned = checks
-            .iter()
-            .all(|check| check.kind == AlgorithmKind::FixedWindowEpoch);
-        let reply = match checks {
-            // One that looks has a word for it; several are never looked at together.
-            [check] if connection.native && aligned => self
-                .ask(&connection, &native("RL.TAKE", check, (self.clock)()))
-                .await
-                .map(spans_in_micros),
-            _ if connection.native && aligned => {
-                self.run(&connection, &self.native_batch, checks, native_arguments)
-                    .await
+    /// Decides by a script. The short ones do not know keys with reservations on them; the general one does.
+    async fn decide_by_script(
+        &self,
+        connection: &Connection,
+        checks: &[LimitCheck<'_>],
+    ) -> Result<Value, RedisError> {
+        let now = (self.clock)();
+        let reply = self
+            .run(connection, &self.scripts.decide(checks, now))
+            .await;
+        match reply {
+            Err(error) if error.code() == Some("WRONGTYPE") => {
+                let general = self.scripts.decide_general(checks, now);
+                self.run(connection, &general).await
             }
-            _ => {
-                self.run(&connection, self.script(checks), checks, script_arguments)
-                    .await
-            }
-        };
-        reply.map_err(|error| BackendError::new(error.to_string()))
-    }
-
-    fn script(&self, checks: &[LimitCheck<'_>]) -> &Source {
-        match checks {
-            [check] => match check.kind {
-                AlgorithmKind::FixedWindow
-                | AlgorithmKind::FixedWindowEpoch
-                | AlgorithmKind::Calendar(_) => &self.window,
-                AlgorithmKind::SlidingWindow => &self.sliding,
-                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket => {
-                    &self.gcra
-                }
-            },
-            _ => &self.batch,
+            reply => reply,
         }
     }
 }
 
-/// Whether the store has `RL.TAKE`. Where it will not say, it is asked in Lua.
+/// Whether the store has commands of its own for limiters. Where it will not say, it is asked in Lua.
 async fn has_native(stream: &mut MultiplexedConnection) -> Result<bool, RedisError> {
     match redis::cmd("COMMAND")
         .arg("INFO")
-        .arg("RL.TAKE")
+        .arg("RL.MTAKE")
         .query_async::<Value>(stream)
         .await
     {
@@ -292,125 +228,92 @@ async fn has_native(stream: &mut MultiplexedConnection) -> Result<bool, RedisErr
     }
 }
 
-/// `RL.TAKE` or `RL.REFUND` for one check of an aligned window.
-fn native(name: &str, check: &LimitCheck<'_>, now: Timestamp) -> Cmd {
-    let arguments = Arguments::new(check.kind, &check.quota, check.cost, check.peek, now);
-    let mut command = redis::cmd(name);
-    command
-        .arg(check.key)
-        .arg("ALIGNED")
-        .arg(arguments.a)
-        .arg(arguments.b)
-        .arg("COST")
-        .arg(arguments.cost);
-    if check.peek {
-        command.arg("PEEK");
-    }
-    command
-}
-
-/// `RL.TAKE` gives spans in milliseconds; the scripts give microseconds.
-fn spans_in_micros(mut numbers: Vec<i64>) -> Vec<i64> {
-    for span in numbers.iter_mut().skip(3).filter(|span| **span >= 0) {
-        *span = span.saturating_mul(1_000);
-    }
-    numbers
-}
-
-/// `EVALSHA` or `EVAL` of a script on the checks.
-fn command(
-    name: &str,
-    script: &str,
-    checks: &[LimitCheck<'_>],
-    arguments: fn(&mut Cmd, &[LimitCheck<'_>], Timestamp),
-    now: Timestamp,
-) -> Cmd {
-    let mut command = redis::cmd(name);
-    command.arg(script).arg(checks.len());
-    for check in checks {
-        command.arg(check.key);
-    }
-    arguments(&mut command, checks, now);
-    command
-}
-
-/// What [`lua::FIXED_WINDOW`], [`lua::GCRA`] and [`lua::BATCH`] want.
-fn script_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
-    // No time: the store's own counts.
-    command.arg("");
-    for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, check.peek, now);
-        if checks.len() > 1 {
-            command.arg(arguments.tag);
-        }
-        for number in [
-            arguments.a,
-            arguments.b,
-            arguments.c,
-            arguments.cost,
-            arguments.peek,
-        ] {
-            command.arg(number);
-        }
-    }
-}
-
-/// What [`lua::NATIVE_BATCH`] wants.
-fn native_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
-    for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, check.peek, now);
-        command
-            .arg(arguments.a)
-            .arg(arguments.b)
-            .arg(arguments.cost);
-    }
-}
-
 impl Decide for Remote {
     async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        checks.iter().try_for_each(known)?;
         let _counted = InFlight::enter(&self.in_flight)?;
-        let numbers = self.numbers(checks).await?;
-        let decisions: Option<Decisions> = match numbers.len() == checks.len() * lua::REPLY_LEN {
-            true => numbers
-                .chunks_exact(lua::REPLY_LEN)
-                .map(lua::decision)
-                .collect(),
-            false => None,
-        };
-        decisions.ok_or_else(bad_reply)
+        let connection = self.connection().await?;
+        if connection.native {
+            let reply = self.ask(&connection, &native::decide(checks)).await;
+            read(reply, |reply| native::decisions(reply, checks.len()))
+        } else {
+            let reply = self.decide_by_script(&connection, checks).await;
+            read(reply, |reply| scripts::decisions(reply, checks.len()))
+        }
     }
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
-        let numbers = if connection.native && check.kind == AlgorithmKind::FixedWindowEpoch {
-            self.ask(&connection, &native("RL.REFUND", check, (self.clock)()))
-                .await
-                .map(spans_in_micros)
+        let made = if connection.native {
+            let reply = self.ask(&connection, &native::refund(check)).await;
+            read(reply, |reply| native::decisions(reply, 1))
         } else {
-            let check = std::slice::from_ref(check);
-            self.run(&connection, &self.refund, check, refund_arguments)
+            let call = self.scripts.refund(check, (self.clock)());
+            let reply = self.run(&connection, &call).await;
+            read(reply, |reply| scripts::decisions(reply, 1))
+        };
+        made?.first().copied().ok_or_else(bad_reply)
+    }
+
+    async fn end(
+        &self,
+        check: &LimitCheck<'_>,
+        id: &[u8],
+        actual: u64,
+    ) -> Result<Option<Ended>, BackendError> {
+        let _counted = InFlight::enter(&self.in_flight)?;
+        let connection = self.connection().await?;
+        let reply = if connection.native {
+            let command = native::end(check, id, actual);
+            self.ask(&connection, &command).await
+        } else {
+            let call = self.scripts.end(check, id, actual);
+            self.run(&connection, &call).await
+        };
+        read(reply, native::ended)
+    }
+
+    async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
+        let _counted = InFlight::enter(&self.in_flight)?;
+        let connection = self.connection().await?;
+        let reply = if connection.native {
+            self.ask(&connection, &native::release(check, id)).await
+        } else {
+            self.run(&connection, &self.scripts.release(check, id))
                 .await
         };
-        let numbers = numbers.map_err(|error| BackendError::new(error.to_string()))?;
-        lua::decision(&numbers).ok_or_else(bad_reply)
+        read(reply, |reply| match reply {
+            Value::Int(units) => u64::try_from(*units).ok(),
+            Value::Array(items) => match items[..] {
+                [Value::Int(units)] => u64::try_from(units).ok(),
+                _ => None,
+            },
+            _ => None,
+        })
     }
+}
+
+/// What no backend knows how to do is an error before anything is asked.
+fn known(check: &LimitCheck<'_>) -> Result<(), BackendError> {
+    match (check.method, check.act) {
+        (Method::Log, Act::Hold { .. }) => {
+            Err(BackendError::new("a sliding log takes no reservations"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read<T>(
+    reply: Result<Value, RedisError>,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<T, BackendError> {
+    let reply = reply.map_err(|error| BackendError::new(error.to_string()))?;
+    read(&reply).ok_or_else(bad_reply)
 }
 
 fn bad_reply() -> BackendError {
     BackendError::new("the store's reply is not that of a decision")
-}
-
-/// What [`lua::REFUND`] wants.
-fn refund_arguments(command: &mut Cmd, checks: &[LimitCheck<'_>], now: Timestamp) {
-    command.arg("");
-    for check in checks {
-        let arguments = Arguments::new(check.kind, &check.quota, check.cost, false, now);
-        command.arg(arguments.tag);
-        for number in [arguments.a, arguments.b, arguments.c, arguments.cost] {
-            command.arg(number);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use tollgate_containers::number;
 use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
-use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Cost, Method, Quota};
+use tollgate_limiter::{ALGORITHMS, Act, AlgorithmKind, Cost, Method, Nanos, Quota};
 
 use crate::{Args, CmdError};
 
@@ -12,6 +12,8 @@ pub(super) const NANOS_PER_MS: u64 = 1_000_000;
 
 /// The word of the sliding log.
 const LOG: &str = "LOG";
+/// The word of what may be in use at the same time.
+const LEASES: &str = "LEASES";
 
 /// What is asked of one limiter.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,8 @@ pub(super) struct Ask<'a> {
     pub(super) peek: bool,
     /// RL.MTAKE: what a denial calls it.
     pub(super) name: Option<&'a [u8]>,
+    /// RL.MTAKE: the name and time of the reservation or lease that it takes under.
+    pub(super) hold: Option<(&'a [u8], Nanos)>,
     /// RL.LEASE: units wanted.
     pub(super) count: Option<u64>,
 }
@@ -31,9 +35,11 @@ pub(super) struct Ask<'a> {
 pub(super) enum Options {
     /// COST.
     Cost,
+    /// COST; LEASES is an algorithm here.
+    Refund,
     /// COST and PEEK.
     Take,
-    /// COST, PEEK and NAME, until the next algorithm.
+    /// COST, PEEK, NAME and HOLD, until the next algorithm; LEASES is one here.
     Many,
     /// COUNT.
     Lease,
@@ -43,7 +49,7 @@ impl<'a> Ask<'a> {
     /// An algorithm, its quota and the options behind it.
     pub(super) fn parse(args: &mut Args<'a>, options: Options) -> Result<Ask<'a>, CmdError> {
         let word = args.next()?;
-        let method = method_of(word).ok_or_else(|| CmdError::unknown_algorithm(word))?;
+        let method = method_of(word, options).ok_or_else(|| CmdError::unknown_algorithm(word))?;
         let limit = integer(args, 0, i64::MAX, CmdError::LimitOutOfRange)?;
         let (method, period) = match method {
             Method::Small(AlgorithmKind::Calendar(calendar)) => {
@@ -52,6 +58,7 @@ impl<'a> Ask<'a> {
                 let calendar = Calendar { unit, ..calendar };
                 (Method::Small(AlgorithmKind::Calendar(calendar)), 1)
             }
+            Method::Concurrency => (method, 1),
             method => {
                 let period = integer(args, 1, PERIOD_MAX_MS, CmdError::WindowOutOfRange)?;
                 (method, period)
@@ -63,15 +70,34 @@ impl<'a> Ask<'a> {
             cost: Cost(1),
             peek: false,
             name: None,
+            hold: None,
             count: None,
         };
         while !args.is_empty() {
             if !ask.option(args, options)? {
-                let more = options == Options::Many && args.peek().and_then(method_of).is_some();
-                return if more { Ok(ask) } else { Err(CmdError::Syntax) };
+                let next = args.peek().and_then(|word| method_of(word, options));
+                if options != Options::Many || next.is_none() {
+                    return Err(CmdError::Syntax);
+                }
+                break;
             }
         }
-        Ok(ask)
+        match ask.act() {
+            Act::Hold { .. } if ask.method == Method::Log => Err(CmdError::NoReservationsOnLogs),
+            Act::Take if ask.method == Method::Concurrency && options != Options::Refund => {
+                Err(CmdError::Syntax)
+            }
+            _ => Ok(ask),
+        }
+    }
+
+    /// What is done with the units.
+    pub(super) fn act(&self) -> Act<'a> {
+        match self.hold {
+            _ if self.peek => Act::Peek,
+            Some((id, ttl)) => Act::Hold { id, ttl },
+            None => Act::Take,
+        }
     }
 
     /// Takes one option; false when the next word is none.
@@ -83,6 +109,10 @@ impl<'a> Ask<'a> {
             self.peek = true;
         } else if options == Options::Many && args.keyword("NAME") {
             self.name = Some(args.next()?);
+        } else if options == Options::Many && args.keyword("HOLD") {
+            let id = super::lease::id(args)?;
+            let ttl = integer(args, 1, PERIOD_MAX_MS, CmdError::DurationOutOfRange)?;
+            self.hold = Some((id, ttl * NANOS_PER_MS));
         } else if options == Options::Lease && args.keyword("COUNT") {
             self.count = Some(integer(args, 1, i64::MAX, CmdError::LeaseCountOutOfRange)?);
         } else if self.has_burst() && args.keyword("BURST") {
@@ -108,7 +138,12 @@ impl<'a> Ask<'a> {
 }
 
 /// The algorithm of a word, in any case.
-fn method_of(word: &[u8]) -> Option<Method> {
+fn method_of(word: &[u8], options: Options) -> Option<Method> {
+    if matches!(options, Options::Many | Options::Refund)
+        && word.eq_ignore_ascii_case(LEASES.as_bytes())
+    {
+        return Some(Method::Concurrency);
+    }
     if word.eq_ignore_ascii_case(LOG.as_bytes()) {
         return Some(Method::Log);
     }

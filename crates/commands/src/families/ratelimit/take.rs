@@ -102,14 +102,14 @@ pub(super) fn mtake(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
             owners.push(*key);
         }
     }
-    let requests: SmallVec<[SlotRequest; 4]> = asks
+    let requests: SmallVec<[SlotRequest<'_>; 4]> = asks
         .iter()
         .zip(&places)
         .map(|(ask, &slot)| SlotRequest {
             method: ask.method,
             quota: ask.quota,
             cost: ask.cost,
-            peek: ask.peek,
+            act: ask.act(),
             slot,
         })
         .collect();
@@ -152,7 +152,7 @@ fn reply_many(cx: &mut Cx<'_>, asks: &[Ask<'_>], decisions: &[Decision]) -> Repl
 
 pub(super) fn refund(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let ask = Ask::parse(&mut args, Options::Cost)?;
+    let ask = Ask::parse(&mut args, Options::Refund)?;
     let now = cx.now;
     let mut slot = load(cx, key)?;
     let changed = slot.refund(ask.method, &ask.quota, ask.cost.0, now)?;

@@ -1,0 +1,350 @@
+//! Limiters whose state grows, for [`Handle`](crate::Handle): logs, leases, reservations, and any of them together.
+
+use smallvec::SmallVec;
+use tollgate_commands::Effects;
+use tollgate_keyspace::{DbIndex, Key, Object, Value, ValueRef};
+use tollgate_limiter::{
+    Act, AlgorithmKind, Cost, Decision, KindMismatch, Ledger, Method, Quota, Record, Slot,
+    SlotRequest, Timestamp, decide_slots, holds,
+};
+
+use crate::cell::{Cells, One};
+use crate::execute::ShardList;
+use crate::handle::{Check, Decisions, Handle, WrongState, refused, write};
+use crate::shards::LockSet;
+use crate::{Engine, handle};
+
+/// One limit of any algorithm that applies to a request.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyCheck<'a> {
+    /// The counter's key in database 0.
+    pub key: &'a [u8],
+    /// How the limit is counted.
+    pub method: Method,
+    /// The limit.
+    pub quota: Quota,
+    /// What the request weighs.
+    pub cost: Cost,
+    /// What it does with the units. What takes from [`Method::Concurrency`] has a name.
+    pub act: Act<'a>,
+}
+
+impl<'a> AnyCheck<'a> {
+    /// As one that the shorter ways know: a take from or look at a small state.
+    #[inline]
+    fn small(&self) -> Option<Check<'a>> {
+        let (algorithm, peek): (AlgorithmKind, bool) = match (self.method, self.act) {
+            (Method::Small(kind), Act::Take) => (kind, false),
+            (Method::Small(kind), Act::Peek) => (kind, true),
+            _ => return None,
+        };
+        Some(Check {
+            key: self.key,
+            algorithm,
+            quota: self.quota,
+            cost: self.cost,
+            peek,
+            exact: false,
+        })
+    }
+
+    fn request(&self, slot: usize) -> SlotRequest<'_> {
+        SlotRequest {
+            method: self.method,
+            quota: self.quota,
+            cost: self.cost,
+            act: self.act,
+            slot,
+        }
+    }
+}
+
+impl Handle {
+    /// As [`Handle::decide`], for checks of any algorithm and any act. Those that [`Handle::decide`] knows cost no more.
+    ///
+    /// # Errors
+    ///
+    /// A key holds a string, or the state of another algorithm; or an algorithm knows no such act.
+    pub fn decide_any(
+        &self,
+        checks: &[AnyCheck<'_>],
+        now: Timestamp,
+    ) -> Result<Decisions, WrongState> {
+        let small: Option<SmallVec<[Check<'_>; handle::INLINE_CHECKS]>> =
+            checks.iter().map(AnyCheck::small).collect();
+        if let Some(small) = small
+            && let Ok(decisions) = self.decide(&small, now)
+        {
+            return Ok(decisions);
+        }
+        // A key with reservations on it is no mistake.
+        self.engine().decide_slots(checks, now)
+    }
+
+    /// As [`Handle::refund`], for any algorithm. Of leases those go that would expire first.
+    ///
+    /// # Errors
+    ///
+    /// The key holds a string, or the state of another algorithm.
+    pub fn refund_any(&self, check: &AnyCheck<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let AnyCheck {
+            method,
+            quota,
+            cost,
+            ..
+        } = check;
+        self.with_slot(check.key, now, |slot| {
+            let changed = slot.refund(*method, quota, cost.0, now)?;
+            let (there, _) = slot.decide(*method, quota, Cost(0), true, now)?;
+            Ok((there, changed))
+        })
+    }
+
+    /// Ends a reservation with its actual cost: what was too much comes back, what was too little is charged. Ending it
+    /// again tells what counted. `None` when there is none of that name.
+    ///
+    /// # Errors
+    ///
+    /// The key holds something other than reservations.
+    pub fn end(
+        &self,
+        key: &[u8],
+        id: &[u8],
+        actual: u64,
+        now: Timestamp,
+    ) -> Result<Option<holds::Ended>, WrongState> {
+        self.with_slot(key, now, |slot| {
+            let ended = slot.end(id, actual, now)?;
+            Ok((ended, ended.is_some_and(|ended| !ended.before)))
+        })
+    }
+
+    /// Gives a lease back; its units, 0 when it has expired or never was.
+    ///
+    /// # Errors
+    ///
+    /// The key holds something other than leases.
+    pub fn release(&self, key: &[u8], id: &[u8], now: Timestamp) -> Result<u64, WrongState> {
+        self.with_slot(key, now, |slot| {
+            let units = slot.release(id, now)?;
+            Ok((units, units > 0))
+        })
+    }
+
+    /// Works on what a key holds, with its shard held.
+    fn with_slot<T>(
+        &self,
+        key: &[u8],
+        now: Timestamp,
+        work: impl FnOnce(&mut Slot) -> Worked<T>,
+    ) -> Result<T, WrongState> {
+        let engine = &**self.engine();
+        let key = engine.seed.key(key);
+        let index = key.shard(engine.shards.count());
+        let mut cell = engine.shards.lock(index);
+        let mut held = One::new(index, &mut cell, &engine.shards);
+        let result = engine.work(&mut held, key, now, work);
+        engine.settle(&mut held, now);
+        result
+    }
+}
+
+/// Index of the first of the keys that is the one at an index.
+fn first_of(keys: &[Key<'_>], at: usize) -> usize {
+    let same = |other: &Key<'_>| other.bytes() == keys[at].bytes();
+    keys[..at].iter().position(same).unwrap_or(at)
+}
+
+fn wrong(key: Key<'_>) -> WrongState {
+    WrongState {
+        key: key.bytes().into(),
+    }
+}
+
+/// What came of work on a slot: a result, and whether the slot has changed and must be stored.
+type Worked<T> = Result<(T, bool), KindMismatch>;
+
+impl Engine {
+    /// Works on what a key holds, without a copy of what may be large.
+    fn work<H: Cells, T>(
+        &self,
+        held: &mut H,
+        key: Key<'_>,
+        now: Timestamp,
+        work: impl FnOnce(&mut Slot) -> Worked<T>,
+    ) -> Result<T, WrongState> {
+        let mut slot = self.take_slot(held, key, now)?;
+        let taken = matches!(slot, Slot::Ledger(..));
+        let worked = work(&mut slot);
+        let changed = matches!(worked, Ok((_, true)));
+        if taken || changed {
+            self.put_slot(held, key, slot, changed, now);
+        }
+        worked.map(|(result, _)| result).map_err(|_| wrong(key))
+    }
+
+    #[cold]
+    fn decide_slots(
+        &self,
+        checks: &[AnyCheck<'_>],
+        now: Timestamp,
+    ) -> Result<Decisions, WrongState> {
+        let full = self.is_out_of_memory(now);
+        let count = self.shards.count();
+        let keys: SmallVec<[Key<'_>; 4]> = checks
+            .iter()
+            .map(|check| self.seed.key(check.key))
+            .collect();
+        let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut held = self.shards.lock_set(&wanted);
+        let decided = match (checks, &keys[..]) {
+            _ if full && checks.iter().any(|check| check.act != Act::Peek) => {
+                Ok(checks.iter().map(|check| refused(&check.quota)).collect())
+            }
+            ([check], [key]) => self
+                .work(&mut held, *key, now, |slot| {
+                    slot.act(&check.request(0), now)
+                })
+                .map(|decision| SmallVec::from_slice(&[decision])),
+            _ => self.decide_together(checks, &keys, &mut held, now),
+        };
+        self.settle(&mut held, now);
+        decided
+    }
+
+    fn decide_together(
+        &self,
+        checks: &[AnyCheck<'_>],
+        keys: &[Key<'_>],
+        held: &mut LockSet<'_>,
+        now: Timestamp,
+    ) -> Result<Decisions, WrongState> {
+        let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
+        for (at, key) in keys.iter().enumerate() {
+            slots.push(match first_of(keys, at) == at {
+                true => self.copy_slot(held, *key, now)?,
+                // Checks on one key share the slot of the first of them.
+                false => Slot::Small(None),
+            });
+        }
+        let requests: SmallVec<[SlotRequest<'_>; 4]> = checks
+            .iter()
+            .enumerate()
+            .map(|(at, check)| check.request(first_of(keys, at)))
+            .collect();
+        let (_, decided) =
+            decide_slots(&requests, &mut slots, now).map_err(|(at, _)| wrong(keys[at]))?;
+        for (at, slot) in slots.into_iter().enumerate() {
+            let changed = requests
+                .iter()
+                .zip(&decided)
+                .any(|(request, (_, changed))| request.slot == at && *changed);
+            if changed {
+                self.put_slot(held, keys[at], slot, true, now);
+            }
+        }
+        Ok(decided.into_iter().map(|(decision, _)| decision).collect())
+    }
+
+    /// What a key holds. A state that grows is left empty in its place, and must be put back.
+    fn take_slot<H: Cells>(
+        &self,
+        held: &mut H,
+        key: Key<'_>,
+        now: Timestamp,
+    ) -> Result<Slot, WrongState> {
+        let shard = held.cell(key.shard(self.shards.count()));
+        let Some(mut entry) = shard.get_mut(DbIndex::ZERO, key, now.millis()) else {
+            return Ok(Slot::Small(None));
+        };
+        let expires_at_ms = entry.expires_at_ms().unwrap_or(i64::MAX);
+        if let ValueRef::Limiter(state) = entry.value() {
+            return Ok(Slot::Small(Some(Record {
+                state,
+                expires_at_ms,
+            })));
+        }
+        let Some(mut object) = entry.object_mut() else {
+            return Err(wrong(key));
+        };
+        let Object::Ledger(ledger) = &mut *object else {
+            return Err(wrong(key));
+        };
+        let taken = std::mem::replace(ledger, Ledger::Leases(Default::default()));
+        Ok(Slot::Ledger(taken, expires_at_ms))
+    }
+
+    fn copy_slot<H: Cells>(
+        &self,
+        held: &mut H,
+        key: Key<'_>,
+        now: Timestamp,
+    ) -> Result<Slot, WrongState> {
+        let shard = held.cell(key.shard(self.shards.count()));
+        let Some(entry) = shard.peek(DbIndex::ZERO, key, now.millis()) else {
+            return Ok(Slot::Small(None));
+        };
+        let expires_at_ms = entry.expires_at_ms().unwrap_or(i64::MAX);
+        match entry.value() {
+            ValueRef::Limiter(state) => Ok(Slot::Small(Some(Record {
+                state,
+                expires_at_ms,
+            }))),
+            ValueRef::Object(Object::Ledger(ledger)) => {
+                Ok(Slot::Ledger(ledger.clone(), expires_at_ms))
+            }
+            _ => Err(wrong(key)),
+        }
+    }
+
+    /// Stores a slot; one that says nothing removes the key. A state that has not changed keeps its entry's expiry.
+    fn put_slot<H: Cells>(
+        &self,
+        held: &mut H,
+        key: Key<'_>,
+        slot: Slot,
+        changed: bool,
+        now: Timestamp,
+    ) {
+        let shard = held.cell(key.shard(self.shards.count()));
+        match slot {
+            Slot::Ledger(ledger, expires_at_ms) if !ledger.is_empty() => {
+                if let Some(mut entry) = shard.get_mut(DbIndex::ZERO, key, now.millis())
+                    && matches!(entry.value(), ValueRef::Object(Object::Ledger(_)))
+                {
+                    if let Some(mut object) = entry.object_mut() {
+                        *object = Object::Ledger(ledger);
+                    }
+                    if changed {
+                        entry.set_expiry(Some(expires_at_ms));
+                    }
+                } else {
+                    let value = Value::Object(Box::new(Object::Ledger(ledger)));
+                    shard.set(DbIndex::ZERO, key, value, Some(expires_at_ms), now.millis());
+                }
+            }
+            Slot::Small(Some(record)) => write(shard, key, record, now),
+            Slot::Small(None) | Slot::Ledger(..) => {
+                shard.remove(DbIndex::ZERO, key, now.millis());
+            }
+        }
+        if changed {
+            self.tell_limited(held, key);
+            self.counters.changed(1);
+        }
+    }
+
+    /// Tells those who listen, of whom some may hold units of the key in advance: they have them no more.
+    fn tell_limited<H: Cells>(&self, held: &mut H, key: Key<'_>) {
+        if held.is_heard() || self.listeners.any() {
+            let mut effects = Effects::new();
+            effects.limited(DbIndex::ZERO, key.bytes());
+            self.announce(&effects, held, 0);
+        }
+        if self.listeners.limits_memory() {
+            self.count_held(held);
+        }
+    }
+}

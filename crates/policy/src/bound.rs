@@ -1,0 +1,127 @@
+//! One limit as it is counted.
+
+use std::io::Write;
+
+use tollgate_limiter::calendar::CalendarUnit;
+use tollgate_limiter::{AlgorithmKind, Method, Nanos, Quota};
+
+use crate::unit::Unit;
+
+/// How many limits one rule may have.
+pub const MAX_LIMITS: usize = 16;
+
+/// One limit of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) method: Method,
+    pub(crate) quota: Quota,
+    /// How long a lease of [`Method::Concurrency`] lasts.
+    pub(crate) lease: Nanos,
+    /// The unit that responses name; periods of other lengths have none.
+    pub(crate) unit: Option<Unit>,
+    /// Whether the key is that of envoyproxy/ratelimit's only algorithm, which is told by the unit alone.
+    pub(crate) plain: bool,
+}
+
+impl Bound {
+    /// As envoyproxy/ratelimit counts.
+    pub(crate) fn per_unit(requests: u32, unit: Unit) -> Self {
+        Self {
+            method: Method::Small(AlgorithmKind::FixedWindowEpoch),
+            quota: Quota::new(u64::from(requests), unit.nanos()),
+            lease: 0,
+            unit: Some(unit),
+            plain: true,
+        }
+    }
+
+    /// By any algorithm but the calendar.
+    pub(crate) fn per_period(method: Method, quota: Quota) -> Self {
+        let unit = Unit::ALL
+            .into_iter()
+            .find(|unit| unit.nanos() == quota.period);
+        let plain = method == Method::Small(AlgorithmKind::FixedWindowEpoch) && unit.is_some();
+        Self {
+            method,
+            quota,
+            lease: 0,
+            unit,
+            plain,
+        }
+    }
+
+    /// By the calendar.
+    pub(crate) fn per_calendar(calendar: tollgate_limiter::calendar::Calendar, limit: u64) -> Self {
+        Self {
+            method: Method::Small(AlgorithmKind::Calendar(calendar)),
+            quota: Quota::new(limit, 1),
+            lease: 0,
+            unit: match calendar.unit {
+                CalendarUnit::Day => Some(Unit::Day),
+                CalendarUnit::Week => Some(Unit::Week),
+                CalendarUnit::Month => Some(Unit::Month),
+                CalendarUnit::Year => Some(Unit::Year),
+                CalendarUnit::Quarter => None,
+            },
+            plain: false,
+        }
+    }
+
+    /// So many at the same time.
+    pub(crate) fn at_once(limit: u64, lease: Nanos) -> Self {
+        Self {
+            method: Method::Concurrency,
+            quota: Quota::new(limit, lease),
+            lease,
+            unit: None,
+            plain: false,
+        }
+    }
+
+    /// Length of the window; of a calendar's about, of places in use how long a lease lasts.
+    pub(crate) fn window(&self) -> Nanos {
+        match (self.method, self.unit) {
+            (Method::Small(AlgorithmKind::Calendar(_)), Some(unit)) => unit.nanos(),
+            // Of the calendar's units only the quarter is none of the others.
+            (Method::Small(AlgorithmKind::Calendar(_)), None) => 3 * Unit::Month.nanos(),
+            _ => self.quota.period,
+        }
+    }
+
+    /// What tells the counters of one descriptor apart: states of different algorithms and windows of different lengths do
+    /// not compare, so a limit that changes either starts a new counter.
+    pub(crate) fn push_tag(&self, key: &mut Vec<u8>) {
+        if let Some(unit) = self.unit.filter(|_| self.plain) {
+            key.push(letter(unit));
+            return;
+        }
+        key.extend_from_slice(self.method.name().as_bytes());
+        // Writing to memory does not fail.
+        let _ = match self.method {
+            Method::Small(AlgorithmKind::Calendar(calendar)) => {
+                write!(key, "-{}-{}", calendar.unit.name(), calendar.zone.name())
+            }
+            Method::Concurrency => Ok(()),
+            _ => write!(key, "-{}", self.quota.period / 1_000_000),
+        };
+    }
+
+    /// The same as text.
+    pub(crate) fn tag(&self) -> String {
+        let mut tag = Vec::new();
+        self.push_tag(&mut tag);
+        String::from_utf8_lossy(&tag).into_owned()
+    }
+}
+
+const fn letter(unit: Unit) -> u8 {
+    match unit {
+        Unit::Second => b's',
+        Unit::Minute => b'm',
+        Unit::Hour => b'h',
+        Unit::Day => b'd',
+        Unit::Week => b'w',
+        Unit::Month => b'M',
+        Unit::Year => b'y',
+    }
+}

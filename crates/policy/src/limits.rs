@@ -1,0 +1,433 @@
+//! A rule's `rate_limit`: the keys of envoyproxy/ratelimit, and those of our own beside them.
+
+use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
+use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Method, Nanos, Quota};
+
+use crate::bound::{Bound, MAX_LIMITS};
+use crate::load::{bool_of, fields, not_a_map, text_of, u32_of, wrong_type};
+use crate::period;
+use crate::ruleset::{Limit, NamedBound, Rate};
+use crate::unit::Unit;
+use crate::yaml::{self, Kind, Node, YamlError};
+
+/// How long a lease lasts where the rule does not say.
+const LEASE_DEFAULT: Nanos = 60_000_000_000;
+
+const RATE_LIMIT_KEYS: &[&str] = &[
+    "unlimited",
+    "name",
+    "replaces",
+    "limits",
+    "unit",
+    "requests_per_unit",
+    "algorithm",
+    "burst",
+    "period",
+    "zone",
+    "concurrency",
+    "lease",
+];
+const LIMIT_KEYS: &[&str] = &[
+    "name",
+    "unit",
+    "requests_per_unit",
+    "algorithm",
+    "burst",
+    "period",
+    "zone",
+    "concurrency",
+    "lease",
+];
+const REPLACES_KEYS: &[&str] = &["name"];
+
+/// The keys that say one limit.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    unit: Option<&'a Node>,
+    requests: Option<&'a Node>,
+    algorithm: Option<&'a Node>,
+    burst: Option<&'a Node>,
+    period: Option<&'a Node>,
+    zone: Option<&'a Node>,
+    concurrency: Option<&'a Node>,
+    lease: Option<&'a Node>,
+}
+
+impl<'a> Said<'a> {
+    /// The first key that is given and not one of envoyproxy/ratelimit's, and its node.
+    fn first_own(&self) -> Option<(&'static str, &'a Node)> {
+        let own = [
+            ("algorithm", self.algorithm),
+            ("burst", self.burst),
+            ("period", self.period),
+            ("zone", self.zone),
+            ("concurrency", self.concurrency),
+            ("lease", self.lease),
+        ];
+        own.into_iter()
+            .find_map(|(name, node)| Some((name, given(node)?)))
+    }
+}
+
+pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
+    let [
+        unlimited,
+        name,
+        replaces,
+        limits,
+        unit,
+        requests,
+        algorithm,
+        burst,
+        period,
+        zone,
+        concurrency,
+        lease,
+    ] = fields(node, RATE_LIMIT_KEYS, "rate_limit")?;
+    let said = Said {
+        unit,
+        requests,
+        algorithm,
+        burst,
+        period,
+        zone,
+        concurrency,
+        lease,
+    };
+    let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
+    let replaces = replaces_of(replaces, name)?;
+    let limits = given(limits);
+    let rate = if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
+        if let Some(unit) = given(unit) {
+            return Err(YamlError::new(
+                unit.line,
+                "should not specify rate limit unit when unlimited",
+            ));
+        }
+        let own = limits.map(|node| ("limits", node));
+        if let Some((key, node)) = own.or(said.first_own()) {
+            let reason = format!("should not specify {key} when unlimited");
+            return Err(YamlError::new(node.line, reason));
+        }
+        Rate::Unlimited
+    } else if let Some(list) = limits {
+        let envoy = [
+            ("unit", given(unit)),
+            ("requests_per_unit", given(requests)),
+        ];
+        let beside = envoy.into_iter().find_map(|(key, node)| Some((key, node?)));
+        if let Some((key, node)) = beside.or(said.first_own()) {
+            let reason = format!("{key} stands beside limits: it belongs to one of them");
+            return Err(YamlError::new(node.line, reason));
+        }
+        Rate::Limited(limits_of(list)?)
+    } else {
+        let bound = bound_of(node, said)?;
+        Rate::Limited(Box::new([NamedBound {
+            name: name.into(),
+            bound,
+        }]))
+    };
+    Ok(Limit {
+        name: name.into(),
+        replaces,
+        ..Limit::new(rate)
+    })
+}
+
+/// Several limits that are decided at once.
+fn limits_of(list: &Node) -> Result<Box<[NamedBound]>, YamlError> {
+    let Kind::List(items) = &list.kind else {
+        return Err(wrong_type(list, "limits", "a list"));
+    };
+    if items.is_empty() || items.len() > MAX_LIMITS {
+        let reason = format!("limits must have 1 to {MAX_LIMITS} entries");
+        return Err(YamlError::new(list.line, reason));
+    }
+    let mut bounds: Vec<NamedBound> = Vec::with_capacity(items.len());
+    for item in items {
+        if !matches!(item.kind, Kind::Map(_)) {
+            return Err(not_a_map(item));
+        }
+        let [
+            name,
+            unit,
+            requests,
+            algorithm,
+            burst,
+            period,
+            zone,
+            concurrency,
+            lease,
+        ] = fields(item, LIMIT_KEYS, "limits")?;
+        let said = Said {
+            unit,
+            requests,
+            algorithm,
+            burst,
+            period,
+            zone,
+            concurrency,
+            lease,
+        };
+        let bound = bound_of(item, said)?;
+        let tag = bound.tag();
+        if bounds.iter().any(|other| other.bound.tag() == tag) {
+            let reason = "two limits of one rule have the same algorithm and period";
+            return Err(YamlError::new(item.line, reason));
+        }
+        let name = name.map_or(Ok(""), |node| text_of(node, "name"))?.into();
+        bounds.push(NamedBound { name, bound });
+    }
+    Ok(bounds.into())
+}
+
+/// One limit. Where only the keys of envoyproxy/ratelimit are given, its messages are given too.
+fn bound_of(node: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
+    if let Some(limit) = given(said.concurrency) {
+        return concurrency_of(limit, said);
+    }
+    if let Some(lease) = given(said.lease) {
+        let reason = "lease stands without concurrency";
+        return Err(YamlError::new(lease.line, reason));
+    }
+    let window = window_of(node, said)?;
+    let Some(requests) = given(said.requests) else {
+        return Err(YamlError::new(
+            node.line,
+            "rate_limit has no requests_per_unit",
+        ));
+    };
+    let requests = u32_of(requests, "requests_per_unit")?;
+    let algorithm = said.algorithm.and_then(|node| given(Some(node)));
+    let method = match algorithm {
+        Some(node) => Some(method_of(node)?),
+        None => None,
+    };
+    let bound = match (window, method) {
+        (Window::Unit(unit), None) => Bound::per_unit(requests, unit),
+        (Window::Unit(unit), Some((method, at))) => {
+            per_period(method, at, u64::from(requests), unit.nanos())?
+        }
+        (Window::Span(period), method) => {
+            let aligned = Method::Small(AlgorithmKind::FixedWindowEpoch);
+            let (method, at) = method.unwrap_or((aligned, node.line));
+            per_period(method, at, u64::from(requests), period)?
+        }
+        (
+            Window::Calendar(calendar),
+            None | Some((Method::Small(AlgorithmKind::Calendar(_)), _)),
+        ) => Bound::per_calendar(calendar, u64::from(requests)),
+        (Window::Calendar(_), Some((method, at))) => {
+            let name = method.name();
+            let reason = format!("algorithm {name} knows no period of a calendar");
+            return Err(YamlError::new(at, reason));
+        }
+    };
+    match given(said.burst) {
+        Some(burst) => with_burst(bound, burst),
+        None => Ok(bound),
+    }
+}
+
+fn per_period(method: Method, line: usize, limit: u64, period: Nanos) -> Result<Bound, YamlError> {
+    match method {
+        Method::Small(AlgorithmKind::Calendar(_)) => Err(YamlError::new(
+            line,
+            "algorithm calendar needs a period of 1d, 1w, 1mo, 1q or 1y, or a zone",
+        )),
+        Method::Concurrency => Err(YamlError::new(
+            line,
+            "algorithm concurrency needs the key concurrency, how many may be in use at the same time",
+        )),
+        method => Ok(Bound::per_period(method, Quota::new(limit, period))),
+    }
+}
+
+fn with_burst(bound: Bound, burst: &Node) -> Result<Bound, YamlError> {
+    let has_burst = matches!(
+        bound.method,
+        Method::Small(
+            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
+        )
+    );
+    if !has_burst {
+        let name = bound.method.name();
+        let reason = format!("algorithm {name} has no burst");
+        return Err(YamlError::new(burst.line, reason));
+    }
+    let burst = u32_of(burst, "burst")?;
+    Ok(Bound {
+        quota: bound.quota.with_burst(u64::from(burst)),
+        ..bound
+    })
+}
+
+fn concurrency_of(limit: &Node, said: Said<'_>) -> Result<Bound, YamlError> {
+    let beside = [
+        ("unit", said.unit),
+        ("requests_per_unit", said.requests),
+        ("burst", said.burst),
+        ("period", said.period),
+        ("zone", said.zone),
+    ];
+    if let Some((key, node)) = beside
+        .into_iter()
+        .find_map(|(key, node)| Some((key, given(node)?)))
+    {
+        let reason = format!("{key} stands beside concurrency, which has no period");
+        return Err(YamlError::new(node.line, reason));
+    }
+    if let Some(node) = given(said.algorithm) {
+        let (method, line) = method_of(node)?;
+        if method != Method::Concurrency {
+            let name = method.name();
+            let reason = format!("algorithm {name} does not count what is in use");
+            return Err(YamlError::new(line, reason));
+        }
+    }
+    let lease = match given(said.lease) {
+        Some(node) => span_of(node, "lease")?,
+        None => LEASE_DEFAULT,
+    };
+    let limit = u64::from(u32_of(limit, "concurrency")?);
+    Ok(Bound::at_once(limit, lease))
+}
+
+/// The time in which a limit's requests are counted.
+enum Window {
+    Unit(Unit),
+    Span(Nanos),
+    Calendar(Calendar),
+}
+
+fn window_of(node: &Node, said: Said<'_>) -> Result<Window, YamlError> {
+    let zone = match given(said.zone) {
+        Some(node) => Some((zone_of(node)?, node.line)),
+        None => None,
+    };
+    let calendar = |unit| {
+        let zone = zone.map_or(Zone::UTC, |(zone, _)| zone);
+        Window::Calendar(Calendar { unit, zone })
+    };
+    let no_calendar = |line| {
+        YamlError::new(
+            line,
+            "a zone needs a unit of day, week, month or year, or a period of 1d, 1w, 1mo, 1q or 1y",
+        )
+    };
+    if let Some(period) = given(said.period) {
+        if let Some(unit) = given(said.unit) {
+            let reason = "unit and period are both given";
+            return Err(YamlError::new(unit.line, reason));
+        }
+        let text = text_of(period, "period")?;
+        let is_calendar = |node: &Node| {
+            matches!(
+                method_of(node),
+                Ok((Method::Small(AlgorithmKind::Calendar(_)), _))
+            )
+        };
+        let wanted = zone.is_some() || given(said.algorithm).is_some_and(is_calendar);
+        return match (period::calendar(text), period::span(text)) {
+            (Some(unit), span) if wanted || span.is_none() => Ok(calendar(unit)),
+            (_, Some(span)) => match zone {
+                Some((_, line)) => Err(no_calendar(line)),
+                None => Ok(Window::Span(span)),
+            },
+            _ => {
+                let forms = format!("{}, or a calendar's 1mo, 1q or 1y", period::FORMS);
+                Err(wrong_type(period, "period", &forms))
+            }
+        };
+    }
+    let unit_text = said.unit.map_or(Ok(""), |node| text_of(node, "unit"))?;
+    let Some(unit) = Unit::parse(unit_text) else {
+        let line = said.unit.map_or(node.line, |unit| unit.line);
+        let found = yaml::excerpt(unit_text);
+        return Err(YamlError::new(
+            line,
+            format!("invalid rate limit unit '{found}'"),
+        ));
+    };
+    let by_calendar = |unit| match unit {
+        Unit::Day => Some(CalendarUnit::Day),
+        Unit::Week => Some(CalendarUnit::Week),
+        Unit::Month => Some(CalendarUnit::Month),
+        Unit::Year => Some(CalendarUnit::Year),
+        Unit::Second | Unit::Minute | Unit::Hour => None,
+    };
+    let wanted = match given(said.algorithm) {
+        Some(node) => matches!(
+            method_of(node)?,
+            (Method::Small(AlgorithmKind::Calendar(_)), _)
+        ),
+        None => false,
+    };
+    match (zone, by_calendar(unit)) {
+        (Some(_), Some(unit)) => Ok(calendar(unit)),
+        (Some((_, line)), None) => Err(no_calendar(line)),
+        (None, Some(unit)) if wanted => Ok(calendar(unit)),
+        (None, _) => Ok(Window::Unit(unit)),
+    }
+}
+
+/// The algorithm of a name, and the line it stands in.
+fn method_of(node: &Node) -> Result<(Method, usize), YamlError> {
+    let name = text_of(node, "algorithm")?;
+    let small = ALGORITHMS.iter().map(|row| Method::Small(row.kind));
+    let known = small.chain([Method::Log, Method::Concurrency]);
+    let Some(method) = known.clone().find(|method| method.name() == name) else {
+        let names: Vec<&str> = known.map(Method::name).collect();
+        let reason = format!(
+            "unknown algorithm '{}': there are {}",
+            yaml::excerpt(name),
+            names.join(", ")
+        );
+        return Err(YamlError::new(node.line, reason));
+    };
+    Ok((method, node.line))
+}
+
+fn zone_of(node: &Node) -> Result<Zone, YamlError> {
+    let name = text_of(node, "zone")?;
+    Zone::by_name(name.as_bytes())
+        .ok_or_else(|| wrong_type(node, "zone", "a time zone, as Europe/Paris or UTC"))
+}
+
+fn span_of(node: &Node, what: &str) -> Result<Nanos, YamlError> {
+    period::span(text_of(node, what)?).ok_or_else(|| wrong_type(node, what, period::FORMS))
+}
+
+/// A key that says something.
+fn given(node: Option<&Node>) -> Option<&Node> {
+    node.filter(|node| !node.is_null())
+}
+
+/// The names of the limits that a limit of this name takes the place of.
+fn replaces_of(node: Option<&Node>, own: &str) -> Result<Box<[Box<str>]>, YamlError> {
+    let Some(list) = node.filter(|node| !node.is_null()) else {
+        return Ok(Box::default());
+    };
+    let Kind::List(items) = &list.kind else {
+        return Err(wrong_type(list, "replaces", "a list"));
+    };
+    let names = items.iter().map(|item| {
+        if !matches!(item.kind, Kind::Map(_)) {
+            return Err(not_a_map(item));
+        }
+        let [name] = fields(item, REPLACES_KEYS, "replaces")?;
+        match name.map_or(Ok(""), |node| text_of(node, "name"))? {
+            "" => Err(YamlError::new(
+                item.line,
+                "should not have an empty replaces entry",
+            )),
+            name if name == own => Err(YamlError::new(
+                item.line,
+                "replaces should not contain name of same descriptor",
+            )),
+            name => Ok(name.into()),
+        }
+    });
+    names.collect()
+}
