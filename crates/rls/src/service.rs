@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
-use tollgate_limiter::{Cost, Decision};
+use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
     HeaderForm, LimitCheck, Outcome, RequestError, Resolved, Role, Ruleset, Trace,
 };
@@ -140,7 +140,8 @@ impl Service {
     ) -> Result<T, ServiceError> {
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
-        let checks: Checks<'_> = resolved.checks().collect();
+        let lease = lease_of(&resolved);
+        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let decisions = match checks.is_empty() {
             true => Decisions::new(),
             false => combine::decide(&self.backend, &checks)
@@ -159,13 +160,13 @@ impl Service {
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
         let mut decisions = Decisions::new();
-        for check in resolved.checks() {
+        for check in resolved.checks(b"") {
             let cost = match check.role {
                 Role::Refund => Cost(0),
                 _ => check.cost,
             };
             let check = LimitCheck {
-                peek: true,
+                act: Act::Peek,
                 cost,
                 ..check
             };

@@ -99,7 +99,7 @@ impl Both<'_> {
         let now = Timestamp::from_micros(now_us);
         let id = format!("name{name}");
         let before = self.slots.clone();
-        let mut keep = |slots: &mut Vec<Slot>, at: usize, changed: bool| {
+        let keep = |slots: &mut Vec<Slot>, at: usize, changed: bool| {
             if !changed {
                 slots[at] = before[at].clone();
             }
