@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,6 +15,14 @@ use tollgate_wire::resp::{Limits, Progress, RequestParser};
 pub(crate) enum Behaviour {
     /// Admits `limit + surplus` requests per key, whatever the window.
     Limiter { surplus: u64 },
+    /// Admits this many percent of the limit too much per key.
+    SurplusPercent(u64),
+    /// Begins to count a key anew after this many decisions, as a limiter does at a boundary that lies elsewhere.
+    BeginsAnew(u64),
+    /// Charges two for one.
+    DoubleCharge,
+    /// Resets the connection instead of deciding.
+    Resets,
     /// Answers this many decisions, then closes every connection and the port.
     DiesAfter(u64),
     /// Answers decisions with bytes that are not RESP.
@@ -64,6 +73,11 @@ impl FakeServer {
         Endpoint::plain(Address::Tcp(self.address))
     }
 
+    /// Decisions asked for so far.
+    pub(crate) fn decided(&self) -> u64 {
+        self.shared.decided.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("fake=redis://{}", self.address)
     }
@@ -92,6 +106,12 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         {
             let args: Vec<Vec<u8>> = parser.args(&input).iter().map(|arg| arg.to_vec()).collect();
             input.drain(..consumed);
+            if matches!(shared.behaviour, Behaviour::Resets)
+                && args[0].eq_ignore_ascii_case(b"EVALSHA")
+            {
+                reset(&stream);
+                return;
+            }
             if !answer(&args, shared, &mut output) {
                 // Dead: what was decided before still goes out, as from a real process.
                 drop(stream.write_all(&output));
@@ -102,6 +122,24 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
             return;
         }
     }
+}
+
+/// Lets the socket end with a reset when it is dropped.
+fn reset(stream: &TcpStream) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the option's value is a `linger` of the length given, and the descriptor is open.
+    unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as libc::socklen_t,
+        )
+    };
 }
 
 /// False when the server is to die.
@@ -133,17 +171,42 @@ fn decide(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) -> bool {
             return false;
         }
         Behaviour::Garbage => output.extend_from_slice(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-        Behaviour::Hangs => {}
+        Behaviour::Hangs | Behaviour::Resets => {}
         Behaviour::Errors => output.extend_from_slice(b"-OOM command not allowed\r\n"),
         Behaviour::Limiter { surplus } => {
-            let limit: u64 = std::str::from_utf8(&args[4]).unwrap().parse().unwrap();
-            let mut counters = shared.counters.lock().unwrap();
-            let count = counters.entry(args[3].clone()).or_default();
-            *count += 1;
-            let allowed = *count <= limit + surplus;
-            output.extend_from_slice(if allowed { b":1\r\n" } else { b":0\r\n" });
+            let allowed = count(args, shared, 1) <= limit(args) + surplus;
+            verdict(allowed, output);
         }
+        Behaviour::SurplusPercent(percent) => {
+            let limit = limit(args);
+            verdict(
+                count(args, shared, 1) <= limit + limit * percent / 100,
+                output,
+            );
+        }
+        Behaviour::BeginsAnew(after) => {
+            let counted = (count(args, shared, 1) - 1) % after + 1;
+            verdict(counted <= limit(args), output);
+        }
+        Behaviour::DoubleCharge => verdict(count(args, shared, 2) <= limit(args), output),
         Behaviour::DiesAfter(_) => output.extend_from_slice(b":1\r\n"),
     }
     true
+}
+
+/// The limit that a script is given.
+fn limit(args: &[Vec<u8>]) -> u64 {
+    std::str::from_utf8(&args[4]).unwrap().parse().unwrap()
+}
+
+/// What the key of a script has been charged, with this request.
+fn count(args: &[Vec<u8>], shared: &Shared, cost: u64) -> u64 {
+    let mut counters = shared.counters.lock().unwrap();
+    let count = counters.entry(args[3].clone()).or_default();
+    *count += cost;
+    *count
+}
+
+fn verdict(allowed: bool, output: &mut Vec<u8>) {
+    output.extend_from_slice(if allowed { b":1\r\n" } else { b":0\r\n" });
 }

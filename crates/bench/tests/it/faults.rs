@@ -108,6 +108,22 @@ fn a_server_that_dies_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_reset_is_a_lost_connection_and_said_so() {
+    let outcome = against(Behaviour::Resets);
+    let tally = &outcome.tally;
+    assert!(
+        outcome
+            .cut_short
+            .as_deref()
+            .is_some_and(|why| why.contains("reset")),
+        "{:?}",
+        outcome.cut_short
+    );
+    assert_eq!((tally.planned, tally.allowed + tally.denied), (400, 0));
+    assert!(tally.refused > 0 && tally.protocol == 0);
+}
+
+#[test]
 fn garbage_is_a_protocol_failure_with_its_first_bytes() {
     let outcome = against(Behaviour::Garbage);
     assert!(outcome.tally.protocol > 0 && outcome.tally.allowed == 0);

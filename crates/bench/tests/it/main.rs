@@ -5,5 +5,6 @@ mod fake;
 mod faults;
 mod protocols;
 mod redis_benchmark;
+mod process;
 mod session;
 mod virtual_time;

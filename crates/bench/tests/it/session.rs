@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_bench::load::keys::Spreading;
 use tollgate_bench::load::schedule::Arrivals;
-use tollgate_bench::record::{Grade, Profile, RunRecord};
+use tollgate_bench::record::{Grade, Profile, RunRecord, Step};
 use tollgate_bench::run::attribution::Watching;
 use tollgate_bench::run::console::Console;
 use tollgate_bench::run::plan::{KeyPlan, Ladder, RunPlan};
@@ -90,6 +90,46 @@ fn one_surplus_admission_per_key_is_caught() {
         let accuracy = step.accuracy.as_ref().unwrap();
         assert!(!accuracy.never_over(), "{accuracy:?}");
         assert_eq!(accuracy.admitted, accuracy.allowed_max + accuracy.keys);
+    }
+}
+
+/// Every step of a run against a limiter that misbehaves.
+fn judged(behaviour: Behaviour) -> Vec<Step> {
+    let server = FakeServer::start(behaviour);
+    let plan = RunPlan {
+        scenarios: vec![KeyPlan::custom(1, Spreading::Single)],
+        ladder: Ladder::Fixed(vec![2_000.0]),
+        ..plan()
+    };
+    let mut record = run(&plan, &[&server]);
+    assert!(record.complete, "{:?}", record.partial_reason);
+    record.cells.remove(0).steps
+}
+
+#[test]
+fn planted_faults_of_limiters_are_found() {
+    // 400 requests over one key with a limit of 200.
+    for step in judged(Behaviour::SurplusPercent(1)) {
+        let found = step.accuracy.unwrap();
+        assert_eq!((found.over_admitted, found.under_admitted), (2, 0));
+        assert_eq!(step.validity.grade, Grade::Invalid);
+        let reasons = step.validity.reasons.join("; ");
+        assert!(reasons.contains("speed does not count"), "{reasons}");
+    }
+    for step in judged(Behaviour::BeginsAnew(250)) {
+        let found = step.accuracy.unwrap();
+        assert!(found.over_admitted > 100, "{found:?}");
+        assert!(found.worst_window_of_limit().unwrap() > 1.5);
+    }
+    for step in judged(Behaviour::DoubleCharge) {
+        let found = step.accuracy.unwrap();
+        assert_eq!((found.over_admitted, found.under_admitted), (0, 100));
+        assert!(step.validity.grade >= Grade::Indicative);
+    }
+    for step in judged(Behaviour::Limiter { surplus: 0 }) {
+        let found = step.accuracy.unwrap();
+        assert_eq!((found.over_admitted, found.under_admitted), (0, 0));
+        assert_eq!(found.exact.unwrap().decisions, found.offered);
     }
 }
 
