@@ -3,8 +3,8 @@
 mod compare;
 mod fake;
 mod faults;
+mod process;
 mod protocols;
 mod redis_benchmark;
-mod process;
 mod session;
 mod virtual_time;
