@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use criterion::{Criterion, Throughput};
-use tollgate_engine::{Check, Engine, EngineConfig, Handle};
+use tollgate_engine::{Check, Engine, EngineConfig, Handle, LocalHandle};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
 
 const BATCH: u64 = 256;
@@ -60,6 +60,7 @@ fn run(case: &Case, threads: usize, decisions: u64) -> Duration {
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
+                let mut local = LocalHandle::new(handle.clone());
                 let check = Check {
                     key: b"tenant:12345678",
                     algorithm: case.algorithm,
@@ -69,18 +70,21 @@ fn run(case: &Case, threads: usize, decisions: u64) -> Duration {
                     exact: case.exact,
                 };
                 for _ in 0..BATCH {
-                    black_box(handle.decide_one(&check, now())).expect("limiter state");
+                    black_box(local.decide(&check, now())).expect("limiter state");
                 }
                 ready.wait();
-                let mut made = 0;
+                let (mut made, mut admitted, mut left) = (0, 0, 0u64);
                 while made < decisions {
                     let now = now();
                     for _ in 0..BATCH {
-                        let decision = handle.decide_one(black_box(&check), now);
-                        black_box(decision).expect("limiter state");
+                        let decision = local.decide(black_box(&check), now);
+                        let decision = decision.expect("limiter state");
+                        admitted += u64::from(decision.allowed);
+                        left ^= decision.remaining ^ decision.reset_after;
                     }
                     made += BATCH;
                 }
+                black_box((admitted, left));
                 ready.wait();
             });
         }

@@ -43,6 +43,7 @@ mod watch;
 pub use access::{Access, ClientInfo};
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
+pub use hot::LocalHandle;
 pub use ledgers::AnyCheck;
 pub use monitor::Monitors;
 pub use notify::Notify;

@@ -99,7 +99,7 @@ impl Lease {
     }
 
     /// Takes `cost` of the units, if there are as many at `now`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn spend(&mut self, cost: u64, now: Timestamp) -> Option<Decision> {
         if now >= self.worn {
             self.wear_down(now);
@@ -157,7 +157,10 @@ fn earned(span: Nanos, limit: u64, period: Nanos) -> u64 {
 /// From `from` to `to`; 0 when that is past.
 #[inline]
 fn span(from: Timestamp, to: Timestamp) -> Nanos {
-    u64::try_from(i128::from(to.nanos()) - i128::from(from.nanos())).unwrap_or(0)
+    if to <= from {
+        return 0;
+    }
+    to.nanos().wrapping_sub(from.nanos()) as u64
 }
 
 /// A denial that holds until the key changes or time has passed.
@@ -193,7 +196,7 @@ impl Denial {
     }
 
     /// The answer to `cost` at `now`, if this still is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn answer(&self, epoch: u64, cost: u64, now: Timestamp) -> Option<Decision> {
         if epoch != self.epoch || cost != self.cost || now < self.at || now >= self.until {
             return None;

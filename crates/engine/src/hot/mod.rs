@@ -5,7 +5,7 @@
 //! limit earns new ones ([`lease::Wear`]), and any other change of the key (a reset, a ban, DEL, a script) ends them at
 //! once. It may admit fewer: units that a thread holds are not there for the others. A lease is at most an eighth of what
 //! remained when it was taken, so `n` threads hold back at most `n` eighths of that, until the window ends or
-//! [`Handle::give_back`] returns them.
+//! [`LocalHandle::give_back`] returns them.
 //!
 //! A key is hot for a thread that has asked for it 64 times within 10 ms. Decisions on several keys at once take the way
 //! of the locks.
@@ -17,7 +17,7 @@ mod table;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tollgate_keyspace::{DbIndex, Key};
 use tollgate_limiter::{Cost, Decision, Timestamp};
@@ -27,7 +27,7 @@ pub(crate) use slot::HotSlot;
 use crate::cell::{Cells, One, name};
 use crate::{Check, Engine, Handle, WrongState};
 use lease::{Denial, Lease, Wear};
-use table::{Entry, KEY_MAX};
+use table::{Entry, KEY_MAX, Table};
 
 mod sync {
     pub(super) use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,17 +38,13 @@ const HOT_KEYS_MAX: usize = 1_024;
 
 /// What an engine knows of hot keys.
 pub(crate) struct HotKeys {
-    /// Unlike that of any other engine of the process.
-    id: u64,
     on: AtomicBool,
     slots: AtomicUsize,
 }
 
 impl HotKeys {
     pub(crate) fn new() -> HotKeys {
-        static ENGINES: AtomicU64 = AtomicU64::new(1);
         HotKeys {
-            id: ENGINES.fetch_add(1, Ordering::Relaxed),
             on: AtomicBool::new(true),
             slots: AtomicUsize::new(0),
         }
@@ -74,7 +70,26 @@ impl Engine {
     }
 }
 
-impl Handle {
+/// A handle of one thread, which decides on its hot keys without a lock.
+pub struct LocalHandle {
+    handle: Handle,
+    table: Table,
+}
+
+impl LocalHandle {
+    /// One more way to the engine of `handle`.
+    pub fn new(handle: Handle) -> LocalHandle {
+        LocalHandle {
+            handle,
+            table: Table::new(),
+        }
+    }
+
+    /// The handle that all threads may share.
+    pub fn shared(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Decides one check. On a hot key most decisions need no lock; see [`Engine::set_leases`] and [`Check::exact`].
     ///
     /// Of an answer from a lease, `remaining` is what there was when the lease was taken, less what this thread has spent
@@ -84,29 +99,53 @@ impl Handle {
     ///
     /// The key holds a string, or the state of another algorithm.
     #[inline]
-    pub fn decide_one(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
-        let engine = self.engine();
-        let plain = check.cost.0 == 0 || check.peek || check.exact || check.key.len() > KEY_MAX;
-        if plain {
-            return engine.decide_exact(check, now);
-        }
-        if let Some(decision) = table::fast(engine.hot.id, check, now) {
+    pub fn decide(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let may_lease = check.cost.0 > 0 && !check.peek && !check.exact;
+        if may_lease && let Some(decision) = self.table.fast(check, now) {
             return Ok(decision);
         }
-        if !engine.hot.on.load(Ordering::Relaxed) {
-            return engine.decide_exact(check, now);
-        }
-        engine.decide_hot(check, now)
+        self.ask(check, now)
     }
 
-    /// Gives back what this thread took of keys that it has not asked for in the last 10 ms. Threads that decide call it
-    /// now and then, at least when they become idle. True while the thread still holds something.
-    pub fn give_back(&self, now: Timestamp) -> bool {
-        let engine = self.engine();
-        while let Some(entry) = table::take_idle(engine.hot.id, now) {
-            engine.end_entry(entry, now);
+    #[cold]
+    fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        let engine = self.handle.engine();
+        let may_lease = check.cost.0 > 0
+            && !check.peek
+            && !check.exact
+            && check.key.len() <= KEY_MAX
+            && engine.hot.on.load(Ordering::Relaxed);
+        let claimed = match may_lease {
+            true => self.table.claim(check, now),
+            false => None,
+        };
+        let Some((entry, evicted)) = claimed else {
+            return engine.decide_exact(check, now);
+        };
+        let (entry, decided) = engine.decide_hot(entry, check, now);
+        self.table.put(entry);
+        if let Some(evicted) = evicted {
+            engine.end_entry(evicted, Some(now));
         }
-        table::holds_any(engine.hot.id)
+        decided
+    }
+
+    /// Gives back what this thread took of keys that it has not asked for since the last call. Threads that decide call it
+    /// now and then, at least when they become idle. True while the thread still holds something.
+    pub fn give_back(&mut self, now: Timestamp) -> bool {
+        while let Some(entry) = self.table.take_idle(now) {
+            self.handle.engine().end_entry(entry, Some(now));
+        }
+        self.table.holds_any()
+    }
+}
+
+impl Drop for LocalHandle {
+    /// Units still held then stay counted as taken: at which time they would come back is not known here.
+    fn drop(&mut self) {
+        while let Some(entry) = self.table.take_any() {
+            self.handle.engine().end_entry(entry, None);
+        }
     }
 }
 
@@ -122,14 +161,16 @@ impl Engine {
         decided
     }
 
-    #[cold]
-    fn decide_hot(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    /// Decides, and leaves in the entry what the thread needs to decide alone.
+    fn decide_hot(
+        &self,
+        mut entry: Entry,
+        check: &Check<'_>,
+        now: Timestamp,
+    ) -> (Entry, Result<Decision, WrongState>) {
         let key = self.seed.key(check.key);
         let index = key.shard(self.shards.count());
         let full = self.is_out_of_memory(now);
-        let Some((mut entry, evicted)) = table::claim(self.hot.id, check, now) else {
-            return self.decide_exact(check, now);
-        };
         let mut cell = self.shards.lock(index);
         let mut held = One::new(index, &mut cell, &self.shards);
         self.end_lease(&mut entry, check, key, &mut held, now);
@@ -140,13 +181,7 @@ impl Engine {
             self.prepare(&mut entry, decision, check, key, &mut held, now);
         }
         self.settle(&mut held, now);
-        drop(held);
-        drop(cell);
-        table::put(entry);
-        if let Some(evicted) = evicted {
-            self.end_entry(evicted, now);
-        }
-        decided
+        (entry, decided)
     }
 
     /// Makes the next decisions on a hot key cheap. Its shard is held.
@@ -222,25 +257,25 @@ impl Engine {
         slot.settle(lease.given, back);
     }
 
-    /// Ends what a thread held of a key that it has no use for any more.
-    fn end_entry(&self, mut entry: Entry, now: Timestamp) {
-        let Some(slot) = entry.slot.take() else {
-            return;
-        };
+    /// Ends what a thread held of a key that it has no use for any more, and gives it back if the time is known.
+    fn end_entry(&self, mut entry: Entry, now: Option<Timestamp>) {
         let bytes = entry.key().to_vec();
         let key = self.seed.key(&bytes);
         let index = key.shard(self.shards.count());
         let mut cell = self.shards.lock(index);
         let mut held = One::new(index, &mut cell, &self.shards);
-        let check = entry.check(&bytes);
-        entry.slot = Some(slot);
-        self.end_lease(&mut entry, &check, key, &mut held, now);
-        drop(entry);
+        if let Some(now) = now {
+            let check = entry.check(&bytes);
+            self.end_lease(&mut entry, &check, key, &mut held, now);
+            self.settle(&mut held, now);
+        }
+        if entry.slot.take().is_none() {
+            return;
+        }
         let name = name(DbIndex::ZERO, key.bytes());
         let all_heard = self.listeners.hear_expired();
         if held.cell(index).cool(&name, all_heard) {
             self.hot.release();
         }
-        self.settle(&mut held, now);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tollgate_engine::{Check, Handle};
+use tollgate_engine::{Check, Handle, LocalHandle};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
 
 use super::{Client, NOW, engine};
@@ -44,16 +44,19 @@ fn threads_share_a_hot_limit_to_the_last_unit() {
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let ask = || handle.decide_one(&hot, NOW).expect("limiter state").allowed;
-                    while ask() {
+                    let mut local = LocalHandle::new(handle.clone());
+                    let ask = |local: &mut LocalHandle| {
+                        local.decide(&hot, NOW).expect("limiter state").allowed
+                    };
+                    while ask(&mut local) {
                         admitted.fetch_add(1, Ordering::Relaxed);
                     }
                     ready.wait();
                     // Idle at the second look: nothing was asked since the first.
-                    handle.give_back(later(20));
-                    assert!(!handle.give_back(later(20)));
+                    local.give_back(later(20));
+                    assert!(!local.give_back(later(20)));
                     ready.wait();
-                    while ask() {
+                    while ask(&mut local) {
                         admitted.fetch_add(1, Ordering::Relaxed);
                     }
                 });
@@ -70,11 +73,11 @@ fn threads_share_a_hot_limit_to_the_last_unit() {
 #[test]
 fn a_reset_or_a_ban_ends_leases_and_denials_at_once() {
     let engine = engine(64);
-    let handle = Handle::new(engine.clone());
+    let mut handle = LocalHandle::new(Handle::new(engine.clone()));
     let mut client = Client::new(&engine);
     let hot = check(b"hot", 10_000);
     for _ in 0..500 {
-        assert!(handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+        assert!(handle.decide(&hot, NOW).expect("limiter state").allowed);
     }
     let inspected = client.bytes(&["RL.INSPECT", "hot"]);
     assert!(
@@ -82,34 +85,34 @@ fn a_reset_or_a_ban_ends_leases_and_denials_at_once() {
         "{inspected:?}"
     );
     client.call(&["DEL", "hot"]);
-    let fresh = handle.decide_one(&hot, NOW).expect("limiter state");
+    let fresh = handle.decide(&hot, NOW).expect("limiter state");
     assert_eq!(
         fresh.remaining, 9_999,
         "the units of the old lease are gone"
     );
 
     client.call(&["RL.BAN", "hot", "60000"]);
-    assert!(!handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+    assert!(!handle.decide(&hot, NOW).expect("limiter state").allowed);
     client.call(&["RL.UNBAN", "hot"]);
     client.call(&["RL.RESET", "hot"]);
-    assert!(handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+    assert!(handle.decide(&hot, NOW).expect("limiter state").allowed);
 
     client.call(&["FLUSHALL"]);
     let all = check(b"all", 1_000);
-    while handle.decide_one(&all, NOW).expect("limiter state").allowed {}
-    assert!(!handle.decide_one(&all, NOW).expect("limiter state").allowed);
+    while handle.decide(&all, NOW).expect("limiter state").allowed {}
+    assert!(!handle.decide(&all, NOW).expect("limiter state").allowed);
     client.call(&["FLUSHALL"]);
-    assert!(handle.decide_one(&all, NOW).expect("limiter state").allowed);
+    assert!(handle.decide(&all, NOW).expect("limiter state").allowed);
 }
 
 #[test]
 fn a_refund_is_there_for_those_who_were_denied() {
-    let handle = Handle::new(engine(64));
+    let mut handle = LocalHandle::new(Handle::new(engine(64)));
     let hot = check(b"hot", 500);
-    while handle.decide_one(&hot, NOW).expect("limiter state").allowed {}
-    handle.refund(&hot, NOW).expect("limiter state");
-    assert!(handle.decide_one(&hot, NOW).expect("limiter state").allowed);
-    assert!(!handle.decide_one(&hot, NOW).expect("limiter state").allowed);
+    while handle.decide(&hot, NOW).expect("limiter state").allowed {}
+    handle.shared().refund(&hot, NOW).expect("limiter state");
+    assert!(handle.decide(&hot, NOW).expect("limiter state").allowed);
+    assert!(!handle.decide(&hot, NOW).expect("limiter state").allowed);
 }
 
 #[test]
@@ -117,14 +120,14 @@ fn exact_checks_and_switched_off_leases_answer_from_the_counter() {
     for global in [false, true] {
         let engine = engine(64);
         engine.set_leases(!global);
-        let handle = Handle::new(engine.clone());
+        let mut handle = LocalHandle::new(Handle::new(engine.clone()));
         let mut client = Client::new(&engine);
         let hot = Check {
             exact: !global,
             ..check(b"hot", 10_000)
         };
         for taken in 1..=1_000 {
-            let decision = handle.decide_one(&hot, NOW).expect("limiter state");
+            let decision = handle.decide(&hot, NOW).expect("limiter state");
             assert_eq!(decision.remaining, 10_000 - taken);
         }
         let inspected = client.bytes(&["RL.INSPECT", "hot"]);
@@ -134,12 +137,12 @@ fn exact_checks_and_switched_off_leases_answer_from_the_counter() {
 
 #[test]
 fn the_next_window_is_whole_again() {
-    let handle = Handle::new(engine(64));
+    let mut handle = LocalHandle::new(Handle::new(engine(64)));
     let hot = check(b"hot", 5_000);
     for window in 0..3 {
         let now = later(window * 60_000);
         let mut admitted = 0;
-        while handle.decide_one(&hot, now).expect("limiter state").allowed {
+        while handle.decide(&hot, now).expect("limiter state").allowed {
             admitted += 1;
         }
         assert_eq!(admitted, 5_000, "window {window}");
