@@ -6,6 +6,7 @@ pub mod load;
 pub mod null_server;
 pub mod oracle;
 pub mod os;
+pub mod paper;
 pub mod record;
 pub mod redis;
 pub mod report;

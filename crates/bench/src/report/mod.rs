@@ -7,12 +7,12 @@ mod circumstances;
 mod csv;
 pub mod files;
 mod findings;
-mod format;
+pub(crate) mod format;
 mod html;
 mod markdown;
 mod observations;
 mod rows;
-mod table;
+pub(crate) mod table;
 mod terminal;
 mod verdict;
 
