@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::capacity::CapacityArgs;
 use super::load::LoadArgs;
+use super::paper::PaperArgs;
 use super::values;
 use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
@@ -47,6 +48,8 @@ pub enum BenchCommand {
         #[arg(long, value_parser = values::pins)]
         pin: Option<Pins>,
     },
+    /// Repeat a published study with its own parameters, and print paper, ours and ratio side by side
+    Paper(Box<PaperArgs>),
     /// Render the report of an earlier run again
     Report {
         /// Folder of the run

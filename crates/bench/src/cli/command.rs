@@ -37,6 +37,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
             pipeline,
             pin,
         }) => calibration(connections, pipeline, pin),
+        Some(BenchCommand::Paper(args)) => super::paper::run(&args),
         Some(BenchCommand::Report { folder }) => render_again(folder),
         Some(BenchCommand::NullServer { port }) => null_server(port),
         Some(BenchCommand::Redis(args)) => redis(&args),
@@ -101,6 +102,17 @@ fn measure(
     interrupt::install();
     let plan = plan(args)?;
     let job = job(&plan)?;
+    perform(args, &plan, &job, &mut |_, _| {})
+}
+
+/// Does `job` by `plan` on what `args` name, and writes the results. `complete` adds to the record what follows from it,
+/// before it is written and summed up.
+pub(super) fn perform(
+    args: &RunArgs,
+    plan: &RunPlan,
+    job: &Job,
+    complete: &mut dyn FnMut(&mut RunRecord, &mut Console),
+) -> Result<ExitCode, String> {
     let urls = args
         .targets
         .iter()
@@ -124,21 +136,22 @@ fn measure(
     let mut main = MainRun {
         args,
         urls: &urls,
-        plan: &plan,
+        plan,
         folder: &folder,
         write_failed: None,
     };
     let stop = interrupt::flag();
-    let record = match &job {
-        Job::Ladder => fresh::run(&plan, args.starts, &mut console, stop, &mut main),
+    let mut record = match job {
+        Job::Ladder => fresh::run(plan, args.starts, &mut console, stop, &mut main),
         job => {
-            let mut session = Session::new(&plan, &mut console, stop);
+            let mut session = Session::new(plan, &mut console, stop);
             main.gather(&mut session, true);
             session.run_job(job, &mut |now, console| main.keep(now, now, console))
         }
     };
     let write_failed = main.write_failed;
     console.finish();
+    complete(&mut record, &mut console);
     let written = folder.write_run(&record);
     conclude(&record, &mut console, &folder, written, write_failed, asked)
 }
@@ -158,6 +171,7 @@ impl Steward for MainRun<'_> {
         if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
             calibrate_first(self.plan, session);
         }
+        session.announce();
     }
 
     fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console) {
@@ -170,7 +184,7 @@ impl Steward for MainRun<'_> {
     }
 }
 
-fn plan(args: &RunArgs) -> Result<RunPlan, String> {
+pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
     let profile = Profile::named(&args.profile)
         .ok_or_else(|| format!("'{}' is not a profile: give store or bench", args.profile))?;
     let pins = cores(args.pin);

@@ -9,7 +9,7 @@ use crate::target::url::{Protocol, TargetUrl};
 use crate::target::{Memcached, Service, Store, Target};
 
 /// Name under which Tollgate's service is started and asked over gRPC.
-const GRPC_NAME: &str = "tollgate-grpc";
+pub(super) const GRPC_NAME: &str = "tollgate-grpc";
 /// Name under which it is started and asked over HTTP.
 const HTTP_NAME: &str = "tollgate-http";
 

@@ -6,6 +6,7 @@ mod command;
 mod gather;
 mod load;
 mod redis;
+mod paper;
 mod values;
 
 pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};

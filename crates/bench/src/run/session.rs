@@ -24,6 +24,8 @@ use crate::target::{Target, Way};
 
 /// Rows of a run that may be measured again when the machine spoiled them.
 const REPEATS_PER_RUN: u32 = 16;
+/// Length from which on a run is announced.
+const LONG: Duration = Duration::from_secs(120);
 /// Times that one row may be.
 const REPEATS_PER_STEP: usize = 2;
 
@@ -195,6 +197,27 @@ impl<'a> Session<'a> {
         }
         self.close(true);
         self.record
+    }
+
+    /// Says how long a run of fixed ladders will take, if that is long.
+    pub fn announce(&mut self) {
+        let plan = self.bed.plan();
+        if !matches!(plan.ladder, Ladder::Fixed(_)) || plan.scenarios.is_empty() {
+            return;
+        }
+        let steps = self.expected_steps();
+        let each = plan.step_length(steps);
+        let lengths = plan.scenarios.iter().map(|s| s.step.unwrap_or(each));
+        let loads: Duration = lengths
+            .map(|length| length + plan.warmup + plan.pause)
+            .sum();
+        let total = loads.mul_f64(steps as f64 / plan.scenarios.len() as f64);
+        if total >= LONG {
+            self.bed.console().line(&format!(
+                "{steps} steps, about {:.0} minutes; --step shortens them",
+                total.as_secs_f64() / 60.0
+            ));
+        }
     }
 
     fn expected_steps(&self) -> usize {
