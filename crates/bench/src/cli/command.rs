@@ -12,7 +12,7 @@ use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError, read_run};
 use crate::report::{
-    TextStyle, capacity_lines, compare_summary, ladder_head, ladder_row, run_summary,
+    TextStyle, capacity_lines, compare_summary, ladder_head, ladder_row, limit_line, run_summary,
 };
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
@@ -280,6 +280,9 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
         console.line(ladder_head(style).trim_end());
         for step in &cell.steps {
             console.line(ladder_row(style, step).trim_end());
+        }
+        if let Some(line) = limit_line(&cell.steps) {
+            console.line(&format!("  {line}"));
         }
         let capacity = capacity_lines(style, cell);
         if !capacity.is_empty() {

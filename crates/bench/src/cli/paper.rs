@@ -17,6 +17,7 @@ use crate::record::Profile;
 use crate::run::attribution::Watched;
 use crate::run::console::Console;
 use crate::run::plan::{Ladder, RunPlan};
+use crate::run::session::Job;
 use crate::target::program::Program;
 
 /// Systems that a ladder study is repeated on when none is named.
@@ -122,18 +123,27 @@ pub(super) fn run(args: &PaperArgs) -> Result<ExitCode, String> {
         console.line(&text::tables(style, &beside::replay(study)));
         return Ok(ExitCode::SUCCESS);
     }
-    ladders(study, args)
+    match study {
+        Study::Ladders | Study::Hundred => ladders(study, args),
+        Study::Memtier | Study::RedisBenchmark => Err(format!(
+            "study {} is no ladder: give --replay to see its rows",
+            study.number()
+        )),
+    }
 }
 
 fn ladders(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     let run = run_args(args)?;
     let plan = ladder_plan(study, args, &run)?;
-    command::perform(&run, &plan, &Job::Ladder, &mut |record, console| {
+    let mut shown = String::new();
+    let code = command::perform(&run, &plan, &Job::Ladder, &mut |record, console| {
         let paper = beside::ladders(study, record);
-        let style = console.style();
-        console.line(&text::tables(style, &paper));
+        shown = text::tables(console.style(), &paper);
         record.paper = Some(paper);
-    })
+    })?;
+    // After the run's own summary: it is what was asked for.
+    Console::new(args.quiet).line(&shown);
+    Ok(code)
 }
 
 /// The options of the main run that paper mode shares; the rest as the main run has them by default.

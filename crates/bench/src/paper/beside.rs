@@ -5,6 +5,7 @@ use super::judge::judge;
 use super::seeds::{self, LadderRow};
 use crate::record::paper::{PaperFigures, PaperRecord, PaperRow, PaperTable};
 use crate::record::{Cell, Profile, RunRecord, Status, Step, status};
+use crate::report::format::{count, rate};
 
 /// Rates closer than this are the same rung.
 const SAME_RATE: f64 = 0.5;
@@ -134,7 +135,7 @@ fn beside(study: Study, row: &LadderRow, paper_status: Status, cell: Option<&Cel
     });
     let (paper, ours) = (row.figures(), step.map(figures));
     PaperRow {
-        title: format!("{:.0}/s", row.target_rps),
+        title: format!("{}/s", rate(row.target_rps)),
         rate_ratio: ours.and_then(|ours| ratio(ours.goodput_rps, paper.goodput_rps)),
         p99_ratio: ours.and_then(|ours| ratio(ours.p99_ms, paper.p99_ms)),
         paper,
@@ -143,6 +144,7 @@ fn beside(study: Study, row: &LadderRow, paper_status: Status, cell: Option<&Cel
         computed: Some(judge(row)),
         paper_status: Some(paper_status),
         our_status: step.map(|step| step.status.clone()),
+        our_grade: step.map(|step| step.validity.grade),
     }
 }
 
@@ -216,10 +218,10 @@ fn of_paper(rows: &[&LadderRow]) -> Vec<String> {
     }
     for row in rows.iter().filter(|row| row.unaccounted() > 0) {
         reasons.push(format!(
-            "At {:.0}/s the study accounts for {} of {:.0} planned requests.",
-            row.target_rps,
-            row.success + row.fail,
-            row.target_rps * row.step_s
+            "At {}/s the study accounts for {} of {} planned requests.",
+            rate(row.target_rps),
+            count(row.success + row.fail),
+            rate(row.target_rps * row.step_s)
         ));
     }
     let inverted = rows

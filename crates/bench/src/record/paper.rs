@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Status;
+use super::{Grade, Status};
 
 /// Result of `tollgate bench paper`: the study's tables with our rows beside them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,9 @@ pub struct PaperRow {
     pub paper_status: Option<Status>,
     /// What our rules say of our row.
     pub our_status: Option<Status>,
+    /// Whether our row may be believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub our_grade: Option<Grade>,
 }
 
 /// Figures of a row; what a side does not state is `None`.

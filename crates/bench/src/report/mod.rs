@@ -2,6 +2,7 @@
 //! record; only [`files`] touches the disk.
 
 mod capacity;
+mod attribution;
 mod chart;
 mod circumstances;
 mod csv;
@@ -20,6 +21,7 @@ mod verdict;
 mod tests;
 
 pub use capacity::capacity_lines;
+pub use attribution::limit_line;
 pub use csv::{compare as compare_csv, summary as summary_csv};
 pub use html::{RenderError, report as run_html};
 pub use markdown::{compare as compare_markdown, run as run_markdown};

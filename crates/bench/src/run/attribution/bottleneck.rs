@@ -171,8 +171,13 @@ fn machine_limit(processes: &[ProcessAttribution], machine: &MachineAttribution)
         ));
     }
     if let Some(busy) = above(machine.busy_percent, MACHINE_BUSY_PERCENT) {
+        let watched: Option<f64> = processes.iter().map(|process| process.cpu_percent).sum();
+        let theirs = watched.map_or_else(String::new, |percent| {
+            let share = percent / f64::from(machine.cores.max(1));
+            format!("; the watched processes used {share:.0} % of them")
+        });
         return Some(format!(
-            "all {} cores were busy, {busy:.0} %",
+            "all {} cores were busy ({busy:.0} %){theirs}",
             machine.cores
         ));
     }
