@@ -5,8 +5,8 @@ mod capacity;
 mod command;
 mod gather;
 mod load;
-mod redis;
 mod paper;
+mod redis;
 mod values;
 
 pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};

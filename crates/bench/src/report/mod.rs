@@ -1,8 +1,8 @@
 //! Records as text: terminal tables, Markdown, CSV, JSON and one HTML file. Pure functions of a
 //! record; only [`files`] touches the disk.
 
-mod capacity;
 mod attribution;
+mod capacity;
 mod chart;
 mod circumstances;
 mod csv;
@@ -20,8 +20,8 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-pub use capacity::capacity_lines;
 pub use attribution::limit_line;
+pub use capacity::capacity_lines;
 pub use csv::{compare as compare_csv, summary as summary_csv};
 pub use html::{RenderError, report as run_html};
 pub use markdown::{compare as compare_markdown, run as run_markdown};
