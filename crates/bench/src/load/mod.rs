@@ -29,4 +29,5 @@ pub mod schedule;
 pub mod seconds;
 pub mod speaker;
 pub mod tally;
+pub mod trace;
 pub mod workload;

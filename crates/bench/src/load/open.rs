@@ -44,7 +44,12 @@ impl Plan {
     /// The state of a run over `keys` keys starting at `start`.
     #[must_use]
     pub fn begin(&self, keys: u32, start: u64) -> OpenLoop {
-        let schedule = Schedule::new(self.arrivals, self.rate, self.length_ns, self.seed);
+        let trace = match self.spreading {
+            Spreading::Trace(trace) => Some(trace),
+            _ => None,
+        };
+        let (arrivals, length_ns) = (self.arrivals, self.length_ns);
+        let schedule = Schedule::replaying(arrivals, trace, self.rate, length_ns, self.seed);
         OpenLoop::new(
             self.bounds,
             schedule,

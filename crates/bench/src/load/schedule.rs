@@ -1,6 +1,7 @@
 //! When requests are due: absolute offsets fixed by the seed before the first one is sent.
 
 use super::rng::Rng;
+use super::trace::Trace;
 
 /// How gaps between requests are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +10,10 @@ pub enum Arrivals {
     Poisson,
     /// Equal gaps: hides queueing until the server is full.
     Constant,
+    /// The gaps of a trace, stretched to the rate.
+    Trace,
+    /// No schedule: a request is due when an answer makes room for it. Hides every stall of the server.
+    Closed,
 }
 
 impl Arrivals {
@@ -18,6 +23,8 @@ impl Arrivals {
         match self {
             Arrivals::Poisson => "poisson",
             Arrivals::Constant => "constant",
+            Arrivals::Trace => "trace",
+            Arrivals::Closed => "closed",
         }
     }
 }
@@ -29,8 +36,10 @@ impl std::str::FromStr for Arrivals {
         match text {
             "poisson" => Ok(Arrivals::Poisson),
             "constant" => Ok(Arrivals::Constant),
+            "trace" => Ok(Arrivals::Trace),
+            "closed" => Ok(Arrivals::Closed),
             other => Err(format!(
-                "'{other}' is not an arrival process: give poisson or constant"
+                "'{other}' is not an arrival process: give poisson, constant, trace or closed"
             )),
         }
     }
@@ -51,6 +60,7 @@ pub struct Schedule {
     count: u64,
     given: u64,
     hash: u64,
+    trace: Option<&'static Trace>,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -60,18 +70,40 @@ impl Schedule {
     /// Requests at `rate` per second for `length_ns` nanoseconds. A rate that is not above 0 schedules nothing.
     #[must_use]
     pub fn new(arrivals: Arrivals, rate: f64, length_ns: u64, seed: u64) -> Schedule {
+        Schedule::replaying(arrivals, None, rate, length_ns, seed)
+    }
+
+    /// The same with the trace whose gaps [`Arrivals::Trace`] takes; without a timed trace its gaps are equal.
+    #[must_use]
+    pub fn replaying(
+        arrivals: Arrivals,
+        trace: Option<&'static Trace>,
+        rate: f64,
+        length_ns: u64,
+        seed: u64,
+    ) -> Schedule {
         // A float that is negative or not a number becomes 0.
-        let count = (rate * length_ns as f64 / 1e9).round() as u64;
+        let count = match arrivals {
+            Arrivals::Closed => 0,
+            _ => (rate * length_ns as f64 / 1e9).round() as u64,
+        };
+        let trace = trace.filter(|trace| arrivals == Arrivals::Trace && trace.is_timed());
         let mut rng = Rng::new(seed);
         let gap_ns = match arrivals {
-            Arrivals::Constant => length_ns as f64 / count.max(1) as f64,
+            Arrivals::Constant | Arrivals::Closed => length_ns as f64 / count.max(1) as f64,
+            // What a nanosecond of the trace becomes, so that `count` requests fill the length.
+            Arrivals::Trace => match trace.map(|trace| trace.offset_ns(count)) {
+                Some(whole) if whole > 0.0 => length_ns as f64 / whole,
+                Some(_) => 0.0,
+                None => length_ns as f64 / count.max(1) as f64,
+            },
             Arrivals::Poisson => {
                 let mut ahead = rng.clone();
                 length_ns as f64 / (0..=count).map(|_| ahead.exponential()).sum::<f64>()
             }
         };
         let next_ns = match arrivals {
-            Arrivals::Constant => 0.0,
+            Arrivals::Constant | Arrivals::Trace | Arrivals::Closed => 0.0,
             Arrivals::Poisson => rng.exponential() * gap_ns,
         };
         Schedule {
@@ -83,6 +115,7 @@ impl Schedule {
             count,
             given: 0,
             hash: FNV_OFFSET,
+            trace,
         }
     }
 
@@ -102,7 +135,11 @@ impl Schedule {
         self.next_ns = match self.arrivals {
             Arrivals::Poisson => self.next_ns + self.rng.exponential() * self.gap_ns,
             // A product, not a sum, so that rounding does not add up.
-            Arrivals::Constant => self.given as f64 * self.gap_ns,
+            Arrivals::Constant | Arrivals::Closed => self.given as f64 * self.gap_ns,
+            Arrivals::Trace => match self.trace {
+                Some(trace) => trace.offset_ns(self.given) * self.gap_ns,
+                None => self.given as f64 * self.gap_ns,
+            },
         };
         Some(offset)
     }
@@ -171,6 +208,22 @@ mod tests {
         assert_eq!(all.len(), 30_000);
         assert_eq!(all[0], 0);
         assert_eq!(all[29_999], 999_966_666);
+    }
+
+    #[test]
+    fn gaps_of_a_trace_are_stretched_to_the_rate() {
+        let trace = Trace::read("t", "0 a\n1 b\n1 a\n6 b\n".as_bytes()).unwrap();
+        let trace: &'static Trace = Box::leak(Box::new(trace));
+        // One round of the trace is 8 s with 4 requests; 8 requests in 4 s are two rounds at a quarter of that.
+        let all = offsets(Schedule::replaying(
+            Arrivals::Trace,
+            Some(trace),
+            2.0,
+            4_000_000_000,
+            1,
+        ));
+        let ms: Vec<u64> = all.iter().map(|ns| ns / 1_000_000).collect();
+        assert_eq!(ms, [0, 250, 250, 1_500, 2_000, 2_250, 2_250, 3_500]);
     }
 
     #[test]
