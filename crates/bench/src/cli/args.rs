@@ -93,7 +93,7 @@ pub struct RunArgs {
     /// Number of keys of a scenario of your own
     #[arg(long, conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub keys: Option<u32>,
-    /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S
+    /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] (moves on after EVERY requests), trace:FILE (a key per line, a time in seconds before it if there is one)
     #[arg(long, conflicts_with = "scenario")]
     pub dist: Option<Spreading>,
     /// Offered rates: FROM:TO:STEP or a list [default: shares of the measured capacity]
@@ -102,13 +102,13 @@ pub struct RunArgs {
     /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
     #[arg(long, value_parser = values::positive_duration)]
     pub step: Option<Duration>,
-    /// Load before each step that is not counted
-    #[arg(long, default_value = "200ms", value_parser = values::duration)]
-    pub warmup: Duration,
+    /// Load before each step that is not counted: a length of time, or steady[:LONGEST] to go on until throughput and P50 are steady [LONGEST by default: 120s]
+    #[arg(long, default_value = "200ms", value_parser = values::warm_up)]
+    pub warmup: values::WarmUpRule,
     /// Pause after each step
     #[arg(long, default_value = "0s", value_parser = values::duration)]
     pub pause: Duration,
-    /// Gaps between requests: poisson or constant
+    /// Gaps between requests: poisson, constant, trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
     #[arg(long, default_value = "poisson")]
     pub arrivals: Arrivals,
     /// Connections to a store

@@ -3,11 +3,14 @@
 use std::fs::File;
 use std::net::TcpListener;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::CapacityArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
 use super::gather::{check_names, gather};
+use super::values::WarmUpRule;
 use crate::load::keys::Spreading;
+use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError, read_run};
@@ -17,11 +20,14 @@ use crate::report::{
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
+use crate::run::order::Order;
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
 use crate::run::session::{Job, Session};
 use crate::target::service::rules_yaml;
 use crate::target::url::TargetUrl;
 
+/// Most connections of a rung of a closed loop.
+const CONNECTIONS_MAX: u32 = 10_000;
 /// Exit status of a run that broke its own validity rules.
 const STATUS_INVALID: u8 = 3;
 
@@ -88,6 +94,14 @@ fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
 
 /// Refuses what only ladders can do.
 fn one_start(args: &RunArgs) -> Result<(), String> {
+    if args.arrivals == Arrivals::Closed {
+        return Err(
+            "a closed loop has no rate to search for: give --arrivals poisson or constant".into(),
+        );
+    }
+    if args.load.order.is_some() {
+        return Err("--order is for ladders: here the next load follows from the last".into());
+    }
     match args.starts {
         0 | 1 => Ok(()),
         _ => Err("--starts is for ladders: here every load is tried several times already".into()),
@@ -192,7 +206,15 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
         scenarios: scenarios(args)?,
         ladder: args.ladder.clone().unwrap_or(Ladder::Scaled),
         step: args.step,
-        warmup: args.warmup,
+        warmup: match args.warmup {
+            WarmUpRule::For(length) => length,
+            WarmUpRule::Steady(_) => Duration::ZERO,
+        },
+        steady: match args.warmup {
+            WarmUpRule::For(_) => None,
+            WarmUpRule::Steady(longest) => Some(longest),
+        },
+        order: args.load.order,
         pause: args.pause,
         arrivals: args.arrivals,
         connections: args.connections,
@@ -213,6 +235,66 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
 }
 
 fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
+    check_shape(args)?;
+    let plain = plain_scenarios(args)?;
+    if args.load.admit.is_empty() {
+        return Ok(plain);
+    }
+    let ratios = &args.load.admit;
+    Ok(plain
+        .into_iter()
+        .flat_map(|scenario| {
+            ratios
+                .iter()
+                .map(move |ratio| scenario.clone().admitting(*ratio))
+        })
+        .collect())
+}
+
+/// Refuses shapes of the load that do not go together.
+fn check_shape(args: &RunArgs) -> Result<(), String> {
+    let trace = match args.dist {
+        Some(Spreading::Trace(trace)) => Some(trace),
+        _ => None,
+    };
+    if trace.is_some() && args.keys.is_some() {
+        return Err("a trace has its own keys: leave --keys out".into());
+    }
+    if args.arrivals == Arrivals::Trace && !trace.is_some_and(|trace| trace.is_timed()) {
+        return Err("--arrivals trace needs --dist trace:FILE with times".into());
+    }
+    if args.arrivals == Arrivals::Closed {
+        if !args.load.admit.is_empty() {
+            return Err("--admit needs a known load: a closed loop offers what is answered".into());
+        }
+        if args.starts > 1 {
+            return Err("--starts repeats rates: a closed loop has none".into());
+        }
+        if let Some(Ladder::Fixed(rungs)) = &args.ladder
+            && rungs
+                .iter()
+                .any(|rung| rung.fract() != 0.0 || *rung > f64::from(CONNECTIONS_MAX))
+        {
+            return Err(format!(
+                "the rungs of a closed loop are numbers of connections: give whole numbers up to {CONNECTIONS_MAX}"
+            ));
+        }
+    }
+    if args.starts > 1 && args.load.order == Some(Order::UpDown) {
+        return Err(
+            "--order updown runs rungs twice: give up, down or shuffled with --starts".into(),
+        );
+    }
+    Ok(())
+}
+
+fn plain_scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
+    if let Some(Spreading::Trace(trace)) = args.dist {
+        return Ok(vec![KeyPlan::custom(
+            trace.distinct(),
+            Spreading::Trace(trace),
+        )]);
+    }
     if args.keys.is_some() || args.dist.is_some() {
         let keys = args.keys.unwrap_or(100);
         return Ok(vec![KeyPlan::custom(

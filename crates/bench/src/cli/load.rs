@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::values;
 use crate::load::operation::Op;
+use crate::run::order::Order;
 use crate::target::service::HttpOptions;
 
 /// What is asked, and how.
@@ -12,6 +13,12 @@ pub struct LoadArgs {
     /// Operations asked of stores, each a ladder of its own: native, script, rl.take:ALGORITHM, cl.throttle, rl.throttle, throttle, gcra, increx, evalsha[:ALGORITHM], fcall[:ALGORITHM], get, set, incr, lpush, ...; of memcached: counter, get, set, incr, touch; comma separated [default: native,script]
     #[arg(long = "op", value_delimiter = ',', value_name = "NAMES")]
     pub ops: Vec<Op>,
+    /// Order of the rungs: up, down, shuffled (by the seed) or updown [default: as given]
+    #[arg(long)]
+    pub order: Option<Order>,
+    /// Shares of the offered load that the limits are to admit, each with cells of its own; comma separated, such as 1.0,0.5,0.01 [default: both answers occur, no share is aimed at]
+    #[arg(long, value_delimiter = ',', value_name = "RATIOS", value_parser = values::ratio)]
+    pub admit: Vec<f64>,
     /// Method of requests to http:// targets [default: POST with a body, else GET]
     #[arg(long, value_name = "METHOD")]
     pub http_method: Option<String>,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::run::plan::Ladder;
+use crate::run::steady;
 
 /// Rungs that one ladder may have.
 const RUNGS_MAX: usize = 1_000;
@@ -31,6 +32,46 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             "'{text}' is not a length of time up to a day: give for example 500ms, 60s or 2m"
         )),
     }
+}
+
+/// A share above 0, up to 1.
+pub(super) fn ratio(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(ratio) if ratio > 0.0 && ratio <= 1.0 => Ok(ratio),
+        _ => Err(format!("'{text}' is not a share above 0 and up to 1")),
+    }
+}
+
+/// How long a step is warmed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmUpRule {
+    /// For this time.
+    For(Duration),
+    /// Until the target is steady, at most for this time.
+    Steady(Duration),
+}
+
+/// A length of time, or `steady[:LONGEST]`.
+pub(super) fn warm_up(text: &str) -> Result<WarmUpRule, String> {
+    let Some(rest) = text.strip_prefix("steady") else {
+        return duration(text).map(WarmUpRule::For);
+    };
+    let longest = match rest.strip_prefix(':') {
+        Some(longest) => duration(longest)?,
+        None if rest.is_empty() => steady::LONGEST,
+        None => {
+            return Err(format!(
+                "'{text}' is neither a length of time nor steady[:LONGEST]"
+            ));
+        }
+    };
+    if longest < steady::SHORTEST {
+        return Err(format!(
+            "'{text}': to see whether a target is steady takes {} s at least",
+            steady::SHORTEST.as_secs()
+        ));
+    }
+    Ok(WarmUpRule::Steady(longest))
 }
 
 /// `Name: value`.

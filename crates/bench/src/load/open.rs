@@ -57,6 +57,7 @@ impl Plan {
             keys,
             start,
         )
+        .closed(self.arrivals == Arrivals::Closed)
     }
 }
 

@@ -72,6 +72,10 @@ pub struct OpenLoop {
     touched: Vec<usize>,
     tally: Tally,
     seconds: Seconds,
+    /// A request is due when there is room for it, and not by the schedule.
+    closed: bool,
+    /// The schedule's length is over.
+    ended: bool,
 }
 
 impl OpenLoop {
@@ -103,12 +107,34 @@ impl OpenLoop {
             touched: Vec::with_capacity(bounds.connections),
             tally: Tally::new(keys),
             seconds: Seconds::new(start),
+            closed: false,
+            ended: false,
+        }
+    }
+
+    /// A closed loop instead: as long as the schedule lasts, requests are due whenever connections have room.
+    #[must_use]
+    pub fn closed(mut self, closed: bool) -> OpenLoop {
+        self.closed = closed;
+        self
+    }
+
+    /// Requests that connections have room for, in a closed loop that has not ended.
+    fn room(&self) -> usize {
+        let taken = self.in_flight + self.backlog.len();
+        if self.closed && !self.ended {
+            (self.alive * self.bounds.depth).saturating_sub(taken)
+        } else {
+            0
         }
     }
 
     /// The time at which the next request is due. `None` after the last one.
     #[must_use]
     pub fn next_due(&self) -> Option<u64> {
+        if self.room() > 0 {
+            return Some(self.start);
+        }
         self.schedule.peek().map(|offset| self.start + offset)
     }
 
@@ -121,8 +147,8 @@ impl OpenLoop {
     /// Whether everything planned has been answered or given up.
     #[must_use]
     pub fn finished(&self, now: u64) -> bool {
-        let quiet =
-            self.schedule.peek().is_none() && self.backlog.is_empty() && self.in_flight == 0;
+        let planned = self.schedule.peek().is_some() || (self.closed && !self.ended);
+        let quiet = !planned && self.backlog.is_empty() && self.in_flight == 0;
         quiet || now > self.last_call()
     }
 
@@ -185,6 +211,15 @@ impl OpenLoop {
 
     fn take_due(&mut self, now: u64) -> usize {
         let mut arrived = 0;
+        self.ended |= now >= self.start + self.schedule.length_ns();
+        if now >= self.start {
+            for _ in 0..self.room() {
+                self.tally.planned += 1;
+                arrived += 1;
+                let key = self.sampler.draw();
+                self.backlog.push_back(Waiting { intended: now, key });
+            }
+        }
         while let Some(offset) = self.schedule.peek() {
             let intended = self.start + offset;
             if intended > now {

@@ -317,11 +317,16 @@ pub fn classify(profile: &Profile, steps: &mut [Step]) {
 /// The last row without any failure before the first row that failed or collapsed; `None` if no row
 /// failed, because then the ladder did not reach the limit.
 fn stable_limit(steps: &[Step]) -> Option<usize> {
-    let first_failed = steps
+    // Rungs may have run in any order.
+    let mut by_load: Vec<usize> = (0..steps.len()).collect();
+    by_load.sort_by(|a, b| steps[*a].target_rps.total_cmp(&steps[*b].target_rps));
+    let first_failed = by_load
         .iter()
-        .position(|step| step.status.level >= Level::Failed)?;
-    (0..first_failed)
+        .position(|at| steps[*at].status.level >= Level::Failed)?;
+    by_load[..first_failed]
+        .iter()
         .rev()
+        .copied()
         .find(|at| steps[*at].failures.total() == 0)
 }
 

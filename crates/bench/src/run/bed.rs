@@ -6,11 +6,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::admit::Offered;
 use super::attribution::Observer;
 use super::cell;
 use super::console::Console;
 use super::fill::{self, Counters, Frame};
 use super::plan::{KeyPlan, RunPlan, limit_for};
+use super::steady::{self, Bucket};
 use super::thread::generate;
 use crate::load::address::Endpoint;
 use crate::load::closed::{Drawn, InTurn, Pool};
@@ -21,8 +23,8 @@ use crate::load::open_loop::Bounds;
 use crate::load::schedule::Arrivals;
 use crate::load::workload::{Ask, Rule, Workload};
 use crate::record::status::classify;
-use crate::record::{Calibration, Step};
-use crate::target::service::WINDOW_S;
+use crate::record::{Admit, Calibration, Step, WarmUp};
+use crate::target::service::{WINDOW_S, limits as service_limits};
 use crate::target::{Target, Way};
 
 /// Length of a capacity probe.
@@ -62,6 +64,8 @@ pub struct StepRequest<'a> {
     pub limit: Option<u64>,
     /// Answers later than this are failures; `None` takes the plan's deadline.
     pub deadline: Option<Duration>,
+    /// Connections; `None` takes the plan's number.
+    pub connections: Option<u32>,
 }
 
 impl<'a> StepRequest<'a> {
@@ -84,6 +88,7 @@ impl<'a> StepRequest<'a> {
             warmup: bed.plan.warmup,
             limit: None,
             deadline: None,
+            connections: None,
         }
     }
 }
@@ -303,9 +308,17 @@ impl<'a> Bed<'a> {
     /// Runs warm-up and measured part of a step and fills its row; the status is that of the row by itself. Fails if
     /// the target cannot be reached at all.
     pub fn step(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
-        if !request.warmup.is_zero() {
+        let mut warm_up = None;
+        if let Some(longest) = self.plan.steady {
+            warm_up = Some(self.warm_until_steady(request, longest)?);
+        } else if !request.warmup.is_zero() {
             self.load(request, request.warmup)?;
         }
+        let admit = self.admit(request);
+        let request = &StepRequest {
+            limit: request.limit.or(admit.map(|admit| admit.limit)),
+            ..request.clone()
+        };
         let target = &self.slots[request.slot].target;
         let same_clock = target.record().co_located;
         let (pid, operation) = (
@@ -327,7 +340,11 @@ impl<'a> Bed<'a> {
             prefix: &prefix,
         };
         let frame = Frame {
-            rate: request.rate_rps,
+            rate: match self.plan.is_closed() {
+                // What was offered is what the answers made room for.
+                true => outcome.tally.planned as f64 / request.length.as_secs_f64().max(1e-9),
+                false => request.rate_rps,
+            },
             offset_s,
             length: request.length,
             before,
@@ -346,6 +363,12 @@ impl<'a> Bed<'a> {
         let target = &self.slots[request.slot].target;
         step.attribution = observer.finish(target, watching, &step);
         fill::busiest_thread(&mut step, pid);
+        step.warm_up = warm_up;
+        step.admit = admit.map(|admit| Admit {
+            seen_ratio: step.admit_ratio(),
+            ..admit
+        });
+        step.connections = request.connections;
         classify(&self.plan.profile, std::slice::from_mut(&mut step));
         if let Some(why) = &outcome.cut_short {
             step.notes.push(format!(
@@ -356,12 +379,76 @@ impl<'a> Bed<'a> {
         Ok((step, outcome))
     }
 
+    /// The limit that admits the scenario's share of what the step offers; `None` where it has none, or the request
+    /// has a limit of its own.
+    fn admit(&self, request: &StepRequest<'_>) -> Option<Admit> {
+        let (scenario, rate) = (request.scenario, request.rate_rps);
+        let ratio = scenario.admit.filter(|_| request.limit.is_none())?;
+        let draws = (rate * request.length.as_secs_f64()).round() as u64;
+        let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.seed(rate));
+        let counts = sampler.counts(draws);
+        let target = &self.slots[request.slot].target;
+        let operation = cell::operation(self.plan, target, request.way);
+        let offered = Offered {
+            counts: &counts,
+            length: request.length,
+            window_s: self.window_s(request.way),
+            algorithm: &operation.algorithm,
+        };
+        let limits: Vec<u64> = service_limits().collect();
+        let among = request.way.is_service().then_some(limits.as_slice());
+        Some(offered.limit(ratio, among))
+    }
+
+    /// Seed of a step: every rate has its own schedule, and all systems get the same one at the same rung.
+    fn seed(&self, rate: f64) -> u64 {
+        self.plan.seed ^ rate.to_bits().rotate_left(17)
+    }
+
+    /// Loads the target bucket by bucket until throughput and P50 are steady, `longest` is over, or it fails.
+    fn warm_until_steady(
+        &mut self,
+        request: &StepRequest<'_>,
+        longest: Duration,
+    ) -> Result<WarmUp, String> {
+        let length = steady::bucket_length(longest);
+        let most = longest.as_nanos() / length.as_nanos();
+        let (start, mut buckets) = (Instant::now(), Vec::new());
+        let mut verdict = Err("interrupted".to_owned());
+        while (buckets.len() as u128) < most && !self.stopped() {
+            let outcome = self.load(request, length)?.outcome;
+            let tally = &outcome.tally;
+            buckets.push(Bucket {
+                throughput_rps: (tally.allowed + tally.denied) as f64 / length.as_secs_f64(),
+                p50_us: tally.response().value_at_quantile(0.5) as f64 / 1e3,
+            });
+            verdict = match outcome.cut_short {
+                Some(why) => Err(why),
+                None => steady::judge(&buckets),
+            };
+            if verdict.is_ok() || tally.completed == 0 {
+                break;
+            }
+        }
+        Ok(WarmUp {
+            duration_s: start.elapsed().as_secs_f64(),
+            buckets: buckets.len() as u32,
+            bucket_s: length.as_secs_f64(),
+            steady: verdict.is_ok(),
+            reason: verdict.err().unwrap_or_default(),
+        })
+    }
+
     /// Runs one load of `length`.
     fn load(&mut self, request: &StepRequest<'_>, length: Duration) -> Result<Loaded, String> {
         let prefix = self.next_prefix();
         let (scenario, rate) = (request.scenario, request.rate_rps);
         let limit = request.limit.unwrap_or_else(|| {
-            limit_for(rate, length, scenario.spreading.top_share(scenario.keys))
+            let draws = (rate * length.as_secs_f64()) as u64;
+            let top = scenario
+                .spreading
+                .top_share_of(scenario.keys, draws, self.seed(rate));
+            limit_for(rate, length, top)
         });
         let rule = Rule {
             limit,
@@ -371,13 +458,15 @@ impl<'a> Bed<'a> {
         if let Some(deadline) = request.deadline {
             bounds.deadline_ns = deadline.as_nanos() as u64;
         }
+        if let Some(connections) = request.connections {
+            bounds.connections = connections as usize;
+        }
         let plan = Plan {
             arrivals: self.plan.arrivals,
             rate,
             length_ns: length.as_nanos() as u64,
             spreading: scenario.spreading,
-            // Every step has its own schedule; all systems get the same one at the same rung.
-            seed: self.plan.seed ^ rate.to_bits().rotate_left(17),
+            seed: self.seed(rate),
             bounds,
         };
         let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);

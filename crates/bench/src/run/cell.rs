@@ -63,16 +63,33 @@ pub(super) fn operation(plan: &RunPlan, target: &Target, way: Way) -> Operation 
     }
 }
 
+/// How limits are chosen by default.
+const NOTE: &str = "the limit of each step is near half of what its most wanted key is offered, so that both allowed \
+                    and denied answers occur";
+/// What a closed loop cannot show.
+const CLOSED_NOTE: &str = "closed loop: a connection asks again only when it has been answered, so a stall of the target \
+                    delays the questions instead of the answers (coordinated omission); latencies must not be \
+                    compared with those of an open loop";
+
 /// A cell without steps.
 pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Way) -> Cell {
-    let note = "the limit of each step is near half of what its most wanted key is offered, so that both allowed \
-                    and denied answers occur";
+    let mut notes = vec![match scenario.admit {
+        Some(ratio) => format!(
+            "the limit of each step is the one that comes nearest to admitting {}% of what is offered",
+            ratio * 100.0
+        ),
+        None => NOTE.into(),
+    }];
+    if plan.is_closed() {
+        notes.push(CLOSED_NOTE.into());
+    }
     Cell {
         target: target.record().name.clone(),
         scenario: scenario.record(),
         operation: operation(plan, target, way),
         load: plan.load(way),
-        notes: vec![note.into()],
+        notes,
+        admit_ratio: scenario.admit,
         ..Cell::default()
     }
 }

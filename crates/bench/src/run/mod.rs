@@ -1,5 +1,6 @@
 //! The main job: start the targets, find their capacities, climb the ladders, fill the record.
 
+pub mod admit;
 pub mod attribution;
 pub mod bed;
 pub mod calibrate;
@@ -9,7 +10,9 @@ pub mod console;
 pub mod fill;
 pub mod fresh;
 pub mod machine;
+pub mod order;
 pub mod plan;
 pub mod session;
 pub mod starts;
+pub mod steady;
 pub mod thread;

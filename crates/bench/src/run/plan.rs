@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::attribution::Watching;
+use super::order::Order;
 use crate::load::keys::Spreading;
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
@@ -38,6 +39,8 @@ pub struct KeyPlan {
     pub spreading: Spreading,
     /// Length of its steps, where it differs from the run's.
     pub step: Option<Duration>,
+    /// Share of the offered load that its limits admit; `None` takes limits near half of the most wanted key's load.
+    pub admit: Option<f64>,
 }
 
 impl KeyPlan {
@@ -50,6 +53,7 @@ impl KeyPlan {
             keys,
             spreading,
             step: None,
+            admit: None,
         };
         vec![
             plan("single-key", "single key", 1, Spreading::Single),
@@ -68,12 +72,24 @@ impl KeyPlan {
     pub fn custom(keys: u32, spreading: Spreading) -> KeyPlan {
         let word = spreading.word();
         KeyPlan {
-            name: format!("{keys}-keys-{word}").replace(':', "-"),
+            // Names become parts of file names, and a trace is called after its file.
+            name: format!("{keys}-keys-{word}").replace([':', '/', '\\'], "-"),
             title: format!("{keys} keys {word}"),
             keys,
             spreading,
             step: None,
+            admit: None,
         }
+    }
+
+    /// The same keys with limits that admit `ratio` of the offered load.
+    #[must_use]
+    pub fn admitting(mut self, ratio: f64) -> KeyPlan {
+        self.name.push_str(&format!("-admit-{ratio}"));
+        self.title
+            .push_str(&format!(", {}% admitted", ratio * 100.0));
+        self.admit = Some(ratio);
+        self
     }
 
     /// As it appears in the record.
@@ -108,6 +124,10 @@ pub struct RunPlan {
     pub step: Option<Duration>,
     /// Load before each step that is not counted.
     pub warmup: Duration,
+    /// Longest load before each step that goes on until the target is steady, instead of `warmup`.
+    pub steady: Option<Duration>,
+    /// Order of the rungs; `None` keeps the one in which they were given.
+    pub order: Option<Order>,
     /// Silence after each step.
     pub pause: Duration,
     /// How gaps are drawn.
@@ -171,8 +191,18 @@ impl RunPlan {
             backlog_limit: bounds.backlog_limit as u64,
             warmup_s: self.warmup.as_secs_f64(),
             pause_s: self.pause.as_secs_f64(),
-            ..Load::default()
+            order: self.order.map(|order| order.word().into()),
+            warmup_rule: self
+                .steady
+                .map(|longest| format!("steady, at most {} s", longest.as_secs_f64())),
+            closed_loop: self.is_closed(),
         }
+    }
+
+    /// Whether connections wait for their answers.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.arrivals == Arrivals::Closed
     }
 
     /// Length of every step when `steps` of them must fit.

@@ -241,8 +241,13 @@ impl<'a> Session<'a> {
                 series.rates = rates;
                 continue;
             }
-            series.rates = match &self.bed.plan().ladder {
+            let plan = self.bed.plan();
+            series.rates = match &plan.ladder {
                 Ladder::Fixed(rates) => rates.clone(),
+                // Connections are the rungs of a closed loop.
+                Ladder::Scaled if plan.is_closed() => {
+                    vec![plan.bounds(series.way).connections as f64]
+                }
                 Ladder::Scaled => {
                     let own = self.record.cells[series.cell]
                         .probed_capacity_rps
@@ -250,6 +255,12 @@ impl<'a> Session<'a> {
                     rungs(own, common.filter(|_| !series.way.is_service()))
                 }
             };
+        }
+        if let Some(order) = self.bed.plan().order {
+            let seed = self.bed.plan().seed;
+            for series in &mut all {
+                series.rates = order.arrange(std::mem::take(&mut series.rates), seed);
+            }
         }
         let highest = all
             .iter()
@@ -295,8 +306,10 @@ impl<'a> Session<'a> {
                 let cell = cell::empty(self.bed.plan(), scenario, self.bed.target(slot), way);
                 self.record.cells.push(cell);
                 let cell = self.record.cells.len() - 1;
-                let fixed =
-                    matches!(self.bed.plan().ladder, Ladder::Fixed(_)) || !self.follows.is_empty();
+                let plan = self.bed.plan();
+                // The limits of a closed loop follow from its capacity.
+                let fixed = (matches!(plan.ladder, Ladder::Fixed(_)) && !plan.is_closed())
+                    || !self.follows.is_empty();
                 if !fixed {
                     match self.bed.probe(slot, way, scenario) {
                         Ok(capacity) => {
@@ -322,16 +335,23 @@ impl<'a> Session<'a> {
     /// Measures one rung. A row that the machine spoiled is measured again, as long as the run has repeats left: only
     /// the validity rules decide that, never the target's own figures.
     fn rung(&mut self, scenario: &KeyPlan, series: &Series, rate: f64, length: Duration) {
+        let closed = self.bed.plan().is_closed();
         let title = format!(
-            "{} · {} · {rate:.0}/s",
+            "{} · {} · {rate:.0}{}",
             scenario.title,
-            cell::describe(self.bed.target(series.slot), series.way)
+            cell::describe(self.bed.target(series.slot), series.way),
+            if closed { " connections" } else { "/s" }
         );
+        let capacity = self.record.cells[series.cell].probed_capacity_rps;
         let mut spoiled = Vec::new();
         loop {
             self.bed.console().phase(title.clone());
-            let request =
+            let mut request =
                 StepRequest::new(&self.bed, series.slot, series.way, scenario, rate, length);
+            if closed {
+                request.connections = Some(rate as u32);
+                request.rate_rps = capacity.unwrap_or(rate);
+            }
             match self.bed.step(&request) {
                 Ok((step, _)) if self.may_repeat(&step, spoiled.len()) => {
                     self.repeats_left -= 1;

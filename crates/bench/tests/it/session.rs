@@ -8,6 +8,7 @@ use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::record::{Grade, Profile, RunRecord, Step};
 use tollgate_bench::run::attribution::Watching;
 use tollgate_bench::run::console::Console;
+use tollgate_bench::run::order::Order;
 use tollgate_bench::run::plan::{KeyPlan, Ladder, RunPlan};
 use tollgate_bench::run::session::Session;
 use tollgate_bench::target::url::TargetUrl;
@@ -21,6 +22,8 @@ fn plan() -> RunPlan {
         ladder: Ladder::Fixed(vec![1_000.0, 2_000.0]),
         step: Some(Duration::from_millis(200)),
         warmup: Duration::from_millis(20),
+        steady: None,
+        order: None,
         pause: Duration::ZERO,
         arrivals: Arrivals::Poisson,
         connections: 4,
@@ -184,4 +187,81 @@ fn an_interrupted_run_is_partial_and_not_an_error() {
         (record.events.len(), record.validity.grade),
         (0, Grade::Valid)
     );
+}
+
+#[test]
+fn a_closed_loop_takes_connections_as_its_rungs_and_says_so() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let mut plan = plan();
+    plan.arrivals = Arrivals::Closed;
+    plan.deadline = Duration::from_secs(30);
+    plan.ladder = Ladder::Fixed(vec![1.0, 3.0]);
+    plan.depth = 2;
+    let record = run(&plan, &[&server]);
+    assert!(record.complete, "{:?}", record.partial_reason);
+    let cell = &record.cells[0];
+    assert!(cell.load.closed_loop && cell.load.arrivals == "closed");
+    assert!(
+        cell.notes
+            .iter()
+            .any(|note| note.contains("coordinated omission"))
+    );
+    let connections: Vec<Option<u32>> = cell.steps.iter().map(|step| step.connections).collect();
+    assert_eq!(connections, [Some(1), Some(3)]);
+    for step in &cell.steps {
+        assert!(step.completed > 0 && step.target_rps > 0.0);
+        assert_eq!((step.planned, step.failures.total()), (step.completed, 0));
+        let accuracy = step.accuracy.as_ref().expect("the script decides");
+        assert!(accuracy.never_over(), "{accuracy:?}");
+    }
+}
+
+#[test]
+fn limits_admit_the_wanted_share() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let mut plan = plan();
+    let keys = KeyPlan::custom(4, Spreading::Hot { share: 0.7, hot: 1 });
+    plan.scenarios = [1.0, 0.5, 0.02]
+        .map(|ratio| keys.clone().admitting(ratio))
+        .to_vec();
+    // What comes too late on a busy machine counts all the same.
+    plan.deadline = Duration::from_secs(30);
+    let record = run(&plan, &[&server]);
+    let ratios: Vec<Option<f64>> = record.cells.iter().map(|cell| cell.admit_ratio).collect();
+    assert_eq!(ratios, [Some(1.0), Some(0.5), Some(0.02)]);
+    for step in record.cells.iter().flat_map(|cell| &cell.steps) {
+        let admit = step.admit.expect("a share was asked for");
+        assert!(
+            (admit.expected_ratio - admit.wanted_ratio).abs() < 0.02,
+            "{admit:?}"
+        );
+        assert_eq!(step.accuracy.as_ref().unwrap().limit, admit.limit);
+        let seen = admit.seen_ratio.expect("answers came");
+        assert!((seen - admit.expected_ratio).abs() < 1e-9, "{admit:?}");
+    }
+}
+
+#[test]
+fn rungs_run_in_the_order_asked_for_and_the_warm_up_is_recorded() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let mut plan = plan();
+    plan.ladder = Ladder::Fixed(vec![1_000.0, 3_000.0, 2_000.0]);
+    plan.step = Some(Duration::from_millis(50));
+    plan.order = Some(Order::UpDown);
+    plan.deadline = Duration::from_secs(30);
+    plan.steady = Some(Duration::from_millis(1_000));
+    let record = run(&plan, &[&server]);
+    let cell = &record.cells[0];
+    let rates: Vec<f64> = cell.steps.iter().map(|step| step.target_rps).collect();
+    assert_eq!(rates, [1_000.0, 2_000.0, 3_000.0, 2_000.0, 1_000.0]);
+    assert_eq!(cell.load.order.as_deref(), Some("updown"));
+    assert_eq!(
+        cell.load.warmup_rule.as_deref(),
+        Some("steady, at most 1 s")
+    );
+    for step in &cell.steps {
+        let warm_up = step.warm_up.as_ref().expect("recorded");
+        assert!((1..=10).contains(&warm_up.buckets), "{warm_up:?}");
+        assert_eq!(warm_up.steady, warm_up.reason.is_empty());
+    }
 }
