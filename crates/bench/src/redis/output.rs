@@ -1,7 +1,5 @@
 //! The output of redis-benchmark 7.0: whole reports, one line per test, CSV.
 
-use std::fmt::Write as _;
-
 use hdrhistogram::Histogram;
 
 /// Bounds of redis-benchmark's own histogram, in microseconds; its rows depend on them.
@@ -191,12 +189,11 @@ impl Measured {
 
     fn row(&self, text: &mut String, percent: f64, value_us: u64, seen: u64) {
         let value = ms(self.latency.highest_equivalent(value_us));
-        // Writing into a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{percent:.3}% <= {value:.*} milliseconds (cumulative count {seen})",
+        text.push_str(&format!(
+            "{percent:.3}% <= {value:.*} milliseconds (cumulative count {seen})
+",
             self.precision
-        );
+        ));
     }
 }
 

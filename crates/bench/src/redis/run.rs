@@ -1,6 +1,6 @@
 //! Runs the tests one after the other.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::time::Duration;
 
 use super::output::{CSV_HEAD, Measured, Setting};
@@ -359,9 +359,12 @@ impl Feed for Requests<'_> {
         for &at in &self.places {
             connection.push(&self.request[from..at]);
             let mut digits = [b'0'; RANDOM.len()];
-            let number = self.rng.next_u64() % self.range;
             // Twelve digits, as redis-benchmark writes them: a range has no more.
-            let _ = write!(&mut digits[..], "{number:012}");
+            let mut number = self.rng.next_u64() % self.range;
+            for digit in digits.iter_mut().rev() {
+                *digit += (number % 10) as u8;
+                number /= 10;
+            }
             connection.push(&digits);
             from = at + RANDOM.len();
         }

@@ -363,11 +363,26 @@ impl<'a> Bed<'a> {
         let target = &self.slots[request.slot].target;
         step.attribution = observer.finish(target, watching, &step);
         fill::busiest_thread(&mut step, pid);
+        if let Some(warm_up) = warm_up.as_ref().filter(|warm_up| !warm_up.steady) {
+            step.notes.push(format!(
+                "not steady after a warm-up of {:.1} s: {}",
+                warm_up.duration_s, warm_up.reason
+            ));
+        }
         step.warm_up = warm_up;
-        step.admit = admit.map(|admit| Admit {
-            seen_ratio: step.admit_ratio(),
-            ..admit
-        });
+        if let Some(admit) = admit {
+            let seen_ratio = step.admit_ratio();
+            let seen =
+                seen_ratio.map_or_else(|| "nothing decided".into(), |r| format!("{r:.3} seen"));
+            step.notes.push(format!(
+                "limit {}: {:.3} of the offered load expected to be admitted, {seen}",
+                admit.limit, admit.expected_ratio
+            ));
+            step.admit = Some(Admit {
+                seen_ratio,
+                ..admit
+            });
+        }
         step.connections = request.connections;
         classify(&self.plan.profile, std::slice::from_mut(&mut step));
         if let Some(why) = &outcome.cut_short {

@@ -67,7 +67,7 @@ pub(super) fn operation(plan: &RunPlan, target: &Target, way: Way) -> Operation 
 const NOTE: &str = "the limit of each step is near half of what its most wanted key is offered, so that both allowed \
                     and denied answers occur";
 /// What a closed loop cannot show.
-const CLOSED_NOTE: &str = "closed loop: a connection asks again only when it has been answered, so a stall of the target \
+pub(super) const CLOSED_NOTE: &str = "closed loop: a connection asks again only when it has been answered, so a stall of the target \
                     delays the questions instead of the answers (coordinated omission); latencies must not be \
                     compared with those of an open loop";
 

@@ -182,6 +182,9 @@ impl<'a> Session<'a> {
         job: &Job,
         keep: &mut dyn FnMut(&RunRecord, &mut Console),
     ) -> RunRecord {
+        if self.bed.plan().is_closed() {
+            self.event(Severity::Warning, None, cell::CLOSED_NOTE.into());
+        }
         let step_length = self.bed.plan().step_length(self.expected_steps());
         let scenarios = self.bed.plan().scenarios.clone();
         for scenario in &scenarios {
@@ -435,7 +438,8 @@ impl<'a> Session<'a> {
         for cell in &mut record.cells {
             let target = record.targets.iter().find(|one| one.name == cell.target);
             let threads = target.and_then(|target| target.threads);
-            if cell.capacity.is_none() {
+            // A closed loop offers what is answered: no load of it can be too much.
+            if cell.capacity.is_none() && !cell.load.closed_loop {
                 cell.capacity = ladder::capacity(&record.profile, &cell.by_load(), threads);
                 let early = cell.capacity.as_mut().filter(|_| !cell.complete);
                 if let Some(capacity) = early {
