@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tollgate_testkit::{Server, peers, repo_root};
 
-use crate::Failure;
+use crate::{Failure, agreement};
 
 /// The command lines, without host, port and output format.
 const LINES: &[&str] = &[
@@ -17,7 +17,7 @@ const LINES: &[&str] = &[
 ];
 
 /// Rounds: in each both servers are measured, in turn the one or the other first.
-const ROUNDS: usize = 3;
+pub(crate) const ROUNDS: usize = 3;
 
 /// Kernel clock ticks per second, in which `/proc` counts CPU time; 100 on every Linux that this runs on.
 const TICKS: f64 = 100.0;
@@ -33,16 +33,27 @@ struct Figures {
 
 /// Runs the task.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
-    if !args.is_empty() {
-        return Err("usage: cargo run --release -p xtask -- benchmarks".into());
+    let redis = || -> Result<Server, Failure> {
+        let found = Server::redis(&[])?;
+        Ok(found.ok_or("redis-server is neither on PATH nor in .peers: cargo xtask peers")?)
+    };
+    match args {
+        [] => {}
+        // A look at the generator, which changes no page.
+        [only] if only == "generator" => {
+            let mut section = String::new();
+            agreement::section(&mut section, &redis()?)?;
+            println!("{section}");
+            return Ok(());
+        }
+        _ => return Err("usage: cargo run --release -p xtask -- benchmarks [generator]".into()),
     }
     if cfg!(debug_assertions) {
         return Err(
             "an unoptimised server says nothing: cargo run --release -p xtask -- benchmarks".into(),
         );
     }
-    let redis = Server::redis(&[])?
-        .ok_or("redis-server is neither on PATH nor in .peers: cargo xtask peers")?;
+    let redis = redis()?;
     let tollgate = Server::tollgate(&["--threads", "1"])?;
     let mut page = head(&redis)?;
     for line in LINES {
@@ -63,6 +74,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         }
         table(&mut page, line, &theirs, &ours)?;
     }
+    drop(tollgate);
+    agreement::section(&mut page, &redis)?;
     let path = repo_root().join("docs/benchmarks.md");
     fs::write(&path, page)?;
     println!("{}", path.display());
@@ -166,17 +179,17 @@ fn table(page: &mut String, line: &str, theirs: &Figures, ours: &Figures) -> Res
 }
 
 /// `a` by `b`, round by round.
-fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
+pub(crate) fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a / b).collect()
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-fn spread(values: &[f64]) -> String {
+pub(crate) fn spread(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);
     format!("{:.2} [{least:.2}-{most:.2}]", median(values))

@@ -5,6 +5,7 @@
     reason = "a command line tool talks to its user"
 )]
 
+mod agreement;
 mod benchmarks;
 mod compatibility;
 mod fuzz;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  benchmarks                                  run redis-benchmark on redis-server and Tollgate, write docs/benchmarks.md
+  benchmarks [generator]                      run redis-benchmark on redis-server and Tollgate, and our generator beside others, write docs/benchmarks.md
   compatibility                               run the scripts on redis-server and Tollgate, write docs/compatibility.md
   fuzz [--seconds N] [TARGET...]              run the fuzz targets, 60 seconds each unless told otherwise
   peers                                       find or install redis-server, memcached, envoy, client libraries

@@ -16,6 +16,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("memcached", "memcached"),
+    ("wrk", "wrk"),
     ("node", "nodejs"),
     ("javac", "default-jdk-headless"),
     ("mvn", "maven"),
