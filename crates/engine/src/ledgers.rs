@@ -32,7 +32,7 @@ pub struct AnyCheck<'a> {
 impl<'a> AnyCheck<'a> {
     /// As one that the shorter ways know: a take from or look at a small state.
     #[inline]
-    fn small(&self) -> Option<Check<'a>> {
+    pub(crate) fn small(&self) -> Option<Check<'a>> {
         let (algorithm, peek): (AlgorithmKind, bool) = match (self.method, self.act) {
             (Method::Small(kind), Act::Take) => (kind, false),
             (Method::Small(kind), Act::Peek) => (kind, true),

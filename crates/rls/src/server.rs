@@ -357,8 +357,11 @@ async fn take_arrivals(
 ) {
     let stop = stopped.clone();
     let mut connections = tokio::task::JoinSet::new();
+    let service = lane.service.clone();
+    let mut tended = std::pin::pin!(service.tend());
     loop {
         tokio::select! {
+            () = &mut tended => {}
             arrival = arrivals.recv() => {
                 let Some(Arrival { stream, speaks, place }) = arrival else { break };
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };

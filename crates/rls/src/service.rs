@@ -74,6 +74,14 @@ impl Service {
         }
     }
 
+    /// Looks after what the thread holds of hot keys, as long as it is polled.
+    pub(crate) async fn tend(&self) {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.tend().await,
+            AnyBackend::Remote(_) => std::future::pending().await,
+        }
+    }
+
     /// Whether the service should be asked.
     pub(crate) fn health(&self) -> &Health {
         &self.health

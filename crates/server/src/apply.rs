@@ -55,6 +55,7 @@ impl Shared {
                 let lacking = asked.iter().all(|&key| values.number(key) > 0);
                 self.engine.refuse_writes_without_replicas(lacking);
             }
+            Key::LimiterLeases => self.engine.set_leases(values.get(key) == "yes"),
             _ => {}
         }
     }

@@ -4,8 +4,9 @@ use tollgate_limiter::{AlgorithmKind, Decision, Nanos, Quota, Timestamp};
 
 /// Share of what remains that one lease takes at most: one in so many.
 const SHARE: u64 = 8;
-/// Fewest units worth a lease.
-const LEASE_MIN: u64 = 16;
+/// Fewest units worth a lease. So what remains of a limit below 4,096 units is decided exactly: there a thread more or less
+/// would be seen.
+const LEASE_MIN: u64 = 512;
 /// Most units of a lease.
 const LEASE_MAX: u64 = 1 << 20;
 

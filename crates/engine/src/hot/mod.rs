@@ -25,7 +25,7 @@ use tollgate_limiter::{Cost, Decision, Timestamp};
 pub(crate) use slot::HotSlot;
 
 use crate::cell::{Cells, One, name};
-use crate::{Check, Engine, Handle, WrongState};
+use crate::{AnyCheck, Check, Decisions, Engine, Handle, WrongState};
 use lease::{Denial, Lease, Wear};
 use table::{Entry, KEY_MAX, Table};
 
@@ -74,6 +74,8 @@ impl Engine {
 pub struct LocalHandle {
     handle: Handle,
     table: Table,
+    /// The table may hold units or denials.
+    holds: bool,
 }
 
 impl LocalHandle {
@@ -82,6 +84,7 @@ impl LocalHandle {
         LocalHandle {
             handle,
             table: Table::new(),
+            holds: false,
         }
     }
 
@@ -107,6 +110,25 @@ impl LocalHandle {
         self.ask(check, now)
     }
 
+    /// As [`Handle::decide_any`], on hot keys as [`LocalHandle::decide`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Handle::decide_any`].
+    pub fn decide_any(
+        &mut self,
+        checks: &[AnyCheck<'_>],
+        now: Timestamp,
+    ) -> Result<Decisions, WrongState> {
+        if let [check] = checks
+            && let Some(small) = check.small()
+            && let Ok(decision) = self.decide(&small, now)
+        {
+            return Ok(Decisions::from_slice(&[decision]));
+        }
+        self.handle.decide_any(checks, now)
+    }
+
     #[cold]
     fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
         let engine = self.handle.engine();
@@ -123,6 +145,7 @@ impl LocalHandle {
             return engine.decide_exact(check, now);
         };
         let (entry, decided) = engine.decide_hot(entry, check, now);
+        self.holds |= entry.slot.is_some();
         self.table.put(entry);
         if let Some(evicted) = evicted {
             engine.end_entry(evicted, Some(now));
@@ -136,7 +159,13 @@ impl LocalHandle {
         while let Some(entry) = self.table.take_idle(now) {
             self.handle.engine().end_entry(entry, Some(now));
         }
-        self.table.holds_any()
+        self.holds = self.table.holds_any();
+        self.holds
+    }
+
+    /// Whether there is something for [`LocalHandle::give_back`] to look at.
+    pub fn holds(&self) -> bool {
+        self.holds
     }
 }
 

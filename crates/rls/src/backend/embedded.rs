@@ -1,7 +1,11 @@
 //! The store in this process, through its handle.
 
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
 use smallvec::SmallVec;
-use tollgate_engine::{AnyCheck, Handle};
+use tokio::sync::Notify;
+use tollgate_engine::{AnyCheck, Handle, LocalHandle};
 use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Decision, Timestamp};
 use tollgate_policy::LimitCheck;
@@ -11,19 +15,50 @@ use super::{BackendError, Decide, Decisions};
 /// Never waits: a decision is made on the thread that asks, under the locks of its counters' shards.
 pub(crate) struct Embedded {
     handle: Handle,
+    /// What this thread knows of hot keys.
+    local: RefCell<LocalHandle>,
+    /// Somebody looks after what the thread holds of them.
+    tended: Cell<bool>,
+    held: Notify,
     clock: fn() -> Timestamp,
 }
 
+/// How often units that a thread took in advance are looked after.
+const TEND_EVERY: Duration = Duration::from_millis(10);
+
 impl Embedded {
     pub(crate) fn new(handle: Handle, clock: fn() -> Timestamp) -> Self {
-        Self { handle, clock }
+        Self {
+            local: RefCell::new(LocalHandle::new(handle.clone())),
+            tended: Cell::new(false),
+            held: Notify::new(),
+            handle,
+            clock,
+        }
+    }
+
+    /// Gives back what the thread took of hot keys and does not use; for ever. Sleeps while there is nothing.
+    pub(crate) async fn tend(&self) {
+        loop {
+            self.held.notified().await;
+            loop {
+                tokio::time::sleep(TEND_EVERY).await;
+                if !self.local.borrow_mut().give_back((self.clock)()) {
+                    break;
+                }
+            }
+            self.tended.set(false);
+        }
     }
 
     pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
         let checks: SmallVec<[AnyCheck<'_>; 4]> = checks.iter().map(check_of).collect();
-        self.handle
-            .decide_any(&checks, (self.clock)())
-            .map_err(|error| BackendError::new(error.to_string()))
+        let mut local = self.local.borrow_mut();
+        let decided = local.decide_any(&checks, (self.clock)());
+        if local.holds() && !self.tended.replace(true) {
+            self.held.notify_one();
+        }
+        decided.map_err(|error| BackendError::new(error.to_string()))
     }
 }
 

@@ -54,6 +54,7 @@ pub enum Key {
     BusyReplyThreshold,
     ScriptTimeLimit,
     IncrexForm,
+    LimiterLeases,
     Rdbchecksum,
     Daemonize,
     IoThreadsDoReads,
@@ -680,6 +681,14 @@ const OWN: &[Setting] = &[
         "redis",
         Change::Live,
         "Whose INCREX is spoken: that of Redis 8.8, or that of Valkey 9.2, which also takes NX and XX.",
+    ),
+    row(
+        Key::LimiterLeases,
+        "limiter-leases",
+        Kind::Flag,
+        "yes",
+        Change::Live,
+        "Whether threads of the service may take units of hot limits in advance. They then admit fewer at times, and never more.",
     ),
 ];
 
