@@ -13,4 +13,5 @@ pub mod report;
 pub mod run;
 pub mod search;
 pub mod statistics;
+pub mod stored;
 pub mod target;

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use super::capacity::CapacityArgs;
 use super::load::LoadArgs;
 use super::paper::PaperArgs;
+use super::stored::{GateArgs, NoiseArgs, StoredCompareArgs, TrendsArgs};
 use super::values;
 use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
@@ -34,8 +35,14 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// Search for the load that each system sustains, with repeated trials, and look past it
     Capacity(Box<CapacityArgs>),
-    /// Compare two servers in short, interleaved slices of the same load
+    /// Compare two servers in short, interleaved slices of the same load, or two folders of stored runs
     Compare(CompareArgs),
+    /// Show how figures moved over stored runs
+    Trends(TrendsArgs),
+    /// Judge a run against a baseline: exit code 0 passed, 1 error, 2 failed, 3 not to be judged
+    Gate(GateArgs),
+    /// Find out how large a difference this machine makes to one and the same program
+    Noise(NoiseArgs),
     /// Measure the generator itself against a server that does nothing
     Calibrate {
         /// Connections
@@ -189,10 +196,13 @@ impl RunArgs {
 /// Options of the paired comparison.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The first server: a name (tollgate, redis-server, valkey-server, dragonfly; started with one thread) or a URL
+    /// The first server: a name (tollgate, redis-server, valkey-server, dragonfly; started with one thread) or a URL; or a folder of stored runs
     pub a: String,
-    /// The second server
+    /// The second server, or the second folder
     pub b: String,
+    /// Options for stored runs.
+    #[command(flatten)]
+    pub stored: StoredCompareArgs,
     /// Loads: limiter, script, get, set, incr, latency [these by default], memory, lpush, lpop, sadd, hset, zadd, mset, lrange, hgetall; comma separated
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub loads: Vec<String>,

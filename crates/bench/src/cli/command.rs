@@ -5,10 +5,13 @@ use std::net::TcpListener;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::{Args as _, FromArgMatches as _};
+
 use super::CapacityArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
 use super::gather::{check_names, gather};
 use super::values::WarmUpRule;
+use super::stored;
 use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
@@ -37,7 +40,13 @@ pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {
         None => measure(&args.run, |_| Ok(Job::Ladder)),
         Some(BenchCommand::Capacity(args)) => capacity(*args),
+        Some(BenchCommand::Compare(args)) if stored::is_stored(&args.a) => {
+            stored::compare_runs(&args.a, &args.b, &args.stored)
+        }
         Some(BenchCommand::Compare(args)) => compare(&args),
+        Some(BenchCommand::Trends(args)) => stored::show_trends(&args),
+        Some(BenchCommand::Gate(args)) => stored::pass_gate(&args),
+        Some(BenchCommand::Noise(args)) => stored::measure_noise(&args),
         Some(BenchCommand::Calibrate {
             connections,
             pipeline,
@@ -196,6 +205,14 @@ impl Steward for MainRun<'_> {
             self.write_failed.get_or_insert(error.to_string());
         }
     }
+}
+
+/// The plan of a main run without options.
+pub(super) fn default_plan() -> Result<RunPlan, String> {
+    let command = RunArgs::augment_args(clap::Command::new("bench"));
+    let matches = command.try_get_matches_from(["bench"]);
+    let args = matches.and_then(|matches| RunArgs::from_arg_matches(&matches));
+    plan(&args.map_err(|error| error.to_string())?)
 }
 
 pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {

@@ -7,6 +7,7 @@ mod gather;
 mod load;
 mod paper;
 mod redis;
+mod stored;
 mod values;
 
 pub use args::{BenchArgs, BenchCommand, CompareArgs, Pins, RunArgs};
@@ -15,3 +16,4 @@ pub use command::run;
 pub(crate) use command::{cores, own};
 pub use load::LoadArgs;
 pub use redis::RedisArgs;
+pub use stored::{GateArgs, NoiseArgs, Printed, StoredCompareArgs, TrendsArgs};

@@ -14,6 +14,8 @@ mod markdown;
 mod observations;
 mod rows;
 pub(crate) mod table;
+pub mod stored;
+mod table;
 mod terminal;
 mod verdict;
 

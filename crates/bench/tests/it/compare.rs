@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tollgate_bench::cli::{CompareArgs, Pins};
+use tollgate_bench::cli::{CompareArgs, Pins, StoredCompareArgs};
 use tollgate_bench::compare;
 use tollgate_bench::record::CompareRecord;
 use tollgate_bench::run::console::Console;
@@ -28,6 +28,7 @@ fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
         }),
         out: PathBuf::from("results"),
         i_own_this_target: false,
+        stored: StoredCompareArgs::default(),
     }
 }
 

@@ -7,4 +7,5 @@ mod process;
 mod protocols;
 mod redis_benchmark;
 mod session;
+mod stored;
 mod virtual_time;

@@ -315,3 +315,19 @@ fn words_for_effects_follow_their_bounds() {
     assert_eq!(size_of(0.4), Size::Medium);
     assert_eq!(size_of(-1.0).word(), "large");
 }
+
+/// Against itself, a sample must look different in one case of twenty and not more.
+#[test]
+fn the_rate_of_false_alarms_is_the_promised_one() {
+    let mut rng = Rng::new(11);
+    let trials = 2_000;
+    let alarms = (0..trials)
+        .filter(|_| {
+            let mut sample = || -> Vec<f64> { (0..7).map(|_| rng.exponential()).collect() };
+            let (a, b) = (sample(), sample());
+            mann_whitney(&a, &b).unwrap().p < 0.05
+        })
+        .count();
+    let share = f64::from(u32::try_from(alarms).unwrap()) / f64::from(trials);
+    assert!((0.02..=0.06).contains(&share), "{share}");
+}

@@ -1,0 +1,341 @@
+//! Comparisons of stored runs, trends, gates and noise as tables: one [`Sheet`] each, in the terminal or in Markdown.
+
+use crate::record::{
+    ComparisonRecord, ComparisonRow, Difference, Estimate, GateOutcome, GateRecord, Metric,
+    NoiseRecord, TrendColour, TrendRow, TrendsRecord, Verdict,
+};
+use crate::statistics::size_of;
+
+use super::TextStyle;
+use super::format::{DASH, or_dash, rate, significant};
+use super::table::{Column, TextCell, Tint, plain, table, tinted};
+
+/// A table with what is said above and below it.
+#[derive(Clone, Debug, Default)]
+pub struct Sheet {
+    /// Heading.
+    pub title: String,
+    /// What the reader must know before the table.
+    pub before: Vec<String>,
+    columns: Vec<Column>,
+    rows: Vec<Vec<TextCell>>,
+    /// What the table says, in sentences.
+    pub after: Vec<String>,
+}
+
+impl Sheet {
+    /// Headings of the columns.
+    pub fn heads(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|column| column.title)
+    }
+
+    /// Texts of the cells, row by row.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.rows
+            .iter()
+            .map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
+    }
+
+    /// As terminal text, without a line break at its end.
+    #[must_use]
+    pub fn text(&self, style: TextStyle) -> String {
+        let mut out = tinted(style, Tint::Strong, &plain(style, &self.title));
+        out.push('\n');
+        for line in &self.before {
+            out.push_str(&format!("{}\n", plain(style, line)));
+        }
+        if !self.rows.is_empty() {
+            out.push_str(&table(style, &self.columns, &self.rows));
+        }
+        for line in &self.after {
+            out.push_str(&format!("{}\n", plain(style, line)));
+        }
+        out.trim_end().to_owned()
+    }
+
+    /// As Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let escape = |text: &str| text.replace('|', "\\|").replace(['\n', '\r'], " ");
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let mut out = format!("# {}\n\n", escape(&self.title));
+        for text in &self.before {
+            out.push_str(&format!("- {}\n", escape(text)));
+        }
+        if !self.rows.is_empty() {
+            out.push('\n');
+            out.push_str(&line(self.heads().map(escape).collect()));
+            let rules = self
+                .columns
+                .iter()
+                .map(|column| if column.left { "---" } else { "--:" });
+            out.push_str(&line(rules.map(str::to_owned).collect()));
+            for row in self.rows() {
+                out.push_str(&line(row.into_iter().map(escape).collect()));
+            }
+        }
+        out.push('\n');
+        for text in &self.after {
+            out.push_str(&format!("- {}\n", escape(text)));
+        }
+        out
+    }
+}
+
+/// `step length: 1.00 s against 60.00 s`: one line per difference.
+#[must_use]
+pub fn unequal(differences: &[Difference]) -> Vec<String> {
+    let line = |found: &Difference| format!("{}: {} against {}", found.what, found.a, found.b);
+    differences.iter().map(line).collect()
+}
+
+/// A comparison of stored runs.
+#[must_use]
+pub fn comparison(record: &ComparisonRecord) -> Sheet {
+    let mut before = vec![
+        format!(
+            "A is {} ({})",
+            record.a.label,
+            from(&record.a.sources, &record.a.started_at)
+        ),
+        format!(
+            "B is {} ({})",
+            record.b.label,
+            from(&record.b.sources, &record.b.started_at)
+        ),
+        format!("smallest claimable difference: {}", record.floor.source),
+    ];
+    let marks = unequal(&record.unequal);
+    before.extend(marks.iter().map(|text| format!("UNEQUAL: {text}")));
+    let across = record.rows.iter().any(|row| row.target_a != row.target_b);
+    let mut after: Vec<String> = record
+        .rows
+        .iter()
+        .filter(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse))
+        .map(|row| spoken(row, across))
+        .collect();
+    if after.is_empty() {
+        after.push("No difference can be claimed.".to_owned());
+    }
+    if !marks.is_empty() {
+        after.push(
+            "The arms are unequal: what is above may come from their circumstances.".to_owned(),
+        );
+    }
+    after.extend(record.notes.iter().cloned());
+    Sheet {
+        title: format!("{} against {}", record.b.label, record.a.label),
+        before,
+        columns: vec![
+            Column::words("row", 10),
+            Column::number("load/s", 6),
+            Column::words("figure", 7),
+            Column::number("A", 6),
+            Column::number("B", 6),
+            Column::number("B/A", 5),
+            Column::words("95 % interval", 12),
+            Column::words("n", 3),
+            Column::number("U", 3),
+            Column::number("p", 5),
+            Column::number("A12", 4),
+            Column::words("effect", 6),
+            Column::words("verdict", 7),
+        ],
+        rows: record
+            .rows
+            .iter()
+            .map(|row| comparison_row(row, across))
+            .collect(),
+        after,
+    }
+}
+
+fn spoken(row: &ComparisonRow, across: bool) -> String {
+    if across {
+        row.sentence.clone()
+    } else {
+        format!("{} · {}: {}", row.target_b, row.operation_b, row.sentence)
+    }
+}
+
+fn from(sources: &[String], started_at: &[String]) -> String {
+    let runs = match sources {
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+        [] => String::new(),
+    };
+    match started_at {
+        [at] => format!("{runs}, {at}"),
+        [first, .., last] => format!("{runs}, {first} to {last}"),
+        [] => runs,
+    }
+}
+
+fn comparison_row(row: &ComparisonRow, across: bool) -> Vec<TextCell> {
+    let name = if across {
+        format!("{} · {}", row.scenario, row.operation_b)
+    } else {
+        format!("{} · {} · {}", row.target_b, row.scenario, row.operation_b)
+    };
+    let test = row.test.as_ref();
+    let tint = match row.verdict {
+        Verdict::Better => Tint::Good,
+        Verdict::Worse => Tint::Bad,
+        Verdict::Unclear | Verdict::TooFew => Tint::Faint,
+        Verdict::Same => Tint::Plain,
+    };
+    vec![
+        name.into(),
+        rate(row.target_rps).into(),
+        row.metric.name().into(),
+        value(row.metric, &row.a).into(),
+        value(row.metric, &row.b).into(),
+        or_dash(row.ratio_b_over_a, |ratio| format!("{ratio:.3}")).into(),
+        or_dash(row.ratio_ci, |(low, high)| format!("[{low:.3}, {high:.3}]")).into(),
+        format!("{}/{}", row.a.n, row.b.n).into(),
+        or_dash(test, |test| format!("{:.1}", test.u)).into(),
+        or_dash(test, |test| probability(test.p)).into(),
+        or_dash(test, |test| format!("{:.2}", test.a12)).into(),
+        or_dash(test, |test| size_of(test.cliffs_delta).word().to_owned()).into(),
+        TextCell {
+            text: row.verdict.word().to_owned(),
+            tint,
+        },
+    ]
+}
+
+fn value(metric: Metric, estimate: &Estimate) -> String {
+    match metric {
+        Metric::GoodputRps => rate(estimate.median),
+        _ => format!("{} {}", significant(estimate.median), metric.unit()),
+    }
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.001 {
+        "<0.001".to_owned()
+    } else {
+        format!("{p:.3}")
+    }
+}
+
+/// Trends over stored runs.
+#[must_use]
+pub fn trends(record: &TrendsRecord) -> Sheet {
+    Sheet {
+        title: format!("Trends over {} runs", record.started_at.len()),
+        before: match record.started_at.as_slice() {
+            [first, .., last] => vec![format!("{first} to {last}")],
+            _ => Vec::new(),
+        },
+        columns: vec![
+            Column::words("row", 10),
+            Column::number("load/s", 6),
+            Column::words("figure", 7),
+            Column::number("runs", 4),
+            Column::number("first", 6),
+            Column::number("last", 6),
+            Column::number("change", 7),
+            Column::number("%/run", 6),
+            Column::words("95 % interval", 12),
+            Column::number("p", 5),
+            Column::number("CV %", 5),
+            Column::words("noise", 8),
+        ],
+        rows: record.rows.iter().map(trend_row).collect(),
+        after: record
+            .rows
+            .iter()
+            .map(|row| row.sentence.clone())
+            .chain(record.notes.iter().cloned())
+            .collect(),
+    }
+}
+
+fn trend_row(row: &TrendRow) -> Vec<TextCell> {
+    let tint = match row.colour {
+        TrendColour::Better => Tint::Good,
+        TrendColour::Worse => Tint::Bad,
+        TrendColour::Neutral => Tint::Plain,
+    };
+    let end = |point: Option<&(f64, f64)>| or_dash(point, |(_, value)| significant(*value));
+    vec![
+        format!("{} · {} · {}", row.target, row.scenario, row.operation).into(),
+        rate(row.target_rps).into(),
+        row.metric.name().into(),
+        row.points.len().to_string().into(),
+        end(row.points.first()).into(),
+        end(row.points.last()).into(),
+        TextCell {
+            text: or_dash(row.change_percent, |change| format!("{change:+.1} %")),
+            tint,
+        },
+        or_dash(row.slope_percent_per_run, |slope| format!("{slope:+.2}")).into(),
+        or_dash(row.slope_ci, |(low, high)| {
+            format!("[{low:+.2}, {high:+.2}]")
+        })
+        .into(),
+        or_dash(row.p, probability).into(),
+        or_dash(row.cv_percent, |cv| format!("{cv:.1}")).into(),
+        row.noise.word().into(),
+    ]
+}
+
+/// A gate's decision.
+#[must_use]
+pub fn gate(record: &GateRecord) -> Sheet {
+    let mut sheet = comparison(&record.comparison);
+    let word = match record.outcome {
+        GateOutcome::Passed => "passed",
+        GateOutcome::Failed => "FAILED",
+        GateOutcome::Invalid => "INVALID",
+    };
+    sheet.title = format!(
+        "Gate {word}: at most {} % worse than the baseline",
+        record.max_regression_percent
+    );
+    sheet
+        .before
+        .insert(0, "A is the baseline, B the run to judge".to_owned());
+    sheet.after = record.reasons.clone();
+    sheet.after.extend(record.comparison.notes.iter().cloned());
+    sheet
+}
+
+/// Noise of a machine.
+#[must_use]
+pub fn noise(record: &NoiseRecord) -> Sheet {
+    let rows = record.metrics.iter().map(|found| {
+        vec![
+            found.metric.name().into(),
+            found.rows.to_string().into(),
+            or_dash(found.cv_percent, |cv| format!("{cv:.1}")).into(),
+            format!("{:.1} %", found.observed_percent).into(),
+            format!("{:.1} %", found.smallest_claimable_percent).into(),
+        ]
+    });
+    let cpu = if record.machine.cpu_model.is_empty() {
+        DASH
+    } else {
+        &record.machine.cpu_model
+    };
+    Sheet {
+        title: format!("Noise: {} against itself", record.target),
+        before: vec![
+            format!("{cpu}, {} cores, {}", record.machine.cores, record.measured_at),
+            format!(
+                "{} starts on each side, {:.1} s per step",
+                record.starts_per_side, record.step_s
+            ),
+        ],
+        columns: vec![
+            Column::words("figure", 7),
+            Column::number("rows", 4),
+            Column::number("CV %", 5),
+            Column::number("A/A as it ran", 7),
+            Column::number("smallest claimable", 7),
+        ],
+        rows: rows.collect(),
+        after: vec!["A difference below the last column is what this machine does to one and the same program.".to_owned()],
+    }
+}

@@ -1,0 +1,200 @@
+//! Were two measurements made alike? A comparison of unequal arms measures the circumstances.
+
+use super::rows::Row;
+use crate::record::{Difference, Machine, RunRecord, TargetRecord};
+
+/// Share by which two step lengths may differ: the clock's, not the plan's.
+const LENGTH_TOLERANCE: f64 = 0.01;
+
+/// Collects what differs, each thing once.
+#[derive(Debug, Default)]
+struct Found(Vec<Difference>);
+
+impl Found {
+    fn check<T: PartialEq>(&mut self, what: &str, a: &T, b: &T, show: impl Fn(&T) -> String) {
+        if a == b {
+            return;
+        }
+        let difference = Difference {
+            what: what.to_owned(),
+            a: show(a),
+            b: show(b),
+        };
+        if !self.0.contains(&difference) {
+            self.0.push(difference);
+        }
+    }
+
+    fn text(&mut self, what: &str, a: &str, b: &str) {
+        self.check(what, &a, &b, |value| match *value {
+            "" => "none".to_owned(),
+            value => value.to_owned(),
+        });
+    }
+
+    fn number<T: PartialEq + std::fmt::Display>(&mut self, what: &str, a: T, b: T) {
+        self.check(what, &a, &b, ToString::to_string);
+    }
+
+    fn maybe<T: PartialEq + std::fmt::Display>(&mut self, what: &str, a: Option<T>, b: Option<T>) {
+        self.check(what, &a, &b, |value| {
+            value
+                .as_ref()
+                .map_or_else(|| "unknown".to_owned(), ToString::to_string)
+        });
+    }
+
+    fn list(&mut self, what: &str, a: &[u32], b: &[u32]) {
+        self.check(what, &a, &b, |cpus| match cpus {
+            [] => "not pinned".to_owned(),
+            cpus => cpus
+                .iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join(" "),
+        });
+    }
+}
+
+/// Whether two records come from the same machine, as far as they tell.
+#[must_use]
+pub fn same_machine(a: &Machine, b: &Machine) -> bool {
+    let mut found = Found::default();
+    machine(&mut found, a, b);
+    found.0.is_empty()
+}
+
+/// In what the circumstances of two rows differ: machine, pinning, build, target settings, mix, load and length.
+/// What is under test (the target's program and version) is no difference.
+#[must_use]
+pub(super) fn of_rows(a: &Row<'_>, b: &Row<'_>) -> Vec<Difference> {
+    let mut found = Found::default();
+    circumstances(&mut found, a.run, b.run);
+    let target = |row: &Row<'_>| {
+        let of = row.run.targets.iter();
+        of.clone()
+            .find(|target| target.name == row.cell.target)
+            .cloned()
+    };
+    if let (Some(a), Some(b)) = (target(a), target(b)) {
+        targets(&mut found, &a, &b);
+    }
+    let (cell_a, cell_b) = (a.cell, b.cell);
+    found.number("keys", cell_a.scenario.keys, cell_b.scenario.keys);
+    found.text(
+        "key distribution",
+        &cell_a.scenario.distribution,
+        &cell_b.scenario.distribution,
+    );
+    let (op_a, op_b) = (&cell_a.operation, &cell_b.operation);
+    found.text("operation", &op_a.name, &op_b.name);
+    found.text("algorithm", &op_a.algorithm, &op_b.algorithm);
+    found.maybe("limit", op_a.limit, op_b.limit);
+    found.maybe("window in ms", op_a.window_ms, op_b.window_ms);
+    let (load_a, load_b) = (&cell_a.load, &cell_b.load);
+    found.text("arrivals", &load_a.arrivals, &load_b.arrivals);
+    found.number("connections", load_a.connections, load_b.connections);
+    found.number(
+        "pipeline depth",
+        load_a.pipeline_depth,
+        load_b.pipeline_depth,
+    );
+    found.number("deadline in ms", load_a.deadline_ms, load_b.deadline_ms);
+    found.number("backlog", load_a.backlog_limit, load_b.backlog_limit);
+    found.number("warm-up in s", load_a.warmup_s, load_b.warmup_s);
+    found.number("pause in s", load_a.pause_s, load_b.pause_s);
+    if let (Some(a), Some(b)) = (step_length_s(a), step_length_s(b)) {
+        if (a - b).abs() > LENGTH_TOLERANCE * a.max(b) {
+            found.check("step length", &a, &b, |s| format!("{s:.2} s"));
+        }
+    }
+    found.0
+}
+
+/// In what the circumstances of two runs differ, without looking at their rows.
+#[must_use]
+pub fn differences(a: &RunRecord, b: &RunRecord) -> Vec<Difference> {
+    let mut found = Found::default();
+    circumstances(&mut found, a, b);
+    for target in &a.targets {
+        if let Some(other) = b.targets.iter().find(|other| other.name == target.name) {
+            targets(&mut found, target, other);
+        }
+    }
+    found.0
+}
+
+fn circumstances(found: &mut Found, a: &RunRecord, b: &RunRecord) {
+    let (a, b) = (&a.manifest, &b.manifest);
+    machine(found, &a.machine, &b.machine);
+    found.list(
+        "generator's cores",
+        &a.pinning.generator_cpus,
+        &b.pinning.generator_cpus,
+    );
+    found.list(
+        "targets' cores",
+        &a.pinning.target_cpus,
+        &b.pinning.target_cpus,
+    );
+    found.text("build profile", &a.tool.profile, &b.tool.profile);
+    found.number("seed", a.seed, b.seed);
+}
+
+fn machine(found: &mut Found, a: &Machine, b: &Machine) {
+    found.text("processor", &a.cpu_model, &b.cpu_model);
+    found.number("cores", a.cores, b.cores);
+    found.text("instruction set", &a.arch, &b.arch);
+    found.text("kernel", &a.kernel, &b.kernel);
+    found.maybe("memory in bytes", a.memory_bytes, b.memory_bytes);
+    found.maybe(
+        "clock source",
+        a.clocksource.as_ref(),
+        b.clocksource.as_ref(),
+    );
+    found.maybe("governor", a.governor.as_ref(), b.governor.as_ref());
+    found.maybe("hypervisor", a.hypervisor.as_ref(), b.hypervisor.as_ref());
+}
+
+fn targets(found: &mut Found, a: &TargetRecord, b: &TargetRecord) {
+    found.maybe("target's threads", a.threads, b.threads);
+    found.list("target's cores", &a.pinned_cpus, &b.pinned_cpus);
+    found.number(
+        "target on the generator's machine",
+        a.co_located,
+        b.co_located,
+    );
+    let names = a
+        .settings
+        .iter()
+        .chain(&b.settings)
+        .map(|setting| &setting.name);
+    for name in names {
+        let value = |target: &TargetRecord| {
+            let of = target.settings.iter().find(|setting| setting.name == *name);
+            of.map(|setting| setting.value.clone())
+        };
+        found.maybe(&format!("setting {name}"), value(a), value(b));
+    }
+}
+
+/// Measured length of a row in one start; `None` if it was not measured.
+fn step_length_s(row: &Row<'_>) -> Option<f64> {
+    let mut same = row
+        .cell
+        .steps
+        .iter()
+        .filter(|step| step.target_rps == row.target_rps);
+    let step = same.nth(row.occurrence)?;
+    let statistics = row.cell.statistics.as_ref();
+    let starts = statistics
+        .and_then(|found| {
+            let mut same = found
+                .rates
+                .iter()
+                .filter(|rate| rate.target_rps == row.target_rps);
+            same.nth(row.occurrence)
+        })
+        .map_or(1, |rate| rate.starts.len().max(1));
+    Some(step.duration_s / starts as f64)
+}

@@ -1,0 +1,142 @@
+//! `bench gate DIR --baseline DIR`: may this run pass?
+
+use super::compare::{Arms, compare};
+use super::read::StoredRun;
+use crate::record::{
+    ClaimFloor, Difference, GateOutcome, GateRecord, Grade, Metric, STARTS_FOR_A_CLAIM, Verdict,
+};
+
+/// What the gate asks.
+#[derive(Clone, Debug)]
+pub struct Gate<'a> {
+    /// The runs to judge.
+    pub runs: &'a [StoredRun],
+    /// What they must not fall behind.
+    pub baseline: &'a [StoredRun],
+    /// Figures that are judged.
+    pub metrics: &'a [Metric],
+    /// Largest regression that passes, percent.
+    pub max_regression_percent: f64,
+    /// Noise of this machine; a regression within it is none.
+    pub noise: Option<ClaimFloor>,
+    /// Whether unequal circumstances are tolerated, and marked.
+    pub allow_unequal: bool,
+}
+
+/// Why the gate could not be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refused {
+    /// There is nothing to compare.
+    Nothing(String),
+    /// The arms are not alike.
+    Unequal(Vec<Difference>),
+}
+
+/// Judges. A regression must be shown by a test, be larger than allowed, and be larger than the machine's noise. What
+/// cannot carry a judgement (too few starts, incomplete or invalid runs, rows that are gone) is invalid.
+///
+/// # Errors
+/// If there is nothing to compare or the arms are unequal.
+pub fn gate(gate: &Gate<'_>) -> Result<GateRecord, Refused> {
+    let limit = gate.max_regression_percent;
+    let floor = match &gate.noise {
+        Some(noise) => ClaimFloor {
+            percent: limit,
+            by_metric: noise.by_metric.clone(),
+            source: format!("the allowed regression of {limit} %, or {}", noise.source),
+        },
+        None => ClaimFloor {
+            percent: limit,
+            by_metric: Vec::new(),
+            source: format!("the allowed regression of {limit} %"),
+        },
+    };
+    let arms = Arms {
+        a: gate.baseline,
+        b: gate.runs,
+        target_a: None,
+        target_b: None,
+        // A baseline is older by nature.
+        same_time: false,
+    };
+    let comparison = compare(&arms, gate.metrics, &floor).map_err(Refused::Nothing)?;
+    if !comparison.unequal.is_empty() && !gate.allow_unequal {
+        return Err(Refused::Unequal(comparison.unequal));
+    }
+    let mut record = GateRecord {
+        comparison,
+        max_regression_percent: limit,
+        ..GateRecord::default()
+    };
+    let invalid = why_invalid(gate, &record);
+    let mut failed: Vec<String> = over_admission(gate.runs);
+    let worse = record
+        .comparison
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Worse);
+    failed.extend(
+        worse.map(|row| format!("{} · {}: {}", row.target_b, row.operation_b, row.sentence)),
+    );
+    // A wrong or slower answer that was shown stays shown, whatever else could not be judged.
+    (record.outcome, record.reasons) = match (failed.is_empty(), invalid.is_empty()) {
+        (false, _) => (GateOutcome::Failed, failed),
+        (true, false) => (GateOutcome::Invalid, invalid),
+        (true, true) => {
+            let rows = record.comparison.rows.len();
+            let text = format!("none of {rows} rows shows a regression of more than {limit} %");
+            (GateOutcome::Passed, vec![text])
+        }
+    };
+    Ok(record)
+}
+
+fn why_invalid(gate: &Gate<'_>, record: &GateRecord) -> Vec<String> {
+    let mut why = Vec::new();
+    for (what, runs) in [("the run", gate.runs), ("the baseline", gate.baseline)] {
+        for run in runs {
+            if !run.record.complete {
+                let reason = run
+                    .record
+                    .partial_reason
+                    .as_deref()
+                    .unwrap_or("it did not end");
+                why.push(format!("{what} {} is incomplete: {reason}", run.source));
+            }
+            if run.record.validity.grade == Grade::Invalid {
+                why.push(format!("{what} {} is invalid by its own rules", run.source));
+            }
+        }
+    }
+    let few = record
+        .comparison
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::TooFew);
+    if let count @ 1.. = few.count() {
+        why.push(format!(
+            "{count} of {} rows have fewer than {STARTS_FOR_A_CLAIM} starts on a side: measure both with --starts {STARTS_FOR_A_CLAIM}",
+            record.comparison.rows.len()
+        ));
+    }
+    let gone = record
+        .comparison
+        .notes
+        .iter()
+        .filter(|note| note.starts_with("only in A"));
+    why.extend(gone.map(|note| note.replace("only in A and left out", "the run has no row for")));
+    why
+}
+
+/// Cells of the run that admitted more than their limit allows: fast because wrong.
+fn over_admission(runs: &[StoredRun]) -> Vec<String> {
+    let cells = runs.iter().flat_map(|run| &run.record.cells);
+    cells
+        .filter(|cell| {
+            cell.accuracy
+                .as_ref()
+                .is_some_and(|found| !found.never_over())
+        })
+        .map(|cell| format!("{} admitted more than its limit allows", cell.title()))
+        .collect()
+}

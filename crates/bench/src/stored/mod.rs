@@ -1,0 +1,39 @@
+//! Stored runs against each other: comparison, trends, gate and noise.
+//!
+//! ```text
+//! folders ──read──► runs ──arms──► matching rows ──statistics──► verdicts ──report::stored──► table, JSON, Markdown
+//! ```
+//!
+//! Only [`read`] touches the disk; the rest are functions of records.
+
+mod compare;
+mod equality;
+mod gate;
+mod noise;
+mod read;
+mod rows;
+mod trends;
+
+pub use compare::{Arms, compare};
+pub use equality::{differences, same_machine};
+pub use gate::{Gate, Refused, gate};
+pub use noise::{NOISE_STARTS_MIN, noise};
+pub use read::{StoredRun, noise_path, read_noise, read_runs, write_noise};
+pub use trends::trends;
+
+use crate::record::ClaimFloor;
+
+/// Smallest difference that is claimed where this machine's noise was not measured, percent.
+pub const CLAIM_PERCENT: f64 = 5.0;
+
+/// The floor without a calibration.
+#[must_use]
+pub fn default_floor() -> ClaimFloor {
+    ClaimFloor {
+        percent: CLAIM_PERCENT,
+        by_metric: Vec::new(),
+        source: format!(
+            "{CLAIM_PERCENT} %, because the noise of this machine was not measured (tollgate bench noise)"
+        ),
+    }
+}

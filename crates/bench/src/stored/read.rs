@@ -1,0 +1,188 @@
+//! Finding and reading records, with errors that say which file is wrong and how.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::record::{Machine, NoiseRecord, RunRecord, SCHEMA_VERSION};
+
+/// Runs read at once.
+const RUNS_MAX: usize = 1_000;
+/// Largest record read.
+const BYTES_MAX: u64 = 512 << 20;
+/// File that holds a run.
+const FILE: &str = "results.json";
+
+/// A run and where it was found.
+#[derive(Clone, Debug)]
+pub struct StoredRun {
+    /// Its folder or file.
+    pub source: String,
+    /// What it measured.
+    pub record: RunRecord,
+}
+
+/// Reads runs: each path is a `results.json`, the folder of a run, or a folder of such folders. Sorted by the time at
+/// which they started; a run that is found twice (through `latest`) counts once.
+///
+/// # Errors
+/// If a path holds no run, or a record cannot be read: not there, not whole, or of another layout.
+pub fn read_runs(paths: &[PathBuf]) -> Result<Vec<StoredRun>, String> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.extend(find(path)?);
+    }
+    let mut seen: Vec<PathBuf> = Vec::new();
+    let mut runs = Vec::new();
+    for file in files {
+        let real = fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
+        if seen.contains(&real) {
+            continue;
+        }
+        if seen.len() == RUNS_MAX {
+            return Err(format!("more than {RUNS_MAX} runs: name fewer folders"));
+        }
+        seen.push(real);
+        let source = file
+            .parent()
+            .filter(|_| file.ends_with(FILE))
+            .unwrap_or(&file);
+        runs.push(StoredRun {
+            source: source.display().to_string(),
+            record: read_run(&file)?,
+        });
+    }
+    runs.sort_by_key(|run| run.record.manifest.started_unix_s);
+    Ok(runs)
+}
+
+fn find(path: &Path) -> Result<Vec<PathBuf>, String> {
+    let shown = path.display();
+    let found = fs::metadata(path).map_err(|error| format!("{shown}: {error}"))?;
+    if found.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let own = path.join(FILE);
+    if own.is_file() {
+        return Ok(vec![own]);
+    }
+    let entries = fs::read_dir(path).map_err(|error| format!("{shown}: {error}"))?;
+    let mut inside: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path().join(FILE))
+        .filter(|file| file.is_file())
+        .take(RUNS_MAX + 1)
+        .collect();
+    inside.sort();
+    if inside.is_empty() {
+        return Err(format!(
+            "{shown}: there is no {FILE} in it, nor in a folder within it"
+        ));
+    }
+    Ok(inside)
+}
+
+fn read_run(path: &Path) -> Result<RunRecord, String> {
+    let text = text(path)?;
+    check_layout(path, &text, "a bench run")?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{}: not the record of a bench run: {error}", path.display()))
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let size = fs::metadata(path)
+        .map_err(|error| format!("{shown}: {error}"))?
+        .len();
+    if size > BYTES_MAX {
+        return Err(format!(
+            "{shown}: {size} bytes are more than a record has ({BYTES_MAX})"
+        ));
+    }
+    fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))
+}
+
+#[derive(serde::Deserialize)]
+struct Layout {
+    schema_version: Option<u32>,
+}
+
+/// Whether the text is whole JSON of the layout that this program knows.
+fn check_layout(path: &Path, text: &str, what: &str) -> Result<(), String> {
+    let shown = path.display();
+    let layout: Layout = serde_json::from_str(text).map_err(|error| {
+        let how = if error.is_eof() {
+            "it ends in the middle"
+        } else {
+            "it is damaged"
+        };
+        format!("{shown}: {how}: {error}")
+    })?;
+    match layout.schema_version {
+        Some(SCHEMA_VERSION) => Ok(()),
+        Some(other) => Err(format!(
+            "{shown}: layout version {other}; this program reads version {SCHEMA_VERSION}"
+        )),
+        None => Err(format!(
+            "{shown}: no schema_version in it, so it is not the record of {what}"
+        )),
+    }
+}
+
+/// Where the noise of `machine` is kept: `noise-<processor>-<cores>.json` in the user's cache. `None` without a home.
+#[must_use]
+pub fn noise_path(machine: &Machine, env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    let cache = set("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(set("HOME")?).join(".cache")))?;
+    let mut name = String::new();
+    for c in machine.cpu_model.chars().take(80) {
+        match c {
+            c if c.is_ascii_alphanumeric() => name.push(c.to_ascii_lowercase()),
+            _ if name.ends_with('-') || name.is_empty() => {}
+            _ => name.push('-'),
+        }
+    }
+    let file = format!(
+        "noise-{}-{}.json",
+        name.trim_end_matches('-'),
+        machine.cores
+    );
+    Some(cache.join("tollgate").join(file))
+}
+
+/// Reads a calibration of noise.
+///
+/// # Errors
+/// If it is not there, not whole, or of another layout.
+pub fn read_noise(path: &Path) -> Result<NoiseRecord, String> {
+    let text = text(path)?;
+    check_layout(path, &text, "a noise calibration")?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{}: not a noise calibration: {error}", path.display()))
+}
+
+/// Writes a calibration of noise, under its name only when it is whole.
+///
+/// # Errors
+/// If a folder or file cannot be written.
+pub fn write_noise(path: &Path, record: &NoiseRecord) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    }
+    let text = serde_json::to_string_pretty(record).map_err(|error| failed(&error))?;
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let write = || -> std::io::Result<()> {
+        let mut file = fs::File::create(&partial)?;
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
+    };
+    write().map_err(|error| failed(&error))
+}
