@@ -112,6 +112,12 @@ impl RunDirectory {
             Ok(html) => writer.text("report.html", &html),
             Err(error) => writer.fail("report.html", &error),
         }
+        for (name, log) in super::hlog::files(record) {
+            match log {
+                Ok(text) => writer.text(name, &text),
+                Err(error) => writer.fail(name, &error),
+            }
+        }
         writer.link_latest();
         writer.finish()
     }

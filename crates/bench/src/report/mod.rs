@@ -9,6 +9,8 @@ mod csv;
 pub mod files;
 mod findings;
 pub(crate) mod format;
+mod format;
+pub mod hlog;
 mod html;
 mod markdown;
 mod observations;
