@@ -9,15 +9,13 @@ mod csv;
 pub mod files;
 mod findings;
 pub(crate) mod format;
-mod format;
 pub mod hlog;
 mod html;
 mod markdown;
 mod observations;
 mod rows;
-pub(crate) mod table;
 pub mod stored;
-mod table;
+pub(crate) mod table;
 mod terminal;
 mod verdict;
 
