@@ -9,6 +9,7 @@
 
 mod bound;
 mod describe;
+mod dump;
 mod explain;
 mod headers;
 mod limits;
@@ -26,11 +27,12 @@ mod verdict;
 mod yaml;
 
 pub use bound::MAX_LIMITS;
+pub use dump::Described;
 pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Standing};
 pub use load::RuleError;
 pub use metric::Hits;
-pub use modes::{HeaderNames, Modes};
+pub use modes::{HeaderNames, Modes, truth};
 pub use outcome::{Counting, Outcome};
 pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved, Role};
 pub use ruleset::Ruleset;

@@ -46,13 +46,14 @@ impl Modes {
     /// A value is no truth value, or no header name; the text names the variable.
     pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let given = |name: &str| lookup(name).filter(|text| !text.is_empty());
-        let truth = |name: &str| match given(name).as_deref() {
-            None | Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Ok(false),
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Ok(true),
-            Some(text) => Err(format!(
-                "{name}: '{}' is neither true nor false",
-                text.escape_debug()
-            )),
+        let truth = |name: &str| match given(name) {
+            None => Ok(false),
+            Some(text) => truth(&text).ok_or_else(|| {
+                format!(
+                    "{name}: '{}' is neither true nor false",
+                    text.escape_debug()
+                )
+            }),
         };
         let default = HeaderNames::default();
         let header = |name: &str, default: Box<str>| match given(name) {
@@ -74,6 +75,15 @@ impl Modes {
             headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?.then_some(HeaderForm::Named(names)),
             dynamic_metadata: truth("RESPONSE_DYNAMIC_METADATA")?,
         })
+    }
+}
+
+/// A truth value as Go reads it from the environment.
+pub fn truth(text: &str) -> Option<bool> {
+    match text {
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        _ => None,
     }
 }
 

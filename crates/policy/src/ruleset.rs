@@ -126,6 +126,11 @@ impl Ruleset {
         self.domains.len()
     }
 
+    /// Whether there are rules for a domain.
+    pub fn has_domain(&self, name: &str) -> bool {
+        self.domains.contains_key(name)
+    }
+
     /// How many limits there are in all domains.
     pub fn limit_count(&self) -> usize {
         self.limits

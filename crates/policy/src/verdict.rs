@@ -67,6 +67,11 @@ impl Resolved<'_> {
         self.modes.headers.as_ref()
     }
 
+    /// Whether all rules are in shadow mode.
+    pub fn is_all_shadow(&self) -> bool {
+        self.modes.shadow_mode
+    }
+
     fn headers(
         &self,
         form: &HeaderForm,

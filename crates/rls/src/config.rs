@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tollgate_net::tls::{TlsClients, TlsFiles};
 use tollgate_policy::{HeaderForm, Modes, RuleError};
@@ -12,6 +13,9 @@ use tollgate_policy::{HeaderForm, Modes, RuleError};
 pub const DEFAULT_GRPC_PORT: u16 = 8081;
 /// Port of HTTP, as envoyproxy/ratelimit has it.
 pub const DEFAULT_HTTP_PORT: u16 = 8080;
+
+/// Share of a limit above which its use counts as near it, as envoyproxy/ratelimit has it.
+pub const DEFAULT_NEAR_LIMIT_RATIO: f32 = 0.8;
 
 /// What the service needs to know.
 #[derive(Clone, Debug)]
@@ -32,10 +36,33 @@ pub struct RlsConfig {
     pub grpc_tls: Option<TlsConfig>,
     /// TLS on the HTTP port.
     pub http_tls: Option<TlsConfig>,
+    /// Starts without valid rules, and waits for them.
+    pub start_without_rules: bool,
+    /// Share of a limit above which its use counts as near it, 0 to 1.
+    pub near_limit_ratio: f32,
+    /// Where the debug port listens, if anywhere; port 0 takes a free one.
+    pub debug_addr: Option<SocketAddr>,
+    /// Where a port for Prometheus alone listens, and the path of its metrics.
+    pub prometheus: Option<(SocketAddr, String)>,
+    /// Where metrics are sent to.
+    pub statsd: Option<StatsdConfig>,
     /// Takes a line for each change of rules.
     pub log: fn(&str),
     /// Threads that serve connections; at least one.
     pub threads: usize,
+}
+
+/// A statsd server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatsdConfig {
+    /// Host and port.
+    pub addr: String,
+    /// It is a DogStatsD, which has tags.
+    pub dog: bool,
+    /// Tags of every metric.
+    pub tags: Vec<(String, String)>,
+    /// Time between two sendings.
+    pub interval: Duration,
 }
 
 /// TLS of one port. Files that change are taken up while the service runs.

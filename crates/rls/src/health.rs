@@ -53,6 +53,11 @@ impl Health {
         self.0.borrow().serving()
     }
 
+    /// There are rules from now on.
+    pub(crate) fn have_rules(&self) {
+        self.change(|parts| parts.rules = true);
+    }
+
     /// The service takes no more work, for good.
     pub(crate) fn stop(&self) {
         self.change(|parts| parts.stopping = true);
@@ -129,8 +134,10 @@ mod tests {
 
     #[tokio::test]
     async fn changes_are_told_once_and_the_end_ends() {
-        let health = Health::new(true);
+        let health = Health::new(false);
         let mut follower = health.follow();
+        assert_eq!(follower.next().await, Some(false));
+        health.have_rules();
         assert!(health.is_serving());
         assert_eq!(follower.next().await, Some(true));
         assert!(health.change(|parts| parts.backend = false));

@@ -12,10 +12,12 @@
 mod backend;
 mod combine;
 mod config;
+mod environment;
 mod grpc;
 mod health;
 mod http;
 mod lease;
+mod metrics;
 mod reload;
 mod rules;
 mod server;
@@ -23,7 +25,11 @@ mod service;
 mod tls;
 
 pub use backend::BackendError;
-pub use config::{Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, RlsConfig, StartError, TlsConfig};
+pub use config::{
+    Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO, RlsConfig, StartError,
+    StatsdConfig, TlsConfig,
+};
+pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use rules::load_rules;
 pub use server::RlsServer;
 pub use tollgate_policy::{HeaderForm, HeaderNames, Modes, Ruleset};

@@ -16,6 +16,8 @@ use tokio::sync::watch;
 use tollgate_policy::{Modes, Ruleset};
 
 use crate::config::RlsConfig;
+use crate::health::Health;
+use crate::metrics::Metrics;
 use crate::rules::{load_rules, rule_files};
 
 /// Time between two looks at the folder.
@@ -26,6 +28,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Loads {
     good: AtomicU64,
     bad: AtomicU64,
+}
+
+impl Loads {
+    /// How often rules were taken up, and how often they were refused.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.good), read(&self.bad))
+    }
 }
 
 impl fmt::Display for Loads {
@@ -71,20 +81,38 @@ pub(crate) struct Watch {
     seen: Seen,
     rules: watch::Sender<Arc<Ruleset>>,
     loads: Arc<Loads>,
+    health: Health,
+    metrics: Arc<Metrics>,
 }
 
 impl Watch {
     /// Begins with rules that were loaded after `before` was seen.
     pub(crate) fn new(config: &RlsConfig, before: Before, rules: Arc<Ruleset>) -> Self {
-        let loads = Loads::default();
-        loads.good.store(1, Ordering::Relaxed);
+        let loads = Arc::new(Loads::default());
+        // Without rules the service was told to wait for them, and is healthy once they are there.
+        let have_rules = rules.domain_count() > 0;
+        let first = match have_rules {
+            true => &loads.good,
+            false => &loads.bad,
+        };
+        first.store(1, Ordering::Relaxed);
+        let health = Health::new(have_rules);
+        let metrics = Metrics::new(
+            config.threads.max(1),
+            loads.clone(),
+            health.clone(),
+            config.near_limit_ratio,
+        );
+        metrics.announce(&rules);
         Self {
             dir: config.rules_dir.clone(),
             modes: config.modes.clone(),
             log: config.log,
             seen: before.0,
             rules: watch::Sender::new(rules),
-            loads: Arc::new(loads),
+            loads,
+            health,
+            metrics: Arc::new(metrics),
         }
     }
 
@@ -92,8 +120,12 @@ impl Watch {
         self.rules.subscribe()
     }
 
-    pub(crate) fn loads(&self) -> Arc<Loads> {
-        self.loads.clone()
+    pub(crate) fn health(&self) -> Health {
+        self.health.clone()
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
     }
 
     /// Looks at the folder until the service stops.
@@ -121,7 +153,9 @@ impl Watch {
                     rules.domain_count(),
                     rules.limit_count()
                 ));
+                self.metrics.announce(&rules);
                 self.rules.send_replace(Arc::new(rules));
+                self.health.have_rules();
                 self.loads.good.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {

@@ -1,5 +1,6 @@
 //! Listeners, threads, and the way down.
 
+use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,10 +15,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 use tollgate_engine::Handle;
 use tollgate_limiter::Timestamp;
+use tollgate_policy::Ruleset;
 
 use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::health::Health;
+use crate::http::Port;
+use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
 use crate::rules::load_rules;
 use crate::service::Service;
@@ -38,6 +42,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct RlsServer {
     grpc_addr: SocketAddr,
     http_addr: SocketAddr,
+    debug_addr: Option<SocketAddr>,
+    prometheus_addr: Option<SocketAddr>,
     domains: usize,
     limits: usize,
     health: Health,
@@ -46,10 +52,10 @@ pub struct RlsServer {
 }
 
 /// What a connection speaks.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Speaks {
     Grpc,
-    Http,
+    Http(Port),
 }
 
 /// A connection on its way to its thread. The place is given back when the connection ends.
@@ -114,7 +120,15 @@ impl RlsServer {
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         let before = Before::of(&config.rules_dir);
-        let rules = Arc::new(load_rules(&config.rules_dir)?.with_modes(config.modes.clone()));
+        let rules = match load_rules(&config.rules_dir) {
+            Ok(rules) => rules,
+            Err(error) if config.start_without_rules => {
+                (config.log)(&format!("waiting for rules: {error}"));
+                Ruleset::default()
+            }
+            Err(error) => return Err(error),
+        };
+        let rules = Arc::new(rules.with_modes(config.modes.clone()));
         let watch = Watch::new(&config, before, rules.clone());
         let make_backend: MakeBackend = match &config.backend {
             Backend::Embedded => {
@@ -133,13 +147,29 @@ impl RlsServer {
             local(&grpc, config.grpc_addr)?,
             local(&http, config.http_addr)?,
         );
+        let mut listeners = vec![(grpc, Speaks::Grpc), (http, Speaks::Http(Port::Service))];
+        let mut debug_addr = None;
+        if let Some(addr) = config.debug_addr {
+            let debug = listen("debugging", addr)?;
+            debug_addr = Some(local(&debug, addr)?);
+            listeners.push((debug, Speaks::Http(Port::Debug)));
+        }
+        let mut prometheus_addr = None;
+        if let Some((addr, path)) = &config.prometheus {
+            let prometheus = listen("Prometheus", *addr)?;
+            prometheus_addr = Some(local(&prometheus, *addr)?);
+            let port = Port::Prometheus(path.as_str().into());
+            listeners.push((prometheus, Speaks::Http(port)));
+        }
         let (domains, limits) = (rules.domain_count(), rules.limit_count());
         let (stop, stopped) = watch::channel(false);
-        let health = Health::new(true);
+        let (health, metrics) = (watch.health(), watch.metrics());
         let mut server = Self {
             health: health.clone(),
             grpc_addr,
             http_addr,
+            debug_addr,
+            prometheus_addr,
             domains,
             limits,
             stop,
@@ -150,16 +180,22 @@ impl RlsServer {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
             let tls = tls.clone();
-            let (rules, loads, make_backend, health, headers, stopped) = (
+            let (rules, counters, make_backend, health, headers, stopped) = (
                 watch.subscribe(),
-                watch.loads(),
+                metrics.clone(),
                 make_backend.clone(),
                 health.clone(),
                 config.http_headers.clone(),
                 stopped.clone(),
             );
             server.spawn(format!("rls-{index}"), move || async move {
-                let service = Rc::new(Service::new(rules, loads, make_backend(), health, headers));
+                let service = Rc::new(Service::new(
+                    rules,
+                    counters.of_thread(index),
+                    make_backend(),
+                    health,
+                    headers,
+                ));
                 let lane = Lane {
                     service,
                     tls,
@@ -181,10 +217,16 @@ impl RlsServer {
                 health.probe(make_backend(), config.log, told).await;
             })?;
         }
+        if let Some(statsd) = config.statsd.clone() {
+            let told = stopped.clone();
+            server.spawn("rls-statsd".to_owned(), move || {
+                send_forever(metrics, statsd, config.log, told)
+            })?;
+        }
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
         server.spawn("rls-accept".to_owned(), move || {
-            accept_all(grpc, http, lanes, stopped)
+            accept_all(listeners, lanes, stopped)
         })?;
         Ok(server)
     }
@@ -197,6 +239,16 @@ impl RlsServer {
     /// Where HTTP listens.
     pub fn http_addr(&self) -> SocketAddr {
         self.http_addr
+    }
+
+    /// Where the debug port listens.
+    pub fn debug_addr(&self) -> Option<SocketAddr> {
+        self.debug_addr
+    }
+
+    /// Where the port for Prometheus listens.
+    pub fn prometheus_addr(&self) -> Option<SocketAddr> {
+        self.prometheus_addr
     }
 
     /// How many domains and limits the rules had at the start.
@@ -269,40 +321,49 @@ fn local(listener: &StdListener, addr: SocketAddr) -> Result<SocketAddr, StartEr
     })
 }
 
-/// Accepts on both listeners and deals the connections out to the threads in turn.
+/// Accepts on all listeners and deals the connections out to the threads in turn.
 async fn accept_all(
-    grpc: StdListener,
-    http: StdListener,
+    listeners: Vec<(StdListener, Speaks)>,
     lanes: Vec<mpsc::Sender<Arrival>>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let (Ok(grpc), Ok(http)) = (TcpListener::from_std(grpc), TcpListener::from_std(http)) else {
-        // The listeners were made non-blocking, so only a runtime without its reactor could refuse them.
-        unreachable!("the runtime has its reactor");
-    };
-    let count = Arc::new(AtomicUsize::new(0));
-    for turn in 0.. {
-        let (accepted, speaks) = tokio::select! {
-            accepted = grpc.accept() => (accepted, Speaks::Grpc),
-            accepted = http.accept() => (accepted, Speaks::Http),
-            _ = stopped.wait_for(|stop| *stop) => return,
+    let (count, turn) = (Arc::new(AtomicUsize::new(0)), Cell::new(0));
+    let accepting = listeners.into_iter().map(|(listener, speaks)| {
+        let Ok(listener) = TcpListener::from_std(listener) else {
+            // The listeners were made non-blocking, so only a runtime without its reactor could refuse them.
+            unreachable!("the runtime has its reactor");
         };
-        let stream = accepted.and_then(|(stream, _)| {
+        accept(listener, speaks, &lanes, &count, &turn)
+    });
+    let accepting = futures_util::future::join_all(accepting);
+    tokio::select! {
+        _ = accepting => {}
+        _ = stopped.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// Accepts on one listener, as long as there are threads to serve.
+async fn accept(
+    listener: TcpListener,
+    speaks: Speaks,
+    lanes: &[mpsc::Sender<Arrival>],
+    count: &Arc<AtomicUsize>,
+    turn: &Cell<usize>,
+) {
+    loop {
+        let stream = listener.accept().await.and_then(|(stream, _)| {
             stream.set_nodelay(true)?;
             stream.into_std()
         });
-        match (stream, Place::take(&count)) {
+        match (stream, Place::take(count)) {
             (Ok(stream), Some(place)) => {
-                let lane: &mpsc::Sender<Arrival> = &lanes[turn % lanes.len()];
-                if lane
-                    .send(Arrival {
-                        stream,
-                        speaks,
-                        place,
-                    })
-                    .await
-                    .is_err()
-                {
+                turn.set(turn.get().wrapping_add(1));
+                let arrival = Arrival {
+                    stream,
+                    speaks: speaks.clone(),
+                    place,
+                };
+                if lanes[turn.get() % lanes.len()].send(arrival).await.is_err() {
                     return;
                 }
             }
@@ -324,7 +385,8 @@ impl Lane {
     async fn serve(&self, stream: TcpStream, speaks: Speaks, stop: watch::Receiver<bool>) {
         let tls = match speaks {
             Speaks::Grpc => &self.tls.grpc,
-            Speaks::Http => &self.tls.http,
+            Speaks::Http(Port::Service) => &self.tls.http,
+            Speaks::Http(_) => &None,
         };
         let Some(tls) = tls else {
             return self.speak(stream, speaks, stop).await;
@@ -344,7 +406,9 @@ impl Lane {
     ) {
         match speaks {
             Speaks::Grpc => grpc::serve(stream, self.service.clone(), stop).await,
-            Speaks::Http => http::serve(stream, self.service.clone(), stop).await,
+            Speaks::Http(port) => {
+                http::serve(stream, self.service.clone(), port, stop).await;
+            }
         }
     }
 }

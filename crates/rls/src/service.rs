@@ -19,7 +19,7 @@ use crate::combine;
 use crate::health::Health;
 use crate::http::problem::{self, Problem};
 use crate::lease::LeaseName;
-use crate::reload::Loads;
+use crate::metrics::{Event, ThreadMetrics};
 
 /// The service as one thread holds it.
 pub(crate) struct Service {
@@ -28,7 +28,7 @@ pub(crate) struct Service {
     /// Those in use; a request keeps what it began with. Counted on this thread alone, because a count that all
     /// threads share would go to and fro between their processors.
     rules: RefCell<Rc<InUse>>,
-    loads: Arc<Loads>,
+    metrics: ThreadMetrics,
     backend: AnyBackend,
     health: Health,
     http_headers: HeaderForm,
@@ -44,6 +44,8 @@ pub(crate) enum ServiceError {
     Request(RequestError),
     /// The backend could not decide.
     Backend(BackendError),
+    /// No rules have been loaded yet.
+    NoRules,
 }
 
 impl fmt::Display for ServiceError {
@@ -51,6 +53,7 @@ impl fmt::Display for ServiceError {
         match self {
             Self::Request(error) => error.fmt(f),
             Self::Backend(error) => error.fmt(f),
+            Self::NoRules => f.write_str("no rate limit configuration loaded"),
         }
     }
 }
@@ -58,7 +61,7 @@ impl fmt::Display for ServiceError {
 impl Service {
     pub(crate) fn new(
         newest: watch::Receiver<Arc<Ruleset>>,
-        loads: Arc<Loads>,
+        metrics: ThreadMetrics,
         backend: AnyBackend,
         health: Health,
         http_headers: HeaderForm,
@@ -67,7 +70,7 @@ impl Service {
         Self {
             newest: RefCell::new(newest),
             rules: RefCell::new(Rc::new(InUse(rules))),
-            loads,
+            metrics,
             backend,
             health,
             http_headers,
@@ -89,7 +92,50 @@ impl Service {
 
     /// What there is to measure, as Prometheus reads it.
     pub(crate) fn metrics(&self) -> String {
-        self.loads.to_string()
+        self.metrics.prometheus()
+    }
+
+    /// The same as lines of name and value.
+    pub(crate) fn stats(&self) -> String {
+        self.metrics.stats()
+    }
+
+    /// Where this thread counts.
+    pub(crate) fn counters(&self) -> &ThreadMetrics {
+        &self.metrics
+    }
+
+    /// The limits in force, a line each.
+    pub(crate) fn rules_text(&self) -> String {
+        let limits = self.rules().0.describe();
+        limits
+            .iter()
+            .map(|limit| format!("{}\n", limit.text))
+            .collect()
+    }
+
+    /// Counts a request that was resolved, and how it went.
+    fn count(
+        &self,
+        rules: &Ruleset,
+        resolved: &Resolved<'_>,
+        request: &RateLimitRequest,
+        decisions: &[Decision],
+    ) {
+        if !rules.has_domain(&request.domain) {
+            self.metrics.event(Event::DomainNotFound);
+        }
+        resolved.hits(request, decisions, self.metrics.near_ratio(), |hits| {
+            self.metrics.hits(&request.domain, hits);
+        });
+    }
+
+    /// Counts a request that has no response.
+    fn count_error(&self, error: &ServiceError) {
+        self.metrics.event(match error {
+            ServiceError::Request(_) | ServiceError::NoRules => Event::ServiceError,
+            ServiceError::Backend(_) => Event::BackendError,
+        });
     }
 
     fn rules(&self) -> Rc<InUse> {
@@ -110,10 +156,11 @@ impl Service {
             return None;
         };
         let rules = self.rules();
-        Some(resolve(&rules.0, request).and_then(|resolved| {
+        self.metrics.event(Event::Request);
+        let answer = resolve(&rules.0, request).and_then(|resolved| {
             let lease = lease_of(&resolved);
             let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-            finish(&resolved, request, &checks, |checks| {
+            self.finish(&rules.0, &resolved, request, &checks, |checks| {
                 if combine::is_plain(checks) {
                     embedded.decide_now(checks)
                 } else {
@@ -121,11 +168,21 @@ impl Service {
                     decided.expect("the store in this process never waits")
                 }
             })
-        }))
+        });
+        Some(answer.inspect_err(|error| self.count_error(error)))
     }
 
     /// The response.
     pub(crate) async fn answer(
+        &self,
+        request: &RateLimitRequest,
+    ) -> Result<RateLimitResponse, ServiceError> {
+        self.metrics.event(Event::Request);
+        let answer = self.answer_uncounted(request).await;
+        answer.inspect_err(|error| self.count_error(error))
+    }
+
+    async fn answer_uncounted(
         &self,
         request: &RateLimitRequest,
     ) -> Result<RateLimitResponse, ServiceError> {
@@ -137,7 +194,38 @@ impl Service {
             true => Ok(Decisions::new()),
             false => combine::decide(&self.backend, &checks).await,
         };
-        finish(&resolved, request, &checks, |_| decided)
+        self.finish(&rules.0, &resolved, request, &checks, |_| decided)
+    }
+
+    /// Without a limit there is nothing to decide, and the backend is left alone.
+    fn finish(
+        &self,
+        rules: &Ruleset,
+        resolved: &Resolved<'_>,
+        request: &RateLimitRequest,
+        checks: &Checks<'_>,
+        decide: impl FnOnce(&Checks<'_>) -> Result<Decisions, BackendError>,
+    ) -> Result<RateLimitResponse, ServiceError> {
+        let decisions = match checks.is_empty() {
+            true => Decisions::new(),
+            false => decide(checks).map_err(ServiceError::Backend)?,
+        };
+        self.count(rules, resolved, request, &decisions);
+        let mut response = resolved.verdict(request, &decisions);
+        if resolved.header_form() == Some(&HeaderForm::Draft11)
+            && response.overall_code() == Code::OverLimit
+        {
+            add_problem(&mut response, &resolved.outcomes(&decisions), request);
+        }
+        if resolved.is_all_shadow()
+            && response
+                .statuses
+                .iter()
+                .any(|status| status.code() == Code::OverLimit)
+        {
+            self.metrics.event(Event::GlobalShadow);
+        }
+        Ok(response)
     }
 
     /// Decides, and makes of it what the caller wants.
@@ -146,16 +234,22 @@ impl Service {
         request: &RateLimitRequest,
         make: impl FnOnce(Decided<'_>) -> T,
     ) -> Result<T, ServiceError> {
+        self.metrics.event(Event::Request);
+        let counted = |error| {
+            self.count_error(&error);
+            error
+        };
         let rules = self.rules();
-        let resolved = resolve(&rules.0, request)?;
+        let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let decisions = match checks.is_empty() {
             true => Decisions::new(),
             false => combine::decide(&self.backend, &checks)
                 .await
-                .map_err(ServiceError::Backend)?,
+                .map_err(|error| counted(ServiceError::Backend(error)))?,
         };
+        self.count(&rules.0, &resolved, request, &decisions);
         Ok(make(Decided::new(&resolved, request, &decisions)))
     }
 
@@ -216,6 +310,10 @@ fn resolve<'r>(
     rules: &'r Ruleset,
     request: &RateLimitRequest,
 ) -> Result<Resolved<'r>, ServiceError> {
+    // Rules that were loaded have a domain.
+    if rules.domain_count() == 0 {
+        return Err(ServiceError::NoRules);
+    }
     rules.resolve(request).map_err(ServiceError::Request)
 }
 
@@ -225,26 +323,6 @@ pub(crate) fn lease_of(resolved: &Resolved<'_>) -> LeaseName {
         true => LeaseName::new(),
         false => LeaseName::NONE,
     }
-}
-
-/// Without a limit there is nothing to decide, and the backend is left alone.
-fn finish(
-    resolved: &Resolved<'_>,
-    request: &RateLimitRequest,
-    checks: &Checks<'_>,
-    decide: impl FnOnce(&Checks<'_>) -> Result<Decisions, BackendError>,
-) -> Result<RateLimitResponse, ServiceError> {
-    if checks.is_empty() {
-        return Ok(resolved.verdict(request, &[]));
-    }
-    let decisions = decide(checks).map_err(ServiceError::Backend)?;
-    let mut response = resolved.verdict(request, &decisions);
-    if resolved.header_form() == Some(&HeaderForm::Draft11)
-        && response.overall_code() == Code::OverLimit
-    {
-        add_problem(&mut response, &resolved.outcomes(&decisions), request);
-    }
-    Ok(response)
 }
 
 /// Clients that are told in structured fields what is left are told of a denial by a problem in the body.

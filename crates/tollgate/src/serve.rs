@@ -4,10 +4,14 @@ use clap::{Arg, ArgMatches, Command};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
-use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer, TlsConfig};
+use tollgate_rls::{
+    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, HeaderForm, Modes, RlsConfig, RlsServer,
+    StatsdConfig, TlsConfig,
+};
 use tollgate_server::Server;
 use tollgate_server::config::{Config, Key, TABLE};
 
@@ -139,8 +143,15 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         "" => Backend::Embedded,
         url => Backend::Remote(url.to_owned()),
     };
-    let rules = config.get(Key::Rules);
-    if rules.is_empty() {
+    let environment = Environment::new(|name: &str| std::env::var(name).ok());
+    let (rules, drop_in) = match config.get(Key::Rules) {
+        "" => match environment.rules_dir() {
+            Some(dir) => (dir, true),
+            None => (PathBuf::new(), false),
+        },
+        dir => (PathBuf::from(dir), false),
+    };
+    if rules.as_os_str().is_empty() {
         return match backend {
             Backend::Embedded => Ok(None),
             Backend::Remote(_) => {
@@ -164,10 +175,11 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
     if headers.is_some() {
         modes.headers.clone_from(&headers);
     }
-    Ok(Some(RlsConfig {
+    let debug = (config.number(Key::DebugPort) > 0).then(|| address(Key::DebugPort));
+    let mut service = RlsConfig {
         grpc_addr: address(Key::GrpcPort),
         http_addr: address(Key::HttpPort),
-        rules_dir: rules.into(),
+        rules_dir: rules,
         backend,
         modes,
         http_headers: headers.unwrap_or(HeaderForm::Draft11),
@@ -187,9 +199,34 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
                 Key::HttpTlsCaCertFile,
             ],
         )?,
+        start_without_rules: false,
+        near_limit_ratio: DEFAULT_NEAR_LIMIT_RATIO,
+        debug_addr: debug,
+        prometheus: None,
+        statsd: statsd_config(config),
         log: rules_log,
         threads,
-    }))
+    };
+    if drop_in {
+        let backend_given = service.backend != Backend::Embedded;
+        for line in environment.apply(&mut service, backend_given)? {
+            rules_log(&line);
+        }
+    }
+    Ok(Some(service))
+}
+
+/// Time between two sendings to statsd.
+const STATSD_INTERVAL: Duration = Duration::from_secs(10);
+
+fn statsd_config(config: &Config) -> Option<StatsdConfig> {
+    let addr = config.get(Key::Statsd);
+    (!addr.is_empty()).then(|| StatsdConfig {
+        addr: addr.to_owned(),
+        dog: false,
+        tags: Vec::new(),
+        interval: STATSD_INTERVAL,
+    })
 }
 
 /// TLS of one port, from the settings of its certificate, key and authority of clients.
@@ -230,6 +267,12 @@ fn start_service(
     let service = RlsServer::start(config, handle, clock).map_err(|error| error.to_string())?;
     ready.push(format!("grpc {}", service.grpc_addr()));
     ready.push(format!("http {}", service.http_addr()));
+    ready.extend(service.debug_addr().map(|addr| format!("debug {addr}")));
+    ready.extend(
+        service
+            .prometheus_addr()
+            .map(|addr| format!("prometheus {addr}")),
+    );
     Ok(service)
 }
 

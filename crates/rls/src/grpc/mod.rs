@@ -16,7 +16,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -99,6 +99,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         loop {
             let ended = self.accept(cx);
             let mut progress = !self.accepted.is_empty();
+            let (began, mut answered) = (progress.then(Instant::now), 0);
             for (request, respond) in self.accepted.drain(..) {
                 let asks = asks_for(&request);
                 if let Ok(ask @ (Ask::HealthWatch | Ask::Reflection)) = asks {
@@ -110,9 +111,16 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                 let call = Call::new(asks, request, respond);
                 if let Some(call) = call.answer_now(&self.service, cx) {
                     self.pending
-                        .push(Box::pin(call.answer(self.service.clone())));
+                        .push(Box::pin(answer_later(call, self.service.clone())));
                     progress = true;
+                } else {
+                    answered += 1;
                 }
+            }
+            if let Some(began) = began {
+                // All of them leave with the same write.
+                let took = began.elapsed();
+                self.service.counters().response_time(took, answered);
             }
             while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(cx) {
                 progress = true;
@@ -140,6 +148,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             }
         }
     }
+}
+
+/// Answers a call that has to wait, and counts its time.
+async fn answer_later(call: Call, service: Rc<Service>) {
+    let began = Instant::now();
+    call.answer(service.clone()).await;
+    service.counters().response_time(began.elapsed(), 1);
 }
 
 /// A call that takes and gives messages as long as its peer wants.

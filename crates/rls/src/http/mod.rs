@@ -2,6 +2,7 @@
 //! is for Prometheus, and `/v1` is the service's own interface, which `/openapi.json` describes.
 
 mod body;
+mod debug;
 mod json;
 pub(crate) mod problem;
 mod v1;
@@ -9,6 +10,7 @@ mod v1;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,17 +37,36 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// What `/v1` takes and gives.
 const OPENAPI: &str = include_str!("openapi.json");
 
+/// What a port of HTTP is for.
+#[derive(Clone, Debug)]
+pub(crate) enum Port {
+    /// Decisions.
+    Service,
+    /// Whoever looks into the service.
+    Debug,
+    /// Metrics alone, under this path.
+    Prometheus(Arc<str>),
+}
+
 type Reply = Response<Full<Bytes>>;
 
 /// Serves one connection to its end; when `stop` turns true it ends with the request under way.
 pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     io: IO,
     service: Rc<Service>,
+    port: Port,
     mut stop: watch::Receiver<bool>,
 ) {
     let handler = service_fn(|request| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(reply(&service, request).await) }
+        let (service, port) = (service.clone(), port.clone());
+        async move {
+            let reply = match &port {
+                Port::Service => reply(&service, request).await,
+                Port::Debug => debug::answer(&service, &request),
+                Port::Prometheus(path) => debug::answer_prometheus(&service, &request, path),
+            };
+            Ok::<_, Infallible>(reply)
+        }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -92,11 +113,7 @@ async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
             true => text(StatusCode::OK, "OK"),
             false => text(StatusCode::INTERNAL_SERVER_ERROR, "not serving\n"),
         },
-        "/metrics" => with_type(
-            StatusCode::OK,
-            HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
-            service.metrics(),
-        ),
+        "/metrics" => debug::metrics(service),
         "/openapi.json" => with_type(
             StatusCode::OK,
             HeaderValue::from_static("application/json"),
@@ -155,7 +172,7 @@ async fn answer_json(service: &Service, request: Request<Incoming>) -> Reply {
     match answer {
         Ok(response) => verdict(&response),
         Err(ServiceError::Request(error)) => bad_request(&error.to_string()),
-        Err(ServiceError::Backend(error)) => text(
+        Err(error) => text(
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("Internal Server Error: {error}\n"),
         ),

@@ -314,6 +314,6 @@ pub(super) fn error_reply(error: &ServiceError) -> Reply {
 fn problem_of(error: &ServiceError) -> Problem {
     match error {
         ServiceError::Request(error) => Problem::new(StatusCode::BAD_REQUEST, error.to_string()),
-        ServiceError::Backend(error) => Problem::reduced_capacity(error.to_string()),
+        error => Problem::reduced_capacity(error.to_string()),
     }
 }

@@ -2,12 +2,14 @@
 
 mod admission;
 mod backend;
+mod environment;
 mod envoy;
 mod framing;
 mod grpc;
 mod health;
 mod hostile;
 mod http;
+mod metrics;
 mod modes;
 mod reflection;
 mod reload;

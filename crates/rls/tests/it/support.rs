@@ -84,6 +84,21 @@ impl Service {
         )
     }
 
+    /// Embedded, with a configuration that the caller changes; its folder holds [`RULES`] by then.
+    pub(crate) fn with_config(change: impl FnOnce(&mut RlsConfig)) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
+        std::fs::write(dir.join("rules.yaml"), RULES).expect("the folder is ours");
+        let mut config = config(dir.clone(), Backend::Embedded);
+        change(&mut config);
+        let store = Handle::new(Engine::new(EngineConfig::default()));
+        let server =
+            RlsServer::start(config, Some(store), system_clock).expect("the service starts");
+        Self {
+            server: Some(server),
+            dir,
+        }
+    }
+
     pub(crate) fn with_clock(clock: fn() -> Timestamp) -> Self {
         let engine = Engine::new(EngineConfig::default());
         Self::start(Backend::Embedded, Some(Handle::new(engine)), clock)
@@ -172,6 +187,11 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         http_headers: HeaderForm::Draft11,
         grpc_tls: None,
         http_tls: None,
+        start_without_rules: false,
+        near_limit_ratio: 0.8,
+        debug_addr: None,
+        prometheus: None,
+        statsd: None,
         log: |_| {},
         threads: 2,
     }

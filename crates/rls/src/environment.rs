@@ -1,0 +1,648 @@
+//! The environment variables of envoyproxy/ratelimit: one row each, with what it does here.
+//!
+//! They take effect where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, which is how a deployment of
+//! envoyproxy/ratelimit starts. Their names are those of many other programs (`HOST`, `PORT`), so that elsewhere they say
+//! nothing, but for those of [`Modes`](tollgate_policy::Modes), which always count.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tollgate_policy::truth;
+
+use crate::config::{Backend, RlsConfig, StatsdConfig, TlsConfig};
+
+/// One variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value where it is not given, as envoyproxy/ratelimit has it.
+    pub default: &'static str,
+    /// What it does here.
+    pub effect: Effect,
+}
+
+/// What a variable does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It means the same here, or what the text says.
+    Used(&'static str),
+    /// It is accepted; a line of the log says why it does nothing.
+    Ignored(&'static str),
+}
+
+const fn used(name: &'static str, default: &'static str, what: &'static str) -> Variable {
+    Variable {
+        name,
+        default,
+        effect: Effect::Used(what),
+    }
+}
+
+const fn ignored(name: &'static str, default: &'static str, why: &'static str) -> Variable {
+    Variable {
+        name,
+        default,
+        effect: Effect::Ignored(why),
+    }
+}
+
+const NO_XDS: &str = "rules come from files; CONFIG_TYPE=GRPC_XDS_SOTW is refused at the start";
+const NO_PER_SECOND: &str = "all windows are counted in one store";
+const NO_MEMCACHED: &str = "memcached cannot decide; BACKEND_TYPE=memcache is refused at the start";
+const NO_TRACING: &str = "there is no tracing";
+const ALWAYS_POOLED: &str = "each thread has one connection that all its requests share";
+const LOG_IS_SHORT: &str = "the log has a line for each change, and no levels";
+
+/// Every variable of envoyproxy/ratelimit, by group.
+pub const VARIABLES: &[(&str, &[Variable])] = &[
+    (
+        "Listening",
+        &[
+            used("HOST", "0.0.0.0", "address of the HTTP port"),
+            used("PORT", "8080", "HTTP port"),
+            used("DEBUG_HOST", "0.0.0.0", "address of the debug port"),
+            used("DEBUG_PORT", "6070", "debug port"),
+            used("GRPC_HOST", "0.0.0.0", "address of the gRPC port"),
+            used("GRPC_PORT", "8081", "gRPC port"),
+            ignored("GRPC_UDS", "", "the service listens on TCP"),
+            ignored(
+                "GRPC_MAX_CONNECTION_AGE",
+                "24h",
+                "connections have no age at which they end",
+            ),
+            ignored(
+                "GRPC_MAX_CONNECTION_AGE_GRACE",
+                "1h",
+                "connections have no age at which they end",
+            ),
+        ],
+    ),
+    (
+        "TLS of the gRPC port",
+        &[
+            used("GRPC_SERVER_USE_TLS", "false", "TLS on the gRPC port"),
+            used(
+                "GRPC_SERVER_TLS_CERT",
+                "",
+                "certificate, PEM; taken up when it changes",
+            ),
+            used("GRPC_SERVER_TLS_KEY", "", "private key, PEM"),
+            used(
+                "GRPC_CLIENT_TLS_CACERT",
+                "",
+                "authority of clients, who must then show a certificate",
+            ),
+            used(
+                "GRPC_CLIENT_TLS_SAN",
+                "",
+                "name that clients' certificates must be for",
+            ),
+        ],
+    ),
+    (
+        "Log",
+        &[
+            ignored("LOG_LEVEL", "WARN", LOG_IS_SHORT),
+            ignored("LOG_FORMAT", "text", LOG_IS_SHORT),
+        ],
+    ),
+    (
+        "Rules",
+        &[
+            used(
+                "CONFIG_TYPE",
+                "FILE",
+                "FILE; anything else is refused at the start",
+            ),
+            used(
+                "FORCE_START_WITHOUT_INITIAL_CONFIG",
+                "false",
+                "starts and waits for rules",
+            ),
+            ignored(
+                "MERGE_DOMAIN_CONFIG",
+                "false",
+                "a domain is in one file; a second one is an error of the rules",
+            ),
+            used(
+                "RUNTIME_ROOT",
+                "/srv/runtime_data/current",
+                "rules are ROOT/SUBDIRECTORY/APPDIRECTORY/*.yaml",
+            ),
+            used("RUNTIME_SUBDIRECTORY", "", "see RUNTIME_ROOT"),
+            used("RUNTIME_APPDIRECTORY", "config", "see RUNTIME_ROOT"),
+            ignored(
+                "RUNTIME_IGNOREDOTFILES",
+                "false",
+                "every *.yaml file is read, and no other",
+            ),
+            ignored(
+                "RUNTIME_WATCH_ROOT",
+                "true",
+                "the files themselves are looked at every second",
+            ),
+            ignored("CONFIG_GRPC_XDS_NODE_ID", "default", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_NODE_METADATA", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", NO_XDS),
+            ignored(
+                "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
+                "3s",
+                NO_XDS,
+            ),
+            ignored("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_TLS_SAN", "", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_JITTER", "true", NO_XDS),
+            ignored("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", NO_XDS),
+        ],
+    ),
+    (
+        "Metrics",
+        &[
+            used("USE_STATSD", "true", "sends counters to statsd by UDP"),
+            used("STATSD_HOST", "localhost", "host of statsd"),
+            used("STATSD_PORT", "8125", "port of statsd"),
+            used(
+                "USE_DOG_STATSD",
+                "false",
+                "EXTRA_TAGS in the form of DogStatsD",
+            ),
+            ignored("USE_DOG_STATSD_MOGRIFIERS", "", "names go out as they are"),
+            used(
+                "EXTRA_TAGS",
+                "",
+                "tags of every metric sent to statsd, as name:value,…",
+            ),
+            used("STATS_FLUSH_INTERVAL", "10s", "time between two sendings"),
+            used("DISABLE_STATS", "false", "sends nothing"),
+            used(
+                "USE_PROMETHEUS",
+                "false",
+                "a port for Prometheus alone; /metrics of the HTTP port is there in any case",
+            ),
+            used("PROMETHEUS_ADDR", ":9090", "its address"),
+            used("PROMETHEUS_PATH", "/metrics", "its path"),
+            ignored(
+                "PROMETHEUS_MAPPER_YAML",
+                "",
+                "names and labels are those of the default mapper",
+            ),
+            ignored(
+                "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
+                "false",
+                "times are in seconds, as their names say",
+            ),
+        ],
+    ),
+    (
+        "Limiting",
+        &[
+            ignored(
+                "EXPIRATION_JITTER_MAX_SECONDS",
+                "300",
+                "counters end with their windows",
+            ),
+            ignored(
+                "LOCAL_CACHE_SIZE_IN_BYTES",
+                "0",
+                "the store denies as fast as a cache would",
+            ),
+            used(
+                "NEAR_LIMIT_RATIO",
+                "0.8",
+                "share of a limit above which hits count as near it",
+            ),
+            ignored(
+                "CACHE_KEY_PREFIX",
+                "",
+                "counters have keys of their own, which no other program uses",
+            ),
+            used(
+                "BACKEND_TYPE",
+                "redis",
+                "redis counts at REDIS_URL; where it is not given, the store of this process counts",
+            ),
+            ignored(
+                "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+                "false",
+                "always so: a denied request takes nothing anywhere",
+            ),
+            used(
+                "SHADOW_MODE",
+                "false",
+                "denies nothing; counts with --rules as well",
+            ),
+            used(
+                "QUOTA_MODE",
+                "false",
+                "every limit is a quota; counts with --rules as well",
+            ),
+            used(
+                "RESPONSE_DYNAMIC_METADATA",
+                "false",
+                "responses describe their request; counts with --rules as well",
+            ),
+        ],
+    ),
+    (
+        "Headers",
+        &[
+            used(
+                "LIMIT_RESPONSE_HEADERS_ENABLED",
+                "false",
+                "three headers of the tightest limit; counts with --rules as well",
+            ),
+            used("LIMIT_LIMIT_HEADER", "RateLimit-Limit", "name of the first"),
+            used(
+                "LIMIT_REMAINING_HEADER",
+                "RateLimit-Remaining",
+                "name of the second",
+            ),
+            used("LIMIT_RESET_HEADER", "RateLimit-Reset", "name of the third"),
+        ],
+    ),
+    (
+        "Health",
+        &[
+            ignored(
+                "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
+                "false",
+                "always so: without rules the service is not healthy",
+            ),
+            ignored(
+                "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
+                "false",
+                "always so: with its backend down the service is not healthy",
+            ),
+        ],
+    ),
+    (
+        "Redis, with BACKEND_TYPE=redis",
+        &[
+            used("REDIS_SOCKET_TYPE", "unix", "tcp or unix"),
+            used("REDIS_TYPE", "SINGLE", "SINGLE; for others give --backend"),
+            used(
+                "REDIS_URL",
+                "/var/run/nutcracker/ratelimit.sock",
+                "host:port, or path of the socket",
+            ),
+            ignored("REDIS_POOL_SIZE", "10", ALWAYS_POOLED),
+            used("REDIS_AUTH", "", "password, or user:password"),
+            used("REDIS_TLS", "false", "TLS to the store"),
+            ignored(
+                "REDIS_TLS_CLIENT_CERT",
+                "",
+                "give --backend for a client's certificate",
+            ),
+            ignored(
+                "REDIS_TLS_CLIENT_KEY",
+                "",
+                "give --backend for a client's certificate",
+            ),
+            ignored(
+                "REDIS_TLS_CACERT",
+                "",
+                "the system's authorities are trusted",
+            ),
+            ignored(
+                "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
+                "false",
+                "names are verified",
+            ),
+            ignored("REDIS_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
+            ignored("REDIS_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
+            ignored("REDIS_CLUSTER_PIPELINE_PARALLELISM", "1", ALWAYS_POOLED),
+            ignored("REDIS_SENTINEL_AUTH", "", "for Sentinel give --backend"),
+            ignored(
+                "REDIS_TIMEOUT",
+                "10s",
+                "a decision that takes half a second helps nobody",
+            ),
+            ignored("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", ALWAYS_POOLED),
+            ignored(
+                "REDIS_STARTUP_INITIAL_INTERVAL",
+                "1s",
+                "the store need not be up at the start",
+            ),
+            ignored(
+                "REDIS_STARTUP_MAX_INTERVAL",
+                "30s",
+                "the store need not be up at the start",
+            ),
+            ignored(
+                "REDIS_STARTUP_MAX_ELAPSED_TIME",
+                "0",
+                "the store need not be up at the start",
+            ),
+        ],
+    ),
+    (
+        "Redis for windows of a second",
+        &[
+            ignored("REDIS_PERSECOND", "false", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_SOCKET_TYPE", "unix", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_TYPE", "SINGLE", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_URL", "", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_POOL_SIZE", "10", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_AUTH", "", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_TLS", "false", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_SENTINEL_AUTH", "", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_PIPELINE_WINDOW", "0", NO_PER_SECOND),
+            ignored("REDIS_PERSECOND_PIPELINE_LIMIT", "0", NO_PER_SECOND),
+            ignored(
+                "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
+                "1",
+                NO_PER_SECOND,
+            ),
+            ignored("REDIS_PERSECOND_TIMEOUT", "10s", NO_PER_SECOND),
+            ignored(
+                "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+                "WAIT",
+                NO_PER_SECOND,
+            ),
+        ],
+    ),
+    (
+        "Memcached",
+        &[
+            ignored("MEMCACHE_HOST_PORT", "", NO_MEMCACHED),
+            ignored("MEMCACHE_MAX_IDLE_CONNS", "2", NO_MEMCACHED),
+            ignored("MEMCACHE_SRV", "", NO_MEMCACHED),
+            ignored("MEMCACHE_SRV_REFRESH", "0", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS", "false", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS_CLIENT_CERT", "", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS_CLIENT_KEY", "", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS_CACERT", "", NO_MEMCACHED),
+            ignored(
+                "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+                "false",
+                NO_MEMCACHED,
+            ),
+        ],
+    ),
+    (
+        "Tracing",
+        &[
+            ignored("TRACING_ENABLED", "false", NO_TRACING),
+            ignored("TRACING_SERVICE_NAME", "RateLimit", NO_TRACING),
+            ignored("TRACING_SERVICE_NAMESPACE", "", NO_TRACING),
+            ignored("TRACING_SERVICE_INSTANCE_ID", "", NO_TRACING),
+            ignored("TRACING_EXPORTER_PROTOCOL", "http", NO_TRACING),
+            ignored("TRACING_SAMPLING_RATE", "1", NO_TRACING),
+        ],
+    ),
+];
+
+/// Longest value of a variable, in bytes.
+const MAX_VALUE: usize = 4_096;
+
+/// The environment of a deployment of envoyproxy/ratelimit.
+pub struct Environment<L>(L);
+
+impl<L: Fn(&str) -> Option<String>> Environment<L> {
+    /// `lookup` gives the value of a variable.
+    pub fn new(lookup: L) -> Self {
+        Self(lookup)
+    }
+
+    fn given(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|text| !text.is_empty())
+    }
+
+    /// Its value, or its default.
+    fn value(&self, name: &str) -> String {
+        let default = || {
+            let mut rows = VARIABLES.iter().flat_map(|(_, rows)| *rows);
+            rows.find(|row| row.name == name)
+                .map_or("", |row| row.default)
+                .to_owned()
+        };
+        self.given(name).unwrap_or_else(default)
+    }
+
+    fn truth(&self, name: &str) -> Result<bool, String> {
+        let text = self.value(name);
+        truth(&text).ok_or_else(|| bad(name, &text, "neither true nor false"))
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.given(name).map(PathBuf::from)
+    }
+
+    fn address(&self, host: &str, port: &str) -> Result<SocketAddr, String> {
+        let (host, text) = (self.value(host), self.value(port));
+        let number: u16 = text.parse().map_err(|_| bad(port, &text, "no port"))?;
+        first_address(&host, number).ok_or_else(|| bad("HOST", &host, "no address of this machine"))
+    }
+
+    /// The folder of rules, where the environment names one.
+    pub fn rules_dir(&self) -> Option<PathBuf> {
+        if self.given("RUNTIME_ROOT").is_none() && self.given("RUNTIME_SUBDIRECTORY").is_none() {
+            return None;
+        }
+        let mut dir = PathBuf::from(self.value("RUNTIME_ROOT"));
+        dir.extend(self.path("RUNTIME_SUBDIRECTORY"));
+        dir.push(self.value("RUNTIME_APPDIRECTORY"));
+        Some(dir)
+    }
+
+    /// Makes of a configuration what the environment says; `backend_given` keeps the backend as it is. Gives a line for
+    /// each variable that is given and does nothing.
+    ///
+    /// # Errors
+    /// A value is not valid, or wants what there is not; the text names the variable.
+    pub fn apply(
+        &self,
+        config: &mut RlsConfig,
+        backend_given: bool,
+    ) -> Result<Vec<String>, String> {
+        self.check_types()?;
+        config.http_addr = self.address("HOST", "PORT")?;
+        config.grpc_addr = self.address("GRPC_HOST", "GRPC_PORT")?;
+        config.debug_addr = Some(self.address("DEBUG_HOST", "DEBUG_PORT")?);
+        if self.truth("GRPC_SERVER_USE_TLS")? {
+            config.grpc_tls = Some(self.tls()?);
+        }
+        config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
+        let ratio = self.value("NEAR_LIMIT_RATIO");
+        config.near_limit_ratio = ratio
+            .parse()
+            .ok()
+            .filter(|ratio| (0.0..=1.0).contains(ratio))
+            .ok_or_else(|| bad("NEAR_LIMIT_RATIO", &ratio, "no share from 0 to 1"))?;
+        if self.truth("USE_STATSD")? && !self.truth("DISABLE_STATS")? {
+            config.statsd = Some(self.statsd()?);
+        }
+        if self.truth("USE_PROMETHEUS")? {
+            config.prometheus = Some(self.prometheus()?);
+        }
+        let counts_at_redis = self.given("BACKEND_TYPE").is_some();
+        if counts_at_redis && !backend_given {
+            config.backend = Backend::Remote(self.redis_url()?);
+        }
+        Ok(self.lines(counts_at_redis || backend_given))
+    }
+
+    /// What is refused rather than ignored, because the service would decide by other rules or another store.
+    fn check_types(&self) -> Result<(), String> {
+        let kind = self.value("CONFIG_TYPE");
+        if kind != "FILE" {
+            return Err(bad("CONFIG_TYPE", &kind, "not FILE: rules come from files"));
+        }
+        let backend = self.value("BACKEND_TYPE");
+        if backend != "redis" {
+            return Err(bad("BACKEND_TYPE", &backend, "not redis"));
+        }
+        Ok(())
+    }
+
+    fn tls(&self) -> Result<TlsConfig, String> {
+        let file = |name| {
+            self.path(name)
+                .ok_or_else(|| format!("{name}: GRPC_SERVER_USE_TLS needs it"))
+        };
+        let mut tls = TlsConfig::new(
+            file("GRPC_SERVER_TLS_CERT")?,
+            file("GRPC_SERVER_TLS_KEY")?,
+            self.path("GRPC_CLIENT_TLS_CACERT"),
+        );
+        tls.client_name = self.given("GRPC_CLIENT_TLS_SAN");
+        Ok(tls)
+    }
+
+    fn statsd(&self) -> Result<StatsdConfig, String> {
+        let tags = self.value("EXTRA_TAGS");
+        let pairs = tags.split(',').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let pair = pair.split_once(':');
+            pair.map(|(tag, value)| (tag.to_owned(), value.to_owned()))
+        });
+        let tags = pairs
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| bad("EXTRA_TAGS", &tags, "no list of name:value"))?;
+        let interval = self.value("STATS_FLUSH_INTERVAL");
+        Ok(StatsdConfig {
+            addr: format!(
+                "{}:{}",
+                self.value("STATSD_HOST"),
+                self.value("STATSD_PORT")
+            ),
+            dog: self.truth("USE_DOG_STATSD")?,
+            tags,
+            interval: parse_duration(&interval)
+                .filter(|span| !span.is_zero())
+                .ok_or_else(|| bad("STATS_FLUSH_INTERVAL", &interval, "no duration"))?,
+        })
+    }
+
+    fn prometheus(&self) -> Result<(SocketAddr, String), String> {
+        let addr = self.value("PROMETHEUS_ADDR");
+        let found = addr.rsplit_once(':').and_then(|(host, port)| {
+            let host = if host.is_empty() { "0.0.0.0" } else { host };
+            first_address(host.trim_matches(['[', ']']), port.parse().ok()?)
+        });
+        let found = found.ok_or_else(|| bad("PROMETHEUS_ADDR", &addr, "no address"))?;
+        Ok((found, self.value("PROMETHEUS_PATH")))
+    }
+
+    fn redis_url(&self) -> Result<String, String> {
+        let kind = self.value("REDIS_TYPE");
+        if !kind.eq_ignore_ascii_case("single") {
+            return Err(bad(
+                "REDIS_TYPE",
+                &kind,
+                "not SINGLE: give --backend instead",
+            ));
+        }
+        let (url, auth) = (self.value("REDIS_URL"), self.given("REDIS_AUTH"));
+        match &*self.value("REDIS_SOCKET_TYPE") {
+            "unix" => Ok(format!(
+                "unix://{url}{}",
+                match &auth {
+                    Some(auth) => format!("?pass={auth}"),
+                    None => String::new(),
+                }
+            )),
+            "tcp" => {
+                let scheme = if self.truth("REDIS_TLS")? {
+                    "rediss"
+                } else {
+                    "redis"
+                };
+                let auth = match auth {
+                    None => String::new(),
+                    Some(auth) if auth.contains(':') => format!("{auth}@"),
+                    Some(auth) => format!(":{auth}@"),
+                };
+                Ok(format!("{scheme}://{auth}{url}"))
+            }
+            other => Err(bad("REDIS_SOCKET_TYPE", other, "neither tcp nor unix")),
+        }
+    }
+
+    fn lines(&self, counts_elsewhere: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for row in VARIABLES.iter().flat_map(|(_, rows)| *rows) {
+            if self.given(row.name).is_none() {
+                continue;
+            }
+            let why = match row.effect {
+                Effect::Ignored(why) => why,
+                Effect::Used(_) if row.name.starts_with("REDIS_") && !counts_elsewhere => {
+                    "the store of this process counts; BACKEND_TYPE=redis counts there"
+                }
+                Effect::Used(_) => continue,
+            };
+            lines.push(format!("{} is ignored: {why}", row.name));
+        }
+        lines
+    }
+}
+
+fn first_address(host: &str, port: u16) -> Option<SocketAddr> {
+    (host, port).to_socket_addrs().ok()?.next()
+}
+
+fn bad(name: &str, text: &str, what: &str) -> String {
+    let text: String = text.chars().take(MAX_VALUE).collect();
+    format!("{name}: '{}' is {what}", text.escape_debug())
+}
+
+/// A span of time as Go writes it: `1h30m`, `10s`, `20ms`, `0`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut seconds = 0.0;
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    while !rest.is_empty() {
+        let unit_at = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let number: f64 = rest[..unit_at].parse().ok()?;
+        rest = &rest[unit_at..];
+        let end = rest
+            .find(|letter: char| letter.is_ascii_digit() || letter == '.')
+            .unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            _ => return None,
+        };
+        seconds += number * unit;
+        rest = &rest[end..];
+    }
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|_| !text.is_empty())
+}

@@ -1,0 +1,300 @@
+//! Metrics as text: for Prometheus, and as lines of name and value.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::PoisonError;
+
+use super::{BUCKETS_US, Event, KINDS, Metrics};
+
+/// What a kind of a rule's counters says, for Prometheus.
+const HELP: [&str; KINDS.len()] = [
+    "Hits of requests.",
+    "Hits over the limit.",
+    "Hits that passed with little left.",
+    "Hits that passed.",
+    "Hits that a rule in shadow mode would have refused.",
+];
+
+/// Labels of a rule's series: domain, and the first two steps of its path.
+type Labels = (String, Option<String>, Option<String>);
+
+impl Metrics {
+    /// Every series of rules by its name, with its domain.
+    fn by_name(&self) -> Vec<(String, String, [u64; KINDS.len()])> {
+        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = series
+            .iter()
+            .map(|(name, series)| (name.to_string(), series.domain.to_string(), series.totals()))
+            .collect();
+        drop(series);
+        let other = self.other.totals();
+        if other != [0; KINDS.len()] {
+            all.push(("other".to_owned(), "other".to_owned(), other));
+        }
+        all.sort();
+        all
+    }
+
+    /// In the text form that Prometheus reads.
+    pub(crate) fn prometheus(&self) -> String {
+        let mut text = String::new();
+        // Deeper steps have no label, as with the peer; what is alike without them is added up.
+        let mut labelled: BTreeMap<Labels, [u64; KINDS.len()]> = BTreeMap::new();
+        for (name, domain, totals) in self.by_name() {
+            let sums = labelled.entry(labels(&name, &domain)).or_default();
+            for (sum, more) in sums.iter_mut().zip(totals) {
+                *sum = sum.wrapping_add(more);
+            }
+        }
+        for (kind, help) in KINDS.iter().zip(HELP) {
+            let name = format!("ratelimit_service_rate_limit_{kind}");
+            head(&mut text, &name, help, "counter");
+            let index = KINDS.iter().position(|known| known == kind).unwrap_or(0);
+            for ((domain, key1, key2), totals) in &labelled {
+                let mut labels = format!("domain=\"{}\"", escaped(domain));
+                for (label, key) in [("key1", key1), ("key2", key2)] {
+                    if let Some(key) = key {
+                        write!(labels, ",{label}=\"{}\"", escaped(key)).ok();
+                    }
+                }
+                writeln!(text, "{name}{{{labels}}} {}", totals[index]).ok();
+            }
+        }
+        self.write_events(&mut text);
+        self.write_times(&mut text);
+        text.push_str(&self.loads.to_string());
+        text
+    }
+
+    fn write_events(&self, text: &mut String) {
+        let mut family = |name: &str, help: &str, kind: &str, rows: &[(&str, u64)]| {
+            head(text, name, help, kind);
+            for (labels, value) in rows {
+                // Writing into a String cannot fail.
+                writeln!(text, "{name}{labels} {value}").ok();
+            }
+        };
+        family(
+            "ratelimit_service_total_requests",
+            "Requests for decisions.",
+            "counter",
+            &[(
+                "{grpc_method=\"ShouldRateLimit\"}",
+                self.event(Event::Request),
+            )],
+        );
+        family(
+            "ratelimit_service_should_rate_limit_error",
+            "Requests without a decision.",
+            "counter",
+            &[
+                (
+                    "{err_type=\"redis_error\"}",
+                    self.event(Event::BackendError),
+                ),
+                (
+                    "{err_type=\"service_error\"}",
+                    self.event(Event::ServiceError),
+                ),
+            ],
+        );
+        family(
+            "ratelimit_service_rate_limit_domain_not_found",
+            "Requests for domains without rules.",
+            "counter",
+            &[("", self.event(Event::DomainNotFound))],
+        );
+        family(
+            "ratelimit_service_global_shadow_mode",
+            "Requests that pass only because all rules are in shadow mode.",
+            "counter",
+            &[("", self.event(Event::GlobalShadow))],
+        );
+        family(
+            "tollgate_requests_shed_total",
+            "Requests refused early, by reason.",
+            "counter",
+            &[
+                ("{reason=\"deadline\"}", self.event(Event::ShedDeadline)),
+                ("{reason=\"overload\"}", self.event(Event::ShedOverload)),
+                ("{reason=\"queue\"}", self.event(Event::ShedQueue)),
+            ],
+        );
+        let series = self.series.read().unwrap_or_else(PoisonError::into_inner);
+        let count = series.len() as u64;
+        drop(series);
+        family(
+            "tollgate_metric_series",
+            "Series of rules; at most 4096, what comes beyond is counted in domain other.",
+            "gauge",
+            &[("", count)],
+        );
+        family(
+            "tollgate_serving",
+            "1 when the service should be asked.",
+            "gauge",
+            &[("", u64::from(self.health.is_serving()))],
+        );
+    }
+
+    fn write_times(&self, text: &mut String) {
+        let name = "ratelimit_service_response_time_seconds";
+        let method = "grpc_method=\"ShouldRateLimit\"";
+        head(text, name, "Time of responses over gRPC.", "histogram");
+        let mut count = 0_u64;
+        for (bucket, end) in BUCKETS_US.iter().map(Some).chain([None]).enumerate() {
+            let here = self.own.iter().map(|own| own.times[bucket].get());
+            count = here.fold(count, u64::wrapping_add);
+            let end = end.map_or("+Inf".to_owned(), |&us| (us as f64 / 1e6).to_string());
+            writeln!(text, "{name}_bucket{{{method},le=\"{end}\"}} {count}").ok();
+        }
+        let sum = self.own.iter().map(|own| own.time_us.get());
+        let sum = sum.fold(0, u64::wrapping_add) as f64 / 1e6;
+        writeln!(text, "{name}_sum{{{method}}} {sum}").ok();
+        writeln!(text, "{name}_count{{{method}}} {count}").ok();
+    }
+
+    /// Names and values, as statsd and the debug port have them.
+    pub(crate) fn lines(&self) -> Vec<(String, u64)> {
+        let mut lines = Vec::new();
+        for (name, _, totals) in self.by_name() {
+            for (kind, value) in KINDS.iter().zip(totals) {
+                let name = sanitised(&name);
+                lines.push((format!("ratelimit.service.rate_limit.{name}.{kind}"), value));
+            }
+        }
+        let (good, bad) = self.loads.counts();
+        for (name, value) in [
+            (
+                "ratelimit.service.call.should_rate_limit.redis_error",
+                self.event(Event::BackendError),
+            ),
+            (
+                "ratelimit.service.call.should_rate_limit.service_error",
+                self.event(Event::ServiceError),
+            ),
+            ("ratelimit.service.config_load_success", good),
+            ("ratelimit.service.config_load_error", bad),
+            (
+                "ratelimit.service.global_shadow_mode",
+                self.event(Event::GlobalShadow),
+            ),
+            (
+                "ratelimit_server.ShouldRateLimit.total_requests",
+                self.event(Event::Request),
+            ),
+            (
+                "tollgate.requests_shed.deadline",
+                self.event(Event::ShedDeadline),
+            ),
+            (
+                "tollgate.requests_shed.overload",
+                self.event(Event::ShedOverload),
+            ),
+            ("tollgate.requests_shed.queue", self.event(Event::ShedQueue)),
+        ] {
+            lines.push((name.to_owned(), value));
+        }
+        lines
+    }
+
+    /// A line each.
+    pub(crate) fn stats(&self) -> String {
+        let lines = self.lines();
+        lines
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\n"))
+            .collect()
+    }
+}
+
+fn head(text: &mut String, name: &str, help: &str, kind: &str) {
+    // Writing into a String cannot fail.
+    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
+}
+
+fn labels(name: &str, domain: &str) -> Labels {
+    let path = name
+        .strip_prefix(domain)
+        .and_then(|rest| rest.strip_prefix('.'))
+        .unwrap_or_default();
+    let path = sanitised(path);
+    let mut steps = path.split('.').filter(|step| !step.is_empty());
+    (
+        domain.to_owned(),
+        steps.next().map(str::to_owned),
+        steps.next().map(str::to_owned),
+    )
+}
+
+/// A name of statsd: `:` and `|` mean something there, and a dot within an IPv4 address begins no new step.
+fn sanitised(name: &str) -> String {
+    let bytes = name.as_bytes();
+    let digit = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_digit)
+    };
+    name.char_indices()
+        .map(|(at, letter)| match letter {
+            ':' | '|' | '\n' | '\r' => '_',
+            '.' if digit(at.checked_sub(1)) && digit(Some(at + 1)) && in_address(bytes, at) => '_',
+            _ => letter,
+        })
+        .collect()
+}
+
+/// Whether the digits and dots around a dot are four numbers.
+fn in_address(bytes: &[u8], at: usize) -> bool {
+    let part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let before = bytes[..at]
+        .iter()
+        .rev()
+        .take_while(|byte| part(byte))
+        .count();
+    let after = bytes[at..].iter().take_while(|byte| part(byte)).count();
+    let mut address = &bytes[at - before..at + after];
+    while let Some((b'.', rest)) = address.split_first() {
+        address = rest;
+    }
+    while let Some((b'.', rest)) = address.split_last() {
+        address = rest;
+    }
+    let mut numbers = address.split(|byte| *byte == b'.');
+    address.len() <= 15
+        && numbers.clone().count() == 4
+        && numbers.all(|number| (1..=3).contains(&number.len()))
+}
+
+/// A label's value, as Prometheus quotes it.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_fit_for_statsd() {
+        for (name, want) in [
+            ("d.remote_address_10.0.0.1", "d.remote_address_10_0_0_1"),
+            ("d.a_10.0.0.1.path", "d.a_10_0_0_1.path"),
+            ("d.version_1.2", "d.version_1.2"),
+            ("d.k_a:b|c", "d.k_a_b_c"),
+        ] {
+            assert_eq!(sanitised(name), want);
+        }
+    }
+
+    #[test]
+    fn labels_are_the_first_two_steps() {
+        let of = |name: &str| labels(name, "my.domain");
+        assert_eq!(
+            of("my.domain.a_b.c.d"),
+            ("my.domain".into(), Some("a_b".into()), Some("c".into()))
+        );
+        assert_eq!(escaped("a\"b\\c\n"), "a\\\"b\\\\c\\n");
+    }
+}

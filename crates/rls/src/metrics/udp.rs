@@ -1,0 +1,169 @@
+//! Metrics sent to a statsd server by UDP: what has been added since the last time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::net::UdpSocket;
+use tokio::sync::watch;
+
+use super::Metrics;
+use crate::config::StatsdConfig;
+
+/// Longest datagram, in bytes: what fits into one packet of Ethernet.
+const MAX_DATAGRAM: usize = 1_432;
+
+/// Sends at every interval, and once more at the end.
+pub(crate) async fn send_forever(
+    metrics: Arc<Metrics>,
+    config: StatsdConfig,
+    log: fn(&str),
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut sent: HashMap<String, u64> = HashMap::new();
+    let mut reachable = true;
+    loop {
+        let last = tokio::select! {
+            () = tokio::time::sleep(config.interval) => false,
+            _ = stopped.wait_for(|stop| *stop) => true,
+        };
+        let lines = new_lines(&metrics.lines(), &mut sent, &config);
+        match send(&lines, &config.addr).await {
+            Ok(()) => reachable = true,
+            // Said once, not at every interval.
+            Err(error) if reachable => {
+                reachable = false;
+                log(&format!("statsd {}: {error}", config.addr));
+            }
+            Err(_) => {}
+        }
+        if last {
+            return;
+        }
+    }
+}
+
+/// The counters that have grown. As many as there are series are kept in mind.
+fn new_lines(
+    lines: &[(String, u64)],
+    sent: &mut HashMap<String, u64>,
+    config: &StatsdConfig,
+) -> Vec<String> {
+    let mut new = Vec::new();
+    for (name, value) in lines {
+        let before = sent.get(name).copied().unwrap_or(0);
+        let grown = value.wrapping_sub(before);
+        if grown > 0 {
+            new.push(line(name, grown, config));
+            sent.insert(name.clone(), *value);
+        }
+    }
+    new
+}
+
+fn line(name: &str, grown: u64, config: &StatsdConfig) -> String {
+    if config.dog {
+        let tags: Vec<String> = config
+            .tags
+            .iter()
+            .map(|(tag, value)| format!("{tag}:{value}"))
+            .collect();
+        let tags = match tags.is_empty() {
+            true => String::new(),
+            false => format!("|#{}", tags.join(",")),
+        };
+        return format!("{name}:{grown}|c{tags}");
+    }
+    // Plain statsd has no tags; they become part of the name, as the peer writes them.
+    let tags: String = config
+        .tags
+        .iter()
+        .map(|(tag, value)| format!(".__{tag}={value}"))
+        .collect();
+    format!("{name}{tags}:{grown}|c")
+}
+
+async fn send(lines: &[String], addr: &str) -> std::io::Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let target = tokio::net::lookup_host(addr).await?.next();
+    let target = target.ok_or_else(|| std::io::Error::other("the name has no address"))?;
+    let any = match target.is_ipv4() {
+        true => "0.0.0.0:0",
+        false => "[::]:0",
+    };
+    let socket = UdpSocket::bind(any).await?;
+    for datagram in datagrams(lines) {
+        socket.send_to(datagram.as_bytes(), target).await?;
+    }
+    Ok(())
+}
+
+/// Lines put together as far as a datagram holds them; one that is longer goes alone.
+fn datagrams(lines: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for line in lines {
+        match all.last_mut() {
+            Some(last) if last.len() + 1 + line.len() <= MAX_DATAGRAM => {
+                last.push('\n');
+                last.push_str(line);
+            }
+            _ => all.push(line.clone()),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn config(dog: bool) -> StatsdConfig {
+        StatsdConfig {
+            addr: "localhost:8125".to_owned(),
+            dog,
+            tags: vec![
+                ("env".to_owned(), "test".to_owned()),
+                ("az".to_owned(), "1".to_owned()),
+            ],
+            interval: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn only_what_has_grown_is_sent() {
+        let mut sent = HashMap::new();
+        let lines = |a, b| vec![("a.b".to_owned(), a), ("c".to_owned(), b)];
+        let config = config(true);
+        assert_eq!(
+            new_lines(&lines(2, 0), &mut sent, &config),
+            ["a.b:2|c|#env:test,az:1"]
+        );
+        assert_eq!(
+            new_lines(&lines(5, 1), &mut sent, &config),
+            ["a.b:3|c|#env:test,az:1", "c:1|c|#env:test,az:1"]
+        );
+        assert!(new_lines(&lines(5, 1), &mut sent, &config).is_empty());
+    }
+
+    #[test]
+    fn plain_statsd_has_tags_in_its_names() {
+        assert_eq!(line("a", 1, &config(false)), "a.__env=test.__az=1:1|c");
+        let bare = StatsdConfig {
+            tags: Vec::new(),
+            ..config(true)
+        };
+        assert_eq!(line("a", 1, &bare), "a:1|c");
+    }
+
+    #[test]
+    fn datagrams_fit_into_packets() {
+        let lines: Vec<String> = (0..1_000)
+            .map(|number| format!("name.{number}:1|c"))
+            .collect();
+        let made = datagrams(&lines);
+        assert!(made.iter().all(|datagram| datagram.len() <= MAX_DATAGRAM));
+        assert_eq!(made.join("\n"), lines.join("\n"));
+    }
+}
