@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use super::capacity::CapacityArgs;
 use super::load::LoadArgs;
 use super::paper::PaperArgs;
+use super::recovery::RecoveryArgs;
 use super::stored::{GateArgs, NoiseArgs, StoredCompareArgs, TrendsArgs};
 use super::values;
 use crate::load::keys::Spreading;
@@ -35,6 +36,8 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// Search for the load that each system sustains, with repeated trials, and look past it
     Capacity(Box<CapacityArgs>),
+    /// Overload each system for a while, and see whether and when it is good again
+    Recovery(Box<RecoveryArgs>),
     /// Compare two servers in short, interleaved slices of the same load, or two folders of stored runs
     Compare(CompareArgs),
     /// Show how figures moved over stored runs

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args as _, FromArgMatches as _};
 
 use super::CapacityArgs;
+use super::RecoveryArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
 use super::gather::{check_names, gather};
 use super::stored;
@@ -18,7 +19,8 @@ use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError, read_run};
 use crate::report::{
-    TextStyle, capacity_lines, compare_summary, ladder_head, ladder_row, limit_line, run_summary,
+    TextStyle, capacity_lines, compare_summary, ladder_head, ladder_row, limit_line,
+    recovery_lines, run_summary,
 };
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
@@ -43,6 +45,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         Some(BenchCommand::Compare(args)) if stored::is_stored(&args.a) => {
             stored::compare_runs(&args.a, &args.b, &args.stored)
         }
+        Some(BenchCommand::Recovery(args)) => recovery(*args),
         Some(BenchCommand::Compare(args)) => compare(&args),
         Some(BenchCommand::Trends(args)) => stored::show_trends(&args),
         Some(BenchCommand::Gate(args)) => stored::pass_gate(&args),
@@ -97,24 +100,30 @@ pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
 
 fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
-    one_start(&args.run)?;
+    open_loop_only(&args.run)?;
     measure(&args.run, |plan| args.settings(plan).map(Job::Capacity))
 }
 
+fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
+    let args = args.with_defaults();
+    open_loop_only(&args.run)?;
+    measure(&args.run, |plan| args.settings(plan).map(Job::Recovery))
+}
+
 /// Refuses what only ladders can do.
-fn one_start(args: &RunArgs) -> Result<(), String> {
-    if args.arrivals == Arrivals::Closed {
+fn open_loop_only(args: &RunArgs) -> Result<(), String> {
+    if args.starts > 1 {
         return Err(
-            "a closed loop has no rate to search for: give --arrivals poisson or constant".into(),
+            "--starts is for ladders: here every load is tried several times already".into(),
         );
     }
-    if args.load.order.is_some() {
-        return Err("--order is for ladders: here the next load follows from the last".into());
+    if args.arrivals == Arrivals::Closed {
+        return Err(
+            "--arrivals closed offers no rate that could be searched: give poisson or constant"
+                .into(),
+        );
     }
-    match args.starts {
-        0 | 1 => Ok(()),
-        _ => Err("--starts is for ladders: here every load is tried several times already".into()),
-    }
+    Ok(())
 }
 
 /// Starts the targets, does the job that `job` makes of the plan, and writes the results.
@@ -383,9 +392,10 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
         if let Some(line) = limit_line(&cell.steps) {
             console.line(&format!("  {line}"));
         }
-        let capacity = capacity_lines(style, cell);
-        if !capacity.is_empty() {
-            console.line(&capacity);
+        for text in [capacity_lines(style, cell), recovery_lines(style, cell)] {
+            if !text.is_empty() {
+                console.line(&text);
+            }
         }
     }
 }

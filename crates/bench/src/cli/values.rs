@@ -148,6 +148,26 @@ pub(super) fn price(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not an amount above 0, such as 0.34"))
 }
 
+/// A rate above zero.
+pub(super) fn rate(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rate: &f64| *rate >= 1.0 && *rate <= RATE_MAX)
+        .ok_or_else(|| format!("'{text}' is not a number of requests per second"))
+}
+
+/// How long clients wait for an answer; `None` as long as the run lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline(pub Option<Duration>);
+
+/// A length of time above zero, or `inf`.
+pub(super) fn deadline(text: &str) -> Result<Deadline, String> {
+    match text {
+        "inf" => Ok(Deadline(None)),
+        other => positive_duration(other).map(|length| Deadline(Some(length))),
+    }
+}
+
 /// Percent, above 0 and up to 50.
 pub(super) fn width_percent(text: &str) -> Result<f64, String> {
     text.parse()

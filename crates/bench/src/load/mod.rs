@@ -11,6 +11,7 @@
 //! fell into it, not only in the ones that were on the wire.
 
 pub mod address;
+pub mod clients;
 pub mod closed;
 pub mod connection;
 pub mod decisions;

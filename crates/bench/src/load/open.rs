@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::address::Endpoint;
+use super::clients::RetryPolicy;
 use super::connection::{Broken, Connection, Flushed, READ_SIZE};
 use super::grpc::{Calls, GrpcSpeaker};
 use super::keys::{KeySampler, Spreading};
@@ -38,6 +39,10 @@ pub struct Plan {
     pub seed: u64,
     /// Connections, depth, deadline, backlog.
     pub bounds: Bounds,
+    /// Parts that follow, each requests per second and a length in nanoseconds.
+    pub later: Vec<(f64, u64)>,
+    /// What clients do about failures; `None` takes them as they come.
+    pub clients: Option<RetryPolicy>,
 }
 
 impl Plan {
@@ -48,16 +53,21 @@ impl Plan {
             Spreading::Trace(trace) => Some(trace),
             _ => None,
         };
-        let (arrivals, length_ns) = (self.arrivals, self.length_ns);
-        let schedule = Schedule::replaying(arrivals, trace, self.rate, length_ns, self.seed);
-        OpenLoop::new(
+        let mut parts = vec![(self.rate, self.length_ns)];
+        parts.extend(&self.later);
+        let schedule = Schedule::in_parts(self.arrivals, trace, &parts, self.seed);
+        let state = OpenLoop::new(
             self.bounds,
             schedule,
             KeySampler::new(self.spreading, keys, self.seed),
             keys,
             start,
         )
-        .closed(self.arrivals == Arrivals::Closed)
+        .closed(self.arrivals == Arrivals::Closed);
+        match self.clients {
+            Some(policy) => state.with_clients(policy),
+            None => state,
+        }
     }
 }
 

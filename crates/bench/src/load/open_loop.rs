@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::clients::{Again, Clients, RetryPolicy};
 use super::keys::KeySampler;
 use super::schedule::Schedule;
 use super::seconds::Seconds;
@@ -18,7 +19,7 @@ use super::tally::{Answer, Tally, Verdict};
 /// Writes per wake-up beyond which due requests share a connection's write instead of taking another one.
 const WRITES_PER_WAKE: usize = 8;
 
-/// Requests that may wait for a connection. 16 bytes each.
+/// Requests that may wait for a connection. 32 bytes each.
 pub const BACKLOG_LIMIT: usize = 1 << 20;
 
 /// Bounds of a run.
@@ -37,14 +38,20 @@ pub struct Bounds {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     intended: u64,
+    /// When the request was due at its first attempt.
+    first: u64,
     key: u32,
+    /// Attempts before this one.
+    attempt: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     intended: u64,
+    first: u64,
     sent: u64,
     key: u32,
+    attempt: u32,
 }
 
 /// One connection's requests in the order of their writing; answers come in the same order.
@@ -53,6 +60,8 @@ struct Lane {
     ring: VecDeque<InFlight>,
     /// Requests at the back of the ring that were handed out but not yet written.
     fresh: usize,
+    /// Requests at its front that their clients have given up already. Only clients that retry notice so early.
+    expired: usize,
     alive: bool,
     blocked: bool,
 }
@@ -76,6 +85,7 @@ pub struct OpenLoop {
     closed: bool,
     /// The schedule's length is over.
     ended: bool,
+    clients: Clients,
 }
 
 impl OpenLoop {
@@ -91,6 +101,7 @@ impl OpenLoop {
         let lane = || Lane {
             ring: VecDeque::with_capacity(bounds.depth),
             fresh: 0,
+            expired: 0,
             alive: true,
             blocked: false,
         };
@@ -109,6 +120,7 @@ impl OpenLoop {
             seconds: Seconds::new(start),
             closed: false,
             ended: false,
+            clients: Clients::default(),
         }
     }
 
@@ -129,25 +141,42 @@ impl OpenLoop {
         }
     }
 
+    /// The same with clients that send a failed request again, or wait for answers only as long as `policy` says.
+    #[must_use]
+    pub fn with_clients(mut self, policy: RetryPolicy) -> OpenLoop {
+        self.clients = Clients::new(policy, self.bounds.backlog_limit);
+        self
+    }
+
+    /// Repetitions that have come due so far.
+    #[must_use]
+    pub fn repeated(&self) -> u64 {
+        self.clients.repeated()
+    }
+
     /// The time at which the next request is due. `None` after the last one.
     #[must_use]
     pub fn next_due(&self) -> Option<u64> {
         if self.room() > 0 {
             return Some(self.start);
         }
-        self.schedule.peek().map(|offset| self.start + offset)
+        let first = self.schedule.peek().map(|offset| self.start + offset);
+        first.into_iter().chain(self.clients.next_due()).min()
     }
 
     /// The time after which no answer can be in time any more.
     #[must_use]
     pub fn last_call(&self) -> u64 {
-        self.start + self.schedule.length_ns() + self.bounds.deadline_ns
+        let drain = self.clients.drain_ns().unwrap_or(self.bounds.deadline_ns);
+        (self.start + self.schedule.length_ns()).saturating_add(drain)
     }
 
     /// Whether everything planned has been answered or given up.
     #[must_use]
     pub fn finished(&self, now: u64) -> bool {
-        let planned = self.schedule.peek().is_some() || (self.closed && !self.ended);
+        let planned = self.schedule.peek().is_some()
+            || self.clients.waiting() > 0
+            || (self.closed && !self.ended);
         let quiet = !planned && self.backlog.is_empty() && self.in_flight == 0;
         quiet || now > self.last_call()
     }
@@ -192,6 +221,7 @@ impl OpenLoop {
     pub fn dispatch(&mut self, now: u64, mut give: impl FnMut(usize, u32)) -> &[usize] {
         let unanswered = (self.in_flight + self.backlog.len()) as u64;
         self.seconds.pass(now, unanswered, || self.tally.totals());
+        self.expire(now);
         let arrived = self.take_due(now);
         self.touched.clear();
         if !self.backlog.is_empty() {
@@ -217,7 +247,12 @@ impl OpenLoop {
                 self.tally.planned += 1;
                 arrived += 1;
                 let key = self.sampler.draw();
-                self.backlog.push_back(Waiting { intended: now, key });
+                self.backlog.push_back(Waiting {
+                    intended: now,
+                    first: now,
+                    key,
+                    attempt: 0,
+                });
             }
         }
         while let Some(offset) = self.schedule.peek() {
@@ -230,21 +265,82 @@ impl OpenLoop {
             self.tally.own_lag.saturating_record(now - intended);
             arrived += 1;
             let key = self.sampler.draw();
-            if self.backlog.len() < self.bounds.backlog_limit {
-                self.backlog.push_back(Waiting { intended, key });
-            } else {
+            self.wait(
+                now,
+                Waiting {
+                    intended,
+                    first: intended,
+                    key,
+                    attempt: 0,
+                },
+            );
+        }
+        while let Some((intended, again)) = self.clients.take_due(now) {
+            arrived += 1;
+            self.wait(
+                now,
+                Waiting {
+                    intended,
+                    first: again.first,
+                    key: again.key,
+                    attempt: again.attempt,
+                },
+            );
+        }
+        while let Some(late) = self
+            .backlog
+            .pop_front_if(|first| now.saturating_sub(first.intended) > self.bounds.deadline_ns)
+        {
+            if !self.again(now, late.first, late.key, late.attempt) {
                 self.tally.unsent += 1;
             }
         }
-        while self
-            .backlog
-            .front()
-            .is_some_and(|first| now.saturating_sub(first.intended) > self.bounds.deadline_ns)
-        {
-            self.backlog.pop_front();
+        arrived
+    }
+
+    fn wait(&mut self, now: u64, waiting: Waiting) {
+        if self.backlog.len() < self.bounds.backlog_limit {
+            self.backlog.push_back(waiting);
+        } else if !self.again(now, waiting.first, waiting.key, waiting.attempt) {
             self.tally.unsent += 1;
         }
-        arrived
+    }
+
+    /// Whether the client sends a request again whose `attempt` failed.
+    fn again(&mut self, now: u64, first: u64, key: u32, attempt: u32) -> bool {
+        self.clients.fail(
+            now,
+            Again {
+                first,
+                key,
+                attempt,
+            },
+        )
+    }
+
+    /// Clients that retry give up what is older than the deadline without waiting for its answer.
+    fn expire(&mut self, now: u64) {
+        if !self.clients.retry() {
+            return;
+        }
+        for lane in &mut self.lanes {
+            while let Some(request) = lane
+                .ring
+                .get(lane.expired)
+                .filter(|_| lane.expired + lane.fresh < lane.ring.len())
+                .filter(|r| now.saturating_sub(r.intended) > self.bounds.deadline_ns)
+            {
+                let again = Again {
+                    first: request.first,
+                    key: request.key,
+                    attempt: request.attempt,
+                };
+                lane.expired += 1;
+                if !self.clients.fail(now, again) {
+                    self.tally.timeout += 1;
+                }
+            }
+        }
     }
 
     fn hand_out(&mut self, fill_to: usize, idle_only: bool, give: &mut impl FnMut(usize, u32)) {
@@ -271,8 +367,10 @@ impl OpenLoop {
             for waiting in self.backlog.drain(..room) {
                 lane.ring.push_back(InFlight {
                     intended: waiting.intended,
+                    first: waiting.first,
                     sent: 0,
                     key: waiting.key,
+                    attempt: waiting.attempt,
                 });
                 give(index, waiting.key);
             }
@@ -320,28 +418,37 @@ impl OpenLoop {
         verdict: Verdict,
         promise_ms: Option<u64>,
     ) -> bool {
-        let Some(request) = self.lanes[connection].ring.pop_front() else {
+        let lane = &mut self.lanes[connection];
+        let Some(request) = lane.ring.pop_front() else {
             return false;
         };
+        let mut given_up = lane.expired > 0;
+        lane.expired = lane.expired.saturating_sub(1);
         self.in_flight -= 1;
         let InFlight {
             intended,
+            first,
             sent,
             key,
+            attempt,
         } = request;
-        let response_ns = now.saturating_sub(intended);
         let good = matches!(verdict, Verdict::Allowed | Verdict::Denied);
-        if good && response_ns <= self.bounds.deadline_ns {
-            self.seconds.record(response_ns);
+        let in_time = now.saturating_sub(intended) <= self.bounds.deadline_ns;
+        if good && in_time {
+            self.seconds.record(now.saturating_sub(first));
+        } else if !given_up {
+            given_up = self.again(now, first, key, attempt);
         }
         self.tally.record_answer(
             &Answer {
                 key,
+                first,
                 intended,
                 sent,
                 now,
                 verdict,
                 promise_ms,
+                given_up,
             },
             self.bounds.deadline_ns,
         );
@@ -356,22 +463,30 @@ impl OpenLoop {
         }
         lane.alive = false;
         self.alive -= 1;
-        let lost = lane.ring.len() as u64;
         self.in_flight -= lane.ring.len();
         keep_lost(lane, &mut self.tally);
-        lane.ring.clear();
-        lane.fresh = 0;
-        if garbage {
-            self.tally.protocol += lost;
-        } else {
-            self.tally.refused += lost;
+        // Those that were given up before are counted or repeated already.
+        let mut lost = std::mem::take(&mut lane.ring);
+        lost.drain(..lane.expired);
+        (lane.fresh, lane.expired) = (0, 0);
+        // Nothing is known of the time at which a connection broke but that its last request was sent before.
+        let now = lost.iter().map(|request| request.intended).max();
+        for request in lost {
+            let now = now.unwrap_or_default();
+            if self.again(now, request.first, request.key, request.attempt) {
+                continue;
+            }
+            match garbage {
+                true => self.tally.protocol += 1,
+                false => self.tally.refused += 1,
+            }
         }
     }
 
     /// Ends the run. What has no answer counts as timed out; what has no connection left counts as refused.
     #[must_use]
     pub fn finish(mut self) -> Tally {
-        let waiting = self.backlog.len() as u64;
+        let waiting = (self.backlog.len() + self.clients.waiting()) as u64;
         if self.all_lost() {
             self.tally.refused += waiting;
             while self.schedule.take().is_some() {
@@ -381,7 +496,8 @@ impl OpenLoop {
         } else {
             self.tally.unsent += waiting;
         }
-        self.tally.timeout += self.in_flight as u64;
+        self.tally.repeated = self.clients.repeated();
+        self.tally.timeout += (self.in_flight - self.expired()) as u64;
         for lane in &self.lanes {
             keep_lost(lane, &mut self.tally);
         }
@@ -392,7 +508,9 @@ impl OpenLoop {
     /// Ends the run early: requests without an answer so far are taken out of the count.
     #[must_use]
     pub fn interrupt(mut self) -> Tally {
-        self.tally.planned -= (self.backlog.len() + self.in_flight) as u64;
+        let open = self.backlog.len() + self.clients.waiting() + self.in_flight - self.expired();
+        self.tally.planned -= open as u64;
+        self.tally.repeated = self.clients.repeated();
         let fresh: usize = self.lanes.iter().map(|lane| lane.fresh).sum();
         self.tally.sent -= (self.in_flight - fresh) as u64;
         for lane in &self.lanes {
@@ -400,6 +518,11 @@ impl OpenLoop {
         }
         self.tally.seconds = self.seconds.finish(self.tally.totals());
         self.tally
+    }
+
+    /// Requests on the wire that their clients have given up.
+    fn expired(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.expired).sum()
     }
 }
 

@@ -1,5 +1,7 @@
 //! When requests are due: absolute offsets fixed by the seed before the first one is sent.
 
+use std::collections::VecDeque;
+
 use super::rng::Rng;
 use super::trace::Trace;
 
@@ -61,6 +63,11 @@ pub struct Schedule {
     given: u64,
     hash: u64,
     trace: Option<&'static Trace>,
+    /// Parts of their own rate that follow, and the time from the start of the first part to this one.
+    later: VecDeque<Schedule>,
+    base_ns: u64,
+    given_before: u64,
+    whole_ns: u64,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -116,6 +123,49 @@ impl Schedule {
             given: 0,
             hash: FNV_OFFSET,
             trace,
+            later: VecDeque::new(),
+            base_ns: 0,
+            given_before: 0,
+            whole_ns: length_ns,
+        }
+    }
+
+    /// [`replaying`](Schedule::replaying) in parts one after another, each a rate per second and a length in
+    /// nanoseconds.
+    #[must_use]
+    pub fn in_parts(
+        arrivals: Arrivals,
+        trace: Option<&'static Trace>,
+        parts: &[(f64, u64)],
+        seed: u64,
+    ) -> Schedule {
+        let mut base_ns = 0;
+        let mut all = VecDeque::with_capacity(parts.len());
+        for (number, (rate, length_ns)) in parts.iter().enumerate() {
+            let mut part =
+                Schedule::replaying(arrivals, trace, *rate, *length_ns, seed ^ number as u64);
+            part.base_ns = base_ns;
+            base_ns += length_ns;
+            all.push_back(part);
+        }
+        let nothing = || Schedule::new(arrivals, 0.0, 0, seed);
+        let mut whole = all.pop_front().unwrap_or_else(nothing);
+        whole.later = all;
+        whole.whole_ns = base_ns;
+        whole.follow();
+        whole
+    }
+
+    /// Goes on with the next part once this one is used up.
+    fn follow(&mut self) {
+        while self.given == self.count
+            && let Some(mut next) = self.later.pop_front()
+        {
+            next.later = std::mem::take(&mut self.later);
+            next.hash = self.hash;
+            next.whole_ns = self.whole_ns;
+            next.given_before = self.given_before + self.given;
+            *self = next;
         }
     }
 
@@ -123,7 +173,7 @@ impl Schedule {
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<u64> {
-        (self.given < self.count).then(|| (self.next_ns as u64).min(self.end_ns))
+        (self.given < self.count).then(|| self.base_ns + (self.next_ns as u64).min(self.end_ns))
     }
 
     /// Takes the next offset.
@@ -141,19 +191,20 @@ impl Schedule {
                 None => self.given as f64 * self.gap_ns,
             },
         };
+        self.follow();
         Some(offset)
     }
 
     /// Offsets taken so far.
     #[must_use]
     pub fn given(&self) -> u64 {
-        self.given
+        self.given_before + self.given
     }
 
     /// Length of the schedule in nanoseconds.
     #[must_use]
     pub fn length_ns(&self) -> u64 {
-        self.end_ns
+        self.whole_ns
     }
 
     /// Fingerprint of the offsets taken so far: equal schedules have equal fingerprints.
@@ -235,6 +286,36 @@ mod tests {
         };
         assert_eq!(take(9), take(9));
         assert_ne!(take(9), take(10));
+    }
+
+    #[test]
+    fn parts_follow_each_other_with_their_own_rates() {
+        const SECOND: u64 = 1_000_000_000;
+        let parts = [
+            (0.0, SECOND),
+            (1_000.0, SECOND),
+            (3_000.0, 2 * SECOND),
+            (0.0, SECOND),
+        ];
+        for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
+            let schedule = Schedule::in_parts(arrivals, None, &parts, 3);
+            assert_eq!(schedule.length_ns(), 5 * SECOND);
+            let all = offsets(schedule);
+            let within = |from: u64, to: u64| {
+                all.iter()
+                    .filter(|at| (from * SECOND..to * SECOND).contains(at))
+                    .count()
+            };
+            assert_eq!(
+                (within(1, 2), within(2, 4), all.len()),
+                (1_000, 6_000, 7_000)
+            );
+            assert!(all.is_sorted());
+        }
+        assert_eq!(
+            Schedule::in_parts(Arrivals::Poisson, None, &[], 1).peek(),
+            None
+        );
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Tally {
     pub store_error: u64,
     /// Requests never written.
     pub unsent: u64,
+    /// Repetitions of failed requests that came due; filled in at the end.
+    pub repeated: u64,
     /// Requests that found every connection full when they were due.
     pub held_up: u64,
     /// Time of the last good answer in time.
@@ -132,6 +134,7 @@ impl Tally {
             protocol: 0,
             store_error: 0,
             unsent: 0,
+            repeated: 0,
             held_up: 0,
             last_good_ns: 0,
             response_allow: latency_histogram(),
@@ -182,11 +185,13 @@ impl Tally {
     pub fn record_answer(&mut self, answer: &Answer, deadline_ns: u64) {
         let &Answer {
             key,
+            first,
             intended,
             sent,
             now,
             verdict,
             promise_ms,
+            given_up,
         } = answer;
         self.completed += 1;
         self.decisions
@@ -201,11 +206,12 @@ impl Tally {
             Verdict::Error | Verdict::Unexpected => key.errors += 1,
         }
         if !in_time {
-            self.timeout += 1;
+            self.timeout += u64::from(!given_up);
             self.late.saturating_record(response);
             return;
         }
         let service = now.saturating_sub(sent);
+        let response = now.saturating_sub(first);
         self.last_good_ns = now;
         match verdict {
             Verdict::Allowed => {
@@ -218,6 +224,7 @@ impl Tally {
                 self.response_deny.saturating_record(response);
                 self.service_deny.saturating_record(service);
             }
+            Verdict::Error | Verdict::Unexpected if given_up => {}
             Verdict::Error => self.store_error += 1,
             Verdict::Unexpected => self.protocol += 1,
         }
@@ -264,7 +271,9 @@ impl Tally {
 pub struct Answer {
     /// Key number.
     pub key: u32,
-    /// When the schedule wanted the request sent.
+    /// When the schedule wanted the request sent, at its first attempt.
+    pub first: u64,
+    /// When this attempt was due.
     pub intended: u64,
     /// When it was sent.
     pub sent: u64,
@@ -274,4 +283,6 @@ pub struct Answer {
     pub verdict: Verdict,
     /// The wait that a denial promised, where the protocol tells one.
     pub promise_ms: Option<u64>,
+    /// True if the client has given this attempt up: the failure is counted already, or the request is sent again.
+    pub given_up: bool,
 }

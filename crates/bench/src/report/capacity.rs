@@ -5,6 +5,7 @@ use super::format::{count, or_dash, rate};
 use super::table::plain;
 use crate::record::Cell;
 use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, Retention, SearchEnd};
+use crate::record::recovery::RecoveryVariant;
 
 /// Intervals, zones, retention and hysteresis of a cell in a few lines; empty if nothing is known.
 #[must_use]
@@ -43,6 +44,38 @@ pub fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
     let text: Vec<String> = lines
         .iter()
         .map(|line| format!("  {}", plain(style, line)))
+        .collect();
+    text.join("\n")
+}
+
+/// Verdicts of a recovery run in a few lines; empty if there was none.
+#[must_use]
+pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
+    let Some(found) = &cell.recovery else {
+        return String::new();
+    };
+    let line = |variant: &RecoveryVariant| {
+        let deadline = match variant.deadline_ms {
+            Some(ms) => format!("{ms:.0} ms deadline"),
+            None => "no deadline".into(),
+        };
+        let drain = match variant.backlog_drain_s {
+            Some(seconds) => format!("backlog gone after {seconds:.0} s"),
+            None => "backlog not gone".into(),
+        };
+        format!(
+            "{} retries, {deadline}: {}: {}; {drain}; {:.2} times the load; {}",
+            variant.retries,
+            variant.verdict.words(),
+            variant.sentence,
+            variant.amplification,
+            variant.validity.grade.word()
+        )
+    };
+    let knee = format!("knee {}/s ({})", rate(found.knee_rps), found.knee_source);
+    let lines = std::iter::once(knee).chain(found.variants.iter().map(line));
+    let text: Vec<String> = lines
+        .map(|line| format!("  {}", plain(style, &line)))
         .collect();
     text.join("\n")
 }

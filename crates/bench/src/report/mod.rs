@@ -23,7 +23,7 @@ mod verdict;
 mod tests;
 
 pub use attribution::limit_line;
-pub use capacity::capacity_lines;
+pub use capacity::{capacity_lines, recovery_lines};
 pub use csv::{compare as compare_csv, summary as summary_csv};
 pub use html::{RenderError, report as run_html};
 pub use markdown::{compare as compare_markdown, run as run_markdown};

@@ -15,6 +15,7 @@ use super::plan::{KeyPlan, RunPlan, limit_for};
 use super::steady::{self, Bucket};
 use super::thread::generate;
 use crate::load::address::Endpoint;
+use crate::load::clients::RetryPolicy;
 use crate::load::closed::{Drawn, InTurn, Pool};
 use crate::load::keys::KeySampler;
 use crate::load::live::Live;
@@ -66,6 +67,36 @@ pub struct StepRequest<'a> {
     pub deadline: Option<Duration>,
     /// Connections; `None` takes the plan's number.
     pub connections: Option<u32>,
+    /// Parts that follow the first within the same step, each requests per second and a length.
+    pub later: &'a [(f64, Duration)],
+    /// What clients do about failures; `None` takes them as they come.
+    pub clients: Option<RetryPolicy>,
+}
+
+impl StepRequest<'_> {
+    /// Length of all parts.
+    fn whole_length(&self) -> Duration {
+        self.length
+            + self
+                .later
+                .iter()
+                .map(|(_, length)| *length)
+                .sum::<Duration>()
+    }
+
+    /// Requests per second over all parts.
+    fn mean_rps(&self) -> f64 {
+        let first = self.rate_rps * self.length.as_secs_f64();
+        let parts = self.later.iter();
+        let all = first
+            + parts
+                .map(|(rate, length)| rate * length.as_secs_f64())
+                .sum::<f64>();
+        match self.later {
+            [] => self.rate_rps,
+            _ => all / self.whole_length().as_secs_f64().max(f64::MIN_POSITIVE),
+        }
+    }
 }
 
 impl<'a> StepRequest<'a> {
@@ -89,6 +120,8 @@ impl<'a> StepRequest<'a> {
             limit: None,
             deadline: None,
             connections: None,
+            later: &[],
+            clients: None,
         }
     }
 }
@@ -312,7 +345,7 @@ impl<'a> Bed<'a> {
         if let Some(longest) = self.plan.steady {
             warm_up = Some(self.warm_until_steady(request, longest)?);
         } else if !request.warmup.is_zero() {
-            self.load(request, request.warmup)?;
+            self.load(request, request.warmup, &[])?;
         }
         let admit = self.admit(request);
         let request = &StepRequest {
@@ -326,13 +359,13 @@ impl<'a> Bed<'a> {
             cell::operation(self.plan, target, request.way),
         );
         let watching = &self.plan.watching;
-        let observer = Observer::start(target, watching, request.length);
+        let observer = Observer::start(target, watching, request.whole_length());
         let (offset_s, before) = (self.elapsed_s(), Counters::read(pid));
         let Loaded {
             outcome,
             rule,
             prefix,
-        } = self.load(request, request.length)?;
+        } = self.load(request, request.length, request.later)?;
         let asked = cell::Asked {
             way: request.way,
             rule,
@@ -342,11 +375,13 @@ impl<'a> Bed<'a> {
         let frame = Frame {
             rate: match self.plan.is_closed() {
                 // What was offered is what the answers made room for.
-                true => outcome.tally.planned as f64 / request.length.as_secs_f64().max(1e-9),
-                false => request.rate_rps,
+                true => {
+                    outcome.tally.planned as f64 / request.whole_length().as_secs_f64().max(1e-9)
+                }
+                false => request.mean_rps(),
             },
             offset_s,
-            length: request.length,
+            length: request.whole_length(),
             before,
             after: Counters::read(pid),
             pid,
@@ -399,14 +434,14 @@ impl<'a> Bed<'a> {
     fn admit(&self, request: &StepRequest<'_>) -> Option<Admit> {
         let (scenario, rate) = (request.scenario, request.rate_rps);
         let ratio = scenario.admit.filter(|_| request.limit.is_none())?;
-        let draws = (rate * request.length.as_secs_f64()).round() as u64;
+        let draws = (request.mean_rps() * request.whole_length().as_secs_f64()).round() as u64;
         let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.seed(rate));
         let counts = sampler.counts(draws);
         let target = &self.slots[request.slot].target;
         let operation = cell::operation(self.plan, target, request.way);
         let offered = Offered {
             counts: &counts,
-            length: request.length,
+            length: request.whole_length(),
             window_s: self.window_s(request.way),
             algorithm: &operation.algorithm,
         };
@@ -431,7 +466,7 @@ impl<'a> Bed<'a> {
         let (start, mut buckets) = (Instant::now(), Vec::new());
         let mut verdict = Err("interrupted".to_owned());
         while (buckets.len() as u128) < most && !self.stopped() {
-            let outcome = self.load(request, length)?.outcome;
+            let outcome = self.load(request, length, &[])?.outcome;
             let tally = &outcome.tally;
             buckets.push(Bucket {
                 throughput_rps: (tally.allowed + tally.denied) as f64 / length.as_secs_f64(),
@@ -454,16 +489,27 @@ impl<'a> Bed<'a> {
         })
     }
 
-    /// Runs one load of `length`.
-    fn load(&mut self, request: &StepRequest<'_>, length: Duration) -> Result<Loaded, String> {
+    /// Runs one load: a part of `length` at the request's rate, and those that follow.
+    fn load(
+        &mut self,
+        request: &StepRequest<'_>,
+        first: Duration,
+        later: &[(f64, Duration)],
+    ) -> Result<Loaded, String> {
         let prefix = self.next_prefix();
         let (scenario, rate) = (request.scenario, request.rate_rps);
+        let length = first + later.iter().map(|(_, length)| *length).sum::<Duration>();
         let limit = request.limit.unwrap_or_else(|| {
-            let draws = (rate * length.as_secs_f64()) as u64;
+            let mean = if later.is_empty() {
+                rate
+            } else {
+                request.mean_rps()
+            };
+            let draws = (mean * length.as_secs_f64()) as u64;
             let top = scenario
                 .spreading
                 .top_share_of(scenario.keys, draws, self.seed(rate));
-            limit_for(rate, length, top)
+            limit_for(mean, length, top)
         });
         let rule = Rule {
             limit,
@@ -479,10 +525,15 @@ impl<'a> Bed<'a> {
         let plan = Plan {
             arrivals: self.plan.arrivals,
             rate,
-            length_ns: length.as_nanos() as u64,
+            length_ns: first.as_nanos() as u64,
             spreading: scenario.spreading,
             seed: self.seed(rate),
             bounds,
+            later: later
+                .iter()
+                .map(|(rate, length)| (*rate, length.as_nanos() as u64))
+                .collect(),
+            clients: request.clients,
         };
         let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);
         cell::check_keys(target.ask(request.way, rule).as_ref(), keys)?;
@@ -560,6 +611,8 @@ fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
             deadline_ns: PROBE.as_nanos() as u64,
             ..bounds
         },
+        later: Vec::new(),
+        clients: None,
     }
 }
 

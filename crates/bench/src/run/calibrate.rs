@@ -65,6 +65,8 @@ pub fn calibrate(
                 spreading: Spreading::Uniform,
                 seed: 1,
                 bounds,
+                later: Vec::new(),
+                clients: None,
             };
             (
                 clock_read_ns,

@@ -12,6 +12,7 @@ pub mod fresh;
 pub mod machine;
 pub mod order;
 pub mod plan;
+pub mod recovery;
 pub mod session;
 pub mod starts;
 pub mod steady;

@@ -13,6 +13,7 @@ use super::cell;
 use super::console::Console;
 use super::fill;
 use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
+use super::recovery::RecoverySettings;
 use super::starts;
 use crate::load::open::Outcome;
 use crate::record::capacity::SearchEnd;
@@ -36,6 +37,8 @@ pub enum Job {
     Ladder,
     /// Searches for the load that each target sustains.
     Capacity(CapacitySettings),
+    /// Overloads each target and watches it heal.
+    Recovery(RecoverySettings),
 }
 
 /// One system asked in one way, within one scenario.
@@ -194,6 +197,7 @@ impl<'a> Session<'a> {
             match job {
                 Job::Ladder => self.scenario(scenario, scenario.step.unwrap_or(step_length)),
                 Job::Capacity(settings) => self.capacity(scenario, settings),
+                Job::Recovery(settings) => self.recovery(scenario, settings),
             }
             self.close(false);
             keep(&self.record, self.bed.console());
@@ -337,7 +341,13 @@ impl<'a> Session<'a> {
 
     /// Measures one rung. A row that the machine spoiled is measured again, as long as the run has repeats left: only
     /// the validity rules decide that, never the target's own figures.
-    fn rung(&mut self, scenario: &KeyPlan, series: &Series, rate: f64, length: Duration) {
+    pub(super) fn rung(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        rate: f64,
+        length: Duration,
+    ) {
         let closed = self.bed.plan().is_closed();
         let title = format!(
             "{} · {} · {rate:.0}{}",

@@ -13,6 +13,7 @@ pub mod classify;
 pub mod hysteresis;
 pub mod ladder;
 pub mod mlr;
+pub mod recovery;
 pub mod retention;
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,8 @@ fn plan() -> Plan {
             deadline_ns: 500 * MS,
             backlog_limit: 10_000,
         },
+        later: Vec::new(),
+        clients: None,
     }
 }
 

@@ -93,6 +93,8 @@ fn run(ask: &Ask, address: SocketAddr) -> Outcome {
             deadline_ns: 30_000 * MS,
             backlog_limit: 1_000,
         },
+        later: Vec::new(),
+        clients: None,
     };
     let endpoint = Endpoint::plain(Address::Tcp(address));
     let workload = Workload::render(ask, "k", 1);

@@ -25,6 +25,8 @@ fn plan(rate: f64, seconds: u64, connections: usize, depth: usize, deadline_ns: 
             deadline_ns,
             backlog_limit: 1 << 20,
         },
+        later: Vec::new(),
+        clients: None,
     }
 }
 

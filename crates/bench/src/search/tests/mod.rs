@@ -1,6 +1,7 @@
 //! Searches on simulated servers, and the figures that the seeds' ladders must give.
 
 mod past_knee;
+mod recovery;
 mod seeds;
 
 use proptest::prelude::*;

@@ -1,0 +1,105 @@
+//! `bench recovery`: options of the overload run.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::args::RunArgs;
+use super::capacity::one_scenario;
+use super::values;
+use crate::record::SearchGoal;
+use crate::run::capacity::CapacitySettings;
+use crate::run::plan::RunPlan;
+use crate::run::recovery::{ClientVariant, RecoverySettings};
+use crate::search::recovery::GOOD_STRETCH_S;
+
+/// Length of a trial of the search for the knee unless `--step` gives one.
+const TRIAL: Duration = Duration::from_millis(500);
+/// Trials that decide about a load in it.
+const TRIALS: u32 = 2;
+/// Most trials of it.
+const TRIALS_MAX: u32 = 24;
+/// Width of its interval.
+const WIDTH: f64 = 0.1;
+
+/// Options of the recovery run.
+#[derive(Args, Debug)]
+pub struct RecoveryArgs {
+    /// Lengths before, during and after the overload; the last one at least 10s. Meant for a report: 60s,30s,120s
+    #[arg(long, value_delimiter = ',', default_value = "4s,4s,16s", value_name = "TIMES", value_parser = values::positive_duration)]
+    pub phase: Vec<Duration>,
+    /// The load that 0.7 and 1.5 are shares of [default: found by a short search]
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub knee: Option<f64>,
+    /// How often clients send a failed request again; each value is a variant. A denial is never sent again
+    #[arg(long, value_delimiter = ',', default_value = "0,3", value_name = "NUMBERS", value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub retries: Vec<u32>,
+    /// Deadlines of one attempt, inf for none; each value is a variant with each number of retries, such as 100ms,1s,inf [default: that of --deadline]
+    #[arg(long, value_delimiter = ',', value_name = "TIMES", value_parser = values::deadline)]
+    pub deadlines: Vec<values::Deadline>,
+    /// Mean wait before the first repetition; it doubles with each, and is drawn between nothing and twice the mean
+    #[arg(long, default_value = "50ms", value_parser = values::duration)]
+    pub backoff: Duration,
+    /// Targets, scenario and load, as for the main run
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+impl RecoveryArgs {
+    /// Fills in what is different from the main run.
+    #[must_use]
+    pub fn with_defaults(mut self) -> RecoveryArgs {
+        one_scenario(&mut self.run);
+        self
+    }
+
+    /// What to do.
+    pub fn settings(&self, plan: &RunPlan) -> Result<RecoverySettings, String> {
+        let phases: [Duration; 3] =
+            self.phase.clone().try_into().map_err(
+                |_| "give three lengths to --phase: before, during and after the overload",
+            )?;
+        if phases[2].as_secs_f64() < GOOD_STRETCH_S {
+            return Err(format!(
+                "the last length of --phase must be at least {GOOD_STRETCH_S:.0}s: so many good seconds in a row count as recovered"
+            ));
+        }
+        let trial = self.run.step.unwrap_or(TRIAL);
+        let goal = SearchGoal::named("slo", &plan.profile).ok_or("there is no goal 'slo'")?;
+        let search = CapacitySettings {
+            goals: vec![SearchGoal {
+                exceed_ratio: 0.5,
+                final_trial_s: trial.as_secs_f64(),
+                duration_sum_s: trial.as_secs_f64() * f64::from(TRIALS),
+                width: WIDTH,
+                ..goal
+            }],
+            rough_trial: trial,
+            trials_max: TRIALS_MAX as usize,
+            budget: trial * TRIALS_MAX,
+        };
+        let own = [values::Deadline(Some(self.run.deadline))];
+        let deadlines = match &self.deadlines[..] {
+            [] => &own[..],
+            given => given,
+        };
+        let variant = |deadline: &values::Deadline, retries: &u32| ClientVariant {
+            retries: *retries,
+            deadline: deadline.0,
+        };
+        Ok(RecoverySettings {
+            phases,
+            knee_rps: self.knee,
+            search,
+            variants: deadlines
+                .iter()
+                .flat_map(|deadline| {
+                    self.retries
+                        .iter()
+                        .map(move |retries| variant(deadline, retries))
+                })
+                .collect(),
+            backoff: self.backoff,
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! Overload and what comes after it, on real targets.
+
+use std::time::Duration;
+
+use super::bed::StepRequest;
+use super::capacity::CapacitySettings;
+use super::cell;
+use super::plan::KeyPlan;
+use super::session::{Series, Session};
+use crate::load::clients::RetryPolicy;
+use crate::record::Grade;
+use crate::record::recovery::{Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
+use crate::search::recovery::judge;
+
+/// Load before and after the overload, in knees.
+const QUIET: f64 = 0.7;
+/// Load of the overload, in knees.
+const OVERLOAD: f64 = 1.5;
+/// Silence between two variants, so that what one left behind does not count against the next.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Longest wait for answers after the last phase.
+const DRAIN: Duration = Duration::from_secs(1);
+/// Deadline of clients that wait as long as the run lasts: longer than any run.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
+/// Seed of the waits of retrying clients, besides the run's own.
+const BACKOFF_SEED: u64 = 0x5eed_0f_c11e_475;
+
+/// How clients behave in one variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientVariant {
+    /// Repetitions of a failed request at most.
+    pub retries: u32,
+    /// Deadline of one attempt; `None` waits as long as the run lasts.
+    pub deadline: Option<Duration>,
+}
+
+/// What a recovery run does.
+#[derive(Clone, Debug)]
+pub struct RecoverySettings {
+    /// Lengths of the phases before, during and after the overload.
+    pub phases: [Duration; 3],
+    /// The knee, if it is known; else a search finds it.
+    pub knee_rps: Option<f64>,
+    /// The search.
+    pub search: CapacitySettings,
+    /// Clients.
+    pub variants: Vec<ClientVariant>,
+    /// Mean wait before the first repetition.
+    pub backoff: Duration,
+}
+
+impl Session<'_> {
+    /// Overloads every system in `scenario` and watches it heal.
+    pub(super) fn recovery(&mut self, scenario: &KeyPlan, settings: &RecoverySettings) {
+        for series in self.probe_all(scenario) {
+            if self.bed.stopped() {
+                return;
+            }
+            if self.bed.given_up(series.slot).is_some() {
+                continue;
+            }
+            let (knee, source) = match settings.knee_rps {
+                Some(knee) => (Some(knee), "given on the command line"),
+                None => (
+                    self.sustained(scenario, &series, &settings.search),
+                    "lower bound of a capacity search",
+                ),
+            };
+            match knee {
+                Some(knee) => self.around(scenario, &series, settings, (knee, source)),
+                None => self.record.cells[series.cell]
+                    .notes
+                    .push("no recovery run: no load was sustained that could be exceeded".into()),
+            }
+        }
+    }
+
+    fn around(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &RecoverySettings,
+        (knee_rps, source): (f64, &str),
+    ) {
+        let phases = phases(knee_rps, settings.phases);
+        let record = RecoveryRecord {
+            knee_rps,
+            knee_source: source.into(),
+            phases: phases.to_vec(),
+            variants: Vec::new(),
+        };
+        self.record.cells[series.cell].recovery = Some(record);
+        // Plain rows, so that the reader sees what the loads are without overload.
+        for rate in [phases[0].rate_rps, knee_rps] {
+            if !self.stands(series) {
+                return;
+            }
+            let length = Duration::from_secs_f64(settings.search.goals[0].final_trial_s);
+            self.rung(scenario, series, rate, length);
+        }
+        for variant in &settings.variants {
+            if !self.stands(series) {
+                return;
+            }
+            let found = self.variant(scenario, series, settings, (&phases, *variant));
+            if let Some(found) = found {
+                self.keep_variant(series, found);
+            }
+        }
+        self.record.cells[series.cell].complete = self.stands(series);
+    }
+
+    fn stands(&self, series: &Series) -> bool {
+        !self.bed.stopped() && self.bed.given_up(series.slot).is_none()
+    }
+
+    fn variant(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &RecoverySettings,
+        (phases, variant): (&[Phase; 3], ClientVariant),
+    ) -> Option<RecoveryVariant> {
+        let deadline = variant.deadline.map_or_else(
+            || "no".into(),
+            |deadline| format!("{} ms", deadline.as_millis()),
+        );
+        let title = format!(
+            "{} · {} · {:.0} → {:.0} → {:.0}/s, {} retries, {deadline} deadline",
+            scenario.title,
+            cell::describe(self.bed.target(series.slot), series.way),
+            phases[0].rate_rps,
+            phases[1].rate_rps,
+            phases[2].rate_rps,
+            variant.retries
+        );
+        self.bed.console().phase(title.clone());
+        let [_, hot, after] = phases;
+        let later = [
+            (hot.rate_rps, settings.phases[1]),
+            (after.rate_rps, settings.phases[2]),
+        ];
+        let mut request = StepRequest::new(
+            &self.bed,
+            series.slot,
+            series.way,
+            scenario,
+            phases[0].rate_rps,
+            settings.phases[0],
+        );
+        request.later = &later;
+        request.deadline = Some(variant.deadline.unwrap_or(FOREVER));
+        request.clients = Some(RetryPolicy {
+            retries: variant.retries,
+            backoff_ns: settings.backoff.as_nanos() as u64,
+            drain_ns: DRAIN.as_nanos() as u64,
+            seed: self.bed.plan().seed ^ BACKOFF_SEED,
+        });
+        let (step, outcome) = match self.bed.step(&request) {
+            Ok(done) => done,
+            Err(why) => {
+                self.give_up(series.slot, series.cell, &why);
+                return None;
+            }
+        };
+        let whole = outcome.cut_short.is_none();
+        let judged = judge(&self.record.profile, phases, &step.seconds, whole);
+        let from_s = phases[1].start_s;
+        let pressed: u64 = step
+            .seconds
+            .iter()
+            .filter(|second| second.at_s >= from_s)
+            .map(|second| second.planned)
+            .sum();
+        if let Some(why) = outcome.cut_short.as_ref().filter(|_| !self.bed.stopped()) {
+            self.give_up(series.slot, series.cell, why);
+        }
+        self.bed
+            .console()
+            .phase(format!("{title}: {}", judged.sentence));
+        let backoff_ms = match variant.retries {
+            0 => 0.0,
+            _ => settings.backoff.as_secs_f64() * 1e3,
+        };
+        let found = RecoveryVariant {
+            retries: variant.retries,
+            backoff_ms,
+            deadline_ms: variant
+                .deadline
+                .map(|deadline| deadline.as_secs_f64() * 1e3),
+            offset_s: step.offset_s,
+            planned: step.planned,
+            sent: step.sent,
+            good: step.allowed + step.denied,
+            failed: step.failures.total(),
+            repeated: outcome.tally.repeated,
+            amplification: 1.0 + outcome.tally.repeated as f64 / pressed.max(1) as f64,
+            time_to_recover_s: judged.time_to_recover_s,
+            backlog_drain_s: judged.backlog_drain_s,
+            verdict: judged.verdict,
+            sentence: judged.sentence,
+            validity: step.validity,
+            seconds: step.seconds,
+        };
+        self.bed.rest(SETTLE);
+        Some(found)
+    }
+
+    /// Keeps a variant; a system that did not heal has no safe load that can be trusted.
+    fn keep_variant(&mut self, series: &Series, found: RecoveryVariant) {
+        let cell = &mut self.record.cells[series.cell];
+        let zones = cell
+            .capacity
+            .as_mut()
+            .and_then(|capacity| capacity.zones.as_mut());
+        if let Some(zones) = zones.filter(|_| found.verdict == RecoveryVerdict::Metastable) {
+            zones.confidence = Grade::Invalid;
+            let doubt = format!("with {} retries it was {}", found.retries, found.sentence);
+            zones
+                .sentence
+                .push_str(&format!("; do not rely on it: {doubt}"));
+            zones.doubts.push(doubt);
+        }
+        if let Some(recovery) = &mut cell.recovery {
+            recovery.variants.push(found);
+        }
+    }
+}
+
+fn phases(knee_rps: f64, lengths: [Duration; 3]) -> [Phase; 3] {
+    let mut start_s = 0.0;
+    let shares = [("before", QUIET), ("overload", OVERLOAD), ("after", QUIET)];
+    let mut at = 0;
+    shares.map(|(name, of_knee)| {
+        let phase = Phase {
+            name: name.into(),
+            of_knee,
+            rate_rps: (of_knee * knee_rps).round().max(1.0),
+            start_s,
+            length_s: lengths[at].as_secs_f64(),
+        };
+        start_s += phase.length_s;
+        at += 1;
+        phase
+    })
+}

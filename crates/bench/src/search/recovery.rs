@@ -1,0 +1,131 @@
+//! Does a system come back after overload, and how soon?
+
+use crate::record::recovery::{Phase, RecoveryVerdict};
+use crate::record::{Profile, Second};
+
+/// Length of the good stretch that counts as recovered.
+pub const GOOD_STRETCH_S: f64 = 10.0;
+/// P99 after the overload, as a factor on the P99 before it, up to which a second is as good as before.
+const LIKE_BEFORE: f64 = 1.5;
+/// Lengths of buckets are compared with this tolerance.
+const EPSILON_S: f64 = 1e-6;
+
+/// What the seconds of a recovery run say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// End of the overload to the start of the first good stretch.
+    pub time_to_recover_s: Option<f64>,
+    /// End of the overload to the end of the first second with no more open requests than before.
+    pub backlog_drain_s: Option<f64>,
+    /// What it comes to.
+    pub verdict: RecoveryVerdict,
+    /// In a sentence.
+    pub sentence: String,
+}
+
+/// Judges a run whose phases are before, overload and after. A second is good if its failures are Good by `profile`
+/// and its P99 is Good, or not much above the median P99 of the seconds before the overload.
+#[must_use]
+pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: bool) -> Judgement {
+    let [before, overload, after] = phases;
+    let within = |phase: &Phase| -> Vec<&Second> {
+        let end = phase.start_s + phase.length_s;
+        seconds
+            .iter()
+            .filter(|s| {
+                s.at_s >= phase.start_s - EPSILON_S && s.at_s + s.length_s <= end + EPSILON_S
+            })
+            .collect()
+    };
+    let (quiet, hot, healing) = (within(before), within(overload), within(after));
+    let end_s = overload.start_s + overload.length_s;
+    let usual = median(quiet.iter().filter_map(|s| s.p99_us));
+    let bound_us = (profile.p99_ms.good * 1e3).max(usual.map_or(0.0, |p99| p99 * LIKE_BEFORE));
+    let good = |second: &&Second| {
+        let fails = second.failed as f64 * 100.0;
+        let in_bounds = fails <= profile.fail_percent.good * second.planned.max(1) as f64;
+        in_bounds && second.good > 0 && second.p99_us.is_some_and(|p99| p99 <= bound_us)
+    };
+    let open_before = quiet.iter().map(|second| second.in_flight).max();
+    let drained = healing
+        .iter()
+        .find(|second| open_before.is_some_and(|open| second.in_flight <= open));
+    let recovered = first_stretch(&healing, good);
+    let fine_before = healthy(profile, &quiet, usual);
+    let verdict = if !fine_before {
+        RecoveryVerdict::NotHealthyBefore
+    } else if hot.iter().all(good) && healing.iter().all(good) && whole && !healing.is_empty() {
+        RecoveryVerdict::Unharmed
+    } else if recovered.is_some() {
+        RecoveryVerdict::Recovered
+    } else if whole {
+        RecoveryVerdict::Metastable
+    } else {
+        RecoveryVerdict::Unfinished
+    };
+    let told = matches!(
+        verdict,
+        RecoveryVerdict::Recovered | RecoveryVerdict::Unharmed
+    );
+    let time_to_recover_s = recovered.filter(|_| told).map(|at| (at - end_s).max(0.0));
+    Judgement {
+        sentence: sentence(verdict, time_to_recover_s, phases),
+        backlog_drain_s: drained.map(|second| second.at_s + second.length_s - end_s),
+        time_to_recover_s,
+        verdict,
+    }
+}
+
+/// Start of the first stretch of good seconds that is long enough.
+fn first_stretch(seconds: &[&Second], good: impl Fn(&&Second) -> bool) -> Option<f64> {
+    let mut start = None;
+    for second in seconds {
+        if !good(second) {
+            start = None;
+            continue;
+        }
+        let from = *start.get_or_insert(second.at_s);
+        if second.at_s + second.length_s - from >= GOOD_STRETCH_S - EPSILON_S {
+            return Some(from);
+        }
+    }
+    None
+}
+
+/// Whether the load before the overload was held at all: nothing Critical over the whole phase.
+fn healthy(profile: &Profile, quiet: &[&Second], usual_p99_us: Option<f64>) -> bool {
+    let sum = |field: fn(&Second) -> u64| quiet.iter().map(|second| field(second)).sum::<u64>();
+    let fail_percent = sum(|s| s.failed) as f64 * 100.0 / sum(|s| s.planned).max(1) as f64;
+    let p99_held = usual_p99_us.is_some_and(|p99| p99 <= profile.p99_ms.critical * 1e3);
+    p99_held && fail_percent <= profile.fail_percent.critical
+}
+
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn sentence(verdict: RecoveryVerdict, recover_s: Option<f64>, phases: &[Phase; 3]) -> String {
+    let [before, overload, after] = phases;
+    let (same, hot) = (after.rate_rps, overload.rate_rps);
+    match verdict {
+        RecoveryVerdict::Recovered => format!(
+            "good again at {same:.0}/s {:.0} s after {:.0} s at {hot:.0}/s",
+            recover_s.unwrap_or_default(),
+            overload.length_s
+        ),
+        RecoveryVerdict::Metastable => format!(
+            "not good again within {:.0} s at {same:.0}/s, a load that it held before the {:.0} s at {hot:.0}/s",
+            after.length_s, overload.length_s
+        ),
+        RecoveryVerdict::Unharmed => {
+            format!("good throughout, also at {hot:.0}/s: nothing had to recover")
+        }
+        RecoveryVerdict::NotHealthyBefore => format!(
+            "{:.0}/s was not held before the overload, so that nothing follows",
+            before.rate_rps
+        ),
+        RecoveryVerdict::Unfinished => "the run ended before it could tell".into(),
+    }
+}

@@ -1,0 +1,106 @@
+//! Recovery, judged from seconds made up here.
+
+use super::super::recovery::judge;
+use crate::record::recovery::{Phase, RecoveryVerdict};
+use crate::record::{Profile, Second};
+
+fn phases() -> [Phase; 3] {
+    let phase = |name: &str, rate_rps: f64, start_s: f64, length_s: f64| Phase {
+        name: name.into(),
+        of_knee: rate_rps / 1_000.0,
+        rate_rps,
+        start_s,
+        length_s,
+    };
+    [
+        phase("before", 700.0, 0.0, 5.0),
+        phase("overload", 1_500.0, 5.0, 5.0),
+        phase("after", 700.0, 10.0, 20.0),
+    ]
+}
+
+/// A bucket: failures, P99 in milliseconds, open requests.
+fn second(at: usize, (failed, p99_ms, in_flight): (u64, f64, u64)) -> Second {
+    let planned = if (5..10).contains(&at) { 1_500 } else { 700 };
+    Second {
+        at_s: at as f64,
+        length_s: 1.0,
+        planned,
+        sent: planned,
+        good: planned - failed,
+        failed,
+        in_flight,
+        p50_us: Some(p99_ms * 500.0),
+        p99_us: Some(p99_ms * 1e3),
+        ..Second::default()
+    }
+}
+
+fn run(of: impl Fn(usize) -> (u64, f64, u64)) -> Vec<Second> {
+    (0..30).map(|at| second(at, of(at))).collect()
+}
+
+const FINE: (u64, f64, u64) = (0, 20.0, 3);
+const BROKEN: (u64, f64, u64) = (300, 900.0, 500);
+
+fn verdict(seconds: &[Second], whole: bool) -> (RecoveryVerdict, Option<f64>, Option<f64>) {
+    let found = judge(&Profile::bench(), &phases(), seconds, whole);
+    assert!(!found.sentence.is_empty());
+    (
+        found.verdict,
+        found.time_to_recover_s,
+        found.backlog_drain_s,
+    )
+}
+
+#[test]
+fn ten_good_seconds_in_a_row_are_a_recovery() {
+    let healing = |at: usize| match at {
+        0..5 => FINE,
+        5..13 => BROKEN,
+        // One good second does not count, because the next one is not.
+        13 => FINE,
+        14 => (5, 20.0, 3),
+        _ => FINE,
+    };
+    let found = verdict(&run(healing), true);
+    assert_eq!(found, (RecoveryVerdict::Recovered, Some(5.0), Some(4.0)));
+}
+
+#[test]
+fn what_stays_broken_at_a_load_it_held_is_metastable() {
+    let stuck = run(|at| if at < 5 { FINE } else { BROKEN });
+    assert_eq!(
+        verdict(&stuck, true),
+        (RecoveryVerdict::Metastable, None, None)
+    );
+    assert_eq!(verdict(&stuck[..14], false).0, RecoveryVerdict::Unfinished);
+    // Nine good seconds at the end are not enough.
+    let late = run(|at| if !(5..21).contains(&at) { FINE } else { BROKEN });
+    assert_eq!(verdict(&late, true).0, RecoveryVerdict::Metastable);
+}
+
+#[test]
+fn an_overload_that_does_not_hurt_needs_no_recovery() {
+    let found = verdict(&run(|_| FINE), true);
+    assert_eq!(found, (RecoveryVerdict::Unharmed, Some(0.0), Some(1.0)));
+}
+
+#[test]
+fn what_was_broken_before_tells_nothing() {
+    assert_eq!(
+        verdict(&run(|_| BROKEN), true).0,
+        RecoveryVerdict::NotHealthyBefore
+    );
+    assert_eq!(verdict(&[], true).0, RecoveryVerdict::NotHealthyBefore);
+}
+
+#[test]
+fn a_slow_machine_is_compared_with_itself() {
+    // P99 of 120 ms is past Good, but held before as well.
+    let slow = run(|at| match at {
+        5..12 => BROKEN,
+        _ => (0, 120.0, 3),
+    });
+    assert_eq!(verdict(&slow, true).0, RecoveryVerdict::Recovered);
+}
