@@ -1,6 +1,4 @@
-//! One limit as it is counted.
-
-use std::io::Write;
+//! One limit as it is counted, and what happens when it cannot be.
 
 use tollgate_limiter::calendar::CalendarUnit;
 use tollgate_limiter::{AlgorithmKind, Method, Nanos, Quota};
@@ -96,14 +94,14 @@ impl Bound {
             return;
         }
         key.extend_from_slice(self.method.name().as_bytes());
-        // Writing to memory does not fail.
-        let _ = match self.method {
+        let rest = match self.method {
             Method::Small(AlgorithmKind::Calendar(calendar)) => {
-                write!(key, "-{}-{}", calendar.unit.name(), calendar.zone.name())
+                format!("-{}-{}", calendar.unit.name(), calendar.zone.name())
             }
-            Method::Concurrency => Ok(()),
-            _ => write!(key, "-{}", self.quota.period / 1_000_000),
+            Method::Concurrency => String::new(),
+            _ => format!("-{}", self.quota.period / 1_000_000),
         };
+        key.extend_from_slice(rest.as_bytes());
     }
 
     /// The same as text.
@@ -123,5 +121,85 @@ const fn letter(unit: Unit) -> u8 {
         Unit::Week => b'w',
         Unit::Month => b'M',
         Unit::Year => b'y',
+    }
+}
+
+/// What becomes of requests that the backend cannot decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnError {
+    /// What is done.
+    pub fallback: Fallback,
+    /// [`Fallback::Local`]: the part of the limit that one service may admit, in millionths.
+    pub share_ppm: u32,
+    /// How long after the backend failed; afterwards requests are denied. `None`: as long as it takes.
+    pub budget: Option<Nanos>,
+}
+
+/// What is done with a request that the backend cannot decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// It is an error, and who asked must choose, as with envoyproxy/ratelimit.
+    Error,
+    /// It is denied.
+    Closed,
+    /// It passes.
+    Open,
+    /// This service decides by itself, on a share of the limit.
+    Local,
+}
+
+impl Fallback {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Error, Self::Closed, Self::Open, Self::Local];
+
+    /// Its name in rules, headers and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::Local => "local",
+        }
+    }
+}
+
+impl OnError {
+    /// As envoyproxy/ratelimit.
+    pub const DEFAULT: Self = Self {
+        fallback: Fallback::Error,
+        share_ppm: WHOLE_PPM,
+        budget: None,
+    };
+
+    /// The quota that one service may admit by itself: at least 1 of a limit that admits anything.
+    pub fn share_of(&self, quota: &Quota) -> Quota {
+        let part = |units: u64| {
+            let part = u128::from(units) * u128::from(self.share_ppm) / u128::from(WHOLE_PPM);
+            u64::try_from(part).unwrap_or(u64::MAX).max(units.min(1))
+        };
+        Quota {
+            limit: part(quota.limit),
+            burst: part(quota.burst),
+            ..*quota
+        }
+    }
+}
+
+/// All of a limit, in millionths.
+pub(crate) const WHOLE_PPM: u32 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_admits_something_where_the_limit_does() {
+        let tenth = OnError {
+            share_ppm: 100_000,
+            ..OnError::DEFAULT
+        };
+        let share = |limit| tenth.share_of(&Quota::new(limit, 1)).limit;
+        assert_eq!([share(0), share(5), share(100)], [0, 1, 10]);
+        assert_eq!(OnError::DEFAULT.share_of(&Quota::new(7, 1)).limit, 7);
     }
 }

@@ -26,7 +26,7 @@ mod unit;
 mod verdict;
 mod yaml;
 
-pub use bound::MAX_LIMITS;
+pub use bound::{Fallback, MAX_LIMITS, OnError};
 pub use dump::Described;
 pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Standing};

@@ -3,7 +3,7 @@
 use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Method, Nanos, Quota};
 
-use crate::bound::{Bound, MAX_LIMITS};
+use crate::bound::{Bound, Fallback, MAX_LIMITS, OnError, WHOLE_PPM};
 use crate::load::{bool_of, fields, not_a_map, text_of, u32_of, wrong_type};
 use crate::period;
 use crate::ruleset::{Limit, NamedBound, Rate};
@@ -18,6 +18,7 @@ const RATE_LIMIT_KEYS: &[&str] = &[
     "name",
     "replaces",
     "limits",
+    "on_error",
     "unit",
     "requests_per_unit",
     "algorithm",
@@ -38,6 +39,7 @@ const LIMIT_KEYS: &[&str] = &[
     "concurrency",
     "lease",
 ];
+const ON_ERROR_KEYS: &[&str] = &["mode", "share", "budget"];
 const REPLACES_KEYS: &[&str] = &["name"];
 
 /// The keys that say one limit.
@@ -75,6 +77,7 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         name,
         replaces,
         limits,
+        on_error,
         unit,
         requests,
         algorithm,
@@ -96,7 +99,7 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     };
     let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
     let replaces = replaces_of(replaces, name)?;
-    let limits = given(limits);
+    let (limits, on_error) = (given(limits), given(on_error));
     let rate = if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
         if let Some(unit) = given(unit) {
             return Err(YamlError::new(
@@ -105,6 +108,7 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
             ));
         }
         let own = limits.map(|node| ("limits", node));
+        let own = own.or(on_error.map(|node| ("on_error", node)));
         if let Some((key, node)) = own.or(said.first_own()) {
             let reason = format!("should not specify {key} when unlimited");
             return Err(YamlError::new(node.line, reason));
@@ -131,6 +135,7 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     Ok(Limit {
         name: name.into(),
         replaces,
+        on_error: on_error.map_or(Ok(OnError::DEFAULT), on_error_of)?,
         ..Limit::new(rate)
     })
 }
@@ -397,6 +402,80 @@ fn zone_of(node: &Node) -> Result<Zone, YamlError> {
 
 fn span_of(node: &Node, what: &str) -> Result<Nanos, YamlError> {
     period::span(text_of(node, what)?).ok_or_else(|| wrong_type(node, what, period::FORMS))
+}
+
+/// `open`, or `{mode: local, share: 25%, budget: 30s}`.
+fn on_error_of(node: &Node) -> Result<OnError, YamlError> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        let fallback = one_of(node, "on_error", &Fallback::ALL, Fallback::name)?;
+        return Ok(OnError {
+            fallback,
+            ..OnError::DEFAULT
+        });
+    }
+    let [mode, share, budget] = fields(node, ON_ERROR_KEYS, "on_error")?;
+    let Some(mode) = given(mode) else {
+        return Err(YamlError::new(node.line, "on_error has no mode"));
+    };
+    let fallback = one_of(mode, "mode", &Fallback::ALL, Fallback::name)?;
+    let mut on_error = OnError {
+        fallback,
+        ..OnError::DEFAULT
+    };
+    if let Some(share) = given(share) {
+        if fallback != Fallback::Local {
+            let reason = "only the mode local has a share";
+            return Err(YamlError::new(share.line, reason));
+        }
+        on_error.share_ppm = share_of(share)?;
+    }
+    if let Some(budget) = given(budget) {
+        if !matches!(fallback, Fallback::Open | Fallback::Local) {
+            let reason = "only the modes open and local have a budget";
+            return Err(YamlError::new(budget.line, reason));
+        }
+        on_error.budget = Some(span_of(budget, "budget")?);
+    }
+    Ok(on_error)
+}
+
+/// `25%`, `12.5%` or `0.25`, in millionths.
+fn share_of(node: &Node) -> Result<u32, YamlError> {
+    let text = text_of(node, "share")?;
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent, f64::from(WHOLE_PPM) / 100.0),
+        None => (text, f64::from(WHOLE_PPM)),
+    };
+    let plain = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let ppm = number.parse::<f64>().ok().filter(|_| plain);
+    let ppm = ppm.map(|share| (share * whole).round());
+    match ppm.filter(|ppm| (1.0..=f64::from(WHOLE_PPM)).contains(ppm)) {
+        // Between 1 and a million.
+        Some(ppm) => Ok(ppm as u32),
+        None => Err(wrong_type(
+            node,
+            "share",
+            "a part above 0 and up to 1, as 0.25 or 25%",
+        )),
+    }
+}
+
+fn one_of<T: Copy>(
+    node: &Node,
+    what: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, YamlError> {
+    let text = text_of(node, what)?;
+    all.iter()
+        .copied()
+        .find(|&one| name(one) == text)
+        .ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|&one| name(one)).collect();
+            wrong_type(node, what, &format!("one of {}", names.join(", ")))
+        })
 }
 
 /// A key that says something.

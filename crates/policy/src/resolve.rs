@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tollgate_limiter::{Act, Cost, Decision, Method, Quota};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
-use crate::bound::Bound;
+use crate::bound::{Bound, OnError};
 use crate::modes::Modes;
 use crate::ruleset::{Level, Limit, NamedBound, Rate, Ruleset};
 use crate::unit::Unit;
@@ -135,6 +135,8 @@ pub struct LimitCheck<'a> {
     pub act: Act<'a>,
     /// Index of the request's descriptor. The checks of one pass together or not at all, whatever their role.
     pub descriptor: usize,
+    /// What becomes of the request when the backend cannot decide.
+    pub on_error: OnError,
 }
 
 impl Ruleset {
@@ -349,6 +351,9 @@ impl<'r> Resolved<'r> {
                     _ => Act::Take,
                 },
                 descriptor,
+                on_error: applied
+                    .limit
+                    .map_or(OnError::DEFAULT, |limit| limit.on_error),
             })
         })
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tollgate_wire::rls::Struct;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 
-use crate::bound::Bound;
+use crate::bound::{Bound, OnError};
 use crate::load::{self, RuleError};
 use crate::modes::Modes;
 use crate::pattern::Pattern;
@@ -66,6 +66,8 @@ pub(crate) struct Limit {
     pub(crate) shared: bool,
     /// What a response says about descriptors that pass.
     pub(crate) metadata: Option<Struct>,
+    /// What becomes of requests that the backend cannot decide.
+    pub(crate) on_error: OnError,
     /// What metrics call it, where that does not depend on the request: domain and rules, joined by dots.
     pub(crate) series: Box<str>,
     /// What metrics call it depends on values of the request.
@@ -84,6 +86,7 @@ impl Limit {
             quota_mode: false,
             shared: false,
             metadata: None,
+            on_error: OnError::DEFAULT,
             series: Box::default(),
             by_value: false,
             detailed: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
-use tollgate_policy::{LimitCheck, Role};
+use tollgate_policy::{LimitCheck, OnError, Role};
 
 use crate::backend::{AnyBackend, Decide};
 
@@ -94,6 +94,7 @@ impl Health {
             role: Role::Enforced,
             act: Act::Peek,
             descriptor: 0,
+            on_error: OnError::DEFAULT,
         };
         loop {
             let answer = backend.decide(std::slice::from_ref(&check)).await;

@@ -13,6 +13,7 @@ mod backend;
 mod combine;
 mod config;
 mod environment;
+mod fallback;
 mod grpc;
 mod health;
 mod http;

@@ -19,6 +19,7 @@ use tollgate_policy::Ruleset;
 
 use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
+use crate::fallback::Fallbacks;
 use crate::health::Health;
 use crate::http::Port;
 use crate::metrics::send_forever;
@@ -175,11 +176,13 @@ impl RlsServer {
             stop,
             threads: Vec::new(),
         };
+        let fallbacks = Fallbacks::new(clock);
         let mut lanes = Vec::new();
         for index in 0..config.threads.max(1) {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
             let tls = tls.clone();
+            let fallbacks = fallbacks.clone();
             let (rules, counters, make_backend, health, headers, stopped) = (
                 watch.subscribe(),
                 metrics.clone(),
@@ -193,6 +196,7 @@ impl RlsServer {
                     rules,
                     counters.of_thread(index),
                     make_backend(),
+                    fallbacks,
                     health,
                     headers,
                 ));

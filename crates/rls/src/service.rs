@@ -9,13 +9,14 @@ use futures_util::FutureExt;
 use tokio::sync::watch;
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
-    HeaderForm, LimitCheck, Outcome, RequestError, Resolved, Role, Ruleset, Trace,
+    Fallback, HeaderForm, LimitCheck, Outcome, RequestError, Resolved, Role, Ruleset, Trace,
 };
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
 
 use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
 use crate::combine;
+use crate::fallback::{self, Fallbacks};
 use crate::health::Health;
 use crate::http::problem::{self, Problem};
 use crate::lease::LeaseName;
@@ -30,6 +31,7 @@ pub(crate) struct Service {
     rules: RefCell<Rc<InUse>>,
     metrics: ThreadMetrics,
     backend: AnyBackend,
+    fallbacks: Fallbacks,
     health: Health,
     http_headers: HeaderForm,
 }
@@ -63,6 +65,7 @@ impl Service {
         newest: watch::Receiver<Arc<Ruleset>>,
         metrics: ThreadMetrics,
         backend: AnyBackend,
+        fallbacks: Fallbacks,
         health: Health,
         http_headers: HeaderForm,
     ) -> Self {
@@ -72,6 +75,7 @@ impl Service {
             rules: RefCell::new(Rc::new(InUse(rules))),
             metrics,
             backend,
+            fallbacks,
             health,
             http_headers,
         }
@@ -92,7 +96,7 @@ impl Service {
 
     /// What there is to measure, as Prometheus reads it.
     pub(crate) fn metrics(&self) -> String {
-        self.metrics.prometheus()
+        format!("{}{}", self.metrics.prometheus(), self.fallbacks)
     }
 
     /// The same as lines of name and value.
@@ -190,11 +194,38 @@ impl Service {
         let resolved = resolve(&rules.0, request)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let decided = match checks.is_empty() {
-            true => Ok(Decisions::new()),
-            false => combine::decide(&self.backend, &checks).await,
-        };
-        self.finish(&rules.0, &resolved, request, &checks, |_| decided)
+        let (decisions, by) = self.decide_checks(&checks).await?;
+        let mut response = self.finish(&rules.0, &resolved, request, &checks, |_| Ok(decisions))?;
+        if let Some(by) = by {
+            response.response_headers_to_add.push(HeaderValue {
+                key: fallback::HEADER.to_owned(),
+                value: by.name().to_owned(),
+                raw_value: Vec::new(),
+            });
+        }
+        Ok(response)
+    }
+
+    /// Decides by the backend, or in its place by what the rules say; the latter is told.
+    async fn decide_checks(
+        &self,
+        checks: &Checks<'_>,
+    ) -> Result<(Decisions, Option<Fallback>), ServiceError> {
+        if checks.is_empty() {
+            return Ok((Decisions::new(), None));
+        }
+        match combine::decide(&self.backend, checks).await {
+            Ok(decisions) => {
+                self.fallbacks.answered();
+                Ok((decisions, None))
+            }
+            Err(error) => {
+                let made = self.fallbacks.decide(checks, error);
+                let made = made.map_err(ServiceError::Backend)?;
+                self.metrics.event(Event::BackendError);
+                Ok((made.decisions, Some(made.by)))
+            }
+        }
     }
 
     /// Without a limit there is nothing to decide, and the backend is left alone.
@@ -243,14 +274,12 @@ impl Service {
         let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let decisions = match checks.is_empty() {
-            true => Decisions::new(),
-            false => combine::decide(&self.backend, &checks)
-                .await
-                .map_err(|error| counted(ServiceError::Backend(error)))?,
-        };
+        let (decisions, by) = self.decide_checks(&checks).await.map_err(counted)?;
         self.count(&rules.0, &resolved, request, &decisions);
-        Ok(make(Decided::new(&resolved, request, &decisions)))
+        Ok(make(Decided {
+            fallback: by.map(Fallback::name),
+            ..Decided::new(&resolved, request, &decisions)
+        }))
     }
 
     /// What would be decided now and by which rules; nothing is taken.
@@ -294,6 +323,8 @@ impl Service {
 pub(crate) struct Decided<'a> {
     pub(crate) allowed: bool,
     pub(crate) outcomes: Vec<Outcome<'a>>,
+    /// What decided in the place of a backend that could not.
+    pub(crate) fallback: Option<&'static str>,
 }
 
 impl<'a> Decided<'a> {
@@ -302,6 +333,7 @@ impl<'a> Decided<'a> {
         Self {
             allowed: response.overall_code() == Code::Ok,
             outcomes: resolved.outcomes(decisions),
+            fallback: None,
         }
     }
 }

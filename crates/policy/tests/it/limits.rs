@@ -2,7 +2,7 @@
 
 use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Decision, Method, Quota};
-use tollgate_policy::{MAX_LIMITS, RuleError, Ruleset};
+use tollgate_policy::{Fallback, MAX_LIMITS, OnError, RuleError, Ruleset};
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
@@ -169,6 +169,41 @@ fn several_limits_and_places() {
 }
 
 #[test]
+fn what_becomes_of_requests_that_cannot_be_decided() {
+    let on_error = |text: &str| {
+        let text = format!("{{requests_per_unit: 5, unit: day, on_error: {text}}}");
+        let rules = load(&text).expect(&text);
+        let request = request();
+        let resolved = rules.resolve(&request).expect("a request");
+        resolved.checks(b"").next().expect("a check").on_error
+    };
+    let plain = |fallback| OnError {
+        fallback,
+        ..OnError::DEFAULT
+    };
+    assert_eq!(on_error("~"), OnError::DEFAULT);
+    assert_eq!(on_error("error"), OnError::DEFAULT);
+    assert_eq!(on_error("closed"), plain(Fallback::Closed));
+    assert_eq!(on_error("open"), plain(Fallback::Open));
+    assert_eq!(
+        on_error("{mode: open, budget: 30s}"),
+        OnError {
+            budget: Some(30 * SECOND),
+            ..plain(Fallback::Open)
+        }
+    );
+    for share in ["25%", "0.25", "25.0%"] {
+        assert_eq!(
+            on_error(&format!("{{mode: local, share: {share}}}")),
+            OnError {
+                share_ppm: 250_000,
+                ..plain(Fallback::Local)
+            }
+        );
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line() {
     let wrong = |text: &str| {
         let error = load(text).expect_err(text);
@@ -263,6 +298,34 @@ fn what_is_wrong_is_told_with_its_line() {
         (
             "{unlimited: true, limits: [{concurrency: 1}]}",
             "should not specify limits when unlimited",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, on_error: maybe}",
+            "config error, on_error must be one of error, closed, open, local",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, on_error: {share: 1}}",
+            "on_error has no mode",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, on_error: {mode: open, share: 1}}",
+            "only the mode local has a share",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, on_error: {mode: closed, budget: 1s}}",
+            "only the modes open and local have a budget",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, on_error: {mode: local, share: 101%}}",
+            "config error, share must be a part above 0",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, on_error: {mode: local, share: nan}}",
+            "config error, share must be a part above 0",
+        ),
+        (
+            "{unlimited: true, on_error: open}",
+            "should not specify on_error when unlimited",
         ),
         (
             "{requests_per_unit: 1, unit: day, algorythm: gcra}",

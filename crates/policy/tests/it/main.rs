@@ -1,5 +1,6 @@
 //! Rule files, matching and verdicts as envoyproxy/ratelimit has them.
 
+mod docs;
 mod garbage;
 mod limits;
 mod load;

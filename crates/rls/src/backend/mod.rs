@@ -1,9 +1,13 @@
 //! What counts: the store in this process, or one far away.
 
 mod embedded;
+mod link;
 mod native;
 mod remote;
 mod scripts;
+#[cfg(test)]
+mod tests;
+mod url;
 
 use std::fmt;
 
@@ -13,7 +17,8 @@ use tollgate_limiter::holds::Ended;
 use tollgate_policy::LimitCheck;
 
 pub(crate) use embedded::Embedded;
-pub(crate) use remote::{Remote, parse_url};
+pub(crate) use remote::Remote;
+pub(crate) use url::parse_url;
 
 /// The checks of one request; most requests have few.
 pub(crate) type Checks<'a> = SmallVec<[LimitCheck<'a>; 4]>;

@@ -39,6 +39,9 @@ struct VerdictJson<'a> {
     code: &'static str,
     /// Milliseconds until the request would pass; -1 when it never can.
     retry_after_ms: i64,
+    /// What decided in the place of a backend that could not: `open`, `closed` or `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fallback: Option<&'static str>,
     limits: Vec<LimitJson<'a>>,
 }
 
@@ -116,6 +119,7 @@ impl<'a> VerdictJson<'a> {
                 (false, _) => "over_limit",
             },
             retry_after_ms,
+            fallback: decided.fallback,
             limits: decided.outcomes.iter().map(LimitJson::new).collect(),
         }
     }

@@ -244,7 +244,7 @@ async fn a_store_that_goes_and_comes_back() {
 }
 
 /// redis-server once more on an address that was its own a moment ago.
-fn restart(addr: std::net::SocketAddr) -> impl Drop {
+pub(crate) fn restart(addr: std::net::SocketAddr) -> impl Drop {
     struct Process(std::process::Child);
     impl Drop for Process {
         fn drop(&mut self) {

@@ -104,6 +104,18 @@ impl Service {
         Self::start(Backend::Embedded, Some(Handle::new(engine)), clock)
     }
 
+    /// On a store elsewhere, with rules of its own.
+    pub(crate) fn remote_with(url: &str, rules: &str) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
+        std::fs::write(dir.join("rules.yaml"), rules).expect("the folder is ours");
+        let config = config(dir.clone(), Backend::Remote(url.to_owned()));
+        let server = RlsServer::start(config, None, system_clock).expect("the service starts");
+        Self {
+            server: Some(server),
+            dir,
+        }
+    }
+
     pub(crate) fn remote(url: &str) -> Self {
         Self::start(Backend::Remote(url.to_owned()), None, system_clock)
     }

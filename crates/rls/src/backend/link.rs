@@ -1,0 +1,190 @@
+//! The connection of one service thread to its store, made anew in the background when it is lost.
+//!
+//! Only the first connection is waited for. From the first sign that the store is away every request is told so at once, until
+//! a task beside the requests has connected again, which tries after pauses that grow.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+
+use super::BackendError;
+use super::url::Address;
+
+/// Longest wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest wait for a decision. Envoy's own default is 20 ms; a later answer helps nobody.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Pause before the first attempt to connect again.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// Longest pause between two attempts.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// The connection, shared by all requests of a thread, which the client library pipelines.
+pub(super) struct Link(Rc<Shared>);
+
+struct Shared {
+    address: Address,
+    state: RefCell<State>,
+    /// Held by the one that connects for the first time.
+    connecting: tokio::sync::Mutex<()>,
+    /// Connections made so far; tells a new one from the one that failed.
+    generation: Cell<u64>,
+}
+
+enum State {
+    Untried,
+    /// A task is connecting again.
+    Down(String),
+    Up(Connection),
+}
+
+/// A connection and what the store behind it understands.
+#[derive(Clone)]
+pub(super) struct Connection {
+    stream: MultiplexedConnection,
+    /// It has commands of its own for limiters.
+    pub(super) native: bool,
+    generation: u64,
+}
+
+impl Link {
+    pub(super) fn new(address: Address) -> Self {
+        Self(Rc::new(Shared {
+            address,
+            state: RefCell::new(State::Untried),
+            connecting: tokio::sync::Mutex::new(()),
+            generation: Cell::new(0),
+        }))
+    }
+
+    /// The connection; it is made and waited for only if none was ever tried.
+    pub(super) async fn connection(&self) -> Result<Connection, BackendError> {
+        if let Some(known) = self.0.known() {
+            return known;
+        }
+        let _one_at_a_time = self.0.connecting.lock().await;
+        // Whoever held the lock may have connected, or failed just now.
+        if let Some(known) = self.0.known() {
+            return known;
+        }
+        match self.0.connect().await {
+            Ok(connection) => Ok(connection),
+            Err(error) => {
+                let reason = format!("cannot connect: {error}");
+                self.lost(reason.clone());
+                Err(BackendError::new(reason))
+            }
+        }
+    }
+
+    /// Asks the store, and gives the connection up when it is in doubt.
+    pub(super) async fn ask(
+        &self,
+        connection: &Connection,
+        command: &Cmd,
+    ) -> Result<Value, RedisError> {
+        let mut stream = connection.stream.clone();
+        let reply = command.query_async::<Value>(&mut stream).await;
+        if let Err(error) = &reply
+            && is_in_doubt(error)
+            && self.0.generation.get() == connection.generation
+            && matches!(*self.0.state.borrow(), State::Up(_))
+        {
+            self.lost(format!("the connection is lost: {error}"));
+        }
+        reply
+    }
+
+    /// From now on requests are told the reason, until a new connection is made.
+    fn lost(&self, reason: String) {
+        *self.0.state.borrow_mut() = State::Down(reason);
+        tokio::task::spawn_local(connect_again(Rc::downgrade(&self.0)));
+    }
+}
+
+/// Whatever is not the store's own word leaves the connection in doubt, a timeout included: a peer that vanished without a
+/// word would hold every later request as long as this one. A store that is no longer the master says so.
+fn is_in_doubt(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => true,
+        ErrorKind::Server(_) | ErrorKind::Extension => false,
+        _ => true,
+    }
+}
+
+/// Connects after pauses that grow, for as long as somebody wants the connection.
+async fn connect_again(shared: Weak<Shared>) {
+    let mut pause = PAUSE_MIN;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        match shared.connect().await {
+            Ok(_) => return,
+            Err(error) => {
+                let reason = format!("cannot connect: {error}");
+                *shared.state.borrow_mut() = State::Down(reason);
+            }
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+impl Shared {
+    /// The connection, or why there is none for the moment; `None` when none was tried.
+    fn known(&self) -> Option<Result<Connection, BackendError>> {
+        match &*self.state.borrow() {
+            State::Up(connection) => Some(Ok(connection.clone())),
+            State::Down(reason) => Some(Err(BackendError::new(reason.clone()))),
+            State::Untried => None,
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, RedisError> {
+        let made = tokio::time::timeout(2 * CONNECT_TIMEOUT, self.open()).await;
+        let (stream, native) = match made {
+            Ok(made) => made?,
+            Err(_) => return Err(RedisError::from((ErrorKind::Io, "no answer in time"))),
+        };
+        let generation = self.generation.get() + 1;
+        self.generation.set(generation);
+        let connection = Connection {
+            stream,
+            native,
+            generation,
+        };
+        *self.state.borrow_mut() = State::Up(connection.clone());
+        Ok(connection)
+    }
+
+    async fn open(&self) -> Result<(MultiplexedConnection, bool), RedisError> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT));
+        let client = self.address.client().await?;
+        let mut stream = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        let native = has_native(&mut stream).await?;
+        Ok((stream, native))
+    }
+}
+
+/// Whether the store has commands of its own for limiters. Where it will not say, it is asked in Lua.
+async fn has_native(stream: &mut MultiplexedConnection) -> Result<bool, RedisError> {
+    match redis::cmd("COMMAND")
+        .arg("INFO")
+        .arg("RL.MTAKE")
+        .query_async::<Value>(stream)
+        .await
+    {
+        Ok(Value::Array(rows)) => Ok(matches!(rows.first(), Some(Value::Array(_)))),
+        Ok(_) => Ok(false),
+        Err(error) if matches!(error.kind(), ErrorKind::Server(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,300 @@
+//! What becomes of requests that the backend cannot decide: each rule says by `on_error`.
+//!
+//! An outage begins with the first request that could not be decided and ends with the next one that is. What a rule grants
+//! for a time (`budget`) counts from the beginning; afterwards it is closed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use tollgate_engine::{Engine, EngineConfig, Handle};
+use tollgate_limiter::{Act, Decision, Timestamp};
+use tollgate_policy::{Fallback, LimitCheck, Role};
+
+use crate::backend::{BackendError, Checks, Decisions, Embedded};
+use crate::combine;
+
+/// Response header that names what decided in the backend's place.
+pub(crate) const HEADER: &str = "x-ratelimit-fallback";
+
+/// Most bytes of the counters of rules that decide locally. New counters are denied while there is no room.
+const LOCAL_BYTES: i64 = 64 << 20;
+/// Shards of those counters.
+const LOCAL_SHARDS: usize = 64;
+/// Entries looked at for their expiry with each local decision.
+const EXPIRE_BUDGET: usize = 32;
+/// How long the client of a closed rule is asked to wait: one second.
+const RETRY_NANOS: u64 = 1_000_000_000;
+
+/// Outages as all threads of the service see them.
+#[derive(Clone)]
+pub(crate) struct Fallbacks(Arc<State>);
+
+struct State {
+    clock: fn() -> Timestamp,
+    started: Instant,
+    /// When the outage began, in milliseconds after `started`, plus one; 0 while there is none.
+    down_since: AtomicU64,
+    errors: AtomicU64,
+    /// Requests by what decided them, in the order of [`Fallback::ALL`].
+    decided: [AtomicU64; Fallback::ALL.len()],
+    /// The counters of rules that decide locally, made when there is need.
+    local: OnceLock<Handle>,
+}
+
+/// Decisions made in the backend's place.
+pub(crate) struct Made {
+    pub(crate) decisions: Decisions,
+    /// What decided.
+    pub(crate) by: Fallback,
+}
+
+impl Fallbacks {
+    pub(crate) fn new(clock: fn() -> Timestamp) -> Self {
+        Self(Arc::new(State {
+            clock,
+            started: Instant::now(),
+            down_since: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            decided: Default::default(),
+            local: OnceLock::new(),
+        }))
+    }
+
+    /// The backend has decided a request.
+    pub(crate) fn answered(&self) {
+        // Nearly always a read of what nobody writes.
+        if self.0.down_since.load(Ordering::Relaxed) != 0 {
+            self.0.down_since.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Decides the checks of a request in the backend's place. A rule that is closed denies the request, and then nothing
+    /// is taken anywhere; else one that leaves the error to its caller makes it one.
+    ///
+    /// # Errors
+    /// The backend's, where a rule wants it.
+    pub(crate) fn decide(
+        &self,
+        checks: &[LimitCheck<'_>],
+        error: BackendError,
+    ) -> Result<Made, BackendError> {
+        self.0.errors.fetch_add(1, Ordering::Relaxed);
+        let lasts = self.lasts();
+        let modes: Vec<Fallback> = checks.iter().map(|check| mode_of(check, lasts)).collect();
+        let denies = |(check, mode): (&LimitCheck<'_>, &Fallback)| {
+            *mode == Fallback::Closed && matches!(check.role, Role::Enforced | Role::Quota)
+        };
+        let closed = checks.iter().zip(&modes).any(denies);
+        if !closed && modes.contains(&Fallback::Error) {
+            self.count(Fallback::Error);
+            return Err(error);
+        }
+        let mut decisions: Decisions = checks
+            .iter()
+            .zip(&modes)
+            .map(|(check, mode)| by_mode(check, *mode))
+            .collect();
+        let local: Vec<usize> = (0..checks.len())
+            .filter(|&at| modes[at] == Fallback::Local)
+            .collect();
+        if !local.is_empty() {
+            let asked: Checks<'_> = local
+                .iter()
+                .map(|&at| share_of(&checks[at], closed))
+                .collect();
+            for (&at, made) in local.iter().zip(self.decide_locally(&asked)?) {
+                decisions[at] = made;
+            }
+        }
+        let by = [Fallback::Closed, Fallback::Local, Fallback::Open];
+        let by = by.into_iter().find(|mode| modes.contains(mode));
+        let by = by.unwrap_or(Fallback::Error);
+        self.count(by);
+        Ok(Made { decisions, by })
+    }
+
+    /// How long the outage has lasted; it begins with the first question.
+    fn lasts(&self) -> Duration {
+        let now = self.0.started.elapsed();
+        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let since = &self.0.down_since;
+        let began = since.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
+        Duration::from_millis(now_ms.saturating_sub(began.err().unwrap_or(now_ms)))
+    }
+
+    fn decide_locally(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        let handle = self.0.local.get_or_init(|| {
+            let engine = Engine::new(EngineConfig {
+                shards: LOCAL_SHARDS,
+                ..EngineConfig::default()
+            });
+            engine.set_limit("maxmemory", LOCAL_BYTES);
+            engine.follow_memory_limits();
+            Handle::new(engine)
+        });
+        handle.engine().expire_step((self.0.clock)(), EXPIRE_BUDGET);
+        let local = Embedded::new(handle.clone(), self.0.clock);
+        let decided = combine::decide(&local, checks).now_or_never();
+        decided.expect("the store in this process never waits")
+    }
+
+    fn count(&self, by: Fallback) {
+        self.0.decided[by as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What a check's rule wants after an outage of this length.
+fn mode_of(check: &LimitCheck<'_>, lasts: Duration) -> Fallback {
+    match check.on_error.budget {
+        Some(budget) if lasts >= Duration::from_nanos(budget) => Fallback::Closed,
+        _ => check.on_error.fallback,
+    }
+}
+
+/// The decision of a rule that does not count.
+fn by_mode(check: &LimitCheck<'_>, mode: Fallback) -> Decision {
+    let limit = check.quota.limit;
+    match mode {
+        Fallback::Closed => Decision {
+            limit,
+            retry_after: Some(RETRY_NANOS),
+            reset_after: RETRY_NANOS,
+            ..Decision::DENIED
+        },
+        Fallback::Error | Fallback::Open | Fallback::Local => Decision {
+            allowed: true,
+            limit,
+            remaining: limit,
+            retry_after: Some(0),
+            reset_after: 0,
+        },
+    }
+}
+
+/// A check on this service's share of its limit.
+fn share_of<'a>(check: &LimitCheck<'a>, only_look: bool) -> LimitCheck<'a> {
+    LimitCheck {
+        quota: check.on_error.share_of(&check.quota),
+        act: if only_look { Act::Peek } else { check.act },
+        ..*check
+    }
+}
+
+impl fmt::Display for Fallbacks {
+    /// In the form that Prometheus reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = &self.0;
+        let name = "tollgate_backend_up";
+        let up = u8::from(state.down_since.load(Ordering::Relaxed) == 0);
+        writeln!(
+            f,
+            "# HELP {name} Whether the backend has decided the latest request.\n# TYPE {name} gauge\n{name} {up}"
+        )?;
+        let name = "tollgate_backend_errors_total";
+        let errors = state.errors.load(Ordering::Relaxed);
+        writeln!(
+            f,
+            "# HELP {name} Requests that the backend could not decide.\n# TYPE {name} counter\n{name} {errors}"
+        )?;
+        let name = "tollgate_fallback_total";
+        writeln!(
+            f,
+            "# HELP {name} Requests that the backend could not decide, by what their rules made of them.\n# TYPE {name} counter"
+        )?;
+        for mode in Fallback::ALL {
+            let count = state.decided[mode as usize].load(Ordering::Relaxed);
+            writeln!(f, "{name}{{mode=\"{}\"}} {count}", mode.name())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_limiter::{AlgorithmKind, Cost, Method, Quota};
+    use tollgate_policy::OnError;
+
+    fn check(key: &[u8], fallback: Fallback) -> LimitCheck<'_> {
+        LimitCheck {
+            key,
+            method: Method::Small(AlgorithmKind::FixedWindowEpoch),
+            quota: Quota::new(10, 3_600_000_000_000),
+            cost: Cost(1),
+            role: Role::Enforced,
+            act: Act::Take,
+            descriptor: 0,
+            on_error: OnError {
+                fallback,
+                ..OnError::DEFAULT
+            },
+        }
+    }
+
+    fn fallbacks() -> Fallbacks {
+        Fallbacks::new(|| Timestamp::from_secs(7_200))
+    }
+
+    fn down() -> BackendError {
+        BackendError::new("down")
+    }
+
+    /// Whether the request passes, and by what.
+    fn made(fallbacks: &Fallbacks, checks: &[LimitCheck<'_>]) -> (bool, Fallback) {
+        let made = fallbacks.decide(checks, down()).expect("decided");
+        let passes = made.decisions.iter().all(|decision| decision.allowed);
+        (passes, made.by)
+    }
+
+    #[test]
+    fn each_rule_has_its_way() {
+        let all = fallbacks();
+        let (open, closed) = (check(b"o", Fallback::Open), check(b"c", Fallback::Closed));
+        let error = check(b"e", Fallback::Error);
+        assert_eq!(made(&all, &[open]), (true, Fallback::Open));
+        assert_eq!(made(&all, &[closed]), (false, Fallback::Closed));
+        assert_eq!(made(&all, &[open, closed]), (false, Fallback::Closed));
+        assert_eq!(made(&all, &[error, closed]), (false, Fallback::Closed));
+        assert!(all.decide(&[open, error], down()).is_err());
+        let metrics = all.to_string();
+        for line in [
+            "tollgate_backend_up 0",
+            "tollgate_backend_errors_total 5",
+            "tollgate_fallback_total{mode=\"closed\"} 3",
+            "tollgate_fallback_total{mode=\"open\"} 1",
+            "tollgate_fallback_total{mode=\"error\"} 1",
+        ] {
+            assert!(metrics.lines().any(|found| found == line), "{metrics}");
+        }
+        all.answered();
+        assert!(all.to_string().contains("tollgate_backend_up 1"));
+    }
+
+    #[test]
+    fn a_local_rule_admits_its_share_and_takes_nothing_for_what_is_denied() {
+        let all = fallbacks();
+        let mut local = check(b"l", Fallback::Local);
+        local.on_error.share_ppm = 300_000;
+        let closed = check(b"c", Fallback::Closed);
+        for _ in 0..5 {
+            assert_eq!(made(&all, &[local, closed]), (false, Fallback::Closed));
+        }
+        let passed = (0..9).filter(|_| made(&all, &[local]).0).count();
+        assert_eq!(passed, 3);
+    }
+
+    #[test]
+    fn a_budget_that_is_spent_closes() {
+        let all = fallbacks();
+        let mut open = check(b"o", Fallback::Open);
+        open.on_error.budget = Some(3_600_000_000_000);
+        assert!(made(&all, &[open]).0);
+        assert_eq!(mode_of(&open, Duration::from_secs(3_599)), Fallback::Open);
+        assert_eq!(mode_of(&open, Duration::from_secs(3_600)), Fallback::Closed);
+        open.on_error.budget = Some(0);
+        assert_eq!(made(&all, &[open]), (false, Fallback::Closed));
+    }
+}

@@ -1,0 +1,138 @@
+//! Rules that say what becomes of requests while the store is away.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tollgate_testkit::{Server, peers};
+use tollgate_wire::rls::RateLimitResponse;
+use tollgate_wire::rls::rate_limit_response::Code;
+use tonic::Code as GrpcCode;
+
+use crate::support::{Client, Service, descriptor, request};
+
+const RULES: &str = "
+domain: test
+descriptors:
+  - key: error
+    rate_limit: {unit: year, requests_per_unit: 100}
+  - key: closed
+    rate_limit: {unit: year, requests_per_unit: 100, on_error: closed}
+  - key: open
+    rate_limit: {unit: year, requests_per_unit: 1, on_error: {mode: open, budget: 1h}}
+  - key: spent
+    rate_limit: {unit: year, requests_per_unit: 100, on_error: {mode: open, budget: 1ms}}
+  - key: local
+    rate_limit: {unit: year, requests_per_unit: 10, on_error: {mode: local, share: 30%}}
+";
+
+/// What decided in the store's place.
+fn fallback(response: &RateLimitResponse) -> Option<&str> {
+    let mut headers = response.response_headers_to_add.iter();
+    let header = headers.find(|header| header.key == "x-ratelimit-fallback");
+    header.map(|header| &*header.value)
+}
+
+async fn ask(client: &mut Client, key: &str) -> (Code, Option<String>) {
+    let asked = request(vec![descriptor(&[key])]);
+    let response = client.ask(asked).await.expect("an answer");
+    let by = fallback(&response).map(str::to_owned);
+    (response.overall_code(), by)
+}
+
+/// Waits until the store is found to be away, or back.
+async fn until(client: &mut Client, away: bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while ask(client, "closed=wait").await.1.is_some() != away {
+        assert!(Instant::now() < deadline, "away: {away}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// What the rules say of a store that is away.
+async fn all_ways(client: &mut Client, service: &Service) {
+    let said = |code, by: &str| (code, Some(by.to_owned()));
+    assert_eq!(
+        ask(client, "closed=a").await,
+        said(Code::OverLimit, "closed")
+    );
+    for _ in 0..3 {
+        assert_eq!(ask(client, "open=a").await, said(Code::Ok, "open"));
+    }
+    assert_eq!(
+        ask(client, "spent=a").await,
+        said(Code::OverLimit, "closed")
+    );
+    let asked = request(vec![descriptor(&["error=a"])]);
+    let status = client.ask(asked).await.expect_err("nobody decides");
+    assert_eq!(status.code(), GrpcCode::Unavailable);
+    // One that is closed denies whatever the others say.
+    let both = request(vec![descriptor(&["error=a"]), descriptor(&["closed=a"])]);
+    let denied = client.ask(both).await.expect("a denial");
+    assert_eq!(denied.overall_code(), Code::OverLimit);
+    let metrics = service.http("GET", "/metrics", "").1;
+    for line in [
+        "tollgate_backend_up 0",
+        "tollgate_fallback_total{mode=\"open\"} ",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+}
+
+fn signal(name: &str, store: &Server) {
+    let sent = Command::new("kill")
+        .arg(name)
+        .arg(store.pid().to_string())
+        .status();
+    assert!(sent.expect("kill runs").success());
+}
+
+#[tokio::test]
+async fn a_store_that_stands_still() {
+    let Some(redis) = Server::redis(&[]).expect("redis-server starts") else {
+        peers::skip("a_store_that_stands_still", "redis-server");
+        return;
+    };
+    let service = Service::remote_with(&format!("redis://{}", redis.addr()), RULES);
+    let mut client = service.client().await;
+    assert_eq!(ask(&mut client, "open=a").await, (Code::Ok, None));
+    assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));
+    signal("-STOP", &redis);
+    until(&mut client, true).await;
+    all_ways(&mut client, &service).await;
+    let mut passed = 0;
+    for _ in 0..8 {
+        let (code, by) = ask(&mut client, "local=a").await;
+        assert_eq!(by.as_deref(), Some("local"));
+        passed += u32::from(code == Code::Ok);
+    }
+    assert_eq!(passed, 3, "30 % of 10");
+    signal("-CONT", &redis);
+    until(&mut client, false).await;
+    // What the store had counted it still counts.
+    assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));
+    assert!(
+        service
+            .http("GET", "/metrics", "")
+            .1
+            .contains("tollgate_backend_up 1")
+    );
+}
+
+#[tokio::test]
+async fn a_store_that_was_killed() {
+    let Some(redis) = Server::redis(&[]).expect("redis-server starts") else {
+        peers::skip("a_store_that_was_killed", "redis-server");
+        return;
+    };
+    let addr = redis.addr();
+    let service = Service::remote_with(&format!("redis://{addr}"), RULES);
+    let mut client = service.client().await;
+    assert_eq!(ask(&mut client, "closed=a").await, (Code::Ok, None));
+    drop(redis);
+    until(&mut client, true).await;
+    all_ways(&mut client, &service).await;
+    let again = crate::backend::restart(addr);
+    until(&mut client, false).await;
+    assert_eq!(ask(&mut client, "closed=a").await, (Code::Ok, None));
+    drop(again);
+}
