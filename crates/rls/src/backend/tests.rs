@@ -149,8 +149,8 @@ async fn hold_to_the_model<B: Decide>(backend: &B) {
         limits,
         slots,
     };
-    for at in 0..count {
-        let take = |id| taking(methods[at], id);
+    for (at, &method) in methods.iter().enumerate() {
+        let take = |id| taking(method, id);
         for (cost, act) in [
             (0, Act::Peek),
             (3, take("a")),
@@ -165,7 +165,7 @@ async fn hold_to_the_model<B: Decide>(backend: &B) {
         }
         pair.refund(at, 5).await;
         pair.refund(at, 0).await;
-        if matches!(methods[at], Method::Small(_)) {
+        if matches!(method, Method::Small(_)) {
             pair.decide(&[(at, 6, hold("r"))]).await;
             pair.decide(&[(at, 5, hold("r"))]).await;
             pair.decide(&[(at, 1, hold("s"))]).await;
