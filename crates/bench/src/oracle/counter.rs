@@ -9,6 +9,7 @@ pub(super) fn judge(history: &History, windows: &[Window], window_ns: i64, limit
     Wrong {
         over: surplus(&history.admitted, windows, window_ns, limit),
         under: missing(history, windows, window_ns, limit),
+        ..Wrong::default()
     }
 }
 

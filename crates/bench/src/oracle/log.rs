@@ -12,6 +12,7 @@ pub(super) fn judge(history: &History, window_ns: i64, limit: u64) -> Wrong {
     Wrong {
         over: sweep(&history.admitted, stretched(window_ns).0, Some(limit)).1,
         under: missing(history, stretched(window_ns).1, limit),
+        ..Wrong::default()
     }
 }
 

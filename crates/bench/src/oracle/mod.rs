@@ -229,8 +229,12 @@ fn count(promise: &Promise<'_>, key: &KeyTally, exact: Wrong, input: &mut Accura
     let unknown = u64::from(key.unknown());
     let most = promise
         .most(key.first_sent_ns, key.last_received_ns)
-        .min(sent);
-    let fewest = promise.fewest(sent).min(most);
+        .min(sent)
+        .min(exact.most.unwrap_or(u64::MAX));
+    let fewest = promise
+        .fewest(sent)
+        .max(exact.fewest.unwrap_or(0))
+        .min(most);
     let over = admitted.saturating_sub(most).max(exact.over);
     let under = fewest.saturating_sub(admitted + unknown).max(exact.under);
     input.keys += 1;
@@ -276,9 +280,11 @@ impl Followed {
             // What was certainly within one window on our own clock.
             let fullest = log::fullest(&history(0).admitted, window_ns(promise.rule));
             followed.fullest = followed.fullest.max(Some((fullest, key as usize)));
-            let Some(wrong) = promise.exactly(&blurred) else {
+            let Some(mut wrong) = promise.exactly(&blurred) else {
                 continue;
             };
+            // What was left out may have been admitted.
+            wrong.most = wrong.most.filter(|_| log.left_out() == 0);
             part.keys += 1;
             part.decisions += of_key.len() as u64;
             part.over_admitted += wrong.over;

@@ -45,11 +45,13 @@ pub(super) fn judge(history: &History, bucket: &Bucket) -> Wrong {
         return Wrong {
             over: history.admitted.len() as u64,
             under: 0,
+            ..Wrong::default()
         };
     }
     Wrong {
         over: surplus(&history.admitted, bucket),
         under: missing(history, bucket),
+        ..Wrong::default()
     }
 }
 

@@ -83,6 +83,10 @@ pub(super) struct Wrong {
     pub(super) over: u64,
     /// Admissions too few.
     pub(super) under: u64,
+    /// Fewest admissions of a right limiter, where its algorithm tells more than the counts do.
+    pub(super) fewest: Option<u64>,
+    /// Most admissions of a right limiter, likewise.
+    pub(super) most: Option<u64>,
 }
 
 /// The shortest and longest that a span of `length_ns` of the limiter's clock can take on ours.

@@ -204,6 +204,7 @@ fn a_right_limiter_is_never_accused() {
             assert_eq!(exact.decisions, found.offered);
             assert!(found.allowed_min <= found.admitted + found.unknown);
             assert!(found.admitted <= found.allowed_max);
+            assert!(found.allowed_min <= found.allowed_max);
             let kept = found.retry_after.unwrap_or_default();
             assert_eq!(
                 (kept.too_long, kept.too_short),
@@ -320,6 +321,10 @@ fn a_step_longer_than_the_window_is_judged_in_every_window() {
     };
     let found = judged(&promise("fixed-window", RULE), limiter, traffic);
     assert_eq!(found.over_admitted, 40, "{found:?}");
+    assert_eq!(
+        (found.allowed_min, found.allowed_max),
+        (RULE.limit, RULE.limit)
+    );
     assert_eq!(found.worst_window_admitted, Some(RULE.limit + 40));
 }
 

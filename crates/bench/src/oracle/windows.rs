@@ -131,10 +131,15 @@ fn running(values: impl Iterator<Item = i64>, better: fn(i64, i64) -> i64) -> Ve
 /// What is wrong with `history` if every one of `windows` admits `limit`.
 #[must_use]
 pub(super) fn judge(history: &History, windows: &[Window], limit: u64) -> Wrong {
-    let most = most(&history.admitted, windows, limit);
+    let explained = most(&history.admitted, windows, limit);
+    let (missing, fewest) = missing(history, windows, limit);
+    let denied = history.denied.iter().map(|(span, _)| *span);
+    let offered: Vec<Span> = history.charged().chain(denied).collect();
     Wrong {
-        over: history.admitted.len() as u64 - most,
-        under: missing(history, windows, limit),
+        over: history.admitted.len() as u64 - explained,
+        under: missing,
+        fewest: Some(fewest),
+        most: Some(most(&offered, windows, limit)),
     }
 }
 
@@ -173,8 +178,8 @@ pub(super) fn most(decisions: &[Span], windows: &[Window], limit: u64) -> u64 {
     placed
 }
 
-/// Admissions missing, summed over the windows.
-fn missing(history: &History, windows: &[Window], limit: u64) -> u64 {
+/// Admissions missing, and those that there must be, summed over the windows.
+fn missing(history: &History, windows: &[Window], limit: u64) -> (u64, u64) {
     let count = windows.len();
     let mut charged = vec![0_i64; count + 1];
     for span in history.charged() {
@@ -199,7 +204,7 @@ fn missing(history: &History, windows: &[Window], limit: u64) -> u64 {
             denied[window] += 1;
         }
     }
-    let mut missing = 0;
+    let (mut missing, mut fewest) = (0, 0);
     let mut here = 0_i64;
     for window in 0..count {
         here += charged[window];
@@ -207,8 +212,9 @@ fn missing(history: &History, windows: &[Window], limit: u64) -> u64 {
         let by_offer = offered[window].min(limit).saturating_sub(charged);
         let by_denial = denied[window].min(limit.saturating_sub(charged));
         missing += by_offer.max(by_denial);
+        fewest += offered[window].min(limit);
     }
-    missing
+    (missing, fewest)
 }
 
 #[cfg(test)]

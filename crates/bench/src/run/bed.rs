@@ -509,7 +509,9 @@ impl<'a> Bed<'a> {
             let top = scenario
                 .spreading
                 .top_share_of(scenario.keys, draws, self.seed(rate));
-            limit_for(mean, length, top)
+            // Both answers must occur in every window, not only over a step of several.
+            let window = Duration::from_secs(self.window_s(request.way));
+            limit_for(mean, length.min(window), top)
         });
         let rule = Rule {
             limit,
