@@ -186,12 +186,11 @@ impl Seconds {
             self.close(rest, totals, 0);
         }
         // A sliver after the last boundary would show as a rate of nothing.
-        if self.closed.len() > 1 && rest < self.width / 10 {
-            if let Some(sliver) = self.closed.pop_if(|last| last.length_ns == rest) {
-                match self.closed.last_mut() {
-                    Some(last) => last.join(sliver),
-                    None => self.closed.push(sliver),
-                }
+        let sliver = rest < self.width / 10 && self.closed.len() > 1;
+        if let Some(last) = self.closed.pop_if(|last| sliver && last.length_ns == rest) {
+            match self.closed.last_mut() {
+                Some(before) => before.join(last),
+                None => self.closed.push(last),
             }
         }
         self.closed

@@ -103,10 +103,10 @@ pub(super) fn of_rows(a: &Row<'_>, b: &Row<'_>) -> Vec<Difference> {
     found.number("backlog", load_a.backlog_limit, load_b.backlog_limit);
     found.number("warm-up in s", load_a.warmup_s, load_b.warmup_s);
     found.number("pause in s", load_a.pause_s, load_b.pause_s);
-    if let (Some(a), Some(b)) = (step_length_s(a), step_length_s(b)) {
-        if (a - b).abs() > LENGTH_TOLERANCE * a.max(b) {
-            found.check("step length", &a, &b, |s| format!("{s:.2} s"));
-        }
+    if let (Some(a), Some(b)) = (step_length_s(a), step_length_s(b))
+        && (a - b).abs() > LENGTH_TOLERANCE * a.max(b)
+    {
+        found.check("step length", &a, &b, |s| format!("{s:.2} s"));
     }
     found.0
 }

@@ -118,14 +118,14 @@ fn of_metric(pools: &[Vec<&Row<'_>>], metric: Metric, seed: u64) -> Option<Metri
 
 /// The two arms, or every other start where there is one arm.
 fn halves(pool: &[&Row<'_>], metric: Metric) -> (Vec<f64>, Vec<f64>) {
-    if let [a, b, ..] = pool {
-        if a.cell.target != b.cell.target {
-            let of = |wanted: &str| -> Vec<f64> {
-                let rows = pool.iter().filter(|row| row.cell.target == wanted);
-                rows.flat_map(|row| row.values(metric)).collect()
-            };
-            return (of(&a.cell.target), of(&b.cell.target));
-        }
+    if let [a, b, ..] = pool
+        && a.cell.target != b.cell.target
+    {
+        let of = |wanted: &str| -> Vec<f64> {
+            let rows = pool.iter().filter(|row| row.cell.target == wanted);
+            rows.flat_map(|row| row.values(metric)).collect()
+        };
+        return (of(&a.cell.target), of(&b.cell.target));
     }
     let all: Vec<f64> = pool.iter().flat_map(|row| row.values(metric)).collect();
     let every_other = |from: usize| all.iter().copied().skip(from).step_by(2).collect();
