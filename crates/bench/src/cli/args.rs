@@ -60,12 +60,10 @@ pub enum BenchCommand {
     },
     /// Repeat a published study with its own parameters, and print paper, ours and ratio side by side
     Paper(Box<PaperArgs>),
-    /// Render the report of an earlier run again
-    Report {
-        /// Folder of the run
-        #[arg(default_value = "results/latest")]
-        folder: PathBuf,
-    },
+    /// Render stored runs again, in other forms or another language
+    Report(super::ReportArgs),
+    /// Print the checklist for moving a rate limiter from one system to another
+    Migrate(super::MigrateArgs),
     /// Run redis-benchmark's command lists with its own options
     Redis(Box<super::RedisArgs>),
     /// Print the rules that a rate limit service needs to be measured as a grpc:// target
@@ -175,6 +173,12 @@ pub struct RunArgs {
     /// Print nothing but complaints
     #[arg(long)]
     pub quiet: bool,
+    /// Print one JSON object a line instead of text: per second of load, per row, and at the end
+    #[arg(long, conflicts_with = "quiet")]
+    pub json: bool,
+    /// Language of the report and of the text printed
+    #[arg(long, value_enum, default_value_t = crate::report::Lang::En)]
+    pub lang: crate::report::Lang,
 }
 
 impl RunArgs {

@@ -17,10 +17,10 @@ use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade, Profile, RunRecord, Severity};
-use crate::report::files::{RunDirectory, WriteError, read_run};
+use crate::report::files::{RunDirectory, WriteError};
 use crate::report::{
-    TextStyle, capacity_lines, compare_summary, ladder_head, ladder_row, limit_line,
-    recovery_lines, run_summary,
+    capacity_lines, compare_summary, ladder_head, ladder_row, limit_line, recovery_lines,
+    run_summary,
 };
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
@@ -56,7 +56,8 @@ pub fn run(args: BenchArgs) -> ExitCode {
             pin,
         }) => calibration(connections, pipeline, pin),
         Some(BenchCommand::Paper(args)) => super::paper::run(&args),
-        Some(BenchCommand::Report { folder }) => render_again(folder),
+        Some(BenchCommand::Report(args)) => super::report::run(&args),
+        Some(BenchCommand::Migrate(args)) => super::migrate::run(&args),
         Some(BenchCommand::NullServer { port }) => null_server(port),
         Some(BenchCommand::Redis(args)) => redis(&args),
         Some(BenchCommand::Rules) => {
@@ -155,6 +156,10 @@ pub(super) fn perform(
     }
     check_names(&args.only)?;
     let mut console = Console::new(args.quiet);
+    console.speak(args.lang);
+    if args.json {
+        console.stream_json();
+    }
     let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
     let folder = folder.map_err(|error| error.to_string())?;
     match File::create(folder.log_path()) {
@@ -184,7 +189,8 @@ pub(super) fn perform(
     let write_failed = main.write_failed;
     console.finish();
     complete(&mut record, &mut console);
-    let written = folder.write_run(&record);
+    let written = folder.write_run_as(&record, args.lang);
+    console.end(&record, folder.path());
     conclude(&record, &mut console, &folder, written, write_failed, asked)
 }
 
@@ -494,17 +500,6 @@ fn calibration(connections: u32, depth: u32, pin: Option<Pins>) -> Result<ExitCo
         "clock reading  {:>12.1} ns ({source})",
         found.clock_read_ns
     ));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn render_again(folder: std::path::PathBuf) -> Result<ExitCode, String> {
-    let record = read_run(&folder.join("results.json")).map_err(|error| error.to_string())?;
-    let mut console = Console::new(false);
-    let style: TextStyle = console.style();
-    console.line(&run_summary(style, &record));
-    RunDirectory::existing(folder)
-        .write_run(&record)
-        .map_err(|error| error.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -201,6 +201,7 @@ mod tests {
         let style = TextStyle {
             unicode: true,
             color: false,
+            ..TextStyle::default()
         };
         let text = tables(style, &beside::replay(Study::Ladders));
         let uniform = text
@@ -224,6 +225,7 @@ mod tests {
             TextStyle {
                 unicode: true,
                 color: true,
+                ..TextStyle::default()
             },
             &beside::replay(Study::Hundred),
         );

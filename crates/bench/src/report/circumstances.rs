@@ -3,46 +3,56 @@
 use crate::record::{Calibration, Machine, Manifest, Pinning, TargetRecord, Tool};
 
 use super::format::{bytes, latency, rate, significant};
+use super::lang::{Lang, Text, page as t};
 
 /// The manifest and the calibration as name and value, without what is unknown.
 pub(crate) fn manifest_rows(
     manifest: &Manifest,
     calibration: Option<&Calibration>,
+    lang: Lang,
 ) -> Vec<(&'static str, String)> {
     let mut rows = machine_rows(&manifest.machine);
     rows.extend([
-        ("Pinning", pinning(&manifest.pinning)),
-        ("Tollgate", tool(&manifest.tool)),
-        ("Compiler", manifest.tool.rustc.clone().unwrap_or_default()),
-        ("Seed", manifest.seed.to_string()),
-        ("Started", manifest.started_at.clone()),
-        ("Command", command(&manifest.command_line)),
-        ("Generator", calibration.map(generator).unwrap_or_default()),
+        (t::M_PINNING, pinning(&manifest.pinning)),
+        (t::M_TOOL, tool(&manifest.tool)),
+        (
+            t::M_COMPILER,
+            manifest.tool.rustc.clone().unwrap_or_default(),
+        ),
+        (t::M_SEED, manifest.seed.to_string()),
+        (t::M_STARTED, manifest.started_at.clone()),
+        (t::M_COMMAND, command(&manifest.command_line)),
+        (
+            t::M_GENERATOR,
+            calibration.map(generator).unwrap_or_default(),
+        ),
     ]);
-    rows.retain(|(_, value)| !value.trim().is_empty());
-    rows
+    rows.into_iter()
+        .filter(|(_, value)| !value.trim().is_empty())
+        .map(|(name, value)| (name.of(lang), value))
+        .collect()
 }
 
-fn machine_rows(machine: &Machine) -> Vec<(&'static str, String)> {
+fn machine_rows(machine: &Machine) -> Vec<(Text, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_default();
     vec![
         (
-            "CPU",
+            t::M_CPU,
             format!(
                 "{} ({} cores, {})",
                 machine.cpu_model, machine.cores, machine.arch
             ),
         ),
         (
-            "Memory",
+            t::M_MEMORY,
             machine.memory_bytes.map(bytes).unwrap_or_default(),
         ),
-        ("System", format!("{} {}", machine.os, machine.kernel)),
-        ("Clock source", known(&machine.clocksource)),
-        ("Governor", known(&machine.governor)),
-        ("Hypervisor", known(&machine.hypervisor)),
+        (t::M_SYSTEM, format!("{} {}", machine.os, machine.kernel)),
+        (t::M_CLOCK, known(&machine.clocksource)),
+        (t::M_GOVERNOR, known(&machine.governor)),
+        (t::M_HYPERVISOR, known(&machine.hypervisor)),
         (
-            "Load average before",
+            t::M_LOAD_BEFORE,
             machine.load_average_1m.map(significant).unwrap_or_default(),
         ),
     ]
@@ -153,7 +163,7 @@ mod tests {
 
     #[test]
     fn unknown_circumstances_are_left_out() {
-        let names: Vec<&str> = manifest_rows(&Manifest::default(), None)
+        let names: Vec<&str> = manifest_rows(&Manifest::default(), None, Lang::En)
             .iter()
             .map(|(name, _)| *name)
             .collect();

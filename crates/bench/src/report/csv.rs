@@ -4,7 +4,11 @@
 //! `ReqPerSec` counts requests, not bytes. `Latency_*` are response times in ms, from the intended send
 //! time. `CPUUsage` is the server's CPU in percent of one core, `MemoryUsage` its resident memory in MiB.
 
+mod rows;
+
 use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
+
+pub use rows::rows;
 
 /// Columns of [`summary`], in order.
 const COLUMNS: &[&str] = &[

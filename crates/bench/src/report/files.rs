@@ -11,10 +11,16 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{CompareRecord, RunRecord, directory_stamp};
 
-use super::{compare_csv, compare_markdown, run_html, run_markdown, summary_csv};
+use super::advice::{grafana, prometheus};
+use super::{
+    HtmlOptions, Lang, Watch, compare_csv, compare_markdown, ratelimit_bench, record_in, rows_csv,
+    run_html, run_markdown, summary_csv,
+};
 
 /// Runs that may start within the same second under one root.
 const SAME_SECOND_MAX: u32 = 100;
+/// Longest file that is read as a record.
+const RECORD_MAX_BYTES: u64 = 1 << 30;
 
 /// The directory of one run.
 #[derive(Clone, Debug)]
@@ -97,28 +103,47 @@ impl RunDirectory {
     pub fn checkpoint(&self, record: &RunRecord) -> Result<(), WriteError> {
         let mut writer = Writer::new(&self.path);
         writer.json("results.json", record);
-        writer.finish()
+        writer.finish().map(drop)
     }
 
-    /// Writes `results.json`, `summary.csv`, `README.md` and `report.html`, in that order, and points
+    /// Writes `results.json`, `summary.csv`, `rows.csv`, `README.md` and `report.html`, in that order, and points
     /// `latest` here. A file that fails does not keep the others from being written.
     pub fn write_run(&self, record: &RunRecord) -> Result<(), WriteError> {
+        self.write_run_as(record, Lang::En)
+    }
+
+    /// The same with texts in `lang`.
+    pub fn write_run_as(&self, record: &RunRecord, lang: Lang) -> Result<(), WriteError> {
         let mut writer = Writer::new(&self.path);
         writer.json("results.json", record);
         writer.json("manifest.json", &record.manifest);
-        writer.text("summary.csv", &summary_csv(record));
-        writer.text("README.md", &run_markdown(record));
-        match run_html(record) {
-            Ok(html) => writer.text("report.html", &html),
-            Err(error) => writer.fail("report.html", &error),
+        let rendering = Rendering {
+            html: HtmlOptions {
+                lang,
+                ..HtmlOptions::default()
+            },
+            ..Rendering::default()
+        };
+        for format in [Format::Csv, Format::Markdown, Format::Html] {
+            writer.format(record, format, &rendering);
         }
-        for (name, log) in super::hlog::files(record) {
-            match log {
-                Ok(text) => writer.text(name, &text),
-                Err(error) => writer.fail(name, &error),
-            }
-        }
+        writer.format(record, Format::Hlog, &rendering);
         writer.link_latest();
+        writer.finish().map(drop)
+    }
+
+    /// Writes the files of the `formats` alone; gives their names.
+    pub fn write_formats(
+        &self,
+        record: &RunRecord,
+        formats: &[Format],
+        rendering: &Rendering,
+    ) -> Result<Vec<String>, WriteError> {
+        fs::create_dir_all(&self.path).map_err(|error| WriteError::one(&self.path, &error))?;
+        let mut writer = Writer::new(&self.path);
+        for format in formats {
+            writer.format(record, *format, rendering);
+        }
         writer.finish()
     }
 
@@ -130,19 +155,83 @@ impl RunDirectory {
         writer.text("compare.csv", &compare_csv(record));
         writer.text("README.md", &compare_markdown(record));
         writer.link_latest();
-        writer.finish()
+        writer.finish().map(drop)
     }
 }
 
-/// Reads the `results.json` of a run, for example to render it again.
+/// A form that a run is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// `report.html`.
+    Html,
+    /// `README.md`.
+    Markdown,
+    /// `summary.csv` and `rows.csv`.
+    Csv,
+    /// `results.json`.
+    Json,
+    /// `prometheus-rules.yml`.
+    Prometheus,
+    /// `grafana-dashboard.json`.
+    Grafana,
+    /// `ratelimit-bench/…_runN.json`, one file per row.
+    RatelimitBench,
+    /// Histograms as HdrHistogram logs, `.hlog`.
+    Hlog,
+    /// All of them.
+    All,
+}
+
+impl Format {
+    /// Every single form.
+    pub const EACH: [Format; 8] = [
+        Format::Html,
+        Format::Markdown,
+        Format::Csv,
+        Format::Json,
+        Format::Prometheus,
+        Format::Grafana,
+        Format::RatelimitBench,
+        Format::Hlog,
+    ];
+}
+
+/// How forms are rendered.
+#[derive(Clone, Debug, Default)]
+pub struct Rendering {
+    /// Language, template and what stands beside the run.
+    pub html: HtmlOptions,
+    /// Thresholds of rules and dashboard.
+    pub watch: Watch,
+    /// Prometheus job of the exporter or service; `None` takes the target's name.
+    pub job: Option<String>,
+}
+
+/// Reads a run: a folder with `results.json`, such a file, or a `report.html`.
 pub fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
+    let inside = path.join("results.json");
+    let path = if path.is_dir() {
+        inside.as_path()
+    } else {
+        path
+    };
+    let length = fs::metadata(path)
+        .map_err(|error| WriteError::one(path, &error))?
+        .len();
+    if length > RECORD_MAX_BYTES {
+        return Err(WriteError::one(path, &"longer than a record can be"));
+    }
     let text = fs::read_to_string(path).map_err(|error| WriteError::one(path, &error))?;
+    if text.trim_start().starts_with('<') {
+        return record_in(&text).map_err(|error| WriteError::one(path, &error));
+    }
     serde_json::from_str(&text).map_err(|error| WriteError::one(path, &error))
 }
 
 /// Writes file after file and remembers what failed.
 struct Writer<'a> {
     directory: &'a Path,
+    written: Vec<String>,
     failed: Vec<(PathBuf, String)>,
 }
 
@@ -150,6 +239,7 @@ impl<'a> Writer<'a> {
     fn new(directory: &'a Path) -> Self {
         Self {
             directory,
+            written: Vec::new(),
             failed: Vec::new(),
         }
     }
@@ -162,8 +252,59 @@ impl<'a> Writer<'a> {
     }
 
     fn text(&mut self, name: &str, text: &str) {
-        if let Err(error) = write_whole(&self.directory.join(name), text.as_bytes()) {
-            self.fail(name, &error);
+        match write_whole(&self.directory.join(name), text.as_bytes()) {
+            Ok(()) => self.written.push(name.to_owned()),
+            Err(error) => self.fail(name, &error),
+        }
+    }
+
+    fn format(&mut self, record: &RunRecord, format: Format, rendering: &Rendering) {
+        let lang = rendering.html.lang;
+        let (thresholds, job) = (rendering.watch.thresholds(), rendering.job.as_deref());
+        match format {
+            Format::Html => match run_html(record, &rendering.html) {
+                Ok(html) => self.text("report.html", &html),
+                Err(error) => self.fail("report.html", &error),
+            },
+            Format::Markdown => self.text("README.md", &run_markdown(record, lang)),
+            Format::Csv => {
+                self.text("summary.csv", &summary_csv(record));
+                self.text("rows.csv", &rows_csv(record));
+            }
+            Format::Json => self.json("results.json", record),
+            Format::Prometheus => {
+                let rules = prometheus::rules(record, thresholds, job);
+                self.text("prometheus-rules.yml", &rules);
+            }
+            Format::Grafana => {
+                let dashboard = grafana::dashboard(record, thresholds, job, lang);
+                self.json("grafana-dashboard.json", &dashboard);
+            }
+            Format::RatelimitBench => self.ratelimit_bench(record),
+            Format::Hlog => {
+                for (name, log) in super::hlog::files(record) {
+                    match log {
+                        Ok(text) => self.text(name, &text),
+                        Err(error) => self.fail(name, &error),
+                    }
+                }
+            }
+            Format::All => {
+                for each in Format::EACH {
+                    self.format(record, each, rendering);
+                }
+            }
+        }
+    }
+
+    fn ratelimit_bench(&mut self, record: &RunRecord) {
+        const FOLDER: &str = "ratelimit-bench";
+        if let Err(error) = fs::create_dir_all(self.directory.join(FOLDER)) {
+            self.fail(FOLDER, &error);
+            return;
+        }
+        for file in ratelimit_bench::files(record) {
+            self.json(&format!("{FOLDER}/{}", file.name), &file.content);
         }
     }
 
@@ -178,9 +319,9 @@ impl<'a> Writer<'a> {
             .push((self.directory.join(name), error.to_string()));
     }
 
-    fn finish(self) -> Result<(), WriteError> {
+    fn finish(self) -> Result<Vec<String>, WriteError> {
         if self.failed.is_empty() {
-            Ok(())
+            Ok(self.written)
         } else {
             Err(WriteError {
                 failed: self.failed,

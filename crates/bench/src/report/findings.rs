@@ -1,9 +1,11 @@
 //! What the measured rows support, and nothing more: the highest load held, where it broke, and which
 //! of two cells held more. Everything here is computed from the rows.
 
+use crate::record::capacity::CapacitySource;
 use crate::record::{Accuracy, Cell, Grade, Level, RunRecord, Step, TargetKind};
 
 use super::format::capitalized;
+use super::lang::{Lang, page};
 
 /// Two loads count as the same if they differ by no more than this share.
 const SAME_LOAD: f64 = 0.05;
@@ -88,7 +90,7 @@ impl CellFindings {
         let doubtful = measured
             .iter()
             .find(|step| !step.holds() && step.validity.grade == Grade::Invalid);
-        Self {
+        let ladder = Self {
             over_admits: judgements(cell).any(|accuracy| !accuracy.never_over()),
             sustained_rps: sustained,
             not_held_rps: not_held,
@@ -104,7 +106,26 @@ impl CellFindings {
             cliff_margin: sustained
                 .zip(first_at(Level::Collapsed))
                 .map(|(sustained, cliff)| cliff / sustained - 1.0),
+        };
+        ladder.with_search(cell)
+    }
+
+    /// A search with repeated trials knows more than single rungs: its interval and its zones stand instead.
+    fn with_search(mut self, cell: &Cell) -> Self {
+        let Some(capacity) = &cell.capacity else {
+            return self;
+        };
+        if capacity.source == CapacitySource::Search
+            && let Some(goal) = capacity.goals.first()
+        {
+            self.sustained_rps = goal.lower_rps;
+            self.not_held_rps = goal.upper_rps;
+            self.safe_rps = None;
         }
+        if let Some(zones) = &capacity.zones {
+            self.safe_rps = Some(zones.safe_rps);
+        }
+        self
     }
 }
 
@@ -143,13 +164,25 @@ pub(crate) struct Ranked<'a> {
 /// The cells of one scenario and one kind of target, best first.
 #[derive(Clone, Debug)]
 pub(crate) struct ScenarioFindings<'a> {
-    /// Title of the scenario, with the kind of target where it is not a store.
-    pub(crate) title: String,
+    /// Title of the scenario.
+    title: String,
+    /// Kind of the targets.
+    pub(crate) kind: TargetKind,
     /// Highest load that every cell ran and held, or at least answered.
     pub(crate) common_rps: Option<f64>,
     /// Cells by result: those that kept their limits first, then most sustained load, then peak goodput of those that held nothing, then
     /// least server CPU, then name.
     pub(crate) ranked: Vec<Ranked<'a>>,
+}
+
+impl ScenarioFindings<'_> {
+    /// Title of the scenario, with the kind of target where it is not a store.
+    pub(crate) fn title(&self, lang: Lang) -> String {
+        match self.kind {
+            TargetKind::Service => format!("{} · {}", self.title, page::KIND_SERVICE.of(lang)),
+            TargetKind::Store | TargetKind::Null => self.title.clone(),
+        }
+    }
 }
 
 /// Cells of a run grouped by scenario and kind of target, in the order they first appear. Stores and
@@ -217,12 +250,9 @@ fn scenario<'a>(kind: TargetKind, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
             .first()
             .map_or("", |cell| cell.scenario.title.as_str()),
     );
-    let title = match kind {
-        TargetKind::Service => format!("{title} · service"),
-        TargetKind::Store | TargetKind::Null => title,
-    };
     ScenarioFindings {
         title,
+        kind,
         common_rps,
         ranked,
     }
@@ -473,9 +503,9 @@ mod tests {
             .to_vec();
         record.targets[1].kind = TargetKind::Service;
         let found = scenarios(&record);
-        let titles: Vec<&str> = found
+        let titles: Vec<String> = found
             .iter()
-            .map(|scenario| scenario.title.as_str())
+            .map(|scenario| scenario.title(Lang::En))
             .collect();
         assert_eq!(titles, ["S", "S · service"]);
         assert_eq!(found[0].common_rps, Some(200.0));
@@ -512,7 +542,7 @@ mod tests {
             ..Accuracy::default()
         });
         assert_eq!(first(&record), "right");
-        let verdict = |record: &RunRecord| super::super::verdict::run(record).join(" ");
+        let verdict = |record: &RunRecord| super::super::verdict::run(record, Lang::En).join(" ");
         assert!(verdict(&record).starts_with("S: right with op held 10/s"));
         record.cells[1].steps[0].accuracy = record.cells[0].steps[0].accuracy.clone();
         assert!(verdict(&record).contains("so none is ranked"));

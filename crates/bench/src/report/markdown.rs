@@ -1,302 +1,252 @@
-//! `README.md` of a run: summary, ladders, accuracy, events, validity, circumstances.
+//! `README.md` of a run, in the order of the study's report: summary, overview, testbed, method, results per system, direct
+//! comparison, analysis, recommendation, conclusion, appendix.
 
 mod compare;
+mod decide;
+mod results;
 
-use crate::record::{Accuracy, Cell, RunRecord};
+use crate::record::RunRecord;
 
 use super::circumstances::{command, manifest_rows, target_line};
-use super::findings::{CellFindings, ScenarioFindings, over_admission, scenarios, worst_stretch};
-use super::format::{ms, or_dash, percent, printable, rate, ratio, seconds, significant};
-use super::observations::observations;
-use super::rows::{LadderRow, limit_text};
-use super::verdict;
+use super::findings::{ScenarioFindings, scenarios};
+use super::format::{count, printable, rate, seconds};
+use super::html::thresholds;
+use super::lang::{Lang, Text, page as t};
+use super::{verdict, words};
 
 pub use compare::compare;
 
-/// The Markdown of a run.
-pub fn run(record: &RunRecord) -> String {
-    let mut out = String::from("# Rate limit benchmark\n\n");
-    facts(&mut out, record);
-    out.push_str("\n## Executive summary\n\n");
-    for sentence in verdict::run(record) {
-        push_line(&mut out, &format!("- {}", text(&sentence)));
-    }
-    let scenarios = scenarios(record);
-    for scenario in &scenarios {
-        comparison(&mut out, scenario);
-    }
-    out.push_str("\n## Detailed results\n");
-    out.push_str(
-        "\nLatencies are response times in ms, from the intended send time. `lag` is the P99 of the \
-         generator's delay. CPU is in percent of one core. A denied decision is an answer, not a failure.\n",
-    );
-    for scenario in &scenarios {
-        for ranked in &scenario.ranked {
-            ladder(&mut out, ranked.cell, &ranked.findings);
-        }
-    }
-    accuracy(&mut out, record);
-    events(&mut out, record);
-    validity(&mut out, record);
-    configuration(&mut out, record);
-    method(&mut out);
-    out
+/// A document being written.
+pub(super) struct Document<'a> {
+    pub(super) out: String,
+    pub(super) record: &'a RunRecord,
+    pub(super) scenarios: Vec<ScenarioFindings<'a>>,
+    pub(super) lang: Lang,
+    section: u32,
 }
 
-fn facts(out: &mut String, record: &RunRecord) {
-    let manifest = &record.manifest;
-    let whole = if record.complete {
-        "complete"
-    } else {
-        "partial"
+/// The Markdown of a run.
+pub fn run(record: &RunRecord, lang: Lang) -> String {
+    let mut document = Document {
+        out: format!("# {}\n\n", t::MD_TITLE.of(lang)),
+        record,
+        scenarios: scenarios(record),
+        lang,
+        section: 0,
     };
-    quote(out, "Test date", &manifest.started_at);
-    quote(out, "Duration", &seconds(manifest.duration_s));
-    quote(
-        out,
-        "Run",
-        &format!(
-            "{}, {whole}, thresholds `{}`",
-            record.validity.grade.word(),
-            record.profile.name
-        ),
-    );
-    quote(out, "Command", &command(&manifest.command_line));
+    document.facts();
+    document.contents();
+    document.summary();
+    document.overview();
+    document.testbed();
+    document.method();
+    document.details();
+    document.comparison();
+    document.analysis();
+    document.recommendation();
+    document.conclusion();
+    document.appendix();
+    document.out
+}
+
+impl Document<'_> {
+    pub(super) fn say(&self, text: Text) -> &'static str {
+        text.of(self.lang)
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
+        push_line(&mut self.out, line);
+    }
+
+    /// A numbered heading of the study's kind.
+    pub(super) fn section(&mut self, title: &str) {
+        self.section += 1;
+        let line = format!("\n## {}. {title}\n", self.section);
+        self.line(&line);
+    }
+
+    pub(super) fn heading(&mut self, title: &str) {
+        let line = format!("\n### {}\n", text(title));
+        self.line(&line);
+    }
+
+    pub(super) fn table(&mut self, titles: &[&str], words: usize) {
+        head(&mut self.out, titles, words);
+    }
+
+    pub(super) fn row(&mut self, fields: &[String]) {
+        row(&mut self.out, fields);
+    }
+
+    fn facts(&mut self) {
+        let (record, lang) = (self.record, self.lang);
+        let manifest = &record.manifest;
+        let run = t::TERMINAL_GRADE.with(
+            lang,
+            &[
+                ("grade", words::grade(record.validity.grade, lang)),
+                ("whole", words::whole(record.complete, lang)),
+                ("profile", &record.profile.name),
+            ],
+        );
+        let steps = || record.cells.iter().flat_map(|cell| &cell.steps);
+        let modes: Vec<String> = self.scenarios.iter().map(|s| s.title(lang)).collect();
+        let lengths = range(steps().map(|step| step.duration_s), seconds);
+        let loads = range(steps().map(|step| step.target_rps), rate);
+        let mut facts = vec![(t::MD_TEST_DATE, manifest.started_at.clone())];
+        facts.extend((!modes.is_empty()).then(|| (t::MD_MODE, modes.join("; "))));
+        facts.extend(lengths.map(|text| (t::MD_STEP, text)));
+        facts.extend(loads.map(|text| (t::MD_RANGE, format!("{text} RPS"))));
+        facts.push((t::M_DURATION, seconds(manifest.duration_s)));
+        facts.push((t::MD_RUN, run));
+        facts.push((t::M_COMMAND, command(&manifest.command_line)));
+        for (name, value) in facts {
+            quote(&mut self.out, name.of(lang), &value);
+        }
+    }
+
+    fn contents(&mut self) {
+        let title = format!("\n{}:\n", self.say(t::MD_CONTENTS));
+        self.line(&title);
+        for name in [
+            t::MD_SUMMARY,
+            t::MD_OVERVIEW,
+            t::MD_TESTBED,
+            t::MD_METHOD,
+            t::CARD_LADDER,
+            t::MD_COMPARISON,
+            t::MD_ANALYSIS,
+            t::MD_RECOMMENDATION,
+            t::MD_CONCLUSION,
+            t::MD_APPENDIX,
+        ] {
+            let line = format!("- {}", self.say(name));
+            self.line(&line);
+        }
+    }
+
+    fn overview(&mut self) {
+        self.section(self.say(t::MD_OVERVIEW));
+        let answered = [
+            (t::MD_Q_MAX, t::MD_COMPARISON),
+            (t::MD_Q_PATTERN, t::CARD_LADDER),
+            (t::MD_Q_SAFE, t::MD_RECOMMENDATION),
+            (t::MD_Q_BETTER, t::MD_CONCLUSION),
+        ];
+        self.table(
+            &["#", self.say(t::MD_QUESTIONS), self.say(t::MD_ANSWERED)],
+            3,
+        );
+        for (at, (question, answer)) in answered.into_iter().enumerate() {
+            let fields = [
+                (at + 1).to_string(),
+                self.say(question).into(),
+                self.say(answer).into(),
+            ];
+            self.row(&fields);
+        }
+    }
+
+    fn testbed(&mut self) {
+        self.section(self.say(t::MD_TESTBED));
+        self.table(&[self.say(t::MD_COMPONENT), self.say(t::MD_SETTING)], 2);
+        let record = self.record;
+        for (name, value) in manifest_rows(&record.manifest, record.calibration.as_ref(), self.lang)
+        {
+            self.row(&[name.into(), text(&value)]);
+        }
+        for target in &record.targets {
+            self.row(&[text(&target.name), text(&target_line(target))]);
+        }
+    }
+
+    fn method(&mut self) {
+        self.section(self.say(t::MD_METHOD));
+        let line = format!("{}\n", self.say(t::METHOD_OPEN_LOOP));
+        self.line(&line);
+        if self.record.cells.iter().any(|cell| cell.load.closed_loop) {
+            let line = format!("{}\n", self.say(t::METHOD_CLOSED_LOOP));
+            self.line(&line);
+        }
+        let titles = [
+            self.say(t::H_SCENARIO),
+            self.say(t::MD_DISTRIBUTION),
+            self.say(t::MD_KEYS),
+        ];
+        self.table(&titles, 2);
+        let mut seen: Vec<&str> = Vec::new();
+        for cell in &self.record.cells {
+            let scenario = &cell.scenario;
+            if !seen.contains(&scenario.name.as_str()) {
+                seen.push(&scenario.name);
+                let fields = [
+                    text(&scenario.title),
+                    text(&scenario.distribution),
+                    count(scenario.keys),
+                ];
+                self.row(&fields);
+            }
+        }
+        self.heading(self.say(t::MD_THRESHOLDS));
+        let titles =
+            [t::H_METRIC, t::H_GOOD, t::H_WARNING, t::H_CRITICAL].map(|title| self.say(title));
+        self.table(&titles, 4);
+        for fields in thresholds(&self.record.profile, self.lang) {
+            self.row(&fields);
+        }
+        let line = format!("\n{}", self.say(t::METHOD_LEVELS));
+        self.line(&line);
+    }
+
+    fn conclusion(&mut self) {
+        self.section(self.say(t::MD_CONCLUSION));
+        for (at, sentence) in verdict::run(self.record, self.lang).iter().enumerate() {
+            let line = format!("{}. {}", at + 1, text(sentence));
+            self.line(&line);
+        }
+    }
+
+    fn appendix(&mut self) {
+        self.section(self.say(t::MD_APPENDIX));
+        self.heading(self.say(t::MD_ARTIFACTS));
+        self.line(self.say(t::MD_FILES));
+        self.heading(self.say(t::MD_REPRODUCE));
+        let line = format!(
+            "```\n{}\n```",
+            command(&self.record.manifest.command_line).replace("```", "` ` `")
+        );
+        self.line(&line);
+        self.heading(self.say(t::CARD_GLOSSARY));
+        for (term, meaning) in super::html::GLOSSARY {
+            let line = format!("- **{}**: {}", self.say(term), self.say(meaning));
+            self.line(&line);
+        }
+    }
+}
+
+/// `1.5 s` or `1.0 s – 2.0 s`; `None` without values.
+fn range(values: impl Iterator<Item = f64>, show: fn(f64) -> String) -> Option<String> {
+    let ends =
+        values
+            .filter(|value| value.is_finite())
+            .fold(None, |ends: Option<(f64, f64)>, v| {
+                Some(ends.map_or((v, v), |(low, high)| (low.min(v), high.max(v))))
+            });
+    let (low, high) = ends?;
+    let (low, high) = (show(low), show(high));
+    Some(if low == high {
+        low
+    } else {
+        format!("{low} – {high}")
+    })
 }
 
 fn quote(out: &mut String, name: &str, value: &str) {
     push_line(out, &format!("> **{name}**: {}  ", text(value)));
 }
 
-fn comparison(out: &mut String, scenario: &ScenarioFindings<'_>) {
-    let common = or_dash(scenario.common_rps, |rps| format!("{}/s", rate(rps)));
-    push_line(out, &format!("\n### {}\n", text(&scenario.title)));
-    push_line(
-        out,
-        &format!(
-            "P99 and server CPU at the highest load that all held, or at least answered: {common}.\n"
-        ),
-    );
-    head(
-        out,
-        &[
-            "Target",
-            "Operation",
-            "Held/s",
-            "Not held/s",
-            "Safe/s",
-            "Peak goodput/s",
-            "P99 ms",
-            "Server µs/op",
-            "Over-admission",
-        ],
-        2,
-    );
-    for ranked in &scenario.ranked {
-        let found = &ranked.findings;
-        let common = ranked.common;
-        let p99 = common.and_then(|step| step.response.all.as_ref());
-        let cpu = common
-            .and_then(|step| step.server)
-            .and_then(|server| server.cpu_us_per_op);
-        row(
-            out,
-            &[
-                text(&ranked.cell.target),
-                text(&ranked.cell.operation.title),
-                format!("**{}**", or_dash(found.sustained_rps, rate)),
-                or_dash(found.not_held_rps, rate),
-                or_dash(found.safe_rps, rate),
-                or_dash(found.peak_goodput_rps, rate),
-                or_dash(p99, |latency| ms(latency.p99_us)),
-                or_dash(cpu, significant),
-                or_dash(over_admission(ranked.cell), |over| {
-                    format!("{} %", percent(over))
-                }),
-            ],
-        );
-    }
-}
-
-fn ladder(out: &mut String, cell: &Cell, found: &CellFindings) {
-    push_line(out, &format!("\n### {}\n", text(&cell.title())));
-    head(
-        out,
-        &[
-            "Target/s",
-            "Sent/s",
-            "Done/s",
-            "Goodput/s",
-            "Success",
-            "Fail",
-            "Fail %",
-            "Avg",
-            "P50",
-            "P95",
-            "P99",
-            "P99.9",
-            "Lag",
-            "Gen CPU",
-            "Server CPU",
-            "µs/op",
-            "Admit",
-            "Status",
-            "Label",
-            "Valid",
-        ],
-        0,
-    );
-    for step in cell.by_load() {
-        let r = LadderRow::of(step);
-        let status = format!("{} {}", r.level.icon(), r.level.word());
-        row(
-            out,
-            &[
-                r.target,
-                r.sent,
-                r.done,
-                r.goodput,
-                r.success,
-                r.failed,
-                r.fail_percent,
-                r.mean_ms,
-                r.p50_ms,
-                r.p95_ms,
-                format!("**{}**", r.p99_ms),
-                r.p99_9_ms,
-                r.lag_p99_ms,
-                r.generator_cpu,
-                r.server_cpu,
-                r.server_us_per_op,
-                r.admit,
-                status,
-                r.label.into(),
-                r.grade.word().into(),
-            ],
-        );
-    }
-    out.push('\n');
-    for observation in observations(cell, found) {
-        push_line(out, &format!("- {}", text(&observation)));
-    }
-}
-
-fn accuracy(out: &mut String, record: &RunRecord) {
-    let judged: Vec<(&Cell, &Accuracy)> = record
-        .cells
-        .iter()
-        .filter_map(|cell| Some((cell, cell.accuracy.as_ref()?)))
-        .collect();
-    if judged.is_empty() {
-        return;
-    }
-    out.push_str("\n## Accuracy\n\n");
-    head(
-        out,
-        &[
-            "Cell",
-            "Algorithm",
-            "Limit",
-            "Offered",
-            "Admitted",
-            "Allowed",
-            "Over %",
-            "Under %",
-            "Worst window",
-            "Fairness",
-        ],
-        2,
-    );
-    for (cell, found) in judged {
-        row(
-            out,
-            &[
-                text(&cell.title()),
-                text(&found.algorithm),
-                limit_text(cell, found.window_ms),
-                rate(found.offered as f64),
-                rate(found.admitted as f64),
-                format!(
-                    "{}–{}",
-                    rate(found.allowed_min as f64),
-                    rate(found.allowed_max as f64)
-                ),
-                percent(found.over_admission_percent),
-                percent(found.under_admission_percent),
-                or_dash(worst_stretch(cell), |times| format!("{} L", ratio(times))),
-                or_dash(found.fairness_jain, significant),
-            ],
-        );
-    }
-}
-
-fn events(out: &mut String, record: &RunRecord) {
-    if record.events.is_empty() {
-        return;
-    }
-    out.push_str("\n## Events\n\n");
-    for event in &record.events {
-        let target = event
-            .target
-            .as_deref()
-            .map(|name| format!("{name}: "))
-            .unwrap_or_default();
-        push_line(
-            out,
-            &format!(
-                "- {}: {}{}",
-                seconds(event.offset_s),
-                text(&target),
-                text(&event.text)
-            ),
-        );
-    }
-}
-
-fn validity(out: &mut String, record: &RunRecord) {
-    out.push_str("\n## Validity\n\n");
-    push_line(
-        out,
-        &format!("The run is **{}**.", record.validity.grade.word()),
-    );
-    for reason in &record.validity.reasons {
-        push_line(out, &format!("- {}", text(reason)));
-    }
-    for skipped in &record.skipped {
-        push_line(
-            out,
-            &format!(
-                "- Not measured: {} ({}).",
-                text(&skipped.name),
-                text(&skipped.reason)
-            ),
-        );
-    }
-}
-
-fn configuration(out: &mut String, record: &RunRecord) {
-    out.push_str("\n## Test configuration\n\n");
-    head(out, &["Component", "Configuration"], 2);
-    for (name, value) in manifest_rows(&record.manifest, record.calibration.as_ref()) {
-        row(out, &[name.into(), text(&value)]);
-    }
-    for target in &record.targets {
-        row(out, &[text(&target.name), text(&target_line(target))]);
-    }
-}
-
-fn method(out: &mut String) {
-    out.push_str(
-        "\n## Method\n\nOpen loop: requests follow a seeded schedule whether or not the target keeps up. \
-         Response time counts from the moment the schedule wanted the request sent, so that waiting in \
-         the generator is not hidden. A request without a good answer within the deadline is a failure. \
-         `report.html` holds the charts, `results.json` every number with its histogram, `summary.csv` one \
-         line per row (latencies in ms, `ReqPerSec` in requests, `MemoryUsage` in MiB, CPU in percent of one core).\n",
-    );
-}
-
 /// Text that cannot break a table or start markup.
-fn text(raw: &str) -> String {
+pub(super) fn text(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in printable(raw).chars() {
         match c {
@@ -313,7 +263,7 @@ fn text(raw: &str) -> String {
 }
 
 /// Heading of a table; the first `words` columns stand left, the others right.
-fn head(out: &mut String, titles: &[&str], words: usize) {
+pub(super) fn head(out: &mut String, titles: &[&str], words: usize) {
     push_line(out, &format!("| {} |", titles.join(" | ")));
     let marks: Vec<&str> = (0..titles.len())
         .map(|at| if at < words { ":--" } else { "--:" })
@@ -321,11 +271,11 @@ fn head(out: &mut String, titles: &[&str], words: usize) {
     push_line(out, &format!("| {} |", marks.join(" | ")));
 }
 
-fn row(out: &mut String, fields: &[String]) {
+pub(super) fn row(out: &mut String, fields: &[String]) {
     push_line(out, &format!("| {} |", fields.join(" | ")));
 }
 
-fn push_line(out: &mut String, line: &str) {
+pub(super) fn push_line(out: &mut String, line: &str) {
     out.push_str(line);
     out.push('\n');
 }

@@ -1,6 +1,7 @@
 //! Records as text: terminal tables, Markdown, CSV, JSON and one HTML file. Pure functions of a
 //! record; only [`files`] touches the disk.
 
+mod advice;
 mod attribution;
 mod capacity;
 mod chart;
@@ -11,21 +12,39 @@ mod findings;
 pub(crate) mod format;
 pub mod hlog;
 mod html;
+mod lang;
 mod markdown;
+pub mod migrate;
 mod observations;
+mod ratelimit_bench;
 mod rows;
 pub mod stored;
 pub(crate) mod table;
 mod terminal;
+mod usl;
 mod verdict;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
+use crate::record::{ComparisonRecord, TrendsRecord};
+
+pub use advice::thresholds::Watch;
 pub use attribution::limit_line;
 pub use capacity::{capacity_lines, recovery_lines};
-pub use csv::{compare as compare_csv, summary as summary_csv};
-pub use html::{RenderError, report as run_html};
+pub use csv::{compare as compare_csv, rows as rows_csv, summary as summary_csv};
+pub use html::{HtmlOptions, RenderError, record_in, report as run_html};
+pub use lang::Lang;
 pub use markdown::{compare as compare_markdown, run as run_markdown};
 pub use table::TextStyle;
 pub use terminal::{compare_summary, ladder_head, ladder_row, run_summary};
+
+/// What a report may show beside its run.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// The run against another.
+    pub comparison: Option<ComparisonRecord>,
+    /// How figures moved over runs.
+    pub trends: Option<TrendsRecord>,
+}

@@ -4,105 +4,138 @@ use crate::record::{Cell, Step};
 
 use super::findings::CellFindings;
 use super::format::{capitalized, latency, or_dash, percent, rate, significant};
+use super::lang::{Lang, Text, sentences as t};
 use super::rows::failure_kinds;
 
 /// From this share of the peak goodput on, a target past its limit degrades gracefully.
 const GRACEFUL: f64 = 0.9;
 /// Below this share it collapses.
 const COLLAPSE: f64 = 0.5;
+/// Share of the sustained load up to which queueing alone explains little latency.
+const QUEUE_UP_TO: f64 = 0.7;
+/// Mean response over that of a single queue from which another cause is likely.
+const QUEUE_TIMES: f64 = 4.0;
 
 /// The observations about a ladder, in the order of its story, then the remarks made during the run.
-pub(crate) fn observations(cell: &Cell, found: &CellFindings) -> Vec<String> {
+pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec<String> {
     let steps = cell.by_load();
     let mut out = Vec::new();
     out.extend(found.sustained_rps.map(|sustained| {
         let safe = or_dash(found.safe_rps, rate);
-        format!("Stable limit: {}/s, safe up to {safe}/s.", rate(sustained))
+        t::STABLE_LIMIT.with(lang, &[("load", &rate(sustained)), ("safe", &safe)])
     }));
-    out.extend(early_warning(found));
+    out.extend(early_warning(found, lang));
     out.extend(
         found
             .peak_goodput_rps
-            .map(|peak| format!("Peak performance: {} good answers per second.", rate(peak))),
+            .map(|peak| t::PEAK.with(lang, &[("load", &rate(peak))])),
     );
-    out.extend(past_the_limit(&steps, found));
-    out.extend(found.doubtful_rps.map(|rps| {
-        format!(
-            "The row at {}/s is invalid and was not held; it proves nothing against the target.",
-            rate(rps)
-        )
-    }));
+    out.extend(past_the_limit(&steps, found, lang));
+    out.extend(
+        found
+            .doubtful_rps
+            .map(|rps| t::DOUBTFUL_ROW.with(lang, &[("load", &rate(rps))])),
+    );
     if !found.anomalies_rps.is_empty() {
         let loads: Vec<String> = found
             .anomalies_rps
             .iter()
             .map(|rps| format!("{}/s", rate(*rps)))
             .collect();
-        let loads = loads.join(", ");
-        out.push(format!(
-            "Anomaly: {loads} not held although a higher load was; unexplained."
-        ));
+        out.push(t::ANOMALY.with(lang, &[("loads", &loads.join(", "))]));
     }
-    out.extend(steps.first().and_then(|step| allow_against_deny(step)));
+    out.extend(beyond_a_queue(&steps, found, lang));
+    out.extend(
+        steps
+            .first()
+            .and_then(|step| allow_against_deny(step, lang)),
+    );
     out.extend(cell.notes.iter().map(|note| capitalized(note)));
     for step in steps {
         let at = rate(step.target_rps);
-        out.extend(step.notes.iter().map(|note| format!("At {at}/s: {note}")));
+        let note = |note: &String| t::AT_LOAD.with(lang, &[("load", &at), ("note", note)]);
+        out.extend(step.notes.iter().map(note));
     }
     out
 }
 
 /// How much load lies between the first row that is not ok and the limit.
-fn early_warning(found: &CellFindings) -> Option<String> {
+fn early_warning(found: &CellFindings, lang: Lang) -> Option<String> {
     let (sustained, warning) = (found.sustained_rps?, found.first_warning_rps?);
     (warning < sustained).then(|| {
         let margin = percent((sustained / warning - 1.0) * 100.0);
-        format!(
-            "Early warning: not ok from {}/s on, {margin} % of load before the limit.",
-            rate(warning)
-        )
+        t::EARLY_WARNING.with(lang, &[("load", &rate(warning)), ("margin", &margin)])
     })
 }
 
-fn past_the_limit(steps: &[&Step], found: &CellFindings) -> Vec<String> {
+fn past_the_limit(steps: &[&Step], found: &CellFindings, lang: Lang) -> Vec<String> {
     let mut out = Vec::new();
     let breaking = steps
         .iter()
         .find(|step| Some(step.target_rps) == found.breaking_rps);
     out.extend(breaking.map(|step| {
         let (at, failed) = (rate(step.target_rps), percent(step.fail_percent()));
-        format!(
-            "Breaking point: {at}/s with {failed} % failed ({}).",
-            failure_kinds(step)
+        let kinds = failure_kinds(step);
+        t::BREAKING.with(
+            lang,
+            &[("load", &at), ("percent", &failed), ("kinds", &kinds)],
         )
     }));
     out.extend(
         found
             .cliff_margin
             .filter(|margin| *margin > 0.0)
-            .map(|margin| {
-                format!(
-                    "Collapse: {} % above the stable limit.",
-                    percent(margin * 100.0)
-                )
-            }),
+            .map(|margin| t::COLLAPSE_AT.with(lang, &[("percent", &percent(margin * 100.0))])),
     );
     out.extend(found.retention.map(|(over, kept)| {
-        let word = match kept {
-            kept if kept >= GRACEFUL => "graceful",
-            kept if kept >= COLLAPSE => "degrading",
-            _ => "collapse",
-        };
+        let class = retention_class(kept).of(lang);
         let (over, kept) = (significant(over), percent(kept * 100.0));
-        format!("Past the limit: at {over} times the stable limit {kept} % of the peak goodput remain ({word}).")
+        t::PAST_LIMIT.with(
+            lang,
+            &[("times", &over), ("percent", &kept), ("class", class)],
+        )
     }));
     out
 }
 
-fn allow_against_deny(step: &Step) -> Option<String> {
+/// Graceful, degrading or collapse, by the share of the peak goodput that remains.
+pub(crate) fn retention_class(kept: f64) -> Text {
+    match kept {
+        kept if kept >= GRACEFUL => t::GRACEFUL,
+        kept if kept >= COLLAPSE => t::DEGRADING,
+        _ => t::COLLAPSING,
+    }
+}
+
+/// Says where the mean response is far above that of a single queue (M/D/1) at the same utilisation, for the highest
+/// row under [`QUEUE_UP_TO`] of the sustained load: then something else adds latency.
+fn beyond_a_queue(steps: &[&Step], found: &CellFindings, lang: Lang) -> Option<String> {
+    let sustained = found.sustained_rps?;
+    let floor = steps.first()?.service.all.as_ref()?.p50_us;
+    let step = steps
+        .iter()
+        .rev()
+        .find(|step| step.holds() && step.target_rps <= sustained * QUEUE_UP_TO)?;
+    let mean = step.response.all.as_ref()?.mean_us;
+    let used = step.target_rps / sustained;
+    let expected = floor * (1.0 + used / (2.0 * (1.0 - used)));
+    let times = mean / expected;
+    (times.is_finite() && times > QUEUE_TIMES).then(|| {
+        t::MEAN_BEYOND_QUEUE.with(
+            lang,
+            &[
+                ("load", &rate(step.target_rps)),
+                ("percent", &percent(used * 100.0)),
+                ("mean", &latency(mean)),
+                ("times", &significant(times)),
+                ("service", &latency(floor)),
+            ],
+        )
+    })
+}
+
+fn allow_against_deny(step: &Step, lang: Lang) -> Option<String> {
     let allow = latency(step.response.allow.as_ref()?.p50_us);
     let deny = latency(step.response.deny.as_ref()?.p50_us);
-    Some(format!(
-        "At the lowest load the median of an allowed answer is {allow}, of a denied one {deny}."
-    ))
+    Some(t::ALLOW_AGAINST_DENY.with(lang, &[("allow", &allow), ("deny", &deny)]))
 }

@@ -1,10 +1,11 @@
 //! The ladder row that every output shares: the same columns, the same rounding, in the terminal, in
 //! Markdown and in HTML.
 
-use crate::record::{Cell, Grade, LatencySummary, Level, Step};
+use crate::record::{Cell, Grade, Label, LatencySummary, Level, Step};
 
 use super::findings::limits;
 use super::format::{DASH, count, latency, ms, or_dash, percent, rate, significant};
+use super::lang::{Lang, page as t};
 
 /// One ladder row, ready to print. Latencies are response times in ms.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +29,7 @@ pub(crate) struct LadderRow {
     pub(crate) success: String,
     pub(crate) failed: String,
     pub(crate) level: Level,
-    pub(crate) label: &'static str,
+    pub(crate) label: Label,
     pub(crate) rule: String,
     pub(crate) grade: Grade,
 }
@@ -65,7 +66,7 @@ impl LadderRow {
             success: count(step.allowed.saturating_add(step.denied)),
             failed: count(step.failures.total()),
             level: step.status.level,
-            label: step.label.words(),
+            label: step.label,
             rule: step.status.rule.clone(),
             grade: step.validity.grade,
         }
@@ -99,6 +100,33 @@ pub(crate) fn failure_kinds(step: &Step) -> String {
         .map(|(kind, number)| format!("{kind} {}", count(*number)))
         .collect();
     parts.join(", ")
+}
+
+/// The shape of the load and the limit of a cell in one line.
+pub(crate) fn load_line(cell: &Cell, lang: Lang) -> String {
+    let load = &cell.load;
+    let mut out = t::LOAD_LINE.with(
+        lang,
+        &[
+            ("arrivals", &load.arrivals),
+            ("connections", &load.connections.to_string()),
+            ("depth", &load.pipeline_depth.to_string()),
+            ("deadline", &significant(load.deadline_ms)),
+        ],
+    );
+    if let Some(window) = cell.operation.window_ms {
+        let window = latency(window as f64 * 1e3);
+        out.push_str(&match cell.operation.limit {
+            Some(limit) => {
+                t::LOAD_LIMIT.with(lang, &[("limit", &count(limit)), ("window", &window)])
+            }
+            None => t::LOAD_WINDOW.with(lang, &[("window", &window)]),
+        });
+    }
+    if let Some(capacity) = cell.probed_capacity_rps {
+        out.push_str(&t::LOAD_PROBED.with(lang, &[("load", &rate(capacity))]));
+    }
+    out
 }
 
 #[cfg(test)]

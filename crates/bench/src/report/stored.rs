@@ -26,7 +26,7 @@ pub struct Sheet {
 impl Sheet {
     /// Headings of the columns.
     pub fn heads(&self) -> impl Iterator<Item = &'static str> {
-        self.columns.iter().map(|column| column.title)
+        self.columns.iter().map(|column| column.title.en)
     }
 
     /// Texts of the cells, row by row.

@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::format::printable;
+use super::lang::{Lang, Text, without_marks};
 
 /// What the terminal can show. The caller asks the environment; nothing here does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct TextStyle {
     pub unicode: bool,
     /// ANSI colours.
     pub color: bool,
+    /// Language of the words.
+    pub lang: Lang,
 }
 
 impl TextStyle {
@@ -29,6 +32,7 @@ impl TextStyle {
         Self {
             unicode,
             color: is_terminal && !dumb && set("NO_COLOR").is_none(),
+            lang: Lang::default(),
         }
     }
 }
@@ -88,17 +92,34 @@ impl From<&str> for TextCell {
     }
 }
 
+const fn same(title: &'static str) -> Text {
+    Text {
+        en: title,
+        vi: title,
+    }
+}
+
 /// A column: its heading, the least width it gets, and the side its text stands on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
-    pub(crate) title: &'static str,
+    pub(crate) title: Text,
     pub(crate) width: usize,
     pub(crate) left: bool,
 }
 
 impl Column {
-    /// A column of numbers.
+    /// A column of numbers whose title is the same in every language.
     pub(crate) const fn number(title: &'static str, width: usize) -> Self {
+        Self::figure(same(title), width)
+    }
+
+    /// A column of words whose title is the same in every language.
+    pub(crate) const fn words(title: &'static str, width: usize) -> Self {
+        Self::named(same(title), width)
+    }
+
+    /// A column of numbers.
+    pub(crate) const fn figure(title: Text, width: usize) -> Self {
         Self {
             title,
             width,
@@ -107,7 +128,7 @@ impl Column {
     }
 
     /// A column of words.
-    pub(crate) const fn words(title: &'static str, width: usize) -> Self {
+    pub(crate) const fn named(title: Text, width: usize) -> Self {
         Self {
             title,
             width,
@@ -120,7 +141,7 @@ impl Column {
 pub(crate) fn table(style: TextStyle, columns: &[Column], rows: &[Vec<TextCell>]) -> String {
     let mut widths: Vec<usize> = columns
         .iter()
-        .map(|c| c.width.max(c.title.width()))
+        .map(|c| c.width.max(c.title.of(style.lang).width()))
         .collect();
     let rows: Vec<Vec<TextCell>> = rows
         .iter()
@@ -134,7 +155,7 @@ pub(crate) fn table(style: TextStyle, columns: &[Column], rows: &[Vec<TextCell>]
     let heads: Vec<TextCell> = columns
         .iter()
         .map(|column| TextCell {
-            text: column.title.into(),
+            text: plain(style, column.title.of(style.lang)),
             tint: Tint::Strong,
         })
         .collect();
@@ -150,7 +171,7 @@ pub(crate) fn table(style: TextStyle, columns: &[Column], rows: &[Vec<TextCell>]
 pub(crate) fn fixed_line(style: TextStyle, columns: &[Column], row: &[TextCell]) -> String {
     let widths: Vec<usize> = columns
         .iter()
-        .map(|column| column.width.max(column.title.width()))
+        .map(|column| column.width.max(column.title.of(style.lang).width()))
         .collect();
     let row: Vec<TextCell> = row.iter().map(|cell| clean(style, cell)).collect();
     line(style, columns, &widths, &row)
@@ -221,7 +242,7 @@ pub(crate) fn plain(style: TextStyle, text: &str) -> String {
             '≥' => out.push_str(">="),
             '≤' => out.push_str("<="),
             c if c.is_ascii() => out.push(c),
-            _ => out.push('?'),
+            c => out.push(without_marks(c).unwrap_or('?')),
         }
     }
     out
@@ -251,7 +272,7 @@ mod tests {
         let text = table(
             TextStyle {
                 unicode: true,
-                color: false,
+                ..TextStyle::default()
             },
             &COLUMNS,
             &rows(),
@@ -275,6 +296,7 @@ mod tests {
             TextStyle {
                 unicode: true,
                 color: true,
+                ..TextStyle::default()
             },
             &COLUMNS,
             &rows(),
@@ -283,7 +305,7 @@ mod tests {
         let plain = table(
             TextStyle {
                 unicode: true,
-                color: false,
+                ..TextStyle::default()
             },
             &COLUMNS,
             &rows(),
@@ -298,6 +320,7 @@ mod tests {
             TextStyle {
                 unicode: true,
                 color: true,
+                ..TextStyle::default()
             },
             &COLUMNS,
             &rows,
@@ -321,7 +344,8 @@ mod tests {
             utf,
             TextStyle {
                 unicode: true,
-                color: true
+                color: true,
+                ..TextStyle::default()
             }
         );
         let no_color = TextStyle::detect(true, env(&[("NO_COLOR", "1"), ("LC_ALL", "C")]));
@@ -329,7 +353,7 @@ mod tests {
             no_color,
             TextStyle {
                 unicode: false,
-                color: false
+                ..TextStyle::default()
             }
         );
         assert!(TextStyle::detect(true, env(&[("NO_COLOR", "")])).color);

@@ -4,9 +4,10 @@ use crate::record::{CompareRecord, Grade, Level, RunRecord, Spread, Step};
 
 use super::findings::{Ranked, ScenarioFindings, over_admission, scenarios, worst_stretch};
 use super::format::{DASH, bytes, ms, or_dash, percent, rate, ratio, short, significant};
+use super::lang::{page as t, terminal as tt, without_marks};
 use super::rows::{LadderRow, limit_text};
 use super::table::{Column, TextCell, Tint, fixed_head, fixed_line, plain, table, tinted};
-use super::{TextStyle, verdict};
+use super::{TextStyle, verdict, words};
 
 /// Columns that a sentence may take.
 const SENTENCE_WIDTH: usize = 100;
@@ -16,20 +17,20 @@ const REASONS_SHOWN: usize = 6;
 
 /// Columns of a live ladder; widths are fixed because rows appear one at a time.
 const LADDER: [Column; 14] = [
-    Column::number("target/s", 9),
-    Column::number("sent", 9),
-    Column::number("done", 9),
-    Column::number("goodput", 9),
-    Column::number("fail%", 5),
-    Column::number("p50 ms", 6),
-    Column::number("p99 ms", 6),
-    Column::number("p99.9", 6),
-    Column::number("lag", 6),
-    Column::number("gen", 5),
-    Column::number("server", 6),
-    Column::number("us/op", 5),
-    Column::number("admit", 5),
-    Column::words("status", 10),
+    Column::figure(tt::T_TARGET, 9),
+    Column::figure(tt::T_SENT, 9),
+    Column::figure(tt::T_DONE, 9),
+    Column::figure(tt::T_GOODPUT, 9),
+    Column::figure(tt::T_FAIL, 5),
+    Column::figure(tt::T_P50, 6),
+    Column::figure(tt::T_P99, 6),
+    Column::figure(tt::T_P999, 6),
+    Column::figure(tt::T_LAG, 6),
+    Column::figure(tt::T_GEN, 5),
+    Column::figure(tt::T_SERVER, 6),
+    Column::figure(tt::T_US_OP, 5),
+    Column::figure(tt::T_ADMIT, 5),
+    Column::named(tt::T_STATUS, 10),
 ];
 
 /// Heading of a ladder table, without a line break at its end.
@@ -41,9 +42,9 @@ pub fn ladder_head(style: TextStyle) -> String {
 pub fn ladder_row(style: TextStyle, step: &Step) -> String {
     let row = LadderRow::of(step);
     let (tint, icon) = (tint(row.level), icon(style, row.level));
-    let mut status = format!("{icon} {}", row.level.word());
+    let mut status = format!("{icon} {}", words::level(row.level, style.lang));
     if row.grade != Grade::Valid {
-        status = format!("{status} ({})", row.grade.word());
+        status = format!("{status} ({})", words::grade(row.grade, style.lang));
     }
     let cells: Vec<TextCell> = vec![
         row.target.into(),
@@ -70,18 +71,20 @@ pub fn ladder_row(style: TextStyle, step: &Step) -> String {
 /// The end of a run: verdict, one comparison table per scenario, accuracy, grade and what was left out.
 pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
     let mut out = String::new();
-    out.push_str(&heading(style, "Verdict"));
-    for sentence in verdict::run(record) {
+    out.push_str(&heading(style, t::VERDICT.of(style.lang)));
+    for sentence in verdict::run(record, style.lang) {
         out.push_str(&wrapped(style, "  ", &sentence));
     }
     for scenario in scenarios(record) {
         let title = match scenario.common_rps {
-            Some(rps) => format!(
-                "{} (p99, CPU and memory at {}/s)",
-                scenario.title,
-                rate(rps)
+            Some(rps) => t::TERMINAL_SCENARIO.with(
+                style.lang,
+                &[
+                    ("scenario", &scenario.title(style.lang)),
+                    ("load", &rate(rps)),
+                ],
             ),
-            None => scenario.title.clone(),
+            None => scenario.title(style.lang),
         };
         out.push_str(&heading(style, &title));
         out.push_str(&scenario_table(style, &scenario));
@@ -99,15 +102,15 @@ fn without_break(mut text: String) -> String {
 }
 
 const SCENARIO: [Column; 9] = [
-    Column::words("target", 8),
-    Column::words("operation", 9),
-    Column::number("held/s", 7),
-    Column::number("not held/s", 7),
-    Column::number("peak goodput", 7),
-    Column::number("p99 ms", 6),
-    Column::number("us/op", 5),
-    Column::number("memory", 8),
-    Column::number("over-admit", 5),
+    Column::named(t::H_TARGET, 8),
+    Column::named(t::H_OPERATION, 9),
+    Column::figure(t::H_HELD, 7),
+    Column::figure(t::H_NOT_HELD, 7),
+    Column::figure(t::H_PEAK, 7),
+    Column::figure(tt::T_P99, 6),
+    Column::figure(tt::T_US_OP, 5),
+    Column::figure(t::H_MEMORY, 8),
+    Column::figure(t::H_OVER, 5),
 ];
 
 fn scenario_table(style: TextStyle, scenario: &ScenarioFindings<'_>) -> String {
@@ -145,13 +148,13 @@ fn scenario_row(ranked: &Ranked<'_>) -> Vec<TextCell> {
 }
 
 const ACCURACY: [Column; 7] = [
-    Column::words("cell", 8),
-    Column::number("limit", 10),
-    Column::number("offered", 7),
-    Column::number("admitted", 8),
-    Column::number("allowed", 7),
-    Column::number("over/under %", 6),
-    Column::number("worst window", 6),
+    Column::named(t::H_CELL, 8),
+    Column::figure(t::H_LIMIT, 10),
+    Column::figure(t::H_OFFERED, 7),
+    Column::figure(t::H_ADMITTED, 8),
+    Column::figure(t::H_ALLOWED, 7),
+    Column::figure(t::H_OVER_UNDER, 6),
+    Column::figure(t::H_WORST, 6),
 ];
 
 fn accuracy_table(style: TextStyle, record: &RunRecord) -> String {
@@ -191,47 +194,51 @@ fn accuracy_table(style: TextStyle, record: &RunRecord) -> String {
     }
     format!(
         "{}{}",
-        heading(style, "Accuracy"),
+        heading(style, t::CARD_ACCURACY.of(style.lang)),
         table(style, &ACCURACY, &rows)
     )
 }
 
 fn grade_lines(style: TextStyle, record: &RunRecord) -> String {
-    let mut out = heading(style, "Validity");
+    let mut out = heading(style, t::CARD_VALIDITY.of(style.lang));
     let tint = grade_tint(record.validity.grade);
-    let word = tinted(style, tint, record.validity.grade.word());
-    let whole = if record.complete {
-        "complete"
-    } else {
-        "partial"
-    };
-    out.push_str(&format!(
-        "  {word}, {whole}, thresholds `{}`\n",
-        record.profile.name
-    ));
+    let word = plain(style, words::grade(record.validity.grade, style.lang));
+    let line = t::TERMINAL_GRADE.with(
+        style.lang,
+        &[
+            ("grade", &tinted(style, tint, &word)),
+            (
+                "whole",
+                &plain(style, words::whole(record.complete, style.lang)),
+            ),
+            ("profile", &record.profile.name),
+        ],
+    );
+    out.push_str(&format!("  {}\n", ascii_words(style, &line)));
     out.push_str(&reasons(style, "", &record.validity.reasons));
     for skipped in &record.skipped {
-        let line = format!("not measured: {} ({})", skipped.name, skipped.reason);
+        let line = t::NOT_MEASURED.with(
+            style.lang,
+            &[("name", &skipped.name), ("why", &skipped.reason)],
+        );
         out.push_str(&wrapped(style, "  - ", &line));
     }
     out
 }
 
 const COMPARE: [Column; 6] = [
-    Column::words("load", 10),
-    Column::number("throughput A/B", 8),
-    Column::number("p50 B/A", 8),
-    Column::number("p99 B/A", 8),
-    Column::number("server CPU B/A", 8),
-    Column::words("budget", 6),
+    Column::named(t::H_LOAD, 10),
+    Column::figure(tt::T_THROUGHPUT_AB, 8),
+    Column::figure(tt::T_P50_BA, 8),
+    Column::figure(tt::T_P99_BA, 8),
+    Column::figure(tt::T_CPU_BA, 8),
+    Column::named(tt::T_BUDGET, 6),
 ];
 
 /// The end of a paired comparison: ratios with their quartiles, and the extremes.
 pub fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
-    let title = format!(
-        "A = {}, B = {}: above 1 is in favour of A",
-        record.a.name, record.b.name
-    );
+    let title =
+        tt::T_COMPARE_TITLE.with(style.lang, &[("a", &record.a.name), ("b", &record.b.name)]);
     let mut out = heading(style, &title);
     let rows: Vec<Vec<TextCell>> = record
         .rows
@@ -244,25 +251,31 @@ pub fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
                 spread_cell(ratios.latency_p50_b_over_a),
                 spread_cell(ratios.latency_p99_b_over_a),
                 spread_cell(ratios.server_cpu_b_over_a),
-                budget_cell(row.budget_server_cpu_b_over_a, ratios.server_cpu_b_over_a),
+                budget_cell(
+                    style,
+                    row.budget_server_cpu_b_over_a,
+                    ratios.server_cpu_b_over_a,
+                ),
             ]
         })
         .collect();
     out.push_str(&table(style, &COMPARE, &rows));
     for row in &record.memory {
-        let line = format!(
-            "  {}: A {} B, B {} B per record: {}",
-            row.title,
-            significant(row.a_bytes_per_record),
-            significant(row.b_bytes_per_record),
-            or_dash(row.b_over_a(), ratio)
+        let line = tt::T_MEMORY_LINE.with(
+            style.lang,
+            &[
+                ("title", &row.title),
+                ("a", &significant(row.a_bytes_per_record)),
+                ("b", &significant(row.b_bytes_per_record)),
+                ("ratio", &or_dash(row.b_over_a(), ratio)),
+            ],
         );
         out.push_str(&format!("{}\n", plain(style, &line)));
     }
-    for sentence in verdict::compare(record) {
+    for sentence in verdict::compare(record, style.lang) {
         out.push_str(&wrapped(style, "  ", &sentence));
     }
-    let grade = format!("{}: ", record.validity.grade.word());
+    let grade = format!("{}: ", words::grade(record.validity.grade, style.lang));
     out.push_str(&reasons(style, &grade, &record.validity.reasons));
     without_break(out)
 }
@@ -288,13 +301,17 @@ pub(crate) fn spread_text(spread: Spread) -> String {
     format!("{} [{low}–{high}]", significant(spread.median))
 }
 
-fn budget_cell(budget: Option<f64>, measured: Option<Spread>) -> TextCell {
+fn budget_cell(style: TextStyle, budget: Option<f64>, measured: Option<Spread>) -> TextCell {
     let Some(budget) = budget else {
         return DASH.into();
     };
     let met = measured.is_some_and(|spread| spread.median >= budget);
     TextCell {
-        text: format!("≥{} {}", short(budget), if met { "met" } else { "missed" }),
+        text: format!(
+            "≥{} {}",
+            short(budget),
+            if met { tt::T_MET } else { tt::T_MISSED }.of(style.lang)
+        ),
         tint: if met { Tint::Good } else { Tint::Bad },
     }
 }
@@ -306,10 +323,9 @@ fn reasons(style: TextStyle, lead: &str, all: &[String]) -> String {
         .map(|reason| wrapped(style, "  - ", &format!("{lead}{reason}")))
         .collect();
     if all.len() > REASONS_SHOWN {
-        out.push_str(&format!(
-            "  - and {} more, in README.md\n",
-            all.len() - REASONS_SHOWN
-        ));
+        let more = (all.len() - REASONS_SHOWN).to_string();
+        let line = t::TERMINAL_MORE.with(style.lang, &[("n", &more)]);
+        out.push_str(&wrapped(style, "  - ", &line));
     }
     out
 }
@@ -332,6 +348,21 @@ fn wrapped(style: TextStyle, lead: &str, sentence: &str) -> String {
     }
     out.push('\n');
     out
+}
+
+/// The text in ASCII if the style wants it, with its colours kept.
+fn ascii_words(style: TextStyle, text: &str) -> String {
+    if style.unicode {
+        return text.to_owned();
+    }
+    let ascii = |c: char| {
+        if c.is_ascii() {
+            c
+        } else {
+            without_marks(c).unwrap_or('?')
+        }
+    };
+    text.chars().map(ascii).collect()
 }
 
 fn heading(style: TextStyle, title: &str) -> String {

@@ -9,113 +9,110 @@ use super::findings::{
     Advantage, Ranked, ScenarioFindings, advantage, never_over_admitted, scenarios,
 };
 use super::format::{or_dash, rate, ratio, significant};
+use super::lang::{Lang, sentences as t};
 
 /// The verdict of a run: one sentence per scenario, then accuracy, then what limits belief in it.
-pub(crate) fn run(record: &RunRecord) -> Vec<String> {
+pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
     let mut out = Vec::new();
+    let partial = || partial(lang, record.complete, record.partial_reason.as_deref());
     if record.cells.iter().all(|cell| cell.steps.is_empty()) {
-        out.push("Nothing was measured, so nothing can be said.".to_owned());
-        out.extend(partial(record.complete, record.partial_reason.as_deref()));
+        out.push(t::NOTHING_MEASURED.of(lang).to_owned());
+        out.extend(partial());
         return out;
     }
     if record.validity.grade == Grade::Invalid {
-        let text =
-            "The run is invalid by its own rules: read the rows as orientation, not as results.";
-        out.push(text.to_owned());
+        out.push(t::RUN_INVALID.of(lang).to_owned());
     }
     out.extend(
         scenarios(record)
             .iter()
-            .map(|scenario| sentence(scenario, &record.profile.name)),
+            .map(|scenario| sentence(lang, scenario, &record.profile.name)),
     );
-    out.extend(few_starts(record));
+    out.extend(few_starts(lang, record));
     out.extend(match never_over_admitted(record) {
-        Some(true) => Some("No cell admitted more than its limit allows.".to_owned()),
-        Some(false) => Some(over_admitting(record)),
+        Some(true) => Some(t::NEVER_OVER.of(lang).to_owned()),
+        Some(false) => Some(over_admitting(lang, record)),
         None => None,
     });
-    out.extend(partial(record.complete, record.partial_reason.as_deref()));
+    out.extend(partial());
     out
 }
 
 /// What rows of few starts cannot carry.
-fn few_starts(record: &RunRecord) -> Option<String> {
+fn few_starts(lang: Lang, record: &RunRecord) -> Option<String> {
     let starts = record.starts.as_ref().map_or(1, |starts| starts.done);
-    (starts < STARTS_FOR_A_CLAIM).then(|| {
-        format!(
-            "Every row is from {starts} start{} (n={starts}), so differences between systems are indications and not \
-             claims: --starts {STARTS_FOR_A_CLAIM} measures what can be claimed.",
-            if starts == 1 { "" } else { "s" }
-        )
-    })
+    let (n, needed) = (starts.to_string(), STARTS_FOR_A_CLAIM.to_string());
+    (starts < STARTS_FOR_A_CLAIM)
+        .then(|| t::FEW_STARTS.with(lang, &[("n", &n), ("needed", &needed)]))
 }
 
 /// `target with operation`.
-fn name(cell: &Cell) -> String {
-    format!("{} with {}", cell.target, cell.operation.title)
+fn name(lang: Lang, cell: &Cell) -> String {
+    let operation = cell.operation.title.as_str();
+    t::WITH.with(lang, &[("target", &cell.target), ("operation", operation)])
 }
 
-fn sentence(scenario: &ScenarioFindings<'_>, profile: &str) -> String {
+fn sentence(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> String {
     let right = || scenario.ranked.iter().filter(|r| !r.findings.over_admits);
     let Some(best) = right().next() else {
-        return none_kept_its_limit(scenario);
+        return none_kept_its_limit(lang, scenario);
     };
     let Some(sustained) = best.findings.sustained_rps else {
-        return nothing_held(scenario, profile);
+        return nothing_held(lang, scenario, profile);
     };
     let (not, end) = match (best.findings.not_held_rps, best.findings.doubtful_rps) {
-        (Some(above), _) => (format!(" (and not {}/s)", rate(above)), ""),
-        (None, Some(_)) => (String::new(), ", with no valid row above to bound it"),
-        (None, None) => (String::new(), ", the top of its ladder"),
+        (Some(above), _) => (t::AND_NOT.with(lang, &[("load", &rate(above))]), ""),
+        (None, Some(_)) => (String::new(), t::NOT_BOUNDED.of(lang)),
+        (None, None) => (String::new(), t::TOP_OF_LADDER.of(lang)),
     };
-    let mut out = format!(
-        "{}: {} held {}/s{not} within the {profile} thresholds{end}",
-        scenario.title,
-        name(best.cell),
-        rate(sustained)
+    let mut out = t::HELD.with(
+        lang,
+        &[
+            ("scenario", &scenario.title(lang)),
+            ("cell", &name(lang, best.cell)),
+            ("load", &rate(sustained)),
+            ("not", &not),
+            ("profile", profile),
+            ("end", end),
+        ],
     );
     let others = || right().skip(1);
     if let Some(other) = others()
         .find(|other| other.cell.target != best.cell.target)
         .or_else(|| others().next())
     {
-        out.push_str(&against(best, other));
+        out.push_str(&against(lang, best, other));
     }
-    out.push_str(&like_for_like(scenario).unwrap_or_default());
+    out.push_str(&like_for_like(lang, scenario).unwrap_or_default());
     out.push('.');
     out
 }
 
-fn none_kept_its_limit(scenario: &ScenarioFindings<'_>) -> String {
+fn none_kept_its_limit(lang: Lang, scenario: &ScenarioFindings<'_>) -> String {
     if scenario.ranked.is_empty() {
         return String::new();
     }
-    format!(
-        "{}: every cell admitted more than its limit allows, so none is ranked.",
-        scenario.title
-    )
+    t::NONE_KEPT_LIMIT.with(lang, &[("scenario", &scenario.title(lang))])
 }
 
-fn nothing_held(scenario: &ScenarioFindings<'_>, profile: &str) -> String {
+fn nothing_held(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> String {
     let findings = || scenario.ranked.iter().map(|ranked| &ranked.findings);
+    let title = scenario.title(lang);
     if findings().all(|found| found.not_held_rps.is_none()) {
-        return format!(
-            "{}: no valid row shows what any cell holds.",
-            scenario.title
-        );
+        return t::HELD_NONE_VALID.with(lang, &[("scenario", &title)]);
     }
     let lowest = findings()
         .filter_map(|found| found.not_held_rps)
         .min_by(f64::total_cmp);
-    let lowest = or_dash(lowest, rate);
-    format!(
-        "{}: no cell held its load, not even {lowest}/s, within the {profile} thresholds.",
-        scenario.title
+    let load = or_dash(lowest, rate);
+    t::HELD_NONE.with(
+        lang,
+        &[("scenario", &title), ("load", &load), ("profile", profile)],
     )
 }
 
 /// What the best two targets held when asked exactly the same; `None` if the sentence says that already.
-fn like_for_like(scenario: &ScenarioFindings<'_>) -> Option<String> {
+fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> {
     let mut same = scenario
         .ranked
         .iter()
@@ -129,72 +126,62 @@ fn like_for_like(scenario: &ScenarioFindings<'_>) -> Option<String> {
         return None;
     }
     let held = |ranked: &Ranked<'_>| {
-        let held = ranked
-            .findings
-            .sustained_rps
-            .map_or("nothing".to_owned(), |rps| format!("{}/s", rate(rps)));
-        format!("{} held {held}", ranked.cell.target)
+        let load = ranked.findings.sustained_rps;
+        let load = load.map_or(t::HELD_NOTHING.of(lang).to_owned(), |rps| {
+            format!("{}/s", rate(rps))
+        });
+        t::ONE_HELD.with(lang, &[("target", &ranked.cell.target), ("load", &load)])
     };
-    Some(format!(
-        "; asked the same ({}), {} and {}",
-        best.cell.operation.title,
-        held(best),
-        held(other)
+    let operation = best.cell.operation.title.as_str();
+    let (one, other) = (held(best), held(other));
+    Some(t::ASKED_THE_SAME.with(
+        lang,
+        &[("operation", operation), ("one", &one), ("other", &other)],
     ))
 }
 
-fn against(best: &Ranked<'_>, other: &Ranked<'_>) -> String {
+fn against(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> String {
+    let cell = name(lang, other.cell);
     let Some(held) = other.findings.sustained_rps else {
-        let none = if other.findings.doubtful_rps.is_none() {
-            "no row"
+        let text = if other.findings.doubtful_rps.is_none() {
+            t::OTHER_HELD_NO_ROW
         } else {
-            "no valid row"
+            t::OTHER_HELD_NO_VALID_ROW
         };
-        return format!("; {} held {none} of its ladder", name(other.cell));
+        return text.with(lang, &[("cell", &cell)]);
     };
-    let what = format!("{} held ({}/s)", name(other.cell), rate(held));
+    let held = rate(held);
+    let what = t::WHAT_HELD.with(lang, &[("cell", &cell), ("load", &held)]);
     let mut out = match advantage(&best.findings, &other.findings) {
         Advantage::Between(low, high) => {
-            format!(
-                "; that is {} to {} times what {what}",
-                significant(low),
-                significant(high)
-            )
+            let (low, high) = (significant(low), significant(high));
+            t::TIMES_BETWEEN.with(lang, &[("low", &low), ("high", &high), ("what", &what)])
         }
         Advantage::AtLeast(low) => {
-            format!("; that is at least {} times what {what}", significant(low))
+            t::TIMES_AT_LEAST.with(lang, &[("low", &significant(low)), ("what", &what)])
         }
-        Advantage::Open => {
-            format!("; {what} and no valid row bounds it, so the ladders cannot rank the two")
-        }
-        Advantage::NotShown => {
-            format!(
-                "; against {} ({}/s) the ladders show no difference",
-                name(other.cell),
-                rate(held)
-            )
-        }
+        Advantage::Open => t::CANNOT_RANK.with(lang, &[("what", &what)]),
+        Advantage::NotShown => t::NO_DIFFERENCE.with(lang, &[("cell", &cell), ("load", &held)]),
     };
-    out.push_str(&cpu(best, other).unwrap_or_default());
+    out.push_str(&cpu(lang, best, other).unwrap_or_default());
     out
 }
 
 /// Server CPU of both at the common load, if both were measured there.
-fn cpu(best: &Ranked<'_>, other: &Ranked<'_>) -> Option<String> {
+fn cpu(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> Option<String> {
     let at = |ranked: &Ranked<'_>| ranked.common?.server?.cpu_us_per_op;
     let (mine, theirs) = (at(best)?, at(other)?);
-    let load = best.common?.target_rps;
+    let load = rate(best.common?.target_rps);
+    let (ours, other) = (significant(mine), significant(theirs));
     (mine > 0.0 && theirs > 0.0).then(|| {
-        format!(
-            "; at {}/s they cost {} against {} µs of server CPU per request",
-            rate(load),
-            significant(mine),
-            significant(theirs)
+        t::CPU_COST.with(
+            lang,
+            &[("load", &load), ("mine", &ours), ("theirs", &other)],
         )
     })
 }
 
-fn over_admitting(record: &RunRecord) -> String {
+fn over_admitting(lang: Lang, record: &RunRecord) -> String {
     let over = |cell: &&Cell| {
         let steps = cell.steps.iter().filter_map(|step| step.accuracy.as_ref());
         cell.accuracy
@@ -203,53 +190,52 @@ fn over_admitting(record: &RunRecord) -> String {
             .any(|accuracy| !accuracy.never_over())
     };
     let names: Vec<String> = record.cells.iter().filter(over).map(Cell::title).collect();
-    format!(
-        "Admitted more than the limit allows: {}. Their speed does not count.",
-        names.join("; ")
-    )
+    t::ADMITTED_OVER.with(lang, &[("names", &names.join("; "))])
 }
 
-fn partial(complete: bool, reason: Option<&str>) -> Option<String> {
-    (!complete).then(|| {
-        format!(
-            "The run is partial: {}. What was measured is kept.",
-            reason.unwrap_or("it ended early")
-        )
-    })
+fn partial(lang: Lang, complete: bool, reason: Option<&str>) -> Option<String> {
+    let why = reason.unwrap_or(t::ENDED_EARLY.of(lang));
+    (!complete).then(|| t::PARTIAL_RUN.with(lang, &[("why", why)]))
 }
 
 /// The verdict of a paired comparison: one sentence per row.
-pub(crate) fn compare(record: &CompareRecord) -> Vec<String> {
+pub(crate) fn compare(record: &CompareRecord, lang: Lang) -> Vec<String> {
     let mut out: Vec<String> = record
         .rows
         .iter()
-        .filter_map(|row| compared(record, row))
+        .filter_map(|row| compared(lang, record, row))
         .collect();
     if out.is_empty() {
-        out.push("No pair of slices was measured, so nothing can be said.".to_owned());
+        out.push(t::PAIRS_NONE.of(lang).to_owned());
     }
-    out.extend(partial(record.complete, record.partial_reason.as_deref()));
+    out.extend(partial(
+        lang,
+        record.complete,
+        record.partial_reason.as_deref(),
+    ));
     out
 }
 
-fn compared(record: &CompareRecord, row: &CompareRow) -> Option<String> {
+fn compared(lang: Lang, record: &CompareRecord, row: &CompareRow) -> Option<String> {
     let (what, spread) = row
         .ratios
         .server_cpu_b_over_a
-        .map(|spread| ("server CPU per request", spread))
-        .or_else(|| Some(("median latency", row.ratios.latency_p50_b_over_a?)))?;
-    let (a, b) = (&record.a.name, &record.b.name);
-    let text = if !spread.excludes_one() {
-        format!(
-            "{}: the spread of {what} shows no difference between {a} and {b}",
-            row.title
-        )
-    } else if spread.median >= 1.0 {
-        format!(
-            "{}: {b} takes {} the {what} of {a}",
-            row.title,
-            quartiles(spread)
-        )
+        .map(|spread| (t::SERVER_CPU_PER_REQUEST, spread))
+        .or_else(|| Some((t::MEDIAN_LATENCY, row.ratios.latency_p50_b_over_a?)))?;
+    let (a, b) = (record.a.name.as_str(), record.b.name.as_str());
+    let (what, n) = (what.of(lang), spread.n.to_string());
+    let base = [
+        ("load", row.title.as_str()),
+        ("what", what),
+        ("n", n.as_str()),
+    ];
+    if !spread.excludes_one() {
+        return Some(
+            t::PAIRS_NO_DIFFERENCE.with(lang, &[&base[..], &[("a", a), ("b", b)]].concat()),
+        );
+    }
+    let (slower, faster, shown) = if spread.median >= 1.0 {
+        (b, a, spread)
     } else {
         let turned = Spread {
             median: 1.0 / spread.median,
@@ -257,13 +243,15 @@ fn compared(record: &CompareRecord, row: &CompareRow) -> Option<String> {
             q75: 1.0 / spread.q25,
             ..spread
         };
-        format!(
-            "{}: {a} takes {} the {what} of {b}",
-            row.title,
-            quartiles(turned)
-        )
+        (a, b, turned)
     };
-    Some(format!("{text} ({} pairs).", spread.n))
+    let ratio = quartiles(shown);
+    let more = [
+        ("slower", slower),
+        ("faster", faster),
+        ("ratio", ratio.as_str()),
+    ];
+    Some(t::PAIRS_TAKES.with(lang, &[&base[..], &more].concat()))
 }
 
 fn quartiles(spread: Spread) -> String {

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
 
 use crate::load::live::Glance;
-use crate::report::TextStyle;
+use crate::record::{Cell, RunRecord, Step};
+use crate::report::{Lang, TextStyle};
 
 /// Output of a run. Rows and results go to standard output, progress and complaints to standard error.
 pub struct Console {
@@ -18,6 +21,10 @@ pub struct Console {
     head: String,
     quiet: bool,
     mute: bool,
+    /// One JSON object a line on standard output, and nothing else there.
+    json: bool,
+    /// The last whole second of the phase that was told in JSON.
+    told_s: u64,
 }
 
 impl Console {
@@ -52,6 +59,8 @@ impl Console {
             head: String::new(),
             quiet,
             mute: false,
+            json: false,
+            told_s: 0,
         }
     }
 
@@ -66,6 +75,8 @@ impl Console {
             head: String::new(),
             quiet: true,
             mute: true,
+            json: false,
+            told_s: 0,
         }
     }
 
@@ -73,6 +84,54 @@ impl Console {
     #[must_use]
     pub fn style(&self) -> TextStyle {
         self.style
+    }
+
+    /// Language of results from now on.
+    pub fn speak(&mut self, lang: Lang) {
+        self.style.lang = lang;
+    }
+
+    /// From now on standard output carries NDJSON: one object per second of load, per row, and one at the end.
+    pub fn stream_json(&mut self) {
+        self.json = true;
+        self.finish();
+    }
+
+    /// Tells of a row that was measured, in JSON where that is asked for. Histograms and seconds are left to the record.
+    pub fn row(&mut self, cell: &Cell, step: &Step) {
+        if !self.json {
+            return;
+        }
+        let Ok(mut row) = serde_json::to_value(step) else {
+            return;
+        };
+        without_bulk(&mut row);
+        self.object(&json!({
+            "type": "row",
+            "target": cell.target,
+            "scenario": cell.scenario.name,
+            "operation": cell.operation.name,
+            "step": row,
+        }));
+    }
+
+    /// Tells how the run ended and where its files are, in JSON where that is asked for.
+    pub fn end(&mut self, record: &RunRecord, folder: &Path) {
+        if self.json {
+            self.object(&json!({
+                "type": "end",
+                "grade": record.validity.grade,
+                "reasons": record.validity.reasons,
+                "complete": record.complete,
+                "folder": folder,
+            }));
+        }
+    }
+
+    fn object(&self, value: &Value) {
+        let mut out = io::stdout().lock();
+        // A closed pipe is no reason to lose the run; its files are still written.
+        drop(writeln!(out, "{value}").and_then(|()| out.flush()));
     }
 
     /// Copies everything to `file` from now on.
@@ -102,6 +161,21 @@ impl Console {
 
     /// Shows how far the phase is.
     pub fn tick(&mut self, glance: Glance, elapsed: Duration, length: Duration) {
+        let second = elapsed.as_secs();
+        if self.json && second != self.told_s {
+            self.told_s = second;
+            if second > 0 {
+                self.object(&json!({
+                    "type": "second",
+                    "phase": self.head,
+                    "elapsed_s": elapsed.as_secs_f64(),
+                    "planned": glance.planned,
+                    "answered": glance.answered,
+                    "failed": glance.failed,
+                    "in_flight": glance.in_flight,
+                }));
+            }
+        }
         let Some(bar) = &self.bar else { return };
         let total = length.as_millis().max(1) as u64;
         bar.set_length(total);
@@ -120,7 +194,7 @@ impl Console {
     /// A line of the result, on standard output.
     pub fn line(&mut self, text: &str) {
         self.write_log(text);
-        if self.quiet {
+        if self.quiet || self.json {
             return;
         }
         self.aside(|| {
@@ -161,6 +235,18 @@ impl Console {
     }
 }
 
+/// Takes histograms and second-by-second figures out of a row.
+fn without_bulk(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| name != "seconds" && !name.ends_with("_base64"));
+            fields.values_mut().for_each(without_bulk);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_bulk),
+        _ => {}
+    }
+}
+
 /// `text` without ANSI colours.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -180,6 +266,16 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_in_json_carry_figures_and_no_histograms() {
+        let mut row = json!({"goodput_rps": 1.0, "seconds": [1], "response": {"all": {"p99_us": 2.0, "histogram_ns_base64": "x"}}});
+        without_bulk(&mut row);
+        assert_eq!(
+            row,
+            json!({"goodput_rps": 1.0, "response": {"all": {"p99_us": 2.0}}})
+        );
+    }
 
     #[test]
     fn the_log_has_no_colours() {

@@ -413,7 +413,9 @@ impl<'a> Session<'a> {
             step.status.level.word(),
             step.validity.grade.word()
         ));
-        self.record.cells[series.cell].steps.push(step);
+        let cell = &mut self.record.cells[series.cell];
+        self.bed.console().row(cell, &step);
+        cell.steps.push(step);
         match &outcome.cut_short {
             Some(_) if self.bed.stopped() => {}
             Some(why) => self.give_up(series.slot, series.cell, why),

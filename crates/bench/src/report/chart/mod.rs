@@ -1,14 +1,27 @@
 //! Charts of a record as SVG. Every series differs by colour, dash and mark, so that none rests on colour
 //! alone; every mark carries its numbers as a tooltip.
 
+mod dots;
+mod over_time;
+mod overload;
 mod plot;
+mod search;
 
-use crate::record::{Bounds, Cell, Failures, Grade, LatencySummary, Profile, SplitLatency, Step};
+use crate::record::{
+    Bounds, Cell, Estimate, Failures, Grade, LatencySummary, Profile, SplitLatency, Step,
+};
 
 use self::plot::{Plot, Scale, escape, latency_tick, rate_tick, shape_at};
-use super::findings::ScenarioFindings;
+use super::findings::{CellFindings, ScenarioFindings};
 use super::format::{count, latency, percent, rate};
+use super::lang::{Lang, page as t};
 use super::rows::failure_kinds;
+use super::words;
+
+pub(super) use dots::{ROWS_MAX as RATIOS_MAX, ratios};
+pub(super) use over_time::{heat_map, in_flight, p99_by_second, rates_by_second};
+pub(super) use overload::{failures, hysteresis, recovery};
+pub(super) use search::{concurrency, trials};
 
 /// Points of a percentile curve.
 const CURVE_POINTS: u32 = 96;
@@ -27,10 +40,8 @@ pub(super) struct LegendEntry {
     pub(super) name: String,
 }
 
-const X_LOAD: &str = "offered load, requests/s";
-
 /// Goodput with the failed share stacked on top, against the offered load, and the ideal.
-pub(super) fn throughput(cell: &Cell) -> Chart {
+pub(super) fn throughput(cell: &Cell, lang: Lang) -> Chart {
     let steps = cell.by_load();
     let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
     let gap = loads
@@ -52,64 +63,95 @@ pub(super) fn throughput(cell: &Cell) -> Chart {
         Scale::between((low - gap * 0.6).max(0.0), high + gap * 0.6),
         Scale::linear(top),
     );
-    plot.axes([X_LOAD, "requests/s"], None, rate_tick, rate_tick);
+    let mut legend = zones(&mut plot, &CellFindings::of(cell), lang);
+    plot.axes(
+        [t::X_LOAD.of(lang), t::Y_RPS.of(lang)],
+        None,
+        rate_tick,
+        rate_tick,
+    );
     let width = (plot.width_of(gap) * 0.62).clamp(3.0, 46.0);
     for step in &steps {
         let (good, failed) = (step.goodput_rps, failed_rps(step));
-        plot.bar("good", step.target_rps, width, 0.0, good, &tip(step));
+        plot.bar("good", step.target_rps, width, 0.0, good, &tip(step, lang));
         plot.bar(
             "fail",
             step.target_rps,
             width,
             good,
             good + failed,
-            &tip(step),
+            &tip(step, lang),
         );
     }
     plot.line("ideal", &[(low, low), (high, high)]);
     if steps.is_empty() {
-        plot.notice("no rows");
+        plot.notice(t::NO_ROWS.of(lang));
     }
-    Chart {
-        svg: plot.finish(&format!(
-            "Throughput against offered load: {}",
-            cell.title()
-        )),
-        legend: vec![
-            box_entry("good", "good answers"),
-            box_entry("fail", "failed"),
-            line_entry("ideal", None, "ideal"),
+    legend.splice(
+        0..0,
+        [
+            box_entry("good", t::L_GOOD.of(lang)),
+            box_entry("fail", t::L_FAILED.of(lang)),
+            line_entry("ideal", None, t::L_IDEAL.of(lang)),
         ],
+    );
+    Chart {
+        svg: plot.finish(&format!("{}: {}", t::C_THROUGHPUT.of(lang), cell.title())),
+        legend,
     }
 }
 
+/// Shades the loads that are safe, held without a margin, and not held; nothing where no load was held.
+fn zones(plot: &mut Plot, found: &CellFindings, lang: Lang) -> Vec<LegendEntry> {
+    let (Some(safe), Some(sustained)) = (found.safe_rps, found.sustained_rps) else {
+        return Vec::new();
+    };
+    let parts = [
+        ("zone-safe", 0.0, safe, t::ZONE_SAFE),
+        ("zone-amber", safe, sustained, t::ZONE_AMBER),
+        ("zone-red", sustained, f64::MAX, t::ZONE_RED),
+    ];
+    parts
+        .into_iter()
+        .map(|(class, from, to, name)| {
+            plot.zone(class, from, to, name.of(lang));
+            box_entry(class, name.of(lang))
+        })
+        .collect()
+}
+
 /// P50, P99 and P99.9 of the response time against the offered load, over the bands of the P99 thresholds.
-pub(super) fn latency_of(cell: &Cell, profile: &Profile) -> Chart {
+pub(super) fn latency_of(cell: &Cell, profile: &Profile, lang: Lang) -> Chart {
     let steps = cell.by_load();
     let picks: [(&str, Pick); 3] = [
         ("P50", |l| l.p50_us),
         ("P99", |l| l.p99_us),
         ("P99.9", |l| l.p99_9_us),
     ];
-    let mut plot = latency_plot(&steps, &picks.map(|(_, pick)| pick), profile.p99_ms);
+    let mut plot = latency_plot(&steps, &picks.map(|(_, pick)| pick), profile.p99_ms, lang);
     let mut legend = Vec::new();
     for (at, (name, pick)) in picks.into_iter().enumerate() {
         let class = format!("s{}", [1, 0, 2][at]);
-        draw_latency(&mut plot, &class, at, &steps, name, pick);
+        draw_latency(&mut plot, &class, at, &steps, (name, pick), lang);
         legend.push(line_entry(&class, Some(at), name));
     }
     for step in steps.iter().filter(|step| step.response.all.is_none()) {
-        plot.missing("s0", step.target_rps, &tip(step));
+        plot.missing("s0", step.target_rps, &tip(step, lang));
     }
-    notes(&mut plot, &mut legend, &steps);
+    whiskers(&mut plot, cell, "s1", |rate| rate.p50_us);
+    whiskers(&mut plot, cell, "s0", |rate| rate.p99_us);
+    if cell.statistics.is_some() {
+        legend.push(whisker_entry(t::L_WHISKER.of(lang)));
+    }
+    notes(&mut plot, &mut legend, &steps, lang);
     Chart {
-        svg: plot.finish(&format!("Latency against offered load: {}", cell.title())),
+        svg: plot.finish(&format!("{}: {}", t::C_LATENCY.of(lang), cell.title())),
         legend,
     }
 }
 
 /// Goodput of all cells of a scenario against the offered load.
-pub(super) fn throughput_of_all(scenario: &ScenarioFindings<'_>) -> Chart {
+pub(super) fn throughput_of_all(scenario: &ScenarioFindings<'_>, lang: Lang) -> Chart {
     let steps = all_steps(scenario);
     let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
     let (low, high) = ends(&loads);
@@ -122,7 +164,12 @@ pub(super) fn throughput_of_all(scenario: &ScenarioFindings<'_>) -> Chart {
         Scale::between((low - margin).max(0.0), high + margin),
         Scale::linear(top),
     );
-    plot.axes([X_LOAD, "good answers/s"], None, rate_tick, rate_tick);
+    plot.axes(
+        [t::X_LOAD.of(lang), t::Y_GOOD.of(lang)],
+        None,
+        rate_tick,
+        rate_tick,
+    );
     plot.line("ideal", &[(low, low), (high, high)]);
     let mut legend = Vec::new();
     for (at, ranked) in scenario.ranked.iter().enumerate() {
@@ -139,52 +186,61 @@ pub(super) fn throughput_of_all(scenario: &ScenarioFindings<'_>) -> Chart {
                 at,
                 step.target_rps,
                 step.goodput_rps,
-                &tip(step),
+                &tip(step, lang),
             );
         }
         legend.push(line_entry(&class, Some(at), &cell_name(ranked.cell)));
     }
-    legend.push(line_entry("ideal", None, "ideal"));
-    notes(&mut plot, &mut legend, &steps);
+    legend.push(line_entry("ideal", None, t::L_IDEAL.of(lang)));
+    notes(&mut plot, &mut legend, &steps, lang);
     Chart {
-        svg: plot.finish(&format!("Goodput against offered load: {}", scenario.title)),
+        svg: plot.finish(&format!(
+            "{}: {}",
+            t::C_GOODPUT_ALL.of(lang),
+            scenario.title(lang)
+        )),
         legend,
     }
 }
 
 /// P99 of all cells of a scenario against the offered load, over the bands of the thresholds.
-pub(super) fn p99_of_all(scenario: &ScenarioFindings<'_>, profile: &Profile) -> Chart {
+pub(super) fn p99_of_all(scenario: &ScenarioFindings<'_>, profile: &Profile, lang: Lang) -> Chart {
     let steps = all_steps(scenario);
     let pick: Pick = |latency| latency.p99_us;
-    let mut plot = latency_plot(&steps, &[pick], profile.p99_ms);
+    let mut plot = latency_plot(&steps, &[pick], profile.p99_ms, lang);
     let mut legend = Vec::new();
     for (at, ranked) in scenario.ranked.iter().enumerate() {
         let class = format!("s{}", at % 8);
         let steps = ranked.cell.by_load();
-        draw_latency(&mut plot, &class, at, &steps, "P99", pick);
+        draw_latency(&mut plot, &class, at, &steps, ("P99", pick), lang);
+        whiskers(&mut plot, ranked.cell, &class, |rate| rate.p99_us);
         for step in steps.iter().filter(|step| step.response.all.is_none()) {
-            plot.missing(&class, step.target_rps, &tip(step));
+            plot.missing(&class, step.target_rps, &tip(step, lang));
         }
         legend.push(line_entry(&class, Some(at), &cell_name(ranked.cell)));
     }
-    notes(&mut plot, &mut legend, &steps);
+    notes(&mut plot, &mut legend, &steps, lang);
     Chart {
-        svg: plot.finish(&format!("P99 against offered load: {}", scenario.title)),
+        svg: plot.finish(&format!(
+            "{}: {}",
+            t::C_P99_ALL.of(lang),
+            scenario.title(lang)
+        )),
         legend,
     }
 }
 
 /// Percentile curve of one row: response against service time, over log 1/(1-p).
-pub(super) fn percentiles(step: &Step) -> Chart {
+pub(super) fn percentiles(step: &Step, lang: Lang) -> Chart {
     let series = [
-        ("response time", curve(&step.response)),
-        ("service time", curve(&step.service)),
+        (t::L_RESPONSE_TIME.of(lang), curve(&step.response)),
+        (t::L_SERVICE_TIME.of(lang), curve(&step.service)),
     ];
-    percentile_chart(step, &series)
+    percentile_chart(step, &series, lang)
 }
 
 /// Percentile curves of the allowed and of the denied answers of one row.
-pub(super) fn verdicts(step: &Step) -> Chart {
+pub(super) fn verdicts(step: &Step, lang: Lang) -> Chart {
     let only = |part: &Option<LatencySummary>| {
         curve(&SplitLatency {
             all: part.clone(),
@@ -192,13 +248,13 @@ pub(super) fn verdicts(step: &Step) -> Chart {
         })
     };
     let series = [
-        ("allowed", only(&step.response.allow)),
-        ("denied", only(&step.response.deny)),
+        (t::L_ALLOWED.of(lang), only(&step.response.allow)),
+        (t::L_DENIED.of(lang), only(&step.response.deny)),
     ];
-    percentile_chart(step, &series)
+    percentile_chart(step, &series, lang)
 }
 
-fn percentile_chart(step: &Step, series: &[(&str, Vec<(f64, f64)>); 2]) -> Chart {
+fn percentile_chart(step: &Step, series: &[(&str, Vec<(f64, f64)>); 2], lang: Lang) -> Chart {
     let points = || series.iter().flat_map(|(_, points)| points.iter());
     let far = points().map(|(x, _)| *x).fold(10.0, finite_max);
     let nines = far.log10().ceil().clamp(1.0, 7.0);
@@ -210,7 +266,7 @@ fn percentile_chart(step: &Step, series: &[(&str, Vec<(f64, f64)>); 2]) -> Chart
     let every = if nines > 4.0 { 2 } else { 1 };
     let ticks = (0..=nines as i32).step_by(every).map(f64::from).collect();
     plot.axes(
-        ["percentile", "latency"],
+        [t::X_PERCENTILE.of(lang), t::Y_LATENCY.of(lang)],
         Some(ticks),
         nines_tick,
         latency_tick,
@@ -223,17 +279,17 @@ fn percentile_chart(step: &Step, series: &[(&str, Vec<(f64, f64)>); 2]) -> Chart
         legend.push(line_entry(&class, None, name));
     }
     if points().next().is_none() {
-        plot.notice("no answers");
+        plot.notice(t::NO_ANSWERS.of(lang));
     }
     Chart {
-        svg: plot.finish(&format!("Percentiles at {}/s", rate(step.target_rps))),
+        svg: plot.finish(&t::C_PERCENTILES_AT.with(lang, &[("load", &rate(step.target_rps))])),
         legend,
     }
 }
 
 type Pick = fn(&LatencySummary) -> f64;
 
-fn latency_plot(steps: &[&Step], picks: &[Pick], bounds: Bounds) -> Plot {
+fn latency_plot(steps: &[&Step], picks: &[Pick], bounds: Bounds, lang: Lang) -> Plot {
     let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
     let (low, high) = ends(&loads);
     let margin = (high - low) * 0.03;
@@ -244,10 +300,20 @@ fn latency_plot(steps: &[&Step], picks: &[Pick], bounds: Bounds) -> Plot {
         .flat_map(|latency| picks.iter().map(move |pick| pick(latency)));
     let y = Scale::log(values.chain([good, critical * 1.5]));
     let mut plot = Plot::with_bands(Scale::between((low - margin).max(0.0), high + margin), y);
-    plot.band("band-warn", good, critical, "Warning");
-    plot.band("band-critical", critical, f64::MAX, "Critical");
-    plot.band("band-good", 0.0, good, "Good");
-    plot.axes([X_LOAD, "response time"], None, rate_tick, latency_tick);
+    plot.band("band-warn", good, critical, t::BAND_WARNING.of(lang));
+    plot.band(
+        "band-critical",
+        critical,
+        f64::MAX,
+        t::BAND_CRITICAL.of(lang),
+    );
+    plot.band("band-good", 0.0, good, t::BAND_GOOD.of(lang));
+    plot.axes(
+        [t::X_LOAD.of(lang), t::Y_RESPONSE.of(lang)],
+        None,
+        rate_tick,
+        latency_tick,
+    );
     plot
 }
 
@@ -256,8 +322,8 @@ fn draw_latency(
     class: &str,
     shape: usize,
     steps: &[&Step],
-    name: &str,
-    pick: Pick,
+    (name, pick): (&str, Pick),
+    lang: Lang,
 ) {
     let points: Vec<(f64, f64, &Step)> = steps
         .iter()
@@ -269,7 +335,7 @@ fn draw_latency(
         &points.iter().map(|(x, y, _)| (*x, *y)).collect::<Vec<_>>(),
     );
     for (x, y, step) in points {
-        let tip = format!("{name} {} at {}", latency(y), tip(step));
+        let tip = format!("{name} {} @ {}", latency(y), tip(step, lang));
         plot.mark(&filled(class, step), shape, x, y, &tip);
     }
 }
@@ -289,25 +355,44 @@ fn filled(class: &str, step: &Step) -> String {
     format!("{class}{hollow}{faint}")
 }
 
-fn notes(plot: &mut Plot, legend: &mut Vec<LegendEntry>, steps: &[&Step]) {
+/// Confidence intervals over fresh starts, where there are any.
+fn whiskers(
+    plot: &mut Plot,
+    cell: &Cell,
+    class: &str,
+    pick: fn(&crate::record::RateStatistics) -> Option<Estimate>,
+) {
+    let rates = cell.statistics.iter().flat_map(|found| &found.rates);
+    for rate in rates {
+        if let Some(Estimate {
+            low: Some(low),
+            high: Some(high),
+            ..
+        }) = pick(rate)
+        {
+            plot.whisker(class, rate.target_rps, low, high);
+        }
+    }
+}
+
+fn notes(plot: &mut Plot, legend: &mut Vec<LegendEntry>, steps: &[&Step], lang: Lang) {
     if steps.is_empty() {
-        plot.notice("no rows");
+        plot.notice(t::NO_ROWS.of(lang));
     }
     if steps
         .iter()
         .any(|step| step.fail_percent() > HOLLOW_ABOVE_PERCENT)
     {
-        let name = "hollow: over 1 % failed, latency of the answered only";
-        legend.push(mark_entry("plain hollow", 0, name));
+        legend.push(mark_entry("plain hollow", 0, t::L_HOLLOW.of(lang)));
     }
     if steps
         .iter()
         .any(|step| step.validity.grade == Grade::Invalid)
     {
-        legend.push(mark_entry("plain faint", 0, "faint: the row is invalid"));
+        legend.push(mark_entry("plain faint", 0, t::L_FAINT.of(lang)));
     }
     if steps.iter().any(|step| step.response.all.is_none()) {
-        legend.push(mark_entry("plain", 4, "cross at the top: no answers"));
+        legend.push(mark_entry("plain", 4, t::L_CROSS.of(lang)));
     }
 }
 
@@ -389,14 +474,19 @@ fn cell_name(cell: &Cell) -> String {
 }
 
 /// The numbers of a row in one line.
-fn tip(step: &Step) -> String {
-    let mut out = format!(
-        "{}/s offered: goodput {}/s, {} answers in {} s, {} % failed",
-        rate(step.target_rps),
-        rate(step.goodput_rps),
-        count(step.allowed.saturating_add(step.denied)),
-        rate(step.duration_s),
-        percent(step.fail_percent())
+fn tip(step: &Step, lang: Lang) -> String {
+    let (load, goodput) = (rate(step.target_rps), rate(step.goodput_rps));
+    let answers = count(step.allowed.saturating_add(step.denied));
+    let (seconds, failed) = (rate(step.duration_s), percent(step.fail_percent()));
+    let mut out = t::STEP_TIP.with(
+        lang,
+        &[
+            ("load", &load),
+            ("goodput", &goodput),
+            ("answers", &answers),
+            ("seconds", &seconds),
+            ("failed", &failed),
+        ],
     );
     if step.failures != Failures::default() {
         out.push_str(&format!(" ({})", failure_kinds(step)));
@@ -408,7 +498,7 @@ fn tip(step: &Step) -> String {
             latency(all.p99_us)
         ));
     }
-    format!("{out}, {}", step.status.level.word())
+    format!("{out}, {}", words::level(step.status.level, lang))
 }
 
 fn line_entry(class: &str, shape: Option<usize>, name: &str) -> LegendEntry {
@@ -435,6 +525,13 @@ fn mark_entry(class: &str, shape: usize, name: &str) -> LegendEntry {
 fn box_entry(class: &str, name: &str) -> LegendEntry {
     entry(
         &format!("<rect class=\"{class}\" x=\"8\" y=\"1\" width=\"18\" height=\"12\"/>"),
+        name,
+    )
+}
+
+fn whisker_entry(name: &str) -> LegendEntry {
+    entry(
+        "<path class=\"whisker\" d=\"M17 1V13M13 1H21M13 13H21\"/>",
         name,
     )
 }
@@ -487,6 +584,6 @@ mod tests {
             target: "<script>".into(),
             ..Cell::default()
         };
-        assert!(!throughput(&cell).svg.contains("<script>"));
+        assert!(!throughput(&cell, Lang::En).svg.contains("<script>"));
     }
 }

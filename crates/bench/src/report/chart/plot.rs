@@ -227,6 +227,20 @@ impl Plot {
         );
     }
 
+    /// Grid and labels of the x axis alone, where y only stacks rows.
+    pub(super) fn axes_of_x(&mut self, name: &str, x_text: impl Fn(f64) -> String) {
+        let (right, bottom) = (self.right, HEIGHT - BOTTOM);
+        for tick in self.x.ticks() {
+            let x = px(self.px(tick));
+            self.raw(&format!("<path class=\"grid\" d=\"M{x} {TOP}V{bottom}\"/>"));
+            self.label("tick mid", self.px(tick), bottom + 19.0, &x_text(tick));
+        }
+        self.raw(&format!(
+            "<path class=\"axis\" d=\"M{LEFT} {bottom}H{right}\"/>"
+        ));
+        self.label("title mid", f64::midpoint(LEFT, right), HEIGHT - 8.0, name);
+    }
+
     /// A horizontal band between two y values, clipped to the frame.
     pub(super) fn band(&mut self, class: &str, from: f64, to: f64, name: &str) {
         let (top, bottom) = (self.py(to), self.py(from));
@@ -239,13 +253,101 @@ impl Plot {
             px(self.right - LEFT),
             px(bottom - top)
         ));
-        if bottom - top > 17.0 {
+        if bottom - top > 17.0 && !name.is_empty() {
             self.label(
                 "band",
                 self.right + 5.0,
                 f64::midpoint(top, bottom) + 4.5,
                 name,
             );
+        }
+    }
+
+    /// A vertical band between two x values, clipped to the frame, with its name where there is room.
+    pub(super) fn zone(&mut self, class: &str, from: f64, to: f64, name: &str) {
+        let (left, right) = (self.px(from), self.px(to));
+        if right - left < 0.5 {
+            return;
+        }
+        self.raw(&format!(
+            "<rect class=\"{class}\" x=\"{}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"/>",
+            px(left),
+            px(right - left),
+            px(HEIGHT - BOTTOM - TOP)
+        ));
+        if right - left > name.chars().count() as f64 * 7.0 + 8.0 {
+            self.label("step", left + 4.0, TOP - 5.0, name);
+        }
+    }
+
+    /// An interval on the y axis.
+    pub(super) fn whisker(&mut self, class: &str, x: f64, low: f64, high: f64) {
+        let (x, top, bottom) = (self.px(x), self.py(high), self.py(low));
+        self.raw(&format!(
+            "<path class=\"whisker {class}\" d=\"M{x} {top}V{bottom}M{left} {top}H{right}M{left} {bottom}H{right}\"/>",
+            x = px(x),
+            top = px(top),
+            bottom = px(bottom),
+            left = px(x - 4.0),
+            right = px(x + 4.0)
+        ));
+    }
+
+    /// An interval on the x axis.
+    pub(super) fn interval(&mut self, class: &str, y: f64, low: f64, high: f64) {
+        let (y, left, right) = (self.py(y), self.px(low), self.px(high));
+        self.raw(&format!(
+            "<path class=\"whisker {class}\" d=\"M{left} {y}H{right}M{left} {top}V{bottom}M{right} {top}V{bottom}\"/>",
+            y = px(y),
+            left = px(left),
+            right = px(right),
+            top = px(y - 4.0),
+            bottom = px(y + 4.0)
+        ));
+    }
+
+    /// A tile between two x and two y values, as dark as `share` (0 to 1).
+    pub(super) fn tile(
+        &mut self,
+        (x0, x1): (f64, f64),
+        (y0, y1): (f64, f64),
+        share: f64,
+        tip: &str,
+    ) {
+        let (left, right) = (self.px(x0), self.px(x1));
+        let (top, bottom) = (self.py(y1), self.py(y0));
+        let tip = title(tip);
+        self.raw(&format!(
+            "<rect class=\"tile\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill-opacity=\"{:.2}\">{tip}</rect>",
+            px(left),
+            px(top),
+            px((right - left).max(0.5)),
+            px((bottom - top).max(0.5)),
+            share.clamp(0.0, 1.0)
+        ));
+    }
+
+    /// A thin vertical line with a text at its top.
+    pub(super) fn divide(&mut self, x: f64, text: &str) {
+        let at = self.px(x);
+        let bottom = HEIGHT - BOTTOM;
+        self.raw(&format!(
+            "<path class=\"divide\" d=\"M{} {TOP}V{bottom}\"/>",
+            px(at)
+        ));
+        if !text.is_empty() {
+            self.label("step", at + 3.0, TOP + 11.0, text);
+        }
+    }
+
+    /// Text at a place in the data, right of it or, where that leaves no room, left.
+    pub(super) fn name(&mut self, x: f64, y: f64, text: &str) {
+        let (at, y) = (self.px(x), self.py(y));
+        let room = text.chars().count() as f64 * 7.0 + 8.0;
+        if at + room < self.right {
+            self.label("name", at + 8.0, y - 6.0, text);
+        } else {
+            self.label("name end", at - 8.0, y - 6.0, text);
         }
     }
 
@@ -288,6 +390,16 @@ impl Plot {
         self.raw(&format!(
             "<g class=\"mark {class}\">{}{}</g>",
             shape_at(shape, at, 4.5),
+            title(tip)
+        ));
+    }
+
+    /// A small mark, for series of many points.
+    pub(super) fn dot(&mut self, class: &str, shape: usize, x: f64, y: f64, tip: &str) {
+        let at = (self.px(x), self.py(y));
+        self.raw(&format!(
+            "<g class=\"mark {class}\">{}{}</g>",
+            shape_at(shape, at, 2.4),
             title(tip)
         ));
     }

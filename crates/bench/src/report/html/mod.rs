@@ -1,18 +1,26 @@
 //! `report.html`: one file that needs neither network nor scripts.
 
-mod view;
+mod cards;
+mod embedded;
+mod model;
 
-use minijinja::Environment;
+use minijinja::{Environment, Error, ErrorKind};
 
 use crate::record::RunRecord;
 
-/// Above this size the embedded data goes without histograms; `results.json` has them.
-const EMBEDDED_MAX_BYTES: usize = 1 << 20;
+use super::lang::{Lang, named};
 
+pub use embedded::record_in;
+
+pub(super) use cards::{GLOSSARY, thresholds};
+
+/// Name under which the template is known; its ending decides that values are escaped for HTML.
+const NAME: &str = "report.html";
 const TEMPLATE: &str = include_str!("report.html.jinja");
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
 
-/// Why a report could not be rendered.
+/// Why a report could not be rendered or read.
 #[derive(Debug)]
 pub struct RenderError(String);
 
@@ -36,46 +44,42 @@ impl From<serde_json::Error> for RenderError {
     }
 }
 
+/// How the page is made.
+#[derive(Clone, Debug, Default)]
+pub struct HtmlOptions {
+    /// Language of the page.
+    pub lang: Lang,
+    /// A minijinja template in place of the built-in one. It gets `lang`, `style`, `script`, `page`, `data`, `encoding`
+    /// and the function `t(NAME)` for texts.
+    pub template: Option<String>,
+    /// Comparison with other runs, and how figures moved over runs.
+    pub beside: super::Beside,
+}
+
 /// The report of a run as one HTML file.
-pub fn report(record: &RunRecord) -> Result<String, RenderError> {
+pub fn report(record: &RunRecord, options: &HtmlOptions) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    // The name decides that values are escaped for HTML.
-    environment.add_template("report.html", TEMPLATE)?;
-    let (data, data_note) = embedded(record)?;
+    let lang = options.lang;
+    environment.add_function("t", move |name: &str| {
+        named(name).map(|text| text.of(lang)).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidOperation,
+                format!("there is no text {name}"),
+            )
+        })
+    });
+    let template = options.template.as_deref().unwrap_or(TEMPLATE);
+    environment.add_template(NAME, template)?;
+    let (data, encoding) = embedded::data(record)?;
     let page = minijinja::context! {
+        lang => lang.code(),
         style => STYLE,
-        page => view::Page::of(record),
+        script => SCRIPT,
+        page => cards::page(record, options),
         data => data,
-        data_note => data_note,
+        encoding => encoding,
     };
-    Ok(environment.get_template("report.html")?.render(page)?)
-}
-
-/// The record as JSON that may stand inside a `script` element, and a remark if it is abridged.
-fn embedded(record: &RunRecord) -> Result<(String, &'static str), RenderError> {
-    let whole = serde_json::to_string(record)?;
-    if whole.len() <= EMBEDDED_MAX_BYTES {
-        return Ok((inert(&whole), ""));
-    }
-    let mut lean = record.clone();
-    for step in lean.cells.iter_mut().flat_map(|cell| cell.steps.iter_mut()) {
-        let splits = [&mut step.response, &mut step.service];
-        let parts = splits
-            .into_iter()
-            .flat_map(|s| [&mut s.all, &mut s.allow, &mut s.deny]);
-        for summary in parts.chain([&mut step.late, &mut step.send_lag]).flatten() {
-            summary.histogram_ns_base64 = None;
-        }
-    }
-    Ok((
-        inert(&serde_json::to_string(&lean)?),
-        "Histograms are left out here; results.json has them.",
-    ))
-}
-
-/// No `<` is left that could end the element or open a comment; JSON reads the escape as the same text.
-fn inert(json: &str) -> String {
-    json.replace('<', "\\u003c")
+    Ok(environment.get_template(NAME)?.render(page)?)
 }

@@ -4,6 +4,7 @@ use crate::record::{CompareRecord, CompareRow, Spread};
 
 use super::super::circumstances::{command, target_line};
 use super::super::format::{or_dash, rate, ratio, short, significant};
+use super::super::lang::Lang;
 use super::super::terminal::spread_text;
 use super::super::verdict;
 use super::{head, push_line, quote, row, text};
@@ -38,7 +39,7 @@ pub fn compare(record: &CompareRecord) -> String {
     }
     memory(&mut out, record);
     out.push('\n');
-    for sentence in verdict::compare(record) {
+    for sentence in verdict::compare(record, Lang::En) {
         push_line(&mut out, &format!("- {}", text(&sentence)));
     }
     for reason in &record.validity.reasons {

@@ -1,5 +1,7 @@
 //! Every renderer on every awkward record.
 
+mod everything;
+mod exports;
 mod fixture;
 mod markup;
 
@@ -10,17 +12,33 @@ use crate::record::{Cell, Failures, ProcessUse, RunRecord, Step};
 
 use super::files::{RunDirectory, read_run};
 use super::{
-    TextStyle, compare_csv, compare_markdown, compare_summary, ladder_head, ladder_row, run_html,
-    run_markdown, run_summary, summary_csv,
+    HtmlOptions, Lang, TextStyle, compare_csv, compare_markdown, compare_summary, ladder_head,
+    ladder_row, record_in, rows_csv, run_markdown, run_summary, summary_csv,
 };
 
 const UNICODE: TextStyle = TextStyle {
     unicode: true,
     color: false,
+    lang: Lang::En,
 };
+
+/// The page in English.
+fn run_html(record: &RunRecord) -> Result<String, super::RenderError> {
+    super::run_html(record, &HtmlOptions::default())
+}
+
+/// The page in a language.
+fn html_in(record: &RunRecord, lang: Lang) -> String {
+    let options = HtmlOptions {
+        lang,
+        ..HtmlOptions::default()
+    };
+    super::run_html(record, &options).unwrap()
+}
 
 /// Renders a record every way and checks what must hold of any report.
 fn render_all(record: &RunRecord) -> String {
+    markup::check(&html_in(record, Lang::Vi));
     let html = run_html(record).unwrap().replace("&#x2f;", "/");
     markup::check(&html);
     for number in markup::coordinates(&html) {
@@ -36,10 +54,12 @@ fn render_all(record: &RunRecord) -> String {
         .map(|step| ladder_row(UNICODE, step) + "\n")
         .collect();
     let texts = [
-        run_markdown(record),
+        run_markdown(record, Lang::En),
         summary_csv(record),
         run_summary(UNICODE, record),
         steps,
+        run_markdown(record, Lang::Vi),
+        rows_csv(record),
     ];
     for text in &texts {
         for word in ["NaN", "inf", "null"] {
@@ -51,7 +71,12 @@ fn render_all(record: &RunRecord) -> String {
             );
         }
     }
-    assert!(run_summary(TextStyle::default(), record).is_ascii());
+    let ascii = |lang| TextStyle {
+        lang,
+        ..TextStyle::default()
+    };
+    assert!(run_summary(ascii(Lang::En), record).is_ascii());
+    assert!(run_summary(ascii(Lang::Vi), record).is_ascii());
     let csv_columns: Vec<usize> = texts[1]
         .lines()
         .map(|line| line.split(',').count())
@@ -128,14 +153,23 @@ fn a_whole_run_renders_everywhere() {
         );
     }
     assert_eq!(summary_csv(&record).lines().count(), 1 + 9 * 9);
-    let markdown = run_markdown(&record);
+    let markdown = run_markdown(&record, Lang::En);
     for section in [
         "## Executive summary",
-        "## Detailed results",
-        "## Accuracy",
-        "## Events",
-        "## Validity",
-        "## Test configuration",
+        "## 1. Overview",
+        "## 2. Architecture and testbed",
+        "## 3. Method",
+        "## 4. Detailed results: redis",
+        "## 5. Detailed results: tollgate",
+        "## 6. Direct comparison",
+        "## 7. Analysis",
+        "### Accuracy",
+        "### Events",
+        "### Validity",
+        "## 8. Production recommendation",
+        "### Capacity matrix: Single key",
+        "## 9. Conclusion",
+        "## 10. Appendix",
     ] {
         assert!(markdown.contains(section), "{section}");
     }
@@ -177,14 +211,57 @@ fn the_verdict_claims_what_the_ladders_support() {
 fn the_embedded_data_is_the_record() {
     let record = fixture::run();
     let html = run_html(&record).unwrap();
-    let json = html
-        .split("id=\"tollgate-record\">")
-        .nth(1)
-        .unwrap()
-        .split("</script>")
-        .next()
-        .unwrap();
-    assert!(same(&serde_json::from_str(json).unwrap(), &record));
+    assert!(same(&record_in(&html).unwrap(), &record));
+}
+
+#[test]
+fn long_data_are_compressed_and_read_again() {
+    let mut record = fixture::run();
+    let cells = record.cells.clone();
+    for copy in 0..12 {
+        for cell in &cells {
+            let mut cell = cell.clone();
+            cell.target = format!("{}-{copy}", cell.target);
+            record.cells.push(cell);
+        }
+    }
+    let html = run_html(&record).unwrap();
+    assert!(html.contains("data-encoding=\"zlib-base64\""));
+    assert!(same(&record_in(&html).unwrap(), &record));
+}
+
+#[test]
+fn a_page_without_data_or_with_broken_data_is_refused() {
+    for html in [
+        "",
+        "<p>hello</p>",
+        "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"json\">{</script>",
+        "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"zlib-base64\">%%</script>",
+        "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"x\">{}</script>",
+        "<script type=\"application/json\" id=\"tollgate-record\"",
+    ] {
+        assert!(record_in(html).is_err(), "{html}");
+    }
+}
+
+#[test]
+fn a_template_of_ones_own_replaces_the_page() {
+    let options = HtmlOptions {
+        template: Some("<h1>{{ page.verdict[0] }}</h1>{{ t(\"CARD_METHOD\") }}".into()),
+        lang: Lang::Vi,
+        ..HtmlOptions::default()
+    };
+    let mut record = fixture::run();
+    record.cells[0].target = "<b>".into();
+    let html = super::run_html(&record, &options).unwrap();
+    assert!(html.starts_with("<h1>") && html.ends_with("Phương pháp"));
+    for broken in ["{{ nothing(", "{{ t(\"NO_SUCH_TEXT\") }}"] {
+        let options = HtmlOptions {
+            template: Some(broken.into()),
+            ..HtmlOptions::default()
+        };
+        assert!(super::run_html(&record, &options).is_err(), "{broken}");
+    }
 }
 
 #[test]
@@ -269,7 +346,7 @@ fn names_are_text_and_nothing_else() {
     assert!(!html.contains("<script>alert"));
     assert!(!html.contains("<img"));
     assert!(!html.contains("</script><!--"));
-    assert!(!run_markdown(&record).contains("<script>"));
+    assert!(!run_markdown(&record, Lang::En).contains("<script>"));
     assert!(!run_summary(UNICODE, &record).contains('\u{1b}'));
 }
 
@@ -283,7 +360,7 @@ fn a_partial_run_is_marked_everywhere() {
     record.settle();
     let html = render_all(&record);
     assert!(html.contains("redis died at 61 s") && html.contains(">partial<"));
-    assert!(run_markdown(&record).contains("The run is partial: redis died at 61 s."));
+    assert!(run_markdown(&record, Lang::En).contains("The run is partial: redis died at 61 s."));
     assert!(run_summary(UNICODE, &record).contains("redis died at 61 s"));
 }
 

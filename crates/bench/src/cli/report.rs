@@ -1,0 +1,181 @@
+//! `tollgate bench report`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::record::{Metric, RunRecord};
+use crate::report::files::{Format, Rendering, RunDirectory, read_run};
+use crate::report::{Beside, HtmlOptions, Lang, Watch, run_summary};
+use crate::run::console::Console;
+use crate::stored::{Arms, StoredRun, compare, default_floor, read_runs, trends};
+
+/// Largest template that is read.
+const TEMPLATE_MAX_BYTES: u64 = 4 << 20;
+
+/// Options of the report.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Runs: folders, results.json files or report.html files
+    #[arg(value_name = "DIR", default_value = "results/latest")]
+    pub runs: Vec<PathBuf>,
+    /// Rebuild from the data inside a report.html
+    #[arg(long, value_name = "FILE", conflicts_with = "runs")]
+    pub from: Option<PathBuf>,
+    /// Forms to write; comma separated [default: html,markdown,csv]
+    #[arg(long, alias = "output-format", value_enum, value_delimiter = ',')]
+    pub format: Vec<Format>,
+    /// Language of HTML, Markdown and terminal
+    #[arg(long, value_enum, default_value_t = Lang::En)]
+    pub lang: Lang,
+    /// Folder to write to [default: that of the run]
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Template for the HTML in place of the built-in one (minijinja)
+    #[arg(long, value_name = "FILE")]
+    pub template: Option<PathBuf>,
+    /// Thresholds of rules and dashboard
+    #[arg(long, value_enum, default_value_t = Watch::Prod)]
+    pub thresholds: Watch,
+    /// Prometheus job of the exporter or service [default: the target's name]
+    #[arg(long, value_name = "NAME")]
+    pub job: Option<String>,
+    /// Show the last run against the first
+    #[arg(long, alias = "compare-runs", conflicts_with = "baseline")]
+    pub compare: bool,
+    /// Show every run against the runs in this folder
+    #[arg(long, value_name = "DIR")]
+    pub baseline: Option<PathBuf>,
+    /// Show how figures moved over the runs
+    #[arg(long, alias = "include-trends")]
+    pub trends: bool,
+    /// Write the files and print nothing
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// A stored run and where it lies.
+struct Stored {
+    record: RunRecord,
+    folder: PathBuf,
+}
+
+/// Renders every run named.
+pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
+    let paths: Vec<&Path> = match &args.from {
+        Some(file) => vec![file.as_path()],
+        None => args.runs.iter().map(PathBuf::as_path).collect(),
+    };
+    let stored = paths.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let beside = beside(args, &stored)?;
+    let rendering = Rendering {
+        html: HtmlOptions {
+            lang: args.lang,
+            template: args.template.as_deref().map(template).transpose()?,
+            beside,
+        },
+        watch: args.thresholds,
+        job: args.job.clone(),
+    };
+    let formats = match args.format.as_slice() {
+        [] => &[Format::Html, Format::Markdown, Format::Csv][..],
+        formats => formats,
+    };
+    let mut console = Console::new(args.quiet);
+    let mut style = console.style();
+    style.lang = args.lang;
+    for run in &stored {
+        console.line(&run_summary(style, &run.record));
+        let folder = target_folder(args, run, stored.len());
+        let written = RunDirectory::existing(&folder)
+            .write_formats(&run.record, formats, &rendering)
+            .map_err(|error| error.to_string())?;
+        console.line(&format!("\n{}: {}", folder.display(), listed(&written)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the options ask to show beside each run.
+fn beside(args: &ReportArgs, runs: &[Stored]) -> Result<Beside, String> {
+    let named = |run: &Stored| StoredRun {
+        source: run.folder.display().to_string(),
+        record: run.record.clone(),
+    };
+    let all: Vec<StoredRun> = runs.iter().map(named).collect();
+    let arms = match &args.baseline {
+        Some(folder) => Some((read_runs(std::slice::from_ref(folder))?, all.clone())),
+        None if args.compare => {
+            let [first, .., last] = all.as_slice() else {
+                return Err("--compare needs two runs: give two folders, or --baseline".into());
+            };
+            Some((vec![first.clone()], vec![last.clone()]))
+        }
+        None => None,
+    };
+    let comparison = arms.map(|(a, b)| {
+        let arms = Arms {
+            a: &a,
+            b: &b,
+            target_a: None,
+            target_b: None,
+            same_time: args.compare,
+        };
+        compare(&arms, &Metric::ALL, &default_floor())
+    });
+    let mut in_time = all;
+    in_time.sort_by_key(|run| run.record.manifest.started_unix_s);
+    let moved = args.trends.then(|| trends(&in_time, &Metric::ALL));
+    Ok(Beside {
+        comparison: comparison.transpose()?,
+        trends: moved.transpose()?,
+    })
+}
+
+fn read(path: &Path) -> Result<Stored, String> {
+    let record = read_run(path).map_err(|error| error.to_string())?;
+    let folder = if path.is_dir() {
+        path.to_owned()
+    } else {
+        path.parent()
+            .map_or_else(|| PathBuf::from("."), Path::to_owned)
+    };
+    Ok(Stored { record, folder })
+}
+
+/// The run's own folder, or `--out`; of several runs each gets a folder of its own there.
+fn target_folder(args: &ReportArgs, run: &Stored, runs: usize) -> PathBuf {
+    match &args.out {
+        None => run.folder.clone(),
+        Some(out) if runs == 1 => out.clone(),
+        Some(out) => {
+            let own = fs::canonicalize(&run.folder).unwrap_or_else(|_| run.folder.clone());
+            out.join(own.file_name().unwrap_or_default())
+        }
+    }
+}
+
+fn template(path: &Path) -> Result<String, String> {
+    let complaint = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let length = fs::metadata(path).map_err(|error| complaint(&error))?.len();
+    if length > TEMPLATE_MAX_BYTES {
+        return Err(complaint(&"larger than a template may be (4 MiB)"));
+    }
+    fs::read_to_string(path).map_err(|error| complaint(&error))
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}

@@ -1,0 +1,65 @@
+//! Dots with confidence intervals: ratios of two arms, one row each.
+
+use crate::record::ComparisonRow;
+
+use super::super::format::{rate, ratio, significant};
+use super::super::lang::{Lang, page as t};
+use super::Chart;
+use super::plot::{Plot, Scale};
+
+/// Rows that one drawing holds.
+pub(in crate::report) const ROWS_MAX: usize = 14;
+
+/// Ratios B over A of up to [`ROWS_MAX`] rows with their intervals; `None` if no row has a ratio.
+pub(in crate::report) fn ratios(rows: &[&ComparisonRow], lang: Lang) -> Option<Chart> {
+    let known: Vec<(&ComparisonRow, f64)> = rows
+        .iter()
+        .filter_map(|row| {
+            Some((
+                *row,
+                row.ratio_b_over_a.filter(|r| r.is_finite() && *r > 0.0)?,
+            ))
+        })
+        .take(ROWS_MAX)
+        .collect();
+    if known.is_empty() {
+        return None;
+    }
+    let values = known.iter().flat_map(|(row, ratio)| {
+        let (low, high) = row.ratio_ci.unwrap_or((*ratio, *ratio));
+        [low, *ratio, high, 1.0]
+    });
+    let (low, high) = values
+        .filter(|value| value.is_finite())
+        .fold((1.0_f64, 1.0_f64), |(low, high), v| {
+            (low.min(v), high.max(v))
+        });
+    let margin = ((high - low) * 0.08).max(0.02);
+    let count = known.len() as f64;
+    let mut plot = Plot::new(
+        Scale::between((low - margin).max(0.0), high + margin * 3.0),
+        Scale::between(0.0, count),
+    );
+    plot.axes_of_x(t::X_RATIO.of(lang), significant);
+    plot.divide(1.0, "");
+    for (at, (row, value)) in known.iter().enumerate() {
+        let y = count - 0.6 - at as f64;
+        let better = (*value > 1.0) == row.metric.more_is_better();
+        let (class, shape) = if better { ("s2", 0) } else { ("s6", 1) };
+        if let Some((low, high)) = row.ratio_ci {
+            plot.interval(class, y, low, high);
+        }
+        plot.mark(class, shape, *value, y, &row.sentence);
+        let name = format!(
+            "{} @ {}: {}",
+            row.metric.name(),
+            rate(row.target_rps),
+            ratio(*value)
+        );
+        plot.name(*value, y, &name);
+    }
+    Some(Chart {
+        svg: plot.finish(t::CARD_COMPARE.of(lang)),
+        legend: Vec::new(),
+    })
+}

@@ -1,0 +1,251 @@
+//! Card 1: the ladder of every cell, the study's row folded beneath ours.
+
+use crate::record::paper::PaperRow;
+use crate::record::{Estimate, Level, Step};
+
+use super::super::super::findings::Ranked;
+use super::super::super::format::{count, ms, or_dash, percent, rate, ratio, significant};
+use super::super::super::lang::{Text, page as t};
+use super::super::super::observations::observations;
+use super::super::super::rows::{LadderRow, failure_kinds, load_line};
+use super::super::super::words;
+use super::super::model::{Block, Card, Cell, Head, Row, Table, Tag, Under};
+use super::{Source, short_title, starts_text};
+
+/// Two loads are the same row of a study if they differ by no more than this share.
+const SAME_ROW: f64 = 0.01;
+
+/// The ladders.
+pub(super) fn card(source: &Source<'_>) -> Option<Card> {
+    let blocks = source.per_cell("cell", |ranked, _| cell(source, ranked));
+    Card::of(
+        "card-1-ladder",
+        t::CARD_LADDER.of(source.lang),
+        t::LADDER_INTRO.of(source.lang),
+        blocks,
+    )
+}
+
+fn cell(source: &Source<'_>, ranked: &Ranked<'_>) -> Vec<Block> {
+    let cell = ranked.cell;
+    let mut blocks = vec![Block::Text {
+        text: load_line(cell, source.lang),
+    }];
+    if cell.steps.is_empty() {
+        blocks.push(Block::Text {
+            text: t::NO_ROW.of(source.lang).into(),
+        });
+    } else {
+        blocks.push(Block::Table(table(source, ranked)));
+    }
+    let items = observations(cell, &ranked.findings, source.lang);
+    if !items.is_empty() {
+        blocks.push(Block::List {
+            class: "observations",
+            items,
+        });
+    }
+    blocks
+}
+
+fn table(source: &Source<'_>, ranked: &Ranked<'_>) -> Table {
+    let lang = source.lang;
+    let number = |text: Text| Head::number(text.of(lang));
+    let group = |text: Text, columns: usize| (text.of(lang).to_owned(), columns);
+    let steps = ranked.cell.by_load();
+    Table {
+        class: "ladder",
+        groups: vec![
+            group(t::G_REQUESTS, 5),
+            group(t::G_RESPONSE, 7),
+            group(t::G_USE, 3),
+            group(t::G_OUTCOME, 3),
+        ],
+        heads: vec![
+            number(t::H_OFFERED_RPS),
+            number(t::H_SENT),
+            number(t::H_DONE),
+            number(t::H_GOODPUT),
+            number(t::H_FAIL),
+            number(t::H_AVG),
+            Head::number("P50"),
+            Head::number("P95"),
+            Head::number("P99"),
+            Head::number("P99.9"),
+            number(t::H_MAX),
+            number(t::H_LAG),
+            number(t::H_GEN_CPU),
+            number(t::H_SERVER_CPU),
+            number(t::H_US_PER_OP),
+            number(t::H_ADMIT),
+            Head::words(t::H_STATUS.of(lang)),
+            Head::words(t::H_LABEL.of(lang)),
+        ],
+        rows: steps
+            .into_iter()
+            .map(|step| row(source, ranked, step))
+            .collect(),
+    }
+}
+
+fn row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Row {
+    let lang = source.lang;
+    let r = LadderRow::of(step);
+    let mut status = Cell::words(format!("{} {}", icon(r.level), words::level(r.level, lang)))
+        .class(status_class(r.level))
+        .tip(r.rule);
+    if r.grade != crate::record::Grade::Valid {
+        status.tags.push(Tag {
+            tip: step.validity.reasons.join("; "),
+            ..Tag::new(words::grade(r.grade, lang), r.grade.word())
+        });
+    }
+    Row {
+        class: r.level.word(),
+        tip: tip(source, ranked, step),
+        cells: vec![
+            Cell::number(r.target).class("strong"),
+            Cell::number(r.sent),
+            Cell::number(r.done),
+            Cell::number(r.goodput),
+            Cell::number(r.fail_percent).tip(failure_kinds(step)),
+            Cell::number(r.mean_ms),
+            Cell::number(r.p50_ms),
+            Cell::number(r.p95_ms),
+            Cell::number(r.p99_ms).class("strong"),
+            Cell::number(r.p99_9_ms),
+            Cell::number(r.max_ms),
+            Cell::number(r.lag_p99_ms),
+            Cell::number(r.generator_cpu),
+            Cell::number(r.server_cpu),
+            Cell::number(r.server_us_per_op),
+            Cell::number(r.admit),
+            status,
+            Cell::words(words::label(r.label, lang)),
+        ],
+        under: paper_row(source, ranked, step),
+    }
+}
+
+/// n, intervals and command of a row.
+fn tip(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> String {
+    let lang = source.lang;
+    let statistics = ranked.cell.statistics.as_ref();
+    let starts = statistics.map_or(1, |found| found.starts);
+    let rates = statistics.and_then(|found| {
+        found
+            .rates
+            .iter()
+            .find(|rate| (rate.target_rps - step.target_rps).abs() <= step.target_rps * 1e-6)
+    });
+    let interval = |name: &str, estimate: Option<Estimate>, scale: f64, unit: &str| {
+        let (low, high) = estimate.and_then(|e| e.low.zip(e.high))?;
+        let (low, high) = (significant(low / scale), significant(high / scale));
+        Some(t::CI_TIP.with(
+            lang,
+            &[
+                ("name", name),
+                ("low", &low),
+                ("high", &high),
+                ("unit", unit),
+            ],
+        ))
+    };
+    let mut ci = String::new();
+    if let Some(rates) = rates {
+        ci.extend(interval("goodput", rates.goodput_rps, 1.0, "/s"));
+        ci.extend(interval("P50", rates.p50_us, 1e3, "ms"));
+        ci.extend(interval("P99", rates.p99_us, 1e3, "ms"));
+    }
+    t::ROW_TIP.with(
+        lang,
+        &[
+            ("answers", &count(step.allowed.saturating_add(step.denied))),
+            ("seconds", &significant(step.duration_s)),
+            ("starts", &starts_text(starts, lang)),
+            ("ci", &ci),
+            ("command", &source.command),
+        ],
+    )
+}
+
+/// The study's row at the same load, if the run repeated a study with this cell.
+fn paper_row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Option<Under> {
+    let paper = source.record.paper.as_ref()?;
+    let title = short_title(ranked.cell);
+    let same = |row: &&PaperRow| {
+        row.paper
+            .target_rps
+            .is_some_and(|rps| (rps - step.target_rps).abs() <= rps * SAME_ROW)
+    };
+    let (table, row) = paper
+        .tables
+        .iter()
+        .filter(|table| {
+            table
+                .ours
+                .as_deref()
+                .is_some_and(|ours| ours.starts_with(&title))
+        })
+        .find_map(|table| Some((table, table.rows.iter().find(same)?)))?;
+    let text = format!("{}, {}", table.id, table.paper);
+    let mut lines = vec![paper_figures(row)];
+    lines.extend(
+        table
+            .not_comparable
+            .iter()
+            .chain(&paper.not_comparable)
+            .cloned(),
+    );
+    Some(Under {
+        title: t::PAPER_ROW.with(source.lang, &[("text", &text)]),
+        lines,
+    })
+}
+
+/// The study's figures, its word for the row, and ours over its.
+pub(super) fn paper_figures(row: &PaperRow) -> String {
+    let f = &row.paper;
+    let mut parts = Vec::new();
+    let mut add = |name: &str, value: Option<String>| {
+        parts.extend(value.map(|value| format!("{name} {value}")));
+    };
+    add("goodput", f.goodput_rps.map(|v| format!("{}/s", rate(v))));
+    add("actual", f.actual_rps.map(|v| format!("{}/s", rate(v))));
+    add("fail", f.fail_percent.map(|v| format!("{} %", percent(v))));
+    let milliseconds = |v: Option<f64>| v.map(|v| format!("{} ms", ms(v * 1e3)));
+    add("avg", milliseconds(f.mean_ms));
+    add("P95", milliseconds(f.p95_ms));
+    add("P99", milliseconds(f.p99_ms));
+    add("status", row.seed_status.clone());
+    add(
+        "computed",
+        row.computed
+            .as_ref()
+            .map(crate::record::paper::Judgement::words),
+    );
+    add("ours/paper", row.rate_ratio.map(ratio));
+    add("P99 ours/paper", row.p99_ratio.map(ratio));
+    or_dash((!parts.is_empty()).then_some(parts), |parts| {
+        parts.join(" · ")
+    })
+}
+
+fn status_class(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "status ok",
+        Level::NearLimit => "status near-limit",
+        Level::Degraded => "status degraded",
+        Level::Failed => "status failed",
+        Level::Collapsed => "status collapsed",
+    }
+}
+
+/// The sign of a level, from characters that fonts without emoji have too.
+pub(super) fn icon(level: Level) -> &'static str {
+    if level == Level::Collapsed {
+        "☠"
+    } else {
+        level.icon()
+    }
+}

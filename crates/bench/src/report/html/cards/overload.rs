@@ -1,0 +1,180 @@
+//! Card 7: failures, retention, the way up against the way down, recovery.
+
+use super::super::super::chart;
+use super::super::super::findings::CellFindings;
+use super::super::super::format::{or_dash, percent, rate, ratio, seconds, significant};
+use super::super::super::lang::page as t;
+use super::super::super::observations::retention_class;
+use super::super::model::{Block, Card, Figure};
+use super::{Source, short_title};
+
+/// The card.
+pub(super) fn card(source: &Source<'_>) -> Option<Card> {
+    let lang = source.lang;
+    let mut blocks = Vec::new();
+    blocks.extend(retention(source));
+    blocks.extend(source.gallery(
+        |scenario| {
+            let drawing = chart::failures(scenario, lang);
+            drawing
+                .map(|drawing| Figure::new(t::C_FAILURES.of(lang), drawing))
+                .into_iter()
+                .collect()
+        },
+        |ranked| {
+            let capacity = ranked.cell.capacity.as_ref();
+            let found = capacity.and_then(|capacity| capacity.hysteresis.as_ref());
+            found
+                .map(|found| {
+                    let name = short_title(ranked.cell);
+                    let title = format!(
+                        "{}: {name} ({} %)",
+                        t::C_HYSTERESIS.of(lang),
+                        significant(found.area_percent)
+                    );
+                    Figure::new(title, chart::hysteresis(found, &name, lang))
+                })
+                .into_iter()
+                .collect()
+        },
+    ));
+    blocks.extend(recoveries(source));
+    Card::of(
+        "card-7-overload",
+        t::CARD_OVERLOAD.of(lang),
+        t::OVERLOAD_INTRO.of(lang),
+        blocks,
+    )
+}
+
+/// What each cell keeps past its limit, from its search where there was one, else from its ladder.
+fn retention(source: &Source<'_>) -> Option<Block> {
+    let lang = source.lang;
+    let dash = || super::super::super::format::DASH.to_owned();
+    let share =
+        |value: Option<f64>| value.map_or_else(dash, |v| format!("{} %", percent(v * 100.0)));
+    let mut rows = Vec::new();
+    for cell in &source.record.cells {
+        let found = CellFindings::of(cell);
+        let searched = cell.capacity.as_ref().and_then(|c| c.retention.as_ref());
+        let row = match (searched, found.retention) {
+            (Some(searched), _) if !searched.points.is_empty() => {
+                let kept: Vec<String> = searched
+                    .points
+                    .iter()
+                    .map(|point| {
+                        format!(
+                            "{} % @ {}",
+                            percent(point.retention * 100.0),
+                            ratio(point.factor)
+                        )
+                    })
+                    .collect();
+                let class = searched
+                    .at_1_25
+                    .or(searched.points.last().map(|p| p.retention));
+                [
+                    rate(searched.knee_rps),
+                    kept.join(", "),
+                    class.map_or_else(dash, |kept| retention_class(kept).of(lang).to_owned()),
+                    share(searched.cliff_margin),
+                    share(searched.early_warning),
+                ]
+            }
+            (_, Some((times, kept))) => {
+                let warning = found.sustained_rps.zip(found.first_warning_rps);
+                [
+                    found.sustained_rps.map_or_else(dash, rate),
+                    format!("{} % @ {}", percent(kept * 100.0), ratio(times)),
+                    retention_class(kept).of(lang).to_owned(),
+                    share(found.cliff_margin),
+                    share(warning.map(|(held, first)| (held / first - 1.0).max(0.0))),
+                ]
+            }
+            _ => continue,
+        };
+        let mut fields = vec![cell.title()];
+        fields.extend(row);
+        rows.push(fields);
+    }
+    let heads = [
+        t::H_CELL,
+        t::H_SUSTAINED,
+        t::H_RETENTION,
+        t::H_CLASS,
+        t::H_CLIFF,
+        t::H_WARNING_MARGIN,
+    ];
+    let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
+    (!rows.is_empty()).then(|| Block::plain_table(heads, 1, rows))
+}
+
+/// Recovery runs: one line and two drawings per client variant.
+fn recoveries(source: &Source<'_>) -> Vec<Block> {
+    let lang = source.lang;
+    let mut blocks = Vec::new();
+    for cell in &source.record.cells {
+        let Some(found) = &cell.recovery else {
+            continue;
+        };
+        let mut rows = Vec::new();
+        let mut figures = Vec::new();
+        let marks: Vec<(f64, String)> = found
+            .phases
+            .iter()
+            .map(|phase| {
+                (
+                    phase.start_s,
+                    format!("{} {}", phase.name, ratio(phase.of_knee)),
+                )
+            })
+            .collect();
+        for variant in &found.variants {
+            let deadline = or_dash(variant.deadline_ms, |ms| format!("{} ms", significant(ms)));
+            let name = t::VARIANT.with(
+                lang,
+                &[
+                    ("retries", &variant.retries.to_string()),
+                    ("deadline", &deadline),
+                ],
+            );
+            rows.push(vec![
+                name.clone(),
+                or_dash(variant.time_to_recover_s, seconds),
+                or_dash(variant.backlog_drain_s, seconds),
+                ratio(variant.amplification),
+                variant.verdict.words().to_owned(),
+                variant.sentence.clone(),
+            ]);
+            let title = t::C_RECOVERY.with(lang, &[("name", &name)]);
+            let drawings = chart::recovery(&variant.seconds, &marks, &title, lang);
+            figures.extend(
+                drawings
+                    .into_iter()
+                    .flatten()
+                    .map(|drawing| Figure::new(title.clone(), drawing)),
+            );
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        blocks.push(Block::Title { text: cell.title() });
+        blocks.push(Block::Text {
+            text: format!("{}/s: {}", rate(found.knee_rps), found.knee_source),
+        });
+        let heads = [
+            t::H_VARIANT,
+            t::H_TIME_TO_RECOVER,
+            t::H_DRAIN,
+            t::H_AMPLIFICATION,
+            t::H_VERDICT,
+            t::H_WHY,
+        ];
+        let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
+        blocks.push(Block::plain_table(heads, 1, rows));
+        if !figures.is_empty() {
+            blocks.push(Block::Figures { figures });
+        }
+    }
+    blocks
+}

@@ -1,0 +1,141 @@
+//! Fresh starts and who used the machine.
+
+use crate::record::Estimate;
+
+use super::super::super::format::{bytes, or_dash, percent, rate, significant};
+use super::super::super::lang::page as t;
+use super::super::model::{Block, Card};
+use super::Source;
+
+/// Spread over fresh starts.
+pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
+    let lang = source.lang;
+    let interval = |estimate: Option<Estimate>, scale: f64| {
+        or_dash(estimate, |e| {
+            let range = or_dash(e.low.zip(e.high), |(low, high)| {
+                format!(
+                    "[{}–{}]",
+                    significant(low / scale),
+                    significant(high / scale)
+                )
+            });
+            format!("{} {range}", significant(e.median / scale))
+        })
+    };
+    let spread = |estimate: Option<Estimate>| {
+        or_dash(estimate.and_then(|e| e.cv_percent), |cv| {
+            format!("{} %", significant(cv))
+        })
+    };
+    let blocks = source.per_cell("starts", |ranked, _| {
+        let Some(found) = &ranked.cell.statistics else {
+            return Vec::new();
+        };
+        let rows = found
+            .rates
+            .iter()
+            .map(|r| {
+                vec![
+                    rate(r.target_rps),
+                    r.starts.len().to_string(),
+                    interval(r.goodput_rps, 1.0),
+                    spread(r.goodput_rps),
+                    interval(r.p50_us, 1e3),
+                    interval(r.p99_us, 1e3),
+                    spread(r.p99_us),
+                    interval(r.server_cpu_us_per_op, 1.0),
+                ]
+            })
+            .collect();
+        let heads = vec![
+            t::H_OFFERED_RPS.of(lang).to_owned(),
+            "n".into(),
+            format!("{}, {}", t::H_GOODPUT.of(lang), t::H_CI.of(lang)),
+            "CV".into(),
+            format!("P50 ms, {}", t::H_CI.of(lang)),
+            format!("P99 ms, {}", t::H_CI.of(lang)),
+            "CV".into(),
+            format!("{}, {}", t::H_SERVER_CPU_OP.of(lang), t::H_CI.of(lang)),
+        ];
+        vec![Block::plain_table(heads, 0, rows)]
+    });
+    Card::of("card-starts", t::CARD_STATISTICS.of(lang), "", blocks)
+}
+
+/// What held the load back and what a decision cost, step by step.
+pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
+    let lang = source.lang;
+    let blocks = source.per_cell("use", |ranked, id| {
+        let mut rows = Vec::new();
+        for step in ranked.cell.by_load() {
+            let Some(found) = &step.attribution else {
+                continue;
+            };
+            for process in &found.processes {
+                let busiest = process.busiest_thread.as_ref();
+                rows.push(vec![
+                    rate(step.target_rps),
+                    format!("{} ({})", process.role.word(), process.name),
+                    or_dash(process.cpu_percent, |v| format!("{} %", significant(v))),
+                    or_dash(busiest, |b| {
+                        format!("{} % {}", significant(b.cpu_percent), b.name)
+                    }),
+                    or_dash(process.rss_bytes, bytes),
+                    or_dash(process.voluntary_switches_per_s, rate),
+                    or_dash(process.involuntary_switches_per_s, rate),
+                    or_dash(process.run_queue_wait_percent, percent),
+                    or_dash(process.cpu_us_per_decision, significant),
+                ]);
+            }
+        }
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let steps = ranked.cell.by_load();
+        let mut items: Vec<String> = steps
+            .iter()
+            .filter_map(|step| {
+                let found = step.attribution.as_ref()?;
+                let sentence = &found.bottleneck.sentence;
+                (!sentence.is_empty()).then(|| format!("{}/s: {sentence}", rate(step.target_rps)))
+            })
+            .collect();
+        items.extend(steps.iter().filter_map(|step| {
+            let found = step.attribution.as_ref()?;
+            let cost = significant(found.cost_per_million?);
+            Some(t::COST_LINE.with(
+                lang,
+                &[
+                    ("load", &rate(step.target_rps)),
+                    ("cost", &cost),
+                    ("joules", &or_dash(found.joules_per_million, significant)),
+                ],
+            ))
+        }));
+        let heads = [
+            t::H_OFFERED_RPS,
+            t::H_PROCESS,
+            t::H_CPU_ALL,
+            t::H_BUSIEST,
+            t::H_MEMORY,
+            t::H_VOLUNTARY,
+            t::H_INVOLUNTARY,
+            t::H_RUN_QUEUE,
+            t::H_US_PER_OP,
+        ];
+        let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
+        let mut blocks = vec![Block::List {
+            class: "observations",
+            items,
+        }];
+        blocks.push(Block::Fold {
+            id: format!("{id}-processes"),
+            title: t::PROCESSES.of(lang).into(),
+            right: String::new(),
+            open: false,
+            blocks: vec![Block::plain_table(heads, 2, rows)],
+        });
+        blocks
+    });
+    Card::of("card-bottleneck", t::CARD_BOTTLENECK.of(lang), "", blocks)
+}

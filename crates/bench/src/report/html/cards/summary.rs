@@ -1,0 +1,171 @@
+//! Headline numbers, and the comparison of the cells of every scenario.
+
+use crate::record::{LatencySummary, RunRecord};
+
+use super::super::super::findings::{Ranked, ScenarioFindings, over_admission};
+use super::super::super::format::{bytes, latency, ms, or_dash, percent, rate, short, significant};
+use super::super::super::lang::page as t;
+use super::super::model::{Block, Card, Cell, Head, Number, Row, Table, Tag};
+use super::{Source, short_title, starts_text};
+
+/// The comparison of cells, scenario by scenario.
+pub(super) fn card(source: &Source<'_>) -> Option<Card> {
+    let mut blocks = Vec::new();
+    for scenario in &source.scenarios {
+        let none = || t::COMMON_NONE.of(source.lang).to_owned();
+        let load = scenario
+            .common_rps
+            .map_or_else(none, |rps| format!("{}/s", rate(rps)));
+        blocks.push(Block::Title {
+            text: scenario.title(source.lang),
+        });
+        blocks.push(Block::Text {
+            text: t::SUMMARY_INTRO.with(source.lang, &[("load", &load)]),
+        });
+        blocks.push(Block::Table(table(source, scenario)));
+    }
+    Card::of("card-summary", t::CARD_SUMMARY.of(source.lang), "", blocks)
+}
+
+fn table(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Table {
+    let word = |text: super::super::super::lang::Text| Head::words(text.of(source.lang));
+    let number = |text: super::super::super::lang::Text| Head::number(text.of(source.lang));
+    Table {
+        heads: vec![
+            word(t::H_TARGET),
+            word(t::H_OPERATION),
+            number(t::H_HELD),
+            number(t::H_NOT_HELD),
+            number(t::H_SAFE),
+            number(t::H_PEAK),
+            Head::number("P50 ms"),
+            Head::number("P99 ms"),
+            number(t::H_SERVER_CPU_OP),
+            number(t::H_MEMORY),
+            number(t::H_OVER),
+        ],
+        rows: scenario
+            .ranked
+            .iter()
+            .map(|ranked| row(source, ranked))
+            .collect(),
+        ..Table::default()
+    }
+}
+
+fn row(source: &Source<'_>, ranked: &Ranked<'_>) -> Row {
+    let (cell, found) = (ranked.cell, &ranked.findings);
+    let response = ranked.common.and_then(|step| step.response.all.as_ref());
+    let server = ranked.common.and_then(|step| step.server);
+    let over = over_admission(cell);
+    let at = |pick: fn(&LatencySummary) -> f64| Cell::number(or_dash(response, |l| ms(pick(l))));
+    let mut operation = Cell::words(cell.operation.title.clone());
+    if cell.operation.like_for_like {
+        operation.tags.push(Tag {
+            tip: t::LIKE_FOR_LIKE_TIP.of(source.lang).to_owned(),
+            ..Tag::new(t::LIKE_FOR_LIKE.of(source.lang), "")
+        });
+    }
+    let over_class = if over.is_some_and(|over| over > 0.0) {
+        "bad"
+    } else {
+        ""
+    };
+    Row {
+        tip: tip(source, cell),
+        cells: vec![
+            Cell::words(cell.target.clone()).class("strong"),
+            operation,
+            Cell::number(or_dash(found.sustained_rps, rate)).class("strong"),
+            Cell::number(or_dash(found.not_held_rps, rate)),
+            Cell::number(or_dash(found.safe_rps, rate)),
+            Cell::number(or_dash(found.peak_goodput_rps, rate)),
+            at(|l| l.p50_us),
+            at(|l| l.p99_us),
+            Cell::number(or_dash(server.and_then(|s| s.cpu_us_per_op), significant)),
+            Cell::number(or_dash(server.and_then(|s| s.rss_bytes), bytes)),
+            Cell::number(or_dash(over, |over| format!("{} %", percent(over)))).class(over_class),
+        ],
+        ..Row::default()
+    }
+}
+
+/// What the numbers of a cell rest on.
+fn tip(source: &Source<'_>, cell: &crate::record::Cell) -> String {
+    let starts = cell.statistics.as_ref().map_or(1, |found| found.starts);
+    let starts = starts_text(starts, source.lang);
+    t::CELL_TIP.with(
+        source.lang,
+        &[
+            ("n", &cell.steps.len().to_string()),
+            ("starts", &starts),
+            ("command", &source.command),
+        ],
+    )
+}
+
+/// The headline numbers.
+pub(super) fn numbers(source: &Source<'_>) -> Vec<Number> {
+    let (record, lang) = (source.record, source.lang);
+    let mut out: Vec<Number> = source
+        .scenarios
+        .iter()
+        .filter_map(|scenario| held(source, scenario))
+        .collect();
+    out.extend(worst_over(record).map(|worst| Number {
+        value: percent(worst),
+        unit: "%",
+        name: t::NUMBER_OVER.of(lang).into(),
+        note: t::NUMBER_OVER_NOTE.of(lang).into(),
+        tip: source.command.clone(),
+    }));
+    out.extend(record.calibration.as_ref().map(|calibration| Number {
+        value: large(calibration.ceiling_rps),
+        unit: "/s",
+        name: t::NUMBER_CEILING.of(lang).into(),
+        note: t::NUMBER_CEILING_NOTE.with(lang, &[("latency", &latency(calibration.floor_p99_us))]),
+        tip: format!("{} · tollgate bench calibrate", calibration.connections),
+    }));
+    out
+}
+
+fn worst_over(record: &RunRecord) -> Option<f64> {
+    record
+        .cells
+        .iter()
+        .filter_map(over_admission)
+        .max_by(f64::total_cmp)
+}
+
+fn held(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Option<Number> {
+    let best = scenario.ranked.first()?;
+    let sustained = best.findings.sustained_rps?;
+    let cell = short_title(best.cell);
+    let note = match best.findings.not_held_rps {
+        Some(upper) => t::NUMBER_SUSTAINED_NOTE.with(
+            source.lang,
+            &[
+                ("lower", &large(sustained)),
+                ("upper", &large(upper)),
+                ("cell", &cell),
+            ],
+        ),
+        None => t::NUMBER_HELD_NOTE.with(source.lang, &[("cell", &cell)]),
+    };
+    Some(Number {
+        value: large(sustained),
+        unit: "/s",
+        name: scenario.title(source.lang),
+        note,
+        tip: tip(source, best.cell),
+    })
+}
+
+/// A rate that fits on a card.
+fn large(value: f64) -> String {
+    if value < 1e6 {
+        rate(value)
+    } else {
+        short(value)
+    }
+}

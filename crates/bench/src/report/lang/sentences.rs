@@ -1,0 +1,73 @@
+//! Sentences of the verdict and of the observations.
+
+use super::texts;
+
+texts! {
+    NOTHING_MEASURED = "Nothing was measured, so nothing can be said." | "Không đo được gì nên không thể kết luận.";
+    RUN_INVALID = "The run is invalid by its own rules: read the rows as orientation, not as results."
+        | "Lần chạy không hợp lệ theo chính các quy tắc của nó: chỉ đọc các dòng để định hướng, không phải kết quả.";
+    FEW_STARTS = "Every row is from few starts (n={n}), so differences between systems are indications and not claims: --starts {needed} measures what can be claimed."
+        | "Mỗi dòng chỉ từ ít lần khởi động (n={n}), nên khác biệt giữa các hệ thống chỉ để tham khảo: --starts {needed} mới đủ để khẳng định.";
+    NONE_KEPT_LIMIT = "{scenario}: every cell admitted more than its limit allows, so none is ranked."
+        | "{scenario}: mọi ô đo đều cho qua nhiều hơn giới hạn nên không xếp hạng.";
+    NEVER_OVER = "No cell admitted more than its limit allows." | "Không ô đo nào cho qua nhiều hơn giới hạn.";
+    ADMITTED_OVER = "Admitted more than the limit allows: {names}. Their speed does not count."
+        | "Cho qua nhiều hơn giới hạn: {names}. Tốc độ của chúng không được tính.";
+    PARTIAL_RUN = "The run is partial: {why}. What was measured is kept." | "Lần chạy chưa trọn vẹn: {why}. Những gì đã đo vẫn được giữ.";
+    ENDED_EARLY = "it ended early" | "kết thúc sớm";
+    WITH = "{target} with {operation}" | "{target} với {operation}";
+    HELD = "{scenario}: {cell} held {load}/s{not} within the {profile} thresholds{end}"
+        | "{scenario}: {cell} giữ được {load}/s{not} trong ngưỡng {profile}{end}";
+    AND_NOT = " (and not {load}/s)" | " (và không giữ được {load}/s)";
+    NOT_BOUNDED = ", with no valid row above to bound it" | ", không có dòng hợp lệ nào phía trên để chặn";
+    TOP_OF_LADDER = ", the top of its ladder" | ", bậc cao nhất của thang tải";
+    SUSTAINS = "{scenario}: {cell} sustains [{lower}–{upper}]/s by the capacity search, within the {profile} thresholds"
+        | "{scenario}: {cell} duy trì được [{lower}–{upper}]/s theo phép tìm năng lực, trong ngưỡng {profile}";
+    SUSTAINS_FROM = "{scenario}: {cell} sustains at least {lower}/s by the capacity search, within the {profile} thresholds"
+        | "{scenario}: {cell} duy trì được ít nhất {lower}/s theo phép tìm năng lực, trong ngưỡng {profile}";
+    HELD_NONE_VALID = "{scenario}: no valid row shows what any cell holds." | "{scenario}: không có dòng hợp lệ nào cho thấy ô đo nào giữ được tải.";
+    HELD_NONE = "{scenario}: no cell held its load, not even {load}/s, within the {profile} thresholds."
+        | "{scenario}: không ô đo nào giữ được tải, kể cả {load}/s, trong ngưỡng {profile}.";
+    ASKED_THE_SAME = "; asked the same ({operation}), {one} and {other}" | "; với cùng một yêu cầu ({operation}), {one} và {other}";
+    ONE_HELD = "{target} held {load}" | "{target} giữ được {load}";
+    HELD_NOTHING = "nothing" | "không mức nào";
+    OTHER_HELD_NO_ROW = "; {cell} held no row of its ladder" | "; {cell} không giữ được bậc nào của thang tải";
+    OTHER_HELD_NO_VALID_ROW = "; {cell} held no valid row of its ladder" | "; {cell} không giữ được bậc hợp lệ nào của thang tải";
+    WHAT_HELD = "{cell} held ({load}/s)" | "{cell} giữ được ({load}/s)";
+    TIMES_BETWEEN = "; that is {low} to {high} times what {what}" | "; tức gấp {low} đến {high} lần mức {what}";
+    TIMES_AT_LEAST = "; that is at least {low} times what {what}" | "; tức ít nhất gấp {low} lần mức {what}";
+    CANNOT_RANK = "; {what} and no valid row bounds it, so the ladders cannot rank the two"
+        | "; {what} và không có dòng hợp lệ nào chặn trên, nên hai thang tải không xếp hạng được";
+    NO_DIFFERENCE = "; against {cell} ({load}/s) the ladders show no difference" | "; so với {cell} ({load}/s) các thang tải không cho thấy khác biệt";
+    CPU_COST = "; at {load}/s they cost {mine} against {theirs} µs of server CPU per request"
+        | "; tại {load}/s chúng tốn {mine} so với {theirs} µs CPU máy chủ cho mỗi yêu cầu";
+    PAIRS_NONE = "No pair of slices was measured, so nothing can be said." | "Không đo được cặp lát nào nên không thể kết luận.";
+    PAIRS_NO_DIFFERENCE = "{load}: the spread of {what} shows no difference between {a} and {b} ({n} pairs)."
+        | "{load}: độ phân tán của {what} không cho thấy khác biệt giữa {a} và {b} ({n} cặp).";
+    PAIRS_TAKES = "{load}: {slower} takes {ratio} the {what} of {faster} ({n} pairs)."
+        | "{load}: {slower} tốn {ratio} {what} của {faster} ({n} cặp).";
+    SERVER_CPU_PER_REQUEST = "server CPU per request" | "CPU máy chủ cho mỗi yêu cầu";
+    MEDIAN_LATENCY = "median latency" | "độ trễ trung vị";
+
+    STABLE_LIMIT = "Stable limit: {load}/s, safe up to {safe}/s." | "Giới hạn ổn định: {load}/s, an toàn đến {safe}/s.";
+    SEARCHED_LIMIT = "Capacity search: sustained [{lower}–{upper}]/s in {n} trials." | "Tìm năng lực: duy trì được [{lower}–{upper}]/s qua {n} lần thử.";
+    EARLY_WARNING = "Early warning: not ok from {load}/s on, {margin} % of load before the limit."
+        | "Cảnh báo sớm: không còn đạt từ {load}/s, sớm hơn giới hạn {margin} % tải.";
+    PEAK = "Peak performance: {load} good answers per second." | "Hiệu năng đỉnh: {load} câu trả lời tốt mỗi giây.";
+    DOUBTFUL_ROW = "The row at {load}/s is invalid and was not held; it proves nothing against the target."
+        | "Dòng tại {load}/s không hợp lệ và không giữ được; nó không chứng minh điều gì về đích đo.";
+    ANOMALY = "Anomaly: {loads} not held although a higher load was; unexplained."
+        | "Bất thường: {loads} không giữ được dù tải cao hơn lại giữ được; chưa giải thích được.";
+    AT_LOAD = "At {load}/s: {note}" | "Tại {load}/s: {note}";
+    BREAKING = "Breaking point: {load}/s with {percent} % failed ({kinds})." | "Điểm gãy: {load}/s với {percent} % thất bại ({kinds}).";
+    COLLAPSE_AT = "Collapse: {percent} % above the stable limit." | "Sụp đổ: cao hơn giới hạn ổn định {percent} %.";
+    PAST_LIMIT = "Past the limit: at {times} times the stable limit {percent} % of the peak goodput remain ({class})."
+        | "Vượt giới hạn: ở {times} lần giới hạn ổn định còn {percent} % goodput đỉnh ({class}).";
+    GRACEFUL = "graceful" | "suy giảm êm";
+    DEGRADING = "degrading" | "suy giảm";
+    COLLAPSING = "collapse" | "sụp đổ";
+    ALLOW_AGAINST_DENY = "At the lowest load the median of an allowed answer is {allow}, of a denied one {deny}."
+        | "Ở tải thấp nhất, trung vị của câu trả lời cho qua là {allow}, của câu từ chối là {deny}.";
+    MEAN_BEYOND_QUEUE = "At {load}/s ({percent} % of the sustained load) the mean response is {mean}, {times} times what a single queue of {service} would give: something besides queueing adds latency."
+        | "Tại {load}/s ({percent} % tải duy trì) đáp ứng trung bình là {mean}, gấp {times} lần một hàng đợi đơn với {service}: có nguyên nhân ngoài hàng đợi làm tăng độ trễ.";
+}

@@ -1,0 +1,29 @@
+//! Short column names of the terminal, where every character counts.
+
+use super::texts;
+
+texts! {
+    T_TARGET = "target/s" | "mục tiêu";
+    T_SENT = "sent" | "gửi";
+    T_DONE = "done" | "xong";
+    T_GOODPUT = "goodput" | "goodput";
+    T_FAIL = "fail%" | "lỗi%";
+    T_P50 = "p50 ms" | "p50 ms";
+    T_P99 = "p99 ms" | "p99 ms";
+    T_P999 = "p99.9" | "p99.9";
+    T_LAG = "lag" | "trễ";
+    T_GEN = "gen" | "sinh";
+    T_SERVER = "server" | "server";
+    T_US_OP = "us/op" | "us/op";
+    T_ADMIT = "admit" | "qua";
+    T_STATUS = "status" | "trạng thái";
+    T_THROUGHPUT_AB = "throughput A/B" | "thông lượng A/B";
+    T_P50_BA = "p50 B/A" | "p50 B/A";
+    T_P99_BA = "p99 B/A" | "p99 B/A";
+    T_CPU_BA = "server CPU B/A" | "CPU máy chủ B/A";
+    T_BUDGET = "budget" | "ngân sách";
+    T_MET = "met" | "đạt";
+    T_MISSED = "missed" | "hụt";
+    T_COMPARE_TITLE = "A = {a}, B = {b}: above 1 is in favour of A" | "A = {a}, B = {b}: trên 1 là A tốt hơn";
+    T_MEMORY_LINE = "  {title}: A {a} B, B {b} B per record: {ratio}" | "  {title}: A {a} B, B {b} B mỗi bản ghi: {ratio}";
+}
