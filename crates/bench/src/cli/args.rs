@@ -108,7 +108,7 @@ pub struct RunArgs {
     #[arg(long, value_parser = values::ladder)]
     pub ladder: Option<Ladder>,
     /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
-    #[arg(long, value_parser = values::positive_duration)]
+    #[arg(long, aliases = ["duration", "time"], value_parser = values::positive_duration)]
     pub step: Option<Duration>,
     /// Load before each step that is not counted: a length of time, or steady[:LONGEST] to go on until throughput and P50 are steady [LONGEST by default: 120s]
     #[arg(long, default_value = "200ms", value_parser = values::warm_up)]
@@ -120,7 +120,7 @@ pub struct RunArgs {
     #[arg(long, default_value = "poisson")]
     pub arrivals: Arrivals,
     /// Connections to a store
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, alias = "concurrency", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub connections: u32,
     /// Requests that one connection may have unanswered
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_096))]

@@ -11,14 +11,18 @@ use super::command;
 use super::gather::GRPC_NAME;
 use super::values;
 use crate::load::schedule::Arrivals;
-use crate::os::interrupt;
-use crate::paper::{self, Study, beside, text};
-use crate::record::Profile;
+use crate::os::{cpu, interrupt};
+use crate::paper::{self, Study, beside, commands, memtier, text};
+use crate::record::{PaperRecord, Profile, RunRecord, SCHEMA_VERSION};
+use crate::report::files::RunDirectory;
 use crate::run::attribution::Watched;
 use crate::run::console::Console;
+use crate::run::machine;
 use crate::run::plan::{Ladder, RunPlan};
 use crate::run::session::Job;
+use crate::target::Store;
 use crate::target::program::Program;
+use crate::target::url::{Protocol, TargetUrl};
 
 /// Systems that a ladder study is repeated on when none is named.
 const LADDER_SYSTEMS: [Program; 3] = [Program::Redis, Program::Dragonfly, Program::Tollgate];
@@ -42,6 +46,9 @@ pub struct PaperArgs {
     /// Length of a step or test; shortens the study's (30 or 60 s on ladders, 100 s in 003), which is then marked
     #[arg(long, value_parser = values::positive_duration)]
     pub step: Option<Duration>,
+    /// Requests of each test of study 004; fewer than the study's are marked
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub requests: Option<u64>,
     /// Pause after each step
     #[arg(long, default_value = "0s", value_parser = values::duration)]
     pub pause: Duration,
@@ -54,12 +61,12 @@ pub struct PaperArgs {
     /// Rates instead of the study's 10000:30000:2500
     #[arg(long, value_parser = values::ladder)]
     pub ladder: Option<Ladder>,
-    /// An answer later than this is a failure; the studies had no deadline
-    #[arg(long, default_value = "1s", value_parser = values::positive_duration)]
-    pub deadline: Duration,
-    /// Gaps between requests: constant or poisson
-    #[arg(long, default_value = "constant")]
-    pub arrivals: Arrivals,
+    /// An answer later than this is a failure; the studies had no deadline [default: 1s]
+    #[arg(long, value_parser = values::positive_duration)]
+    pub deadline: Option<Duration>,
+    /// Gaps between requests: constant or poisson [default: constant]
+    #[arg(long)]
+    pub arrivals: Option<Arrivals>,
     /// Seed of the schedule and of the key choice
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
@@ -123,13 +130,147 @@ pub(super) fn run(args: &PaperArgs) -> Result<ExitCode, String> {
         console.line(&text::tables(style, &beside::replay(study)));
         return Ok(ExitCode::SUCCESS);
     }
+    refuse_what_has_no_meaning(study, args)?;
     match study {
         Study::Ladders | Study::Hundred => ladders(study, args),
-        Study::Memtier | Study::RedisBenchmark => Err(format!(
-            "study {} is no ladder: give --replay to see its rows",
+        Study::Memtier | Study::RedisBenchmark => closed_loop(study, args),
+    }
+}
+
+/// Options that mean nothing for a study are errors.
+fn refuse_what_has_no_meaning(study: Study, args: &PaperArgs) -> Result<(), String> {
+    let ladder = matches!(study, Study::Ladders | Study::Hundred);
+    let of_ladders = [
+        ("--pause", !args.pause.is_zero()),
+        ("--prefix", !args.prefix.is_empty()),
+        ("--threads", args.threads.is_some()),
+        ("--ladder", args.ladder.is_some()),
+        ("--deadline", args.deadline.is_some()),
+        ("--arrivals", args.arrivals.is_some()),
+        ("--no-calibrate", args.no_calibrate),
+        ("--watch", !args.watch.is_empty()),
+        ("--price-per-hour", args.price_per_hour.is_some()),
+    ];
+    let others = [
+        (
+            "--step",
+            args.step.is_some() && study == Study::RedisBenchmark,
+        ),
+        (
+            "--requests",
+            args.requests.is_some() && study != Study::RedisBenchmark,
+        ),
+    ];
+    let given = of_ladders.into_iter().filter(|_| !ladder).chain(others);
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((name, _)) => Err(format!(
+            "{name} has no meaning for study {}",
             study.number()
         )),
+        None => Ok(()),
     }
+}
+
+/// Studies of stores in a closed loop.
+fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
+    let start = std::time::Instant::now();
+    let pins = super::cores(args.pin);
+    let mut console = Console::new(args.quiet);
+    let mut record = RunRecord {
+        schema_version: SCHEMA_VERSION,
+        manifest: machine::manifest(args.seed, pins.generator, pins.target),
+        ..RunRecord::default()
+    };
+    let stores = stores(args, pins, &mut console)?;
+    record.targets = stores.iter().map(|store| store.record.clone()).collect();
+    let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
+        .map_err(|error| error.to_string())?;
+    let facts = record.manifest.machine.clone();
+    let ((tables, wrong), not_comparable) = if study == Study::Memtier {
+        let setting = memtier::Setting {
+            stores: &stores,
+            core: pins.generator,
+            length: args.step.unwrap_or(memtier::TEST_TIME),
+            seed: args.seed,
+            stop: interrupt::flag(),
+        };
+        (
+            memtier::run(&setting, &mut console),
+            memtier::not_comparable(&facts, setting.length),
+        )
+    } else {
+        let drivers = commands::drivers();
+        if drivers.len() < 2 {
+            console.note("not measured: redis-benchmark: not on PATH");
+        }
+        (
+            commands::run(
+                &stores,
+                &drivers,
+                args.requests,
+                &mut console,
+                interrupt::flag(),
+            ),
+            commands::not_comparable(&facts),
+        )
+    };
+    let paper = PaperRecord {
+        tables,
+        not_comparable,
+        ..beside::head(study)
+    };
+    console.finish();
+    console.line(&text::tables(console.style(), &paper));
+    record.paper = Some(paper);
+    record.manifest.duration_s = start.elapsed().as_secs_f64();
+    record.partial_reason = wrong.first().cloned();
+    record.complete = wrong.is_empty();
+    folder
+        .write_run(&record)
+        .map_err(|error| error.to_string())?;
+    console.line(&format!("\nrecord: {}", folder.path().display()));
+    Ok(if record.complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The stores that are named, or those of the studies that are installed.
+fn stores(args: &PaperArgs, pins: Pins, console: &mut Console) -> Result<Vec<Store>, String> {
+    let mut stores = Vec::new();
+    for name in systems(args) {
+        // The service is no store.
+        if name == GRPC_NAME && args.only.is_empty() {
+            continue;
+        }
+        let program = Program::from_name(&name)
+            .filter(|program| program.speaks_resp())
+            .ok_or_else(|| format!("'{name}' is not a store that can be started"))?;
+        let threads = if pins.target.is_some() {
+            1
+        } else {
+            cpu::count() as u32
+        };
+        console.phase(format!("starting {name}"));
+        stores.push(Store::start(
+            program,
+            program.threads(threads),
+            pins.target,
+        )?);
+    }
+    for text in &args.targets {
+        let url = TargetUrl::parse(text)?;
+        super::own(&url, args.i_own_this_target)?;
+        if url.protocol != Protocol::Resp {
+            return Err(format!(
+                "{}: this study asks stores: give redis:// URLs",
+                url.shown
+            ));
+        }
+        stores.push(Store::attach(&url)?);
+    }
+    Ok(stores)
 }
 
 fn ladders(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
@@ -157,8 +298,8 @@ fn run_args(args: &PaperArgs) -> Result<RunArgs, String> {
     run.only = systems(args);
     run.step = args.step;
     run.pause = args.pause;
-    run.arrivals = args.arrivals;
-    run.deadline = args.deadline;
+    run.arrivals = args.arrivals.unwrap_or(Arrivals::Constant);
+    run.deadline = args.deadline.unwrap_or(run.deadline);
     run.seed = args.seed;
     run.pin = args.pin;
     run.no_calibrate = args.no_calibrate;
@@ -270,6 +411,18 @@ mod tests {
         assert_eq!(plan.arrivals, Arrivals::Constant);
         assert_eq!(plan.profile, Profile::bench());
         assert_eq!(plan.ladder, Ladder::Fixed(paper::ladder()));
+    }
+
+    #[test]
+    fn options_without_meaning_are_refused() {
+        let refused = |words: &[&str]| {
+            let args = read(words);
+            refuse_what_has_no_meaning(args.study.study(), &args).is_err()
+        };
+        assert!(refused(&["004", "--step", "1s"]) && refused(&["003", "--ladder", "1,2"]));
+        assert!(refused(&["000", "--requests", "5"]));
+        assert!(!refused(&["000", "--step", "1s", "--pause", "1s"]));
+        assert!(!refused(&["003", "--step", "1s"]) && !refused(&["004", "--requests", "5"]));
     }
 
     #[test]

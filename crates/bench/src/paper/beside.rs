@@ -4,7 +4,7 @@ use super::Study;
 use super::judge::judge;
 use super::seeds::{self, LadderRow};
 use crate::record::paper::{PaperFigures, PaperRecord, PaperRow, PaperTable};
-use crate::record::{Cell, Profile, RunRecord, Status, Step, status};
+use crate::record::{Cell, Machine, Profile, RunRecord, Status, Step, status};
 use crate::report::format::{count, rate};
 
 /// Rates closer than this are the same rung.
@@ -57,7 +57,8 @@ pub fn replay(study: Study) -> PaperRecord {
 }
 
 /// The study's name and source.
-pub(super) fn head(study: Study) -> PaperRecord {
+#[must_use]
+pub fn head(study: Study) -> PaperRecord {
     PaperRecord {
         study: study.number().into(),
         title: study.title().into(),
@@ -295,16 +296,30 @@ fn admit_ratios(cell: &Cell) -> Option<(f64, f64)> {
     ))
 }
 
-/// Why no row of the run is an equal of the study's.
-fn general(study: Study, run: &RunRecord) -> Vec<String> {
-    let machine = &run.manifest.machine;
+/// Where the study ran, and where this run did.
+pub(super) fn hardware(study: &str, machine: &Machine) -> String {
     let cpu = match machine.cpu_model.as_str() {
         "" => "an unknown processor",
         model => model,
     };
-    let mut reasons = vec![format!(
-        "Hardware: the study ran on an Apple M4 with 10 cores under Docker on macOS, all parts on one host; this run on {cpu} with {} cores, {}.",
+    format!(
+        "Hardware: the study ran {study}; this run on {cpu} with {} cores, {}.",
         machine.cores, machine.os
+    )
+}
+
+/// A remark on this program's build, unless it is an optimised one.
+pub(super) fn build() -> Option<String> {
+    cfg!(debug_assertions).then(|| {
+        "Build: this program is not optimised; its own servers and generator are slower than released ones.".to_owned()
+    })
+}
+
+/// Why no row of the run is an equal of the study's.
+fn general(study: Study, run: &RunRecord) -> Vec<String> {
+    let mut reasons = vec![hardware(
+        "on an Apple M4 with 10 cores under Docker on macOS, all parts on one host",
+        &run.manifest.machine,
     )];
     if let Some(cell) = run.cells.first() {
         reasons.push(format!(
@@ -334,12 +349,7 @@ fn general(study: Study, run: &RunRecord) -> Vec<String> {
     reasons.push(
         "Keys: study 000 calls the 100-key run uniform, study 001 the same run round robin.".into(),
     );
-    if run.manifest.tool.profile != "release" {
-        reasons.push(format!(
-            "Build: this program is a {} build; its own servers are slower than released ones.",
-            run.manifest.tool.profile
-        ));
-    }
+    reasons.extend(build());
     if let Some(why) = &run.partial_reason {
         reasons.push(format!("This run is partial: {why}."));
     }

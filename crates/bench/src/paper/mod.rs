@@ -4,11 +4,13 @@
 //! |---|---|---|
 //! | 000 | rate limiting on Redis and Dragonfly, three ladders | the ladders, against every store found and the service |
 //! | 001 | the 100-key ladder of 000, keys in turn | that ladder |
-//! | 003 | Dragonfly's README, memtier_benchmark | SET, GET and SETEX in a closed loop, and the memory test |
+//! | 003 | Dragonfly's README, memtier_benchmark | SET, GET and SETEX in a closed loop, plain and pipelined |
 //! | 004 | redis-rust, redis-benchmark | its three command lines, by our generator and by the real program |
 
 pub mod beside;
+pub mod commands;
 pub mod judge;
+pub mod memtier;
 pub mod seeds;
 pub mod text;
 

@@ -301,4 +301,36 @@ mod tests {
             .collect();
         assert_eq!(missing, [("P2", 25_000.0, 3_429), ("P3", 25_000.0, 43_549)]);
     }
+
+    #[test]
+    fn what_lies_past_the_knee_tells_the_studys_story_in_numbers() {
+        use crate::record::capacity::RetentionClass;
+        use crate::record::{Measure, Profile};
+        use crate::search::retention::{knee, retention};
+
+        let profile = Profile::bench();
+        let found = |id: &str| {
+            let rows: Vec<Measure> = table(id).map(|row| Measure::of(&row.step())).collect();
+            let knee = *knee(&profile, &rows).unwrap();
+            retention(&profile, &rows, &knee).unwrap()
+        };
+        let near = |value: Option<f64>, expected: f64| (value.unwrap() - expected).abs() < 0.006;
+        let redis_hot = found("P3");
+        assert_eq!(redis_hot.class, Some(RetentionClass::Collapse));
+        assert!(near(Some(redis_hot.points[0].retention), 0.29));
+        assert!(near(redis_hot.cliff_margin, 0.14));
+        assert!(near(redis_hot.early_warning, 0.40), "latency did warn");
+        let redis_uniform = found("P2");
+        assert_eq!(redis_uniform.class, Some(RetentionClass::Collapse));
+        assert!(near(Some(redis_uniform.points[0].retention), 0.83));
+        assert!(near(Some(redis_uniform.points[1].retention), 0.23));
+        assert!(near(redis_uniform.cliff_margin, 0.25));
+        let dragonfly_hot = found("P5");
+        assert_eq!(dragonfly_hot.class, Some(RetentionClass::Graceful));
+        let kept: Vec<f64> = dragonfly_hot.points.iter().map(|p| p.retention).collect();
+        for (kept, expected) in kept.iter().zip([1.08, 1.12, 0.52]) {
+            assert!(near(Some(*kept), expected), "{kept}");
+        }
+        assert!(near(dragonfly_hot.cliff_margin, 0.33));
+    }
 }

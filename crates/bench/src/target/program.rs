@@ -153,7 +153,8 @@ impl Program {
     }
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
+/// The first file of that name in the folders of PATH.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))

@@ -12,7 +12,7 @@ pub use reading::Watched;
 
 use crate::os::proc;
 use crate::record::attribution::{
-    Attribution, ProcessAttribution, Role, RoleCost, ThreadUse, cost_per_million,
+    Attribution, Bottleneck, ProcessAttribution, Role, RoleCost, ThreadUse, cost_per_million,
 };
 use crate::record::{Step, TargetKind};
 use crate::target::Target;
@@ -125,6 +125,35 @@ impl Observer {
             .zip(account(target))
             .map(|(before, after)| store::between(&before, &after));
         Some(found)
+    }
+}
+
+/// Watches processes under a load that is not a step of a ladder, for its bottleneck alone.
+#[derive(Debug)]
+pub struct Look {
+    sampler: Sampler,
+    target_known: bool,
+}
+
+impl Look {
+    /// Starts to watch `roots` and their children for at most `length`.
+    #[must_use]
+    pub fn start(roots: &[Watched], length: Duration) -> Look {
+        Look {
+            sampler: Sampler::start(reading::families(roots), length),
+            target_known: roots.iter().any(|root| root.role != Role::Generator),
+        }
+    }
+
+    /// Ends with the load; `None` if nothing could be sampled.
+    #[must_use]
+    pub fn end(self) -> Option<Bottleneck> {
+        let sampled = self.sampler.stop()?;
+        Some(bottleneck::name(
+            &sampled.processes,
+            &sampled.machine,
+            self.target_known,
+        ))
     }
 }
 
