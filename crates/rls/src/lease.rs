@@ -25,6 +25,10 @@ impl LeaseName {
         Self(format!("{process:032x}-{count:x}"))
     }
 
+    pub(crate) fn as_text(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }

@@ -16,6 +16,7 @@ mod environment;
 mod fallback;
 mod grpc;
 mod health;
+mod holds;
 mod http;
 mod lease;
 mod metrics;

@@ -142,6 +142,15 @@ impl Service {
         });
     }
 
+    /// The rules in force.
+    pub(crate) fn rules_now(&self) -> Arc<Ruleset> {
+        self.rules().0.clone()
+    }
+
+    pub(crate) fn backend(&self) -> &AnyBackend {
+        &self.backend
+    }
+
     fn rules(&self) -> Rc<InUse> {
         let mut newest = self.newest.borrow_mut();
         // Without its sender, which ends with the service, there is nothing newer.
@@ -276,10 +285,12 @@ impl Service {
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let (decisions, by) = self.decide_checks(&checks).await.map_err(counted)?;
         self.count(&rules.0, &resolved, request, &decisions);
-        Ok(make(Decided {
-            fallback: by.map(Fallback::name),
-            ..Decided::new(&resolved, request, &decisions)
-        }))
+        let mut decided = Decided::new(&resolved, request, &decisions);
+        decided.fallback = by.map(Fallback::name);
+        if decided.allowed && decided.fallback.is_none() && resolved.takes_leases() {
+            decided.lease = Some(lease.as_text().to_owned());
+        }
+        Ok(make(decided))
     }
 
     /// What would be decided now and by which rules; nothing is taken.
@@ -325,20 +336,27 @@ pub(crate) struct Decided<'a> {
     pub(crate) outcomes: Vec<Outcome<'a>>,
     /// What decided in the place of a backend that could not.
     pub(crate) fallback: Option<&'static str>,
+    /// The name under which the request uses places, if it took any.
+    pub(crate) lease: Option<String>,
 }
 
 impl<'a> Decided<'a> {
-    fn new(resolved: &'a Resolved<'_>, request: &RateLimitRequest, decisions: &[Decision]) -> Self {
+    pub(crate) fn new(
+        resolved: &'a Resolved<'_>,
+        request: &RateLimitRequest,
+        decisions: &[Decision],
+    ) -> Self {
         let response = resolved.verdict(request, decisions);
         Self {
             allowed: response.overall_code() == Code::Ok,
             outcomes: resolved.outcomes(decisions),
             fallback: None,
+            lease: None,
         }
     }
 }
 
-fn resolve<'r>(
+pub(crate) fn resolve<'r>(
     rules: &'r Ruleset,
     request: &RateLimitRequest,
 ) -> Result<Resolved<'r>, ServiceError> {

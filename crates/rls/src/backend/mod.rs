@@ -27,10 +27,6 @@ pub(crate) type Checks<'a> = SmallVec<[LimitCheck<'a>; 4]>;
 pub(crate) type Decisions = SmallVec<[Decision; 4]>;
 
 /// What counts. Every act on every algorithm goes through here.
-#[allow(
-    dead_code,
-    reason = "the two that end what was held have tests and await their callers in the HTTP API"
-)]
 pub(crate) trait Decide {
     /// One decision for each check, in their order, all at one moment: all take, or none does. Checks that only look
     /// count for the others. A check that holds ([`Act::Hold`](tollgate_limiter::Act)) takes a lease or a reservation.

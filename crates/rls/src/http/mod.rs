@@ -3,6 +3,7 @@
 
 mod body;
 mod debug;
+mod holds;
 mod json;
 pub(crate) mod problem;
 mod v1;
@@ -28,6 +29,7 @@ use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::service::{Service, ServiceError};
+use holds::Deed;
 use problem::Problem;
 
 /// Longest head of a request, in bytes; hyper takes no less than 8 KiB.
@@ -95,6 +97,10 @@ const PATHS: &[(&str, &[Method])] = &[
     ("/openapi.json", &[Method::GET, Method::HEAD]),
     ("/v1/decide", &[Method::POST]),
     ("/v1/explain", &[Method::POST]),
+    ("/v1/reserve", &[Method::POST]),
+    ("/v1/commit", &[Method::POST]),
+    ("/v1/cancel", &[Method::POST]),
+    ("/v1/release", &[Method::POST]),
 ];
 
 async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
@@ -138,6 +144,10 @@ async fn answer_v1(service: &Service, path: &str, request: Request<Incoming>) ->
     };
     match path {
         "/v1/decide" => v1::decide(service, &body).await,
+        "/v1/reserve" => holds::answer(service, Deed::Reserve, &body).await,
+        "/v1/commit" => holds::answer(service, Deed::Commit, &body).await,
+        "/v1/cancel" => holds::answer(service, Deed::Cancel, &body).await,
+        "/v1/release" => holds::answer(service, Deed::Release, &body).await,
         _ => v1::explain(service, &body).await,
     }
 }

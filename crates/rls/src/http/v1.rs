@@ -33,7 +33,7 @@ struct One {
 
 /// A verdict with all that led to it.
 #[derive(Serialize)]
-struct VerdictJson<'a> {
+pub(super) struct VerdictJson<'a> {
     allowed: bool,
     /// `ok`, `over_limit`, or `never_possible` where waiting does not help.
     code: &'static str,
@@ -42,6 +42,9 @@ struct VerdictJson<'a> {
     /// What decided in the place of a backend that could not: `open`, `closed` or `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: Option<&'static str>,
+    /// The name to give places back by, where the check took any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease: Option<&'a str>,
     limits: Vec<LimitJson<'a>>,
 }
 
@@ -101,7 +104,7 @@ struct StepJson<'a> {
 }
 
 impl<'a> VerdictJson<'a> {
-    fn new(decided: &'a Decided<'_>) -> Self {
+    pub(super) fn new(decided: &'a Decided<'_>) -> Self {
         let denying = decided.outcomes.iter().filter(|outcome| denies(outcome));
         let retry = denying.map(retry_after_ms);
         let retry_after_ms = match decided.allowed {
@@ -120,6 +123,7 @@ impl<'a> VerdictJson<'a> {
             },
             retry_after_ms,
             fallback: decided.fallback,
+            lease: decided.lease.as_deref(),
             limits: decided.outcomes.iter().map(LimitJson::new).collect(),
         }
     }
@@ -215,16 +219,9 @@ async fn decide_one(service: &Service, one: One) -> Reply {
                 .iter()
                 .filter_map(|outcome| outcome.standing(&request))
                 .collect();
-            let verdict = VerdictJson::new(&decided);
             let mut reply = match decided.allowed {
-                true => json_reply(StatusCode::OK, &verdict),
-                false => {
-                    let possible = verdict.retry_after_ms >= 0;
-                    let problem = Problem::quota_exceeded(violated(&standings), possible);
-                    let mut reply = json_reply(problem.status(), &DeniedJson { problem, verdict });
-                    super::set_problem_type(&mut reply);
-                    reply
-                }
+                true => json_reply(StatusCode::OK, &VerdictJson::new(&decided)),
+                false => denied(&decided, &request),
             };
             for (name, value) in form.headers(&standings) {
                 let name = HeaderName::from_bytes(name.as_bytes());
@@ -236,6 +233,21 @@ async fn decide_one(service: &Service, one: One) -> Reply {
         })
         .await;
     answer.unwrap_or_else(|error| error_reply(&error))
+}
+
+/// A denial as a problem that names the limits.
+pub(super) fn denied(decided: &Decided<'_>, request: &RateLimitRequest) -> Reply {
+    let standings: Vec<Standing<'_>> = decided
+        .outcomes
+        .iter()
+        .filter_map(|outcome| outcome.standing(request))
+        .collect();
+    let verdict = VerdictJson::new(decided);
+    let possible = verdict.retry_after_ms >= 0;
+    let problem = Problem::quota_exceeded(violated(&standings), possible);
+    let mut reply = json_reply(problem.status(), &DeniedJson { problem, verdict });
+    super::set_problem_type(&mut reply);
+    reply
 }
 
 /// Names of the limits that deny.
@@ -307,7 +319,7 @@ fn explained<'a>(traces: &'a [Trace], decided: &'a Decided<'_>) -> ExplainedJson
     }
 }
 
-fn bad_request(reason: String) -> Reply {
+pub(super) fn bad_request(reason: String) -> Reply {
     problem_reply(&Problem::new(StatusCode::BAD_REQUEST, reason))
 }
 

@@ -264,3 +264,53 @@ fn the_openapi_document_holds() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
 }
+
+/// Units are held under a name, and what the actual cost leaves of them comes back, once.
+#[test]
+fn a_reservation_is_committed_or_cancelled_once() {
+    let service = Service::embedded();
+    let left = || {
+        let (_, _, reply) = post(&service, "/v1/explain", &check(&[("ten", "held")], 0));
+        reply["descriptors"][0]["limits"][0]["remaining"].clone()
+    };
+    let with = |id: &str, key: &str, value: u64| {
+        let mut body = check(&[("ten", "held")], 6);
+        body["id"] = json!(id);
+        if !key.is_empty() {
+            body[key] = json!(value);
+        }
+        body
+    };
+    let (status, _, reserved) = post(&service, "/v1/reserve", &with("a", "ttl_ms", 60_000));
+    assert_eq!((status, &reserved["id"]), (200, &json!("a")), "{reserved}");
+    assert_eq!(left(), json!(4));
+    let (status, _, denied) = post(&service, "/v1/reserve", &with("b", "", 0));
+    assert_eq!(
+        (status, &denied["code"]),
+        (429, &json!("over_limit")),
+        "{denied}"
+    );
+    let (status, _, ended) = post(&service, "/v1/commit", &with("a", "actual", 2));
+    assert_eq!(status, 200, "{ended}");
+    assert_eq!(ended["limits"][0]["released"], 4);
+    assert_eq!(left(), json!(8));
+    let (_, _, again) = post(&service, "/v1/commit", &with("a", "actual", 2));
+    assert_eq!(again["limits"][0]["before"], true, "{again}");
+    assert_eq!(left(), json!(8));
+    let (status, _, _) = post(&service, "/v1/reserve", &with("c", "", 0));
+    assert_eq!(status, 200);
+    let (status, _, _) = post(&service, "/v1/cancel", &with("c", "", 0));
+    assert_eq!((status, left()), (200, json!(8)));
+    for (path, body, want) in [
+        ("/v1/commit", with("unknown", "actual", 1), 404),
+        ("/v1/release", with("unknown", "", 0), 404),
+        ("/v1/commit", with("a", "", 0), 400),
+        ("/v1/cancel", with("a", "ttl_ms", 1), 400),
+        ("/v1/reserve", with("d", "ttl_ms", 0), 400),
+        ("/v1/reserve", with("", "", 0), 400),
+        ("/v1/release", check(&[("ten", "held")], 1), 400),
+    ] {
+        let (status, _, reply) = post(&service, path, &body);
+        assert_eq!(status, want, "{path} {body}: {reply}");
+    }
+}
