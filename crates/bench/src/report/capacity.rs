@@ -64,7 +64,7 @@ pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
             None => "backlog not gone".into(),
         };
         format!(
-            "{} retries, {deadline}: {}: {}; {drain}; {:.2} times the load; {}",
+            "retries {}, {deadline}: {}: {}; {drain}; {:.2} times the load; {}",
             variant.retries,
             variant.verdict.words(),
             variant.sentence,

@@ -198,7 +198,7 @@ impl Session<'_> {
             }
         };
         if self.bed.stopped() {
-            let why = "it was interrupted".into();
+            let why = "a signal asked for it".into();
             return (Went::Ended(SearchEnd::Interrupted, why), Some(step));
         }
         let measure = Measure::of(&step);
