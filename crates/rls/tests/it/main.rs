@@ -14,6 +14,7 @@ mod metrics;
 mod modes;
 mod reflection;
 mod reload;
+mod replica;
 mod sentinel;
 mod start;
 mod support;
