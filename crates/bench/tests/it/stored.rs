@@ -219,7 +219,7 @@ fn a_planted_difference_is_found_and_its_direction_is_right() {
             low <= planted * 1.03 && high >= planted * 0.97,
             "{low} {high}"
         );
-        assert_eq!(row.test.unwrap().exact, true);
+        assert!(row.test.unwrap().exact);
     }
     let back = compare(&arms(&b, &a), &[Metric::GoodputRps], &default_floor()).unwrap();
     assert!(back.rows.iter().all(|row| row.verdict == Verdict::Better));
