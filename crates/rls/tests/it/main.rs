@@ -10,6 +10,7 @@ mod grpc;
 mod health;
 mod hostile;
 mod http;
+mod matrix;
 mod metrics;
 mod modes;
 mod reflection;

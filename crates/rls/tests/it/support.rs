@@ -116,6 +116,26 @@ impl Service {
         }
     }
 
+    /// With a clock and rules of its own, on the store of a URL or else embedded.
+    pub(crate) fn with_clock_and_rules(
+        clock: fn() -> Timestamp,
+        url: Option<&str>,
+        rules: &str,
+    ) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
+        std::fs::write(dir.join("rules.yaml"), rules).expect("the folder is ours");
+        let backend = url.map_or(Backend::Embedded, |url| Backend::Remote(url.to_owned()));
+        let store = url
+            .is_none()
+            .then(|| Handle::new(Engine::new(EngineConfig::default())));
+        let server = RlsServer::start(config(dir.clone(), backend), store, clock)
+            .expect("the service starts");
+        Self {
+            server: Some(server),
+            dir,
+        }
+    }
+
     pub(crate) fn remote(url: &str) -> Self {
         Self::start(Backend::Remote(url.to_owned()), None, system_clock)
     }
