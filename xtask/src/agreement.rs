@@ -275,7 +275,7 @@ impl Service {
         let log = fs::File::create(folder.join("log"))?;
         let process = Guard(
             Command::new(tollgate_binary()?)
-                .args(["serve", "--threads", "1", "--rules"])
+                .args(["serve", "--threads", "1", "--shed-after", "0", "--rules"])
                 .arg(&rules)
                 .args(["--port", &store.to_string()])
                 .args(["--grpc-port", &grpc.to_string()])

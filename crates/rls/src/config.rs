@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate_net::tls::{TlsClients, TlsFiles};
 use tollgate_policy::{HeaderForm, Modes, RuleError};
@@ -16,6 +16,9 @@ pub const DEFAULT_HTTP_PORT: u16 = 8080;
 
 /// Share of a limit above which its use counts as near it, as envoyproxy/ratelimit has it.
 pub const DEFAULT_NEAR_LIMIT_RATIO: f32 = 0.8;
+
+/// How long a request may wait before it is refused: what Envoy's rate limit filter waits for an answer.
+pub const DEFAULT_SHED_AFTER: Duration = Duration::from_millis(20);
 
 /// What the service needs to know.
 #[derive(Clone, Debug)]
@@ -46,6 +49,10 @@ pub struct RlsConfig {
     pub prometheus: Option<(SocketAddr, String)>,
     /// Where metrics are sent to.
     pub statsd: Option<StatsdConfig>,
+    /// How long requests may wait that do not say; those that waited longer are refused. Zero refuses none.
+    pub shed_after: Duration,
+    /// The time that waits are measured with.
+    pub monotonic: fn() -> Instant,
     /// Takes a line for each change of rules.
     pub log: fn(&str),
     /// Threads that serve connections; at least one.

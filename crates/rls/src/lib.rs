@@ -24,12 +24,13 @@ mod reload;
 mod rules;
 mod server;
 mod service;
+mod shed;
 mod tls;
 
 pub use backend::BackendError;
 pub use config::{
-    Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO, RlsConfig, StartError,
-    StatsdConfig, TlsConfig,
+    Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO, DEFAULT_SHED_AFTER,
+    RlsConfig, StartError, StatsdConfig, TlsConfig,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use rules::load_rules;

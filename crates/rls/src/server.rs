@@ -26,6 +26,7 @@ use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
 use crate::rules::load_rules;
 use crate::service::Service;
+use crate::shed::{Shed, Timed};
 use crate::tls::{Refusals, Tls};
 use crate::{grpc, http};
 
@@ -192,6 +193,7 @@ impl RlsServer {
                 stopped.clone(),
             );
             server.spawn(format!("rls-{index}"), move || async move {
+                let shed = Shed::new(config.shed_after, config.monotonic);
                 let service = Rc::new(Service::new(
                     rules,
                     counters.of_thread(index),
@@ -199,9 +201,11 @@ impl RlsServer {
                     fallbacks,
                     health,
                     headers,
+                    shed.clone(),
                 ));
                 let lane = Lane {
                     service,
+                    shed,
                     tls,
                     log: config.log,
                     refusals: Refusals::default(),
@@ -380,6 +384,7 @@ async fn accept(
 /// What the connections of one thread share.
 struct Lane {
     service: Rc<Service>,
+    shed: Option<Rc<Shed>>,
     tls: PortsTls,
     log: fn(&str),
     refusals: Refusals,
@@ -435,7 +440,11 @@ async fn take_arrivals(
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
                 let (lane, stop) = (lane.clone(), stop.clone());
                 connections.spawn_local(async move {
-                    lane.serve(stream, speaks, stop).await;
+                    let served = lane.serve(stream, speaks, stop);
+                    match &lane.shed {
+                        Some(shed) => Timed::new(served, shed.clone()).await,
+                        None => served.await,
+                    }
                     drop(place);
                 });
             }

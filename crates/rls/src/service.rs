@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
@@ -21,6 +22,7 @@ use crate::health::Health;
 use crate::http::problem::{self, Problem};
 use crate::lease::LeaseName;
 use crate::metrics::{Event, ThreadMetrics};
+use crate::shed::{Flight, Refused, Shed};
 
 /// The service as one thread holds it.
 pub(crate) struct Service {
@@ -34,6 +36,7 @@ pub(crate) struct Service {
     fallbacks: Fallbacks,
     health: Health,
     http_headers: HeaderForm,
+    shed: Option<Rc<Shed>>,
 }
 
 /// Rules as one thread counts their uses.
@@ -48,6 +51,8 @@ pub(crate) enum ServiceError {
     Backend(BackendError),
     /// No rules have been loaded yet.
     NoRules,
+    /// It was refused before any work was done for it.
+    Shed(Refused),
 }
 
 impl fmt::Display for ServiceError {
@@ -56,6 +61,7 @@ impl fmt::Display for ServiceError {
             Self::Request(error) => error.fmt(f),
             Self::Backend(error) => error.fmt(f),
             Self::NoRules => f.write_str("no rate limit configuration loaded"),
+            Self::Shed(refused) => f.write_str(refused.reason()),
         }
     }
 }
@@ -68,6 +74,7 @@ impl Service {
         fallbacks: Fallbacks,
         health: Health,
         http_headers: HeaderForm,
+        shed: Option<Rc<Shed>>,
     ) -> Self {
         let rules = newest.borrow().clone();
         Self {
@@ -78,6 +85,7 @@ impl Service {
             fallbacks,
             health,
             http_headers,
+            shed,
         }
     }
 
@@ -139,7 +147,26 @@ impl Service {
         self.metrics.event(match error {
             ServiceError::Request(_) | ServiceError::NoRules => Event::ServiceError,
             ServiceError::Backend(_) => Event::BackendError,
+            ServiceError::Shed(Refused::Deadline) => Event::ShedDeadline,
+            ServiceError::Shed(Refused::Overload) => Event::ShedOverload,
+            ServiceError::Shed(Refused::Queue) => Event::ShedQueue,
         });
+    }
+
+    /// Whether a request that came is refused at once, which is counted; `caller` is how long who asked waits for the answer.
+    pub(crate) fn refuse(&self, caller: Option<Duration>) -> Option<Refused> {
+        let refused = self.shed.as_ref()?.refuse(caller)?;
+        self.metrics.event(Event::Request);
+        self.count_error(&ServiceError::Shed(refused));
+        Some(refused)
+    }
+
+    /// Counts a request while it waits for a backend elsewhere; the store in this process never waits.
+    pub(crate) fn fly(&self) -> Result<Option<Flight<'_>>, ServiceError> {
+        match (&self.backend, &self.shed) {
+            (AnyBackend::Remote(_), Some(shed)) => shed.fly().map(Some).map_err(ServiceError::Shed),
+            _ => Ok(None),
+        }
     }
 
     /// The rules in force.
@@ -199,6 +226,7 @@ impl Service {
         &self,
         request: &RateLimitRequest,
     ) -> Result<RateLimitResponse, ServiceError> {
+        let _flight = self.fly()?;
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
         let lease = lease_of(&resolved);
@@ -279,6 +307,7 @@ impl Service {
             self.count_error(&error);
             error
         };
+        let _flight = self.fly().map_err(counted)?;
         let rules = self.rules();
         let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);

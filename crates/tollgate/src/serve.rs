@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
@@ -204,6 +204,8 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         debug_addr: debug,
         prometheus: None,
         statsd: statsd_config(config),
+        shed_after: Duration::from_millis(config.number(Key::ShedAfter)),
+        monotonic: Instant::now,
         log: rules_log,
         threads,
     };

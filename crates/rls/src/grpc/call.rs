@@ -327,7 +327,9 @@ pub(super) fn undecodable(error: &prost::DecodeError) -> Status {
 fn status_of(error: ServiceError) -> Status {
     let code = match &error {
         ServiceError::Request(_) => Code::InvalidArgument,
-        ServiceError::Backend(_) | ServiceError::NoRules => Code::Unavailable,
+        ServiceError::Backend(_) | ServiceError::NoRules | ServiceError::Shed(_) => {
+            Code::Unavailable
+        }
     };
     Status::new(code, error.to_string())
 }

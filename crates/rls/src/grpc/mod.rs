@@ -29,7 +29,9 @@ use tokio::sync::watch;
 use tokio::time::Sleep;
 
 use crate::service::Service;
-use call::{Ask, Call, asks_for};
+use crate::shed::grpc_timeout;
+use call::{Ask, Call, Refusal, asks_for};
+use status::{Code, Status};
 
 /// Most calls of one connection at the same time.
 const MAX_STREAMS: u32 = 256;
@@ -108,6 +110,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                     progress = true;
                     continue;
                 }
+                let asks = asks.and_then(|ask| {
+                    let asked = matches!(ask, Ask::ShouldRateLimit);
+                    let refused = asked
+                        .then(|| refuse_late(&self.service, &request))
+                        .flatten();
+                    refused.map_or(Ok(ask), Err)
+                });
                 let call = Call::new(asks, request, respond);
                 if let Some(call) = call.answer_now(&self.service, cx) {
                     self.pending
@@ -148,6 +157,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             }
         }
     }
+}
+
+/// What is told a call that has waited for too long, before its message is looked at.
+fn refuse_late(service: &Service, request: &Request<RecvStream>) -> Option<Refusal> {
+    let refused = service.refuse(grpc_timeout(request.headers()))?;
+    let status = Status::new(Code::Unavailable, refused.reason());
+    Some(Refusal::Status(status))
 }
 
 /// Answers a call that has to wait, and counts its time.

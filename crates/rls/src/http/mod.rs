@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -29,6 +29,7 @@ use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::service::{Service, ServiceError};
+use crate::shed::{self, RETRY_SECS, Refused};
 use holds::Deed;
 use problem::Problem;
 
@@ -113,6 +114,14 @@ async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
     if !methods.is_empty() && !methods.contains(request.method()) {
         return not_allowed(path, methods);
     }
+    // What gives units back is never refused: it makes room.
+    if matches!(
+        *path,
+        "/json" | "/v1/decide" | "/v1/explain" | "/v1/reserve"
+    ) && let Some(refused) = service.refuse(shed::grpc_timeout(request.headers()))
+    {
+        return shed_reply(refused);
+    }
     match *path {
         "/json" => answer_json(service, request).await,
         "/healthcheck" => match service.health().is_serving() {
@@ -182,6 +191,7 @@ async fn answer_json(service: &Service, request: Request<Incoming>) -> Reply {
     match answer {
         Ok(response) => verdict(&response),
         Err(ServiceError::Request(error)) => bad_request(&error.to_string()),
+        Err(ServiceError::Shed(refused)) => shed_reply(refused),
         Err(error) => text(
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("Internal Server Error: {error}\n"),
@@ -204,6 +214,15 @@ fn verdict(response: &RateLimitResponse) -> Reply {
 
 fn bad_request(reason: &str) -> Reply {
     text(StatusCode::BAD_REQUEST, format!("Bad Request: {reason}\n"))
+}
+
+/// A request that was refused because the service is overloaded, and when to come again.
+fn shed_reply(refused: Refused) -> Reply {
+    let mut reply = problem_reply(&Problem::reduced_capacity(refused.reason()));
+    reply
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from(RETRY_SECS));
+    reply
 }
 
 fn problem_reply(problem: &Problem) -> Reply {

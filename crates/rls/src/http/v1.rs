@@ -8,7 +8,7 @@ use tollgate_wire::rls::RateLimitRequest;
 
 use super::json::{DescriptorJson as AskedJson, Number, Object, RequestJson};
 use super::problem::Problem;
-use super::{Reply, json_reply, problem_reply};
+use super::{Reply, json_reply, problem_reply, shed_reply};
 use crate::service::{Decided, Service, ServiceError};
 
 /// Most checks of one request.
@@ -324,7 +324,10 @@ pub(super) fn bad_request(reason: String) -> Reply {
 }
 
 pub(super) fn error_reply(error: &ServiceError) -> Reply {
-    problem_reply(&problem_of(error))
+    match error {
+        ServiceError::Shed(refused) => shed_reply(*refused),
+        error => problem_reply(&problem_of(error)),
+    }
 }
 
 fn problem_of(error: &ServiceError) -> Problem {

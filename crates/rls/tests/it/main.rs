@@ -17,6 +17,7 @@ mod reflection;
 mod reload;
 mod replica;
 mod sentinel;
+mod shed;
 mod start;
 mod support;
 mod tls;

@@ -28,6 +28,8 @@ impl Replica {
         let log = File::create(dir.join("log")).expect("the folder is ours");
         let mut process = Command::new(tollgate_binary().expect("tollgate is built"))
             .args(["serve", "--bind", "127.0.0.1", "--threads", "2"])
+            // A busy machine makes anything wait.
+            .args(["--shed-after", "0"])
             .args(["--grpc-port", "0", "--http-port", "0", "--rules"])
             .arg(rules)
             .args(flags)

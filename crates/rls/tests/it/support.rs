@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
@@ -224,6 +224,9 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         debug_addr: None,
         prometheus: None,
         statsd: None,
+        // A busy machine makes anything wait.
+        shed_after: Duration::ZERO,
+        monotonic: Instant::now,
         log: |_| {},
         threads: 2,
     }

@@ -45,6 +45,7 @@ pub enum Key {
     HttpTlsKeyFile,
     HttpTlsCaCertFile,
     DebugPort,
+    ShedAfter,
     Statsd,
     AclFile,
     Databases,
@@ -605,6 +606,14 @@ const OWN: &[Setting] = &[
         "0",
         Change::Restart,
         "TCP port of the service for `/rlconfig` and `/stats`; 0 for none.",
+    ),
+    row(
+        Key::ShedAfter,
+        "shed-after",
+        number(0, 60_000),
+        "20",
+        Change::Restart,
+        "Milliseconds that a request to the service may wait; one that waited longer is refused at once, and with a backend elsewhere no more requests are sent there than it answers within half of that. 0 refuses none.",
     ),
     row(
         Key::Statsd,

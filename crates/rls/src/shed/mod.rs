@@ -1,0 +1,313 @@
+//! Refuses requests that would be answered too late, before any work is done for them.
+//!
+//! All connections of a thread wait for it in one queue: that of its runtime. A connection is put there when it is woken,
+//! because bytes came, and leaves it when it is polled. [`Timed`] takes both times, so the wait is known without a queue of
+//! our own. What came into the sockets while the thread was busy with others is seen when it asks the system next, after at
+//! most some sixty connections; that much of a wait does not count.
+
+mod flight;
+mod queue;
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use futures_util::task::AtomicWaker;
+use http::{HeaderMap, HeaderValue};
+
+use flight::Flights;
+use queue::Queue;
+pub(crate) use queue::Refused;
+
+/// How long a caller is asked to wait who was refused, in seconds.
+pub(crate) const RETRY_SECS: u64 = 1;
+
+/// The share of the deadline after which a backend's answer is late: the rest is for the ways there and back.
+const LATE_DIVISOR: u32 = 2;
+
+impl Refused {
+    /// What the caller is told.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Deadline => "overloaded: the request waited for longer than its deadline",
+            Self::Overload => "overloaded: requests wait for too long",
+            Self::Queue => "overloaded: too many requests wait for the rate limit backend",
+        }
+    }
+}
+
+/// What one thread refuses.
+#[derive(Debug)]
+pub(crate) struct Shed {
+    clock: fn() -> Instant,
+    began: Instant,
+    /// Since when the connection that is served now has waited for it.
+    since: Cell<Duration>,
+    queue: RefCell<Queue>,
+    flights: RefCell<Flights>,
+}
+
+impl Shed {
+    /// Refuses requests after `patience`; none when it is zero.
+    pub(crate) fn new(patience: Duration, clock: fn() -> Instant) -> Option<Rc<Self>> {
+        (!patience.is_zero()).then(|| {
+            Rc::new(Self {
+                clock,
+                began: clock(),
+                since: Cell::default(),
+                queue: RefCell::new(Queue::new(patience)),
+                flights: RefCell::new(Flights::new(patience / LATE_DIVISOR)),
+            })
+        })
+    }
+
+    fn now(&self) -> Duration {
+        (self.clock)().saturating_duration_since(self.began)
+    }
+
+    /// Whether a request that is taken up now is refused; `caller` is how long who asked waits for the answer.
+    pub(crate) fn refuse(&self, caller: Option<Duration>) -> Option<Refused> {
+        let (now, since) = (self.now(), self.since.get());
+        let waited = now.saturating_sub(since);
+        self.queue.borrow().refuse(waited, caller)
+    }
+
+    /// Counts a request that waits for the backend, until the guard is dropped.
+    pub(crate) fn fly(&self) -> Result<Flight<'_>, Refused> {
+        if !self.flights.borrow_mut().enter() {
+            return Err(Refused::Queue);
+        }
+        Ok(Flight {
+            shed: self,
+            began: self.now(),
+        })
+    }
+
+    /// A connection that was woken then is polled now.
+    fn polled(&self, woken: Duration) {
+        let now = self.now();
+        self.since.set(woken);
+        let waited = now.saturating_sub(woken);
+        self.queue.borrow_mut().note(now, waited);
+    }
+}
+
+/// A request that waits for the backend.
+pub(crate) struct Flight<'a> {
+    shed: &'a Shed,
+    began: Duration,
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let now = self.shed.now();
+        let took = now.saturating_sub(self.began);
+        self.shed.flights.borrow_mut().leave(now, took);
+    }
+}
+
+/// When a connection was woken first since it was polled last, in nanoseconds plus one; 0 while it was not.
+struct Woken {
+    clock: fn() -> Instant,
+    began: Instant,
+    at: AtomicU64,
+    task: AtomicWaker,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.at.load(Ordering::Relaxed) == 0 {
+            let waited = (self.clock)().saturating_duration_since(self.began);
+            let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+            // Of several at once any will do.
+            self.at.store(nanos.saturating_add(1), Ordering::Relaxed);
+        }
+        self.task.wake();
+    }
+}
+
+/// A connection whose waits for its thread are known.
+pub(crate) struct Timed<F> {
+    connection: Pin<Box<F>>,
+    shed: Rc<Shed>,
+    woken: Arc<Woken>,
+    waker: Waker,
+}
+
+impl<F: Future> Timed<F> {
+    pub(crate) fn new(connection: F, shed: Rc<Shed>) -> Self {
+        let woken = Arc::new(Woken {
+            clock: shed.clock,
+            began: shed.began,
+            at: AtomicU64::new(0),
+            task: AtomicWaker::new(),
+        });
+        Self {
+            connection: Box::pin(connection),
+            waker: Waker::from(woken.clone()),
+            shed,
+            woken,
+        }
+    }
+}
+
+impl<F: Future> Future for Timed<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.woken.task.register(cx.waker());
+        let woken = match this.woken.at.swap(0, Ordering::Relaxed) {
+            // The first time, or for a reason of the runtime's own.
+            0 => this.shed.now(),
+            at => Duration::from_nanos(at - 1),
+        };
+        this.shed.polled(woken);
+        this.connection
+            .as_mut()
+            .poll(&mut Context::from_waker(&this.waker))
+    }
+}
+
+/// Longest number of a timeout, in digits, by the protocol.
+const TIMEOUT_DIGITS: usize = 8;
+
+/// How long the caller of a gRPC call waits: `grpc-timeout`. `None` where it does not say, or not in the protocol's form.
+pub(crate) fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("grpc-timeout").map(HeaderValue::as_bytes)?;
+    let (unit, digits) = text.split_last()?;
+    if digits.is_empty() || digits.len() > TIMEOUT_DIGITS {
+        return None;
+    }
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        Some(number * 10 + u64::from(digit))
+    })?;
+    Some(match unit {
+        b'H' => Duration::from_secs(number * 3_600),
+        b'M' => Duration::from_secs(number * 60),
+        b'S' => Duration::from_secs(number),
+        b'm' => Duration::from_millis(number),
+        b'u' => Duration::from_micros(number),
+        b'n' => Duration::from_nanos(number),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::LazyLock;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static NOW_MS: AtomicU64 = AtomicU64::new(0);
+
+    fn clock() -> Instant {
+        *START + Duration::from_millis(NOW_MS.load(Ordering::SeqCst))
+    }
+
+    struct Noted(AtomicBool);
+
+    impl Wake for Noted {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_wait_is_from_the_first_waking_to_the_poll() {
+        let shed = Shed::new(Duration::from_millis(20), clock).expect("on");
+        let inner: Rc<RefCell<Option<Waker>>> = Rc::default();
+        let (seen, asked) = (inner.clone(), shed.clone());
+        let refused: Rc<Cell<Option<Refused>>> = Rc::default();
+        let told = refused.clone();
+        let mut timed = Timed::new(
+            poll_fn(move |cx| {
+                *seen.borrow_mut() = Some(cx.waker().clone());
+                told.set(asked.refuse(None));
+                Poll::<()>::Pending
+            }),
+            shed,
+        );
+        let noted = Arc::new(Noted(AtomicBool::new(false)));
+        let waker = Waker::from(noted.clone());
+        let mut poll = || {
+            let polled = Pin::new(&mut timed).poll(&mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+            refused.get()
+        };
+        let wake = || inner.borrow().as_ref().expect("polled").wake_by_ref();
+        assert_eq!(poll(), None);
+        wake();
+        assert!(noted.0.load(Ordering::SeqCst));
+        NOW_MS.store(15, Ordering::SeqCst);
+        wake();
+        NOW_MS.store(19, Ordering::SeqCst);
+        assert_eq!(poll(), None);
+        // 19 ms were those of the earlier waking.
+        NOW_MS.store(30, Ordering::SeqCst);
+        wake();
+        NOW_MS.store(50, Ordering::SeqCst);
+        assert_eq!(poll(), Some(Refused::Deadline));
+        // Polled without having been woken: it did not wait.
+        NOW_MS.store(90, Ordering::SeqCst);
+        assert_eq!(poll(), None);
+    }
+
+    #[test]
+    fn nothing_is_refused_without_patience() {
+        assert!(Shed::new(Duration::ZERO, clock).is_none());
+    }
+
+    #[test]
+    fn timeouts_are_read_as_the_protocol_writes_them() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(
+                "grpc-timeout",
+                HeaderValue::from_str(text).expect("visible"),
+            );
+            grpc_timeout(&headers)
+        };
+        for (text, nanos) in [
+            ("20m", 20_000_000),
+            ("250u", 250_000),
+            ("99999999n", 99_999_999),
+            ("1S", 1_000_000_000),
+            ("2M", 120_000_000_000),
+            ("1H", 3_600_000_000_000),
+            ("0m", 0),
+        ] {
+            assert_eq!(read(text), Some(Duration::from_nanos(nanos)), "{text}");
+        }
+        for text in [
+            "",
+            "m",
+            "20",
+            "20ms",
+            "-1m",
+            "999999999m",
+            "2 m",
+            "1.5S",
+            "1h",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(
+            read("99999999H").map(|wait| wait.as_secs()),
+            Some(359_999_996_400)
+        );
+        assert_eq!(grpc_timeout(&HeaderMap::new()), None);
+    }
+}
