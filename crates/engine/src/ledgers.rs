@@ -27,6 +27,8 @@ pub struct AnyCheck<'a> {
     pub cost: Cost,
     /// What it does with the units. What takes from [`Method::Concurrency`] has a name.
     pub act: Act<'a>,
+    /// No units are taken in advance, also when the key is hot; see [`Check::exact`].
+    pub exact: bool,
 }
 
 impl<'a> AnyCheck<'a> {
@@ -44,7 +46,7 @@ impl<'a> AnyCheck<'a> {
             quota: self.quota,
             cost: self.cost,
             peek,
-            exact: false,
+            exact: self.exact,
         })
     }
 
@@ -131,6 +133,28 @@ impl Handle {
         })
     }
 
+    /// Lets the counter of `heir` go on from that of `before`, if the one has no state and the other has: `used` makes of
+    /// what is left of the old limit and of both capacities the units that count as taken of the new one. The old state
+    /// goes. A ban moves as it is. True when something was carried over.
+    pub fn succeed(
+        &self,
+        heir: &AnyCheck<'_>,
+        before: &AnyCheck<'_>,
+        used: impl FnOnce(u64, u64, u64) -> u64,
+        now: Timestamp,
+    ) -> bool {
+        let engine = &**self.engine();
+        let count = engine.shards.count();
+        let (new, old) = (engine.seed.key(heir.key), engine.seed.key(before.key));
+        let mut wanted: ShardList = [new.shard(count), old.shard(count)].into_iter().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut held = engine.shards.lock_set(&wanted);
+        let carried = engine.carry_over(&mut held, (heir, new), (before, old), used, now);
+        engine.settle(&mut held, now);
+        carried.is_some()
+    }
+
     /// Works on what a key holds, with its shard held.
     fn with_slot<T>(
         &self,
@@ -181,6 +205,41 @@ impl Engine {
             self.put_slot(held, key, slot, changed, now);
         }
         worked.map(|(result, _)| result).map_err(|_| wrong(key))
+    }
+
+    /// `None` when there is nothing to carry over, or a key holds something else.
+    fn carry_over(
+        &self,
+        held: &mut LockSet<'_>,
+        (heir, new): (&AnyCheck<'_>, Key<'_>),
+        (before, old): (&AnyCheck<'_>, Key<'_>),
+        used: impl FnOnce(u64, u64, u64) -> u64,
+        now: Timestamp,
+    ) -> Option<()> {
+        let fresh = self.copy_slot(held, new, now).ok()?;
+        let mut slot = self.copy_slot(held, old, now).ok()?;
+        if fresh != Slot::Small(None) || slot == Slot::Small(None) {
+            return None;
+        }
+        let mut next = fresh;
+        if slot.is_banned(now) {
+            std::mem::swap(&mut next, &mut slot);
+        } else {
+            let look = |slot: &mut Slot, check: &AnyCheck<'_>| {
+                let looked = slot.decide(check.method, &check.quota, Cost(0), true, now);
+                looked.ok().map(|(decision, _)| decision)
+            };
+            let there = look(&mut slot, before)?;
+            let whole = look(&mut next, heir)?;
+            let units = used(there.remaining, there.limit, whole.limit);
+            next.decide(heir.method, &heir.quota, Cost(units), false, now)
+                .ok()?;
+        }
+        self.put_slot(held, old, Slot::Small(None), true, now);
+        if next != Slot::Small(None) {
+            self.put_slot(held, new, next, true, now);
+        }
+        Some(())
     }
 
     #[cold]

@@ -56,8 +56,14 @@ pub const GENERAL: &str = concat!(
     include_str!("lua/gcra.lua"),
     include_str!("lua/sliding_window.lua"),
     include_str!("lua/ledgers.lua"),
+    include_str!("lua/checks.lua"),
+    include_str!("lua/inherit.lua"),
     include_str!("lua/general.lua"),
 );
+
+/// Lets one counter go on from another where the store has limiters of its own. `KEYS`: the new counter, the one before;
+/// `ARGV`: how, the number of words of the new limit, those words of `RL.TAKE`, and those of the limit before.
+pub const INHERIT_NATIVE: &str = include_str!("lua/inherit_native.lua");
 
 /// The largest limit, burst or cost of the scripts: sums of two stay exact in a double.
 pub const MAX_UNITS: u64 = 1 << 52;
@@ -142,6 +148,10 @@ pub type Word = Box<[u8]>;
 pub const DECIDE: &str = "decide";
 /// What follows the time in [`GENERAL`] before the words of a check whose cost is given back.
 pub const REFUND: &str = "refund";
+
+/// What follows the time in [`GENERAL`] before the words of a new limit, those of the one before, and how the counter of the
+/// second key goes on under the first.
+pub const INHERIT: &str = "inherit";
 
 /// The nine words of one check in [`GENERAL`].
 pub fn check_words(

@@ -3,6 +3,7 @@
 use tollgate_limiter::calendar::CalendarUnit;
 use tollgate_limiter::{AlgorithmKind, Method, Nanos, Quota};
 
+use crate::inherit::Inherit;
 use crate::unit::Unit;
 
 /// How many limits one rule may have.
@@ -19,6 +20,10 @@ pub(crate) struct Bound {
     pub(crate) unit: Option<Unit>,
     /// Whether the key is that of envoyproxy/ratelimit's only algorithm, which is told by the unit alone.
     pub(crate) plain: bool,
+    /// How a counter goes on when the limit changes; the key then names the quota.
+    pub(crate) inherit: Option<Inherit>,
+    /// Every answer comes from the counter itself.
+    pub(crate) exact: bool,
 }
 
 impl Bound {
@@ -30,6 +35,8 @@ impl Bound {
             lease: 0,
             unit: Some(unit),
             plain: true,
+            inherit: None,
+            exact: false,
         }
     }
 
@@ -45,6 +52,8 @@ impl Bound {
             lease: 0,
             unit,
             plain,
+            inherit: None,
+            exact: false,
         }
     }
 
@@ -62,6 +71,8 @@ impl Bound {
                 CalendarUnit::Quarter => None,
             },
             plain: false,
+            inherit: None,
+            exact: false,
         }
     }
 
@@ -73,6 +84,8 @@ impl Bound {
             lease,
             unit: None,
             plain: false,
+            inherit: None,
+            exact: false,
         }
     }
 
@@ -87,8 +100,22 @@ impl Bound {
     }
 
     /// What tells the counters of one descriptor apart: states of different algorithms and windows of different lengths do
-    /// not compare, so a limit that changes either starts a new counter.
+    /// not compare, so a limit that changes either starts a new counter. One that says how it inherits starts a new one with
+    /// each number too.
     pub(crate) fn push_tag(&self, key: &mut Vec<u8>) {
+        self.push_kind(key);
+        if self.inherit.is_none() || self.method == Method::Concurrency {
+            return;
+        }
+        let Quota { limit, burst, .. } = self.quota;
+        let quota = match burst == limit {
+            true => format!("@{limit}"),
+            false => format!("@{limit}-{burst}"),
+        };
+        key.extend_from_slice(quota.as_bytes());
+    }
+
+    fn push_kind(&self, key: &mut Vec<u8>) {
         if let Some(unit) = self.unit.filter(|_| self.plain) {
             key.push(letter(unit));
             return;

@@ -4,6 +4,7 @@ use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Method, Nanos, Quota};
 
 use crate::bound::{Bound, Fallback, MAX_LIMITS, OnError, WHOLE_PPM};
+use crate::inherit::Inherit;
 use crate::load::{bool_of, fields, not_a_map, text_of, u32_of, wrong_type};
 use crate::period;
 use crate::ruleset::{Limit, NamedBound, Rate};
@@ -19,6 +20,8 @@ const RATE_LIMIT_KEYS: &[&str] = &[
     "replaces",
     "limits",
     "on_error",
+    "inherit",
+    "exact",
     "unit",
     "requests_per_unit",
     "algorithm",
@@ -78,6 +81,8 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         replaces,
         limits,
         on_error,
+        inherit,
+        exact,
         unit,
         requests,
         algorithm,
@@ -100,7 +105,8 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
     let replaces = replaces_of(replaces, name)?;
     let (limits, on_error) = (given(limits), given(on_error));
-    let rate = if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
+    let (inherit, exact) = (given(inherit), given(exact));
+    let mut rate = if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
         if let Some(unit) = given(unit) {
             return Err(YamlError::new(
                 unit.line,
@@ -109,6 +115,8 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         }
         let own = limits.map(|node| ("limits", node));
         let own = own.or(on_error.map(|node| ("on_error", node)));
+        let own = own.or(inherit.map(|node| ("inherit", node)));
+        let own = own.or(exact.map(|node| ("exact", node)));
         if let Some((key, node)) = own.or(said.first_own()) {
             let reason = format!("should not specify {key} when unlimited");
             return Err(YamlError::new(node.line, reason));
@@ -130,14 +138,42 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         Rate::Limited(Box::new([NamedBound {
             name: name.into(),
             bound,
+            previous: None,
         }]))
     };
+    if let Rate::Limited(bounds) = &mut rate {
+        apply_to_all(bounds, inherit, exact)?;
+    }
     Ok(Limit {
         name: name.into(),
         replaces,
         on_error: on_error.map_or(Ok(OnError::DEFAULT), on_error_of)?,
         ..Limit::new(rate)
     })
+}
+
+/// What holds for every limit of a rule.
+fn apply_to_all(
+    bounds: &mut [NamedBound],
+    inherit: Option<&Node>,
+    exact: Option<&Node>,
+) -> Result<(), YamlError> {
+    let places = |named: &NamedBound| named.bound.method == Method::Concurrency;
+    if let Some(node) = inherit.filter(|_| bounds.iter().all(places)) {
+        let reason =
+            "inherit stands beside concurrency, whose places stay in use whatever the limit";
+        return Err(YamlError::new(node.line, reason));
+    }
+    let inherit = match inherit {
+        Some(node) => Some(one_of(node, "inherit", &Inherit::ALL, Inherit::name)?),
+        None => None,
+    };
+    let exact = exact.map_or(Ok(false), |node| bool_of(node, "exact"))?;
+    for NamedBound { bound, .. } in bounds {
+        bound.exact = exact;
+        bound.inherit = inherit;
+    }
+    Ok(())
 }
 
 /// Several limits that are decided at once.
@@ -182,7 +218,11 @@ fn limits_of(list: &Node) -> Result<Box<[NamedBound]>, YamlError> {
             return Err(YamlError::new(item.line, reason));
         }
         let name = name.map_or(Ok(""), |node| text_of(node, "name"))?.into();
-        bounds.push(NamedBound { name, bound });
+        bounds.push(NamedBound {
+            name,
+            bound,
+            previous: None,
+        });
     }
     Ok(bounds.into())
 }

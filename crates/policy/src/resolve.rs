@@ -9,6 +9,7 @@ use tollgate_limiter::{Act, Cost, Decision, Method, Quota};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
 use crate::bound::{Bound, OnError};
+use crate::inherit::Heirloom;
 use crate::modes::Modes;
 use crate::ruleset::{Level, Limit, NamedBound, Rate, Ruleset};
 use crate::unit::Unit;
@@ -66,6 +67,8 @@ pub struct Resolved<'r> {
     keys: Vec<u8>,
     /// Some limit takes the place of others.
     replacing: bool,
+    /// That of the rules.
+    generation: u64,
 }
 
 /// What applies to one descriptor.
@@ -96,6 +99,7 @@ pub(crate) struct Part<'r> {
     pub(crate) name: &'r str,
     pub(crate) bound: Bound,
     key: Range<usize>,
+    previous: Option<(Bound, Range<usize>)>,
 }
 
 impl Applied<'_> {
@@ -137,6 +141,10 @@ pub struct LimitCheck<'a> {
     pub descriptor: usize,
     /// What becomes of the request when the backend cannot decide.
     pub on_error: OnError,
+    /// Every answer comes from the counter itself, also when the key is hot.
+    pub exact: bool,
+    /// The counter to go on from, where the key has none of its own yet.
+    pub heirloom: Option<Heirloom<'a>>,
 }
 
 impl Ruleset {
@@ -162,6 +170,7 @@ impl Ruleset {
             parts: SmallVec::new(),
             keys: Vec::new(),
             replacing: false,
+            generation: self.generation,
         };
         for (index, descriptor) in request.descriptors.iter().enumerate() {
             let item = match rules {
@@ -189,7 +198,7 @@ impl<'r> Resolved<'r> {
                 let unit =
                     Unit::from_override(given.unit).ok_or(RequestError::OverrideUnit(index))?;
                 let bound = Bound::per_unit(given.requests_per_unit, unit);
-                self.push_part("", bound, request, descriptor, None);
+                self.push_part("", bound, None, request, descriptor, None);
                 None
             }
             None => match rules.limit_of(&descriptor.entries) {
@@ -200,9 +209,14 @@ impl<'r> Resolved<'r> {
                         return Ok(Item::Unlimited(limit));
                     };
                     let shared = limit.shared.then_some(rules);
-                    for NamedBound { name, bound } in bounds {
+                    for named in bounds {
+                        let NamedBound {
+                            name,
+                            bound,
+                            previous,
+                        } = named;
                         let name = if name.is_empty() { &limit.name } else { name };
-                        self.push_part(name, *bound, request, descriptor, shared);
+                        self.push_part(name, *bound, *previous, request, descriptor, shared);
                     }
                     Some(limit)
                 }
@@ -225,12 +239,22 @@ impl<'r> Resolved<'r> {
         &mut self,
         name: &'r str,
         bound: Bound,
+        previous: Option<Bound>,
         request: &RateLimitRequest,
         descriptor: &RateLimitDescriptor,
         shared: Option<&Level>,
     ) {
         let key = self.push_key(&bound, &request.domain, descriptor, shared);
-        self.parts.push(Part { name, bound, key });
+        let previous = previous.map(|bound| {
+            let key = self.push_key(&bound, &request.domain, descriptor, shared);
+            (bound, key)
+        });
+        self.parts.push(Part {
+            name,
+            bound,
+            key,
+            previous,
+        });
     }
 
     fn role_of(&self, limit: Option<&Limit>, descriptor: &RateLimitDescriptor) -> Role {
@@ -337,7 +361,7 @@ impl<'r> Resolved<'r> {
         let items = self.items.iter().enumerate().filter_map(limited);
         items.flat_map(move |(descriptor, applied)| {
             let parts = self.parts[applied.parts.clone()].iter();
-            parts.map(move |Part { bound, key, .. }| LimitCheck {
+            parts.map(move |part @ Part { bound, key, .. }| LimitCheck {
                 key: &self.keys[key.clone()],
                 method: bound.method,
                 quota: bound.quota,
@@ -354,7 +378,20 @@ impl<'r> Resolved<'r> {
                 on_error: applied
                     .limit
                     .map_or(OnError::DEFAULT, |limit| limit.on_error),
+                exact: bound.exact,
+                heirloom: self.heirloom(part),
             })
+        })
+    }
+
+    fn heirloom(&self, part: &Part<'_>) -> Option<Heirloom<'_>> {
+        let (before, key) = part.previous.as_ref()?;
+        Some(Heirloom {
+            key: &self.keys[key.clone()],
+            method: before.method,
+            quota: before.quota,
+            way: part.bound.inherit?,
+            generation: self.generation,
         })
     }
 

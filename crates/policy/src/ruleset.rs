@@ -19,6 +19,8 @@ pub struct Ruleset {
     pub(crate) domains: Map<Level>,
     pub(crate) limits: usize,
     pub(crate) modes: Modes,
+    /// How many rules these came after, one after the other.
+    pub(crate) generation: u64,
 }
 
 /// Rules that may follow one another in a descriptor at the same depth.
@@ -107,6 +109,8 @@ pub(crate) struct NamedBound {
     /// Empty where the rule's name says it.
     pub(crate) name: Box<str>,
     pub(crate) bound: Bound,
+    /// What it was before the rules changed, where it inherits from that.
+    pub(crate) previous: Option<Bound>,
 }
 
 impl Ruleset {

@@ -231,6 +231,8 @@ mod tests {
                 fallback,
                 ..OnError::DEFAULT
             },
+            exact: false,
+            heirloom: None,
         }
     }
 

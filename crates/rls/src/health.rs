@@ -95,6 +95,8 @@ impl Health {
             act: Act::Peek,
             descriptor: 0,
             on_error: OnError::DEFAULT,
+            exact: false,
+            heirloom: None,
         };
         loop {
             let answer = backend.decide(std::slice::from_ref(&check)).await;

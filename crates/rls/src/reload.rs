@@ -147,7 +147,9 @@ impl Watch {
         self.seen = seen;
         match load_rules(&self.dir) {
             Ok(rules) => {
-                let rules = rules.with_modes(self.modes.clone());
+                let rules = rules
+                    .with_modes(self.modes.clone())
+                    .succeed(&self.rules.borrow());
                 (self.log)(&format!(
                     "rules loaded: {} domains, {} limits",
                     rules.domain_count(),

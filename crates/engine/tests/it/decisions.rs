@@ -190,6 +190,7 @@ fn any(key: &[u8], limit: u64) -> AnyCheck<'_> {
         quota: Quota::new(limit, MINUTE),
         cost: Cost(1),
         act: Act::Take,
+        exact: false,
     }
 }
 
@@ -318,4 +319,47 @@ fn reservations_and_leases_by_the_handle() {
             .map(|ended| ended.actual),
         Some(1)
     );
+}
+
+#[test]
+fn a_counter_goes_on_under_another_key_once() {
+    let handle = Handle::new(engine(16));
+    let decide = |check: AnyCheck<'_>| handle.decide_any(&[check], NOW).expect("own")[0];
+    let left = |check: AnyCheck<'_>| {
+        let look = AnyCheck {
+            act: Act::Peek,
+            cost: Cost(0),
+            ..check
+        };
+        decide(look).remaining
+    };
+    let halve = |left: u64, before: u64, after: u64| after - left * after / before;
+    let log = |key, limit| AnyCheck {
+        method: Method::Log,
+        ..any(key, limit)
+    };
+    // Nothing was counted: nothing goes on.
+    assert!(!handle.succeed(&any(b"b", 20), &any(b"a", 10), halve, NOW));
+    for _ in 0..4 {
+        assert!(decide(any(b"a", 10)).allowed);
+    }
+    assert!(handle.succeed(&log(b"b", 20), &any(b"a", 10), halve, NOW));
+    assert_eq!((left(log(b"b", 20)), left(any(b"a", 10))), (12, 10));
+    // A counter that has begun keeps what it has.
+    assert!(decide(any(b"a", 10)).allowed);
+    assert!(!handle.succeed(&log(b"b", 20), &any(b"a", 10), halve, NOW));
+    assert_eq!((left(log(b"b", 20)), left(any(b"a", 10))), (12, 9));
+    // Back again, while many ask at once.
+    assert!(handle.succeed(&any(b"c", 10), &log(b"b", 20), halve, NOW));
+    let carried = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                if handle.succeed(&any(b"d", 5), &any(b"c", 10), halve, NOW) {
+                    carried.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!((carried.into_inner(), left(any(b"d", 5))), (1, 3));
 }

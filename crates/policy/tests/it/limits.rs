@@ -204,6 +204,31 @@ fn what_becomes_of_requests_that_cannot_be_decided() {
 }
 
 #[test]
+fn exactness_and_inheritance_hold_for_all_limits_of_a_rule() {
+    let checks = |text: &str| {
+        let rules = load(text).expect(text);
+        let request = request();
+        let resolved = rules.resolve(&request).expect("a request");
+        let of = |check: tollgate_policy::LimitCheck<'_>| {
+            let key = String::from_utf8_lossy(check.key).into_owned();
+            (check.exact, key.split(':').nth(1).map(str::to_owned))
+        };
+        resolved.checks(b"").map(of).collect::<Vec<_>>()
+    };
+    let tag = |tag: &str| Some(tag.to_owned());
+    assert_eq!(
+        checks("{requests_per_unit: 5, unit: day, exact: false}"),
+        [(false, tag("d"))]
+    );
+    assert_eq!(
+        checks(
+            "{exact: true, inherit: additive, limits: [{requests_per_unit: 5, unit: day}, {concurrency: 2}]}"
+        ),
+        [(true, tag("d@5")), (true, tag("concurrency"))]
+    );
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line() {
     let wrong = |text: &str| {
         let error = load(text).expect_err(text);
@@ -298,6 +323,30 @@ fn what_is_wrong_is_told_with_its_line() {
         (
             "{unlimited: true, limits: [{concurrency: 1}]}",
             "should not specify limits when unlimited",
+        ),
+        (
+            "{unlimited: true, inherit: reset}",
+            "should not specify inherit when unlimited",
+        ),
+        (
+            "{unlimited: true, exact: true}",
+            "should not specify exact when unlimited",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, inherit: all}",
+            "config error, inherit must be one of reset, proportional, as_is, additive",
+        ),
+        (
+            "{requests_per_unit: 1, unit: day, exact: 1}",
+            "config error, exact must be true or false",
+        ),
+        (
+            "{concurrency: 4, inherit: as_is}",
+            "inherit stands beside concurrency",
+        ),
+        (
+            "{limits: [{requests_per_unit: 1, unit: day, inherit: as_is}]}",
+            "config error, unknown key 'inherit'",
         ),
         (
             "{requests_per_unit: 1, unit: day, on_error: maybe}",

@@ -10,6 +10,7 @@ use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Decision, Timestamp};
 use tollgate_policy::LimitCheck;
 
+use super::carried::Carried;
 use super::{BackendError, Decide, Decisions};
 
 /// Never waits: a decision is made on the thread that asks, under the locks of its counters' shards.
@@ -20,6 +21,7 @@ pub(crate) struct Embedded {
     /// Somebody looks after what the thread holds of them.
     tended: Cell<bool>,
     held: Notify,
+    carried: Carried,
     clock: fn() -> Timestamp,
 }
 
@@ -32,6 +34,7 @@ impl Embedded {
             local: RefCell::new(LocalHandle::new(handle.clone())),
             tended: Cell::new(false),
             held: Notify::new(),
+            carried: Carried::default(),
             handle,
             clock,
         }
@@ -51,7 +54,27 @@ impl Embedded {
         }
     }
 
+    /// Counters of changed limits go on from those before.
+    fn carry_over(&self, checks: &[LimitCheck<'_>]) {
+        for check in checks {
+            let Some(from) = self.carried.wanting(check) else {
+                continue;
+            };
+            let before = AnyCheck {
+                key: from.key,
+                method: from.method,
+                quota: from.quota,
+                ..check_of(check)
+            };
+            let used = |left, before, after| from.way.used(left, before, after);
+            let now = (self.clock)();
+            self.handle.succeed(&check_of(check), &before, used, now);
+            self.carried.done(check, &from);
+        }
+    }
+
     pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        self.carry_over(checks);
         let checks: SmallVec<[AnyCheck<'_>; 4]> = checks.iter().map(check_of).collect();
         let mut local = self.local.borrow_mut();
         let decided = local.decide_any(&checks, (self.clock)());
@@ -69,6 +92,7 @@ fn check_of<'a>(check: &LimitCheck<'a>) -> AnyCheck<'a> {
         quota: check.quota,
         cost: check.cost,
         act: check.act,
+        exact: check.exact,
     }
 }
 
@@ -78,6 +102,7 @@ impl Decide for Embedded {
     }
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
+        self.carry_over(std::slice::from_ref(check));
         self.handle
             .refund_any(&check_of(check), (self.clock)())
             .map_err(|error| BackendError::new(error.to_string()))

@@ -1,6 +1,9 @@
 //! What counts: the store in this process, or one far away.
 
+mod carried;
 mod embedded;
+#[cfg(test)]
+mod inherit_tests;
 mod link;
 mod native;
 mod remote;

@@ -2,9 +2,9 @@
 
 use redis::{Cmd, Value};
 use tollgate_limiter::holds::Ended;
-use tollgate_limiter::lua::{self, MAX_UNITS};
-use tollgate_limiter::{Act, AlgorithmKind, Decision, Method, Nanos};
-use tollgate_policy::LimitCheck;
+use tollgate_limiter::lua::{self, MAX_UNITS, Word};
+use tollgate_limiter::{Act, AlgorithmKind, Decision, Method, Nanos, Quota};
+use tollgate_policy::{Heirloom, LimitCheck};
 
 use super::Decisions;
 
@@ -55,35 +55,10 @@ pub(super) fn release(check: &LimitCheck<'_>, id: &[u8]) -> Cmd {
     command
 }
 
-/// Algorithm, limit, period and options.
+/// Algorithm, limit, period, cost and options.
 fn limit_words(command: &mut Cmd, check: &LimitCheck<'_>) {
-    let limit = check.quota.limit.min(MAX_UNITS);
-    match check.method {
-        Method::Small(kind) => {
-            command.arg(kind.row().word).arg(limit);
-            if let AlgorithmKind::Calendar(calendar) = kind {
-                command.arg(calendar.unit.name());
-                command.arg("ZONE").arg(calendar.zone.name());
-            } else {
-                command.arg(millis(check.quota.period));
-            }
-            let bucket = matches!(
-                kind,
-                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
-            );
-            if bucket {
-                command.arg("BURST").arg(check.quota.burst.min(MAX_UNITS));
-            }
-        }
-        Method::Log => {
-            command
-                .arg("LOG")
-                .arg(limit)
-                .arg(millis(check.quota.period));
-        }
-        Method::Concurrency => {
-            command.arg("LEASES").arg(limit);
-        }
+    for word in quota_words(check.method, &check.quota) {
+        command.arg(word);
     }
     command.arg("COST").arg(check.cost.0.min(MAX_UNITS));
     match check.act {
@@ -95,6 +70,45 @@ fn limit_words(command: &mut Cmd, check: &LimitCheck<'_>) {
             command.arg("HOLD").arg(id).arg(millis(ttl));
         }
     }
+}
+
+/// Algorithm, limit and period.
+fn quota_words(method: Method, quota: &Quota) -> Vec<String> {
+    let limit = quota.limit.min(MAX_UNITS).to_string();
+    let period = millis(quota.period).to_string();
+    match method {
+        Method::Small(AlgorithmKind::Calendar(calendar)) => [
+            AlgorithmKind::Calendar(calendar).row().word,
+            &limit,
+            calendar.unit.name(),
+            "ZONE",
+            calendar.zone.name(),
+        ]
+        .map(str::to_owned)
+        .into(),
+        Method::Small(kind) => {
+            let mut words = vec![kind.row().word.to_owned(), limit, period];
+            let bucket = matches!(
+                kind,
+                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
+            );
+            if bucket {
+                words.extend(["BURST".to_owned(), quota.burst.min(MAX_UNITS).to_string()]);
+            }
+            words
+        }
+        Method::Log => vec!["LOG".to_owned(), limit, period],
+        Method::Concurrency => vec!["LEASES".to_owned(), limit],
+    }
+}
+
+/// The words of [`lua::INHERIT_NATIVE`].
+pub(super) fn inherit_words(check: &LimitCheck<'_>, from: &Heirloom<'_>) -> Vec<Word> {
+    let new = quota_words(check.method, &check.quota);
+    let before = quota_words(from.method, &from.quota);
+    let head = [from.way.name().to_owned(), new.len().to_string()];
+    let words = head.into_iter().chain(new).chain(before);
+    words.map(|word| word.into_bytes().into()).collect()
 }
 
 /// Whole milliseconds, at least one.

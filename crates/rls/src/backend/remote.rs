@@ -11,6 +11,7 @@ use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Act, Decision, Method, Timestamp};
 use tollgate_policy::LimitCheck;
 
+use super::carried::Carried;
 use super::link::{Connection, Link};
 use super::scripts::{Call, Scripts};
 use super::url::Address;
@@ -25,6 +26,7 @@ pub(crate) struct Remote {
     scripts: Scripts,
     link: Link,
     in_flight: Cell<usize>,
+    carried: Carried,
     /// Leaves the store's own commands alone.
     #[cfg(test)]
     scripts_only: bool,
@@ -59,6 +61,7 @@ impl Remote {
             scripts: Scripts::new(),
             link: Link::new(address),
             in_flight: Cell::new(0),
+            carried: Carried::default(),
             #[cfg(test)]
             scripts_only: false,
         }
@@ -93,6 +96,29 @@ impl Remote {
         }
     }
 
+    /// Counters of changed limits go on from those before.
+    async fn carry_over(
+        &self,
+        connection: &Connection,
+        checks: &[LimitCheck<'_>],
+    ) -> Result<(), BackendError> {
+        for check in checks {
+            let Some(from) = self.carried.wanting(check) else {
+                continue;
+            };
+            let now = (self.clock)();
+            let call = self.scripts.inherit(check, &from, connection.native, now);
+            match self.run(connection, &call).await {
+                Ok(_) => {}
+                // The key before holds something else: there is nothing to carry over.
+                Err(error) if error.code() == Some("WRONGTYPE") => {}
+                Err(error) => return Err(BackendError::new(error.to_string())),
+            }
+            self.carried.done(check, &from);
+        }
+        Ok(())
+    }
+
     /// Decides by a script. The short ones do not know keys with reservations on them; the general one does.
     async fn decide_by_script(
         &self,
@@ -118,6 +144,7 @@ impl Decide for Remote {
         checks.iter().try_for_each(known)?;
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
+        self.carry_over(&connection, checks).await?;
         if connection.native {
             let reply = self.link.ask(&connection, &native::decide(checks)).await;
             read(reply, |reply| native::decisions(reply, checks.len()))
@@ -130,6 +157,8 @@ impl Decide for Remote {
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
+        self.carry_over(&connection, std::slice::from_ref(check))
+            .await?;
         let made = if connection.native {
             let reply = self.link.ask(&connection, &native::refund(check)).await;
             read(reply, |reply| native::decisions(reply, 1))

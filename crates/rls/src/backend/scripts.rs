@@ -2,8 +2,8 @@
 
 use redis::{Cmd, Script, Value};
 use tollgate_limiter::lua::{self, Arguments, Word};
-use tollgate_limiter::{Act, AlgorithmKind, Method, Timestamp};
-use tollgate_policy::LimitCheck;
+use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Timestamp};
+use tollgate_policy::{Heirloom, LimitCheck};
 
 use super::Decisions;
 
@@ -20,12 +20,15 @@ pub(super) struct Scripts {
     sliding: Source,
     batch: Source,
     general: Source,
+    inherit_native: Source,
 }
 
 /// A call of a script.
 pub(super) struct Call<'s> {
     script: &'s Source,
     keys: Vec<Box<[u8]>>,
+    /// What comes before the words: an empty time, for the store's own counts.
+    timed: bool,
     words: Vec<Word>,
 }
 
@@ -55,8 +58,9 @@ impl Call<'_> {
         for key in &self.keys {
             command.arg(&**key);
         }
-        // No time: the store's own counts.
-        command.arg("");
+        if self.timed {
+            command.arg("");
+        }
         for word in &self.words {
             command.arg(&**word);
         }
@@ -72,6 +76,7 @@ impl Scripts {
             sliding: Source::new(lua::SLIDING_WINDOW),
             batch: Source::new(lua::BATCH),
             general: Source::new(lua::GENERAL),
+            inherit_native: Source::new(lua::INHERIT_NATIVE),
         }
     }
 
@@ -101,6 +106,7 @@ impl Scripts {
         Call {
             script,
             keys: keys(checks),
+            timed: true,
             words,
         }
     }
@@ -131,10 +137,42 @@ impl Scripts {
         self.general(std::slice::from_ref(check), lua::release_words(id).into())
     }
 
+    /// Lets the check's counter go on from another.
+    pub(super) fn inherit(
+        &self,
+        check: &LimitCheck<'_>,
+        from: &Heirloom<'_>,
+        native: bool,
+        now: Timestamp,
+    ) -> Call<'_> {
+        let keys = vec![check.key.into(), from.key.into()];
+        if native {
+            return Call {
+                script: &self.inherit_native,
+                keys,
+                timed: false,
+                words: super::native::inherit_words(check, from),
+            };
+        }
+        let old = (from.method, &from.quota);
+        let mut words: Vec<Word> = vec![lua::INHERIT.as_bytes().into()];
+        for (method, quota) in [(check.method, &check.quota), old] {
+            words.extend(lua::check_words(method, quota, Cost(0), Act::Peek, now));
+        }
+        words.push(from.way.name().as_bytes().into());
+        Call {
+            script: &self.general,
+            keys,
+            timed: true,
+            words,
+        }
+    }
+
     fn general(&self, checks: &[LimitCheck<'_>], words: Vec<Word>) -> Call<'_> {
         Call {
             script: &self.general,
             keys: keys(checks),
+            timed: true,
             words,
         }
     }

@@ -15,12 +15,12 @@ use super::url::Address;
 use super::{Decide, Embedded, Remote};
 
 /// So long that no time that passes in the test earns a unit.
-const YEAR: u64 = 365 * 86_400_000_000_000;
+pub(super) const YEAR: u64 = 365 * 86_400_000_000_000;
 /// A time of the models; stores have their own.
-const NOW: Timestamp = Timestamp::from_secs(1_767_225_600);
+pub(super) const NOW: Timestamp = Timestamp::from_secs(1_767_225_600);
 
 /// All algorithms, each on a key of its own.
-fn limits() -> Vec<(Method, Quota)> {
+pub(super) fn limits() -> Vec<(Method, Quota)> {
     let quota = Quota::new(10, YEAR);
     let calendar = AlgorithmKind::Calendar(Calendar {
         unit: CalendarUnit::Year,
@@ -83,6 +83,8 @@ impl<B: Decide> Pair<'_, B> {
             act,
             descriptor: at,
             on_error: OnError::DEFAULT,
+            exact: false,
+            heirloom: None,
         }
     }
 

@@ -63,3 +63,47 @@ fn changed_rules_are_taken_up_and_bad_ones_are_not() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+const SHOP: &str = "domain: shop\ndescriptors: [{key: a, rate_limit: {unit: year, requests_per_unit: 10, inherit: proportional}}]\n";
+
+/// Changed numbers, and back, on services that were started and asked the same.
+fn counters_go_on(service: &Service) {
+    service.write_rules("z.yaml", SHOP);
+    wait_for(service, "success", 2);
+    for want in ["9", "8", "7", "6"] {
+        assert_eq!(left(service, "shop", "a").as_deref(), Some(want));
+    }
+    service.write_rules("z.yaml", &SHOP.replace("10", "100"));
+    let look = || {
+        let body = r#"{"domain":"shop","descriptors":[{"entries":[{"key":"a","value":"x"}],"hitsAddend":"0"}]}"#;
+        let (_, reply) = service.json(body);
+        let (_, rest) = reply
+            .split_once(r#""limitRemaining":"#)
+            .expect("some are left");
+        rest.split([',', '}']).next().map(str::to_owned)
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // Six of ten are sixty of a hundred.
+    while look().as_deref() != Some("60") {
+        assert!(Instant::now() < deadline, "the limit is not raised");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(left(service, "shop", "a").as_deref(), Some("59"));
+}
+
+#[test]
+fn counters_go_on_under_a_changed_limit() {
+    counters_go_on(&Service::embedded());
+}
+
+#[test]
+fn counters_go_on_under_a_changed_limit_on_redis() {
+    let Some(redis) = tollgate_testkit::Server::redis(&[]).expect("redis-server starts") else {
+        tollgate_testkit::peers::skip(
+            "counters_go_on_under_a_changed_limit_on_redis",
+            "redis-server",
+        );
+        return;
+    };
+    counters_go_on(&Service::remote(&format!("redis://{}", redis.addr())));
+}

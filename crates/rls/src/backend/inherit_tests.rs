@@ -1,0 +1,149 @@
+//! Counters that go on under another limit, on every backend.
+
+use redis::Client;
+use tokio::task::LocalSet;
+use tollgate_engine::{Engine, EngineConfig, Handle};
+use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
+use tollgate_policy::{Heirloom, Inherit, LimitCheck, OnError, Role};
+use tollgate_testkit::{Server, peers};
+
+use super::tests::{NOW, YEAR, limits};
+use super::url::Address;
+use super::{Decide, Embedded, Remote};
+
+fn check(key: &[u8], method: Method, limit: u64, cost: u64) -> LimitCheck<'_> {
+    LimitCheck {
+        key,
+        method,
+        quota: Quota::new(limit, YEAR),
+        cost: Cost(cost),
+        role: Role::Enforced,
+        act: Act::Take,
+        descriptor: 0,
+        on_error: OnError::DEFAULT,
+        exact: false,
+        heirloom: None,
+    }
+}
+
+async fn left<B: Decide>(backend: &B, check: LimitCheck<'_>) -> u64 {
+    let look = LimitCheck {
+        act: Act::Peek,
+        cost: Cost(0),
+        ..check
+    };
+    backend.decide(&[look]).await.expect("decided")[0].remaining
+}
+
+/// Every way from every algorithm to itself and to another, to more and to less. `again` asks the same store without what
+/// the first knows.
+async fn go_on<B: Decide>(backend: &B, again: &B) {
+    let window = Method::Small(AlgorithmKind::FixedWindow);
+    let gcra = Method::Small(AlgorithmKind::Gcra);
+    let methods = limits().into_iter().map(|(method, _)| method);
+    let methods = methods.filter(|&method| method != Method::Concurrency);
+    let pairs: Vec<(Method, Method)> = methods
+        .flat_map(|method| [(method, method), (method, window), (gcra, method)])
+        .collect();
+    let mut generation = 0;
+    for (at, &(old, new)) in pairs.iter().enumerate() {
+        for way in Inherit::ALL {
+            for after in [20, 5] {
+                generation += 1;
+                let name = |what: &str| format!("{what}:{at}:{}:{after}", way.name()).into_bytes();
+                let (from, to) = (name("from"), name("to"));
+                let taken = check(&from, old, 10, 7);
+                assert!(backend.decide(&[taken]).await.expect("decided")[0].allowed);
+                let heir = LimitCheck {
+                    heirloom: Some(Heirloom {
+                        key: &from,
+                        method: old,
+                        quota: Quota::new(10, YEAR),
+                        way,
+                        generation,
+                    }),
+                    ..check(&to, new, after, 1)
+                };
+                let want = after - way.used(3, 10, after);
+                let what = (old, new, way, after);
+                assert_eq!(left(backend, heir).await, want, "{what:?}");
+                assert_eq!(left(backend, taken).await, 10, "gone: {what:?}");
+                let decided = backend.decide(&[heir]).await.expect("decided")[0];
+                assert_eq!(decided.allowed, want > 0, "{what:?}");
+                // Somebody with the old rules counts on, and nobody carries that over once more.
+                backend.decide(&[taken]).await.expect("decided");
+                let known = want.saturating_sub(1);
+                assert_eq!(left(backend, heir).await, known, "{what:?}");
+                if way != Inherit::Reset || want < after {
+                    assert_eq!(left(again, heir).await, known, "{what:?}");
+                }
+                assert_eq!(left(backend, taken).await, 3, "{what:?}");
+            }
+        }
+    }
+    // What holds something else is left alone.
+    let leases = LimitCheck {
+        act: Act::Hold {
+            id: b"a",
+            ttl: YEAR,
+        },
+        ..check(b"places", Method::Concurrency, 10, 1)
+    };
+    backend.decide(&[leases]).await.expect("decided");
+    let heir = LimitCheck {
+        heirloom: Some(Heirloom {
+            key: b"places",
+            method: window,
+            quota: Quota::new(10, YEAR),
+            way: Inherit::AsIs,
+            generation: generation + 1,
+        }),
+        ..check(b"window", window, 5, 1)
+    };
+    assert_eq!(left(backend, heir).await, 5);
+    assert_eq!(left(backend, leases).await, 9);
+}
+
+async fn go_on_remotely(store: &Server, scripts_only: bool) {
+    let url = format!("redis://{}", store.addr());
+    let remote = || {
+        let address = Address::Direct(Client::open(&*url).expect("a URL"));
+        let remote = Remote::new(address, || NOW);
+        if scripts_only {
+            remote.by_scripts()
+        } else {
+            remote
+        }
+    };
+    LocalSet::new()
+        .run_until(async { go_on(&remote(), &remote()).await })
+        .await;
+}
+
+#[tokio::test]
+async fn the_embedded_store() {
+    let handle = Handle::new(Engine::new(EngineConfig::default()));
+    let embedded = || Embedded::new(handle.clone(), || NOW);
+    go_on(&embedded(), &embedded()).await;
+}
+
+#[tokio::test]
+async fn redis_by_scripts() {
+    let Some(redis) = Server::redis(&[]).expect("redis-server starts") else {
+        peers::skip("inherit: redis_by_scripts", "redis-server");
+        return;
+    };
+    go_on_remotely(&redis, false).await;
+}
+
+#[tokio::test]
+async fn tollgate_by_its_commands() {
+    let store = Server::tollgate(&[]).expect("tollgate starts");
+    go_on_remotely(&store, false).await;
+}
+
+#[tokio::test]
+async fn tollgate_by_scripts() {
+    let store = Server::tollgate(&[]).expect("tollgate starts");
+    go_on_remotely(&store, true).await;
+}
