@@ -4,7 +4,7 @@ mod check;
 mod serve;
 
 use clap::error::ErrorKind;
-use clap::{Args, Command, FromArgMatches};
+use clap::{Args, Command};
 use std::io::Write;
 use std::process::ExitCode;
 use tollgate_bench::cli::BenchArgs;
@@ -37,8 +37,13 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         },
-        Some(("bench", matches)) => match BenchArgs::from_arg_matches(matches) {
-            Ok(args) => tollgate_bench::cli::run(args),
+        Some(("bench", matches)) => match BenchArgs::with_environment(matches) {
+            Ok((args, remarks)) => {
+                for remark in remarks {
+                    eprintln!("{remark}");
+                }
+                tollgate_bench::cli::run(args)
+            }
             Err(error) => usage(&error),
         },
         _ => fail("no such command"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgMatches, Args, FromArgMatches as _, Subcommand};
 
 use super::capacity::CapacityArgs;
 use super::load::LoadArgs;
@@ -21,7 +21,7 @@ use crate::run::plan::Ladder;
 /// Starts every store as a child process, finds its capacity, and climbs a ladder of offered loads in three scenarios. Latency
 /// counts from the time at which a request was due. The results go to results/YYYYMMDD_HHMMSS/ and results/latest.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = super::environment::HELP)]
 pub struct BenchArgs {
     /// What to do instead of the main run.
     #[command(subcommand)]
@@ -29,6 +29,23 @@ pub struct BenchArgs {
     /// The main run.
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+impl BenchArgs {
+    /// Options as `matches` has them; what the main run was not told comes from the environment. Second, lines to print
+    /// about that.
+    ///
+    /// # Errors
+    /// If `matches` is of another command, or a variable of the environment has a value that its option does not take.
+    pub fn with_environment(matches: &ArgMatches) -> Result<(BenchArgs, Vec<String>), clap::Error> {
+        let mut args = BenchArgs::from_arg_matches(matches)?;
+        let remarks = match args.command {
+            Some(_) => Vec::new(),
+            None => super::environment::apply(&mut args.run, matches)
+                .map_err(|why| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{why}\n")))?,
+        };
+        Ok((args, remarks))
+    }
 }
 
 /// Sub-commands of the bench.
@@ -92,7 +109,7 @@ pub struct RunArgs {
     /// A running system: NAME=redis://HOST:PORT, NAME=unix:///PATH, NAME=memcache://HOST:PORT, NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable. Nothing else is measured then, unless named with --only
     #[arg(long = "target", value_name = "NAME=URL")]
     pub targets: Vec<String>,
-    /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, memcached; comma separated [default: all that are installed]
+    /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, memcached; comma separated [default: all that are installed, without memcached]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub only: Vec<String>,
     /// Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: all three]
@@ -167,6 +184,9 @@ pub struct RunArgs {
     /// Where the results go
     #[arg(long, default_value = "results", value_name = "FOLDER")]
     pub out: PathBuf,
+    /// A further file for the rows, in the JSON layout of ratelimit_bench: one object, or a list of several
+    #[arg(long, value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
     /// Allow targets on other machines
     #[arg(long)]
     pub i_own_this_target: bool,

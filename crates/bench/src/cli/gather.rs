@@ -41,6 +41,11 @@ pub(super) fn gather(
     };
     for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
         let name = program.name();
+        if by_default && !program.speaks_resp() {
+            // It counts instead of limiting, so it ranks beside nothing; its ladders would only lengthen every run.
+            session.skip(name, format!("not a rate limiter; --only {name} measures its counters"));
+            continue;
+        }
         if !(by_default || wanted(name)) || interrupt::asked() {
             continue;
         }

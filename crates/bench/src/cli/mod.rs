@@ -3,10 +3,13 @@
 mod args;
 mod capacity;
 mod command;
+mod environment;
 mod gather;
 mod load;
+mod measure;
 mod migrate;
 mod paper;
+mod plan;
 mod recovery;
 mod redis;
 mod report;

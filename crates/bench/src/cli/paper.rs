@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, FromArgMatches};
 
 use super::args::{Pins, RunArgs};
-use super::command;
+use super::measure::perform;
+use super::plan::plan as plan_of;
 use super::gather::GRPC_NAME;
 use super::values;
 use crate::load::schedule::Arrivals;
@@ -277,7 +278,7 @@ fn ladders(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     let run = run_args(args)?;
     let plan = ladder_plan(study, args, &run)?;
     let mut shown = String::new();
-    let code = command::perform(&run, &plan, &Job::Ladder, &mut |record, console| {
+    let code = perform(&run, &plan, &Job::Ladder, &mut |record, console| {
         let paper = beside::ladders(study, record);
         shown = text::tables(console.style(), &paper);
         record.paper = Some(paper);
@@ -363,7 +364,7 @@ fn ladder_plan(study: Study, args: &PaperArgs, run: &RunArgs) -> Result<RunPlan,
         ladder,
         // The thresholds of the study.
         profile: Profile::bench(),
-        ..command::plan(run)?
+        ..plan_of(run)?
     })
 }
 

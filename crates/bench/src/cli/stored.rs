@@ -321,7 +321,7 @@ fn against_itself(args: &NoiseArgs) -> Result<StoredRun, String> {
         generator_core: pins.generator,
         target_core: pins.target,
         calibrate: false,
-        ..super::command::default_plan()?
+        ..super::plan::default_plan()?
     };
     let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
     let folder = folder.map_err(|error| error.to_string())?;

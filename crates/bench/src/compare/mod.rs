@@ -135,7 +135,12 @@ fn open(name: &str, args: &CompareArgs, core: Option<usize>) -> Result<Store, St
     }
     if !name.contains("://") {
         return Err(format!(
-            "'{name}' is neither a URL nor tollgate, redis-server, valkey-server or dragonfly"
+            "'{name}' is neither a URL nor tollgate, redis-server, valkey-server or dragonfly{}",
+            if std::path::Path::new(name).exists() {
+                ": a folder of runs can only be compared with another one"
+            } else {
+                ""
+            }
         ));
     }
     let url = TargetUrl::parse(name)?;

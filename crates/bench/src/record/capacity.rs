@@ -30,9 +30,20 @@ pub struct CapacityRecord {
     pub retention: Option<Retention>,
     /// Ladder upwards against ladder downwards; `None` if only one was run.
     pub hysteresis: Option<Hysteresis>,
+    /// Why no load counts as held whatever was measured: the limiter admitted too much. Zones are missing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 impl CapacityRecord {
+    /// Takes the zones away because of `why`, if there is a reason.
+    pub fn refuse(&mut self, why: Option<String>) {
+        if why.is_some() {
+            self.zones = None;
+            self.refused = why;
+        }
+    }
+
     /// Validity of the counted trials at the bounds of the first goal; with no bound at all, of all trials.
     #[must_use]
     pub fn deciding(&self) -> Validity {

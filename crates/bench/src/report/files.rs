@@ -147,6 +147,20 @@ impl RunDirectory {
         writer.finish()
     }
 
+    /// Writes the rows as ratelimit_bench does to `path`: one object, or a list where there are several.
+    pub fn write_rows_to(record: &RunRecord, path: &Path) -> Result<(), WriteError> {
+        let mut rows: Vec<serde_json::Value> = ratelimit_bench::files(record)
+            .into_iter()
+            .map(|file| file.content)
+            .collect();
+        let value = match rows.len() {
+            1 => rows.remove(0),
+            _ => serde_json::Value::Array(rows),
+        };
+        write_whole(path, format!("{value:#}\n").as_bytes())
+            .map_err(|error| WriteError::one(path, &error))
+    }
+
     /// Writes `compare.json`, `compare.csv` and `README.md` of a paired comparison, and points `latest`
     /// here.
     pub fn write_compare(&self, record: &CompareRecord) -> Result<(), WriteError> {

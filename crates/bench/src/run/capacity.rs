@@ -54,6 +54,64 @@ struct Running {
     record: CapacityRecord,
     silent: u32,
     above: Vec<(f64, Measure)>,
+    /// Why the result is refused, if a trial admitted more than its limit.
+    over_admitted: Option<String>,
+}
+
+/// Whether a trial of this purpose belongs to the search, not to the way up and down after it.
+fn is_search(purpose: &str) -> bool {
+    !matches!(purpose, "up" | "down")
+}
+
+impl Running {
+    /// Writes a trial down. Returns why it broke the first goal; empty if it did not.
+    fn keep(
+        &mut self,
+        step: &Step,
+        settings: &CapacitySettings,
+        length: Duration,
+        purpose: &str,
+    ) -> String {
+        let (load_rps, duration_s) = (step.target_rps, length.as_secs_f64());
+        let measure = Measure::of(step);
+        let broken = settings.goals.iter().map(|goal| goal.broken_by(&measure));
+        let broken: Vec<Option<String>> = broken.collect();
+        let believable = step.validity.grade != Grade::Invalid;
+        let counted = is_search(purpose)
+            && self.search.record(&Attempt {
+                load_rps,
+                duration_s,
+                measure,
+                believable,
+            });
+        if !is_search(purpose) && believable {
+            self.above.push((load_rps, measure));
+        }
+        // A wrong decision counts on a busy machine as well.
+        if let Some(found) = step.accuracy.as_ref().filter(|found| !found.never_over()) {
+            self.over_admitted.get_or_insert_with(|| {
+                format!(
+                    "at {load_rps:.0}/s it admitted {:.2} % more than its limit allows, so no load of it counts as held",
+                    found.over_admission_percent
+                )
+            });
+        }
+        let rule = broken.first().cloned().flatten().unwrap_or_default();
+        self.record.trials.push(Trial {
+            offset_s: step.offset_s,
+            load_rps,
+            duration_s,
+            purpose: purpose.into(),
+            goodput_rps: step.goodput_rps,
+            fail_percent: step.fail_percent(),
+            p99_ms: measure.p99_ms,
+            kept: broken.iter().map(Option::is_none).collect(),
+            rule: rule.clone(),
+            counted,
+            validity: step.validity.clone(),
+        });
+        rule
+    }
 }
 
 impl Session<'_> {
@@ -112,6 +170,7 @@ impl Session<'_> {
             search: Search::new(plan),
             silent: 0,
             above: Vec::new(),
+            over_admitted: None,
         };
         let (ended, because) = loop {
             let trial = match running.search.next_trial() {
@@ -163,7 +222,7 @@ impl Session<'_> {
     /// What the generator can offer in `way`; it was measured with RESP.
     fn ceiling(&self, way: Way) -> Option<f64> {
         let calibration = self.record.calibration.as_ref()?;
-        (way != Way::Grpc).then_some(calibration.ceiling_rps)
+        (!way.is_service()).then_some(calibration.ceiling_rps)
     }
 
     /// Runs one trial and writes it down; the row belongs to the caller.
@@ -201,39 +260,10 @@ impl Session<'_> {
             let why = "a signal asked for it".into();
             return (Went::Ended(SearchEnd::Interrupted, why), Some(step));
         }
-        let measure = Measure::of(&step);
-        let broken = settings.goals.iter().map(|goal| goal.broken_by(&measure));
-        let broken: Vec<Option<String>> = broken.collect();
-        let believable = step.validity.grade != Grade::Invalid;
-        let searched = !matches!(purpose, "up" | "down");
-        let counted = searched
-            && running.search.record(&Attempt {
-                load_rps,
-                duration_s: length.as_secs_f64(),
-                measure,
-                believable,
-            });
-        if !searched && believable {
-            running.above.push((load_rps, measure));
-        }
-        let rule = broken.first().cloned().flatten().unwrap_or_default();
-        let kept = broken.iter().map(Option::is_none).collect();
+        let rule = running.keep(&step, settings, length, purpose);
         self.say(&title, &step, &rule);
-        running.record.trials.push(Trial {
-            offset_s: step.offset_s,
-            load_rps,
-            duration_s: length.as_secs_f64(),
-            purpose: purpose.into(),
-            goodput_rps: step.goodput_rps,
-            fail_percent: step.fail_percent(),
-            p99_ms: measure.p99_ms,
-            kept,
-            rule: rule.clone(),
-            counted,
-            validity: step.validity.clone(),
-        });
         let went = self.ending(series, &outcome, running);
-        if !rule.is_empty() && matches!(went, Went::On) && searched {
+        if !rule.is_empty() && matches!(went, Went::On) && is_search(purpose) {
             self.bed.rest(SETTLE);
         }
         (went, Some(step))
@@ -360,6 +390,7 @@ fn concluded(
         search,
         mut record,
         above,
+        over_admitted,
         ..
     } = running;
     record.goals = search.results();
@@ -373,6 +404,7 @@ fn concluded(
         non_monotone: record.non_monotone,
         validity,
     });
+    record.refuse(over_admitted);
     let rows: Vec<Measure> = steps.iter().map(|step| Measure::of(step)).collect();
     record.retention = knee(profile, &rows).and_then(|knee| retention(profile, &rows, knee));
     record

@@ -358,7 +358,11 @@ impl<'a> Session<'a> {
         let capacity = self.record.cells[series.cell].probed_capacity_rps;
         let mut spoiled = Vec::new();
         loop {
-            self.bed.console().phase(title.clone());
+            let attempt = match spoiled.len() {
+                0 => title.clone(),
+                again => format!("{title} (again, {again} of at most {REPEATS_PER_STEP}: the machine spoiled the row)"),
+            };
+            self.bed.console().phase(attempt);
             let mut request =
                 StepRequest::new(&self.bed, series.slot, series.way, scenario, rate, length);
             if closed {
@@ -453,6 +457,16 @@ impl<'a> Session<'a> {
             // A closed loop offers what is answered: no load of it can be too much.
             if cell.capacity.is_none() && !cell.load.closed_loop {
                 cell.capacity = ladder::capacity(&record.profile, &cell.by_load(), threads);
+                let over = cell.accuracy.as_ref().filter(|found| !found.never_over());
+                let why = over.map(|found| {
+                    format!(
+                        "it admitted {:.2} % more than its limit allows, so no load of it counts as held",
+                        found.over_admission_percent
+                    )
+                });
+                if let Some(capacity) = &mut cell.capacity {
+                    capacity.refuse(why);
+                }
                 let early = cell.capacity.as_mut().filter(|_| !cell.complete);
                 if let Some(capacity) = early {
                     capacity.ended = match self.bed.stopped() {

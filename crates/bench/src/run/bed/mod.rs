@@ -3,39 +3,28 @@
 //! Every job that loads a target does it here, one probe or one step at a time: the ladder, the capacity search,
 //! the recovery run. All targets are up at the same time and idle except the one under load.
 
+mod loading;
+mod request;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use self::loading::Loaded;
+pub use self::request::StepRequest;
 use super::admit::Offered;
 use super::attribution::Observer;
 use super::cell;
 use super::console::Console;
 use super::fill::{self, Counters, Frame};
-use super::plan::{KeyPlan, RunPlan, limit_for};
+use super::plan::RunPlan;
 use super::steady::{self, Bucket};
-use super::thread::generate;
-use crate::load::address::Endpoint;
-use crate::load::clients::RetryPolicy;
-use crate::load::closed::{Drawn, InTurn, Pool};
 use crate::load::keys::KeySampler;
-use crate::load::live::Live;
-use crate::load::open::{self, Outcome, Plan};
-use crate::load::open_loop::Bounds;
-use crate::load::schedule::Arrivals;
-use crate::load::workload::{Ask, Rule, Workload};
+use crate::load::open::Outcome;
 use crate::record::status::classify;
 use crate::record::{Admit, Calibration, Step, WarmUp};
 use crate::target::service::{WINDOW_S, limits as service_limits};
 use crate::target::{Target, Way};
 
-/// Length of a capacity probe.
-const PROBE: Duration = Duration::from_millis(500);
-/// Load of a probe that cannot keep pipelines full by itself.
-const OVERLOAD_RATE: f64 = 500_000.0;
-/// Limit in a probe: everything is allowed, the dearer answer.
-const PROBE_LIMIT: u64 = 50_000_000;
-/// Requests written at once while keys are filled.
-const FILL_DEPTH: usize = 16;
 /// Longest wait for a broken server's process to show how it ended.
 const OBITUARY_WAIT: Duration = Duration::from_millis(300);
 
@@ -43,94 +32,6 @@ const OBITUARY_WAIT: Duration = Duration::from_millis(300);
 struct Slot {
     target: Target,
     given_up: Option<String>,
-}
-
-/// One step that is wanted.
-#[derive(Clone, Debug)]
-pub struct StepRequest<'a> {
-    /// Number of the target, as [`Bed::add`] gave it.
-    pub slot: usize,
-    /// How it is asked.
-    pub way: Way,
-    /// Keys and their distribution.
-    pub scenario: &'a KeyPlan,
-    /// Offered load, requests per second.
-    pub rate_rps: f64,
-    /// Length of the measured part.
-    pub length: Duration,
-    /// Load before the measured part that is not counted; zero for none.
-    pub warmup: Duration,
-    /// Limit per key and window. `None` takes one near half of what the most wanted key is offered, so that both
-    /// answers occur. A service has rules only for [`crate::target::service::limits`].
-    pub limit: Option<u64>,
-    /// Answers later than this are failures; `None` takes the plan's deadline.
-    pub deadline: Option<Duration>,
-    /// Connections; `None` takes the plan's number.
-    pub connections: Option<u32>,
-    /// Parts that follow the first within the same step, each requests per second and a length.
-    pub later: &'a [(f64, Duration)],
-    /// What clients do about failures; `None` takes them as they come.
-    pub clients: Option<RetryPolicy>,
-}
-
-impl StepRequest<'_> {
-    /// Length of all parts.
-    fn whole_length(&self) -> Duration {
-        self.length
-            + self
-                .later
-                .iter()
-                .map(|(_, length)| *length)
-                .sum::<Duration>()
-    }
-
-    /// Requests per second over all parts.
-    fn mean_rps(&self) -> f64 {
-        let first = self.rate_rps * self.length.as_secs_f64();
-        let parts = self.later.iter();
-        let all = first
-            + parts
-                .map(|(rate, length)| rate * length.as_secs_f64())
-                .sum::<f64>();
-        match self.later {
-            [] => self.rate_rps,
-            _ => all / self.whole_length().as_secs_f64().max(f64::MIN_POSITIVE),
-        }
-    }
-}
-
-impl<'a> StepRequest<'a> {
-    /// A step of `length` at `rate_rps` with the warm-up, limits and deadline of `bed`'s plan.
-    #[must_use]
-    pub fn new(
-        bed: &Bed<'_>,
-        slot: usize,
-        way: Way,
-        scenario: &'a KeyPlan,
-        rate_rps: f64,
-        length: Duration,
-    ) -> StepRequest<'a> {
-        StepRequest {
-            slot,
-            way,
-            scenario,
-            rate_rps,
-            length,
-            warmup: bed.plan.warmup,
-            limit: None,
-            deadline: None,
-            connections: None,
-            later: &[],
-            clients: None,
-        }
-    }
-}
-
-/// What one load brought, under which rule and with which key prefix.
-struct Loaded {
-    outcome: Outcome,
-    rule: Rule,
-    prefix: String,
 }
 
 /// Targets that are up, and what is needed to load them.
@@ -279,63 +180,6 @@ impl<'a> Bed<'a> {
     fn next_prefix(&mut self) -> String {
         self.loads_run += 1;
         format!("{}{}:", self.prefix, self.loads_run)
-    }
-
-    /// Finds a rough capacity in answers per second: full pipelines for half a second.
-    pub fn probe(&mut self, slot: usize, way: Way, scenario: &KeyPlan) -> Result<f64, String> {
-        let prefix = self.next_prefix();
-        let target = &self.slots[slot].target;
-        self.console.phase(format!(
-            "{} · {} · finding the capacity",
-            scenario.title,
-            cell::describe(target, way)
-        ));
-        let bounds = self.plan.bounds(way);
-        let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.plan.seed);
-        let (keys, stop, core) = (scenario.keys, self.stop, self.plan.generator_core);
-        let rule = Rule {
-            limit: PROBE_LIMIT,
-            window_s: self.window_s(way),
-        };
-        cell::check_keys(target.ask(way, rule).as_ref(), keys)?;
-        let slice = match target.ask(way, rule) {
-            Some(ask) => generate(core, &Live::default(), PROBE, self.console, || {
-                let workload = Workload::render(&ask, &prefix, keys);
-                let framing = workload.framing();
-                let mut pool = Pool::speaking(framing, target.endpoint(), bounds.connections)
-                    .map_err(|error| format!("cannot connect: {error}"))?;
-                fill_in(&ask, &prefix, keys, &mut pool, stop)?;
-                let slice = pool.run(
-                    &mut Drawn {
-                        workload: &workload,
-                        sampler,
-                    },
-                    bounds.depth,
-                    PROBE.as_nanos() as u64,
-                    stop,
-                )?;
-                match slice.first_error {
-                    Some(text) => Err(format!("the server answered: {text}")),
-                    None => Ok(slice.rate()),
-                }
-            }),
-            None => {
-                let Target::Service(service) = target else {
-                    return Err("it cannot be asked in this way".into());
-                };
-                let calls = service.calls(rule, &prefix, keys);
-                let plan = overload(scenario, bounds, self.plan.seed);
-                let live = Live::default();
-                generate(core, &live, PROBE * 2, self.console, || {
-                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
-                })
-                .and_then(saturated_rate)
-            }
-        };
-        match slice {
-            Ok(rate) if rate < 1.0 => Err("no answers".into()),
-            other => other,
-        }
     }
 
     /// Runs warm-up and measured part of a step and fills its row; the status is that of the row by itself. Fails if
@@ -487,144 +331,5 @@ impl<'a> Bed<'a> {
             steady: verdict.is_ok(),
             reason: verdict.err().unwrap_or_default(),
         })
-    }
-
-    /// Runs one load: a part of `length` at the request's rate, and those that follow.
-    fn load(
-        &mut self,
-        request: &StepRequest<'_>,
-        first: Duration,
-        later: &[(f64, Duration)],
-    ) -> Result<Loaded, String> {
-        let prefix = self.next_prefix();
-        let (scenario, rate) = (request.scenario, request.rate_rps);
-        let length = first + later.iter().map(|(_, length)| *length).sum::<Duration>();
-        let limit = request.limit.unwrap_or_else(|| {
-            let mean = if later.is_empty() {
-                rate
-            } else {
-                request.mean_rps()
-            };
-            let draws = (mean * length.as_secs_f64()) as u64;
-            let top = scenario
-                .spreading
-                .top_share_of(scenario.keys, draws, self.seed(rate));
-            // Both answers must occur in every window, not only over a step of several.
-            let window = Duration::from_secs(self.window_s(request.way));
-            limit_for(mean, length.min(window), top)
-        });
-        let rule = Rule {
-            limit,
-            window_s: self.window_s(request.way),
-        };
-        let mut bounds = self.plan.bounds(request.way);
-        if let Some(deadline) = request.deadline {
-            bounds.deadline_ns = deadline.as_nanos() as u64;
-        }
-        if let Some(connections) = request.connections {
-            bounds.connections = connections as usize;
-        }
-        let plan = Plan {
-            arrivals: self.plan.arrivals,
-            rate,
-            length_ns: first.as_nanos() as u64,
-            spreading: scenario.spreading,
-            seed: self.seed(rate),
-            bounds,
-            later: later
-                .iter()
-                .map(|(rate, length)| (*rate, length.as_nanos() as u64))
-                .collect(),
-            clients: request.clients,
-        };
-        let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);
-        cell::check_keys(target.ask(request.way, rule).as_ref(), keys)?;
-        let (core, live) = (self.plan.generator_core, Live::default());
-        let outcome = match (target, target.ask(request.way, rule)) {
-            (_, Some(ask)) => generate(core, &live, length, self.console, || {
-                let workload = Workload::render(&ask, &prefix, keys);
-                prepare(&ask, &prefix, keys, target.endpoint(), stop)?;
-                open::run(&plan, &workload, target.endpoint(), stop, &live)
-            }),
-            (Target::Service(service), None) => {
-                let calls = service.calls(rule, &prefix, keys);
-                generate(core, &live, length, self.console, || {
-                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
-                })
-            }
-            (Target::Store(_) | Target::Memcached(_), None) => {
-                Err("it cannot be asked in this way".into())
-            }
-        };
-        outcome.map(|outcome| Loaded {
-            outcome,
-            rule,
-            prefix,
-        })
-    }
-}
-
-/// Writes what `ask` reads, over connections of its own.
-fn prepare(
-    ask: &Ask,
-    prefix: &str,
-    keys: u32,
-    endpoint: &Endpoint,
-    stop: &AtomicBool,
-) -> Result<(), String> {
-    if Workload::filling_for(ask, prefix, keys.min(1)).is_none() {
-        return Ok(());
-    }
-    let framing = Workload::render(ask, prefix, 0).framing();
-    let mut pool =
-        Pool::speaking(framing, endpoint, 1).map_err(|error| format!("cannot connect: {error}"))?;
-    fill_in(ask, prefix, keys, &mut pool, stop)
-}
-
-/// Writes what `ask` reads.
-fn fill_in(
-    ask: &Ask,
-    prefix: &str,
-    keys: u32,
-    pool: &mut Pool,
-    stop: &AtomicBool,
-) -> Result<(), String> {
-    let Some(filling) = Workload::filling_for(ask, prefix, keys) else {
-        return Ok(());
-    };
-    let filled = pool.run(&mut InTurn::new(&filling), FILL_DEPTH, u64::MAX / 2, stop)?;
-    match filled.first_error {
-        Some(text) => Err(format!(
-            "the keys cannot be filled: the server answered: {text}"
-        )),
-        None => Ok(()),
-    }
-}
-
-/// More than any service answers, for as long as a probe takes: every stream is busy all the time.
-fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
-    Plan {
-        arrivals: Arrivals::Constant,
-        rate: OVERLOAD_RATE,
-        length_ns: PROBE.as_nanos() as u64,
-        spreading: scenario.spreading,
-        seed,
-        bounds: Bounds {
-            deadline_ns: PROBE.as_nanos() as u64,
-            ..bounds
-        },
-        later: Vec::new(),
-        clients: None,
-    }
-}
-
-/// Good answers per second of an overloaded service.
-fn saturated_rate(outcome: Outcome) -> Result<f64, String> {
-    let tally = &outcome.tally;
-    match (&outcome.cut_short, &tally.first_error) {
-        (Some(why), _) | (None, Some(why)) => Err(why.clone()),
-        (None, None) => {
-            Ok((tally.allowed + tally.denied) as f64 * 1e9 / outcome.answered_ns.max(1) as f64)
-        }
     }
 }

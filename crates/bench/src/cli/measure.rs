@@ -1,0 +1,210 @@
+//! A run from its start to its end: targets up, the job done, files written, the exit code.
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use super::args::RunArgs;
+use super::command::{STATUS_INVALID, own};
+use super::gather::{check_names, gather};
+use crate::os::interrupt;
+use crate::record::{Grade, RunRecord, Severity};
+use crate::report::files::{RunDirectory, WriteError};
+use crate::report::{
+    capacity_lines, ladder_head, ladder_row, limit_line, recovery_lines, run_summary,
+};
+use crate::run::calibrate::calibrate;
+use crate::run::console::Console;
+use crate::run::fresh::{self, Steward};
+use crate::run::plan::RunPlan;
+use crate::run::session::{Job, Session};
+use crate::target::url::TargetUrl;
+
+/// Does `job` by `plan` on what `args` name, and writes the results. `complete` adds to the record what follows from it,
+/// before it is written and summed up.
+pub(super) fn perform(
+    args: &RunArgs,
+    plan: &RunPlan,
+    job: &Job,
+    complete: &mut dyn FnMut(&mut RunRecord, &mut Console),
+) -> Result<ExitCode, String> {
+    let urls = args
+        .targets
+        .iter()
+        .map(|text| TargetUrl::parse(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    for url in &urls {
+        own(url, args.i_own_this_target)?;
+    }
+    check_names(&args.only)?;
+    let mut console = Console::new(args.quiet);
+    console.speak(args.lang);
+    if args.json {
+        console.stream_json();
+    }
+    let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
+    let folder = folder.map_err(|error| error.to_string())?;
+    match File::create(folder.log_path()) {
+        Ok(file) => console.log_to(file),
+        Err(error) => console.note(&format!(
+            "warning: no log: {}: {error}",
+            folder.log_path().display()
+        )),
+    }
+    let asked = args.only.len() + urls.len();
+    let mut main = MainRun {
+        args,
+        urls: &urls,
+        plan,
+        folder: &folder,
+        write_failed: None,
+    };
+    let stop = interrupt::flag();
+    let mut record = match job {
+        Job::Ladder => fresh::run(plan, args.starts, &mut console, stop, &mut main),
+        job => {
+            let mut session = Session::new(plan, &mut console, stop);
+            main.gather(&mut session, true);
+            session.run_job(job, &mut |now, console| main.keep(now, now, console))
+        }
+    };
+    let mut write_failed = main.write_failed;
+    console.finish();
+    complete(&mut record, &mut console);
+    let written = folder.write_run_as(&record, args.lang);
+    if let Some(Err(error)) = args
+        .output_file
+        .as_ref()
+        .map(|path| RunDirectory::write_rows_to(&record, path))
+    {
+        write_failed.get_or_insert(error.to_string());
+    }
+    console.end(&record, folder.path());
+    conclude(&record, &mut console, &folder, written, write_failed, asked)
+}
+
+/// What the starts of the main run have in common.
+struct MainRun<'a> {
+    args: &'a RunArgs,
+    urls: &'a [TargetUrl],
+    plan: &'a RunPlan,
+    folder: &'a RunDirectory,
+    write_failed: Option<String>,
+}
+
+impl Steward for MainRun<'_> {
+    fn gather(&mut self, session: &mut Session<'_>, first: bool) {
+        gather(self.args, self.urls, self.plan, session);
+        if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
+            calibrate_first(self.plan, session);
+        }
+        session.announce();
+    }
+
+    fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console) {
+        if let Some(scenario) = now.cells.last().map(|cell| cell.scenario.name.clone()) {
+            show_ladders(now, &scenario, console);
+        }
+        if let Err(error) = self.folder.checkpoint(whole) {
+            self.write_failed.get_or_insert(error.to_string());
+        }
+    }
+}
+
+fn calibrate_first(plan: &RunPlan, session: &mut Session<'_>) {
+    let cores = (plan.generator_core, plan.target_core);
+    match calibrate(
+        plan.connections,
+        plan.depth,
+        cores,
+        session.console(),
+        interrupt::flag(),
+    ) {
+        Ok(calibration) => {
+            session.console().line(&format!(
+                "generator: ceiling {:.0}/s at {} connections x {}, floor p50 {:.0} us p99 {:.0} us, clock {:.0} ns",
+                calibration.ceiling_rps,
+                plan.connections,
+                plan.depth,
+                calibration.floor_p50_us,
+                calibration.floor_p99_us,
+                calibration.clock_read_ns
+            ));
+            session.calibrated(calibration);
+        }
+        Err(why) => session.event(
+            Severity::Warning,
+            None,
+            format!("the generator could not be calibrated: {why}"),
+        ),
+    }
+}
+
+fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
+    let style = console.style();
+    for cell in record
+        .cells
+        .iter()
+        .filter(|cell| cell.scenario.name == scenario)
+    {
+        console.line(&format!(
+            "\n{} · {} · {}",
+            cell.scenario.title, cell.target, cell.operation.title
+        ));
+        console.line(ladder_head(style).trim_end());
+        for step in &cell.steps {
+            console.line(ladder_row(style, step).trim_end());
+        }
+        if let Some(line) = limit_line(&cell.steps) {
+            console.line(&format!("  {line}"));
+        }
+        for text in [capacity_lines(style, cell), recovery_lines(style, cell)] {
+            if !text.is_empty() {
+                console.line(&text);
+            }
+        }
+    }
+}
+
+fn conclude(
+    record: &RunRecord,
+    console: &mut Console,
+    folder: &RunDirectory,
+    written: Result<(), WriteError>,
+    checkpoint_failed: Option<String>,
+    asked: usize,
+) -> Result<ExitCode, String> {
+    console.line(&run_summary(console.style(), record));
+    let mut failed = false;
+    let log_error = console.take_log_error();
+    for error in written
+        .err()
+        .map(|error| error.to_string())
+        .or(checkpoint_failed)
+        .into_iter()
+        .chain(log_error)
+    {
+        console.note(&format!("error: {error}"));
+        failed = true;
+    }
+    if !failed {
+        console.line(&format!(
+            "\nreport: {}",
+            folder.path().join("report.html").display()
+        ));
+    }
+    // A system that was asked for by name and could not be measured is an error; one found by chance is a remark.
+    failed |= record.cells.iter().all(|cell| cell.steps.is_empty());
+    failed |= record
+        .events
+        .iter()
+        .any(|event| event.severity == Severity::Error);
+    failed |= asked > 0 && !record.skipped.is_empty();
+    failed |= interrupt::asked();
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else if record.validity.grade == Grade::Invalid {
+        ExitCode::from(STATUS_INVALID)
+    } else {
+        ExitCode::SUCCESS
+    })
+}

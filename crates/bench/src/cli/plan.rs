@@ -1,0 +1,146 @@
+//! From options to the plan of a run, with what does not go together refused.
+
+use std::time::Duration;
+
+use clap::{Args as _, FromArgMatches as _};
+
+use super::args::RunArgs;
+use super::command::cores;
+use super::values::WarmUpRule;
+use crate::load::keys::Spreading;
+use crate::load::schedule::Arrivals;
+use crate::record::Profile;
+use crate::run::order::Order;
+use crate::run::plan::{KeyPlan, Ladder, RunPlan};
+
+/// Most connections of a rung of a closed loop.
+const CONNECTIONS_MAX: u32 = 10_000;
+
+/// The plan of a main run without options.
+pub(super) fn default_plan() -> Result<RunPlan, String> {
+    let command = RunArgs::augment_args(clap::Command::new("bench"));
+    let matches = command.try_get_matches_from(["bench"]);
+    let args = matches.and_then(|matches| RunArgs::from_arg_matches(&matches));
+    plan(&args.map_err(|error| error.to_string())?)
+}
+
+pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
+    let profile = Profile::named(&args.profile)
+        .ok_or_else(|| format!("'{}' is not a profile: give store or bench", args.profile))?;
+    let pins = cores(args.pin);
+    Ok(RunPlan {
+        scenarios: scenarios(args)?,
+        ladder: args.ladder.clone().unwrap_or(Ladder::Scaled),
+        step: args.step,
+        warmup: match args.warmup {
+            WarmUpRule::For(length) => length,
+            WarmUpRule::Steady(_) => Duration::ZERO,
+        },
+        steady: match args.warmup {
+            WarmUpRule::For(_) => None,
+            WarmUpRule::Steady(longest) => Some(longest),
+        },
+        order: args.load.order,
+        pause: args.pause,
+        arrivals: args.arrivals,
+        connections: args.connections,
+        depth: args.pipeline,
+        grpc_connections: args.grpc_connections,
+        grpc_streams: args.grpc_streams,
+        http_pipeline: args.load.http_pipeline,
+        deadline: args.deadline,
+        window_s: args.window,
+        seed: args.seed,
+        profile,
+        generator_core: pins.generator,
+        target_core: pins.target,
+        calibrate: !args.no_calibrate,
+        key_prefix: args.key_prefix.clone(),
+        watching: args.watching()?,
+    })
+}
+
+fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
+    check_shape(args)?;
+    let plain = plain_scenarios(args)?;
+    if args.load.admit.is_empty() {
+        return Ok(plain);
+    }
+    let ratios = &args.load.admit;
+    Ok(plain
+        .into_iter()
+        .flat_map(|scenario| {
+            ratios
+                .iter()
+                .map(move |ratio| scenario.clone().admitting(*ratio))
+        })
+        .collect())
+}
+
+/// Refuses shapes of the load that do not go together.
+fn check_shape(args: &RunArgs) -> Result<(), String> {
+    let trace = match args.dist {
+        Some(Spreading::Trace(trace)) => Some(trace),
+        _ => None,
+    };
+    if trace.is_some() && args.keys.is_some() {
+        return Err("a trace has its own keys: leave --keys out".into());
+    }
+    if args.arrivals == Arrivals::Trace && !trace.is_some_and(|trace| trace.is_timed()) {
+        return Err("--arrivals trace needs --dist trace:FILE with times".into());
+    }
+    if args.arrivals == Arrivals::Closed {
+        if !args.load.admit.is_empty() {
+            return Err("--admit needs a known load: a closed loop offers what is answered".into());
+        }
+        if args.starts > 1 {
+            return Err("--starts repeats rates: a closed loop has none".into());
+        }
+        if let Some(Ladder::Fixed(rungs)) = &args.ladder
+            && rungs
+                .iter()
+                .any(|rung| rung.fract() != 0.0 || *rung > f64::from(CONNECTIONS_MAX))
+        {
+            return Err(format!(
+                "the rungs of a closed loop are numbers of connections: give whole numbers up to {CONNECTIONS_MAX}"
+            ));
+        }
+    }
+    if args.starts > 1 && args.load.order == Some(Order::UpDown) {
+        return Err(
+            "--order updown runs rungs twice: give up, down or shuffled with --starts".into(),
+        );
+    }
+    Ok(())
+}
+
+fn plain_scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
+    if let Some(Spreading::Trace(trace)) = args.dist {
+        return Ok(vec![KeyPlan::custom(
+            trace.distinct(),
+            Spreading::Trace(trace),
+        )]);
+    }
+    if args.keys.is_some() || args.dist.is_some() {
+        let keys = args.keys.unwrap_or(100);
+        return Ok(vec![KeyPlan::custom(
+            keys,
+            args.dist.unwrap_or(Spreading::Uniform),
+        )]);
+    }
+    let presets = KeyPlan::presets();
+    if args.scenario.is_empty() {
+        return Ok(presets);
+    }
+    let pick = |name: &String| {
+        presets
+            .iter()
+            .find(|preset| preset.name == *name)
+            .cloned()
+            .ok_or_else(|| {
+                let names: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+                format!("'{name}' is not a scenario: give {}", names.join(", "))
+            })
+    };
+    args.scenario.iter().map(pick).collect()
+}

@@ -1,0 +1,232 @@
+//! One load on one target: a probe that finds a rough capacity, or a part of a step.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::{Bed, StepRequest};
+use crate::load::address::Endpoint;
+use crate::load::closed::{Drawn, InTurn, Pool};
+use crate::load::keys::KeySampler;
+use crate::load::live::Live;
+use crate::load::open::{self, Outcome, Plan};
+use crate::load::open_loop::Bounds;
+use crate::load::schedule::Arrivals;
+use crate::load::workload::{Ask, Rule, Workload};
+use crate::run::cell;
+use crate::run::plan::{KeyPlan, limit_for};
+use crate::run::thread::generate;
+use crate::target::{Target, Way};
+
+/// Length of a capacity probe.
+const PROBE: Duration = Duration::from_millis(500);
+/// Load of a probe that cannot keep pipelines full by itself.
+const OVERLOAD_RATE: f64 = 500_000.0;
+/// Limit in a probe: everything is allowed, the dearer answer.
+const PROBE_LIMIT: u64 = 50_000_000;
+/// Requests written at once while keys are filled.
+const FILL_DEPTH: usize = 16;
+
+/// What one load brought, under which rule and with which key prefix.
+pub(super) struct Loaded {
+    pub(super) outcome: Outcome,
+    pub(super) rule: Rule,
+    pub(super) prefix: String,
+}
+
+impl Bed<'_> {
+    /// Finds a rough capacity in answers per second: full pipelines for half a second.
+    pub fn probe(&mut self, slot: usize, way: Way, scenario: &KeyPlan) -> Result<f64, String> {
+        let prefix = self.next_prefix();
+        let target = &self.slots[slot].target;
+        self.console.phase(format!(
+            "{} · {} · finding the capacity",
+            scenario.title,
+            cell::describe(target, way)
+        ));
+        let bounds = self.plan.bounds(way);
+        let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.plan.seed);
+        let (keys, stop, core) = (scenario.keys, self.stop, self.plan.generator_core);
+        let rule = Rule {
+            limit: PROBE_LIMIT,
+            window_s: self.window_s(way),
+        };
+        cell::check_keys(target.ask(way, rule).as_ref(), keys)?;
+        let slice = match target.ask(way, rule) {
+            Some(ask) => generate(core, &Live::default(), PROBE, self.console, || {
+                let workload = Workload::render(&ask, &prefix, keys);
+                let framing = workload.framing();
+                let mut pool = Pool::speaking(framing, target.endpoint(), bounds.connections)
+                    .map_err(|error| format!("cannot connect: {error}"))?;
+                fill_in(&ask, &prefix, keys, &mut pool, stop)?;
+                let slice = pool.run(
+                    &mut Drawn {
+                        workload: &workload,
+                        sampler,
+                    },
+                    bounds.depth,
+                    PROBE.as_nanos() as u64,
+                    stop,
+                )?;
+                match slice.first_error {
+                    Some(text) => Err(format!("the server answered: {text}")),
+                    None => Ok(slice.rate()),
+                }
+            }),
+            None => {
+                let Target::Service(service) = target else {
+                    return Err("it cannot be asked in this way".into());
+                };
+                let calls = service.calls(rule, &prefix, keys);
+                let plan = overload(scenario, bounds, self.plan.seed);
+                let live = Live::default();
+                generate(core, &live, PROBE * 2, self.console, || {
+                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
+                })
+                .and_then(saturated_rate)
+            }
+        };
+        match slice {
+            Ok(rate) if rate < 1.0 => Err("no answers".into()),
+            other => other,
+        }
+    }
+
+    /// Runs one load: a part of `length` at the request's rate, and those that follow.
+    pub(super) fn load(
+        &mut self,
+        request: &StepRequest<'_>,
+        first: Duration,
+        later: &[(f64, Duration)],
+    ) -> Result<Loaded, String> {
+        let prefix = self.next_prefix();
+        let (scenario, rate) = (request.scenario, request.rate_rps);
+        let length = first + later.iter().map(|(_, length)| *length).sum::<Duration>();
+        let limit = request.limit.unwrap_or_else(|| {
+            let mean = if later.is_empty() {
+                rate
+            } else {
+                request.mean_rps()
+            };
+            let draws = (mean * length.as_secs_f64()) as u64;
+            let top = scenario
+                .spreading
+                .top_share_of(scenario.keys, draws, self.seed(rate));
+            // Both answers must occur in every window, not only over a step of several.
+            let window = Duration::from_secs(self.window_s(request.way));
+            limit_for(mean, length.min(window), top)
+        });
+        let rule = Rule {
+            limit,
+            window_s: self.window_s(request.way),
+        };
+        let mut bounds = self.plan.bounds(request.way);
+        if let Some(deadline) = request.deadline {
+            bounds.deadline_ns = deadline.as_nanos() as u64;
+        }
+        if let Some(connections) = request.connections {
+            bounds.connections = connections as usize;
+        }
+        let plan = Plan {
+            arrivals: self.plan.arrivals,
+            rate,
+            length_ns: first.as_nanos() as u64,
+            spreading: scenario.spreading,
+            seed: self.seed(rate),
+            bounds,
+            later: later
+                .iter()
+                .map(|(rate, length)| (*rate, length.as_nanos() as u64))
+                .collect(),
+            clients: request.clients,
+        };
+        let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);
+        cell::check_keys(target.ask(request.way, rule).as_ref(), keys)?;
+        let (core, live) = (self.plan.generator_core, Live::default());
+        let outcome = match (target, target.ask(request.way, rule)) {
+            (_, Some(ask)) => generate(core, &live, length, self.console, || {
+                let workload = Workload::render(&ask, &prefix, keys);
+                prepare(&ask, &prefix, keys, target.endpoint(), stop)?;
+                open::run(&plan, &workload, target.endpoint(), stop, &live)
+            }),
+            (Target::Service(service), None) => {
+                let calls = service.calls(rule, &prefix, keys);
+                generate(core, &live, length, self.console, || {
+                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
+                })
+            }
+            (Target::Store(_) | Target::Memcached(_), None) => {
+                Err("it cannot be asked in this way".into())
+            }
+        };
+        outcome.map(|outcome| Loaded {
+            outcome,
+            rule,
+            prefix,
+        })
+    }
+}
+
+/// Writes what `ask` reads, over connections of its own.
+fn prepare(
+    ask: &Ask,
+    prefix: &str,
+    keys: u32,
+    endpoint: &Endpoint,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    if Workload::filling_for(ask, prefix, keys.min(1)).is_none() {
+        return Ok(());
+    }
+    let framing = Workload::render(ask, prefix, 0).framing();
+    let mut pool =
+        Pool::speaking(framing, endpoint, 1).map_err(|error| format!("cannot connect: {error}"))?;
+    fill_in(ask, prefix, keys, &mut pool, stop)
+}
+
+/// Writes what `ask` reads.
+fn fill_in(
+    ask: &Ask,
+    prefix: &str,
+    keys: u32,
+    pool: &mut Pool,
+    stop: &AtomicBool,
+) -> Result<(), String> {
+    let Some(filling) = Workload::filling_for(ask, prefix, keys) else {
+        return Ok(());
+    };
+    let filled = pool.run(&mut InTurn::new(&filling), FILL_DEPTH, u64::MAX / 2, stop)?;
+    match filled.first_error {
+        Some(text) => Err(format!(
+            "the keys cannot be filled: the server answered: {text}"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// More than any service answers, for as long as a probe takes: every stream is busy all the time.
+fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
+    Plan {
+        arrivals: Arrivals::Constant,
+        rate: OVERLOAD_RATE,
+        length_ns: PROBE.as_nanos() as u64,
+        spreading: scenario.spreading,
+        seed,
+        bounds: Bounds {
+            deadline_ns: PROBE.as_nanos() as u64,
+            ..bounds
+        },
+        later: Vec::new(),
+        clients: None,
+    }
+}
+
+/// Good answers per second of an overloaded service.
+fn saturated_rate(outcome: Outcome) -> Result<f64, String> {
+    let tally = &outcome.tally;
+    match (&outcome.cut_short, &tally.first_error) {
+        (Some(why), _) | (None, Some(why)) => Err(why.clone()),
+        (None, None) => {
+            Ok((tally.allowed + tally.denied) as f64 * 1e9 / outcome.answered_ns.max(1) as f64)
+        }
+    }
+}
