@@ -41,8 +41,9 @@ impl BenchArgs {
         let mut args = BenchArgs::from_arg_matches(matches)?;
         let remarks = match args.command {
             Some(_) => Vec::new(),
-            None => super::environment::apply(&mut args.run, matches)
-                .map_err(|why| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{why}\n")))?,
+            None => super::environment::apply(&mut args.run, matches).map_err(|why| {
+                clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{why}\n"))
+            })?,
         };
         Ok((args, remarks))
     }

@@ -42,15 +42,21 @@ impl Environment {
         let free = |name: &str, option: &str| set(name).filter(|_| !given(option));
         let mut found = Environment::default();
         if let Some(text) = free("DURATION", "step") {
-            let step = values::positive_duration(&text).map_err(|why| format!("DURATION: {why}"))?;
+            let step =
+                values::positive_duration(&text).map_err(|why| format!("DURATION: {why}"))?;
             found.say("--step", &format!("{}s", step.as_secs_f64()));
             found.step = Some(step);
         }
         if let Some(text) = free("CONNECTIONS", "connections") {
-            let number = text.trim().parse().ok().filter(|n| (1..=10_000).contains(n));
-            found.connections = Some(number.ok_or_else(|| {
-                format!("CONNECTIONS: '{text}' is not a number from 1 to 10000")
-            })?);
+            let number = text
+                .trim()
+                .parse()
+                .ok()
+                .filter(|n| (1..=10_000).contains(n));
+            found.connections =
+                Some(number.ok_or_else(|| {
+                    format!("CONNECTIONS: '{text}' is not a number from 1 to 10000")
+                })?);
             found.say("--connections", text.trim());
         }
         if let Some(text) = free("OUTPUT_FILE", "output_file") {
@@ -70,7 +76,9 @@ impl Environment {
             None => {
                 for name in ["REQUEST_TYPE", "RATE_LIMITER_TYPE"] {
                     if set(name).is_some() {
-                        found.unused.push(format!("{name} is not used: it describes TARGET_URL"));
+                        found
+                            .unused
+                            .push(format!("{name} is not used: it describes TARGET_URL"));
                     }
                 }
             }
@@ -105,7 +113,9 @@ impl Environment {
 fn target(url: &str, path: Option<&str>, name: Option<&str>) -> Result<String, String> {
     let url = url.trim().trim_end_matches('/');
     let Some((scheme, rest)) = url.split_once("://") else {
-        return Err(format!("TARGET_URL: '{url}' is not a URL such as http://localhost:3001"));
+        return Err(format!(
+            "TARGET_URL: '{url}' is not a URL such as http://localhost:3001"
+        ));
     };
     let path = match path.map(|path| path.trim().trim_start_matches('/')) {
         Some(path) if !rest.contains('/') => format!("/{path}"),
@@ -179,7 +189,9 @@ mod tests {
         );
         assert_eq!(found.step, Some(Duration::from_secs(30)));
         assert_eq!(found.connections, Some(10));
-        let target = read(&[("TARGET_URL", "http://h:1/own")], &[]).unwrap().target;
+        let target = read(&[("TARGET_URL", "http://h:1/own")], &[])
+            .unwrap()
+            .target;
         assert_eq!(target.as_deref(), Some("unknown=http://h:1/own"));
     }
 
@@ -202,6 +214,9 @@ mod tests {
             assert!(why.starts_with(name), "{why}");
         }
         let alone = read(&[("REQUEST_TYPE", "light")], &[]).unwrap();
-        assert_eq!(alone.remarks(), ["REQUEST_TYPE is not used: it describes TARGET_URL"]);
+        assert_eq!(
+            alone.remarks(),
+            ["REQUEST_TYPE is not used: it describes TARGET_URL"]
+        );
     }
 }

@@ -43,7 +43,10 @@ pub(super) fn gather(
         let name = program.name();
         if by_default && !program.speaks_resp() {
             // It counts instead of limiting, so it ranks beside nothing; its ladders would only lengthen every run.
-            session.skip(name, format!("not a rate limiter; --only {name} measures its counters"));
+            session.skip(
+                name,
+                format!("not a rate limiter; --only {name} measures its counters"),
+            );
             continue;
         }
         if !(by_default || wanted(name)) || interrupt::asked() {

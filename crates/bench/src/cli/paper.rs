@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::{Args, FromArgMatches};
 
 use super::args::{Pins, RunArgs};
+use super::gather::GRPC_NAME;
 use super::measure::perform;
 use super::plan::plan as plan_of;
-use super::gather::GRPC_NAME;
 use super::values;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};

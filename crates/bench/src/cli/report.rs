@@ -8,9 +8,11 @@ use clap::Args;
 
 use crate::record::{Metric, RunRecord};
 use crate::report::files::{Format, Rendering, RunDirectory, read_run};
+use crate::report::stored as sheets;
 use crate::report::{Beside, HtmlOptions, Lang, Watch, run_summary};
 use crate::run::console::Console;
-use crate::stored::{Arms, StoredRun, compare, default_floor, read_runs, trends};
+use crate::run::starts::{STARTS_MAX, Start, merge};
+use crate::stored::{Arms, StoredRun, compare, default_floor, differences, read_runs, trends};
 
 /// Largest template that is read.
 const TEMPLATE_MAX_BYTES: u64 = 4 << 20;
@@ -18,7 +20,7 @@ const TEMPLATE_MAX_BYTES: u64 = 4 << 20;
 /// Options of the report.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
-    /// Runs: folders, results.json files or report.html files
+    /// Runs: their folders, folders of such folders, results.json files or report.html files
     #[arg(value_name = "DIR", default_value = "results/latest")]
     pub runs: Vec<PathBuf>,
     /// Rebuild from the data inside a report.html
@@ -51,12 +53,26 @@ pub struct ReportArgs {
     /// Show how figures moved over the runs
     #[arg(long, alias = "include-trends")]
     pub trends: bool,
+    /// Put the runs together as starts of one run: every row shows the median of its runs. Needs --out
+    #[arg(long, value_enum, value_name = "HOW", requires = "out", conflicts_with_all = ["compare", "trends"])]
+    pub select: Option<Select>,
+    /// The same as --select median
+    #[arg(long, hide = true, requires = "out", conflicts_with_all = ["select", "compare", "trends"])]
+    pub extract_median: bool,
     /// Write the files and print nothing
     #[arg(long)]
     pub quiet: bool,
 }
 
+/// What of several runs is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Select {
+    /// The median of every row over the runs.
+    Median,
+}
+
 /// A stored run and where it lies.
+#[derive(Clone)]
 struct Stored {
     record: RunRecord,
     folder: PathBuf,
@@ -64,11 +80,15 @@ struct Stored {
 
 /// Renders every run named.
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
-    let paths: Vec<&Path> = match &args.from {
-        Some(file) => vec![file.as_path()],
-        None => args.runs.iter().map(PathBuf::as_path).collect(),
+    let paths: &[PathBuf] = match &args.from {
+        Some(file) => std::slice::from_ref(file),
+        None => &args.runs,
     };
-    let stored = paths.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let read = paths.iter().map(|path| read(path));
+    let mut stored: Vec<Stored> = read.collect::<Result<Vec<_>, _>>()?.concat();
+    if args.select.is_some() || args.extract_median {
+        stored = vec![median_of(&stored)?];
+    }
     let beside = beside(args, &stored)?;
     let rendering = Rendering {
         html: HtmlOptions {
@@ -133,7 +153,17 @@ fn beside(args: &ReportArgs, runs: &[Stored]) -> Result<Beside, String> {
     })
 }
 
-fn read(path: &Path) -> Result<Stored, String> {
+/// Reads the run at `path`, or all runs in a folder of runs, the oldest first.
+fn read(path: &Path) -> Result<Vec<Stored>, String> {
+    if path.is_dir() && !path.join("results.json").exists() {
+        let runs = read_runs(&[path.to_owned()])?.into_iter();
+        return Ok(runs
+            .map(|run| Stored {
+                folder: PathBuf::from(run.source),
+                record: run.record,
+            })
+            .collect());
+    }
     let record = read_run(path).map_err(|error| error.to_string())?;
     let folder = if path.is_dir() {
         path.to_owned()
@@ -141,7 +171,49 @@ fn read(path: &Path) -> Result<Stored, String> {
         path.parent()
             .map_or_else(|| PathBuf::from("."), Path::to_owned)
     };
-    Ok(Stored { record, folder })
+    Ok(vec![Stored { record, folder }])
+}
+
+/// The runs as starts of one run.
+fn median_of(runs: &[Stored]) -> Result<Stored, String> {
+    let first = runs.first().ok_or("there is no run")?;
+    if runs.len() < 2 {
+        return Err("--select median needs two runs at least: name their folders".into());
+    }
+    if runs.len() > STARTS_MAX as usize {
+        return Err(format!("--select median takes up to {STARTS_MAX} runs"));
+    }
+    for run in runs {
+        let shown = run.folder.display();
+        if run.record.starts.is_some() {
+            return Err(format!(
+                "{shown}: it has several starts, so its rows are medians already"
+            ));
+        }
+        let unequal = differences(&first.record, &run.record);
+        if !unequal.is_empty() {
+            return Err(format!(
+                "{shown} was not measured like {}:\n  {}",
+                first.folder.display(),
+                sheets::unequal(&unequal).join("\n  ")
+            ));
+        }
+    }
+    let begun = runs.iter().map(|run| run.record.manifest.started_unix_s);
+    let begun = begun.min().unwrap_or_default();
+    let mut starts: Vec<Start> = runs
+        .iter()
+        .map(|run| Start {
+            offset_s: (run.record.manifest.started_unix_s - begun) as f64,
+            record: run.record.clone(),
+        })
+        .collect();
+    starts.sort_by(|a, b| a.offset_s.total_cmp(&b.offset_s));
+    let record = merge(&starts, starts.len() as u32).ok_or("there is no run")?;
+    Ok(Stored {
+        record,
+        folder: first.folder.clone(),
+    })
 }
 
 /// The run's own folder, or `--out`; of several runs each gets a folder of its own there.

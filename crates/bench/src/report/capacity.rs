@@ -1,135 +1,216 @@
 //! What was found out about capacity, for the terminal.
 
 use super::TextStyle;
-use super::format::{count, or_dash, rate};
+use super::format::{count, or_dash, rate, significant};
+use super::lang::{Lang, found as f, sentences as s};
 use super::table::plain;
-use crate::record::Cell;
-use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, Retention, SearchEnd};
-use crate::record::recovery::RecoveryVariant;
+use super::words;
+use crate::record::attribution::cost_per_million;
+use crate::record::capacity::{
+    CapacityRecord, CapacitySource, GoalResult, Retention, RetentionClass, SearchEnd, ZoneBound,
+    Zones,
+};
+use crate::record::recovery::{RecoveryVariant, RecoveryVerdict};
+use crate::record::{Cell, Grade};
 
 /// Intervals, zones, retention and hysteresis of a cell in a few lines; empty if nothing is known.
 #[must_use]
 pub fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
-    let Some(found) = &cell.capacity else {
+    let (Some(found), lang) = (&cell.capacity, style.lang) else {
         return String::new();
     };
     let mut lines = Vec::new();
     if found.source == CapacitySource::Search {
-        lines.extend(found.goals.iter().map(goal_line));
-        lines.push(search_line(found));
+        lines.extend(found.goals.iter().map(|goal| goal_line(goal, lang)));
+        lines.push(search_line(found, lang));
     }
-    match &found.zones {
-        Some(zones) => lines.push(zones.sentence.clone()),
-        None => lines.push("no safe load: no load kept the goal".into()),
-    }
+    lines.push(zone_line(found, lang));
     if found.non_monotone {
         let loads: Vec<String> = found.inverted_rps.iter().map(|load| rate(*load)).collect();
-        lines.push(format!(
-            "not monotone: {}/s failed although a higher load passed",
-            loads.join("/s, ")
-        ));
+        lines.push(f::F_NOT_MONOTONE.with(lang, &[("loads", &loads.join("/s, "))]));
     }
-    lines.extend(found.retention.as_ref().and_then(retention_line));
-    if let Some(loop_) = &found.hysteresis {
-        lines.push(format!(
-            "way down against way up: {:.1} % of the goodput {}",
-            loop_.area_percent.abs(),
-            if loop_.area_percent >= 0.0 {
-                "lost"
-            } else {
-                "gained"
-            }
-        ));
+    let retention = found.retention.as_ref();
+    lines.extend(retention.and_then(|found| retention_line(found, lang)));
+    if let Some(found) = &found.hysteresis {
+        let text = match found.area_percent >= 0.0 {
+            true => f::F_LOST,
+            false => f::F_GAINED,
+        };
+        let percent = format!("{:.1}", found.area_percent.abs());
+        lines.push(text.with(lang, &[("percent", &percent)]));
     }
-    let text: Vec<String> = lines
-        .iter()
-        .map(|line| format!("  {}", plain(style, line)))
-        .collect();
-    text.join("\n")
+    lines.extend(safe_cost(cell, lang));
+    indented(style, &lines)
 }
 
 /// Verdicts of a recovery run in a few lines; empty if there was none.
 #[must_use]
 pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
-    let Some(found) = &cell.recovery else {
+    let (Some(found), lang) = (&cell.recovery, style.lang) else {
         return String::new();
     };
-    let line = |variant: &RecoveryVariant| {
-        let deadline = match variant.deadline_ms {
-            Some(ms) => format!("{ms:.0} ms deadline"),
-            None => "no deadline".into(),
-        };
-        let drain = match variant.backlog_drain_s {
-            Some(seconds) => format!("backlog gone after {seconds:.0} s"),
-            None => "backlog not gone".into(),
-        };
-        format!(
-            "retries {}, {deadline}: {}: {}; {drain}; {:.2} times the load; {}",
-            variant.retries,
-            variant.verdict.words(),
-            variant.sentence,
-            variant.amplification,
-            variant.validity.grade.word()
-        )
-    };
-    let knee = format!("knee {}/s ({})", rate(found.knee_rps), found.knee_source);
-    let lines = std::iter::once(knee).chain(found.variants.iter().map(line));
-    let text: Vec<String> = lines
-        .map(|line| format!("  {}", plain(style, &line)))
+    let knee = f::F_KNEE.with(
+        lang,
+        &[
+            ("knee", &rate(found.knee_rps)),
+            ("source", &found.knee_source),
+        ],
+    );
+    let variants = found.variants.iter();
+    let lines: Vec<String> = std::iter::once(knee)
+        .chain(variants.map(|variant| variant_line(variant, lang)))
         .collect();
-    text.join("\n")
+    indented(style, &lines)
 }
 
-fn goal_line(result: &GoalResult) -> String {
-    format!(
-        "{}: sustains [{}, {}]/s, expected goodput {}/s: {}",
-        result.goal.name,
-        or_dash(result.lower_rps, rate),
-        or_dash(result.upper_rps, rate),
-        or_dash(result.conditional_throughput_rps, rate),
-        result.remark
+fn indented(style: TextStyle, lines: &[String]) -> String {
+    let line = |line: &String| format!("  {}", plain(style, line));
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The zones in a sentence, or why there are none.
+pub(super) fn zone_line(found: &CapacityRecord, lang: Lang) -> String {
+    match (&found.refused, &found.zones) {
+        (Some(why), _) => f::F_REFUSED.with(lang, &[("why", why)]),
+        (None, Some(zones)) => zones_sentence(zones, found, lang),
+        (None, None) => f::F_NO_SAFE.of(lang).into(),
+    }
+}
+
+fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
+    let why = match zones.decided_by {
+        ZoneBound::Margin => f::F_WHY_MARGIN,
+        ZoneBound::Healing => f::F_WHY_HEALING,
+        ZoneBound::Cpu => f::F_WHY_CPU,
+    };
+    let upper = match found.goals.first().and_then(|goal| goal.upper_rps) {
+        Some(load) => f::F_TOO_MUCH.with(lang, &[("load", &rate(load))]),
+        None => f::F_NONE_TOO_MUCH.of(lang).into(),
+    };
+    let trust = match zones.confidence {
+        Grade::Valid => String::new(),
+        grade => format!(
+            " ({}: {})",
+            words::grade(grade, lang),
+            zones.doubts.join("; ")
+        ),
+    };
+    f::F_SAFE.with(
+        lang,
+        &[
+            ("safe", &rate(zones.safe_rps)),
+            ("sustained", &rate(zones.sustained_rps)),
+            ("why", why.of(lang)),
+            ("upper", &upper),
+            ("trust", &trust),
+        ],
     )
 }
 
-fn search_line(found: &CapacityRecord) -> String {
+/// What a million decisions cost at the cell's safe load; `None` without a price or without a safe load.
+pub(super) fn safe_cost(cell: &Cell, lang: Lang) -> Option<String> {
+    let safe = cell.capacity.as_ref()?.zones.as_ref()?.safe_rps;
+    let mut prices = cell
+        .steps
+        .iter()
+        .filter_map(|step| step.attribution.as_ref());
+    let price = prices.find_map(|found| found.price_per_hour)?;
+    let cost = significant(cost_per_million(price, safe)?);
+    Some(f::F_SAFE_COST.with(lang, &[("cost", &cost), ("load", &rate(safe))]))
+}
+
+fn variant_line(variant: &RecoveryVariant, lang: Lang) -> String {
+    let deadline = match variant.deadline_ms {
+        Some(ms) => f::F_DEADLINE.with(lang, &[("ms", &format!("{ms:.0}"))]),
+        None => f::F_NO_DEADLINE.of(lang).into(),
+    };
+    let drain = match variant.backlog_drain_s {
+        Some(seconds) => f::F_DRAINED.with(lang, &[("seconds", &format!("{seconds:.0}"))]),
+        None => f::F_NOT_DRAINED.of(lang).into(),
+    };
+    let verdict = match variant.verdict {
+        RecoveryVerdict::Recovered => f::F_RECOVERED,
+        RecoveryVerdict::Metastable => f::F_METASTABLE,
+        RecoveryVerdict::Unharmed => f::F_UNHARMED,
+        RecoveryVerdict::NotHealthyBefore => f::F_NOT_HEALTHY,
+        RecoveryVerdict::Unfinished => f::F_UNFINISHED,
+    };
+    f::F_VARIANT.with(
+        lang,
+        &[
+            ("retries", &variant.retries.to_string()),
+            ("deadline", &deadline),
+            ("verdict", verdict.of(lang)),
+            ("sentence", &variant.sentence),
+            ("drain", &drain),
+            ("times", &format!("{:.2}", variant.amplification)),
+            ("grade", words::grade(variant.validity.grade, lang)),
+        ],
+    )
+}
+
+fn goal_line(result: &GoalResult, lang: Lang) -> String {
+    f::F_GOAL.with(
+        lang,
+        &[
+            ("goal", &result.goal.name),
+            ("lower", &or_dash(result.lower_rps, rate)),
+            ("upper", &or_dash(result.upper_rps, rate)),
+            ("goodput", &or_dash(result.conditional_throughput_rps, rate)),
+            ("remark", &result.remark),
+        ],
+    )
+}
+
+fn search_line(found: &CapacityRecord, lang: Lang) -> String {
     let spoiled = found
         .trials
         .iter()
         .filter(|trial| !trial.validity.reasons.is_empty())
         .count();
     let how = match found.ended {
-        SearchEnd::Done => "ended",
-        SearchEnd::BudgetSpent => "ran out of budget",
-        SearchEnd::TargetLost => "lost its target",
-        SearchEnd::Interrupted => "was interrupted",
+        SearchEnd::Done => f::F_ENDED,
+        SearchEnd::BudgetSpent => f::F_NO_BUDGET,
+        SearchEnd::TargetLost => f::F_TARGET_LOST,
+        SearchEnd::Interrupted => f::F_INTERRUPTED,
     };
-    format!(
-        "{} trials, {} of them not fully valid; the search {how}: {}",
-        count(found.trials.len() as u64),
-        count(spoiled as u64),
-        found.ended_because
+    f::F_TRIALS.with(
+        lang,
+        &[
+            ("n", &count(found.trials.len() as u64)),
+            ("spoiled", &count(spoiled as u64)),
+            ("how", how.of(lang)),
+            ("why", &found.ended_because),
+        ],
     )
 }
 
-fn retention_line(found: &Retention) -> Option<String> {
-    let class = found.class?;
-    let at = found.at_1_25.map_or_else(String::new, |kept| {
-        format!(
-            ", {:.0} % of the goodput kept at 1.25 x the knee",
-            kept * 100.0
-        )
+fn retention_line(found: &Retention, lang: Lang) -> Option<String> {
+    let class = match found.class? {
+        RetentionClass::Graceful => s::GRACEFUL,
+        RetentionClass::Degrading => s::DEGRADING,
+        RetentionClass::Collapse => s::COLLAPSING,
+    };
+    let share = |share: f64| format!("{:.0}", share * 100.0);
+    let kept = found.at_1_25.map_or_else(String::new, |kept| {
+        f::F_KEPT.with(lang, &[("percent", &share(kept))])
     });
     let cliff = match found.cliff_margin {
-        Some(margin) => format!("cliff {:.0} % above the knee", margin * 100.0),
-        None => "no cliff seen".into(),
+        Some(margin) => f::F_CLIFF.with(lang, &[("percent", &share(margin))]),
+        None => f::F_NO_CLIFF.of(lang).into(),
     };
     let warning = match found.early_warning {
-        Some(warning) => format!("latency warned {:.0} % before it", warning * 100.0),
-        None => "latency did not warn before it".into(),
+        Some(warning) => f::F_WARNED.with(lang, &[("percent", &share(warning))]),
+        None => f::F_NOT_WARNED.of(lang).into(),
     };
-    Some(format!(
-        "past the knee at {}/s: {}{at}; {cliff}; {warning}",
-        rate(found.knee_rps),
-        class.word()
+    Some(f::F_PAST_KNEE.with(
+        lang,
+        &[
+            ("knee", &rate(found.knee_rps)),
+            ("class", class.of(lang)),
+            ("kept", &kept),
+            ("cliff", &cliff),
+            ("warning", &warning),
+        ],
     ))
 }

@@ -122,6 +122,9 @@ impl CellFindings {
             self.not_held_rps = goal.upper_rps;
             self.safe_rps = None;
         }
+        if capacity.refused.is_some() {
+            self.safe_rps = None;
+        }
         if let Some(zones) = &capacity.zones {
             self.safe_rps = Some(zones.safe_rps);
         }

@@ -360,7 +360,9 @@ impl<'a> Session<'a> {
         loop {
             let attempt = match spoiled.len() {
                 0 => title.clone(),
-                again => format!("{title} (again, {again} of at most {REPEATS_PER_STEP}: the machine spoiled the row)"),
+                again => format!(
+                    "{title} (again, {again} of at most {REPEATS_PER_STEP}: the machine spoiled the row)"
+                ),
             };
             self.bed.console().phase(attempt);
             let mut request =

@@ -24,6 +24,8 @@ pub(crate) enum Source {
     MemcachedExporter,
     /// The service's own `/metrics`.
     Service,
+    /// The same for a service that was asked over HTTP: its response times are measured over gRPC only.
+    ServiceByHttp,
 }
 
 impl Source {
@@ -35,6 +37,7 @@ impl Source {
             .find(|target| target.name == capacity.cell.target)
             .map_or("", |target| target.url.as_str());
         match capacity.kind {
+            TargetKind::Service if url.starts_with("http") => Self::ServiceByHttp,
             TargetKind::Service => Self::Service,
             _ if url.starts_with("memcache") => Self::MemcachedExporter,
             TargetKind::Store | TargetKind::Null => Self::RedisExporter,
@@ -45,7 +48,7 @@ impl Source {
         match self {
             Self::RedisExporter => "redis_exporter",
             Self::MemcachedExporter => "memcached_exporter",
-            Self::Service => "the service's own /metrics",
+            Self::Service | Self::ServiceByHttp => "the service's own /metrics",
         }
     }
 }
@@ -94,11 +97,15 @@ pub(crate) fn expression(
         (Source::Service, Metric::P99) => format!(
             "1000 * histogram_quantile(0.99, sum by (le) (rate(ratelimit_service_response_time_seconds_bucket{{{job}}}[{RATE_WINDOW}])))"
         ),
-        (Source::Service, Metric::Errors) => ratio(
+        (Source::Service | Source::ServiceByHttp, Metric::Errors) => ratio(
             format!("rate(ratelimit_service_should_rate_limit_error{{{job}}}[{RATE_WINDOW}])"),
             &format!("rate(ratelimit_service_total_requests{{{job}}}[{RATE_WINDOW}])"),
         ),
         (Source::MemcachedExporter, Metric::P99 | Metric::Errors)
+        | (
+            Source::ServiceByHttp,
+            Metric::P99 | Metric::Cpu | Metric::Memory | Metric::Connections,
+        )
         | (Source::Service, Metric::Cpu | Metric::Memory | Metric::Connections) => return None,
     })
 }
@@ -116,7 +123,7 @@ pub(crate) fn load_expression(source: Source, job: &str, capacity: &Capacity<'_>
         Source::MemcachedExporter => {
             format!("sum(rate(memcached_commands_total{{{job}}}[{RATE_WINDOW}]))")
         }
-        Source::Service => {
+        Source::Service | Source::ServiceByHttp => {
             format!("sum(rate(ratelimit_service_total_requests{{{job}}}[{RATE_WINDOW}]))")
         }
     }

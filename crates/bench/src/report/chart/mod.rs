@@ -19,7 +19,7 @@ use super::rows::failure_kinds;
 use super::words;
 
 pub(super) use dots::{ROWS_MAX as RATIOS_MAX, ratios};
-pub(super) use over_time::{heat_map, in_flight, p99_by_second, rates_by_second};
+pub(super) use over_time::{cpu_by_second, heat_map, in_flight, p99_by_second, rates_by_second};
 pub(super) use overload::{failures, hysteresis, recovery};
 pub(super) use search::{concurrency, trials};
 

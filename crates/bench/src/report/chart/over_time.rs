@@ -9,10 +9,14 @@ use super::{Chart, box_entry, finite_max, line_entry};
 
 /// Rows of tiles per decade of latency.
 const ROWS_PER_DECADE: f64 = 8.0;
-/// Most columns of a heat map; more seconds than this are drawn as one column per step.
-const COLUMNS_MAX: usize = 240;
+/// Most columns of a heat map, apart from one per step; more seconds than this are put together.
+const COLUMNS_MAX: usize = 60;
+/// Most points of a series that are drawn with a mark and its text; the line goes through all of them.
+const MARKS_MAX: usize = 45;
 /// Steps up to which every one is named in the drawing.
 const NAMED_STEPS_MAX: usize = 9;
+/// Most processes of a drawing: so many colours and shapes can be told apart.
+const PROCESSES_MAX: usize = 5;
 /// Smallest share of the answers that gets a tile.
 const TILE_SHARE_MIN: f64 = 0.0005;
 
@@ -112,6 +116,7 @@ pub(in crate::report) fn rates_by_second(cell: &Cell, lang: Lang) -> Option<Char
         })
         .fold(1.0, finite_max);
     let mut plot = frame(Scale::linear(top), cell, t::Y_RPS.of(lang), rate_tick, lang)?;
+    let every = marked_every(buckets.len());
     let mut legend = Vec::new();
     for (class, shape, pick, name) in picks {
         // Lines end with their step: what lies between two steps was not measured.
@@ -121,7 +126,7 @@ pub(in crate::report) fn rates_by_second(cell: &Cell, lang: Lang) -> Option<Char
                 .map(|at| (middle(at), per_second(pick(at.second), at)))
                 .collect();
             plot.line(class, &points);
-            for (at, (x, y)) in part.iter().zip(&points) {
+            for (at, (x, y)) in part.iter().zip(&points).step_by(every) {
                 plot.dot(class, shape, *x, *y, &tip(at, lang));
             }
         }
@@ -131,6 +136,11 @@ pub(in crate::report) fn rates_by_second(cell: &Cell, lang: Lang) -> Option<Char
         svg: plot.finish(&format!("{}: {}", t::C_TIME.of(lang), cell.title())),
         legend,
     })
+}
+
+/// Which points of `count` get a mark, so that long runs stay small and readable.
+pub(super) fn marked_every(count: usize) -> usize {
+    count.div_ceil(MARKS_MAX).max(1)
 }
 
 fn middle(at: &At<'_>) -> f64 {
@@ -152,6 +162,7 @@ pub(in crate::report) fn p99_by_second(cell: &Cell, lang: Lang) -> Option<Chart>
     values().next()?;
     let y = Scale::log(values());
     let mut plot = frame(y, cell, t::Y_RESPONSE.of(lang), latency_tick, lang)?;
+    let every = marked_every(buckets.len());
     let mut legend = Vec::new();
     for (class, shape, name, pick) in picks {
         for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
@@ -161,7 +172,7 @@ pub(in crate::report) fn p99_by_second(cell: &Cell, lang: Lang) -> Option<Chart>
                 .collect();
             let line: Vec<(f64, f64)> = points.iter().map(|(x, y, _)| (*x, *y)).collect();
             plot.line(class, &line);
-            for (x, y, at) in points {
+            for (x, y, at) in points.into_iter().step_by(every) {
                 plot.dot(class, shape, x, y, &tip(at, lang));
             }
         }
@@ -187,19 +198,68 @@ pub(in crate::report) fn in_flight(cell: &Cell, lang: Lang) -> Option<Chart> {
         rate_tick,
         lang,
     )?;
+    let every = marked_every(buckets.len());
     for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
         let points: Vec<(f64, f64)> = part
             .iter()
             .map(|at| (middle(at), at.second.in_flight as f64))
             .collect();
         plot.line("s2", &points);
-        for (at, (x, y)) in part.iter().zip(&points) {
+        for (at, (x, y)) in part.iter().zip(&points).step_by(every) {
             plot.dot("s2", 2, *x, *y, &tip(at, lang));
         }
     }
     Some(Chart {
         svg: plot.finish(&format!("{}: {}", t::Y_IN_FLIGHT.of(lang), cell.title())),
         legend: vec![line_entry("s2", Some(2), t::Y_IN_FLIGHT.of(lang))],
+    })
+}
+
+/// A process's name and a line of (seconds, percent) points for each step.
+type Usage = (String, Vec<Vec<(f64, f64)>>);
+
+/// CPU of every watched process second by second, in percent of one core; `None` where it was not recorded.
+pub(in crate::report) fn cpu_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
+    let (buckets, _) = lay_out(cell);
+    let mut used: Vec<Usage> = Vec::new();
+    for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
+        let processes = part[0].step.attribution.iter().flat_map(|a| &a.processes);
+        for process in processes {
+            let points: Vec<(f64, f64)> = part
+                .iter()
+                .zip(&process.cpu_percent_by_second)
+                .map(|(at, percent)| (middle(at), *percent))
+                .filter(|(_, percent)| percent.is_finite())
+                .collect();
+            let name = format!("{} ({})", process.name, process.role.word());
+            match used.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, lines)) => lines.push(points),
+                None => used.push((name, vec![points])),
+            }
+        }
+    }
+    used.retain(|(_, lines)| lines.iter().any(|line| !line.is_empty()));
+    let points = used.iter().flat_map(|(_, lines)| lines.iter().flatten());
+    let top = points.map(|(_, percent)| *percent).fold(1.0, finite_max);
+    if used.is_empty() {
+        return None;
+    }
+    let mut plot = frame(Scale::linear(top), cell, t::Y_CPU.of(lang), short, lang)?;
+    let every = marked_every(buckets.len());
+    let mut legend = Vec::new();
+    for (at, (name, lines)) in used.iter().take(PROCESSES_MAX).enumerate() {
+        let class = format!("s{at}");
+        for line in lines {
+            plot.line(&class, line);
+            for (x, y) in line.iter().step_by(every) {
+                plot.dot(&class, at, *x, *y, &format!("{name}: {} %", percent(*y)));
+            }
+        }
+        legend.push(line_entry(&class, Some(at), name));
+    }
+    Some(Chart {
+        svg: plot.finish(&format!("{}: {}", t::Y_CPU.of(lang), cell.title())),
+        legend,
     })
 }
 
@@ -213,18 +273,13 @@ struct Column {
 /// Time against response time; `None` without histograms. Columns are seconds where they were kept, else steps.
 pub(in crate::report) fn heat_map(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (seconds, starts) = lay_out(cell);
+    let group = seconds.len().div_ceil(COLUMNS_MAX).max(1);
     let fine: Vec<Column> = seconds
-        .iter()
-        .filter_map(|at| {
-            let values = recorded(&at.second.histogram()?);
-            Some(Column {
-                from: at.from_s,
-                to: at.to_s,
-                values,
-            })
-        })
+        .chunk_by(|a, b| std::ptr::eq(a.step, b.step))
+        .flat_map(|step| step.chunks(group))
+        .filter_map(column)
         .collect();
-    let (columns, marks) = if fine.is_empty() || fine.len() > COLUMNS_MAX {
+    let (columns, marks) = if fine.is_empty() {
         by_step(cell)
     } else {
         (fine, starts)
@@ -262,6 +317,23 @@ pub(in crate::report) fn heat_map(cell: &Cell, lang: Lang) -> Option<Chart> {
     Some(Chart {
         svg: plot.finish(&format!("{}: {}", t::C_HEAT.of(lang), cell.title())),
         legend: vec![box_entry("tile", &share)],
+    })
+}
+
+/// Neighbouring seconds of a step as one column; `None` if none of them kept its histogram.
+fn column(seconds: &[At<'_>]) -> Option<Column> {
+    let mut together: Option<hdrhistogram::Histogram<u64>> = None;
+    for histogram in seconds.iter().filter_map(|at| at.second.histogram()) {
+        match &mut together {
+            // All have the same layout, so that adding cannot fail.
+            Some(sum) => drop(sum.add(&histogram)),
+            None => together = Some(histogram),
+        }
+    }
+    Some(Column {
+        from: seconds.first()?.from_s,
+        to: seconds.last()?.to_s,
+        values: recorded(&together?),
     })
 }
 

@@ -6,6 +6,7 @@ use crate::record::capacity::{Hysteresis, LoadPoint};
 use super::super::findings::ScenarioFindings;
 use super::super::format::{percent, rate};
 use super::super::lang::{Lang, page as t};
+use super::over_time::marked_every;
 use super::plot::{Plot, Scale, latency_tick, rate_tick};
 use super::{Chart, cell_name, ends, finite_max, line_entry, tip};
 
@@ -130,7 +131,7 @@ pub(in crate::report) fn recovery(
         let mut legend = Vec::new();
         for (class, shape, name, points) in series {
             plot.line(class, points);
-            for (x, y) in points {
+            for (x, y) in points.iter().step_by(marked_every(points.len())) {
                 plot.dot(
                     class,
                     *shape,

@@ -13,7 +13,7 @@ use crate::record::RunRecord;
 use super::RenderError;
 
 /// Above this size the data are compressed.
-const PLAIN_MAX_BYTES: usize = 1 << 20;
+const PLAIN_MAX_BYTES: usize = 64 << 10;
 /// Longest record that is read out of a page, after inflating: a thousand times what a usual run needs.
 const INFLATED_MAX_BYTES: u64 = 1 << 30;
 /// The element that holds the data.

@@ -4,6 +4,7 @@
 //! (reasons, events, notes) is printed as it was recorded.
 
 pub(crate) mod advice;
+pub(crate) mod found;
 pub(crate) mod page;
 pub(crate) mod sentences;
 pub(crate) mod terminal;
@@ -81,10 +82,16 @@ pub(crate) fn named(name: &str) -> Option<Text> {
 
 /// The whole catalogue.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, Text)> {
-    [page::ALL, sentences::ALL, advice::ALL, terminal::ALL]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        page::ALL,
+        sentences::ALL,
+        advice::ALL,
+        terminal::ALL,
+        found::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// ASCII in place of a Vietnamese letter; `None` for any other character.

@@ -221,7 +221,7 @@ texts! {
         | "đưa vào {load}/s: goodput {goodput}/s, {answers} câu trả lời trong {seconds} s, {failed} % lỗi";
     SECOND_TIP = "second {at} of the step at {load}/s: {good} good, {failed} failed, P99 {p99}, {in_flight} in flight"
         | "giây {at} của bậc {load}/s: {good} tốt, {failed} lỗi, P99 {p99}, {in_flight} đang chờ";
-    TILE_TIP = "{share} % of the answers took {low} to {high}" | "{share} % câu trả lời mất {low} đến {high}";
+    TILE_TIP = "{share} %: {low} to {high}" | "{share} %: {low} đến {high}";
     TRIAL_TIP = "trial {n}: {load}/s for {seconds} s ({purpose}): goodput {goodput}/s, {failed} % failed{rule}"
         | "lần thử {n}: {load}/s trong {seconds} s ({purpose}): goodput {goodput}/s, {failed} % lỗi{rule}";
     X_RATIO = "ratio B / A" | "tỉ số B / A";
@@ -233,6 +233,7 @@ texts! {
     Y_RESPONSE = "response time" | "thời gian đáp ứng";
     Y_LATENCY = "latency" | "độ trễ";
     Y_P99 = "P99 of each second" | "P99 từng giây";
+    Y_CPU = "CPU, % of a core" | "CPU, % của một lõi";
     Y_IN_FLIGHT = "in flight" | "đang chờ";
     Y_FAILED = "failed, %" | "lỗi, %";
     L_GOOD = "good answers" | "câu trả lời tốt";

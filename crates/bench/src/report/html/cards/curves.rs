@@ -109,6 +109,7 @@ pub(super) fn time(source: &Source<'_>) -> Option<Card> {
             (t::C_TIME, chart::rates_by_second(cell, lang)),
             (t::Y_P99, chart::p99_by_second(cell, lang)),
             (t::Y_IN_FLIGHT, chart::in_flight(cell, lang)),
+            (t::Y_CPU, chart::cpu_by_second(cell, lang)),
         ]
         .into_iter()
         .filter_map(|(title, drawing)| Some(Figure::new(title.of(lang), drawing?)))

@@ -2,6 +2,7 @@
 
 use crate::record::Estimate;
 
+use super::super::super::capacity::safe_cost;
 use super::super::super::format::{bytes, or_dash, percent, rate, significant};
 use super::super::super::lang::page as t;
 use super::super::model::{Block, Card};
@@ -112,6 +113,7 @@ pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
                 ],
             ))
         }));
+        items.extend(safe_cost(ranked.cell, lang));
         let heads = [
             t::H_OFFERED_RPS,
             t::H_PROCESS,

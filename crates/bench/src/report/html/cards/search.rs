@@ -1,5 +1,6 @@
 //! Cards 11 and 12: the fit over concurrency, and the trials of the capacity search.
 
+use super::super::super::capacity;
 use super::super::super::chart;
 use super::super::super::format::{or_dash, percent, rate, significant};
 use super::super::super::lang::page as t;
@@ -80,8 +81,10 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
         };
         let mut blocks = Vec::new();
         let mut items = vec![found.ended_because.clone()];
+        if found.refused.is_some() || found.zones.is_some() {
+            items.push(capacity::zone_line(found, lang));
+        }
         if let Some(zones) = &found.zones {
-            items.push(zones.sentence.clone());
             items.extend(zones.doubts.iter().cloned());
         }
         if found.non_monotone {
