@@ -224,14 +224,14 @@ impl RunArgs {
 /// Options of the paired comparison.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The first server: a name (tollgate, redis-server, valkey-server, dragonfly; started with one thread) or a URL; or a folder of stored runs
+    /// The first server: a store (tollgate, redis-server, valkey-server, dragonfly; started with one thread; or a redis:// URL), a service (tollgate-grpc, tollgate-http, throttlecrab-grpc, throttlecrab-http, or a grpc:// or http:// URL), or a folder of stored runs
     pub a: String,
-    /// The second server, or the second folder
+    /// The second one, of the same kind
     pub b: String,
     /// Options for stored runs.
     #[command(flatten)]
     pub stored: StoredCompareArgs,
-    /// Loads: limiter, script, get, set, incr, latency [these by default], memory, lpush, lpop, sadd, hset, zadd, mset, lrange, hgetall; comma separated
+    /// Loads: limiter, script, get, set, incr, latency [these by default], memory, lpush, lpop, sadd, hset, zadd, mset, lrange, hgetall; of services: decide, overload [both by default]; comma separated
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub loads: Vec<String>,
     /// Requests written at once per connection; comma separated
@@ -246,6 +246,9 @@ pub struct CompareArgs {
     /// Length of a slice in milliseconds
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     pub slice_ms: u64,
+    /// Milliseconds after which an answer counts as too late in the overload of services [Envoy's by default]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub deadline_ms: u64,
     /// Keys, drawn uniformly; with many, a server cannot answer all from its processor's caches
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub keys: u32,

@@ -5,6 +5,8 @@
 //! loads themselves are interleaved too: every load is spread over the whole run.
 
 mod memory;
+mod overload;
+mod services;
 mod slices;
 
 use std::time::Instant;
@@ -17,9 +19,9 @@ use crate::record::{
 };
 use crate::run::console::Console;
 use crate::run::machine;
-use crate::target::Store;
 use crate::target::program::Program;
 use crate::target::url::{Protocol, TargetUrl};
+use crate::target::{Store, peer};
 
 use slices::Bench;
 
@@ -40,6 +42,16 @@ pub(crate) struct Pair {
 
 /// Runs the comparison.
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, String> {
+    match (peer::is_service(&args.a), peer::is_service(&args.b)) {
+        (true, true) => return services::run(args, console),
+        (false, false) => {}
+        _ => {
+            return Err(format!(
+                "{} and {}: a service is compared with a service, a store with a store",
+                args.a, args.b
+            ));
+        }
+    }
     let loads = chosen(args)?;
     let pins = crate::cli::cores(args.pin);
     let mut manifest = machine::manifest(args.seed, pins.generator, pins.target);

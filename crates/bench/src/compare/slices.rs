@@ -38,14 +38,14 @@ struct Side {
 
 /// Processor time of server and generator thread, and the generator's wait for a core.
 #[derive(Clone, Copy)]
-struct Used {
-    server_ns: Option<u64>,
-    generator_ns: Option<u64>,
-    waited_ns: Option<u64>,
+pub(super) struct Used {
+    pub(super) server_ns: Option<u64>,
+    pub(super) generator_ns: Option<u64>,
+    pub(super) waited_ns: Option<u64>,
 }
 
 impl Used {
-    fn read(pid: Option<u32>) -> Used {
+    pub(super) fn read(pid: Option<u32>) -> Used {
         Used {
             server_ns: pid.and_then(proc::cpu_ns),
             generator_ns: proc::thread_cpu_ns(),
@@ -53,7 +53,7 @@ impl Used {
         }
     }
 
-    fn since(self, before: Used) -> Used {
+    pub(super) fn since(self, before: Used) -> Used {
         let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
         Used {
             server_ns: grown(before.server_ns, self.server_ns),
@@ -252,46 +252,49 @@ impl<'a> Bench<'a> {
 }
 
 impl Load {
-    fn close(mut self) -> CompareRow {
-        let pairs = self.row.pairs.len().max(1) as f64;
-        self.row.validity = judge(&Evidence {
-            steal_percent: Some(self.steal / pairs),
-            ..Evidence::default()
-        });
-        // A paired ratio of CPU survives a busy machine; throughput and latency do not.
-        let waited = self.waited / pairs;
-        if waited > RUN_QUEUE_WAIT_PERCENT_MAX {
-            self.row.validity.lower(
-                Grade::Indicative,
-                format!(
-                    "the generator waited {waited:.0} % of the time for a core: rely on the CPU ratio only"
-                ),
-            );
-        }
-        if self.row.pairs.is_empty() {
-            self.row
-                .validity
-                .lower(Grade::Invalid, "no pair of slices was measured");
-        }
-        for (side, pick) in [
-            ("A", (|pair| &pair.a) as fn(&SlicePair) -> &SliceSample),
-            ("B", |pair| &pair.b),
-        ] {
-            let busy: Vec<f64> = self
-                .row
-                .pairs
-                .iter()
-                .filter_map(|pair| pick(pair).server_cpu_percent)
-                .collect();
-            let mean = busy.iter().sum::<f64>() / busy.len().max(1) as f64;
-            if !self.alone && !busy.is_empty() && mean < SERVER_BUSY_PERCENT {
-                self.row.notes.push(format!(
-                    "{side} used {mean:.0} % of a core: the generator set the pace, so compare CPU and not throughput"
-                ));
-            }
-        }
-        self.row
+    fn close(self) -> CompareRow {
+        close(self.row, self.alone, self.steal, self.waited)
     }
+}
+
+/// Judges a row. `steal` and `waited` are sums over its pairs, in percent; with `alone` one connection set the pace.
+pub(super) fn close(mut row: CompareRow, alone: bool, steal: f64, waited: f64) -> CompareRow {
+    let pairs = row.pairs.len().max(1) as f64;
+    row.validity = judge(&Evidence {
+        steal_percent: Some(steal / pairs),
+        ..Evidence::default()
+    });
+    // A paired ratio of CPU survives a busy machine; throughput and latency do not.
+    let waited = waited / pairs;
+    if waited > RUN_QUEUE_WAIT_PERCENT_MAX {
+        row.validity.lower(
+            Grade::Indicative,
+            format!(
+                "the generator waited {waited:.0} % of the time for a core: rely on the CPU ratio only"
+            ),
+        );
+    }
+    if row.pairs.is_empty() {
+        row.validity
+            .lower(Grade::Invalid, "no pair of slices was measured");
+    }
+    for (side, pick) in [
+        ("A", (|pair| &pair.a) as fn(&SlicePair) -> &SliceSample),
+        ("B", |pair| &pair.b),
+    ] {
+        let busy: Vec<f64> = row
+            .pairs
+            .iter()
+            .filter_map(|pair| pick(pair).server_cpu_percent)
+            .collect();
+        let mean = busy.iter().sum::<f64>() / busy.len().max(1) as f64;
+        if !alone && !busy.is_empty() && mean < SERVER_BUSY_PERCENT {
+            row.notes.push(format!(
+                "{side} used {mean:.0} % of a core: the generator set the pace, so compare CPU and not throughput"
+            ));
+        }
+    }
+    row
 }
 
 fn load(

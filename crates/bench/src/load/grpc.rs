@@ -20,6 +20,7 @@ use tollgate_wire::rls::{
 use super::connection::{Connection, Framing};
 use super::speaker::{Heard, Speaker};
 use super::tally::Verdict;
+use super::workload::Rule;
 
 /// Bytes of a frame before its payload.
 pub(super) const FRAME_HEAD: usize = 9;
@@ -61,6 +62,42 @@ const SETTINGS_HEADER_TABLE_SIZE: u16 = 1;
 pub struct Calls {
     messages: Vec<Vec<u8>>,
     authority: String,
+    method: &'static str,
+    reading: Reading,
+}
+
+/// How an answer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// `RateLimitResponse`: field 1 is a code.
+    Code,
+    /// throttlecrab's `ThrottleResponse`: field 1 is true for allowed, and absent otherwise.
+    Allowed,
+}
+
+/// throttlecrab's only call.
+const THROTTLE: &str = "/throttlecrab.RateLimiter/Throttle";
+
+/// What throttlecrab is asked (`throttlecrab.proto`).
+#[derive(Clone, PartialEq, Message)]
+struct ThrottleRequest {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(int32, tag = "2")]
+    max_burst: i32,
+    #[prost(int32, tag = "3")]
+    count_per_period: i32,
+    #[prost(int32, tag = "4")]
+    period: i32,
+    #[prost(int32, tag = "5")]
+    quantity: i32,
+}
+
+/// The part of throttlecrab's answer that is needed.
+#[derive(Clone, PartialEq, Message)]
+struct ThrottleResponse {
+    #[prost(bool, tag = "1")]
+    allowed: bool,
 }
 
 impl Calls {
@@ -81,16 +118,36 @@ impl Calls {
                 }],
                 hits_addend: 1,
             };
-            let body = request.encode_to_vec();
-            // Not compressed, then the length.
-            let mut message = vec![0];
-            message.extend_from_slice(&(body.len() as u32).to_be_bytes());
-            message.extend_from_slice(&body);
-            message
+            prefixed(&request)
         };
         Calls {
             messages: (0..keys).map(message).collect(),
             authority,
+            method: SHOULD_RATE_LIMIT,
+            reading: Reading::Code,
+        }
+    }
+
+    /// The same keys asked of throttlecrab: `limit` requests per `window_s` seconds, with a burst of all of them. What does
+    /// not fit into its 32 bits is cut off there.
+    #[must_use]
+    pub fn throttlecrab(rule: Rule, prefix: &str, keys: u32, authority: String) -> Calls {
+        let fit = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
+        let message = |index: u32| {
+            prefixed(&ThrottleRequest {
+                key: format!("{prefix}{index}"),
+                max_burst: fit(rule.limit),
+                count_per_period: fit(rule.limit),
+                period: fit(rule.window_s),
+                // Left out it would be 0, which takes nothing.
+                quantity: 1,
+            })
+        };
+        Calls {
+            messages: (0..keys).map(message).collect(),
+            authority,
+            method: THROTTLE,
+            reading: Reading::Allowed,
         }
     }
 
@@ -99,6 +156,15 @@ impl Calls {
     pub fn keys(&self) -> u32 {
         self.messages.len() as u32
     }
+}
+
+/// A message as it goes into DATA frames: not compressed, then the length.
+fn prefixed(request: &impl Message) -> Vec<u8> {
+    let body = request.encode_to_vec();
+    let mut message = vec![0];
+    message.extend_from_slice(&(body.len() as u32).to_be_bytes());
+    message.extend_from_slice(&body);
+    message
 }
 
 struct OpenStream {
@@ -144,12 +210,18 @@ impl<'a> GrpcSpeaker<'a> {
             calls,
             streams,
             lines: (0..connections).map(|_| line()).collect(),
-            first_headers: first_headers(&calls.authority),
+            first_headers: first_headers(&calls.authority, calls.method),
             promise_ms: None,
         }
     }
 
-    fn data(line: &mut Line, flags: u8, stream: u32, payload: &[u8]) -> Result<(), String> {
+    fn data(
+        line: &mut Line,
+        reading: Reading,
+        flags: u8,
+        stream: u32,
+        payload: &[u8],
+    ) -> Result<(), String> {
         line.received += payload.len() as u32;
         if line.received > GRANT_AFTER {
             let grant = line.received.to_be_bytes();
@@ -160,9 +232,9 @@ impl<'a> GrpcSpeaker<'a> {
         if let Some(open) = line.open.iter_mut().find(|open| open.id == stream)
             && let Some(message) = payload.get(padding + 5..)
         {
-            let verdict = code_of(&payload[padding..], message);
+            let verdict = code_of(&payload[padding..], message, reading);
             open.verdict = Some(verdict);
-            if verdict == Verdict::Denied {
+            if verdict == Verdict::Denied && reading == Reading::Code {
                 open.promise_ms = promise_of(message);
             }
         }
@@ -171,11 +243,18 @@ impl<'a> GrpcSpeaker<'a> {
 }
 
 /// The verdict of a message behind its five bytes of prefix.
-fn code_of(prefixed: &[u8], message: &[u8]) -> Verdict {
+fn code_of(prefixed: &[u8], message: &[u8], reading: Reading) -> Verdict {
     let length = u32::from_be_bytes([prefixed[1], prefixed[2], prefixed[3], prefixed[4]]) as usize;
     let Some(message) = message.get(..length) else {
         return Verdict::Unexpected;
     };
+    if reading == Reading::Allowed {
+        return match ThrottleResponse::decode(message) {
+            Ok(ThrottleResponse { allowed: true }) => Verdict::Allowed,
+            Ok(_) => Verdict::Denied,
+            Err(_) => Verdict::Unexpected,
+        };
+    }
     let code = match message {
         // Field 1 as a varint, where every encoder writes it: first.
         [0x08, code @ 0..=0x7f, ..] => i32::from(*code),
@@ -216,7 +295,7 @@ const METHOD_AND_SCHEME: [u8; 2] = [0x83, 0x86];
 /// References to what [`first_headers`] put into the table; the newest entry is 62.
 const LATER_HEADERS: [u8; 6] = [0x83, 0x86, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62];
 
-fn first_headers(authority: &str) -> Vec<u8> {
+fn first_headers(authority: &str, method: &str) -> Vec<u8> {
     let mut block = METHOD_AND_SCHEME.to_vec();
     let mut literal = |name: &[u8], value: &str| {
         block.extend_from_slice(name);
@@ -225,7 +304,7 @@ fn first_headers(authority: &str) -> Vec<u8> {
         block.extend_from_slice(&value.as_bytes()[..value.len().min(126)]);
     };
     // With incremental indexing: 0x40 | index of the name in the static table, or 0x40 and the name.
-    literal(&[0x40 | 4], SHOULD_RATE_LIMIT);
+    literal(&[0x40 | 4], method);
     literal(&[0x40 | 1], authority);
     literal(&[0x40 | 31], "application/grpc");
     literal(&[0x40, 2, b't', b'e'], "trailers");
@@ -297,7 +376,7 @@ impl Speaker for GrpcSpeaker<'_> {
         let mut ended = false;
         match kind {
             DATA => {
-                GrpcSpeaker::data(line, flags, stream, payload)?;
+                GrpcSpeaker::data(line, self.calls.reading, flags, stream, payload)?;
                 ended = flags & END_STREAM != 0;
             }
             HEADERS => ended = flags & END_STREAM != 0,
@@ -489,6 +568,29 @@ mod tests {
     }
 
     #[test]
+    fn throttlecrab_leaves_a_false_out() {
+        let rule = Rule {
+            limit: 10,
+            window_s: 60,
+        };
+        let calls = Calls::throttlecrab(rule, "k", 2, "127.0.0.1:8070".into());
+        let body = ThrottleRequest::decode(&calls.messages[1][5..]).unwrap();
+        assert_eq!((body.key.as_str(), body.max_burst), ("k1", 10));
+        assert_eq!((body.period, body.quantity), (60, 1));
+        for (message, verdict) in [
+            (&[0_u8, 0, 0, 0, 4, 8, 1, 16, 10][..], Verdict::Allowed),
+            (&[0, 0, 0, 0, 2, 16, 10], Verdict::Denied),
+            (&[0, 0, 0, 0, 0], Verdict::Denied),
+            (&[0, 0, 0, 0, 1, 8], Verdict::Unexpected),
+        ] {
+            let read = code_of(message, &message[5..], Reading::Allowed);
+            assert_eq!(read, verdict, "{message:?}");
+        }
+        let head = first_headers(&calls.authority, calls.method);
+        assert!(String::from_utf8_lossy(&head).contains(THROTTLE));
+    }
+
+    #[test]
     fn requests_wait_for_the_window() {
         let calls = calls();
         let mut speaker = asked(&calls);
@@ -509,7 +611,7 @@ mod tests {
 
     #[test]
     fn the_header_block_has_the_entries_that_later_requests_name() {
-        let block = first_headers("h:1");
+        let block = first_headers("h:1", SHOULD_RATE_LIMIT);
         let text = String::from_utf8_lossy(&block);
         assert!(
             text.contains(SHOULD_RATE_LIMIT)

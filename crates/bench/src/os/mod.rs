@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod cpu;
 pub mod interrupt;
+pub mod listener;
 pub mod poller;
 pub mod proc;
 pub mod proc_text;

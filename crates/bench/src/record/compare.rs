@@ -19,6 +19,9 @@ pub struct CompareRecord {
     pub rows: Vec<CompareRow>,
     /// Memory per record, where it was measured.
     pub memory: Vec<MemoryRow>,
+    /// Goodput past saturation, where it was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overload: Vec<super::OverloadRow>,
     /// What happened on the way.
     pub events: Vec<Event>,
     /// The worst grade of the rows.

@@ -272,12 +272,49 @@ pub fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
         );
         out.push_str(&format!("{}\n", plain(style, &line)));
     }
+    out.push_str(&overload(style, record));
     for sentence in verdict::compare(record, style.lang) {
         out.push_str(&wrapped(style, "  ", &sentence));
     }
     let grade = format!("{}: ", words::grade(record.validity.grade, style.lang));
     out.push_str(&reasons(style, &grade, &record.validity.reasons));
     without_break(out)
+}
+
+/// A line for each server and shape: what is left of its goodput past its capacity.
+fn overload(style: TextStyle, record: &CompareRecord) -> String {
+    let mut out = String::new();
+    for row in &record.overload {
+        for (name, side) in [(&record.a.name, &row.a), (&record.b.name, &row.b)] {
+            let mut line = tt::T_OVERLOAD_LINE.with(
+                style.lang,
+                &[
+                    ("title", &row.title),
+                    ("deadline", &short(row.deadline_ms)),
+                    ("name", name),
+                    ("capacity", &rate(side.capacity_rps)),
+                ],
+            );
+            for step in side.steps.iter().filter(|step| step.load > 1.0) {
+                let said = tt::T_OVERLOAD_STEP.with(
+                    style.lang,
+                    &[
+                        ("load", &short(step.load)),
+                        ("kept", &or_dash(side.over_peak(step.load), significant)),
+                        ("p99", &or_dash(step.latency_p99_ms, significant)),
+                    ],
+                );
+                line.push_str("; ");
+                line.push_str(&said);
+            }
+            out.push_str(&format!("{}\n", plain(style, &line)));
+        }
+        if let (Some(budget), Some(met)) = (row.budget_a, row.is_met()) {
+            let verdict = if met { tt::T_MET } else { tt::T_MISSED }.of(style.lang);
+            out.push_str(&format!("    A ≥{} {verdict}\n", short(budget)));
+        }
+    }
+    out
 }
 
 fn spread_cell(spread: Option<Spread>) -> TextCell {

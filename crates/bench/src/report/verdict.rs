@@ -205,7 +205,7 @@ pub(crate) fn compare(record: &CompareRecord, lang: Lang) -> Vec<String> {
         .iter()
         .filter_map(|row| compared(lang, record, row))
         .collect();
-    if out.is_empty() {
+    if out.is_empty() && record.overload.is_empty() {
         out.push(t::PAIRS_NONE.of(lang).to_owned());
     }
     out.extend(partial(

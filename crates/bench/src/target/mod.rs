@@ -3,6 +3,7 @@
 pub mod child;
 pub mod client;
 pub mod memcached;
+pub mod peer;
 pub mod program;
 pub mod service;
 pub mod store;

@@ -82,7 +82,8 @@ pub fn rules_yaml() -> String {
     text
 }
 
-fn entry(limit: u64) -> String {
+/// Key of the descriptor that has a limit.
+pub(super) fn entry(limit: u64) -> String {
     format!("limit_{limit}")
 }
 

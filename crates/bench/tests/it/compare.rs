@@ -1,5 +1,7 @@
 //! The paired comparison against two fake servers.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 
 use tollgate_bench::cli::{CompareArgs, Pins, StoredCompareArgs};
@@ -18,6 +20,7 @@ fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
         connections: 2,
         slices: 3,
         slice_ms: 20,
+        deadline_ms: 20,
         keys: 10,
         records: 1_000,
         threads: 1,
@@ -89,4 +92,70 @@ fn a_refused_server_and_an_unknown_name_are_errors() {
     let mut unknown = args(&server, &server);
     unknown.loads = vec!["none".into()];
     assert!(run(&unknown).unwrap_err().contains("not a load"));
+}
+
+/// An HTTP server on threads of this process that allows everything.
+fn http_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer_all(&stream));
+        }
+    });
+    format!("http://{address}/json")
+}
+
+/// Answers each request on a connection until its end.
+fn answer_all(mut stream: &TcpStream) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().ok()?;
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        reader.read_exact(&mut vec![0; length]).ok()?;
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            .ok()?;
+    }
+}
+
+#[test]
+fn services_get_pairs_of_the_same_load_and_their_processes_are_found() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let mut args = args(&server, &server);
+    (args.a, args.b) = (
+        format!("a={}", http_server()),
+        format!("b={}", http_server()),
+    );
+    args.loads = vec!["decide".into()];
+    args.slices = 2;
+    let record = run(&args).unwrap();
+    assert!(record.complete, "{:?}", record.partial_reason);
+    assert_eq!(record.rows.len(), 1);
+    let row = &record.rows[0];
+    assert!(row.title.contains("HTTP POST /json"), "{}", row.title);
+    assert_eq!((row.connections, row.pairs.len()), (50, 2));
+    for pair in &row.pairs {
+        assert!(pair.a.throughput_rps > 0.0 && pair.b.throughput_rps > 0.0);
+        // Both listen in this process.
+        let found = std::path::Path::new("/proc/net/tcp").exists();
+        assert_eq!(pair.a.server_cpu_us_per_op.is_some(), found);
+    }
+    args.b = "grpc://127.0.0.1:1".into();
+    assert!(run(&args).unwrap_err().contains("like with like"));
+    args.b = server.url();
+    assert!(run(&args).unwrap_err().contains("a store with a store"));
+    args.b = "http://192.0.2.1/json".into();
+    assert!(run(&args).unwrap_err().contains("--i-own-this-target"));
 }

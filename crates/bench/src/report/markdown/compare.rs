@@ -38,6 +38,7 @@ pub fn compare(record: &CompareRecord) -> String {
         ratios(&mut out, row);
     }
     memory(&mut out, record);
+    overload(&mut out, record);
     out.push('\n');
     for sentence in verdict::compare(record, Lang::En) {
         push_line(&mut out, &format!("- {}", text(&sentence)));
@@ -112,6 +113,58 @@ fn memory(out: &mut String, record: &CompareRecord) {
                 budget,
             ],
         );
+    }
+}
+
+fn overload(out: &mut String, record: &CompareRecord) {
+    for measured in &record.overload {
+        let budget = measured.budget_a.zip(measured.is_met());
+        let budget = budget.map_or_else(String::new, |(least, met)| {
+            format!(
+                " A keeps ≥ {} of its peak past its capacity, P99 within the deadline: {}.",
+                short(least),
+                if met { "met" } else { "**missed**" }
+            )
+        });
+        out.push_str(&format!(
+            "\n{}: steps of {} ms, each server at shares of its own capacity, deadline {} ms.{budget}\n\n",
+            text(&measured.title),
+            measured.step_ms,
+            short(measured.deadline_ms),
+        ));
+        head(
+            out,
+            &[
+                "Server",
+                "Load",
+                "Offered/s",
+                "Goodput/s",
+                "Of peak",
+                "P99 ms",
+                "Refused",
+                "Late",
+                "Unsent",
+            ],
+            1,
+        );
+        for (name, side) in [(&record.a.name, &measured.a), (&record.b.name, &measured.b)] {
+            for step in &side.steps {
+                row(
+                    out,
+                    &[
+                        text(name),
+                        short(step.load),
+                        rate(step.offered_rps),
+                        rate(step.goodput_rps),
+                        or_dash(side.over_peak(step.load), significant),
+                        or_dash(step.latency_p99_ms, significant),
+                        step.refused.to_string(),
+                        step.late.to_string(),
+                        step.unsent.to_string(),
+                    ],
+                );
+            }
+        }
     }
 }
 

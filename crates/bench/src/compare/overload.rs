@@ -1,0 +1,149 @@
+//! Goodput past saturation: each service at shares of its own capacity, in turns.
+
+use std::time::Duration;
+
+use super::services::{Setting, Side};
+use crate::load::open::Outcome;
+use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
+use crate::load::schedule::Arrivals;
+use crate::os::clock::SECOND;
+use crate::os::interrupt;
+use crate::record::{OverloadRow, OverloadSide, OverloadStep};
+use crate::run::console::Console;
+
+/// Connections of the shapes.
+const CONNECTIONS: [u32; 2] = [50, 800];
+/// Offered loads, as shares of the capacity.
+const LOADS: [f64; 5] = [0.7, 0.9, 1.0, 1.5, 2.0];
+/// Slices that a step is as long as: queues need time to stand.
+const SLICES_PER_STEP: u64 = 8;
+/// Goodput over its peak that the design asks for.
+const BUDGET: f64 = 0.95;
+/// Most requests that one connection may have unanswered: what common servers allow at least.
+const DEPTH_MAX: u32 = 100;
+/// Requests per connection with which the capacity is looked for.
+const PROBE_DEPTH: u32 = 16;
+
+/// Measures both services in all shapes. On an error the rows so far stay.
+pub(super) fn measure(
+    setting: &Setting<'_>,
+    sides: &[Side; 2],
+    rows: &mut Vec<OverloadRow>,
+    console: &mut Console,
+) -> Result<(), String> {
+    for connections in CONNECTIONS {
+        let row = shape(setting, sides, connections, console)?;
+        if interrupt::asked() {
+            return Ok(());
+        }
+        rows.push(row);
+    }
+    Ok(())
+}
+
+fn shape(
+    setting: &Setting<'_>,
+    sides: &[Side; 2],
+    connections: u32,
+    console: &mut Console,
+) -> Result<OverloadRow, String> {
+    let deadline_ms = setting.args.deadline_ms;
+    let step_ms = setting.args.slice_ms * SLICES_PER_STEP;
+    let length = Duration::from_millis(step_ms);
+    let bounds = |depth: u32, deadline_ns: u64| Bounds {
+        connections: connections as usize,
+        depth: depth as usize,
+        deadline_ns,
+        backlog_limit: BACKLOG_LIMIT,
+    };
+    let mut measured = [OverloadSide::default(), OverloadSide::default()];
+    for (side, measured) in sides.iter().zip(&mut measured) {
+        console.phase(format!(
+            "overload · {connections} connections · capacity of {}",
+            side.peer.record.name
+        ));
+        let closed = bounds(PROBE_DEPTH, 5 * SECOND);
+        let plan = setting.plan(Arrivals::Closed, 0.0, length, closed, 0);
+        measured.capacity_rps = goodput(&setting.ask(side, &plan, length, console)?);
+        if measured.capacity_rps < 1.0 && !interrupt::asked() {
+            return Err(format!("{}: no answers", side.peer.record.name));
+        }
+    }
+    let capacity = measured[0].capacity_rps.max(measured[1].capacity_rps);
+    let depth = depth(capacity, connections, deadline_ms);
+    for (round, load) in LOADS.into_iter().enumerate() {
+        for (side, measured) in sides.iter().zip(&mut measured) {
+            if interrupt::asked() {
+                break;
+            }
+            let rate = load * measured.capacity_rps;
+            console.phase(format!(
+                "overload · {connections} connections · {load} of the capacity of {}",
+                side.peer.record.name
+            ));
+            let bounds = bounds(depth, deadline_ms * 1_000_000);
+            let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, round as u32 + 1);
+            let outcome = setting.ask(side, &plan, length, console)?;
+            measured.steps.push(step(load, length, &outcome));
+        }
+    }
+    let [a, b] = measured;
+    let ours = sides[0].peer.record.server_name == "tollgate";
+    Ok(OverloadRow {
+        title: format!("overload, {connections} connections x {depth}"),
+        connections,
+        pipeline_depth: depth,
+        deadline_ms: deadline_ms as f64,
+        step_ms,
+        a,
+        b,
+        budget_a: ours.then_some(BUDGET),
+    })
+}
+
+/// Requests per connection such that the server, not the generator, holds what twice the capacity brings within a deadline.
+/// With fewer the generator would keep them back, and no server could refuse them.
+fn depth(capacity_rps: f64, connections: u32, deadline_ms: u64) -> u32 {
+    let within = 2.0 * capacity_rps * deadline_ms as f64 / 1e3;
+    (within / f64::from(connections))
+        .ceil()
+        .clamp(1.0, f64::from(DEPTH_MAX)) as u32
+}
+
+/// Good answers in time per second.
+fn goodput(outcome: &Outcome) -> f64 {
+    let good = outcome.tally.allowed + outcome.tally.denied;
+    good as f64 * 1e9 / outcome.answered_ns.max(1) as f64
+}
+
+fn step(load: f64, length: Duration, outcome: &Outcome) -> OverloadStep {
+    let tally = &outcome.tally;
+    let mut all = tally.response();
+    // Both have the bounds of every latency histogram; without the late ones the percentile would be within the deadline
+    // whatever the server does.
+    let whole = all.add(&tally.late).is_ok();
+    let good = tally.allowed + tally.denied;
+    OverloadStep {
+        load,
+        offered_rps: tally.planned as f64 / length.as_secs_f64(),
+        goodput_rps: good as f64 / length.as_secs_f64(),
+        latency_p99_ms: (whole && !all.is_empty())
+            .then(|| all.value_at_quantile(0.99) as f64 / 1e6),
+        refused: tally.store_error + tally.protocol,
+        late: tally.timeout + tally.refused,
+        unsent: tally.unsent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_hold_what_comes_within_a_deadline() {
+        assert_eq!(depth(60_000.0, 50, 20), 48);
+        assert_eq!(depth(60_000.0, 800, 20), 3);
+        assert_eq!(depth(10.0, 800, 20), 1);
+        assert_eq!(depth(1e9, 50, 1_000), DEPTH_MAX);
+    }
+}

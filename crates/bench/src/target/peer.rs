@@ -1,0 +1,292 @@
+//! Rate limit services of the paired comparison: Tollgate's own, throttlecrab, and whatever runs at a URL.
+
+use std::net::TcpStream;
+
+use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::program::on_path;
+use super::service::{DOMAIN, HttpOptions, Service, WINDOW_S, entry};
+use super::url::{Protocol, TargetUrl};
+use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
+use crate::load::grpc::Calls;
+use crate::load::http::HttpAsk;
+use crate::load::workload::{Ask, Rule, Workload};
+use crate::os::{listener, proc};
+use crate::record::{TargetKind, TargetRecord};
+
+/// The program of throttlecrab, from crates.io.
+const THROTTLECRAB: &str = "throttlecrab-server";
+/// Its HTTP path.
+const THROTTLE_PATH: &str = "/throttle";
+/// What is posted there.
+const THROTTLE_BODY: &str = r#"{"key":"{key}","max_burst":{limit},"count_per_period":{limit},"period":{window},"quantity":1}"#;
+
+/// Names of services that are started here.
+pub const NAMES: [&str; 4] = [
+    "tollgate-grpc",
+    "tollgate-http",
+    "throttlecrab-grpc",
+    "throttlecrab-http",
+];
+
+/// What is asked of a peer.
+#[derive(Clone, Debug)]
+pub enum Asking {
+    /// Calls over gRPC.
+    Grpc(Calls),
+    /// Requests over HTTP.
+    Http(Workload),
+}
+
+/// A service to be compared.
+#[derive(Debug)]
+pub struct Peer {
+    /// How it appears in the report.
+    pub record: TargetRecord,
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Its process, when it runs on this machine.
+    pub pid: Option<u32>,
+    /// True for HTTP, false for gRPC.
+    pub is_http: bool,
+    started: Option<Started>,
+    http: Option<HttpAsk>,
+}
+
+#[derive(Debug)]
+enum Started {
+    Tollgate(Box<Service>),
+    Other(ServerProcess),
+}
+
+/// Whether `name` is a service that is started here, or the URL of one.
+#[must_use]
+pub fn is_service(name: &str) -> bool {
+    let url = || name.split_once('=').map_or(name, |(_, url)| url);
+    NAMES.contains(&name) || ["grpc://", "http://"].iter().any(|s| url().starts_with(s))
+}
+
+impl Peer {
+    /// A service by name, started here on processor `core`, or by URL. Does not ask whose machine the URL names.
+    pub fn open(name: &str, threads: u32, core: Option<usize>) -> Result<Peer, String> {
+        match name {
+            "tollgate-grpc" => Service::start(threads, core).map(Peer::of_ours),
+            "tollgate-http" => {
+                Service::start_http(threads, core, &HttpOptions::default()).map(Peer::of_ours)
+            }
+            "throttlecrab-grpc" => Peer::throttlecrab(false, core),
+            "throttlecrab-http" => Peer::throttlecrab(true, core),
+            url => Peer::attach(&TargetUrl::parse(url)?),
+        }
+    }
+
+    fn of_ours(service: Service) -> Peer {
+        let http = match service.ask(rule(1)) {
+            Some(Ask::Http(ask, _)) => Some(*ask),
+            _ => None,
+        };
+        Peer {
+            record: service.record.clone(),
+            endpoint: service.endpoint.clone(),
+            pid: service.pid,
+            is_http: http.is_some(),
+            started: Some(Started::Tollgate(Box::new(service))),
+            http,
+        }
+    }
+
+    fn throttlecrab(is_http: bool, core: Option<usize>) -> Result<Peer, String> {
+        let exe = on_path(THROTTLECRAB).ok_or_else(|| {
+            format!("{THROTTLECRAB} is not on PATH (cargo install {THROTTLECRAB})")
+        })?;
+        let folder = Folder::new("throttlecrab")
+            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
+        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+        let transport = if is_http { "http" } else { "grpc" };
+        let arguments = [
+            format!("--{transport}"),
+            format!("--{transport}-host"),
+            "127.0.0.1".into(),
+            format!("--{transport}-port"),
+            port.to_string(),
+            "--log-level".into(),
+            "error".into(),
+        ];
+        let mut process = ServerProcess::start("throttlecrab", &exe, &arguments, core, folder)?;
+        let endpoint = loopback(port);
+        let Address::Tcp(address) = endpoint.address.clone() else {
+            return Err("loopback is TCP".into());
+        };
+        let took =
+            process.wait_ready(|| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok())?;
+        let pid = process.pid();
+        let http = match is_http {
+            true => Some(throttle(&address.to_string())?),
+            false => None,
+        };
+        let record = TargetRecord {
+            name: format!("throttlecrab-{transport}"),
+            kind: TargetKind::Service,
+            url: format!("{transport}://{address}"),
+            server_name: "throttlecrab".into(),
+            command_line: process.command_line.clone(),
+            // It takes no number of threads: its runtime has one for each processor that it may use.
+            threads: core.map(|_| 1),
+            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
+            started_by_bench: true,
+            co_located: true,
+            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
+            idle_rss_bytes: proc::rss_bytes(pid),
+            ..TargetRecord::default()
+        };
+        Ok(Peer {
+            record,
+            endpoint,
+            pid: Some(pid),
+            is_http,
+            started: Some(Started::Other(process)),
+            http,
+        })
+    }
+
+    fn attach(url: &TargetUrl) -> Result<Peer, String> {
+        let is_http = match url.protocol {
+            Protocol::Http => true,
+            Protocol::Grpc => false,
+            _ => {
+                return Err(format!(
+                    "{} is no service: give grpc:// or http:// URLs on both sides",
+                    url.shown
+                ));
+            }
+        };
+        let local = url.endpoint.address.is_local();
+        let pid = match &url.endpoint.address {
+            Address::Tcp(address) if local => listener::pid_of_port(address.port()),
+            _ => None,
+        };
+        let http = match (is_http, url.path.as_str()) {
+            (false, _) => None,
+            (true, THROTTLE_PATH) => Some(throttle(&url.authority)?),
+            (true, path) => Some(HttpOptions::default().ask(&url.authority, path)?),
+        };
+        let record = TargetRecord {
+            name: url.name.clone(),
+            kind: TargetKind::Service,
+            url: url.shown.clone(),
+            server_name: pid.and_then(listener::name_of).unwrap_or_default(),
+            co_located: local,
+            idle_rss_bytes: pid.and_then(proc::rss_bytes),
+            ..TargetRecord::default()
+        };
+        Ok(Peer {
+            record,
+            endpoint: url.endpoint.clone(),
+            pid,
+            is_http,
+            started: None,
+            http,
+        })
+    }
+
+    /// Whether it is throttlecrab, by the name of its process.
+    #[must_use]
+    pub fn is_throttlecrab(&self) -> bool {
+        self.record.server_name.starts_with("throttlecrab")
+    }
+
+    /// Requests for `keys` keys under a limit, which is one of [`super::service::limits`].
+    #[must_use]
+    pub fn asking(&self, limit: u64, prefix: &str, keys: u32) -> Asking {
+        let rule = rule(limit);
+        if let Some(http) = &self.http {
+            let ask = Ask::Http(Box::new(http.clone()), rule);
+            return Asking::Http(Workload::render(&ask, prefix, keys));
+        }
+        let authority = self.endpoint.address.to_string();
+        Asking::Grpc(match self.is_throttlecrab() {
+            true => Calls::throttlecrab(rule, prefix, keys, authority),
+            false => Calls::new(DOMAIN, &entry(limit), prefix, keys, authority),
+        })
+    }
+
+    /// What is asked, for tables.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.http {
+            Some(http) => http.title.clone(),
+            None if self.is_throttlecrab() => "gRPC Throttle".into(),
+            None => "gRPC ShouldRateLimit".into(),
+        }
+    }
+
+    /// How the process ended, if it was started here and has ended.
+    pub fn obituary(&mut self) -> Option<String> {
+        match self.started.as_mut()? {
+            Started::Tollgate(service) => service.obituary(),
+            Started::Other(process) => process.obituary(),
+        }
+    }
+}
+
+fn rule(limit: u64) -> Rule {
+    Rule {
+        limit,
+        window_s: WINDOW_S,
+    }
+}
+
+/// What throttlecrab is asked over HTTP.
+fn throttle(authority: &str) -> Result<HttpAsk, String> {
+    let options = HttpOptions {
+        body: Some(THROTTLE_BODY.into()),
+        ..HttpOptions::default()
+    };
+    options.ask(authority, THROTTLE_PATH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_are_told_from_stores() {
+        for name in [
+            "tollgate-grpc",
+            "grpc://127.0.0.1:1",
+            "x=http://127.0.0.1/throttle",
+        ] {
+            assert!(is_service(name), "{name}");
+        }
+        for name in [
+            "tollgate",
+            "redis-server",
+            "redis://127.0.0.1",
+            "grpc",
+            "folder/grpc",
+        ] {
+            assert!(!is_service(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn throttlecrab_is_asked_in_its_own_words() {
+        let mut bytes = Vec::new();
+        throttle("127.0.0.1:8080")
+            .unwrap()
+            .write(&mut bytes, "k1", rule(50));
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.starts_with("POST /throttle HTTP/1.1\r\n"), "{text}");
+        assert!(
+            text.ends_with(
+                r#"{"key":"k1","max_burst":50,"count_per_period":50,"period":86400,"quantity":1}"#
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_store_is_no_service() {
+        let error = Peer::open("redis://127.0.0.1:1", 1, None).unwrap_err();
+        assert!(error.contains("no service"), "{error}");
+    }
+}
