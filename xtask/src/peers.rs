@@ -16,6 +16,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("memcached", "memcached"),
+    ("promtool", "prometheus"),
+    ("systemd-analyze", "systemd"),
     ("wrk", "wrk"),
     ("node", "nodejs"),
     ("javac", "default-jdk-headless"),

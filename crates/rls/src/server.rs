@@ -132,6 +132,9 @@ impl RlsServer {
         };
         let rules = Arc::new(rules.with_modes(config.modes.clone()));
         let watch = Watch::new(&config, before, rules.clone());
+        if let Some(store) = &store {
+            watch.metrics().facts.tell_of(store.clone());
+        }
         let make_backend: MakeBackend = match &config.backend {
             Backend::Embedded => {
                 let store = store.ok_or(StartError::NoStore)?;
@@ -231,10 +234,11 @@ impl RlsServer {
                 send_forever(metrics, statsd, config.log, told)
             })?;
         }
+        let places = watch.metrics().facts.connections(MAX_CONNECTIONS);
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
         server.spawn("rls-accept".to_owned(), move || {
-            accept_all(listeners, lanes, stopped)
+            accept_all(listeners, lanes, places, stopped)
         })?;
         Ok(server)
     }
@@ -333,9 +337,10 @@ fn local(listener: &StdListener, addr: SocketAddr) -> Result<SocketAddr, StartEr
 async fn accept_all(
     listeners: Vec<(StdListener, Speaks)>,
     lanes: Vec<mpsc::Sender<Arrival>>,
+    count: Arc<AtomicUsize>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let (count, turn) = (Arc::new(AtomicUsize::new(0)), Cell::new(0));
+    let turn = Cell::new(0);
     let accepting = listeners.into_iter().map(|(listener, speaks)| {
         let Ok(listener) = TcpListener::from_std(listener) else {
             // The listeners were made non-blocking, so only a runtime without its reactor could refuse them.

@@ -4,6 +4,7 @@
 //! processors; who reads adds them up. There are at most [`MAX_SERIES`] rules' series: what comes beyond is counted in one
 //! called `other`, because values of requests can be part of names.
 
+mod facts;
 mod text;
 mod udp;
 
@@ -17,6 +18,7 @@ use tollgate_policy::{Hits, Ruleset};
 
 use crate::health::Health;
 use crate::reload::Loads;
+use facts::Facts;
 
 pub(crate) use udp::send_forever;
 
@@ -134,6 +136,8 @@ pub(crate) struct Metrics {
     loads: Arc<Loads>,
     health: Health,
     near_ratio: f32,
+    /// What is looked at when somebody asks.
+    pub(crate) facts: Facts,
 }
 
 /// The counters as one thread uses them.
@@ -153,6 +157,7 @@ impl Metrics {
             loads,
             health,
             near_ratio,
+            facts: Facts::default(),
         }
     }
 

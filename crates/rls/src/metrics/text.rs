@@ -63,6 +63,7 @@ impl Metrics {
         self.write_events(&mut text);
         self.write_times(&mut text);
         text.push_str(&self.loads.to_string());
+        self.facts.write(&mut text);
         text
     }
 
@@ -208,7 +209,7 @@ impl Metrics {
     }
 }
 
-fn head(text: &mut String, name: &str, help: &str, kind: &str) {
+pub(super) fn head(text: &mut String, name: &str, help: &str, kind: &str) {
     // Writing into a String cannot fail.
     writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();
 }

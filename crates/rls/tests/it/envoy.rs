@@ -100,7 +100,7 @@ static_resources:
       endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: BEHIND}}}}]}]
 "#;
 
-struct Envoy {
+pub(crate) struct Envoy {
     process: Child,
     addr: SocketAddr,
     balance: SocketAddr,
@@ -111,7 +111,6 @@ impl Envoy {
     /// In front of services by their gRPC addresses; `behind` answers what passes.
     fn start(program: PathBuf, services: &[SocketAddr], behind: SocketAddr, deny: bool) -> Self {
         let [port, balance] = [(); 2].map(|()| free_port().expect("a free port"));
-        let dir = temp_dir().expect("a temporary folder");
         let endpoint = |service: &SocketAddr| {
             let port = service.port();
             format!(
@@ -125,8 +124,16 @@ impl Envoy {
             .replace("DENY", &deny.to_string())
             .replace("[GRPC]", &format!("[{}]", endpoints.join(", ")))
             .replace("BEHIND", &behind.port().to_string());
+        let mut envoy = Self::run(program, &text, port);
+        envoy.balance = SocketAddr::from((Ipv4Addr::LOCALHOST, balance));
+        envoy
+    }
+
+    /// With a configuration whose listeners are on loopback; ready once this port is.
+    pub(crate) fn run(program: PathBuf, config: &str, port: u16) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
         let path = dir.join("envoy.yaml");
-        std::fs::write(&path, text).expect("the folder is ours");
+        std::fs::write(&path, config).expect("the folder is ours");
         let log = File::create(dir.join("log")).expect("the folder is ours");
         let mut process = Command::new(program)
             .args([
@@ -158,7 +165,7 @@ impl Envoy {
         Self {
             process,
             addr,
-            balance: SocketAddr::from((Ipv4Addr::LOCALHOST, balance)),
+            balance: addr,
             dir,
         }
     }
@@ -170,16 +177,16 @@ impl Envoy {
     }
 
     /// Status and head of the reply to a request with these header lines.
-    fn get(&self, headers: &str) -> (u16, String) {
+    pub(crate) fn get(&self, headers: &str) -> (u16, String) {
         self.get_path("/", headers)
     }
 
-    fn get_path(&self, path: &str, headers: &str) -> (u16, String) {
+    pub(crate) fn get_path(&self, path: &str, headers: &str) -> (u16, String) {
         get(self.addr, path, headers)
     }
 }
 
-fn get(addr: SocketAddr, path: &str, headers: &str) -> (u16, String) {
+pub(crate) fn get(addr: SocketAddr, path: &str, headers: &str) -> (u16, String) {
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
     let (status, head, _) = http_request(addr, request.as_bytes(), b"");
     (status, head)

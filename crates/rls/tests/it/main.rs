@@ -2,6 +2,7 @@
 
 mod admission;
 mod backend;
+mod deploy;
 mod environment;
 mod envoy;
 mod fallback;
