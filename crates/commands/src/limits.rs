@@ -76,6 +76,8 @@ limits! {
     lfu_decay_time = "lfu-decay-time", 1;
     /// The number of the form in [`IncrexForm::ALL`].
     increx_form = "increx-form", IncrexForm::Redis as i64;
+    /// 1: decisions of limiters are counted for RL.TOP.
+    limiter_top = "limiter-top", 1;
 }
 
 /// Whose INCREX is spoken.

@@ -88,6 +88,7 @@ impl Handle {
             let mut cell = engine.shards.lock(index);
             let mut held = One::new(index, &mut cell, &engine.shards);
             let decided = engine.decide_single(check, key, &mut held, full, now);
+            engine.tally(check, key, &mut held, &decided);
             engine.settle(&mut held, now);
             return decided.map(|decision| SmallVec::from_slice(&[decision]));
         }
@@ -100,6 +101,10 @@ impl Handle {
         wanted.dedup();
         let mut held = engine.shards.lock_set(&wanted);
         let decided = engine.decide_many(checks, &keys, &mut held, full, now);
+        if let Ok(decisions) = &decided {
+            let asked = checks.iter().map(|check| !check.peek && check.cost.0 > 0);
+            engine.tally_many(&keys, asked, decisions, &mut held);
+        }
         engine.settle(&mut held, now);
         decided
     }
@@ -135,7 +140,7 @@ impl Engine {
     ) -> Result<Decision, WrongState> {
         let record = read(held.cell(key.shard(self.shards.count())), key, now)?;
         if full && record.is_none() && !check.peek {
-            return Ok(refused(&check.quota));
+            return Ok(self.refuse(&check.quota));
         }
         let (decision, next) = check
             .algorithm
@@ -212,7 +217,7 @@ impl Engine {
             });
         }
         if full && records.iter().any(Option::is_none) {
-            return Ok(checks.iter().map(|check| refused(&check.quota)).collect());
+            return Ok(self.refuse_all(checks.iter().map(|check| &check.quota)));
         }
         let mut before = records.clone();
         let none = Decision {
@@ -263,8 +268,7 @@ const RETRY_NANOS: u64 = 1_000_000_000;
 
 /// The decision of a new limiter when memory is short and nothing may go: a table at its bound admits nothing that it
 /// cannot count.
-#[cold]
-pub(crate) fn refused(quota: &Quota) -> Decision {
+fn refused(quota: &Quota) -> Decision {
     Decision {
         limit: quota.limit,
         retry_after: Some(RETRY_NANOS),
@@ -273,6 +277,20 @@ pub(crate) fn refused(quota: &Quota) -> Decision {
 }
 
 impl Engine {
+    /// Denies the request of a new limiter for which there is no memory.
+    #[cold]
+    fn refuse(&self, quota: &Quota) -> Decision {
+        self.memory.refuse_limiter();
+        refused(quota)
+    }
+
+    /// Denies a request with limiters for which there is no memory.
+    #[cold]
+    pub(crate) fn refuse_all<'q>(&self, quotas: impl Iterator<Item = &'q Quota>) -> Decisions {
+        self.memory.refuse_limiter();
+        quotas.map(refused).collect()
+    }
+
     /// Units taken or given back by the way of the state itself leave the leases on the key what they are.
     #[cold]
     fn announce_limited<H: Cells>(&self, held: &mut H, key: Key<'_>) {

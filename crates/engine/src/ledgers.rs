@@ -10,7 +10,7 @@ use tollgate_limiter::{
 
 use crate::cell::{Cells, One};
 use crate::execute::ShardList;
-use crate::handle::{Check, Decisions, Handle, WrongState, refused, write};
+use crate::handle::{Check, Decisions, Handle, WrongState, write};
 use crate::shards::LockSet;
 use crate::{Engine, handle};
 
@@ -260,7 +260,7 @@ impl Engine {
         let mut held = self.shards.lock_set(&wanted);
         let decided = match (checks, &keys[..]) {
             _ if full && checks.iter().any(|check| check.act != Act::Peek) => {
-                Ok(checks.iter().map(|check| refused(&check.quota)).collect())
+                Ok(self.refuse_all(checks.iter().map(|check| &check.quota)))
             }
             ([check], [key]) => self
                 .work(&mut held, *key, now, |slot| {
@@ -269,6 +269,12 @@ impl Engine {
                 .map(|decision| SmallVec::from_slice(&[decision])),
             _ => self.decide_together(checks, &keys, &mut held, now),
         };
+        if let Ok(decisions) = &decided {
+            let asked = checks
+                .iter()
+                .map(|check| check.act != Act::Peek && check.cost.0 > 0);
+            self.tally_many(&keys, asked, decisions, &mut held);
+        }
         self.settle(&mut held, now);
         decided
     }

@@ -34,6 +34,7 @@ mod shards;
 mod snapshot;
 mod stats;
 mod subscriber;
+mod tally;
 mod tracking;
 mod transaction;
 mod waiter;

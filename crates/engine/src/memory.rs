@@ -26,8 +26,17 @@ pub(crate) struct Memory {
     /// Bytes of the process that count beside the data.
     overhead: AtomicI64,
     evicted: AtomicU64,
+    /// Requests of limiters for which there was no memory.
+    refused_limiters: AtomicU64,
     /// What the shards record of uses.
     access: Mutex<Access>,
+}
+
+impl Memory {
+    /// A new limiter was refused.
+    pub(crate) fn refuse_limiter(&self) {
+        self.refused_limiters.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// An entry that may go.
@@ -76,8 +85,14 @@ impl Engine {
         self.memory.evicted.load(Ordering::Relaxed)
     }
 
+    /// Requests that were denied since memory was short and the limiter was not there yet.
+    pub fn refused_limiters(&self) -> u64 {
+        self.memory.refused_limiters.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn reset_evicted(&self) {
         self.memory.evicted.store(0, Ordering::Relaxed);
+        self.memory.refused_limiters.store(0, Ordering::Relaxed);
     }
 
     /// Counts what has changed in a cell.

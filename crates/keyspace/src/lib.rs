@@ -12,6 +12,7 @@ mod record;
 mod shard;
 mod slab;
 mod table;
+mod tally;
 mod value;
 
 pub use access::Access;

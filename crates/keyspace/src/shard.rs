@@ -6,7 +6,9 @@ use crate::entry::{EntryMut, EntryRef};
 use crate::key::{DATABASES, DbIndex, Key, Seed};
 use crate::record::clock;
 use crate::table::{Found, Order, Table, Victim};
+use crate::tally::Tally;
 use crate::value::Value;
+use tollgate_limiter::top::Hitter;
 
 /// Counters of one shard since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +132,7 @@ pub struct Shard {
     replaced: u16,
     /// Accesses do not count as uses.
     quiet: bool,
+    tally: Tally,
 }
 
 const _: () = assert!(
@@ -149,6 +152,7 @@ impl Shard {
             sweep_db: 0,
             replaced: 0,
             quiet: false,
+            tally: Tally::default(),
         }
     }
 
@@ -494,7 +498,28 @@ impl Shard {
         let others = self.others.as_ref().map_or(0, |others| {
             size_of_val(&**others) + others.iter().map(Table::memory).sum::<usize>()
         });
-        size_of::<Self>() + self.first.memory() + others
+        size_of::<Self>() + self.first.memory() + others + self.tally.memory()
+    }
+
+    /// Counts a limiter's decision on a key for [`Shard::hitters`]. Of many, only a part is counted, and weighs more.
+    #[inline]
+    pub fn decided(&mut self, db: DbIndex, key: Key<'_>, allowed: bool) {
+        self.tally.decided(db, key, allowed);
+    }
+
+    /// Counts decisions on a key that were made elsewhere.
+    pub fn decided_elsewhere(&mut self, db: DbIndex, key: Key<'_>, allowed: u64, denied: u64) {
+        self.tally.count(db, key, allowed, denied);
+    }
+
+    /// The keys of a database on which limiters decide most, in no order.
+    pub fn hitters(&self, db: DbIndex) -> impl Iterator<Item = &Hitter> {
+        self.tally.hitters(db)
+    }
+
+    /// Forgets them, of all databases.
+    pub fn forget_hitters(&mut self) {
+        self.tally = Tally::default();
     }
 
     /// What is recorded of uses from now on. Old records are not converted, as in Redis.

@@ -31,6 +31,7 @@ pub mod sliding_log;
 pub mod sliding_window;
 mod slot;
 pub mod token_bucket;
+pub mod top;
 mod types;
 
 pub use algorithms::{

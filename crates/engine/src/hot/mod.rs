@@ -154,11 +154,18 @@ impl LocalHandle {
     }
 
     /// Gives back what this thread took of keys that it has not asked for since the last call. Threads that decide call it
-    /// now and then, at least when they become idle. True while the thread still holds something.
+    /// now and then, at least when they become idle: what they have decided alone is counted then. True while the thread still holds something.
     pub fn give_back(&mut self, now: Timestamp) -> bool {
         while let Some(entry) = self.table.take_idle(now) {
             self.handle.engine().end_entry(entry, Some(now));
         }
+        let engine = self.handle.engine();
+        self.table.take_alone(|bytes, alone| {
+            let key = engine.seed.key(bytes);
+            let index = key.shard(engine.shards.count());
+            let mut cell = engine.shards.lock(index);
+            engine.tally_alone(key, &mut One::new(index, &mut cell, &engine.shards), alone);
+        });
         self.holds = self.table.holds_any();
         self.holds
     }
@@ -182,10 +189,12 @@ impl Engine {
     fn decide_exact(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
         let key = self.seed.key(check.key);
         let index = key.shard(self.shards.count());
+        // Makes room with the locks of other shards, so before this one's.
+        let full = self.is_out_of_memory(now);
         let mut cell = self.shards.lock(index);
         let mut held = One::new(index, &mut cell, &self.shards);
-        let full = self.is_out_of_memory(now);
         let decided = self.decide_single(check, key, &mut held, full, now);
+        self.tally(check, key, &mut held, &decided);
         self.settle(&mut held, now);
         decided
     }
@@ -202,8 +211,10 @@ impl Engine {
         let full = self.is_out_of_memory(now);
         let mut cell = self.shards.lock(index);
         let mut held = One::new(index, &mut cell, &self.shards);
+        self.tally_alone(key, &mut held, entry.take_alone());
         self.end_lease(&mut entry, check, key, &mut held, now);
         let decided = self.decide_single(check, key, &mut held, full, now);
+        self.tally(check, key, &mut held, &decided);
         if let Ok(decision) = decided
             && entry.is_hot
         {
@@ -293,6 +304,7 @@ impl Engine {
         let index = key.shard(self.shards.count());
         let mut cell = self.shards.lock(index);
         let mut held = One::new(index, &mut cell, &self.shards);
+        self.tally_alone(key, &mut held, entry.take_alone());
         if let Some(now) = now {
             let check = entry.check(&bytes);
             self.end_lease(&mut entry, &check, key, &mut held, now);

@@ -35,6 +35,10 @@ pub(super) struct Entry {
     pub(super) last_lease: u64,
     /// Decisions so far.
     seen: u64,
+    /// Of them, those that are counted for RL.TOP.
+    told: u64,
+    /// Denials of this thread alone that are not.
+    denied: u64,
     /// `seen` at `since`.
     seen_since: u64,
     since: Timestamp,
@@ -59,6 +63,8 @@ impl Entry {
             is_hot: false,
             last_lease: 0,
             seen: 0,
+            told: 0,
+            denied: 0,
             seen_since: 0,
             since: Timestamp::from_nanos(0),
             seen_by_idle: 0,
@@ -111,6 +117,7 @@ impl Entry {
     /// Counts a decision that went the way of the lock, and judges whether the key is hot.
     fn note(&mut self, now: Timestamp) {
         self.seen += 1;
+        self.told += 1;
         let seen = self.seen - self.seen_since;
         let passed = now.nanos().saturating_sub(self.since.nanos());
         let passed = u64::try_from(passed).unwrap_or(u64::MAX).max(SPAN_NANOS);
@@ -119,6 +126,13 @@ impl Entry {
         if passed > SPAN_NANOS {
             (self.since, self.seen_since) = (now, self.seen);
         }
+    }
+
+    /// Decisions that this thread has made alone since it was last asked: allowed, denied.
+    pub(super) fn take_alone(&mut self) -> (u64, u64) {
+        let alone = self.seen - std::mem::replace(&mut self.told, self.seen);
+        let denied = std::mem::take(&mut self.denied);
+        (alone - denied, denied)
     }
 
     /// Another key wants the place; whether it gets it.
@@ -179,6 +193,7 @@ impl Table {
         }
         let decision = entry.denial.answer(slot.denial_epoch(), cost, now)?;
         entry.seen += 1;
+        entry.denied += 1;
         Some(decision)
     }
 
@@ -233,6 +248,16 @@ impl Table {
         let mut entries = self.0.iter_mut();
         let entry = entries.find_map(|entry| wanted(entry).then_some(entry))?;
         Some(std::mem::replace(entry, Entry::empty()))
+    }
+
+    /// Gives `f` the keys on which this thread has decided alone since the last call, and how often: allowed, denied.
+    pub(super) fn take_alone(&mut self, mut f: impl FnMut(&[u8], (u64, u64))) {
+        for entry in self.0.iter_mut().filter(|entry| entry.slot.is_some()) {
+            let alone = entry.take_alone();
+            if alone != (0, 0) {
+                f(entry.key(), alone);
+            }
+        }
     }
 
     /// Whether there is anything that may become idle.

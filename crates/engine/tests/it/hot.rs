@@ -6,6 +6,7 @@ use std::thread;
 
 use tollgate_engine::{Check, Handle, LocalHandle};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
+use tollgate_wire::resp::Value;
 
 use super::{Client, NOW, engine};
 
@@ -147,4 +148,85 @@ fn the_next_window_is_whole_again() {
         }
         assert_eq!(admitted, 5_000, "window {window}");
     }
+}
+
+/// Allowed and denied decisions of the key that asks most.
+fn first_of_top(client: &mut Client) -> (Vec<u8>, i64, i64) {
+    let Value::Array(rows) = client.call(&["RL.TOP"]) else {
+        panic!("rows");
+    };
+    let Some(Value::Array(row)) = rows.first() else {
+        return (Vec::new(), 0, 0);
+    };
+    let int = |at: usize| row[at].as_int().expect("a number");
+    let Value::Bulk(key) = &row[0] else {
+        panic!("a key");
+    };
+    (key.to_vec(), int(1), int(2))
+}
+
+#[test]
+fn what_a_thread_decides_alone_is_counted_when_it_gives_back_and_when_it_asks_again() {
+    let engine = engine(4);
+    let mut client = Client::new(&engine);
+    let mut local = LocalHandle::new(Handle::new(engine.clone()));
+    let ask = |local: &mut LocalHandle, now: Timestamp| {
+        let decided = local.decide(&check(b"hot", 20_000), now);
+        decided.expect("limiter state").allowed
+    };
+    let mut allowed = 0;
+    while ask(&mut local, NOW) {
+        allowed += 1;
+    }
+    assert_eq!(allowed, 20_000);
+    for _ in 0..99_999 {
+        assert!(!ask(&mut local, NOW));
+    }
+    // The thread remembers the denial, and goes on with it.
+    assert!(local.give_back(NOW));
+    let (key, allowed, denied) = first_of_top(&mut client);
+    assert_eq!(key, b"hot");
+    // What went the way of the lock may be counted by samples.
+    let near = |said: i64, exact: i64| said.abs_diff(exact) < exact.unsigned_abs() / 8;
+    assert!(
+        near(allowed, 20_000) && near(denied, 100_000),
+        "{allowed} {denied}"
+    );
+    for _ in 0..100_000 {
+        assert!(!ask(&mut local, NOW));
+    }
+    drop(local);
+    let (_, same, denied) = first_of_top(&mut client);
+    assert!(same == allowed && near(denied, 200_000), "{same} {denied}");
+}
+
+#[test]
+fn looks_and_requests_that_others_deny_are_not_counted_and_neither_is_any_when_it_is_off() {
+    let engine = engine(4);
+    let mut client = Client::new(&engine);
+    let handle = Handle::new(engine.clone());
+    let mut local = LocalHandle::new(handle.clone());
+    let look = Check {
+        peek: true,
+        ..check(b"a", 5)
+    };
+    local.decide(&look, NOW).expect("limiter state");
+    let free = Check {
+        cost: Cost(0),
+        ..check(b"a", 5)
+    };
+    handle.decide(&[free], NOW).expect("limiter state");
+    assert_eq!(first_of_top(&mut client), (Vec::new(), 0, 0));
+    let both = [check(b"b", 1), check(b"a", 100)];
+    for _ in 0..3 {
+        handle.decide(&both, NOW).expect("limiter state");
+    }
+    assert_eq!(first_of_top(&mut client), (b"b".to_vec(), 1, 2));
+    engine.set_limit("limiter-top", 0);
+    for _ in 0..10 {
+        handle
+            .decide(&[check(b"a", 100)], NOW)
+            .expect("limiter state");
+    }
+    assert_eq!(first_of_top(&mut client), (b"b".to_vec(), 1, 2));
 }

@@ -2,6 +2,7 @@
 
 use super::{Found, Table};
 use crate::access::Access;
+use crate::object::Object;
 use crate::value::ValueRef;
 
 /// Which entries may go, and which of them goes first.
@@ -94,7 +95,10 @@ impl Table {
         let slot = self.slot(bucket, index);
         // SAFETY: records of this table are initialised, and the value is looked at while self is borrowed.
         let (tail, is_limiter) = unsafe {
-            let limiter = matches!(slot.value(), ValueRef::Limiter(_));
+            let limiter = matches!(
+                slot.value(),
+                ValueRef::Limiter(_) | ValueRef::Object(Object::Ledger(_))
+            );
             (slot.tail(), limiter)
         };
         let expiry = self.expiry(slot, tail);

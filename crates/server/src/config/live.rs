@@ -81,6 +81,7 @@ impl Live {
             let number = match setting.key {
                 Key::MaxMemoryPolicy => Policy::by_name(value).map(|policy| policy as i64),
                 Key::IncrexForm => IncrexForm::number(value),
+                Key::LimiterTop => Some(i64::from(value.as_ref() == "yes")),
                 _ => value.parse().ok(),
             };
             engine.set_limit(name, number.unwrap_or_default());

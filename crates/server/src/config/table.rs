@@ -58,6 +58,7 @@ pub enum Key {
     ScriptTimeLimit,
     IncrexForm,
     LimiterLeases,
+    LimiterTop,
     Rdbchecksum,
     Daemonize,
     IoThreadsDoReads,
@@ -716,6 +717,14 @@ const OWN: &[Setting] = &[
         "yes",
         Change::Live,
         "Whether threads of the service may take units of hot limits in advance. They then admit fewer at times, and never more.",
+    ),
+    row(
+        Key::LimiterTop,
+        "limiter-top",
+        Kind::Flag,
+        "yes",
+        Change::Live,
+        "Whether the decisions of limiters are counted for RL.TOP. What was counted before stays.",
     ),
 ];
 

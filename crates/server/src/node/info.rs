@@ -262,6 +262,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         traffic.expiry_nanos / 1_000_000,
     );
     text.line("evicted_keys", shared.engine.evicted());
+    text.line("refused_limiters", shared.engine.refused_limiters());
     text.line("keyspace_hits", stats.hits);
     text.line("keyspace_misses", stats.misses);
     let (channels, patterns, shard_channels) = shared.engine.pubsub().counts();

@@ -7,9 +7,9 @@ use tollgate_limiter::{
     AlgorithmKind, Cost, Decision, Ledger, LimiterState, Nanos, Quota, Slot, Timestamp,
 };
 
-use super::reply;
 use super::rule::{NANOS_PER_MS, PERIOD_MAX_MS, cost, integer};
 use super::state::{InPlace, in_place, load, store};
+use super::{reply, tally};
 use crate::{Args, CmdError, Cx, Reply};
 
 /// The next word as the name of a lease or reservation.
@@ -49,6 +49,9 @@ pub(super) fn acquire(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
             decide(leases, id, limit, weight, ttl, peek, now)
         })?,
     };
+    if !peek {
+        tally(cx, key, weight, decision.allowed);
+    }
     Ok(reply(cx, &decision))
 }
 

@@ -10,11 +10,13 @@ mod reserve;
 mod rule;
 mod state;
 mod take;
+mod top;
 
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Arity, Cx, Family, Flags, Group, Handler, Reply, Row, Run};
-use tollgate_limiter::Decision;
+use tollgate_keyspace::Key;
+use tollgate_limiter::{Cost, Decision};
 
 pub(super) static FAMILY: Family = Family {
     name: "Rate limiting",
@@ -136,6 +138,20 @@ pub(super) static FAMILY: Family = Family {
                 "O(1)",
             ),
         row(
+            "RL.TOP",
+            at_least(1),
+            Flags::READONLY,
+            Run::Keyspace(top::top),
+        )
+        .acl(Group::RateLimit, Acl::RATELIMIT.or(Acl::KEYSPACE).or(Acl::DANGEROUS))
+        .takes("[count] [BY <TOTAL | ALLOWED | DENIED>] [RESET]")
+        .docs(
+            "Tells the keys that ask most, and how often they were allowed and denied: of many decisions about one in 16 is counted and stands for 16.",
+            "0.1.0",
+            "O(N) where N is the number of keys that are counted, at most 32 a shard",
+        )
+        .tips(&["request_policy:all_shards", "nondeterministic_output"]),
+        row(
             "RL.UNBAN",
             exactly(2),
             Flags::WRITE.or(Flags::FAST),
@@ -167,6 +183,14 @@ const fn limiter(name: &'static str, arity: Arity, run: Handler) -> Row {
                 )]
             },
         )
+}
+
+/// Counts a decision for RL.TOP. What costs nothing is a look and no decision.
+#[inline]
+fn tally(cx: &mut Cx<'_>, key: Key<'_>, cost: Cost, allowed: bool) {
+    if cost.0 > 0 && cx.limits.limiter_top() != 0 {
+        cx.shards.of(key).decided(cx.db, key, allowed);
+    }
 }
 
 /// The five integers of a decision: allowed, limit, remaining, and two spans in milliseconds.

@@ -5,8 +5,9 @@ use tollgate_containers::number;
 use tollgate_keyspace::{Key, Value, ValueRef};
 use tollgate_limiter::cell::{CellError, Change, Reply as CellReply, Throttle};
 use tollgate_limiter::foreign::{Crab, RedisGcra, RedisGcraError};
-use tollgate_limiter::{LimiterState, Timestamp};
+use tollgate_limiter::{Cost, LimiterState, Timestamp};
 
+use super::tally;
 use crate::{Args, CmdError, Cx, Event, Reply};
 
 pub(super) fn cl_throttle(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
@@ -33,6 +34,8 @@ fn cell(
     error: fn(CellError) -> CmdError,
 ) -> Result<Reply, CmdError> {
     let now = cx.now;
+    // What is given back is no request.
+    let weight = Cost(throttle.quantity.max(0).unsigned_abs());
     let tat = match stored(cx, key)? {
         Stored::Tat(tat) => tat,
         Stored::Banned(until) => {
@@ -46,6 +49,7 @@ fn cell(
                 retry_after: seconds,
                 reset_after: seconds,
             };
+            tally(cx, key, weight, false);
             return Ok(cell_reply(cx, &reply));
         }
     };
@@ -53,6 +57,7 @@ fn cell(
     if let Change::Store(tat) = change {
         store(cx, key, tat);
     }
+    tally(cx, key, weight, !reply.limited);
     Ok(cell_reply(cx, &reply))
 }
 
@@ -108,6 +113,8 @@ pub(super) fn throttle(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
     } else if let Some(tat) = next {
         store(cx, key, tat);
     }
+    let weight = Cost(crab.quantity.unsigned_abs());
+    tally(cx, key, weight, reply.allowed);
     Ok(ints(
         cx,
         [
@@ -166,6 +173,7 @@ pub(super) fn gcra(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
     if let Some(tat) = next {
         store(cx, key, tat);
     }
+    tally(cx, key, Cost(gcra.cost), !reply.limited);
     Ok(ints(
         cx,
         [

@@ -4,9 +4,9 @@ use tollgate_keyspace::Key;
 use tollgate_limiter::{Ledger, Method, Slot};
 
 use super::lease::id;
-use super::reply;
 use super::rule::{Ask, NANOS_PER_MS, Options, PERIOD_MAX_MS, integer};
 use super::state::{in_place, load, store};
+use super::{reply, tally};
 use crate::{Args, CmdError, Cx, Reply};
 
 pub(super) fn reserve(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
@@ -44,6 +44,7 @@ pub(super) fn reserve(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
             }
         }
     };
+    tally(cx, key, ask.cost, decision.allowed);
     Ok(reply(cx, &decision))
 }
 

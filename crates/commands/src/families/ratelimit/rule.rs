@@ -114,7 +114,12 @@ impl<'a> Ask<'a> {
             let ttl = integer(args, 1, PERIOD_MAX_MS, CmdError::DurationOutOfRange)?;
             self.hold = Some((id, ttl * NANOS_PER_MS));
         } else if options == Options::Lease && args.keyword("COUNT") {
-            self.count = Some(integer(args, 1, i64::MAX, CmdError::LeaseCountOutOfRange)?);
+            self.count = Some(integer(
+                args,
+                1,
+                i64::MAX,
+                CmdError::LimiterCountOutOfRange,
+            )?);
         } else if self.has_burst() && args.keyword("BURST") {
             self.quota.burst = integer(args, 0, i64::MAX, CmdError::BurstOutOfRange)?;
         } else if let Method::Small(AlgorithmKind::Calendar(calendar)) = &mut self.method

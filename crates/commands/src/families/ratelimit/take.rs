@@ -8,13 +8,16 @@ use tollgate_limiter::{
 
 use super::rule::{Ask, Options};
 use super::state::{in_place, load, record, store};
-use super::{five, reply};
+use super::{five, reply, tally};
 use crate::{Args, CmdError, Cx, Event, Reply};
 
 pub(super) fn take(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let ask = Ask::parse(&mut args, Options::Take)?;
     let decision = decide(cx, key, &ask)?;
+    if !ask.peek {
+        tally(cx, key, ask.cost, decision.allowed);
+    }
     Ok(reply(cx, &decision))
 }
 
@@ -126,6 +129,13 @@ pub(super) fn mtake(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
     }
     let decisions: SmallVec<[Decision; 4]> =
         decided.iter().map(|(decision, _)| *decision).collect();
+    let passed = decisions.iter().all(|decision| decision.allowed);
+    for ((key, ask), decision) in keys.iter().zip(&asks).zip(&decisions) {
+        // A limiter that would have let a request pass which another one denied has decided nothing.
+        if !ask.peek && (passed || !decision.allowed) {
+            tally(cx, *key, ask.cost, decision.allowed);
+        }
+    }
     Ok(reply_many(cx, &asks, &decisions))
 }
 
@@ -180,6 +190,7 @@ pub(super) fn lease(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
     ask.peek = granted == 0;
     ask.cost = Cost(granted.max(1));
     let decision = decide(cx, key, &ask)?;
+    tally(cx, key, ask.cost, granted > 0);
     let out = &mut cx.out;
     out.array(6);
     out.int(super::units(granted));
