@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Flags, Handler, KeySpec, NodeCommand,
-    Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of, uses_hidden_keys,
+    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Flags, Group, Handler, KeySpec,
+    NodeCommand, Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of,
+    uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed};
 use tollgate_limiter::Timestamp;
@@ -157,8 +158,11 @@ impl Engine {
         };
         session.last = Some(row);
         let counters = self.counters.row(row);
-        if let Err(error) = self.pass_gate(row, plan.key, session, args, now) {
+        if let Err(error) = self.pass_gate(row, session, args, now) {
             counters.rejected();
+            if row.group == Group::RateLimit && matches!(error, CmdError::OutOfMemory) {
+                self.memory.refuse_limiter();
+            }
             self.refused(row, session, &error).write(out);
             return Outcome::Continue;
         }
@@ -209,11 +213,11 @@ impl Engine {
     fn pass_gate(
         &self,
         row: &'static Row,
-        key: Option<Key<'_>>,
         session: &mut Session,
         args: &[&[u8]],
         now: Timestamp,
     ) -> Result<(), CmdError> {
+        self.look_again(row);
         session.out_of_memory = self.is_out_of_memory(now);
         if self.listeners.tracking() {
             self.tracking.trim();
@@ -223,7 +227,7 @@ impl Engine {
         let view = gate::GateView {
             authenticated: session.authenticated || self.access.is_open(),
             lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
-            out_of_memory: session.out_of_memory && !self.keeps_limiter(row, key, session.db, now),
+            out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
             busy: self.scripts.long.busy(),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tollgate_commands::{Effects, Group, Policy, Run};
-use tollgate_keyspace::{Access, DbIndex, Key, Order, Victim};
+use tollgate_commands::{Effects, Flags, Group, Policy, Row, Run, keys_of};
+use tollgate_keyspace::{Access, DbIndex, EntryRef, Order, TypeName, Victim};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 
@@ -17,6 +17,11 @@ use crate::cell::{Cell, Cells, One};
 
 /// Entries that go before one command. What is left to do is done before the next ones.
 const EVICTIONS_MAX: usize = 64;
+/// When nothing may go, how long limiters are refused before it is looked for again, unless another command writes. A
+/// flood of keys must not cost a walk over all shards for each of them.
+const PAUSE_MS: i64 = 10;
+/// Buckets searched for what has expired when nothing else may go.
+const EXPIRY_BUDGET: usize = 1_024;
 
 /// The sum and the counters.
 #[derive(Default)]
@@ -28,8 +33,37 @@ pub(crate) struct Memory {
     evicted: AtomicU64,
     /// Requests of limiters for which there was no memory.
     refused_limiters: AtomicU64,
+    /// When nothing was found that may go, in Unix milliseconds.
+    fruitless: Moment,
+    /// When what has expired was last searched for.
+    swept: Moment,
     /// What the shards record of uses.
     access: Mutex<Access>,
+}
+
+/// A time that may be unknown, in Unix milliseconds.
+struct Moment(AtomicI64);
+
+impl Default for Moment {
+    fn default() -> Moment {
+        Moment(AtomicI64::new(i64::MIN))
+    }
+}
+
+impl Moment {
+    /// Less than [`PAUSE_MS`] ago.
+    fn is_recent(&self, now: Timestamp) -> bool {
+        let passed = now.millis().checked_sub(self.0.load(Ordering::Relaxed));
+        passed.is_some_and(|passed| (0..PAUSE_MS).contains(&passed))
+    }
+
+    fn set(&self, now: Timestamp) {
+        self.0.store(now.millis(), Ordering::Relaxed);
+    }
+
+    fn forget(&self) {
+        self.0.store(i64::MIN, Ordering::Relaxed);
+    }
 }
 
 impl Memory {
@@ -58,6 +92,7 @@ impl Engine {
         let limited = self.limits.maxmemory() > 0;
         let was_limited = self.listeners.limits_memory();
         self.listeners.limit_memory(limited);
+        self.memory.fruitless.forget();
         if limited && !was_limited {
             self.for_each_cell(&mut |cell| self.count_memory(cell));
         }
@@ -118,8 +153,14 @@ impl Engine {
     /// Lets entries go until memory fits the limit. True when it does not, and nothing may go. The caller holds no shard.
     #[cold]
     pub(crate) fn relieve(&self, now: Timestamp) -> bool {
+        if self.memory.fruitless.is_recent(now) {
+            return true;
+        }
         let started = Clock::monotone();
         let short = self.let_go(now);
+        if short {
+            self.memory.fruitless.set(now);
+        }
         let took = Clock::monotone() - started;
         self.observer.cycle_took("eviction-cycle", took, now);
         short
@@ -131,12 +172,34 @@ impl Engine {
             if !self.exceeds() {
                 return false;
             }
-            let Some(candidate) = self.candidate(policy, now) else {
-                return true;
-            };
-            self.evict(&candidate, now);
+            match self.candidate(policy, now) {
+                Some(candidate) => self.evict(&candidate, now),
+                None if self.sweep(now) => {}
+                None => return true,
+            }
         }
         false
+    }
+
+    /// Removes what has expired and nobody met yet; true when there was something.
+    fn sweep(&self, now: Timestamp) -> bool {
+        if self.memory.swept.is_recent(now) {
+            return false;
+        }
+        let removed = self.expire_step(now, EXPIRY_BUDGET).removed;
+        if removed == 0 {
+            self.memory.swept.set(now);
+        }
+        removed > 0
+    }
+
+    /// A command that may change what may go is about to run.
+    #[inline]
+    pub(crate) fn look_again(&self, row: &Row) {
+        let unchanged = row.group == Group::RateLimit || row.flags.contains(Flags::READONLY);
+        if !unchanged && self.listeners.limits_memory() {
+            self.memory.fruitless.forget();
+        }
     }
 
     /// Lets entries go as far as memory is short, a bounded number. True when there is more to do.
@@ -199,6 +262,11 @@ impl Engine {
         let key = self.seed.key(&victim.key);
         let mut cell = self.shards.lock(*shard);
         let mut effects = Effects::new();
+        // It may have become one since it was chosen.
+        let is_limiter = |entry: EntryRef<'_>| entry.type_name() == TypeName::RateLimit;
+        if cell.look(*db, key, now.millis()).is_some_and(is_limiter) {
+            return;
+        }
         // Removes an expired one, which is no eviction.
         if cell.remove(*db, key, now.millis()).is_some() {
             self.memory.evicted.fetch_add(1, Ordering::Relaxed);
@@ -210,20 +278,26 @@ impl Engine {
         self.count_held(&mut held);
     }
 
-    /// Whether a command may run although memory is short: it goes on with a rate limiter that is there. Only new ones
+    /// Whether a command may run although memory is short: it goes on with rate limiters that are there. Only new ones
     /// are refused, since a limit that is forgotten would be admitted once more.
     pub(crate) fn keeps_limiter(
         &self,
-        row: &tollgate_commands::Row,
-        key: Option<Key<'_>>,
+        row: &Row,
+        args: &[&[u8]],
         db: DbIndex,
         now: Timestamp,
     ) -> bool {
-        let (Group::RateLimit, Run::Keys(_), Some(key)) = (row.group, row.run, key) else {
+        let (Group::RateLimit, Run::Keys(_)) = (row.group, row.run) else {
             return false;
         };
-        let cell = self.shards.lock(key.shard(self.shards.count()));
-        cell.look(db, key, now.millis()).is_some()
+        let Ok(positions) = keys_of(row, args) else {
+            return false;
+        };
+        positions.iter().all(|&at| {
+            let key = self.seed.key(args[at as usize]);
+            let cell = self.shards.lock(key.shard(self.shards.count()));
+            cell.look(db, key, now.millis()).is_some()
+        })
     }
 
     /// As [`Engine::relieve`] when there is a limit.

@@ -1,5 +1,7 @@
 //! One shard of the keyspace: the tables of all databases for its part of the keys.
 
+use tollgate_limiter::top::Hitter;
+
 use crate::access::Access;
 use crate::directory::NONE;
 use crate::entry::{EntryMut, EntryRef};
@@ -8,7 +10,6 @@ use crate::record::clock;
 use crate::table::{Found, Order, Table, Victim};
 use crate::tally::Tally;
 use crate::value::Value;
-use tollgate_limiter::top::Hitter;
 
 /// Counters of one shard since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

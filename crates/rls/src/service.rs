@@ -104,7 +104,11 @@ impl Service {
 
     /// What there is to measure, as Prometheus reads it.
     pub(crate) fn metrics(&self) -> String {
-        format!("{}{}", self.metrics.prometheus(), self.fallbacks)
+        let store = match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.metrics(),
+            AnyBackend::Remote(_) => String::new(),
+        };
+        format!("{}{}{store}", self.metrics.prometheus(), self.fallbacks)
     }
 
     /// The same as lines of name and value.

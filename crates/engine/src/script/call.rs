@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, CmdError, Flags, NodeCommand, Origin, Reply, Run as Runs, gate, resolve,
+    Args, CmdError, Flags, Group, NodeCommand, Origin, Reply, Run as Runs, gate, resolve,
 };
 use tollgate_containers::number;
 use tollgate_net::clock::Clock;
@@ -235,6 +235,9 @@ impl Run<'_> {
         };
         if let Err(error) = gate::check(row, args, &view) {
             counters.rejected();
+            if row.group == Group::RateLimit && matches!(error, CmdError::OutOfMemory) {
+                self.engine.memory.refuse_limiter();
+            }
             return Err(error);
         }
         let started = counters.called().then(Clock::monotone);

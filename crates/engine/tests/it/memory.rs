@@ -1,7 +1,7 @@
 //! The memory limit: what goes, what is refused, and what never goes.
 
 use tollgate_commands::Policy;
-use tollgate_engine::{Check, Handle};
+use tollgate_engine::{Check, Handle, LocalHandle};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
 use tollgate_wire::resp::Value;
 
@@ -109,4 +109,23 @@ fn limiters_are_never_forgotten_and_new_ones_are_refused() {
     limit(&client, Policy::AllKeysRandom, 0);
     assert!(!allowed(b"known"));
     assert!(allowed(b"new"));
+}
+
+#[test]
+fn an_exact_decision_makes_room_in_the_shard_that_it_needs() {
+    let mut client = Client::new(&engine(1));
+    client.call(&["SET", "other", "1"]);
+    limit(&client, Policy::AllKeysRandom, 1);
+    let mut local = LocalHandle::new(Handle::new(client.engine.clone()));
+    let check = Check {
+        key: b"k",
+        algorithm: AlgorithmKind::FixedWindow,
+        quota: Quota::new(1, 1_000_000_000),
+        cost: Cost(1),
+        peek: false,
+        exact: true,
+    };
+    let decided = local.decide(&check, NOW).expect("limiters only");
+    assert!(!decided.allowed && decided.retry_after.is_some());
+    assert_eq!(client.engine.evicted(), 1);
 }

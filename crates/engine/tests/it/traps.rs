@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use tollgate_commands::Policy;
-use tollgate_engine::Engine;
+use tollgate_engine::{Check, Engine, Handle, LocalHandle};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
 use tollgate_wire::resp::Value;
 
-use super::{Client, engine};
+use super::{Client, NOW, engine};
 
 const THREADS: usize = 20;
 
@@ -76,30 +77,124 @@ fn trap_09_checking_and_taking_are_one_step() {
     }
 }
 
+/// Limiters that are used up, one of every kind of state.
+const USED_UP: &[(&str, &str)] = &[
+    ("RL.TAKE f FIXED 1 100000000", "fixed window"),
+    ("RL.TAKE s SLIDING 1 100000000", "sliding window"),
+    ("RL.TAKE g GCRA 1 100000000", "GCRA"),
+    ("RL.TAKE t TOKENS 1 100000000", "token bucket"),
+    ("RL.TAKE l LOG 1 100000000", "log"),
+    ("RL.ACQUIRE a {n} 1 100000000", "leases"),
+    (
+        "RL.RESERVE r {n} 100000000 FIXED 1 100000000",
+        "reservations",
+    ),
+    (
+        "RL.MTAKE 2 m1 m2 FIXED 1 100000000 LOG 5 100000000",
+        "several",
+    ),
+];
+
 #[test]
 fn trap_13_a_flood_of_keys_gives_no_amnesty() {
-    let mut client = Client::new(&engine(4));
-    let victim = words("RL.TAKE victim FIXED 1 100000000");
-    assert_eq!(first(&client.call(&victim)), 1);
-    for policy in [
-        Policy::AllKeysLru,
-        Policy::AllKeysRandom,
-        Policy::VolatileTtl,
-    ] {
-        client.engine.set_limit("maxmemory-policy", policy as i64);
-        client.engine.set_limit("maxmemory", 200_000);
+    const LIMIT: i64 = 200_000;
+    const FLOOD: usize = 5_000;
+    for (policy, name) in Policy::ALL {
+        let mut client = Client::new(&engine(4));
+        let ask = |client: &mut Client, line: &str, id: usize| {
+            first(&client.call(&words(&line.replace("{n}", &id.to_string()))))
+        };
+        for (line, kind) in USED_UP {
+            assert_eq!(ask(&mut client, line, 0), 1, "{kind}");
+        }
+        client.call(&words("RL.BAN b 100000000"));
+        client.engine.set_limit("maxmemory-policy", *policy as i64);
+        client.engine.set_limit("maxmemory", LIMIT);
         client.engine.follow_memory_limits();
-        let refused = (0..10_000).any(|n| {
-            let key = format!("flood-of-many-keys-{n}");
+        let mut refused = 0;
+        for number in 0..FLOOD {
+            // Other data are there to be evicted, as far as the policy has any go.
+            client.call(&["SET", &format!("data-{number}"), "x", "EX", "1000"]);
+            let key = format!("flood-of-many-keys-{number}");
             let reply = client.call(&["RL.TAKE", &key, "FIXED", "1", "100000000"]);
-            matches!(reply, Value::Error(_))
+            refused += u64::from(matches!(reply, Value::Error(_)));
+            if number % 500 == 499 {
+                for (line, kind) in USED_UP {
+                    let passed = ask(&mut client, line, number);
+                    assert_eq!(passed, 0, "{name}: {kind} after {number} keys");
+                }
+                assert_eq!(ask(&mut client, "RL.TAKE b FIXED 1 1000", 0), 0, "{name}");
+            }
+        }
+        assert!(refused > FLOOD as u64 / 2, "{name}: {refused} refused");
+        assert_eq!(client.engine.refused_limiters(), refused, "{name}");
+        let memory = client.engine.memory() as i64;
+        assert!(memory < LIMIT + 20_000, "{name}: {memory} bytes");
+        // What has expired goes first, whatever the policy.
+        client.now = Timestamp::from_millis(client.now.millis() + 100_000_001);
+        let taken = |client: &mut Client| {
+            let reply = client.call(&words("RL.TAKE fresh FIXED 1 100000000"));
+            matches!(reply, Value::Array(_))
+        };
+        let soon = (0..1_000).any(|_| {
+            client.now = Timestamp::from_millis(client.now.millis() + 10);
+            taken(&mut client)
         });
-        assert!(
-            refused,
-            "{policy:?}: a table at its bound refuses new limiters"
-        );
-        assert_eq!(first(&client.call(&victim)), 0, "{policy:?}");
+        assert!(soon, "{name}: there is room again");
     }
+}
+
+#[test]
+fn trap_13_the_service_s_limits_stay_through_a_flood_too() {
+    const FLOOD: usize = 50_000;
+    let engine = engine(4);
+    let handle = Handle::new(engine.clone());
+    let mut local = LocalHandle::new(handle.clone());
+    fn check(key: &[u8]) -> Check<'_> {
+        Check {
+            key,
+            algorithm: AlgorithmKind::FixedWindow,
+            quota: Quota::new(1, 1_000_000_000_000),
+            cost: Cost(1),
+            peek: false,
+            exact: false,
+        }
+    }
+    assert!(
+        local
+            .decide(&check(b"hot"), NOW)
+            .expect("a limiter")
+            .allowed
+    );
+    engine.set_limit("maxmemory-policy", Policy::AllKeysLru as i64);
+    engine.set_limit("maxmemory", 200_000);
+    engine.follow_memory_limits();
+    let mut refused = 0;
+    for number in 0..FLOOD {
+        let key = format!("flood-of-many-keys-{number}");
+        let flood = check(key.as_bytes());
+        let decided = match number % 2 {
+            0 => handle.decide(&[flood], NOW).map(|decisions| decisions[0]),
+            _ => local.decide(
+                &Check {
+                    exact: true,
+                    ..flood
+                },
+                NOW,
+            ),
+        };
+        refused += u64::from(!decided.expect("a limiter").allowed);
+        if number % 10 == 0 {
+            assert!(
+                !local
+                    .decide(&check(b"hot"), NOW)
+                    .expect("a limiter")
+                    .allowed
+            );
+        }
+    }
+    assert!(refused > FLOOD as u64 / 2);
+    assert_eq!(engine.refused_limiters(), refused);
 }
 
 #[test]

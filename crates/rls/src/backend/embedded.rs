@@ -28,6 +28,9 @@ pub(crate) struct Embedded {
 /// How often units that a thread took in advance are looked after.
 const TEND_EVERY: Duration = Duration::from_millis(10);
 
+/// Name of the store's count of limits for which it had no memory.
+const REFUSED: &str = "tollgate_refused_limiters_total";
+
 impl Embedded {
     pub(crate) fn new(handle: Handle, clock: fn() -> Timestamp) -> Self {
         Self {
@@ -71,6 +74,15 @@ impl Embedded {
             self.handle.succeed(&check_of(check), &before, used, now);
             self.carried.done(check, &from);
         }
+    }
+
+    /// What the store itself counts, as Prometheus reads it.
+    pub(crate) fn metrics(&self) -> String {
+        let refused = self.handle.engine().refused_limiters();
+        format!(
+            "# HELP {REFUSED} Requests denied because memory was short and their limit was not counted yet.\n\
+             # TYPE {REFUSED} counter\n{REFUSED} {refused}\n"
+        )
     }
 
     pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
