@@ -67,9 +67,9 @@ fn lists() {
         ("COMMAND LIST FILTERBY PATTERN getd*", "*1|$6|getdel|"),
         (
             "COMMAND LIST FILTERBY ACLCAT ratelimit",
-            "*17|$11|cl.throttle|$4|gcra|$10|rl.acquire|$6|rl.ban|$9|rl.cancel|$9|rl.commit|$10|rl.inspect|\
+            "*18|$11|cl.throttle|$4|gcra|$10|rl.acquire|$6|rl.ban|$9|rl.cancel|$9|rl.commit|$10|rl.inspect|\
              $8|rl.lease|$8|rl.mtake|$9|rl.refund|$10|rl.release|$10|rl.reserve|$8|rl.reset|$7|rl.take|\
-             $11|rl.throttle|$8|rl.unban|$8|throttle|",
+             $11|rl.throttle|$6|rl.top|$8|rl.unban|$8|throttle|",
         ),
         ("COMMAND LIST FILTERBY ACLCAT foo", "*0|"),
         ("COMMAND LIST FILTERBY MODULE foo", "*0|"),
