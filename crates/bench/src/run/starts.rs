@@ -470,4 +470,38 @@ mod tests {
         assert_eq!(grade([Valid, Invalid, Indicative, Valid]), Indicative);
         assert_eq!(grade([Invalid, Invalid, Valid, Valid]), Invalid);
     }
+
+    #[test]
+    fn merged_histograms_are_the_histogram_of_the_union() {
+        let mut rng = crate::load::rng::Rng::new(3);
+        let (mut allow, mut deny) = (latency_histogram(), latency_histogram());
+        let mut parts = Vec::new();
+        // Starts of different lengths and speeds, one without denials.
+        for start in 1..=5_u64 {
+            let (mut allowed, mut denied) = (latency_histogram(), latency_histogram());
+            for _ in 0..start * 2_000 {
+                // From a tenth of a microsecond to minutes, as far as the histograms go.
+                let value = (rng.next_u64() >> (24 + rng.next_u64() % 30)) / start;
+                let (part, whole) = match rng.next_u64() % 4 {
+                    0 if start != 2 => (&mut denied, &mut deny),
+                    _ => (&mut allowed, &mut allow),
+                };
+                part.saturating_record(value);
+                whole.saturating_record(value);
+            }
+            parts.push(SplitLatency::from_histograms(&allowed, &denied).unwrap());
+        }
+        assert!(parts[1].deny.is_none());
+        let read = |summary: &Option<crate::record::LatencySummary>| {
+            summary.as_ref().unwrap().histogram().unwrap().unwrap()
+        };
+        let union = SplitLatency::from_histograms(&allow, &deny).unwrap();
+        for order in [false, true] {
+            let merged = merge_latencies(parts.iter());
+            assert_eq!(read(&merged.allow), allow, "turned around: {order}");
+            assert_eq!(read(&merged.deny), deny);
+            assert_eq!(merged, union);
+            parts.reverse();
+        }
+    }
 }

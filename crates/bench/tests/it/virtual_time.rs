@@ -103,6 +103,80 @@ fn time_from_the_send_hides_the_stall_and_time_from_the_intention_does_not() {
 }
 
 #[test]
+fn a_closed_loop_hides_the_stall() {
+    // One client that waits for every answer, at 1 ms of work: of the 9,000 requests between two stalls one is slow.
+    let one_at_a_time = Plan {
+        arrivals: Arrivals::Closed,
+        ..plan(0.0, 40, 1, 1, 5 * SECOND)
+    };
+    let stalling = |start: u64| stalling(start) + MS - MS / 10;
+    let closed = simulate(&one_at_a_time, stalling);
+    let at = |tally: &Tally, quantile| tally.response().value_at_quantile(quantile) as f64 / 1e6;
+    assert!(
+        (35_900..=36_010).contains(&closed.planned),
+        "{}",
+        closed.planned
+    );
+    assert_eq!((closed.allowed, closed.timeout), (closed.planned, 0));
+    assert!(
+        (0.99..1.01).contains(&at(&closed, 0.99)),
+        "p99 {} ms",
+        at(&closed, 0.99)
+    );
+    assert!(
+        at(&closed, 1.0) > 1_000.0,
+        "the few that were slow are there"
+    );
+    // The same server asked a tenth as often as it could answer, by clients who do not wait for each other.
+    let open = simulate(&plan(100.0, 40, 50, 16, 5 * SECOND), stalling);
+    assert!(
+        (850.0..960.0).contains(&at(&open, 0.99)),
+        "p99 {} ms",
+        at(&open, 0.99)
+    );
+}
+
+#[test]
+fn the_backlog_keeps_its_bound_and_what_it_refuses_is_a_failure() {
+    const LIMIT: usize = 100;
+    let mut plan = plan(1_000.0, 4, 1, 2, 10 * SECOND);
+    plan.bounds.backlog_limit = LIMIT;
+    let mut state = plan.begin(1, 0);
+    // Nothing is answered: two requests are on the wire, a hundred wait, and the rest never leaves.
+    let mut longest = 0;
+    for now in (0..4 * SECOND).step_by(MS as usize) {
+        for connection in state.dispatch(now, |_, _| {}).to_vec() {
+            state.stamp(connection, now);
+        }
+        longest = longest.max(state.waiting());
+    }
+    assert_eq!((longest, state.in_flight()), (LIMIT, 2));
+    let refused = state.tally().unsent;
+    let planned = state.tally().planned;
+    assert_eq!(refused, planned - LIMIT as u64 - 2);
+    // The schedule went on meanwhile: the load is the one that was asked for.
+    assert!((3_700..4_300).contains(&planned), "{planned}");
+    // What waits at the end failed as well.
+    let tally = state.finish();
+    assert_eq!((tally.unsent, tally.timeout), (tally.planned - 2, 2));
+}
+
+#[test]
+fn what_waits_longer_than_the_deadline_is_given_up_and_makes_room() {
+    let mut plan = plan(1_000.0, 4, 1, 1, 50 * MS);
+    plan.bounds.backlog_limit = 1 << 20;
+    let mut state = plan.begin(1, 0);
+    for now in (0..4 * SECOND).step_by(MS as usize) {
+        for connection in state.dispatch(now, |_, _| {}).to_vec() {
+            state.stamp(connection, now);
+        }
+        // 50 are due within the deadline on average; more than twice as many would be a queue that does not drain.
+        assert!(state.waiting() < 110, "{} at {now}", state.waiting());
+    }
+    assert!(state.tally().unsent > 3_500);
+}
+
+#[test]
 fn an_idle_server_answers_in_its_service_time() {
     let tally = simulate(&plan(100.0, 20, 50, 16, SECOND), |start| start + MS);
     let p50 = tally.response().value_at_quantile(0.5) as f64 / 1e6;
