@@ -15,37 +15,74 @@ use tollgate_testkit::process::{free_port, temp_dir, tollgate_binary};
 use tollgate_testkit::{Server, peers};
 
 use crate::Failure;
-use crate::benchmarks::{ROUNDS, median, ratios, spread};
+use crate::benchmarks::{ROUNDS, TICKS, cpu_seconds, median, ratios, spread};
 
 /// One connection that waits for each answer: a low load that a tool without a rate can offer too.
 const ONE_AT_A_TIME: &str = "-t get -n 20000 -c 1";
-/// Loads that ask for all a generator or a server can do.
-const CEILINGS: &[(&str, &str, f64)] = &[
-    ("not pipelined", "-t get -n 400000 -c 50 -P 1", 3.0),
-    ("16 at once", "-t get -n 2000000 -c 50 -P 16", 2.0),
+/// Loads that ask for all a generator or a server can do: title, options, requests, ratio asked for.
+const CEILINGS: &[(&str, &str, f64, f64)] = &[
+    ("not pipelined", "-t get -n 400000 -c 50 -P 1", 4e5, 3.0),
+    ("16 at once", "-t get -n 2000000 -c 50 -P 16", 2e6, 2.0),
 ];
 /// Seconds that wrk runs.
 const WRK_SECONDS: u32 = 5;
-/// Share of wrk's rate at which the bench asks over HTTP: much lower, and the processors fall asleep between requests, which
-/// they do not when a tool asks again at once.
-const HTTP_SHARE: f64 = 0.5;
+/// Processor of generators, where there are two.
+const GENERATOR_CORE: usize = 0;
 /// Longest wait for a server to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Processor of servers: the last, as the bench chooses it too. `None` on a machine with one.
+pub(crate) fn server_core() -> Option<usize> {
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    (count > 1).then(|| count - 1)
+}
+
+/// redis-server where the bench puts servers. Tools that place themselves differently do not measure the same thing: a
+/// generator beside its server on one processor wakes it for next to nothing.
+pub(crate) fn redis() -> Result<Server, Failure> {
+    let core = server_core().map(|core| core.to_string());
+    let flags: Vec<&str> = match &core {
+        Some(core) => vec!["--server_cpulist", core],
+        None => Vec::new(),
+    };
+    let found = Server::redis(&flags)?;
+    Ok(found.ok_or("redis-server is neither on PATH nor in .peers: cargo xtask peers")?)
+}
+
+/// `program` on processor `core`, if there is one to choose and `taskset` to do it with.
+fn on_core(program: &Path, core: Option<usize>) -> Command {
+    match (core, peers::find("taskset")) {
+        (Some(core), Some(taskset)) => {
+            let mut command = Command::new(taskset);
+            command.args(["-c", &core.to_string()]).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    }
+}
+
+/// Another tool where the bench puts its generator.
+fn other_generator(program: &Path) -> Command {
+    on_core(program, server_core().map(|_| GENERATOR_CORE))
+}
 
 /// Appends the section to `page`. `redis` is a running redis-server.
 pub(crate) fn section(page: &mut String, redis: &Server) -> Result<(), Failure> {
     page.push_str(
         "\n## The generator of `tollgate bench` beside other tools\n\n\
-         Each row is the median of the rounds, the tools in turn. With one connection that waits for every answer both tools offer the same low \
-         load, so rate and latency should agree.\n\n\
+         Each row is the median of the rounds, the tools in turn; every tool runs on the first processor and every server on the last. With one \
+         connection that waits for every answer all tools offer the same low load, so rate and latency should agree.\n\n\
          | target | figure | other tool | `tollgate bench` | ratio |\n|---|---|---|---|---|\n",
     );
     low_load(page, redis)?;
     http(page)?;
     page.push_str(
         "\nThe generator alone, on one core against a server on another core that answers without looking, and against redis-server in that \
-         server's place. A ratio well above 1 means that a figure of redis-server is not the generator's limit.\n\n\
-         | load | null server | redis-server | ratio | asked for |\n|---|---|---|---|---|\n",
+         server's place. A ratio well above 1 means that a figure of redis-server is not the generator's limit. \
+         CPU time does not depend on what else runs on the machine, so the last column is the ratio that a busy machine cannot change: what a request costs \
+         redis-server by what it costs the generator.\n\n\
+         | load | null server | redis-server | ratio | asked for | generator's CPU per request: own code | kernel | redis-server's CPU per request | ratio by CPU |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
     );
     ceilings(page, redis)
 }
@@ -57,7 +94,7 @@ fn low_load(page: &mut String, redis: &Server) -> Result<(), Failure> {
     let port = redis.addr().port();
     let (mut other, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        other.push(get_row(Command::new(&theirs), port, ONE_AT_A_TIME)?);
+        other.push(get_row(other_generator(&theirs), port, ONE_AT_A_TIME)?);
         ours.push(get_row(bench_redis()?, port, ONE_AT_A_TIME)?);
     }
     for (column, figure) in [
@@ -92,38 +129,75 @@ fn http(page: &mut String) -> Result<(), Failure> {
     let url = format!("http://127.0.0.1:{}/healthcheck", service.http_port);
     let (mut other, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let (rate, median) = wrk_figures(&wrk, &url)?;
-        other.push(median);
-        ours.push(bench_median_ms(&folder, &url, rate * HTTP_SHARE)?);
+        other.push(wrk_figures(&wrk, &url)?);
+        ours.push(bench_figures(&folder, &url)?);
     }
     drop(service);
     fs::remove_dir_all(&folder).ok();
-    row(
-        page,
-        "Tollgate over HTTP, `wrk -t 1 -c 1` and half of its rate on one connection",
-        "p50, ms",
-        &other,
-        &ours,
-    )
+    for (column, figure) in [(0, "requests per second"), (1, "p50, ms")] {
+        let pick = |rows: &[[f64; 2]]| -> Vec<f64> { rows.iter().map(|row| row[column]).collect() };
+        row(
+            page,
+            "Tollgate over HTTP, `wrk -t 1 -c 1`",
+            figure,
+            &pick(&other),
+            &pick(&ours),
+        )?;
+    }
+    Ok(())
 }
 
 fn ceilings(page: &mut String, redis: &Server) -> Result<(), Failure> {
     let null = Null::start()?;
-    for (title, line, asked) in CEILINGS {
+    let mut notes = String::new();
+    for (title, line, requests, asked) in CEILINGS {
         let (mut alone, mut with_redis) = (Vec::new(), Vec::new());
+        let (mut own, mut kernel, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
+            let before = children_cpu()?;
             alone.push(get_row(bench_redis()?, null.port, line)?[0]);
+            let after = children_cpu()?;
+            own.push((after[0] - before[0]) * 1e6 / requests);
+            kernel.push((after[1] - before[1]) * 1e6 / requests);
+            let before = cpu_seconds(redis)?;
             with_redis.push(get_row(bench_redis()?, redis.addr().port(), line)?[0]);
+            theirs.push((cpu_seconds(redis)? - before) * 1e6 / requests);
         }
+        let reached = ratios(&alone, &with_redis);
+        let (own, kernel, theirs) = (median(&own), median(&kernel), median(&theirs));
         writeln!(
             page,
-            "| {title}, `{line}` | {:.0} | {:.0} | {} | {asked:.0} |",
+            "| {title}, `{line}` | {:.0} | {:.0} | {} | {asked:.0} | {own:.2} us | {kernel:.2} us | {theirs:.2} us | {:.2} |",
             median(&alone),
             median(&with_redis),
-            spread(&ratios(&alone, &with_redis))
+            spread(&reached),
+            theirs / (own + kernel)
         )?;
+        if median(&reached) < *asked {
+            writeln!(
+                notes,
+                "\n*{title}*: {:.0} % of the generator's {:.2} us per request are system calls and TCP, which every client pays. Without any code \
+                 of its own it could send {:.1} times what redis-server can answer on a core for itself.",
+                100.0 * kernel / (own + kernel),
+                own + kernel,
+                theirs / kernel
+            )?;
+        }
     }
+    page.push_str(&notes);
     Ok(())
+}
+
+/// CPU seconds of the programs that were run so far and have ended: own code, kernel.
+fn children_cpu() -> Result<[f64; 2], Failure> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    // Behind the name: the 14th and the 15th field are the waited-for children's times.
+    let mut times = fields.split_ascii_whitespace().skip(13).map(str::parse);
+    match (times.next(), times.next()) {
+        (Some(Ok(own)), Some(Ok(kernel))) => Ok([own, kernel].map(|ticks: f64| ticks / TICKS)),
+        _ => Err("/proc/self/stat has no times of children".into()),
+    }
 }
 
 fn row(
@@ -179,9 +253,9 @@ fn said(command: &mut Command) -> Result<String, Failure> {
 }
 
 /// Requests per second and median in milliseconds.
-fn wrk_figures(wrk: &Path, url: &str) -> Result<(f64, f64), Failure> {
+fn wrk_figures(wrk: &Path, url: &str) -> Result<[f64; 2], Failure> {
     let seconds = format!("{WRK_SECONDS}s");
-    let mut command = Command::new(wrk);
+    let mut command = other_generator(wrk);
     command.args(["-t", "1", "-c", "1", "-d", &seconds, "--latency", url]);
     let text = said(&mut command)?;
     let field = |name: &str| {
@@ -194,22 +268,22 @@ fn wrk_figures(wrk: &Path, url: &str) -> Result<(f64, f64), Failure> {
     let median = field("50%").ok_or("wrk printed no median")?;
     for (unit, ms) in [("us", 1e-3), ("ms", 1.0), ("s", 1e3)] {
         if let Some(number) = median.strip_suffix(unit) {
-            return Ok((rate, number.parse::<f64>()? * ms));
+            return Ok([rate, number.parse::<f64>()? * ms]);
         }
     }
     Err(format!("wrk's median has no unit: {median}").into())
 }
 
-/// Median service time of a step at `rate`.
-fn bench_median_ms(folder: &Path, url: &str, rate: f64) -> Result<f64, Failure> {
+/// The same of one connection of the bench that waits for every answer.
+fn bench_figures(folder: &Path, url: &str) -> Result<[f64; 2], Failure> {
     let results = folder.join("results");
     let mut command = Command::new(tollgate_binary()?);
     command
         .args(["bench", "--quiet", "--no-calibrate", "--target"])
         .arg(format!("service={url}"))
-        .args(["--scenario", "single-key", "--arrivals", "constant"])
-        .args(["--connections", "1", "--step", &format!("{WRK_SECONDS}s")])
-        .args(["--ladder", &format!("{rate:.0}"), "--out"])
+        .args(["--scenario", "single-key", "--arrivals", "closed"])
+        .args(["--step", &format!("{WRK_SECONDS}s")])
+        .args(["--ladder", "1", "--out"])
         .arg(&results)
         .stdin(Stdio::null());
     // A row that the machine spoiled ends with a status of its own, and is a figure all the same.
@@ -217,9 +291,13 @@ fn bench_median_ms(folder: &Path, url: &str, rate: f64) -> Result<f64, Failure> 
     let text = fs::read_to_string(results.join("latest/results.json"))
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
     let record: Value = serde_json::from_str(&text)?;
-    let median = &record["cells"][0]["steps"][0]["service"]["all"]["p50_us"];
-    let median = median.as_f64().ok_or("the bench measured no median")?;
-    Ok(median / 1e3)
+    let step = &record["cells"][0]["steps"][0];
+    let rate = step["goodput_rps"].as_f64();
+    let median_us = step["service"]["all"]["p50_us"].as_f64();
+    match (rate, median_us) {
+        (Some(rate), Some(median_us)) => Ok([rate, median_us / 1e3]),
+        _ => Err("the bench measured no rate or no median".into()),
+    }
 }
 
 /// A process that ends with its owner.
@@ -241,9 +319,13 @@ struct Null {
 
 impl Null {
     fn start() -> Result<Null, Failure> {
+        let mut command = Command::new(tollgate_binary()?);
+        command.args(["bench", "null-server"]);
+        if let Some(core) = server_core() {
+            command.args(["--core", &core.to_string()]);
+        }
         let mut process = Guard(
-            Command::new(tollgate_binary()?)
-                .args(["bench", "null-server"])
+            command
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .spawn()?,
@@ -274,7 +356,7 @@ impl Service {
         let [store, grpc, http_port] = [free_port()?, free_port()?, free_port()?];
         let log = fs::File::create(folder.join("log"))?;
         let process = Guard(
-            Command::new(tollgate_binary()?)
+            on_core(tollgate_binary()?, server_core())
                 .args(["serve", "--threads", "1", "--shed-after", "0", "--rules"])
                 .arg(&rules)
                 .args(["--port", &store.to_string()])

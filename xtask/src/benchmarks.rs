@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tollgate_testkit::{Server, peers, repo_root};
 
-use crate::{Failure, agreement};
+use crate::{Failure, agreement, runs};
 
 /// The command lines, without host, port and output format.
 const LINES: &[&str] = &[
@@ -20,7 +20,7 @@ const LINES: &[&str] = &[
 pub(crate) const ROUNDS: usize = 3;
 
 /// Kernel clock ticks per second, in which `/proc` counts CPU time; 100 on every Linux that this runs on.
-const TICKS: f64 = 100.0;
+pub(crate) const TICKS: f64 = 100.0;
 
 /// The figures of one server on one command line.
 #[derive(Default)]
@@ -42,11 +42,16 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         // A look at the generator, which changes no page.
         [only] if only == "generator" => {
             let mut section = String::new();
-            agreement::section(&mut section, &redis()?)?;
+            agreement::section(&mut section, &agreement::redis()?)?;
             println!("{section}");
             return Ok(());
         }
-        _ => return Err("usage: cargo run --release -p xtask -- benchmarks [generator]".into()),
+        [first, rest @ ..] if first == "runs" => return runs::run(rest),
+        _ => {
+            return Err(
+                "usage: cargo run --release -p xtask -- benchmarks [generator | runs ...]".into(),
+            );
+        }
     }
     if cfg!(debug_assertions) {
         return Err(
@@ -75,7 +80,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         table(&mut page, line, &theirs, &ours)?;
     }
     drop(tollgate);
-    agreement::section(&mut page, &redis)?;
+    drop(redis);
+    agreement::section(&mut page, &agreement::redis()?)?;
     let path = repo_root().join("docs/benchmarks.md");
     fs::write(&path, page)?;
     println!("{}", path.display());
@@ -95,7 +101,8 @@ fn head(redis: &Server) -> Result<String, Failure> {
          Written by `cargo run --release -p xtask -- benchmarks`: redis-server {} and Tollgate with one thread, on the same machine ({cpus} CPUs, {}), \
          persistence off. Each command line ran {ROUNDS} times on each server, in turn the one or the other first. *Rate* is the median of what redis-benchmark \
          reports, in requests per second; it is the generator's limit as much as the server's. *Ratio* is Tollgate by Redis within a round: median [least-most]. \
-         The last line of each table compares the CPU time that the server spent on the whole command line: Redis by Tollgate, so above 1 Tollgate needs less.\n",
+         The last line of each table compares the CPU time that the server spent on the whole command line: Redis by Tollgate, so above 1 Tollgate needs less.\n\n\
+         Runs of the own bench are kept in [benchmarks/](benchmarks/README.md).\n",
         field("redis_version:"),
         field("os:").split('-').next().unwrap_or_default(),
     ))
@@ -133,7 +140,7 @@ fn measure(server: &Server, line: &str, figures: &mut Figures) -> Result<(), Fai
 }
 
 /// CPU time of the server so far, user and system.
-fn cpu_seconds(server: &Server) -> Result<f64, Failure> {
+pub(crate) fn cpu_seconds(server: &Server) -> Result<f64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid()))?;
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields

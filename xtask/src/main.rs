@@ -10,6 +10,7 @@ mod benchmarks;
 mod compatibility;
 mod fuzz;
 mod peers;
+mod runs;
 mod scripts;
 mod tidy;
 
@@ -19,6 +20,8 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   benchmarks [generator]                      run redis-benchmark on redis-server and Tollgate, and our generator beside others, write docs/benchmarks.md
+  benchmarks runs [--quick] [--missing] [PART...]
+                                              perform the bench's own runs, 12 minutes, keep them under docs/benchmarks
   compatibility                               run the scripts on redis-server and Tollgate, write docs/compatibility.md
   fuzz [--seconds N] [TARGET...]              run the fuzz targets, 60 seconds each unless told otherwise
   peers                                       find or install redis-server, memcached, envoy, client libraries

@@ -2,10 +2,15 @@
 //!
 //! It answers every request with the same reply, on one thread with one poller: the ceiling of the generator and
 //! the floor of its latencies on this machine.
+//!
+//! On a processor of its own it looks again for a moment before it falls asleep. A server that is always at its limit
+//! never sleeps; one that costs nothing would sleep after every request, and the generator would pay for waking it: on a
+//! virtual machine several times what the request itself costs.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use tollgate_wire::resp::{Limits, Progress, RequestParser};
@@ -21,6 +26,9 @@ const LISTENER: usize = usize::MAX - 1;
 const CONNECTIONS_MAX: usize = 4096;
 /// Longest wait, so that an interrupt is noticed.
 const WAIT_NS: u64 = 50_000_000;
+/// How long it looks again after the last request. Far below the gaps at which the floor of the latency is measured, so
+/// that there it sleeps as other servers do.
+const AWAKE: Duration = Duration::from_micros(50);
 /// Bytes taken per read.
 const READ_SIZE: usize = 64 * 1024;
 /// Largest request kept while incomplete.
@@ -55,7 +63,7 @@ impl NullServer {
                     drop(cpu::pin(core));
                 }
                 // An error here ends the thread; the generator then sees its connections close and reports that.
-                drop(serve(listener, &|| {
+                drop(serve(listener, core.is_some(), &|| {
                     seen.load(std::sync::atomic::Ordering::Relaxed)
                 }));
             })?;
@@ -83,20 +91,30 @@ impl Drop for NullServer {
     }
 }
 
-/// Serves `listener` until an interrupt arrives.
-pub fn serve_until_interrupted(listener: TcpListener) -> io::Result<()> {
-    serve(listener, &interrupt::asked)
+/// Serves `listener` until an interrupt arrives, on processor `core` if one is given.
+pub fn serve_until_interrupted(listener: TcpListener, core: Option<usize>) -> io::Result<()> {
+    if let Some(core) = core {
+        cpu::pin(core)?;
+    }
+    serve(listener, core.is_some(), &interrupt::asked)
 }
 
-fn serve(listener: TcpListener, stop: &dyn Fn() -> bool) -> io::Result<()> {
+fn serve(listener: TcpListener, core_of_its_own: bool, stop: &dyn Fn() -> bool) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let mut listener = mio::net::TcpListener::from_std(listener);
     let mut poller = Poller::new()?;
     poller.add(&mut listener, LISTENER)?;
     let mut peers: Vec<Option<Peer>> = Vec::new();
     let mut scratch = vec![0; READ_SIZE];
+    let mut idle_since: Option<Instant> = None;
     while !stop() {
-        let ready = poller.wait(WAIT_NS)?.to_vec();
+        let awake = core_of_its_own && idle_since.is_none_or(|since| since.elapsed() < AWAKE);
+        let ready = poller.wait(if awake { 0 } else { WAIT_NS })?.to_vec();
+        idle_since = if ready.is_empty() {
+            idle_since.or_else(|| Some(Instant::now()))
+        } else {
+            None
+        };
         for event in ready {
             if event.token == LISTENER {
                 accept(&mut listener, &poller, &mut peers)?;

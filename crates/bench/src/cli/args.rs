@@ -92,6 +92,9 @@ pub enum BenchCommand {
         /// Port; 0 takes a free one
         #[arg(long, default_value_t = 0)]
         port: u16,
+        /// Processor that it has to itself, so that it may stay awake between requests
+        #[arg(long)]
+        core: Option<usize>,
     },
 }
 

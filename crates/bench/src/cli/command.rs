@@ -46,7 +46,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         Some(BenchCommand::Paper(args)) => super::paper::run(&args),
         Some(BenchCommand::Report(args)) => super::report::run(&args),
         Some(BenchCommand::Migrate(args)) => super::migrate::run(&args),
-        Some(BenchCommand::NullServer { port }) => null_server(port),
+        Some(BenchCommand::NullServer { port, core }) => null_server(port, core),
         Some(BenchCommand::Redis(args)) => redis(&args),
         Some(BenchCommand::Rules) => {
             Console::new(false).line(rules_yaml().trim_end());
@@ -189,12 +189,13 @@ fn redis(args: &super::RedisArgs) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn null_server(port: u16) -> Result<ExitCode, String> {
+fn null_server(port: u16, core: Option<usize>) -> Result<ExitCode, String> {
     interrupt::install();
     let listener =
         TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("port {port}: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     Console::new(false).line(&format!("null server on {address}"));
-    crate::null_server::serve_until_interrupted(listener).map_err(|error| error.to_string())?;
+    crate::null_server::serve_until_interrupted(listener, core)
+        .map_err(|error| format!("the null server: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }

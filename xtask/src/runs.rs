@@ -1,0 +1,346 @@
+//! `benchmarks runs`: performs the runs that are kept under `docs/benchmarks/` and writes their index.
+//!
+//! Each part is one call of the bench. Its folder replaces the kept one only when the run is whole, so a part that fails
+//! leaves what was there, and can be repeated alone.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::Value;
+use tollgate_testkit::process::tollgate_binary;
+use tollgate_testkit::repo_root;
+
+use crate::Failure;
+
+const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--quick] [--missing] [scenarios] [capacity] [recovery] [paper-000]
+
+  --quick    two minutes of short steps into target/benchmark-runs/kept, to see that everything works
+  --missing  only parts of which no whole record is kept";
+
+/// Where the bench writes, within the repository.
+const WORK: &str = "target/benchmark-runs/work";
+/// Where runs are kept.
+const KEPT: &str = "docs/benchmarks";
+/// Where quick runs are kept: their figures say nothing, so they are no part of the repository.
+const KEPT_QUICK: &str = "target/benchmark-runs/kept";
+/// What is kept of a run's folder.
+const FILES: [&str; 5] = [
+    "results.json",
+    "README.md",
+    "report.html",
+    "rows.csv",
+    "summary.csv",
+];
+/// Largest page that is kept.
+const PAGE_MAX_BYTES: usize = 600_000;
+/// Exit status of a bench whose run broke its own validity rules: measured, and marked.
+const STATUS_INVALID: i32 = 3;
+
+/// One call of the bench.
+struct Part {
+    name: &'static str,
+    title: &'static str,
+    /// Options of the kept run.
+    full: &'static str,
+    /// Options of the quick one.
+    quick: &'static str,
+}
+
+/// Twelve minutes together on two cores; quick, two.
+const PARTS: &[Part] = &[
+    Part {
+        name: "scenarios",
+        title: "Three scenarios, stores and service",
+        full: "--only tollgate,redis-server,tollgate-grpc --starts 5 --step 500ms --warmup 100ms",
+        quick: "--only tollgate,redis-server,tollgate-grpc --starts 2 --step 200ms --warmup 50ms --ladder 5000,20000",
+    },
+    Part {
+        name: "capacity",
+        title: "Capacity search",
+        full: "capacity --only tollgate,redis-server --max-trials 30",
+        quick: "capacity --only tollgate,redis-server --op script --step 200ms --max-trials 8",
+    },
+    Part {
+        name: "recovery",
+        title: "Overload and recovery",
+        full: "recovery --only tollgate,redis-server --op script --phase 5s,5s,15s",
+        quick: "recovery --only tollgate,redis-server --op script --phase 1s,1s,10s --retries 0 --knee 20000",
+    },
+    Part {
+        name: "paper-000",
+        title: "Study 000 repeated with short steps",
+        full: "paper 000 --only redis-server,tollgate,tollgate-grpc --step 1s",
+        quick: "paper 000 --only redis-server,tollgate --step 200ms --ladder 10000,20000,30000",
+    },
+];
+
+/// Which parts, and how.
+struct Choice {
+    quick: bool,
+    parts: Vec<&'static Part>,
+}
+
+impl Choice {
+    fn kept(&self) -> PathBuf {
+        repo_root().join(if self.quick { KEPT_QUICK } else { KEPT })
+    }
+}
+
+/// Runs the task.
+pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
+    let choice = choice(args)?;
+    let kept = choice.kept();
+    let mut failures = Vec::new();
+    for part in &choice.parts {
+        let start = Instant::now();
+        println!("== {}", part.title);
+        match perform(part, choice.quick).and_then(|folder| keep(&folder, &kept.join(part.name))) {
+            Ok(()) => println!("== {}: {:.0} s", part.name, start.elapsed().as_secs_f64()),
+            Err(failure) => {
+                println!("== {} failed: {failure}", part.name);
+                failures.push(part.name);
+            }
+        }
+    }
+    let index = index(&kept)?;
+    fs::create_dir_all(&kept)?;
+    let path = kept.join("README.md");
+    fs::write(&path, index)?;
+    println!("{}", path.display());
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "not measured: {names}; what was kept of them stays. To repeat: benchmarks runs {names}",
+        names = failures.join(" ")
+    )
+    .into())
+}
+
+fn choice(args: &[String]) -> Result<Choice, Failure> {
+    let (mut quick, mut missing, mut parts) = (false, false, Vec::new());
+    for arg in args {
+        match (
+            arg.as_str(),
+            PARTS.iter().find(|part| part.name == arg.as_str()),
+        ) {
+            ("--quick", _) => quick = true,
+            ("--missing", _) => missing = true,
+            (_, Some(part)) => parts.push(part),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    if cfg!(debug_assertions) && !quick {
+        return Err(
+            "an unoptimised server says nothing: cargo run --release -p xtask -- benchmarks runs"
+                .into(),
+        );
+    }
+    if parts.is_empty() {
+        parts = PARTS.iter().collect();
+    }
+    let mut choice = Choice { quick, parts };
+    if missing {
+        let kept = choice.kept();
+        choice
+            .parts
+            .retain(|part| record(&kept.join(part.name)).is_err());
+    }
+    Ok(choice)
+}
+
+/// Calls the bench from the root of the repository, by relative paths: records name no machine's folders. Returns the
+/// folder of the run.
+fn perform(part: &Part, quick: bool) -> Result<PathBuf, Failure> {
+    let out = Path::new(WORK).join(part.name);
+    let binary = tollgate_binary()?;
+    let here = binary.strip_prefix(repo_root());
+    let program = here.map_or_else(|_| binary.to_owned(), |path| Path::new(".").join(path));
+    let options = if quick { part.quick } else { part.full };
+    let status = Command::new(program)
+        .arg("bench")
+        .args(options.split(' '))
+        .arg("--out")
+        .arg(&out)
+        .current_dir(repo_root())
+        .stdin(Stdio::null())
+        .status()?;
+    if !status.success() && status.code() != Some(STATUS_INVALID) {
+        return Err(format!("the bench ended with {status}").into());
+    }
+    Ok(repo_root().join(out).join("latest").canonicalize()?)
+}
+
+/// A whole record.
+fn record(folder: &Path) -> Result<Value, Failure> {
+    let path = folder.join("results.json");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let record: Value = serde_json::from_str(&text)?;
+    if record["complete"] == Value::Bool(true) {
+        Ok(record)
+    } else {
+        Err(format!("{}: the run is partial", path.display()).into())
+    }
+}
+
+/// Copies the run in `folder` to `to`, in the place of what is there.
+fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
+    record(folder)?;
+    let fresh = to.with_extension("partial");
+    if fresh.exists() {
+        fs::remove_dir_all(&fresh)?;
+    }
+    fs::create_dir_all(&fresh)?;
+    for name in FILES {
+        let from = folder.join(name);
+        if name == "report.html" {
+            let page = without_data(&fs::read_to_string(&from)?)?;
+            if page.len() > PAGE_MAX_BYTES {
+                return Err(format!(
+                    "{}: {} bytes, {PAGE_MAX_BYTES} are kept at most",
+                    from.display(),
+                    page.len()
+                )
+                .into());
+            }
+            fs::write(fresh.join(name), page)?;
+        } else if from.exists() {
+            fs::copy(&from, fresh.join(name))?;
+        }
+    }
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    fs::rename(&fresh, to)?;
+    Ok(())
+}
+
+/// The page without the record inside it, which is most of it and lies beside it as `results.json`.
+fn without_data(page: &str) -> Result<String, Failure> {
+    const OPEN: &str = "<script type=\"application/json\" id=\"tollgate-record\"";
+    const CLOSE: &str = "</script>";
+    let from = page.find(OPEN).ok_or("report.html has no record")?;
+    let length = page[from..].find(CLOSE).ok_or("report.html has no end")?;
+    Ok([&page[..from], &page[from + length + CLOSE.len()..]].concat())
+}
+
+/// The page over all kept runs, made of their records and of the bench's own summaries.
+fn index(kept: &Path) -> Result<String, Failure> {
+    let mut page = String::from(
+        "# Kept runs of `tollgate bench`\n\n\
+         Written by `cargo run --release -p xtask -- benchmarks runs`, from the records beside it: `results.json` is what was measured, the rest \
+         is rendered from it and can be rendered again with `tollgate bench report FOLDER`. *Valid*, *indicative* and *invalid* are what the bench says of its \
+         own run. redis-benchmark's figures are in [benchmarks.md](../benchmarks.md).\n\n\
+         | run | began (UTC) | machine | Tollgate | own verdict | files |\n|---|---|---|---|---|---|\n",
+    );
+    let mut summaries = String::new();
+    for part in PARTS {
+        let folder = kept.join(part.name);
+        let Ok(record) = record(&folder) else {
+            writeln!(page, "| {} | not run yet | | | | |", part.title)?;
+            continue;
+        };
+        row(&mut page, part, &record)?;
+        let report = fs::read_to_string(folder.join("README.md"))?;
+        write!(
+            summaries,
+            "\n## {}\n\n`{}`\n\n{}\n",
+            part.title,
+            command_line(&record),
+            executive_summary(&report)
+                .ok_or_else(|| format!("{}: the report has no summary", folder.display()))?
+        )?;
+    }
+    page.push_str(&summaries);
+    Ok(page)
+}
+
+fn row(page: &mut String, part: &Part, record: &Value) -> Result<(), Failure> {
+    let manifest = &record["manifest"];
+    let text = |value: &Value| value.as_str().unwrap_or("n/a").to_owned();
+    let machine = &manifest["machine"];
+    let cores = machine["cores"].as_u64();
+    writeln!(
+        page,
+        "| {title} | {began} | {model}, {cores} cores | {version} {commit} | {grade} | [report]({name}/README.md), [page]({name}/report.html), \
+         [JSON]({name}/results.json), [CSV]({name}/summary.csv) |",
+        title = part.title,
+        name = part.name,
+        began = text(&manifest["started_at"]),
+        model = text(&machine["cpu_model"]),
+        cores = cores.map_or_else(|| "n/a".into(), |cores| cores.to_string()),
+        version = text(&manifest["tool"]["version"]),
+        commit = text(&manifest["tool"]["commit"]),
+        grade = text(&record["validity"]["grade"]),
+    )?;
+    Ok(())
+}
+
+fn command_line(record: &Value) -> String {
+    let words = record["manifest"]["command_line"].as_array();
+    let words = words.into_iter().flatten().filter_map(Value::as_str);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The sentences with which the bench's own report begins.
+fn executive_summary(report: &str) -> Option<&str> {
+    let (_, rest) = report.split_once("\n## Executive summary\n")?;
+    let end = rest.find("\n#").unwrap_or(rest.len());
+    Some(rest[..end].trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_kept_without_its_record() {
+        let page = "<p>a</p><script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"x\">AAA</script><script>b</script>";
+        assert_eq!(without_data(page).unwrap(), "<p>a</p><script>b</script>");
+        assert!(without_data("<p></p>").is_err());
+    }
+
+    #[test]
+    fn the_summary_is_the_first_section() {
+        let report = "# T\n\n> x\n\n## Executive summary\n\n- a\n- b\n\n### Key results\n\n| |\n";
+        assert_eq!(executive_summary(report), Some("- a\n- b"));
+        assert_eq!(executive_summary("# T\n"), None);
+    }
+
+    #[test]
+    fn parts_are_chosen_by_name() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let choice = choice(&words("--quick capacity paper-000")).unwrap();
+        let names: Vec<&str> = choice.parts.iter().map(|part| part.name).collect();
+        assert_eq!(names, ["capacity", "paper-000"]);
+        assert!(super::choice(&words("--quick nothing")).is_err());
+    }
+
+    #[test]
+    fn the_index_shows_what_is_kept_and_what_is_not() {
+        let kept = tollgate_testkit::process::temp_dir().unwrap();
+        let folder = kept.join("capacity");
+        fs::create_dir_all(&folder).unwrap();
+        let record = r#"{"complete":true,"validity":{"grade":"valid"},"manifest":{"command_line":["tollgate","bench"]}}"#;
+        fs::write(folder.join("results.json"), record).unwrap();
+        fs::write(
+            folder.join("README.md"),
+            "# R\n\n## Executive summary\n\n- It holds.\n\n## More\n",
+        )
+        .unwrap();
+        let page = index(&kept).unwrap();
+        assert!(page.contains("| Capacity search | n/a | n/a, n/a cores | n/a n/a | valid | [report](capacity/README.md)"), "{page}");
+        assert!(
+            page.contains("| Overload and recovery | not run yet |"),
+            "{page}"
+        );
+        assert!(
+            page.ends_with("## Capacity search\n\n`tollgate bench`\n\n- It holds.\n"),
+            "{page}"
+        );
+        fs::remove_dir_all(&kept).unwrap();
+    }
+}
