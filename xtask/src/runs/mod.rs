@@ -3,6 +3,8 @@
 //! Each part is one call of the bench. Its folder replaces the kept one only when the run is whole, so a part that fails
 //! leaves what was there, and can be repeated alone.
 
+mod page;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +17,14 @@ use tollgate_testkit::repo_root;
 
 use crate::Failure;
 
-const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--quick] [--missing] [scenarios] [capacity] [recovery] [paper-000]
+const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--quick] [--missing] [PART...]
 
   --quick    two minutes of short steps into target/benchmark-runs/kept, to see that everything works
-  --missing  only parts of which no whole record is kept";
+  --missing  only parts of which no whole record is kept
+  PART       scenarios-stores, scenarios-service, capacity, recovery, paper-000";
 
 /// Where the bench writes, within the repository.
-const WORK: &str = "target/benchmark-runs/work";
+const WORK: &str = "target/benchmark-runs/made";
 /// Where runs are kept.
 const KEPT: &str = "docs/benchmarks";
 /// Where quick runs are kept: their figures say nothing, so they are no part of the repository.
@@ -34,8 +37,6 @@ const FILES: [&str; 5] = [
     "rows.csv",
     "summary.csv",
 ];
-/// Largest page that is kept.
-const PAGE_MAX_BYTES: usize = 600_000;
 /// Exit status of a bench whose run broke its own validity rules: measured, and marked.
 const STATUS_INVALID: i32 = 3;
 
@@ -52,10 +53,16 @@ struct Part {
 /// Twelve minutes together on two cores; quick, two.
 const PARTS: &[Part] = &[
     Part {
-        name: "scenarios",
-        title: "Three scenarios, stores and service",
-        full: "--only tollgate,redis-server,tollgate-grpc --starts 5 --step 500ms --warmup 100ms",
-        quick: "--only tollgate,redis-server,tollgate-grpc --starts 2 --step 200ms --warmup 50ms --ladder 5000,20000",
+        name: "scenarios-stores",
+        title: "Three scenarios on stores",
+        full: "--only tollgate,redis-server --starts 5 --step 500ms --warmup 100ms",
+        quick: "--only tollgate,redis-server --starts 2 --step 200ms --warmup 50ms --ladder 5000,20000",
+    },
+    Part {
+        name: "scenarios-service",
+        title: "Three scenarios on the service",
+        full: "--only tollgate-grpc,tollgate-http --starts 5 --step 500ms --warmup 100ms",
+        quick: "--only tollgate-grpc,tollgate-http --step 200ms --warmup 50ms --ladder 2000,5000",
     },
     Part {
         name: "capacity",
@@ -72,7 +79,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "paper-000",
         title: "Study 000 repeated with short steps",
-        full: "paper 000 --only redis-server,tollgate,tollgate-grpc --step 1s",
+        full: "paper 000 --only redis-server,tollgate --step 1s",
         quick: "paper 000 --only redis-server,tollgate --step 200ms --ladder 10000,20000,30000",
     },
 ];
@@ -197,16 +204,10 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
     for name in FILES {
         let from = folder.join(name);
         if name == "report.html" {
-            let page = without_data(&fs::read_to_string(&from)?)?;
-            if page.len() > PAGE_MAX_BYTES {
-                return Err(format!(
-                    "{}: {} bytes, {PAGE_MAX_BYTES} are kept at most",
-                    from.display(),
-                    page.len()
-                )
-                .into());
+            match page::small(&fs::read_to_string(&from)?)? {
+                Some(page) => fs::write(fresh.join(name), page)?,
+                None => println!("{}: too large to be kept", from.display()),
             }
-            fs::write(fresh.join(name), page)?;
         } else if from.exists() {
             fs::copy(&from, fresh.join(name))?;
         }
@@ -216,15 +217,6 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
     }
     fs::rename(&fresh, to)?;
     Ok(())
-}
-
-/// The page without the record inside it, which is most of it and lies beside it as `results.json`.
-fn without_data(page: &str) -> Result<String, Failure> {
-    const OPEN: &str = "<script type=\"application/json\" id=\"tollgate-record\"";
-    const CLOSE: &str = "</script>";
-    let from = page.find(OPEN).ok_or("report.html has no record")?;
-    let length = page[from..].find(CLOSE).ok_or("report.html has no end")?;
-    Ok([&page[..from], &page[from + length + CLOSE.len()..]].concat())
 }
 
 /// The page over all kept runs, made of their records and of the bench's own summaries.
@@ -243,7 +235,12 @@ fn index(kept: &Path) -> Result<String, Failure> {
             writeln!(page, "| {} | not run yet | | | | |", part.title)?;
             continue;
         };
-        row(&mut page, part, &record)?;
+        row(
+            &mut page,
+            part,
+            &record,
+            folder.join("report.html").exists(),
+        )?;
         let report = fs::read_to_string(folder.join("README.md"))?;
         write!(
             summaries,
@@ -258,14 +255,14 @@ fn index(kept: &Path) -> Result<String, Failure> {
     Ok(page)
 }
 
-fn row(page: &mut String, part: &Part, record: &Value) -> Result<(), Failure> {
+fn row(page: &mut String, part: &Part, record: &Value, drawn: bool) -> Result<(), Failure> {
     let manifest = &record["manifest"];
     let text = |value: &Value| value.as_str().unwrap_or("n/a").to_owned();
     let machine = &manifest["machine"];
     let cores = machine["cores"].as_u64();
     writeln!(
         page,
-        "| {title} | {began} | {model}, {cores} cores | {version} {commit} | {grade} | [report]({name}/README.md), [page]({name}/report.html), \
+        "| {title} | {began} | {model}, {cores} cores | {version} {commit} | {grade} | [report]({name}/README.md), {drawn}\
          [JSON]({name}/results.json), [CSV]({name}/summary.csv) |",
         title = part.title,
         name = part.name,
@@ -275,6 +272,11 @@ fn row(page: &mut String, part: &Part, record: &Value) -> Result<(), Failure> {
         version = text(&manifest["tool"]["version"]),
         commit = text(&manifest["tool"]["commit"]),
         grade = text(&record["validity"]["grade"]),
+        drawn = if drawn {
+            format!("[page]({}/report.html), ", part.name)
+        } else {
+            String::new()
+        },
     )?;
     Ok(())
 }
@@ -295,13 +297,6 @@ fn executive_summary(report: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_page_is_kept_without_its_record() {
-        let page = "<p>a</p><script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"x\">AAA</script><script>b</script>";
-        assert_eq!(without_data(page).unwrap(), "<p>a</p><script>b</script>");
-        assert!(without_data("<p></p>").is_err());
-    }
 
     #[test]
     fn the_summary_is_the_first_section() {
