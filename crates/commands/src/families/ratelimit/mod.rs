@@ -69,7 +69,11 @@ pub(super) static FAMILY: Family = Family {
         .acl(Group::RateLimit, Acl::RATELIMIT)
         .keys(const { &[KeySpec::at(1, KeyFlags::RO.or(KeyFlags::ACCESS))] })
         .takes("key")
-        .docs("Tells the state of a limiter.", "0.1.0", "O(1)"),
+        .docs(
+            "Tells the state of a limiter; of a hot key also the units that threads of the service have taken in advance (`leased`).",
+            "0.1.0",
+            "O(1)",
+        ),
         limiter("RL.LEASE", at_least(7), take::lease)
             .takes("key algorithm limit period [option ...] COUNT count")
             .docs(
@@ -146,7 +150,7 @@ pub(super) static FAMILY: Family = Family {
         .acl(Group::RateLimit, Acl::RATELIMIT.or(Acl::KEYSPACE).or(Acl::DANGEROUS))
         .takes("[count] [BY <TOTAL | ALLOWED | DENIED>] [RESET]")
         .docs(
-            "Tells the keys that ask most, and how often they were allowed and denied: of many decisions about one in 16 is counted and stands for 16.",
+            "Tells the keys that ask most: how often each was allowed, was denied, and how many more it can have been. From 1,024 decisions of a shard on, about one in 16 is counted and stands for 16.",
             "0.1.0",
             "O(N) where N is the number of keys that are counted, at most 32 a shard",
         )
