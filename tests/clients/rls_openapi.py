@@ -78,6 +78,26 @@ assert status == 200 and [result.get("code") for result in results["results"]] =
 for pairs in ([("ten", "x")], [("hundred", "x"), ("user", "bob")], [("no", "x")], [("open", "x")], [("shared", "files-1")]):
     status, _, explained = answered("post", "/v1/explain", check(*pairs))
     assert status == 200, explained
+held = check(("ten", "held"), hitsAddend=6)
+for path, more, want in (
+    ("/v1/reserve", {"id": "a", "ttl_ms": 60000}, 200),
+    ("/v1/reserve", {"id": "b"}, 429),
+    ("/v1/commit", {"id": "a", "actual": 2}, 200),
+    ("/v1/commit", {"id": "a", "actual": 2}, 200),
+    ("/v1/commit", {"id": "nobody", "actual": 2}, 404),
+    ("/v1/reserve", {}, 200),
+    ("/v1/cancel", {"id": "nobody"}, 404),
+    ("/v1/cancel", {}, 400),
+):
+    status, _, value = answered("post", path, {**held, **more})
+    assert status == want, (path, more, value)
+_, _, reserved = answered("post", "/v1/reserve", check(("ten", "other")))
+status, _, cancelled = answered("post", "/v1/cancel", {**check(("ten", "other")), "id": reserved["id"]})
+assert status == 200 and cancelled["limits"][0]["released"] == 1, cancelled
+_, _, placed = answered("post", "/v1/decide", check(("jobs", "x")))
+for want in (200, 404):
+    status, _, released = answered("post", "/v1/release", {**check(("jobs", "x")), "id": placed["lease"]})
+    assert status == want, released
 assert answered("post", "/v1/decide", check(("ten", "x")), "text/xml")[0] == 415
 assert call("GET", "/v1/decide")[0] == 405
 print("ok")

@@ -197,6 +197,10 @@ impl RlsServer {
             );
             server.spawn(format!("rls-{index}"), move || async move {
                 let shed = Shed::new(config.shed_after, config.monotonic);
+                if let Some(shed) = &shed {
+                    // It ends with the thread's runtime.
+                    drop(tokio::task::spawn_local(shed.clone().tend()));
+                }
                 let service = Rc::new(Service::new(
                     rules,
                     counters.of_thread(index),

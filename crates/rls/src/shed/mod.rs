@@ -2,17 +2,24 @@
 //!
 //! All connections of a thread wait for it in one queue: that of its runtime. A connection is put there when it is woken,
 //! because bytes came, and leaves it when it is polled. [`Timed`] takes both times, so the wait is known without a queue of
-//! our own. What came into the sockets while the thread was busy with others is seen when it asks the system next, after at
-//! most some sixty connections; that much of a wait does not count.
+//! our own.
+//!
+//! Refusing costs nearly as much as deciding, because most of either is spent on sockets and framing. So past saturation not
+//! even that is done for all: while the queue stands, a connection that has waited for too long is put aside unread, and taken
+//! up again, the newest first, as far as there is time.
+//!
+//! What came into the sockets while the thread was busy with others is seen when it asks the system next, after at most some
+//! sixty connections; that much of a wait does not count.
 
 mod flight;
 mod queue;
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -25,6 +32,15 @@ pub(crate) use queue::Refused;
 
 /// How long a caller is asked to wait who was refused, in seconds.
 pub(crate) const RETRY_SECS: u64 = 1;
+
+/// Connections that are served for each one that was put aside and is taken up.
+const SERVED_PER_ASIDE: u32 = 16;
+/// A wait below this means that the thread has time.
+const IDLE: Duration = Duration::from_millis(1);
+/// Time aside after which a connection comes before newer ones.
+const ASIDE_MAX: Duration = Duration::from_secs(1);
+/// Time between two looks at what was put aside.
+const TEND_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The share of the deadline after which a backend's answer is late: the rest is for the ways there and back.
 const LATE_DIVISOR: u32 = 2;
@@ -49,6 +65,19 @@ pub(crate) struct Shed {
     since: Cell<Duration>,
     queue: RefCell<Queue>,
     flights: RefCell<Flights>,
+    /// Connections put aside, the newest last; at most one entry for each that there is.
+    aside: RefCell<VecDeque<Aside>>,
+    /// Connections served since one that was put aside was taken up.
+    served: Cell<u32>,
+    /// No connection was polled since the last look at what was put aside.
+    idle: Cell<bool>,
+}
+
+/// A connection that was put aside.
+#[derive(Debug)]
+struct Aside {
+    woken: Arc<Woken>,
+    since: Duration,
 }
 
 impl Shed {
@@ -61,6 +90,9 @@ impl Shed {
                 since: Cell::default(),
                 queue: RefCell::new(Queue::new(patience)),
                 flights: RefCell::new(Flights::new(patience / LATE_DIVISOR)),
+                aside: RefCell::default(),
+                served: Cell::default(),
+                idle: Cell::default(),
             })
         })
     }
@@ -87,12 +119,52 @@ impl Shed {
         })
     }
 
-    /// A connection that was woken then is polled now.
-    fn polled(&self, woken: Duration) {
+    /// Whether a connection that was woken then, and is to be polled now, is put aside.
+    fn puts_aside(&self, connection: &Arc<Woken>, woken: Duration) -> bool {
         let now = self.now();
-        self.since.set(woken);
         let waited = now.saturating_sub(woken);
-        self.queue.borrow_mut().note(now, waited);
+        let mut queue = self.queue.borrow_mut();
+        queue.note(now, waited);
+        let aside = queue.is_stale(waited);
+        if aside {
+            let woken = connection.clone();
+            let since = now;
+            self.aside.borrow_mut().push_back(Aside { woken, since });
+        }
+        drop(queue);
+        self.idle.set(false);
+        self.served.set(self.served.get() + u32::from(!aside));
+        if self.served.get() >= SERVED_PER_ASIDE || (!aside && waited < IDLE) {
+            self.take_up(now);
+        }
+        aside
+    }
+
+    /// Takes up one connection that was put aside: the oldest if it has been there for too long, else the newest.
+    fn take_up(&self, now: Duration) {
+        self.served.set(0);
+        let mut aside = self.aside.borrow_mut();
+        let overdue = aside.pop_front_if(|oldest| now.saturating_sub(oldest.since) > ASIDE_MAX);
+        let taken = overdue.or_else(|| aside.pop_back());
+        drop(aside);
+        if let Some(Aside { woken, .. }) = taken {
+            woken.take_up();
+        }
+    }
+
+    /// Takes up what was put aside if no connection was served since the look before.
+    fn take_up_idle(&self) {
+        if self.idle.replace(true) {
+            self.take_up(self.now());
+        }
+    }
+
+    /// Looks after what was put aside, as long as it is polled.
+    pub(crate) async fn tend(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(TEND_INTERVAL).await;
+            self.take_up_idle();
+        }
     }
 }
 
@@ -115,7 +187,22 @@ struct Woken {
     clock: fn() -> Instant,
     began: Instant,
     at: AtomicU64,
+    /// It was put aside and may be served now.
+    taken_up: AtomicBool,
     task: AtomicWaker,
+}
+
+impl Woken {
+    fn take_up(&self) {
+        self.taken_up.store(true, Ordering::Relaxed);
+        self.task.wake();
+    }
+}
+
+impl std::fmt::Debug for Woken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Woken").finish_non_exhaustive()
+    }
 }
 
 impl Wake for Woken {
@@ -140,6 +227,7 @@ pub(crate) struct Timed<F> {
     shed: Rc<Shed>,
     woken: Arc<Woken>,
     waker: Waker,
+    is_aside: bool,
 }
 
 impl<F: Future> Timed<F> {
@@ -148,6 +236,7 @@ impl<F: Future> Timed<F> {
             clock: shed.clock,
             began: shed.began,
             at: AtomicU64::new(0),
+            taken_up: AtomicBool::new(false),
             task: AtomicWaker::new(),
         });
         Self {
@@ -155,6 +244,7 @@ impl<F: Future> Timed<F> {
             waker: Waker::from(woken.clone()),
             shed,
             woken,
+            is_aside: false,
         }
     }
 }
@@ -165,12 +255,26 @@ impl<F: Future> Future for Timed<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         this.woken.task.register(cx.waker());
-        let woken = match this.woken.at.swap(0, Ordering::Relaxed) {
+        if this.is_aside && !this.woken.taken_up.swap(false, Ordering::Relaxed) {
+            // Woken once more; it is as late as before.
+            return Poll::Pending;
+        }
+        let woken = match this.woken.at.load(Ordering::Relaxed) {
             // The first time, or for a reason of the runtime's own.
             0 => this.shed.now(),
-            at => Duration::from_nanos(at - 1),
+            at => {
+                let woken = Duration::from_nanos(at - 1);
+                // How long it was aside says nothing about the queue.
+                if !this.is_aside && this.shed.puts_aside(&this.woken, woken) {
+                    this.is_aside = true;
+                    return Poll::Pending;
+                }
+                woken
+            }
         };
-        this.shed.polled(woken);
+        this.is_aside = false;
+        this.woken.at.store(0, Ordering::Relaxed);
+        this.shed.since.set(woken);
         this.connection
             .as_mut()
             .poll(&mut Context::from_waker(&this.waker))
@@ -205,8 +309,7 @@ pub(crate) fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::sync::LazyLock;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::{LazyLock, Mutex};
 
     use super::*;
 
@@ -263,6 +366,89 @@ mod tests {
         // Polled without having been woken: it did not wait.
         NOW_MS.store(90, Ordering::SeqCst);
         assert_eq!(poll(), None);
+    }
+
+    /// A runtime's queue: who is woken goes to its end.
+    struct Ready {
+        queue: Arc<Mutex<VecDeque<usize>>>,
+        connection: usize,
+    }
+
+    impl Wake for Ready {
+        fn wake(self: Arc<Self>) {
+            let mut queue = self.queue.lock().expect("one thread");
+            if !queue.contains(&self.connection) {
+                queue.push_back(self.connection);
+            }
+        }
+    }
+
+    static SIMULATED_US: AtomicU64 = AtomicU64::new(0);
+
+    fn simulated() -> Instant {
+        *START + Duration::from_micros(SIMULATED_US.load(Ordering::SeqCst))
+    }
+
+    /// Callers that ask again at once, whatever they are told, and refusals that cost nearly as much as decisions: if all
+    /// were refused that waited, all would wait for refusals.
+    #[test]
+    fn where_refusing_is_dear_most_time_goes_into_decisions() {
+        const CONNECTIONS: usize = 50;
+        const CALLS: u64 = 16;
+        const DECISION_US: u64 = 100;
+        const REFUSAL_US: u64 = 70;
+        const LENGTH_US: u64 = 10_000_000;
+        let shed = Shed::new(Duration::from_millis(20), simulated).expect("on");
+        let queue: Arc<Mutex<VecDeque<usize>>> = Arc::default();
+        let decided: Rc<Cell<u64>> = Rc::default();
+        let served = Rc::new(RefCell::new(vec![0_u64; CONNECTIONS]));
+        let connection = |index: usize| {
+            let (shed, decided, served) = (shed.clone(), decided.clone(), served.clone());
+            let asked = shed.clone();
+            let serve = poll_fn(move |cx| {
+                served.borrow_mut()[index] += 1;
+                for _ in 0..CALLS {
+                    let cost = match asked.refuse(None) {
+                        None => {
+                            decided.set(decided.get() + 1);
+                            DECISION_US
+                        }
+                        Some(_) => REFUSAL_US,
+                    };
+                    SIMULATED_US.fetch_add(cost, Ordering::SeqCst);
+                }
+                cx.waker().wake_by_ref();
+                Poll::<()>::Pending
+            });
+            Timed::new(serve, shed)
+        };
+        let mut connections: Vec<_> = (0..CONNECTIONS).map(connection).collect();
+        queue.lock().expect("one thread").extend(0..CONNECTIONS);
+        let mut tended = Duration::ZERO;
+        while SIMULATED_US.load(Ordering::SeqCst) < LENGTH_US {
+            let next = queue.lock().expect("one thread").pop_front();
+            if let Some(index) = next {
+                let waker = Waker::from(Arc::new(Ready {
+                    queue: queue.clone(),
+                    connection: index,
+                }));
+                let polled =
+                    Pin::new(&mut connections[index]).poll(&mut Context::from_waker(&waker));
+                assert!(polled.is_pending());
+            } else {
+                SIMULATED_US.fetch_add(100, Ordering::SeqCst);
+            }
+            if shed.now() >= tended + TEND_INTERVAL {
+                tended = shed.now();
+                shed.take_up_idle();
+            }
+            assert!(shed.aside.borrow().len() <= CONNECTIONS);
+        }
+        let share = (decided.get() * DECISION_US) as f64 / LENGTH_US as f64;
+        assert!(share > 0.8, "{share}");
+        // Nobody is left aside.
+        let fewest = served.borrow().iter().copied().min();
+        assert!(fewest >= Some(3), "{fewest:?}");
     }
 
     #[test]

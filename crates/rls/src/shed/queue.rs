@@ -3,26 +3,26 @@
 //! A request that has waited for as long as its caller waits is refused, because nobody reads the answer. That alone is not
 //! enough past saturation: first in, first out, every request waits for nearly that long, and is answered too late by the
 //! time it takes. So the queue is watched as CoDel does (RFC 8289): where even the shortest wait of an interval was above a
-//! target, the queue is a standing one and not a burst, and requests are refused after half of the time until a shorter
-//! wait is seen.
+//! target, the queue is a standing one and not a burst, and requests are refused after three quarters of the time until a
+//! shorter wait is seen.
 
 use std::time::Duration;
 
 /// Time over which the shortest wait is looked for, as CoDel has it.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 /// Fewest waits of an interval that say something.
-const SAMPLES_MIN: u32 = 16;
+const SAMPLES_MIN: u32 = 4;
 /// The patience by this is how long a queue may stand.
 const TARGET_DIVISOR: u32 = 4;
-/// The patience by this is how long requests may wait in a queue that stands.
-const SHORT_DIVISOR: u32 = 2;
+/// The patience by this is how long a connection may wait in a queue that stands before newer ones are served first.
+const STALE_DIVISOR: u32 = 2;
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// It has waited for as long as its caller does.
     Deadline,
-    /// It came into a queue that stands, and has waited for half of that.
+    /// It came into a queue that stands, and has waited for three quarters of that.
     Overload,
     /// Too many wait for the backend already.
     Queue,
@@ -70,12 +70,17 @@ impl Queue {
         }
     }
 
+    /// Whether what has waited for so long comes after what is newer.
+    pub(crate) fn is_stale(&self, waited: Duration) -> bool {
+        self.stands && waited >= self.patience / STALE_DIVISOR
+    }
+
     /// Whether a request that has waited for so long is refused; `caller` is how long who asked waits for the answer.
     pub(crate) fn refuse(&self, waited: Duration, caller: Option<Duration>) -> Option<Refused> {
         let patience = caller.map_or(self.patience, |caller| caller.min(self.patience));
         if waited >= patience {
             Some(Refused::Deadline)
-        } else if self.stands && waited >= patience / SHORT_DIVISOR {
+        } else if self.stands && waited >= patience * 3 / 4 {
             Some(Refused::Overload)
         } else {
             None
@@ -198,24 +203,25 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_queue_halves_the_patience_until_a_short_wait() {
+    fn a_standing_queue_shortens_the_patience_until_a_short_wait() {
         let mut queue = Queue::new(PATIENCE);
         let at = Duration::from_millis;
         for sample in 0..=30 {
             queue.note(at(sample * 5), at(12));
         }
-        assert_eq!(queue.refuse(at(12), None), Some(Refused::Overload));
-        assert_eq!(queue.refuse(at(9), None), None);
-        assert_eq!(queue.refuse(at(5), Some(at(8))), Some(Refused::Overload));
+        assert_eq!(queue.refuse(at(15), None), Some(Refused::Overload));
+        assert_eq!(queue.refuse(at(14), None), None);
+        assert_eq!(queue.refuse(at(6), Some(at(8))), Some(Refused::Overload));
+        assert!(queue.is_stale(at(10)) && !queue.is_stale(at(9)));
         queue.note(at(151), at(2));
-        assert_eq!(queue.refuse(at(12), None), None);
+        assert_eq!(queue.refuse(at(15), None), None);
         // After a pause nothing is known.
         let mut queue = Queue::new(PATIENCE);
         for sample in 0..=30 {
             queue.note(at(sample * 5), at(12));
         }
         queue.note(at(10_000), at(12));
-        assert_eq!(queue.refuse(at(12), None), None);
+        assert_eq!(queue.refuse(at(15), None), None);
     }
 
     #[test]

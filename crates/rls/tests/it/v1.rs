@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tollgate_testkit::peers;
+use tollgate_testkit::{Server, peers};
 
-use crate::support::{Service, http_request};
+use crate::support::{RULES, Service, http_request};
 
 fn check(pairs: &[(&str, &str)], hits: u64) -> Value {
     let entries: Vec<Value> = pairs
@@ -254,7 +254,7 @@ fn the_openapi_document_holds() {
     let Some(python) = peers::python() else {
         return peers::skip("openapi", "the Python clients");
     };
-    let service = Service::embedded();
+    let service = with_jobs();
     let output = Command::new(python)
         .arg(peers::clients().join("rls_openapi.py"))
         .arg(service.server().http_addr().to_string())
@@ -268,9 +268,52 @@ fn the_openapi_document_holds() {
 /// Units are held under a name, and what the actual cost leaves of them comes back, once.
 #[test]
 fn a_reservation_is_committed_or_cancelled_once() {
-    let service = Service::embedded();
+    check_reservations(&Service::embedded());
+}
+
+#[test]
+fn a_reservation_on_redis_is_the_same() {
+    let Some(redis) = Server::redis(&[]).expect("redis-server starts") else {
+        return peers::skip("reservations", "redis-server");
+    };
+    let url = format!("redis://{}", redis.addr());
+    check_reservations(&Service::remote(&url));
+}
+
+/// Places that a decision took come back by the name it gave.
+#[test]
+fn a_lease_of_a_decision_is_released() {
+    let service = with_jobs();
+    let jobs = || post(&service, "/v1/decide", &check(&[("jobs", "a")], 1));
+    let (status, _, first) = jobs();
+    assert_eq!(status, 200, "{first}");
+    let lease = first["lease"].as_str().expect("places have a name");
+    assert_eq!(jobs().0, 200);
+    let (status, _, denied) = jobs();
+    assert_eq!(status, 429, "{denied}");
+    assert!(denied.get("lease").is_none(), "{denied}");
+    let mut release = check(&[("jobs", "a")], 1);
+    release["id"] = json!(lease);
+    let (status, _, released) = post(&service, "/v1/release", &release);
+    assert_eq!((status, &released["released"]), (200, &json!(1)));
+    // The place is free once, and giving it back again frees no other.
+    assert_eq!(post(&service, "/v1/release", &release).0, 404);
+    assert_eq!(jobs().0, 200);
+    assert_eq!(jobs().0, 429);
+}
+
+/// The shared rules, and two places of each job.
+fn with_jobs() -> Service {
+    Service::with_config(|config| {
+        let jobs = "  - key: jobs\n    rate_limit: {concurrency: 2, lease: 10h}\n";
+        let rules = format!("{RULES}{jobs}");
+        std::fs::write(config.rules_dir.join("rules.yaml"), rules).expect("the folder is ours");
+    })
+}
+
+fn check_reservations(service: &Service) {
     let left = || {
-        let (_, _, reply) = post(&service, "/v1/explain", &check(&[("ten", "held")], 0));
+        let (_, _, reply) = post(service, "/v1/explain", &check(&[("ten", "held")], 0));
         reply["descriptors"][0]["limits"][0]["remaining"].clone()
     };
     let with = |id: &str, key: &str, value: u64| {
@@ -281,25 +324,25 @@ fn a_reservation_is_committed_or_cancelled_once() {
         }
         body
     };
-    let (status, _, reserved) = post(&service, "/v1/reserve", &with("a", "ttl_ms", 60_000));
+    let (status, _, reserved) = post(service, "/v1/reserve", &with("a", "ttl_ms", 60_000));
     assert_eq!((status, &reserved["id"]), (200, &json!("a")), "{reserved}");
     assert_eq!(left(), json!(4));
-    let (status, _, denied) = post(&service, "/v1/reserve", &with("b", "", 0));
+    let (status, _, denied) = post(service, "/v1/reserve", &with("b", "", 0));
     assert_eq!(
         (status, &denied["code"]),
         (429, &json!("over_limit")),
         "{denied}"
     );
-    let (status, _, ended) = post(&service, "/v1/commit", &with("a", "actual", 2));
+    let (status, _, ended) = post(service, "/v1/commit", &with("a", "actual", 2));
     assert_eq!(status, 200, "{ended}");
     assert_eq!(ended["limits"][0]["released"], 4);
     assert_eq!(left(), json!(8));
-    let (_, _, again) = post(&service, "/v1/commit", &with("a", "actual", 2));
+    let (_, _, again) = post(service, "/v1/commit", &with("a", "actual", 2));
     assert_eq!(again["limits"][0]["before"], true, "{again}");
     assert_eq!(left(), json!(8));
-    let (status, _, _) = post(&service, "/v1/reserve", &with("c", "", 0));
+    let (status, _, _) = post(service, "/v1/reserve", &with("c", "", 0));
     assert_eq!(status, 200);
-    let (status, _, _) = post(&service, "/v1/cancel", &with("c", "", 0));
+    let (status, _, _) = post(service, "/v1/cancel", &with("c", "", 0));
     assert_eq!((status, left()), (200, json!(8)));
     for (path, body, want) in [
         ("/v1/commit", with("unknown", "actual", 1), 404),
@@ -310,7 +353,7 @@ fn a_reservation_is_committed_or_cancelled_once() {
         ("/v1/reserve", with("", "", 0), 400),
         ("/v1/release", check(&[("ten", "held")], 1), 400),
     ] {
-        let (status, _, reply) = post(&service, path, &body);
+        let (status, _, reply) = post(service, path, &body);
         assert_eq!(status, want, "{path} {body}: {reply}");
     }
 }
