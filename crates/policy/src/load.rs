@@ -47,10 +47,10 @@ const DESCRIPTOR_KEYS: &[&str] = &[
     "metadata",
 ];
 
-pub(crate) fn load(files: &[(&str, &str)]) -> Result<Ruleset, RuleError> {
+pub(crate) fn load(files: &[(&str, &str)], merge: bool) -> Result<Ruleset, RuleError> {
     let mut ruleset = Ruleset::default();
     for (file, text) in files {
-        load_file(text, &mut ruleset).map_err(|YamlError { line, reason }| RuleError {
+        load_file(text, &mut ruleset, merge).map_err(|YamlError { line, reason }| RuleError {
             file: (*file).to_owned(),
             line,
             reason,
@@ -59,7 +59,7 @@ pub(crate) fn load(files: &[(&str, &str)]) -> Result<Ruleset, RuleError> {
     Ok(ruleset)
 }
 
-fn load_file(text: &str, ruleset: &mut Ruleset) -> Result<(), YamlError> {
+fn load_file(text: &str, ruleset: &mut Ruleset, merge: bool) -> Result<(), YamlError> {
     let Some(root) = yaml::parse(text)?.filter(|root| !root.is_null()) else {
         return Err(YamlError::new(1, "config file cannot have empty domain"));
     };
@@ -70,11 +70,13 @@ fn load_file(text: &str, ruleset: &mut Ruleset) -> Result<(), YamlError> {
         return Err(YamlError::new(line, "config file cannot have empty domain"));
     }
     let line = domain.map_or(root.line, |node| node.line);
-    let hash_map::Entry::Vacant(place) = ruleset.domains.entry(name.into()) else {
-        return Err(YamlError::new(
-            line,
-            format!("duplicate domain '{name}' in config file"),
-        ));
+    let level = match ruleset.domains.entry(name.into()) {
+        hash_map::Entry::Vacant(place) => place.insert(Level::default()),
+        hash_map::Entry::Occupied(place) if merge => place.into_mut(),
+        hash_map::Entry::Occupied(_) => {
+            let reason = format!("duplicate domain '{name}' in config file");
+            return Err(YamlError::new(line, reason));
+        }
     };
     let mut compiler = Compiler {
         path: name.to_owned(),
@@ -82,7 +84,7 @@ fn load_file(text: &str, ruleset: &mut Ruleset) -> Result<(), YamlError> {
         sharing: 0,
         by_value: 0,
     };
-    place.insert(compiler.level(descriptors)?);
+    compiler.add_to(level, descriptors)?;
     ruleset.limits += compiler.limits;
     Ok(())
 }
@@ -101,19 +103,25 @@ struct Compiler {
 impl Compiler {
     fn level(&mut self, list: Option<&Node>) -> Result<Level, YamlError> {
         let mut level = Level::default();
+        self.add_to(&mut level, list)?;
+        Ok(level)
+    }
+
+    /// Adds descriptors to those that a level has.
+    fn add_to(&mut self, level: &mut Level, list: Option<&Node>) -> Result<(), YamlError> {
         let Some(list) = list.filter(|list| !list.is_null()) else {
-            return Ok(level);
+            return Ok(());
         };
         let Kind::List(items) = &list.kind else {
             return Err(wrong_type(list, "descriptors", "a list"));
         };
         // `key` and `key_value` name a rule, as in envoyproxy/ratelimit: where two would be one there,
         // the file is refused here too.
-        let mut names: Map<()> = Map::default();
+        let mut names = names_of(level);
         for item in items {
-            self.descriptor(item, &mut level, &mut names)?;
+            self.descriptor(item, level, &mut names)?;
         }
-        Ok(level)
+        Ok(())
     }
 
     fn descriptor(
@@ -217,6 +225,21 @@ impl Compiler {
             ..limit
         }))
     }
+}
+
+/// What the rules of a level are called.
+fn names_of(level: &Level) -> Map<()> {
+    let mut names = Map::default();
+    for (key, rules) in &level.keys {
+        let wildcards = rules.wildcards.iter().map(|(_, rule)| &rule.value);
+        for value in rules.exact.keys().chain(wildcards) {
+            names.insert(format!("{key}_{value}").into(), ());
+        }
+        if rules.bare.is_some() {
+            names.insert(key.clone(), ());
+        }
+    }
+    names
 }
 
 /// Only the values of a wildcard can share a threshold.

@@ -119,7 +119,15 @@ impl Ruleset {
     /// # Errors
     /// The first thing that is wrong, with its file and line.
     pub fn load(files: &[(&str, &str)]) -> Result<Self, RuleError> {
-        load::load(files)
+        load::load(files, false)
+    }
+
+    /// The same, and files of one domain count together. A descriptor that two of them have is an error still.
+    ///
+    /// # Errors
+    /// As [`Ruleset::load`].
+    pub fn load_merged(files: &[(&str, &str)]) -> Result<Self, RuleError> {
+        load::load(files, true)
     }
 
     /// The same rules in other modes.

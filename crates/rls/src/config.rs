@@ -31,6 +31,8 @@ pub struct RlsConfig {
     pub rules_dir: PathBuf,
     /// What counts.
     pub backend: Backend,
+    /// How a store elsewhere is connected to.
+    pub store: StoreConfig,
     /// Modes of all rules.
     pub modes: Modes,
     /// Headers of the service's own HTTP interface, where a request does not choose.
@@ -39,6 +41,8 @@ pub struct RlsConfig {
     pub grpc_tls: Option<TlsConfig>,
     /// TLS on the HTTP port.
     pub http_tls: Option<TlsConfig>,
+    /// Files of one domain count together; otherwise a second one is an error.
+    pub merge_domains: bool,
     /// Starts without valid rules, and waits for them.
     pub start_without_rules: bool,
     /// Share of a limit above which its use counts as near it, 0 to 1.
@@ -58,6 +62,43 @@ pub struct RlsConfig {
     /// Threads that serve connections; at least one.
     pub threads: usize,
 }
+
+/// How a store elsewhere is connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// Longest wait for a decision.
+    pub timeout: Duration,
+    /// Connections of each service thread; at least one.
+    pub connections: usize,
+    /// PEM file of the authority whose certificates are trusted; the system's otherwise. Read at the start.
+    pub tls_authority: Option<PathBuf>,
+    /// PEM file of the certificate to show.
+    pub tls_certificate: Option<PathBuf>,
+    /// PEM file of its key.
+    pub tls_key: Option<PathBuf>,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            timeout: DEFAULT_TIMEOUT,
+            connections: 1,
+            tls_authority: None,
+            tls_certificate: None,
+            tls_key: None,
+        }
+    }
+}
+
+impl StoreConfig {
+    /// Longest wait for a connection: longer than for an answer, because several go to and fro with TLS.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        self.timeout.max(Duration::from_secs(1))
+    }
+}
+
+/// Longest wait for a decision where none is given. Envoy's own default is 20 ms; a later answer helps nobody.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A statsd server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +147,8 @@ impl TlsConfig {
 pub enum Backend {
     /// The store in this process.
     Embedded,
-    /// A store that speaks RESP, as `redis://[user[:password]@]host[:port][/db]` or `unix:///path`.
+    /// A store that speaks RESP, as `redis://[user[:password]@]host[:port][/db]`, `unix:///path`,
+    /// `redis+sentinel://host[:port],host[:port]/master` or `redis+cluster://host[:port],host[:port]`; with `rediss` over TLS.
     Remote(String),
 }
 

@@ -121,10 +121,10 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "false",
                 "starts and waits for rules",
             ),
-            ignored(
+            used(
                 "MERGE_DOMAIN_CONFIG",
                 "false",
-                "a domain is in one file; a second one is an error of the rules",
+                "files of one domain count together; otherwise a second one is an error",
             ),
             used(
                 "RUNTIME_ROOT",
@@ -288,29 +288,25 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
         "Redis, with BACKEND_TYPE=redis",
         &[
             used("REDIS_SOCKET_TYPE", "unix", "tcp or unix"),
-            used("REDIS_TYPE", "SINGLE", "SINGLE; for others give --backend"),
+            used("REDIS_TYPE", "SINGLE", "SINGLE, SENTINEL or CLUSTER"),
             used(
                 "REDIS_URL",
                 "/var/run/nutcracker/ratelimit.sock",
-                "host:port, or path of the socket",
+                "host:port, or path of the socket; master,host:port,… of Sentinels; host:port,… of a cluster",
             ),
-            ignored("REDIS_POOL_SIZE", "10", ALWAYS_POOLED),
+            used(
+                "REDIS_POOL_SIZE",
+                "10",
+                "connections of all threads together, at least one each; where it is not given, one each",
+            ),
             used("REDIS_AUTH", "", "password, or user:password"),
             used("REDIS_TLS", "false", "TLS to the store"),
-            ignored(
-                "REDIS_TLS_CLIENT_CERT",
-                "",
-                "give --backend for a client's certificate",
-            ),
-            ignored(
-                "REDIS_TLS_CLIENT_KEY",
-                "",
-                "give --backend for a client's certificate",
-            ),
-            ignored(
+            used("REDIS_TLS_CLIENT_CERT", "", "certificate to show, PEM"),
+            used("REDIS_TLS_CLIENT_KEY", "", "its key, PEM"),
+            used(
                 "REDIS_TLS_CACERT",
                 "",
-                "the system's authorities are trusted",
+                "authority to trust, PEM; the system's where it is not given",
             ),
             ignored(
                 "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
@@ -320,11 +316,15 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             ignored("REDIS_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
             ignored("REDIS_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
             ignored("REDIS_CLUSTER_PIPELINE_PARALLELISM", "1", ALWAYS_POOLED),
-            ignored("REDIS_SENTINEL_AUTH", "", "for Sentinel give --backend"),
             ignored(
+                "REDIS_SENTINEL_AUTH",
+                "",
+                "Sentinels are asked without a password",
+            ),
+            used(
                 "REDIS_TIMEOUT",
                 "10s",
-                "a decision that takes half a second helps nobody",
+                "longest wait for a decision; half a second where it is not given",
             ),
             ignored("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", ALWAYS_POOLED),
             ignored(
@@ -401,6 +401,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
     ),
 ];
 
+/// Range of REDIS_TIMEOUT.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
+/// Largest REDIS_POOL_SIZE.
+const MAX_POOL: usize = 1_024;
+
 /// Longest value of a variable, in bytes.
 const MAX_VALUE: usize = 4_096;
 
@@ -472,6 +478,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             config.grpc_tls = Some(self.tls()?);
         }
         config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
+        config.merge_domains = self.truth("MERGE_DOMAIN_CONFIG")?;
         let ratio = self.value("NEAR_LIMIT_RATIO");
         config.near_limit_ratio = ratio
             .parse()
@@ -487,6 +494,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         let counts_at_redis = self.given("BACKEND_TYPE").is_some();
         if counts_at_redis && !backend_given {
             config.backend = Backend::Remote(self.redis_url()?);
+            self.store(config)?;
         }
         Ok(self.lines(counts_at_redis || backend_given))
     }
@@ -553,18 +561,55 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         Ok((found, self.value("PROMETHEUS_PATH")))
     }
 
-    fn redis_url(&self) -> Result<String, String> {
-        let kind = self.value("REDIS_TYPE");
-        if !kind.eq_ignore_ascii_case("single") {
-            return Err(bad(
-                "REDIS_TYPE",
-                &kind,
-                "not SINGLE: give --backend instead",
-            ));
+    /// How the store is connected to, where that is given.
+    fn store(&self, config: &mut RlsConfig) -> Result<(), String> {
+        let threads = config.threads.max(1);
+        let store = &mut config.store;
+        if let Some(timeout) = self.given("REDIS_TIMEOUT") {
+            let span =
+                parse_duration(&timeout).filter(|span| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(span));
+            store.timeout =
+                span.ok_or_else(|| bad("REDIS_TIMEOUT", &timeout, "no duration from 1ms to 60s"))?;
         }
+        if let Some(size) = self.given("REDIS_POOL_SIZE") {
+            let count: Option<usize> = size.parse().ok();
+            let count = count.filter(|count| (1..=MAX_POOL).contains(count));
+            let count =
+                count.ok_or_else(|| bad("REDIS_POOL_SIZE", &size, "no number from 1 to 1024"))?;
+            store.connections = count.div_ceil(threads);
+        }
+        for (name, file) in [
+            ("REDIS_TLS_CACERT", &mut store.tls_authority),
+            ("REDIS_TLS_CLIENT_CERT", &mut store.tls_certificate),
+            ("REDIS_TLS_CLIENT_KEY", &mut store.tls_key),
+        ] {
+            if let Some(path) = self.path(name) {
+                *file = Some(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn redis_url(&self) -> Result<String, String> {
         let (url, auth) = (self.value("REDIS_URL"), self.given("REDIS_AUTH"));
+        let kind = self.value("REDIS_TYPE");
+        let (form, place) = match &*kind.to_ascii_lowercase() {
+            "single" => ("", url.clone()),
+            "cluster" => ("+cluster", url.clone()),
+            "sentinel" => match url.split_once(',') {
+                Some((master, hosts)) => ("+sentinel", format!("{hosts}/{master}")),
+                None => return Err(bad("REDIS_URL", &url, "no master,host:port of Sentinels")),
+            },
+            _ => {
+                return Err(bad(
+                    "REDIS_TYPE",
+                    &kind,
+                    "none of SINGLE, SENTINEL, CLUSTER",
+                ));
+            }
+        };
         match &*self.value("REDIS_SOCKET_TYPE") {
-            "unix" => Ok(format!(
+            "unix" if form.is_empty() => Ok(format!(
                 "unix://{url}{}",
                 match &auth {
                     Some(auth) => format!("?pass={auth}"),
@@ -582,8 +627,9 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                     Some(auth) if auth.contains(':') => format!("{auth}@"),
                     Some(auth) => format!(":{auth}@"),
                 };
-                Ok(format!("{scheme}://{auth}{url}"))
+                Ok(format!("{scheme}{form}://{auth}{place}"))
             }
+            "unix" => Err(format!("REDIS_SOCKET_TYPE: REDIS_TYPE={kind} needs tcp")),
             other => Err(bad("REDIS_SOCKET_TYPE", other, "neither tcp nor unix")),
         }
     }

@@ -30,7 +30,7 @@ mod tls;
 pub use backend::BackendError;
 pub use config::{
     Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO, DEFAULT_SHED_AFTER,
-    RlsConfig, StartError, StatsdConfig, TlsConfig,
+    DEFAULT_TIMEOUT, RlsConfig, StartError, StatsdConfig, StoreConfig, TlsConfig,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use rules::load_rules;

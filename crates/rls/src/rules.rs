@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tollgate_policy::{MAX_FILE_LEN, Ruleset};
+use tollgate_policy::{MAX_FILE_LEN, RuleError, Ruleset};
 
 use crate::config::StartError;
 
@@ -13,6 +13,21 @@ use crate::config::StartError;
 /// # Errors
 /// The folder or a file cannot be read, there is no such file, or one is not valid.
 pub fn load_rules(dir: &Path) -> Result<Ruleset, StartError> {
+    load(dir, Ruleset::load)
+}
+
+/// The same; with `merge_domains`, files of one domain count together.
+pub(crate) fn load_rules_as(dir: &Path, merge_domains: bool) -> Result<Ruleset, StartError> {
+    match merge_domains {
+        true => load(dir, Ruleset::load_merged),
+        false => load(dir, Ruleset::load),
+    }
+}
+
+fn load(
+    dir: &Path,
+    compile: impl FnOnce(&[(&str, &str)]) -> Result<Ruleset, RuleError>,
+) -> Result<Ruleset, StartError> {
     let read_error = |path: &Path| {
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
@@ -39,7 +54,7 @@ pub fn load_rules(dir: &Path) -> Result<Ruleset, StartError> {
         .iter()
         .map(|(name, text)| (&**name, &**text))
         .collect();
-    Ruleset::load(&files).map_err(StartError::Rules)
+    compile(&files).map_err(StartError::Rules)
 }
 
 /// The `*.yaml` files of a folder, in the order of their names.

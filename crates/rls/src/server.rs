@@ -24,7 +24,7 @@ use crate::health::Health;
 use crate::http::Port;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
-use crate::rules::load_rules;
+use crate::rules::load_rules_as;
 use crate::service::Service;
 use crate::shed::{Shed, Timed};
 use crate::tls::{Refusals, Tls};
@@ -122,7 +122,7 @@ impl RlsServer {
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         let before = Before::of(&config.rules_dir);
-        let rules = match load_rules(&config.rules_dir) {
+        let rules = match load_rules_as(&config.rules_dir, config.merge_domains) {
             Ok(rules) => rules,
             Err(error) if config.start_without_rules => {
                 (config.log)(&format!("waiting for rules: {error}"));
@@ -141,8 +141,11 @@ impl RlsServer {
                 Arc::new(move || AnyBackend::Embedded(Embedded::new(store.clone(), clock)))
             }
             Backend::Remote(url) => {
-                let client = parse_url(url)?;
-                Arc::new(move || AnyBackend::Remote(Box::new(Remote::new(client.clone(), clock))))
+                let address = parse_url(url, &config.store)?;
+                let store = config.store.clone();
+                Arc::new(move || {
+                    AnyBackend::Remote(Box::new(Remote::new(address.clone(), &store, clock)))
+                })
             }
         };
         let tls = PortsTls::new(&config)?;

@@ -4,6 +4,7 @@
 //! [`script::Executor`] of its own.
 
 pub mod client;
+pub mod cluster;
 pub mod peers;
 pub mod process;
 pub mod script;

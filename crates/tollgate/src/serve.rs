@@ -10,7 +10,7 @@ use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
 use tollgate_rls::{
     Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, HeaderForm, Modes, RlsConfig, RlsServer,
-    StatsdConfig, TlsConfig,
+    StatsdConfig, StoreConfig, TlsConfig,
 };
 use tollgate_server::Server;
 use tollgate_server::config::{Config, Key, TABLE};
@@ -181,6 +181,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         http_addr: address(Key::HttpPort),
         rules_dir: rules,
         backend,
+        store: store_config(config),
         modes,
         http_headers: headers.unwrap_or(HeaderForm::Draft11),
         grpc_tls: tls_config(
@@ -199,6 +200,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
                 Key::HttpTlsCaCertFile,
             ],
         )?,
+        merge_domains: false,
         start_without_rules: false,
         near_limit_ratio: DEFAULT_NEAR_LIMIT_RATIO,
         debug_addr: debug,
@@ -216,6 +218,18 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         }
     }
     Ok(Some(service))
+}
+
+/// How a store elsewhere is connected to.
+fn store_config(config: &Config) -> StoreConfig {
+    let path = |key| Some(config.get(key)).filter(|path| !path.is_empty());
+    StoreConfig {
+        timeout: Duration::from_millis(config.number(Key::BackendTimeout)),
+        connections: config.number(Key::BackendConnections) as usize,
+        tls_authority: path(Key::BackendTlsCaCertFile).map(PathBuf::from),
+        tls_certificate: path(Key::BackendTlsCertFile).map(PathBuf::from),
+        tls_key: path(Key::BackendTlsKeyFile).map(PathBuf::from),
+    }
 }
 
 /// Time between two sendings to statsd.

@@ -9,6 +9,29 @@ fn error(text: &str) -> String {
 }
 
 #[test]
+fn files_of_one_domain_count_together_when_told_to() {
+    let file = |descriptors: &str| format!("domain: d\ndescriptors: [{descriptors}]\n");
+    let (one, other) = (
+        file("{key: a, value: x*, rate_limit: {unit: day, requests_per_unit: 1}}, {key: b}"),
+        file("{key: a, value: y, rate_limit: {unit: day, requests_per_unit: 2}}"),
+    );
+    let rules = Ruleset::load_merged(&[("one", &one), ("other", &other)]).expect("valid");
+    assert_eq!((rules.domain_count(), rules.limit_count()), (1, 2));
+    for twice in ["{key: a, value: x*}", "{key: b}", "{key: a_x*}"] {
+        let twice = file(twice);
+        let error = Ruleset::load_merged(&[("one", &one), ("twice", &twice)]);
+        let error = error.expect_err("a descriptor stands in both").to_string();
+        assert!(
+            error.starts_with("twice:2: duplicate descriptor composite key 'd."),
+            "{error}"
+        );
+    }
+    let error = Ruleset::load(&[("one", &one), ("other", &other)]);
+    let error = error.expect_err("not told to").to_string();
+    assert_eq!(error, "other:1: duplicate domain 'd' in config file");
+}
+
+#[test]
 fn a_file_of_rules_is_counted() {
     let text = "
 domain: basic

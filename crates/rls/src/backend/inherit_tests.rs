@@ -5,11 +5,13 @@ use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 use tollgate_policy::{Heirloom, Inherit, LimitCheck, OnError, Role};
+use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
 use super::tests::{NOW, YEAR, limits};
-use super::url::Address;
+use super::url::{Address, parse_url};
 use super::{Decide, Embedded, Remote};
+use crate::config::StoreConfig;
 
 fn check(key: &[u8], method: Method, limit: u64, cost: u64) -> LimitCheck<'_> {
     LimitCheck {
@@ -50,7 +52,8 @@ async fn go_on<B: Decide>(backend: &B, again: &B) {
         for way in Inherit::ALL {
             for after in [20, 5] {
                 generation += 1;
-                let name = |what: &str| format!("{what}:{at}:{}:{after}", way.name()).into_bytes();
+                let name =
+                    |what: &str| format!("rl:{what}:{at}:{}:{after}", way.name()).into_bytes();
                 let (from, to) = (name("from"), name("to"));
                 let taken = check(&from, old, 10, 7);
                 assert!(backend.decide(&[taken]).await.expect("decided")[0].allowed);
@@ -87,18 +90,18 @@ async fn go_on<B: Decide>(backend: &B, again: &B) {
             id: b"a",
             ttl: YEAR,
         },
-        ..check(b"places", Method::Concurrency, 10, 1)
+        ..check(b"rl:places:1", Method::Concurrency, 10, 1)
     };
     backend.decide(&[leases]).await.expect("decided");
     let heir = LimitCheck {
         heirloom: Some(Heirloom {
-            key: b"places",
+            key: b"rl:places:1",
             method: window,
             quota: Quota::new(10, YEAR),
             way: Inherit::AsIs,
             generation: generation + 1,
         }),
-        ..check(b"window", window, 5, 1)
+        ..check(b"rl:window:1", window, 5, 1)
     };
     assert_eq!(left(backend, heir).await, 5);
     assert_eq!(left(backend, leases).await, 9);
@@ -108,7 +111,7 @@ async fn go_on_remotely(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let remote = || {
         let address = Address::Direct(Client::open(&*url).expect("a URL"));
-        let remote = Remote::new(address, || NOW);
+        let remote = Remote::new(address, &StoreConfig::default(), || NOW);
         if scripts_only {
             remote.by_scripts()
         } else {
@@ -146,4 +149,20 @@ async fn tollgate_by_its_commands() {
 async fn tollgate_by_scripts() {
     let store = Server::tollgate(&[]).expect("tollgate starts");
     go_on_remotely(&store, true).await;
+}
+
+#[tokio::test]
+async fn a_cluster_by_scripts() {
+    let Some(cluster) = RedisCluster::start().expect("the nodes agree") else {
+        peers::skip("inherit: a_cluster_by_scripts", "redis-server");
+        return;
+    };
+    let store = StoreConfig::default();
+    let remote = || {
+        let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
+        Remote::new(address, &store, || NOW)
+    };
+    LocalSet::new()
+        .run_until(async { go_on(&remote(), &remote()).await })
+        .await;
 }

@@ -8,15 +8,13 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
+use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::BackendError;
-use super::url::Address;
+use super::url::{Address, Place};
+use crate::config::StoreConfig;
 
-/// Longest wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longest wait for a decision. Envoy's own default is 20 ms; a later answer helps nobody.
-const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Pause before the first attempt to connect again.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// Longest pause between two attempts.
@@ -27,11 +25,14 @@ pub(super) struct Link(Rc<Shared>);
 
 struct Shared {
     address: Address,
+    store: StoreConfig,
     state: RefCell<State>,
     /// Held by the one that connects for the first time.
     connecting: tokio::sync::Mutex<()>,
     /// Connections made so far; tells a new one from the one that failed.
     generation: Cell<u64>,
+    /// Requests so far; tells which connection is next.
+    turn: Cell<usize>,
 }
 
 enum State {
@@ -44,19 +45,36 @@ enum State {
 /// A connection and what the store behind it understands.
 #[derive(Clone)]
 pub(super) struct Connection {
-    stream: MultiplexedConnection,
+    streams: Streams,
     /// It has commands of its own for limiters.
     pub(super) native: bool,
     generation: u64,
 }
 
+#[derive(Clone)]
+enum Streams {
+    /// Connections to one store, each pipelined, taken in turn.
+    One(Rc<[MultiplexedConnection]>),
+    /// Connections to all masters, which the client library finds and makes anew by itself.
+    Cluster(ClusterConnection),
+}
+
+impl Connection {
+    /// Keys live on several stores.
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(self.streams, Streams::Cluster(_))
+    }
+}
+
 impl Link {
-    pub(super) fn new(address: Address) -> Self {
+    pub(super) fn new(address: Address, store: &StoreConfig) -> Self {
         Self(Rc::new(Shared {
             address,
+            store: store.clone(),
             state: RefCell::new(State::Untried),
             connecting: tokio::sync::Mutex::new(()),
             generation: Cell::new(0),
+            turn: Cell::new(0),
         }))
     }
 
@@ -86,7 +104,16 @@ impl Link {
         connection: &Connection,
         command: &Cmd,
     ) -> Result<Value, RedisError> {
-        let mut stream = connection.stream.clone();
+        let streams = match &connection.streams {
+            Streams::Cluster(cluster) => {
+                // One node that is away says nothing about the others.
+                return command.query_async(&mut cluster.clone()).await;
+            }
+            Streams::One(streams) => streams,
+        };
+        let turn = self.0.turn.get().wrapping_add(1);
+        self.0.turn.set(turn);
+        let mut stream = streams[turn % streams.len()].clone();
         let reply = command.query_async::<Value>(&mut stream).await;
         if let Err(error) = &reply
             && is_in_doubt(error)
@@ -145,15 +172,16 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<Connection, RedisError> {
-        let made = tokio::time::timeout(2 * CONNECT_TIMEOUT, self.open()).await;
-        let (stream, native) = match made {
+        let longest = 2 * self.store.connect_timeout();
+        let made = tokio::time::timeout(longest, self.open()).await;
+        let (streams, native) = match made {
             Ok(made) => made?,
             Err(_) => return Err(RedisError::from((ErrorKind::Io, "no answer in time"))),
         };
         let generation = self.generation.get() + 1;
         self.generation.set(generation);
         let connection = Connection {
-            stream,
+            streams,
             native,
             generation,
         };
@@ -161,16 +189,25 @@ impl Shared {
         Ok(connection)
     }
 
-    async fn open(&self) -> Result<(MultiplexedConnection, bool), RedisError> {
+    async fn open(&self) -> Result<(Streams, bool), RedisError> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(RESPONSE_TIMEOUT));
-        let client = self.address.client().await?;
-        let mut stream = client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        let native = has_native(&mut stream).await?;
-        Ok((stream, native))
+            .set_connection_timeout(Some(self.store.connect_timeout()))
+            .set_response_timeout(Some(self.store.timeout));
+        let client = match self.address.place().await? {
+            Place::One(client) => client,
+            Place::Cluster(client) => {
+                let cluster = client.get_async_connection().await?;
+                // Its nodes may differ in what they know, and a script tells by its keys where it is to run.
+                return Ok((Streams::Cluster(cluster), false));
+            }
+        };
+        let mut streams = Vec::new();
+        for _ in 0..self.store.connections.max(1) {
+            let made = client.get_multiplexed_async_connection_with_config(&config);
+            streams.push(made.await?);
+        }
+        let native = has_native(&mut streams[0]).await?;
+        Ok((Streams::One(streams.into()), native))
     }
 }
 

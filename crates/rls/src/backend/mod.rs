@@ -1,6 +1,7 @@
 //! What counts: the store in this process, or one far away.
 
 mod carried;
+mod cluster;
 mod embedded;
 #[cfg(test)]
 mod inherit_tests;

@@ -8,14 +8,15 @@ use std::cell::Cell;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 use tollgate_limiter::holds::Ended;
-use tollgate_limiter::{Act, Decision, Method, Timestamp};
-use tollgate_policy::LimitCheck;
+use tollgate_limiter::{Act, Cost, Decision, Method, Timestamp};
+use tollgate_policy::{Heirloom, LimitCheck};
 
 use super::carried::Carried;
 use super::link::{Connection, Link};
 use super::scripts::{Call, Scripts};
 use super::url::Address;
-use super::{BackendError, Decide, Decisions, native, scripts};
+use super::{BackendError, Checks, Decide, Decisions, cluster, native, scripts};
+use crate::config::StoreConfig;
 
 /// Most requests of one thread that wait for the store at the same time; more fail at once.
 const MAX_IN_FLIGHT: usize = 4_096;
@@ -55,11 +56,11 @@ impl Drop for InFlight<'_> {
 
 impl Remote {
     /// `clock` chooses the windows of calendars; all else is decided by the store's own time.
-    pub(crate) fn new(address: Address, clock: fn() -> Timestamp) -> Self {
+    pub(crate) fn new(address: Address, store: &StoreConfig, clock: fn() -> Timestamp) -> Self {
         Self {
             clock,
             scripts: Scripts::new(),
-            link: Link::new(address),
+            link: Link::new(address, store),
             in_flight: Cell::new(0),
             carried: Carried::default(),
             #[cfg(test)]
@@ -144,30 +145,18 @@ impl Decide for Remote {
         checks.iter().try_for_each(known)?;
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
-        self.carry_over(&connection, checks).await?;
-        if connection.native {
-            let reply = self.link.ask(&connection, &native::decide(checks)).await;
-            read(reply, |reply| native::decisions(reply, checks.len()))
-        } else {
-            let reply = self.decide_by_script(&connection, checks).await;
-            read(reply, |reply| scripts::decisions(reply, checks.len()))
+        if connection.is_cluster() {
+            let keys = Keys::of(checks);
+            return self.decide_by_slot(&connection, &keys.checks(checks)).await;
         }
+        self.decide_together(&connection, checks).await
     }
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
-        self.carry_over(&connection, std::slice::from_ref(check))
-            .await?;
-        let made = if connection.native {
-            let reply = self.link.ask(&connection, &native::refund(check)).await;
-            read(reply, |reply| native::decisions(reply, 1))
-        } else {
-            let call = self.scripts.refund(check, (self.clock)());
-            let reply = self.run(&connection, &call).await;
-            read(reply, |reply| scripts::decisions(reply, 1))
-        };
-        made?.first().copied().ok_or_else(bad_reply)
+        let keys = Keys::on(&connection, check);
+        self.give_back(&connection, &keys.check(check)).await
     }
 
     async fn end(
@@ -178,26 +167,171 @@ impl Decide for Remote {
     ) -> Result<Option<Ended>, BackendError> {
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
-        let reply = if connection.native {
-            let command = native::end(check, id, actual);
-            self.link.ask(&connection, &command).await
-        } else {
-            let call = self.scripts.end(check, id, actual);
-            self.run(&connection, &call).await
-        };
-        read(reply, native::ended)
+        let keys = Keys::on(&connection, check);
+        self.end_on(&connection, &keys.check(check), id, actual)
+            .await
     }
 
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
         let _counted = InFlight::enter(&self.in_flight)?;
         let connection = self.connection().await?;
-        let reply = if connection.native {
-            self.link
-                .ask(&connection, &native::release(check, id))
-                .await
+        let keys = Keys::on(&connection, check);
+        self.release_on(&connection, &keys.check(check), id).await
+    }
+}
+
+/// The same on a connection, with keys as the store knows them.
+impl Remote {
+    /// Decides checks whose keys are all in one place.
+    async fn decide_together(
+        &self,
+        connection: &Connection,
+        checks: &[LimitCheck<'_>],
+    ) -> Result<Decisions, BackendError> {
+        self.carry_over(connection, checks).await?;
+        if connection.native {
+            let reply = self.link.ask(connection, &native::decide(checks)).await;
+            read(reply, |reply| native::decisions(reply, checks.len()))
         } else {
-            self.run(&connection, &self.scripts.release(check, id))
-                .await
+            let reply = self.decide_by_script(connection, checks).await;
+            read(reply, |reply| scripts::decisions(reply, checks.len()))
+        }
+    }
+
+    /// Decides slot by slot. Once one denies, what the slots before it took is given back, and those after it only look.
+    /// Meanwhile others may be denied for units that come back; nobody passes that should not.
+    async fn decide_by_slot(
+        &self,
+        connection: &Connection,
+        checks: &[LimitCheck<'_>],
+    ) -> Result<Decisions, BackendError> {
+        let groups = cluster::by_slot(checks.iter().map(|check| check.key));
+        if groups.len() <= 1 {
+            return self.decide_together(connection, checks).await;
+        }
+        let mut decisions: Decisions = checks.iter().map(|_| Decision::DENIED).collect();
+        let mut taken: Vec<usize> = Vec::new();
+        let mut denied = false;
+        for group in &groups {
+            let asked: Checks<'_> = group
+                .iter()
+                .map(|&at| LimitCheck {
+                    act: if denied { Act::Peek } else { checks[at].act },
+                    ..checks[at]
+                })
+                .collect();
+            let made = match self.decide_together(connection, &asked).await {
+                Ok(made) if made.len() == asked.len() => made,
+                other => {
+                    self.undo(connection, checks, &taken).await?;
+                    return Err(other.err().unwrap_or_else(bad_reply));
+                }
+            };
+            let passed = made.iter().all(|decision| decision.allowed);
+            for (&at, mut decision) in group.iter().zip(made) {
+                if denied && decision.allowed && checks[at].act != Act::Peek {
+                    // What a look leaves is what is there.
+                    let cost = checks[at].cost.0;
+                    decision.remaining = decision.remaining.saturating_add(cost);
+                }
+                decisions[at] = decision;
+            }
+            if passed && !denied {
+                taken.extend(group.iter().filter(|&&at| checks[at].act != Act::Peek));
+            } else if !denied {
+                denied = true;
+                for (at, there) in self.undo(connection, checks, &taken).await? {
+                    decisions[at] = there;
+                }
+            }
+        }
+        Ok(decisions)
+    }
+
+    /// Gives back what checks took; all of them are tried. What is there then, by their index.
+    async fn undo(
+        &self,
+        connection: &Connection,
+        checks: &[LimitCheck<'_>],
+        taken: &[usize],
+    ) -> Result<Vec<(usize, Decision)>, BackendError> {
+        let mut there = Vec::new();
+        let mut failed = None;
+        for &at in taken {
+            let check = &checks[at];
+            let undone = match (check.act, check.method) {
+                (Act::Hold { id, .. }, Method::Concurrency) => {
+                    self.release_on(connection, check, id).await.map(drop)
+                }
+                (Act::Hold { id, .. }, _) => self.end_on(connection, check, id, 0).await.map(drop),
+                _ => self.give_back(connection, check).await.map(drop),
+            };
+            let look = LimitCheck {
+                act: Act::Peek,
+                cost: Cost(0),
+                ..*check
+            };
+            let looked = match undone {
+                Ok(()) => self.decide_together(connection, &[look]).await,
+                Err(error) => Err(error),
+            };
+            match looked.map(|made| made.first().copied()) {
+                Ok(Some(decision)) => there.push((at, decision)),
+                Ok(None) => failed = Some(bad_reply()),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            None => Ok(there),
+            Some(error) => Err(error),
+        }
+    }
+
+    async fn give_back(
+        &self,
+        connection: &Connection,
+        check: &LimitCheck<'_>,
+    ) -> Result<Decision, BackendError> {
+        self.carry_over(connection, std::slice::from_ref(check))
+            .await?;
+        let made = if connection.native {
+            let reply = self.link.ask(connection, &native::refund(check)).await;
+            read(reply, |reply| native::decisions(reply, 1))
+        } else {
+            let call = self.scripts.refund(check, (self.clock)());
+            let reply = self.run(connection, &call).await;
+            read(reply, |reply| scripts::decisions(reply, 1))
+        };
+        made?.first().copied().ok_or_else(bad_reply)
+    }
+
+    async fn end_on(
+        &self,
+        connection: &Connection,
+        check: &LimitCheck<'_>,
+        id: &[u8],
+        actual: u64,
+    ) -> Result<Option<Ended>, BackendError> {
+        let reply = if connection.native {
+            let command = native::end(check, id, actual);
+            self.link.ask(connection, &command).await
+        } else {
+            let call = self.scripts.end(check, id, actual);
+            self.run(connection, &call).await
+        };
+        read(reply, native::ended)
+    }
+
+    async fn release_on(
+        &self,
+        connection: &Connection,
+        check: &LimitCheck<'_>,
+        id: &[u8],
+    ) -> Result<u64, BackendError> {
+        let reply = if connection.native {
+            self.link.ask(connection, &native::release(check, id)).await
+        } else {
+            self.run(connection, &self.scripts.release(check, id)).await
         };
         read(reply, |reply| match reply {
             Value::Int(units) => u64::try_from(*units).ok(),
@@ -207,6 +341,57 @@ impl Decide for Remote {
             },
             _ => None,
         })
+    }
+}
+
+/// The keys of checks as a store knows them, where those differ from the checks' own.
+struct Keys(Vec<Option<ClusterKeys>>);
+
+/// The key of a check, and the one that it goes on from.
+struct ClusterKeys(Vec<u8>, Option<Vec<u8>>);
+
+impl ClusterKeys {
+    fn of(check: &LimitCheck<'_>) -> Self {
+        let before = check.heirloom.map(|from| cluster::tagged(from.key));
+        Self(cluster::tagged(check.key), before)
+    }
+
+    fn check<'a>(&'a self, check: &LimitCheck<'a>) -> LimitCheck<'a> {
+        let heirloom = check.heirloom.zip(self.1.as_deref());
+        LimitCheck {
+            key: &self.0,
+            heirloom: heirloom.map(|(from, key)| Heirloom { key, ..from }),
+            ..*check
+        }
+    }
+}
+
+impl Keys {
+    fn of(checks: &[LimitCheck<'_>]) -> Self {
+        let keys = checks.iter().map(ClusterKeys::of);
+        Self(keys.map(Some).collect())
+    }
+
+    /// Those of one check on this connection.
+    fn on(connection: &Connection, check: &LimitCheck<'_>) -> Self {
+        let keys = connection.is_cluster().then(|| ClusterKeys::of(check));
+        Self(vec![keys])
+    }
+
+    fn check<'a>(&'a self, check: &LimitCheck<'a>) -> LimitCheck<'a> {
+        match &self.0[..] {
+            [Some(keys)] => keys.check(check),
+            _ => *check,
+        }
+    }
+
+    fn checks<'a>(&'a self, checks: &[LimitCheck<'a>]) -> Checks<'a> {
+        let both = checks.iter().zip(&self.0);
+        let with = both.map(|(check, keys)| match keys {
+            Some(keys) => keys.check(check),
+            None => *check,
+        });
+        with.collect()
     }
 }
 

@@ -9,10 +9,12 @@ use tollgate_limiter::{
     decide_slots,
 };
 use tollgate_policy::{LimitCheck, OnError, Role};
+use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
-use super::url::Address;
+use super::url::{Address, parse_url};
 use super::{Decide, Embedded, Remote};
+use crate::config::StoreConfig;
 
 /// So long that no time that passes in the test earns a unit.
 pub(super) const YEAR: u64 = 365 * 86_400_000_000_000;
@@ -208,7 +210,7 @@ async fn hold_remote(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let address = Address::Direct(Client::open(url).expect("a URL"));
     let clock = || NOW;
-    let remote = Remote::new(address, clock);
+    let remote = Remote::new(address, &StoreConfig::default(), clock);
     let remote = if scripts_only {
         remote.by_scripts()
     } else {
@@ -242,4 +244,16 @@ async fn tollgate_by_its_commands() {
 async fn tollgate_by_scripts() {
     let store = Server::tollgate(&[]).expect("tollgate starts");
     hold_remote(&store, true).await;
+}
+
+#[tokio::test]
+async fn a_cluster_by_scripts() {
+    let Some(cluster) = RedisCluster::start().expect("the nodes agree") else {
+        peers::skip("a_cluster_by_scripts", "redis-server");
+        return;
+    };
+    let store = StoreConfig::default();
+    let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
+    let remote = Remote::new(address, &store, || NOW);
+    LocalSet::new().run_until(hold_to_the_model(&remote)).await;
 }

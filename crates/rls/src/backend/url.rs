@@ -1,18 +1,31 @@
 //! Where a store is, and how to reach the one that counts.
 
-use redis::sentinel::{Sentinel, SentinelNodeConnectionInfo};
-use redis::{Client, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult};
+use std::path::PathBuf;
 
-use crate::config::StartError;
+use redis::cluster::ClusterClient;
+use redis::sentinel::{Sentinel, SentinelNodeConnectionInfo};
+use redis::{
+    Client, ClientTlsConfig, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
+    TlsCertificates, TlsMode,
+};
+
+use crate::config::{StartError, StoreConfig};
 
 /// Port of a Sentinel that none is given for.
 const SENTINEL_PORT: u16 = 26_379;
-/// Most Sentinels of one URL.
-const MAX_SENTINELS: usize = 64;
-const SENTINEL: &str = "redis+sentinel://";
+/// Port of a node of a cluster that none is given for.
+const REDIS_PORT: u16 = 6_379;
+/// Most hosts of one URL.
+const MAX_HOSTS: usize = 64;
+/// How often a request to a cluster follows it: to the node that a slot has moved to, to a new master. The timeout of a
+/// decision bounds all of them together.
+const CLUSTER_RETRIES: u32 = 8;
+/// Pause between them, in milliseconds.
+const CLUSTER_PAUSE_MS: u64 = 10;
+const FORMS: &str = "a backend is given as redis://host:port, unix:///path, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port; with rediss for redis over TLS";
 
 /// How a store is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Address {
     /// At one place.
     Direct(Client),
@@ -21,53 +34,154 @@ pub(crate) enum Address {
         sentinels: Vec<ConnectionInfo>,
         master: String,
         node: SentinelNodeConnectionInfo,
+        tls: Option<TlsCertificates>,
     },
+    /// On all masters of a cluster, each for its slots.
+    Cluster(Box<ClusterClient>),
+}
+
+/// The store to connect to now.
+pub(crate) enum Place {
+    One(Client),
+    Cluster(Box<ClusterClient>),
 }
 
 impl Address {
-    /// The store to connect to now.
-    pub(crate) async fn client(&self) -> RedisResult<Client> {
+    pub(crate) async fn place(&self) -> RedisResult<Place> {
         match self {
-            Self::Direct(client) => Ok(client.clone()),
+            Self::Direct(client) => Ok(Place::One(client.clone())),
+            Self::Cluster(client) => Ok(Place::Cluster(client.clone())),
             Self::Sentinel {
                 sentinels,
                 master,
                 node,
+                tls,
             } => {
                 let mut sentinel = Sentinel::build(sentinels.clone())?;
-                sentinel.async_master_for(master, Some(node)).await
+                let client = sentinel.async_master_for(master, Some(node)).await?;
+                let Some(tls) = tls else {
+                    return Ok(Place::One(client));
+                };
+                let info = client.get_connection_info().clone();
+                Client::build_with_tls(info, tls.clone()).map(Place::One)
             }
         }
     }
 }
 
-/// Checks a URL without connecting.
-pub(crate) fn parse_url(url: &str) -> Result<Address, StartError> {
+/// Checks a URL without connecting. The files of `store` are read where the URL asks for TLS.
+pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, StartError> {
     let bad = |reason: String| StartError::BackendUrl {
         url: without_password(url),
         reason,
     };
-    if let Some(rest) = url.strip_prefix(SENTINEL) {
-        return sentinel(rest).map_err(bad);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Err(bad(FORMS.to_owned()));
+    };
+    let tls = scheme.starts_with("rediss");
+    let certificates = match tls {
+        true => certificates(store).map_err(StartError::Tls)?,
+        false => None,
+    };
+    match scheme {
+        "redis+sentinel" | "rediss+sentinel" => sentinel(rest, tls, certificates).map_err(bad),
+        "redis+cluster" | "rediss+cluster" => cluster(rest, tls, certificates, store).map_err(bad),
+        "redis" | "rediss" | "unix" | "redis+unix" => {
+            let info = secured(url, &certificates);
+            let client = info.and_then(Client::open);
+            client
+                .map(Address::Direct)
+                .map_err(|error| bad(error.to_string()))
+        }
+        _ => Err(bad(FORMS.to_owned())),
     }
-    let known = ["redis://", "unix://", "redis+unix://"]
-        .iter()
-        .any(|scheme| url.starts_with(scheme));
-    if !known {
-        return Err(bad(
-            "a backend is given as redis://host:port, unix:///path or redis+sentinel://host:port,host:port/master".to_owned(),
-        ));
+}
+
+/// What a connection is made by, with the certificates where there are some of its own.
+fn secured(url: &str, tls: &Option<TlsCertificates>) -> RedisResult<ConnectionInfo> {
+    match tls {
+        None => url.into_connection_info(),
+        Some(tls) => {
+            let client = Client::build_with_tls(url, tls.clone())?;
+            Ok(client.get_connection_info().clone())
+        }
     }
-    let client = Client::open(url).map_err(|error| bad(error.to_string()))?;
-    Ok(Address::Direct(client))
+}
+
+/// `None`: the system's authorities, and no certificate of our own.
+fn certificates(store: &StoreConfig) -> Result<Option<TlsCertificates>, String> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    };
+    let client_tls = match (&store.tls_certificate, &store.tls_key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some(ClientTlsConfig {
+            client_cert: read(certificate)?,
+            client_key: read(key)?,
+        }),
+        _ => return Err("the backend's certificate and key go together".to_owned()),
+    };
+    let root_cert = store.tls_authority.as_ref().map(read).transpose()?;
+    let given = client_tls.is_some() || root_cert.is_some();
+    Ok(given.then_some(TlsCertificates {
+        client_tls,
+        root_cert,
+    }))
+}
+
+/// `[[user]:password@]` and what follows.
+fn login_of(rest: &str) -> Result<(RedisConnectionInfo, &str), String> {
+    let Some((login, places)) = rest.rsplit_once('@') else {
+        return Ok((RedisConnectionInfo::default(), rest));
+    };
+    let mut settings = RedisConnectionInfo::default();
+    // Read by the library itself, which knows how it is encoded.
+    let info = format!("redis://{login}@host").into_connection_info();
+    let info = info.map_err(|_| "user and password cannot be read".to_owned())?;
+    let given = info.redis_settings();
+    if let Some(user) = given.username() {
+        settings = settings.set_username(user);
+    }
+    if let Some(password) = given.password() {
+        settings = settings.set_password(password);
+    }
+    Ok((settings, places))
+}
+
+/// `host[:port][,host[:port]...]`.
+fn hosts_of(
+    hosts: &str,
+    port: u16,
+    tls: bool,
+    certificates: &Option<TlsCertificates>,
+) -> Result<Vec<ConnectionInfo>, String> {
+    let scheme = if tls { "rediss" } else { "redis" };
+    let mut infos = Vec::new();
+    for host in hosts.split(',') {
+        if infos.len() == MAX_HOSTS {
+            return Err(format!("more than {MAX_HOSTS} hosts"));
+        }
+        let has_port = match host.rfind(']') {
+            Some(end) => host[end..].contains(':'),
+            None => host.contains(':'),
+        };
+        let url = match has_port {
+            true => format!("{scheme}://{host}"),
+            false => format!("{scheme}://{host}:{port}"),
+        };
+        let info = secured(&url, certificates);
+        infos.push(info.map_err(|error| format!("host '{host}': {error}"))?);
+    }
+    Ok(infos)
 }
 
 /// `[[user]:password@]host[:port][,host[:port]...]/master[/db]`; user, password and database are the store's.
-fn sentinel(rest: &str) -> Result<Address, String> {
-    let (login, places) = match rest.rsplit_once('@') {
-        Some((login, places)) => (Some(login), places),
-        None => (None, rest),
-    };
+fn sentinel(
+    rest: &str,
+    tls: bool,
+    certificates: Option<TlsCertificates>,
+) -> Result<Address, String> {
+    let (settings, places) = login_of(rest)?;
     let (hosts, path) = places.split_once('/').unwrap_or((places, ""));
     let (master, db) = path.split_once('/').unwrap_or((path, "0"));
     if master.is_empty() {
@@ -75,40 +189,50 @@ fn sentinel(rest: &str) -> Result<Address, String> {
     }
     let db = db.parse::<u32>();
     let db = db.map_err(|_| "the database is not a number".to_owned())?;
-    let mut settings = RedisConnectionInfo::default().set_db(i64::from(db));
-    if let Some(login) = login {
-        // Read by the library itself, which knows how it is encoded.
-        let info = format!("redis://{login}@host").into_connection_info();
-        let info = info.map_err(|_| "user and password cannot be read".to_owned())?;
-        let given = info.redis_settings();
-        if let Some(user) = given.username() {
-            settings = settings.set_username(user);
-        }
-        if let Some(password) = given.password() {
-            settings = settings.set_password(password);
-        }
-    }
-    let mut sentinels = Vec::new();
-    for host in hosts.split(',').take(MAX_SENTINELS + 1) {
-        let has_port = match host.rfind(']') {
-            Some(end) => host[end..].contains(':'),
-            None => host.contains(':'),
-        };
-        let url = match has_port {
-            true => format!("redis://{host}"),
-            false => format!("redis://{host}:{SENTINEL_PORT}"),
-        };
-        let info = url.into_connection_info();
-        sentinels.push(info.map_err(|error| format!("Sentinel '{host}': {error}"))?);
-    }
-    if sentinels.len() > MAX_SENTINELS {
-        return Err(format!("more than {MAX_SENTINELS} Sentinels"));
+    let settings = settings.set_db(i64::from(db));
+    let mut node = SentinelNodeConnectionInfo::default().set_redis_connection_info(settings);
+    if tls {
+        node = node.set_tls_mode(TlsMode::Secure);
     }
     Ok(Address::Sentinel {
-        sentinels,
+        sentinels: hosts_of(hosts, SENTINEL_PORT, tls, &certificates)?,
         master: master.to_owned(),
-        node: SentinelNodeConnectionInfo::default().set_redis_connection_info(settings),
+        node,
+        tls: certificates,
     })
+}
+
+/// `[[user]:password@]host[:port][,host[:port]...]`, some of the cluster's nodes; the others are learned from them.
+fn cluster(
+    rest: &str,
+    tls: bool,
+    certificates: Option<TlsCertificates>,
+    store: &StoreConfig,
+) -> Result<Address, String> {
+    let (settings, hosts) = login_of(rest)?;
+    let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
+    if hosts.contains('/') {
+        return Err("a cluster has no databases".to_owned());
+    }
+    let nodes = hosts_of(hosts, REDIS_PORT, tls, &certificates)?;
+    let mut builder = ClusterClient::builder(nodes)
+        .retries(CLUSTER_RETRIES)
+        .min_retry_wait(CLUSTER_PAUSE_MS)
+        .max_retry_wait(CLUSTER_PAUSE_MS)
+        .connection_timeout(store.connect_timeout())
+        .response_timeout(store.timeout)
+        .overall_response_timeout(Some(store.timeout));
+    if let Some(user) = settings.username() {
+        builder = builder.username(user);
+    }
+    if let Some(password) = settings.password() {
+        builder = builder.password(password);
+    }
+    if let Some(certificates) = certificates {
+        builder = builder.certs(certificates);
+    }
+    let client = builder.build().map_err(|error| error.to_string())?;
+    Ok(Address::Cluster(Box::new(client)))
 }
 
 /// The URL as it may be shown.
@@ -125,6 +249,10 @@ fn without_password(url: &str) -> String {
 mod tests {
     use super::*;
 
+    fn parse(url: &str) -> Result<Address, StartError> {
+        parse_url(url, &StoreConfig::default())
+    }
+
     #[test]
     fn urls_are_checked_and_shown_without_their_password() {
         for good in [
@@ -133,8 +261,12 @@ mod tests {
             "unix:///run/redis.sock",
             "redis+sentinel://a:1,b,[::1]:3/main/2",
             "redis+sentinel://user:secret@a/main",
+            "rediss://user:secret@a:1/2",
+            "rediss+sentinel://a/main",
+            "redis+cluster://a:1,b,[::1]:3",
+            "rediss+cluster://user:secret@a:1/",
         ] {
-            parse_url(good).expect(good);
+            assert!(parse(good).is_ok(), "{good}");
         }
         for bad in [
             "localhost:6379",
@@ -147,12 +279,18 @@ mod tests {
             "redis+sentinel://h:port/main",
             "redis+sentinel://h/main/db",
             "redis+sentinel://h,/main",
+            "redis+cluster://",
+            "redis+cluster://h/1",
+            "redis+cluster://h,h:port",
             "",
         ] {
-            assert!(parse_url(bad).is_err(), "{bad}");
+            assert!(parse(bad).is_err(), "{bad}");
         }
         for bad in ["redis://user:secret@h:port", "redis+sentinel://u:secret@h"] {
-            let error = parse_url(bad).expect_err("not valid").to_string();
+            let Err(error) = parse(bad) else {
+                panic!("{bad}")
+            };
+            let error = error.to_string();
             assert!(error.contains("://...@h"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
@@ -160,12 +298,12 @@ mod tests {
 
     #[test]
     fn sentinels_and_their_master_are_read() {
-        let address = parse_url("redis+sentinel://me:pw@a:1,b/main/2").expect("valid");
-        let Address::Sentinel {
+        let address = parse("redis+sentinel://me:pw@a:1,b/main/2");
+        let Ok(Address::Sentinel {
             sentinels, master, ..
-        } = address
+        }) = address
         else {
-            panic!("{address:?}")
+            panic!("another form")
         };
         let places: Vec<String> = sentinels
             .iter()

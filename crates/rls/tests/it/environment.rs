@@ -100,7 +100,60 @@ fn redis_counts_when_it_is_asked_for() {
         url(&[("REDIS_SOCKET_TYPE", "unix"), ("REDIS_URL", "/run/r.sock")]),
         remote("unix:///run/r.sock")
     );
-    assert!(url(&[("REDIS_TYPE", "CLUSTER")]).is_err());
+    assert_eq!(
+        url(&[("REDIS_TYPE", "CLUSTER"), ("REDIS_URL", "a:1,b:2")]),
+        remote("redis+cluster://a:1,b:2")
+    );
+    let sentinel = ("REDIS_TYPE", "SENTINEL");
+    assert_eq!(
+        url(&[sentinel, ("REDIS_URL", "main,a:1,b:2"), ("REDIS_AUTH", "p")]),
+        remote("redis+sentinel://:p@a:1,b:2/main")
+    );
+    assert!(url(&[sentinel]).is_err());
+    assert!(
+        url(&[
+            sentinel,
+            ("REDIS_SOCKET_TYPE", "unix"),
+            ("REDIS_URL", "m,a:1")
+        ])
+        .is_err()
+    );
+    assert!(url(&[("REDIS_TYPE", "RING")]).is_err());
+    for bad in [
+        ("REDIS_TIMEOUT", "0"),
+        ("REDIS_TIMEOUT", "soon"),
+        ("REDIS_POOL_SIZE", "0"),
+        ("REDIS_POOL_SIZE", "many"),
+    ] {
+        assert!(url(&[bad]).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn how_the_store_is_connected_to() {
+    let given = [
+        ("RUNTIME_ROOT", "/r"),
+        ("BACKEND_TYPE", "redis"),
+        ("REDIS_SOCKET_TYPE", "tcp"),
+        ("REDIS_URL", "h:1"),
+        ("REDIS_TIMEOUT", "20ms"),
+        ("REDIS_POOL_SIZE", "5"),
+        ("REDIS_TLS_CACERT", "/ca"),
+        ("REDIS_TLS_CLIENT_CERT", "/cert"),
+        ("REDIS_TLS_CLIENT_KEY", "/key"),
+    ];
+    let (config, lines) = applied(&given).expect("valid");
+    let store = config.store;
+    assert_eq!(store.timeout.as_millis(), 20);
+    assert_eq!(store.connections, 5_usize.div_ceil(config.threads));
+    let files = [store.tls_authority, store.tls_certificate, store.tls_key];
+    let files = files.map(|file| file.expect("given").display().to_string());
+    assert_eq!(files, ["/ca", "/cert", "/key"]);
+    assert!(lines.is_empty(), "{lines:?}");
+    assert!(!config.merge_domains);
+    let (config, _) =
+        applied(&[("RUNTIME_ROOT", "/r"), ("MERGE_DOMAIN_CONFIG", "true")]).expect("valid");
+    assert!(config.merge_domains);
 }
 
 #[test]

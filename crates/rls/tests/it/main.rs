@@ -3,6 +3,7 @@
 mod admission;
 mod backend;
 mod deploy;
+mod cluster;
 mod environment;
 mod envoy;
 mod fallback;
@@ -20,6 +21,7 @@ mod replica;
 mod sentinel;
 mod shed;
 mod start;
+mod store_tls;
 mod support;
 mod tls;
 mod v1;

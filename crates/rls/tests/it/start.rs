@@ -81,7 +81,7 @@ fn a_bad_backend_is_an_error() {
     });
     assert_eq!(
         bad,
-        "backend localhost:6379: a backend is given as redis://host:port, unix:///path or redis+sentinel://host:port,host:port/master"
+        "backend localhost:6379: a backend is given as redis://host:port, unix:///path, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port; with rediss for redis over TLS"
     );
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
-use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer};
+use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer, StoreConfig};
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
@@ -215,10 +215,12 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         http_addr: any,
         rules_dir,
         backend,
+        store: StoreConfig::default(),
         modes: Modes::default(),
         http_headers: HeaderForm::Draft11,
         grpc_tls: None,
         http_tls: None,
+        merge_domains: false,
         start_without_rules: false,
         near_limit_ratio: 0.8,
         debug_addr: None,

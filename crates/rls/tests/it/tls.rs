@@ -31,10 +31,10 @@ fn log(line: &str) {
 }
 
 /// An authority for each certificate, in a folder of its own.
-struct Files(PathBuf);
+pub(crate) struct Files(PathBuf);
 
 impl Files {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let files = Self(temp_dir().expect("a temporary folder"));
         std::fs::write(files.0.join("rules.yaml"), RULES).expect("the folder is ours");
         files.sign("server", "localhost", false);
@@ -42,7 +42,7 @@ impl Files {
     }
 
     /// Makes the authority `NAME-ca` and a certificate of it for a host; one that has expired when `late`.
-    fn sign(&self, name: &str, host: &str, late: bool) {
+    pub(crate) fn sign(&self, name: &str, host: &str, late: bool) {
         let ca_key = KeyPair::generate().expect("a key");
         let mut ca = CertificateParams::new(Vec::new()).expect("valid");
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -67,7 +67,12 @@ impl Files {
         }
     }
 
-    fn path(&self, name: &str, kind: &str) -> PathBuf {
+    /// Where rules and certificates are.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.0.clone()
+    }
+
+    pub(crate) fn path(&self, name: &str, kind: &str) -> PathBuf {
         self.0.join(format!("{name}-{kind}.pem"))
     }
 

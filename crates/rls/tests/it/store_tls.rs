@@ -1,0 +1,60 @@
+//! A store that speaks TLS and wants a certificate.
+
+use tollgate_rls::{Backend, RlsServer, StoreConfig};
+use tollgate_testkit::{Server, peers, process::free_port};
+
+use crate::support::{Client, config, descriptor, request, system_clock};
+use crate::tls::Files;
+
+#[tokio::test]
+async fn a_store_is_asked_over_tls_with_a_certificate() {
+    let files = Files::new();
+    files.sign("store", "127.0.0.1", false);
+    files.sign("own", "service", false);
+    let path = |name, kind| files.path(name, kind).display().to_string();
+    let port = free_port().expect("a free port").to_string();
+    let flags = [
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        &path("store", "cert"),
+        "--tls-key-file",
+        &path("store", "key"),
+        "--tls-ca-cert-file",
+        &path("own", "ca"),
+        "--tls-auth-clients",
+        "yes",
+    ];
+    let Some(_redis) = Server::redis(&flags).expect("redis-server starts with TLS") else {
+        peers::skip(
+            "a_store_is_asked_over_tls_with_a_certificate",
+            "redis-server",
+        );
+        return;
+    };
+    let start = |authority: &str, own: Option<&str>| {
+        let url = format!("rediss://127.0.0.1:{port}");
+        let mut config = config(files.folder(), Backend::Remote(url));
+        config.store = StoreConfig {
+            tls_authority: Some(files.path(authority, "ca")),
+            tls_certificate: own.map(|own| files.path(own, "cert")),
+            tls_key: own.map(|own| files.path(own, "key")),
+            ..StoreConfig::default()
+        };
+        RlsServer::start(config, None, system_clock)
+    };
+    for (authority, own, passes) in [
+        ("store", Some("own"), true),
+        ("store", None, false),
+        ("store", Some("store"), false),
+        ("own", Some("own"), false),
+    ] {
+        let service = start(authority, own).expect("the service starts");
+        let mut client = Client::connect(service.grpc_addr()).await;
+        let answer = client.ask(request(vec![descriptor(&["ten=tls"])])).await;
+        assert_eq!(answer.is_ok(), passes, "{authority} {own:?}: {answer:?}");
+    }
+    // What cannot be read is told at the start.
+    let error = start("nobody", None).expect_err("no such file").to_string();
+    assert!(error.contains("nobody-ca.pem"), "{error}");
+}
