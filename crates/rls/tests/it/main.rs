@@ -2,8 +2,8 @@
 
 mod admission;
 mod backend;
-mod deploy;
 mod cluster;
+mod deploy;
 mod environment;
 mod envoy;
 mod fallback;
