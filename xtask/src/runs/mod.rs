@@ -55,13 +55,13 @@ const PARTS: &[Part] = &[
     Part {
         name: "scenarios-stores",
         title: "Three scenarios on stores",
-        full: "--only tollgate,redis-server --starts 5 --step 500ms --warmup 100ms",
+        full: "--only tollgate,redis-server --starts 5 --step 400ms --warmup 100ms",
         quick: "--only tollgate,redis-server --starts 2 --step 200ms --warmup 50ms --ladder 5000,20000",
     },
     Part {
         name: "scenarios-service",
         title: "Three scenarios on the service",
-        full: "--only tollgate-grpc,tollgate-http --starts 5 --step 500ms --warmup 100ms",
+        full: "--only tollgate-grpc,tollgate-http --starts 5 --step 400ms --warmup 100ms",
         quick: "--only tollgate-grpc,tollgate-http --step 200ms --warmup 50ms --ladder 2000,5000",
     },
     Part {
@@ -73,7 +73,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "recovery",
         title: "Overload and recovery",
-        full: "recovery --only tollgate,redis-server --op script --phase 5s,5s,15s",
+        full: "recovery --only tollgate,redis-server --op script --phase 4s,4s,12s",
         quick: "recovery --only tollgate,redis-server --op script --phase 1s,1s,10s --retries 0 --knee 20000",
     },
     Part {
