@@ -11,6 +11,7 @@ pub mod beside;
 pub mod commands;
 pub mod judge;
 pub mod memtier;
+pub mod populate;
 pub mod seeds;
 pub mod text;
 

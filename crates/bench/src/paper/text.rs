@@ -48,6 +48,8 @@ fn one(style: TextStyle, part: &PaperTable) -> String {
     out.push_str(&match (ladder, part.ours.is_some()) {
         (true, true) => ladder_beside(style, &part.rows),
         (true, false) => ladder_alone(style, &part.rows),
+        // A test of which the study prints no figures.
+        _ if part.rows.is_empty() => String::new(),
         (false, ours) => throughput(style, &part.rows, ours),
     });
     for reason in &part.not_comparable {

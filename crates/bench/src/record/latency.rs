@@ -105,7 +105,39 @@ pub struct SplitLatency {
     pub deny: Option<LatencySummary>,
 }
 
+impl LatencySummary {
+    /// Keeps two digits of the attached histogram instead of three: a fraction of its size. The figures beside it stay
+    /// exact. A histogram that cannot be read stays as it is.
+    pub fn coarsen(&mut self) {
+        let Some(Ok(exact)) = self.histogram() else {
+            return;
+        };
+        let Ok(mut coarse) = Histogram::<u64>::new(2) else {
+            return;
+        };
+        for value in exact.iter_recorded() {
+            if coarse
+                .record_n(value.value_iterated_to(), value.count_at_value())
+                .is_err()
+            {
+                return;
+            }
+        }
+        if let Ok(text) = encode(&coarse) {
+            self.histogram_ns_base64 = Some(text);
+        }
+    }
+}
+
 impl SplitLatency {
+    /// [`LatencySummary::coarsen`] of all three.
+    pub fn coarsen(&mut self) {
+        let parts = [&mut self.all, &mut self.allow, &mut self.deny];
+        for part in parts.into_iter().flatten() {
+            part.coarsen();
+        }
+    }
+
     /// From the two recorded histograms of nanoseconds; `all` is their sum, and carries no histogram
     /// of its own because [`SplitLatency::merged`] gives it back.
     pub fn from_histograms(

@@ -74,7 +74,10 @@ impl KeyPlan {
         KeyPlan {
             // Names become parts of file names, and a trace is called after its file.
             name: format!("{keys}-keys-{word}").replace([':', '/', '\\'], "-"),
-            title: format!("{keys} keys {word}"),
+            title: match keys {
+                1 => "single key".into(),
+                _ => format!("{keys} keys {word}"),
+            },
             keys,
             spreading,
             step: None,

@@ -24,7 +24,7 @@ use crate::search::ladder;
 use crate::target::{Target, Way};
 
 /// Rows of a run that may be measured again when the machine spoiled them.
-const REPEATS_PER_RUN: u32 = 16;
+const REPEATS_PER_RUN: u32 = 8;
 /// Length from which on a run is announced.
 const LONG: Duration = Duration::from_secs(120);
 /// Times that one row may be.

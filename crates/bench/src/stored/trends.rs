@@ -50,6 +50,7 @@ pub fn trends(runs: &[StoredRun], metrics: &[Metric]) -> Result<TrendsRecord, St
             .collect(),
         ..TrendsRecord::default()
     };
+    let mut shared = false;
     for key in keys {
         let found: Vec<(f64, &Row<'_>)> = days
             .iter()
@@ -57,12 +58,18 @@ pub fn trends(runs: &[StoredRun], metrics: &[Metric]) -> Result<TrendsRecord, St
             .filter_map(|(day, rows)| Some((*day, rows.iter().find(|row| row.key() == key)?)))
             .collect();
         if found.len() > 1 {
+            shared = true;
             record
                 .rows
                 .extend(metrics.iter().filter_map(|metric| row(&found, *metric)));
         }
     }
     if record.rows.is_empty() {
+        if shared {
+            return Err("the validity rules rejected the rows that the runs share, so there is nothing to follow: measure on a \
+                        quieter machine, or with longer steps"
+                .into());
+        }
         return Err("no row is in two of the runs: a trend needs the same target, scenario, operation and offered load \
                     (give --ladder to measure at chosen rates)"
             .into());

@@ -3,6 +3,7 @@
 mod compare;
 mod fake;
 mod faults;
+mod metrics;
 mod planted;
 mod process;
 mod protocols;

@@ -137,6 +137,11 @@ fn stored(record: RunRecord) -> Vec<StoredRun> {
     }]
 }
 
+/// A run of one synthetic store, for tests of what is made of runs.
+pub(crate) fn synthetic_run() -> RunRecord {
+    run(PLAIN)
+}
+
 fn run(system: System) -> RunRecord {
     run_of(&[("redis-server", system)], 5)
 }

@@ -8,17 +8,19 @@ use super::plot::{Plot, Scale, latency_tick, rate_tick};
 use super::{Chart, box_entry, finite_max, line_entry};
 
 /// Rows of tiles per decade of latency.
-const ROWS_PER_DECADE: f64 = 8.0;
+const ROWS_PER_DECADE: f64 = 6.0;
 /// Most columns of a heat map, apart from one per step; more seconds than this are put together.
 const COLUMNS_MAX: usize = 60;
 /// Most points of a series that are drawn with a mark and its text; the line goes through all of them.
 const MARKS_MAX: usize = 45;
 /// Steps up to which every one is named in the drawing.
 const NAMED_STEPS_MAX: usize = 9;
+/// Buckets of a step from which on its course is drawn: the last one holds only the drain.
+const COURSE_MIN: usize = 3;
 /// Most processes of a drawing: so many colours and shapes can be told apart.
 const PROCESSES_MAX: usize = 5;
 /// Smallest share of the answers that gets a tile.
-const TILE_SHARE_MIN: f64 = 0.0005;
+const TILE_SHARE_MIN: f64 = 0.001;
 
 /// A figure of a bucket that is always there: style, shape, how it is read, and its name.
 type Counted = (&'static str, usize, fn(&Second) -> u64, Text);
@@ -184,9 +186,19 @@ pub(in crate::report) fn p99_by_second(cell: &Cell, lang: Lang) -> Option<Chart>
     })
 }
 
+/// Whether some step has buckets enough to show a course, and not only its own total.
+fn has_course(buckets: &[At<'_>]) -> bool {
+    buckets
+        .chunk_by(|a, b| std::ptr::eq(a.step, b.step))
+        .any(|step| step.len() >= COURSE_MIN)
+}
+
 /// Requests in flight at the end of every second; `None` without buckets.
 pub(in crate::report) fn in_flight(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
+    if !has_course(&buckets) {
+        return None;
+    }
     let top = buckets
         .iter()
         .map(|at| at.second.in_flight as f64)
@@ -221,6 +233,9 @@ type Usage = (String, Vec<Vec<(f64, f64)>>);
 /// CPU of every watched process second by second, in percent of one core; `None` where it was not recorded.
 pub(in crate::report) fn cpu_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
+    if !has_course(&buckets) {
+        return None;
+    }
     let mut used: Vec<Usage> = Vec::new();
     for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
         let processes = part[0].step.attribution.iter().flat_map(|a| &a.processes);

@@ -8,6 +8,8 @@ pub(super) const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 28.0;
+/// Lines on which texts of near dividers stand.
+const DIVIDE_LINES: u32 = 3;
 /// Right margin of a chart whose bands are named beside it.
 const RIGHT_OF_BANDS: f64 = 76.0;
 const TOP: f64 = 34.0;
@@ -155,6 +157,8 @@ pub(super) struct Plot {
     y: Scale,
     right: f64,
     body: String,
+    /// Where the texts of [`Plot::divide`] so far end, and the line that the next one takes if it begins before.
+    divided: (f64, u32),
 }
 
 impl Plot {
@@ -164,6 +168,7 @@ impl Plot {
             y,
             right: WIDTH - RIGHT,
             body: String::new(),
+            divided: (0.0, 0),
         }
     }
 
@@ -174,6 +179,7 @@ impl Plot {
             y,
             right: WIDTH - RIGHT_OF_BANDS,
             body: String::new(),
+            divided: (0.0, 0),
         }
     }
 
@@ -336,7 +342,14 @@ impl Plot {
             px(at)
         ));
         if !text.is_empty() {
-            self.label("step", at + 3.0, TOP + 11.0, text);
+            // Texts of near lines stand below each other.
+            if at + 3.0 >= self.divided.0 {
+                self.divided = (0.0, 0);
+            }
+            let (free, line) = self.divided;
+            self.label("step", at + 3.0, TOP + 11.0 + 12.0 * f64::from(line), text);
+            let end = at + 6.0 + text.chars().count() as f64 * 6.2;
+            self.divided = (free.max(end), (line + 1) % DIVIDE_LINES);
         }
     }
 

@@ -14,6 +14,8 @@ use super::RenderError;
 
 /// Above this size the data are compressed.
 const PLAIN_MAX_BYTES: usize = 64 << 10;
+/// Above this size, compressed, histograms are embedded with two digits instead of three.
+const EXACT_MAX_BYTES: usize = 256 << 10;
 /// Longest record that is read out of a page, after inflating: a thousand times what a usual run needs.
 const INFLATED_MAX_BYTES: u64 = 1 << 30;
 /// The element that holds the data.
@@ -27,12 +29,26 @@ pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderE
     if whole.len() <= PLAIN_MAX_BYTES {
         return Ok((inert(&whole), PLAIN));
     }
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    let exact = packed(&whole)?;
+    if exact.len() <= EXACT_MAX_BYTES {
+        return Ok((exact, COMPRESSED));
+    }
+    // Histograms of a long run fill the page; results.json beside it has them in full.
+    let mut record = record.clone();
+    for step in record.cells.iter_mut().flat_map(|cell| &mut cell.steps) {
+        step.response.coarsen();
+        step.service.coarsen();
+    }
+    Ok((packed(&serde_json::to_string(&record)?)?, COMPRESSED))
+}
+
+fn packed(text: &str) -> Result<String, RenderError> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     let packed = encoder
-        .write_all(whole.as_bytes())
+        .write_all(text.as_bytes())
         .and_then(|()| encoder.finish())
         .map_err(|error| RenderError(error.to_string()))?;
-    Ok((STANDARD.encode(packed), COMPRESSED))
+    Ok(STANDARD.encode(packed))
 }
 
 /// No `<` is left that could end the element or open a comment; JSON reads the escape as the same text.

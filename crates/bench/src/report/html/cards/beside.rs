@@ -54,7 +54,9 @@ pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
             t::H_RATIO.of(lang).to_owned(),
             t::H_STATUS.of(lang).to_owned(),
         ];
-        blocks.push(Block::plain_table(heads, 2, rows));
+        if !table.rows.is_empty() {
+            blocks.push(Block::plain_table(heads, 2, rows));
+        }
         if !table.not_comparable.is_empty() {
             blocks.push(Block::List {
                 class: "observations",
