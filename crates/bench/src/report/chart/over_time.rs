@@ -103,6 +103,9 @@ fn tip(at: &At<'_>, lang: Lang) -> String {
 /// Sent, good and failed per second; `None` without buckets.
 pub(in crate::report) fn rates_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
+    if !has_course(&buckets) {
+        return None;
+    }
     let per_second = |number: u64, at: &At<'_>| number as f64 / (at.to_s - at.from_s);
     let picks: [Counted; 3] = [
         ("s7", 4, |second| second.sent, t::L_SENT),
@@ -161,7 +164,7 @@ pub(in crate::report) fn p99_by_second(cell: &Cell, lang: Lang) -> Option<Chart>
             .iter()
             .flat_map(|at| picks.iter().filter_map(move |(.., pick)| pick(at.second)))
     };
-    values().next()?;
+    values().next().filter(|_| has_course(&buckets))?;
     let y = Scale::log(values());
     let mut plot = frame(y, cell, t::Y_RESPONSE.of(lang), latency_tick, lang)?;
     let every = marked_every(buckets.len());

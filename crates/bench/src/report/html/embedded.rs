@@ -38,6 +38,9 @@ pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderE
     for step in record.cells.iter_mut().flat_map(|cell| &mut cell.steps) {
         step.response.coarsen();
         step.service.coarsen();
+        for second in &mut step.seconds {
+            second.response_ns_base64 = None;
+        }
     }
     Ok((packed(&serde_json::to_string(&record)?)?, COMPRESSED))
 }
