@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use tollgate_commands::Policy;
 use tollgate_engine::{Check, Engine, Handle, LocalHandle};
@@ -94,6 +96,48 @@ const USED_UP: &[(&str, &str)] = &[
         "several",
     ),
 ];
+
+/// Threads that ask for one hot key must not queue for it: who holds a lease, or knows of the denial, decides while another
+/// holds the lock.
+#[test]
+fn trap_12_one_hot_key_is_decided_without_its_lock() {
+    // So many that the key is hot, and that the thread's lease is not just used up.
+    for (limit, asked, allowed) in [(1_000_000, 10_000, true), (100, 500, false)] {
+        let engine = engine(1);
+        let (go, may_go) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let handle = Handle::new(engine.clone());
+        thread::spawn(move || {
+            let mut local = LocalHandle::new(handle);
+            let check = Check {
+                key: b"hot",
+                algorithm: AlgorithmKind::FixedWindow,
+                quota: Quota::new(limit, 3_600_000_000_000),
+                cost: Cost(1),
+                peek: false,
+                exact: false,
+            };
+            let mut ask = || local.decide(&check, NOW).expect("limiter state").allowed;
+            for _ in 0..asked {
+                ask();
+            }
+            // Whoever waits has given up by then if these fail.
+            tell.send(ask()).ok();
+            may_go.recv().ok();
+            tell.send(ask()).ok();
+        });
+        let patience = Duration::from_secs(60);
+        assert_eq!(told.recv_timeout(patience), Ok(allowed));
+        engine.for_each_shard(|_held| {
+            go.send(()).expect("it waits");
+            assert_eq!(
+                told.recv_timeout(patience),
+                Ok(allowed),
+                "it waits for the lock"
+            );
+        });
+    }
+}
 
 #[test]
 fn trap_13_a_flood_of_keys_gives_no_amnesty() {

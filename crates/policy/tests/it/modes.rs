@@ -245,6 +245,34 @@ fn dynamic_metadata_describes_the_request_and_the_rules_that_pass() {
     assert_eq!(field(merged, "team"), &text("b"));
 }
 
+/// Rules whose series are named after values are made anew for each of them, metadata and all.
+#[test]
+fn trap_05_metadata_outlives_detailed_metrics() {
+    let rules = ruleset(
+        "
+domain: basic
+descriptors:
+  - {key: a, detailed_metric: true, rate_limit: {unit: minute, requests_per_unit: 5}, metadata: {team: a}}
+  - {key: b, value_to_metric: true, rate_limit: {unit: minute, requests_per_unit: 5}, metadata: {team: b}}
+  - {key: c, value: 'x*', share_threshold: true, rate_limit: {unit: minute, requests_per_unit: 5}, metadata: {team: c}}
+",
+    )
+    .with_modes(Modes {
+        dynamic_metadata: true,
+        ..Modes::default()
+    });
+    for team in ["a", "b", "c"] {
+        let request = request(vec![descriptor(&[&format!("{team}=xyz")])]);
+        let resolved = rules.resolve(&request).expect("a valid request");
+        let response = resolved.verdict(&request, &[with(true, 1)]);
+        let said = response.dynamic_metadata.expect("it is on");
+        let Kind::StructValue(metadata) = field(&said, "metadata") else {
+            panic!("a structure");
+        };
+        assert_eq!(field(metadata, "team"), &text(team));
+    }
+}
+
 #[test]
 fn modes_come_from_the_environment_of_the_peer() {
     let read = |pairs: &[(&str, &str)]| {

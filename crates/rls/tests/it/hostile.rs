@@ -6,7 +6,7 @@ use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitResponse, SHOULD_RATE_LIMIT};
 use tonic::Code as GrpcCode;
 
-use crate::support::{Client, Service, descriptor, request};
+use crate::support::{Client, Service, descriptor, http_request, request};
 
 /// A message of any bytes.
 #[derive(Clone, PartialEq, Message)]
@@ -108,4 +108,103 @@ async fn unknown_fields_are_skipped() {
     };
     let code = refused(&mut client, newer).await;
     assert_eq!(code, GrpcCode::InvalidArgument);
+}
+
+/// A request whose texts are any bytes.
+#[derive(Clone, PartialEq, Message)]
+struct RawRequest {
+    #[prost(string, tag = "1")]
+    domain: String,
+    #[prost(message, repeated, tag = "2")]
+    descriptors: Vec<RawDescriptor>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RawDescriptor {
+    #[prost(message, repeated, tag = "1")]
+    entries: Vec<RawEntry>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RawEntry {
+    #[prost(bytes = "vec", tag = "1")]
+    key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// Two texts that differ in bytes that are no text must not share a counter, so neither has one.
+#[tokio::test]
+async fn keys_and_values_that_are_no_text_are_refused() {
+    let service = Service::embedded();
+    let mut client = service.client().await;
+    let broken: [&[u8]; 5] = [
+        b"\xff",
+        b"a\x80",
+        b"\xc3",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+    ];
+    for bytes in broken {
+        for (key, value) in [(b"one" as &[u8], bytes), (bytes, b"x")] {
+            let raw = RawRequest {
+                domain: "test".to_owned(),
+                descriptors: vec![RawDescriptor {
+                    entries: vec![RawEntry {
+                        key: key.to_vec(),
+                        value: value.to_vec(),
+                    }],
+                }],
+            };
+            let code = refused(&mut client, raw).await;
+            assert_eq!(code, GrpcCode::InvalidArgument, "{key:?} {value:?}");
+        }
+    }
+}
+
+/// The same over HTTP, and bodies that grow by their depth or length.
+#[test]
+fn bad_bodies_are_refused_over_http() {
+    let service = Service::embedded();
+    let addr = service.server().http_addr();
+    let one = |value: &[u8]| {
+        let mut body =
+            br#"{"domain":"test","descriptors":[{"entries":[{"key":"one","value":""#.to_vec();
+        body.extend_from_slice(value);
+        body.extend_from_slice(br#""}]}]}"#);
+        body
+    };
+    let entry = r#"{"entries":[{"key":"one","value":"many"}]}"#;
+    let many = format!(
+        r#"{{"domain":"test","descriptors":[{}]}}"#,
+        vec![entry; 10_000].join(",")
+    );
+    for path in ["/json", "/v1/decide"] {
+        for (what, body, statuses) in [
+            ("broken UTF-8", one(b"\xff"), &[400u16] as &[u16]),
+            ("a bare NUL", one(b"\0"), &[400]),
+            ("half a pair of surrogates", one(br"\ud800"), &[400]),
+            ("depth", vec![b'['; 100_000], &[400]),
+            ("ten megabytes", one(&vec![b'x'; 10 << 20]), &[413]),
+            (
+                "ten thousand descriptors",
+                many.clone().into_bytes(),
+                &[400, 413],
+            ),
+        ] {
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            let (status, _, reply) = http_request(addr, head.as_bytes(), &body);
+            assert!(
+                statuses.contains(&status) && !reply.is_empty(),
+                "{path}, {what}: {status} {reply}"
+            );
+        }
+        // None of them has counted anywhere.
+        let asked = String::from_utf8(one(path.as_bytes())).expect("text");
+        assert_eq!(service.json(&asked).0, 200);
+        assert_eq!(service.json(&asked).0, 429);
+    }
 }

@@ -24,4 +24,5 @@ mod start;
 mod store_tls;
 mod support;
 mod tls;
+mod traps;
 mod v1;

@@ -107,3 +107,22 @@ fn counters_go_on_under_a_changed_limit_on_redis() {
     };
     counters_go_on(&Service::remote(&format!("redis://{}", redis.addr())));
 }
+
+/// Files that would fill the memory or the stack, were they read as they want to be.
+#[test]
+fn bombs_are_refused_and_the_old_rules_stay() {
+    let service = Service::embedded();
+    let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let before = format!("*a{}, ", level - 1).repeat(10);
+        aliases.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    let within_itself = "domain: x\ndescriptors: &a [*a]\n".to_owned();
+    let deep = format!("domain: {}", "[".repeat(100_000));
+    for (errors, bomb) in [aliases, within_itself, deep].iter().enumerate() {
+        service.write_rules("bomb.yaml", bomb);
+        wait_for(&service, "error", errors as u64 + 1);
+        let left = left(&service, "test", "ten");
+        assert_eq!(left, Some((9 - errors).to_string()));
+    }
+}
