@@ -42,14 +42,14 @@ pub(crate) enum Address {
 
 /// The store to connect to now.
 pub(crate) enum Place {
-    One(Client),
+    One(Box<Client>),
     Cluster(Box<ClusterClient>),
 }
 
 impl Address {
     pub(crate) async fn place(&self) -> RedisResult<Place> {
         match self {
-            Self::Direct(client) => Ok(Place::One(client.clone())),
+            Self::Direct(client) => Ok(Place::One(Box::new(client.clone()))),
             Self::Cluster(client) => Ok(Place::Cluster(client.clone())),
             Self::Sentinel {
                 sentinels,
@@ -60,10 +60,11 @@ impl Address {
                 let mut sentinel = Sentinel::build(sentinels.clone())?;
                 let client = sentinel.async_master_for(master, Some(node)).await?;
                 let Some(tls) = tls else {
-                    return Ok(Place::One(client));
+                    return Ok(Place::One(Box::new(client)));
                 };
                 let info = client.get_connection_info().clone();
-                Client::build_with_tls(info, tls.clone()).map(Place::One)
+                let client = Client::build_with_tls(info, tls.clone())?;
+                Ok(Place::One(Box::new(client)))
             }
         }
     }
