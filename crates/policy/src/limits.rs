@@ -4,6 +4,7 @@ use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Method, Nanos, Quota};
 
 use crate::bound::{Bound, Fallback, MAX_LIMITS, OnError, WHOLE_PPM};
+use crate::hot_key::{HotKey, hot_key_of};
 use crate::inherit::Inherit;
 use crate::load::{bool_of, fields, not_a_map, text_of, u32_of, wrong_type};
 use crate::period;
@@ -22,6 +23,7 @@ const RATE_LIMIT_KEYS: &[&str] = &[
     "on_error",
     "inherit",
     "exact",
+    "hot_key",
     "unit",
     "requests_per_unit",
     "algorithm",
@@ -83,6 +85,7 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         on_error,
         inherit,
         exact,
+        hot_key,
         unit,
         requests,
         algorithm,
@@ -117,6 +120,7 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         let own = own.or(on_error.map(|node| ("on_error", node)));
         let own = own.or(inherit.map(|node| ("inherit", node)));
         let own = own.or(exact.map(|node| ("exact", node)));
+        let own = own.or(given(hot_key).map(|node| ("hot_key", node)));
         if let Some((key, node)) = own.or(said.first_own()) {
             let reason = format!("should not specify {key} when unlimited");
             return Err(YamlError::new(node.line, reason));
@@ -144,9 +148,14 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     if let Rate::Limited(bounds) = &mut rate {
         apply_to_all(bounds, inherit, exact)?;
     }
+    let hot_key = match (given(hot_key), &rate) {
+        (Some(node), Rate::Limited(bounds)) => hot_key_of(node, bounds)?,
+        _ => HotKey::Exact,
+    };
     Ok(Limit {
         name: name.into(),
         replaces,
+        hot_key,
         on_error: on_error.map_or(Ok(OnError::DEFAULT), on_error_of)?,
         ..Limit::new(rate)
     })
@@ -440,7 +449,7 @@ fn zone_of(node: &Node) -> Result<Zone, YamlError> {
         .ok_or_else(|| wrong_type(node, "zone", "a time zone, as Europe/Paris or UTC"))
 }
 
-fn span_of(node: &Node, what: &str) -> Result<Nanos, YamlError> {
+pub(crate) fn span_of(node: &Node, what: &str) -> Result<Nanos, YamlError> {
     period::span(text_of(node, what)?).ok_or_else(|| wrong_type(node, what, period::FORMS))
 }
 
@@ -480,7 +489,7 @@ fn on_error_of(node: &Node) -> Result<OnError, YamlError> {
 }
 
 /// `25%`, `12.5%` or `0.25`, in millionths.
-fn share_of(node: &Node) -> Result<u32, YamlError> {
+pub(crate) fn share_of(node: &Node) -> Result<u32, YamlError> {
     let text = text_of(node, "share")?;
     let (number, whole) = match text.strip_suffix('%') {
         Some(percent) => (percent, f64::from(WHOLE_PPM) / 100.0),
@@ -502,7 +511,7 @@ fn share_of(node: &Node) -> Result<u32, YamlError> {
     }
 }
 
-fn one_of<T: Copy>(
+pub(crate) fn one_of<T: Copy>(
     node: &Node,
     what: &str,
     all: &[T],
@@ -519,7 +528,7 @@ fn one_of<T: Copy>(
 }
 
 /// A key that says something.
-fn given(node: Option<&Node>) -> Option<&Node> {
+pub(crate) fn given(node: Option<&Node>) -> Option<&Node> {
     node.filter(|node| !node.is_null())
 }
 

@@ -9,6 +9,7 @@ use tollgate_limiter::{Act, Cost, Decision, Method, Quota};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
 use crate::bound::{Bound, OnError};
+use crate::hot_key::HotKey;
 use crate::inherit::Heirloom;
 use crate::modes::Modes;
 use crate::ruleset::{Level, Limit, NamedBound, Rate, Ruleset};
@@ -145,6 +146,8 @@ pub struct LimitCheck<'a> {
     pub exact: bool,
     /// The counter to go on from, where the key has none of its own yet.
     pub heirloom: Option<Heirloom<'a>>,
+    /// How it is decided on a store elsewhere.
+    pub hot_key: HotKey,
 }
 
 impl Ruleset {
@@ -380,6 +383,7 @@ impl<'r> Resolved<'r> {
                     .map_or(OnError::DEFAULT, |limit| limit.on_error),
                 exact: bound.exact,
                 heirloom: self.heirloom(part),
+                hot_key: applied.limit.map_or(HotKey::Exact, |limit| limit.hot_key),
             })
         })
     }

@@ -6,6 +6,7 @@ use tollgate_wire::rls::Struct;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 
 use crate::bound::{Bound, OnError};
+use crate::hot_key::HotKey;
 use crate::load::{self, RuleError};
 use crate::modes::Modes;
 use crate::pattern::Pattern;
@@ -70,6 +71,8 @@ pub(crate) struct Limit {
     pub(crate) metadata: Option<Struct>,
     /// What becomes of requests that the backend cannot decide.
     pub(crate) on_error: OnError,
+    /// How it is decided on a store elsewhere.
+    pub(crate) hot_key: HotKey,
     /// What metrics call it, where that does not depend on the request: domain and rules, joined by dots.
     pub(crate) series: Box<str>,
     /// What metrics call it depends on values of the request.
@@ -89,6 +92,7 @@ impl Limit {
             shared: false,
             metadata: None,
             on_error: OnError::DEFAULT,
+            hot_key: HotKey::Exact,
             series: Box::default(),
             by_value: false,
             detailed: false,

@@ -9,20 +9,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use tollgate_engine::{Engine, EngineConfig, Handle};
+use tollgate_engine::Handle;
 use tollgate_limiter::{Act, Decision, Timestamp};
 use tollgate_policy::{Fallback, LimitCheck, Role};
 
-use crate::backend::{BackendError, Checks, Decisions, Embedded};
+use crate::backend::{BackendError, Checks, Decisions, Embedded, local_store};
 use crate::combine;
 
 /// Response header that names what decided in the backend's place.
 pub(crate) const HEADER: &str = "x-ratelimit-fallback";
 
-/// Most bytes of the counters of rules that decide locally. New counters are denied while there is no room.
-const LOCAL_BYTES: i64 = 64 << 20;
-/// Shards of those counters.
-const LOCAL_SHARDS: usize = 64;
 /// Entries looked at for their expiry with each local decision.
 const EXPIRE_BUDGET: usize = 32;
 /// How long the client of a closed rule is asked to wait: one second.
@@ -126,15 +122,7 @@ impl Fallbacks {
     }
 
     fn decide_locally(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
-        let handle = self.0.local.get_or_init(|| {
-            let engine = Engine::new(EngineConfig {
-                shards: LOCAL_SHARDS,
-                ..EngineConfig::default()
-            });
-            engine.set_limit("maxmemory", LOCAL_BYTES);
-            engine.follow_memory_limits();
-            Handle::new(engine)
-        });
+        let handle = self.0.local.get_or_init(local_store);
         handle.engine().expire_step((self.0.clock)(), EXPIRE_BUDGET);
         let local = Embedded::new(handle.clone(), self.0.clock);
         let decided = combine::decide(&local, checks).now_or_never();
@@ -216,7 +204,7 @@ impl fmt::Display for Fallbacks {
 mod tests {
     use super::*;
     use tollgate_limiter::{AlgorithmKind, Cost, Method, Quota};
-    use tollgate_policy::OnError;
+    use tollgate_policy::{HotKey, OnError};
 
     fn check(key: &[u8], fallback: Fallback) -> LimitCheck<'_> {
         LimitCheck {
@@ -233,6 +221,7 @@ mod tests {
             },
             exact: false,
             heirloom: None,
+            hot_key: HotKey::Exact,
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
-use tollgate_policy::{LimitCheck, OnError, Role};
+use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
 
 use crate::backend::{AnyBackend, Decide};
 
@@ -97,6 +97,7 @@ impl Health {
             on_error: OnError::DEFAULT,
             exact: false,
             heirloom: None,
+            hot_key: HotKey::Exact,
         };
         loop {
             let answer = backend.decide(std::slice::from_ref(&check)).await;

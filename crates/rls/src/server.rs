@@ -17,7 +17,7 @@ use tollgate_engine::Handle;
 use tollgate_limiter::Timestamp;
 use tollgate_policy::Ruleset;
 
-use crate::backend::{AnyBackend, Embedded, Remote, parse_url};
+use crate::backend::{AnyBackend, Embedded, HotKeys, Remote, Strategies, parse_url};
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
@@ -143,8 +143,10 @@ impl RlsServer {
             Backend::Remote(url) => {
                 let address = parse_url(url, &config.store)?;
                 let store = config.store.clone();
+                let known = HotKeys::new();
                 Arc::new(move || {
-                    AnyBackend::Remote(Box::new(Remote::new(address.clone(), &store, clock)))
+                    let remote = Remote::new(address.clone(), &store, clock);
+                    AnyBackend::Remote(Box::new(Strategies::new(remote, known.clone(), clock)))
                 })
             }
         };
@@ -443,7 +445,7 @@ async fn take_arrivals(
     let stop = stopped.clone();
     let mut connections = tokio::task::JoinSet::new();
     let service = lane.service.clone();
-    let mut tended = std::pin::pin!(service.tend());
+    let mut tended = Box::pin(service.tend());
     loop {
         tokio::select! {
             () = &mut tended => {}
@@ -467,4 +469,12 @@ async fn take_arrivals(
     let all_ended = async { while connections.join_next().await.is_some() {} };
     // Connections that outlast the grace are dropped with the runtime.
     drop(tokio::time::timeout(SHUTDOWN_GRACE, all_ended).await);
+    // What it was writing is written below.
+    drop(tended);
+    let lost = service.settle().await;
+    if lost > 0 {
+        (lane.log)(&format!(
+            "{lost} admitted units could not be written to the backend"
+        ));
+    }
 }

@@ -93,7 +93,15 @@ impl Service {
     pub(crate) async fn tend(&self) {
         match &self.backend {
             AnyBackend::Embedded(embedded) => embedded.tend().await,
-            AnyBackend::Remote(_) => std::future::pending().await,
+            AnyBackend::Remote(remote) => remote.tend().await,
+        }
+    }
+
+    /// Writes what was admitted and is not written yet when the thread ends; how many units could not be written.
+    pub(crate) async fn settle(&self) -> u64 {
+        match &self.backend {
+            AnyBackend::Embedded(_) => 0,
+            AnyBackend::Remote(remote) => remote.settle().await,
         }
     }
 
@@ -106,7 +114,7 @@ impl Service {
     pub(crate) fn metrics(&self) -> String {
         let store = match &self.backend {
             AnyBackend::Embedded(embedded) => embedded.metrics(),
-            AnyBackend::Remote(_) => String::new(),
+            AnyBackend::Remote(remote) => remote.metrics(),
         };
         format!("{}{}{store}", self.metrics.prometheus(), self.fallbacks)
     }

@@ -1,7 +1,7 @@
 //! `docs/rules.md` says what is so.
 
 use tollgate_limiter::{ALGORITHMS, Method};
-use tollgate_policy::{Fallback, Ruleset};
+use tollgate_policy::{Fallback, HotKey, Ruleset};
 
 #[test]
 fn the_page_of_rules_names_every_algorithm_and_its_example_is_valid() {
@@ -19,5 +19,10 @@ fn the_page_of_rules_names_every_algorithm_and_its_example_is_valid() {
     let modes = Fallback::ALL.map(Fallback::name);
     for name in others.iter().chain(&modes) {
         assert!(page.contains(&format!("| `{name}`")), "{name}");
+    }
+    let (_, strategies) = page.split_once("## `hot_key`").expect("the strategies");
+    for name in HotKey::NAMES {
+        let forms = [format!("| `{name}` |"), format!("| `{{strategy: {name},")];
+        assert!(forms.iter().any(|form| strategies.contains(form)), "{name}");
     }
 }

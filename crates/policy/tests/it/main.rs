@@ -2,6 +2,7 @@
 
 mod docs;
 mod garbage;
+mod hot_key;
 mod limits;
 mod load;
 mod matching;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tokio::sync::Notify;
-use tollgate_engine::{AnyCheck, Handle, LocalHandle};
+use tollgate_engine::{AnyCheck, Engine, EngineConfig, Handle, LocalHandle};
 use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Decision, Timestamp};
 use tollgate_policy::LimitCheck;
@@ -23,6 +23,23 @@ pub(crate) struct Embedded {
     held: Notify,
     carried: Carried,
     clock: fn() -> Timestamp,
+}
+
+/// Most bytes of a store for what is decided in this process beside a store elsewhere. New counters are denied while there
+/// is no room.
+const LOCAL_BYTES: i64 = 64 << 20;
+/// Shards of such a store.
+const LOCAL_SHARDS: usize = 64;
+
+/// A store for what is decided in this process beside a store elsewhere.
+pub(crate) fn local_store() -> Handle {
+    let engine = Engine::new(EngineConfig {
+        shards: LOCAL_SHARDS,
+        ..EngineConfig::default()
+    });
+    engine.set_limit("maxmemory", LOCAL_BYTES);
+    engine.follow_memory_limits();
+    Handle::new(engine)
 }
 
 /// How often units that a thread took in advance are looked after.
@@ -97,7 +114,8 @@ impl Embedded {
     }
 }
 
-fn check_of<'a>(check: &LimitCheck<'a>) -> AnyCheck<'a> {
+/// A check as the engine takes it.
+pub(super) fn check_of<'a>(check: &LimitCheck<'a>) -> AnyCheck<'a> {
     AnyCheck {
         key: check.key,
         method: check.method,

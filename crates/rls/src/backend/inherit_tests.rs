@@ -4,7 +4,7 @@ use redis::Client;
 use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
-use tollgate_policy::{Heirloom, Inherit, LimitCheck, OnError, Role};
+use tollgate_policy::{Heirloom, HotKey, Inherit, LimitCheck, OnError, Role};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
@@ -23,6 +23,7 @@ fn check(key: &[u8], method: Method, limit: u64, cost: u64) -> LimitCheck<'_> {
         act: Act::Take,
         descriptor: 0,
         on_error: OnError::DEFAULT,
+        hot_key: HotKey::Exact,
         exact: false,
         heirloom: None,
     }

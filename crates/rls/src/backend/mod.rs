@@ -3,6 +3,7 @@
 mod carried;
 mod cluster;
 mod embedded;
+mod hot;
 #[cfg(test)]
 mod inherit_tests;
 mod link;
@@ -20,7 +21,8 @@ use tollgate_limiter::Decision;
 use tollgate_limiter::holds::Ended;
 use tollgate_policy::LimitCheck;
 
-pub(crate) use embedded::Embedded;
+pub(crate) use embedded::{Embedded, local_store};
+pub(crate) use hot::{HotKeys, Strategies};
 pub(crate) use remote::Remote;
 pub(crate) use url::parse_url;
 
@@ -52,6 +54,29 @@ pub(crate) trait Decide {
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError>;
 }
 
+impl<B: Decide> Decide for &B {
+    async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        (**self).decide(checks).await
+    }
+
+    async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
+        (**self).refund(check).await
+    }
+
+    async fn end(
+        &self,
+        check: &LimitCheck<'_>,
+        id: &[u8],
+        actual: u64,
+    ) -> Result<Option<Ended>, BackendError> {
+        (**self).end(check, id, actual).await
+    }
+
+    async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
+        (**self).release(check, id).await
+    }
+}
+
 /// Why a request could not be decided. It is neither allowed nor denied; who asked must choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendError {
@@ -77,7 +102,7 @@ impl std::error::Error for BackendError {}
 /// The backend of one service thread.
 pub(crate) enum AnyBackend {
     Embedded(Embedded),
-    Remote(Box<Remote>),
+    Remote(Box<Strategies<Remote>>),
 }
 
 impl Decide for AnyBackend {

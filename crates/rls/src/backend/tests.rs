@@ -8,7 +8,7 @@ use tollgate_limiter::{
     ALGORITHMS, Act, AlgorithmKind, Cost, Decision, Method, Quota, Slot, SlotRequest, Timestamp,
     decide_slots,
 };
-use tollgate_policy::{LimitCheck, OnError, Role};
+use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
@@ -87,6 +87,7 @@ impl<B: Decide> Pair<'_, B> {
             on_error: OnError::DEFAULT,
             exact: false,
             heirloom: None,
+            hot_key: HotKey::Exact,
         }
     }
 

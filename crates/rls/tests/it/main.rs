@@ -11,6 +11,7 @@ mod framing;
 mod grpc;
 mod health;
 mod hostile;
+mod hot_key;
 mod http;
 mod matrix;
 mod metrics;
