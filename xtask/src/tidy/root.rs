@@ -4,6 +4,7 @@ use super::Tree;
 
 /// All that may lie in the root.
 const ROOT_FILES: &[&str] = &[
+    ".dockerignore",
     ".gitattributes",
     ".gitignore",
     "ARCHITECTURE.md",
@@ -22,8 +23,8 @@ const ROOT_FILES: &[&str] = &[
 
 /// All folders that may lie in the root.
 const ROOT_FOLDERS: &[&str] = &[
-    ".cargo", ".ci", ".github", "bench", "contrib", "crates", "docs", "examples", "fuzz", "tests",
-    "xtask",
+    ".cargo", ".ci", ".github", "bench", "contrib", "crates", "deploy", "docs", "examples", "fuzz",
+    "tests", "xtask",
 ];
 
 /// Files that are always products of a run.

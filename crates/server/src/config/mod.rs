@@ -9,6 +9,7 @@ mod file;
 mod kind;
 mod live;
 pub(crate) mod output_limits;
+mod own;
 mod redis;
 mod rewrite;
 pub(crate) mod save_points;
