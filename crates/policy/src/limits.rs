@@ -110,32 +110,17 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     let (limits, on_error) = (given(limits), given(on_error));
     let (inherit, exact) = (given(inherit), given(exact));
     let mut rate = if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
-        if let Some(unit) = given(unit) {
-            return Err(YamlError::new(
-                unit.line,
-                "should not specify rate limit unit when unlimited",
-            ));
-        }
-        let own = limits.map(|node| ("limits", node));
-        let own = own.or(on_error.map(|node| ("on_error", node)));
-        let own = own.or(inherit.map(|node| ("inherit", node)));
-        let own = own.or(exact.map(|node| ("exact", node)));
-        let own = own.or(given(hot_key).map(|node| ("hot_key", node)));
-        if let Some((key, node)) = own.or(said.first_own()) {
-            let reason = format!("should not specify {key} when unlimited");
-            return Err(YamlError::new(node.line, reason));
-        }
+        let own = [
+            ("limits", limits),
+            ("on_error", on_error),
+            ("inherit", inherit),
+            ("exact", exact),
+            ("hot_key", given(hot_key)),
+        ];
+        stands_alone(own, said)?;
         Rate::Unlimited
     } else if let Some(list) = limits {
-        let envoy = [
-            ("unit", given(unit)),
-            ("requests_per_unit", given(requests)),
-        ];
-        let beside = envoy.into_iter().find_map(|(key, node)| Some((key, node?)));
-        if let Some((key, node)) = beside.or(said.first_own()) {
-            let reason = format!("{key} stands beside limits: it belongs to one of them");
-            return Err(YamlError::new(node.line, reason));
-        }
+        nothing_beside_limits(said)?;
         Rate::Limited(limits_of(list)?)
     } else {
         let bound = bound_of(node, said)?;
@@ -159,6 +144,38 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         on_error: on_error.map_or(Ok(OnError::DEFAULT), on_error_of)?,
         ..Limit::new(rate)
     })
+}
+
+/// Refuses what is said beside `unlimited`: the unit first, then the keys of the rule, then those of a limit.
+fn stands_alone(own: [(&str, Option<&Node>); 5], said: Said<'_>) -> Result<(), YamlError> {
+    if let Some(unit) = given(said.unit) {
+        let reason = "should not specify rate limit unit when unlimited";
+        return Err(YamlError::new(unit.line, reason));
+    }
+    let own = own.into_iter().find_map(|(key, node)| Some((key, node?)));
+    match own.or(said.first_own()) {
+        Some((key, node)) => {
+            let reason = format!("should not specify {key} when unlimited");
+            Err(YamlError::new(node.line, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses a limit's own keys beside a list of limits.
+fn nothing_beside_limits(said: Said<'_>) -> Result<(), YamlError> {
+    let envoy = [
+        ("unit", given(said.unit)),
+        ("requests_per_unit", given(said.requests)),
+    ];
+    let beside = envoy.into_iter().find_map(|(key, node)| Some((key, node?)));
+    match beside.or(said.first_own()) {
+        Some((key, node)) => {
+            let reason = format!("{key} stands beside limits: it belongs to one of them");
+            Err(YamlError::new(node.line, reason))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What holds for every limit of a rule.

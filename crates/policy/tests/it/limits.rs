@@ -228,14 +228,19 @@ fn exactness_and_inheritance_hold_for_all_limits_of_a_rule() {
     );
 }
 
-#[test]
-fn what_is_wrong_is_told_with_its_line() {
-    let wrong = |text: &str| {
+/// Each text is refused at the line of its `rate_limit`, with a reason that begins so.
+fn refused(cases: &[(&str, &str)]) {
+    for (text, reason) in cases {
         let error = load(text).expect_err(text);
         assert_eq!(error.line, 4, "{error}");
-        error.reason
-    };
-    for (text, reason) in [
+        let found = error.reason;
+        assert!(found.starts_with(reason), "{text}: {found}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_one_limit_is_told_with_its_line() {
+    refused(&[
         (
             "{requests_per_unit: 1, unit: day, algorithm: lifo}",
             "unknown algorithm 'lifo': there are fixed-window, ",
@@ -294,6 +299,12 @@ fn what_is_wrong_is_told_with_its_line() {
             "{requests_per_unit: 1, unit: day, lease: 1s}",
             "lease stands without concurrency",
         ),
+    ]);
+}
+
+#[test]
+fn what_is_wrong_among_several_keys_is_told_with_its_line() {
+    refused(&[
         ("{limits: []}", "limits must have 1 to 16 entries"),
         ("{limits: 3}", "config error, limits must be a list"),
         (
@@ -348,6 +359,14 @@ fn what_is_wrong_is_told_with_its_line() {
             "{limits: [{requests_per_unit: 1, unit: day, inherit: as_is}]}",
             "config error, unknown key 'inherit'",
         ),
+    ]);
+    let many = vec!["{concurrency: 1}"; MAX_LIMITS + 1].join(", ");
+    refused(&[(&format!("{{limits: [{many}]}}"), "limits must have")]);
+}
+
+#[test]
+fn what_is_wrong_with_on_error_is_told_with_its_line() {
+    refused(&[
         (
             "{requests_per_unit: 1, unit: day, on_error: maybe}",
             "config error, on_error must be one of error, closed, open, local",
@@ -380,10 +399,5 @@ fn what_is_wrong_is_told_with_its_line() {
             "{requests_per_unit: 1, unit: day, algorythm: gcra}",
             "config error, unknown key 'algorythm'",
         ),
-    ] {
-        let found = wrong(text);
-        assert!(found.starts_with(reason), "{text}: {found}");
-    }
-    let many = vec!["{concurrency: 1}"; MAX_LIMITS + 1].join(", ");
-    assert!(wrong(&format!("{{limits: [{many}]}}")).starts_with("limits must have"));
+    ]);
 }
