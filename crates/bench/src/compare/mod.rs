@@ -56,15 +56,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
     let pins = crate::cli::cores(args.pin);
     let mut manifest = machine::manifest(args.seed, pins.generator, pins.target);
     let start = Instant::now();
-    let open = |name: &str| open(name, args, pins.target);
-    let mut pair = Pair {
-        a: open(&args.a)?,
-        b: open(&args.b)?,
-    };
-    if pair.a.record.name == pair.b.record.name {
-        pair.a.record.name.push_str(" (A)");
-        pair.b.record.name.push_str(" (B)");
-    }
+    let mut pair = open_both(args, pins.target)?;
     let mut record = CompareRecord {
         schema_version: SCHEMA_VERSION,
         a: pair.a.record.clone(),
@@ -72,17 +64,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
         complete: true,
         ..CompareRecord::default()
     };
-    for (side, store) in [("A", &pair.a), ("B", &pair.b)] {
-        if store.pid.is_none() {
-            let text = format!("the process of {side} is not known: its CPU is not measured");
-            console.note(&format!("warning: {text}"));
-            record.events.push(Event {
-                severity: Severity::Warning,
-                text,
-                ..Event::default()
-            });
-        }
-    }
+    warn_of_unknown_processes(&pair, &mut record, console);
     let mut bench = Bench::new(args, pins.generator, &loads, &pair)?;
     let ended = bench.run(&mut pair, console);
     let (rows, broken) = (bench.into_rows(), ended.err());
@@ -98,14 +80,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
         reason = reason.or_else(|| Some("interrupted".into()));
     }
     if let Some(why) = reason {
-        console.note(&format!("error: {why}; what was measured is kept"));
-        record.complete = false;
-        record.events.push(Event {
-            severity: Severity::Error,
-            text: why.clone(),
-            ..Event::default()
-        });
-        record.partial_reason = Some(why);
+        keep_as_partial(&mut record, why, console);
     }
     for row in &record.rows {
         record.validity.absorb(&row.title, &row.validity);
@@ -113,6 +88,46 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
     manifest.duration_s = start.elapsed().as_secs_f64();
     record.manifest = manifest;
     Ok(record)
+}
+
+/// Both servers, under names that differ.
+fn open_both(args: &CompareArgs, core: Option<usize>) -> Result<Pair, String> {
+    let mut pair = Pair {
+        a: open(&args.a, args, core)?,
+        b: open(&args.b, args, core)?,
+    };
+    if pair.a.record.name == pair.b.record.name {
+        pair.a.record.name.push_str(" (A)");
+        pair.b.record.name.push_str(" (B)");
+    }
+    Ok(pair)
+}
+
+/// Warns of servers whose CPU cannot be measured, on the console and in the record.
+fn warn_of_unknown_processes(pair: &Pair, record: &mut CompareRecord, console: &mut Console) {
+    for (side, store) in [("A", &pair.a), ("B", &pair.b)] {
+        if store.pid.is_none() {
+            let text = format!("the process of {side} is not known: its CPU is not measured");
+            console.note(&format!("warning: {text}"));
+            record.events.push(Event {
+                severity: Severity::Warning,
+                text,
+                ..Event::default()
+            });
+        }
+    }
+}
+
+/// Marks the record as one that ended early because of `why`.
+fn keep_as_partial(record: &mut CompareRecord, why: String, console: &mut Console) {
+    console.note(&format!("error: {why}; what was measured is kept"));
+    record.complete = false;
+    record.events.push(Event {
+        severity: Severity::Error,
+        text: why.clone(),
+        ..Event::default()
+    });
+    record.partial_reason = Some(why);
 }
 
 fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {

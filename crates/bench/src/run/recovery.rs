@@ -8,9 +8,10 @@ use super::cell;
 use super::plan::KeyPlan;
 use super::session::{Series, Session};
 use crate::load::clients::RetryPolicy;
-use crate::record::Grade;
+use crate::load::open::Outcome;
 use crate::record::recovery::{Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
-use crate::search::recovery::judge;
+use crate::record::{Grade, Step};
+use crate::search::recovery::{Judgement, judge};
 
 /// Load before and after the overload, in knees.
 const QUIET: f64 = 0.7;
@@ -121,18 +122,11 @@ impl Session<'_> {
         settings: &RecoverySettings,
         (phases, variant): (&[Phase; 3], ClientVariant),
     ) -> Option<RecoveryVariant> {
-        let deadline = variant.deadline.map_or_else(
-            || "no".into(),
-            |deadline| format!("{} ms", deadline.as_millis()),
-        );
         let title = format!(
-            "{} · {} · {:.0} → {:.0} → {:.0}/s, {} retries, {deadline} deadline",
+            "{} · {} · {}",
             scenario.title,
             cell::describe(self.bed.target(series.slot), series.way),
-            phases[0].rate_rps,
-            phases[1].rate_rps,
-            phases[2].rate_rps,
-            variant.retries
+            describe(phases, variant)
         );
         self.bed.console().phase(title.clone());
         let [_, hot, after] = phases;
@@ -165,43 +159,13 @@ impl Session<'_> {
         };
         let whole = outcome.cut_short.is_none();
         let judged = judge(&self.record.profile, phases, &step.seconds, whole);
-        let from_s = phases[1].start_s;
-        let pressed: u64 = step
-            .seconds
-            .iter()
-            .filter(|second| second.at_s >= from_s)
-            .map(|second| second.planned)
-            .sum();
         if let Some(why) = outcome.cut_short.as_ref().filter(|_| !self.bed.stopped()) {
             self.give_up(series.slot, series.cell, why);
         }
         self.bed
             .console()
             .phase(format!("{title}: {}", judged.sentence));
-        let backoff_ms = match variant.retries {
-            0 => 0.0,
-            _ => settings.backoff.as_secs_f64() * 1e3,
-        };
-        let found = RecoveryVariant {
-            retries: variant.retries,
-            backoff_ms,
-            deadline_ms: variant
-                .deadline
-                .map(|deadline| deadline.as_secs_f64() * 1e3),
-            offset_s: step.offset_s,
-            planned: step.planned,
-            sent: step.sent,
-            good: step.allowed + step.denied,
-            failed: step.failures.total(),
-            repeated: outcome.tally.repeated,
-            amplification: 1.0 + outcome.tally.repeated as f64 / pressed.max(1) as f64,
-            time_to_recover_s: judged.time_to_recover_s,
-            backlog_drain_s: judged.backlog_drain_s,
-            verdict: judged.verdict,
-            sentence: judged.sentence,
-            validity: step.validity,
-            seconds: step.seconds,
-        };
+        let found = row(phases, variant, settings.backoff, (step, outcome), judged);
         self.bed.rest(SETTLE);
         Some(found)
     }
@@ -224,6 +188,60 @@ impl Session<'_> {
         if let Some(recovery) = &mut cell.recovery {
             recovery.variants.push(found);
         }
+    }
+}
+
+/// The loads of the phases and how the clients behave.
+fn describe(phases: &[Phase; 3], variant: ClientVariant) -> String {
+    let deadline = variant.deadline.map_or_else(
+        || "no".into(),
+        |deadline| format!("{} ms", deadline.as_millis()),
+    );
+    let [before, overload, after] = phases;
+    format!(
+        "{:.0} → {:.0} → {:.0}/s, {} retries, {deadline} deadline",
+        before.rate_rps, overload.rate_rps, after.rate_rps, variant.retries
+    )
+}
+
+/// The record of a variant, from its step and the judgement of it.
+fn row(
+    phases: &[Phase; 3],
+    variant: ClientVariant,
+    backoff: Duration,
+    (step, outcome): (Step, Outcome),
+    judged: Judgement,
+) -> RecoveryVariant {
+    let from_s = phases[1].start_s;
+    let pressed: u64 = step
+        .seconds
+        .iter()
+        .filter(|second| second.at_s >= from_s)
+        .map(|second| second.planned)
+        .sum();
+    let backoff_ms = match variant.retries {
+        0 => 0.0,
+        _ => backoff.as_secs_f64() * 1e3,
+    };
+    RecoveryVariant {
+        retries: variant.retries,
+        backoff_ms,
+        deadline_ms: variant
+            .deadline
+            .map(|deadline| deadline.as_secs_f64() * 1e3),
+        offset_s: step.offset_s,
+        planned: step.planned,
+        sent: step.sent,
+        good: step.allowed + step.denied,
+        failed: step.failures.total(),
+        repeated: outcome.tally.repeated,
+        amplification: 1.0 + outcome.tally.repeated as f64 / pressed.max(1) as f64,
+        time_to_recover_s: judged.time_to_recover_s,
+        backlog_drain_s: judged.backlog_drain_s,
+        verdict: judged.verdict,
+        sentence: judged.sentence,
+        validity: step.validity,
+        seconds: step.seconds,
     }
 }
 

@@ -99,47 +99,16 @@ impl Bed<'_> {
         later: &[(f64, Duration)],
     ) -> Result<Loaded, String> {
         let prefix = self.next_prefix();
-        let (scenario, rate) = (request.scenario, request.rate_rps);
-        let length = first + later.iter().map(|(_, length)| *length).sum::<Duration>();
-        let limit = request.limit.unwrap_or_else(|| {
-            let mean = if later.is_empty() {
-                rate
-            } else {
-                request.mean_rps()
-            };
-            let draws = (mean * length.as_secs_f64()) as u64;
-            let top = scenario
-                .spreading
-                .top_share_of(scenario.keys, draws, self.seed(rate));
-            // Both answers must occur in every window, not only over a step of several.
-            let window = Duration::from_secs(self.window_s(request.way));
-            limit_for(mean, length.min(window), top)
-        });
+        let length = whole_length(first, later);
         let rule = Rule {
-            limit,
+            limit: request
+                .limit
+                .unwrap_or_else(|| self.denying_limit(request, length, later)),
             window_s: self.window_s(request.way),
         };
-        let mut bounds = self.plan.bounds(request.way);
-        if let Some(deadline) = request.deadline {
-            bounds.deadline_ns = deadline.as_nanos() as u64;
-        }
-        if let Some(connections) = request.connections {
-            bounds.connections = connections as usize;
-        }
-        let plan = Plan {
-            arrivals: self.plan.arrivals,
-            rate,
-            length_ns: first.as_nanos() as u64,
-            spreading: scenario.spreading,
-            seed: self.seed(rate),
-            bounds,
-            later: later
-                .iter()
-                .map(|(rate, length)| (*rate, length.as_nanos() as u64))
-                .collect(),
-            clients: request.clients,
-        };
-        let (target, keys, stop) = (&self.slots[request.slot].target, scenario.keys, self.stop);
+        let plan = self.load_plan(request, first, later);
+        let (target, stop) = (&self.slots[request.slot].target, self.stop);
+        let keys = request.scenario.keys;
         cell::check_keys(target.ask(request.way, rule).as_ref(), keys)?;
         let (core, live) = (self.plan.generator_core, Live::default());
         let outcome = match (target, target.ask(request.way, rule)) {
@@ -164,6 +133,62 @@ impl Bed<'_> {
             prefix,
         })
     }
+
+    /// A limit near half of what the most wanted key is offered, so that both answers occur.
+    fn denying_limit(
+        &self,
+        request: &StepRequest<'_>,
+        length: Duration,
+        later: &[(f64, Duration)],
+    ) -> u64 {
+        let (scenario, rate) = (request.scenario, request.rate_rps);
+        let mean = if later.is_empty() {
+            rate
+        } else {
+            request.mean_rps()
+        };
+        let draws = (mean * length.as_secs_f64()) as u64;
+        let top = scenario
+            .spreading
+            .top_share_of(scenario.keys, draws, self.seed(rate));
+        // Both answers must occur in every window, not only over a step of several.
+        let window = Duration::from_secs(self.window_s(request.way));
+        limit_for(mean, length.min(window), top)
+    }
+
+    /// The generator's plan of a load: the run's bounds with what the request has of its own.
+    fn load_plan(
+        &self,
+        request: &StepRequest<'_>,
+        first: Duration,
+        later: &[(f64, Duration)],
+    ) -> Plan {
+        let mut bounds = self.plan.bounds(request.way);
+        if let Some(deadline) = request.deadline {
+            bounds.deadline_ns = deadline.as_nanos() as u64;
+        }
+        if let Some(connections) = request.connections {
+            bounds.connections = connections as usize;
+        }
+        Plan {
+            arrivals: self.plan.arrivals,
+            rate: request.rate_rps,
+            length_ns: first.as_nanos() as u64,
+            spreading: request.scenario.spreading,
+            seed: self.seed(request.rate_rps),
+            bounds,
+            later: later
+                .iter()
+                .map(|(rate, length)| (*rate, length.as_nanos() as u64))
+                .collect(),
+            clients: request.clients,
+        }
+    }
+}
+
+/// Length of a load's parts together.
+fn whole_length(first: Duration, later: &[(f64, Duration)]) -> Duration {
+    first + later.iter().map(|(_, length)| *length).sum::<Duration>()
 }
 
 /// Writes what `ask` reads, over connections of its own.

@@ -185,17 +185,47 @@ impl<'a> Bed<'a> {
     /// Runs warm-up and measured part of a step and fills its row; the status is that of the row by itself. Fails if
     /// the target cannot be reached at all.
     pub fn step(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
-        let mut warm_up = None;
-        if let Some(longest) = self.plan.steady {
-            warm_up = Some(self.warm_until_steady(request, longest)?);
-        } else if !request.warmup.is_zero() {
-            self.load(request, request.warmup, &[])?;
-        }
+        let warm_up = self.warm(request)?;
         let admit = self.admit(request);
         let request = &StepRequest {
             limit: request.limit.or(admit.map(|admit| admit.limit)),
             ..request.clone()
         };
+        let (mut step, outcome) = self.measure(request)?;
+        if let Some(warm_up) = warm_up.as_ref().filter(|warm_up| !warm_up.steady) {
+            step.notes.push(format!(
+                "not steady after a warm-up of {:.1} s: {}",
+                warm_up.duration_s, warm_up.reason
+            ));
+        }
+        step.warm_up = warm_up;
+        if let Some(admit) = admit {
+            keep_admit(&mut step, admit);
+        }
+        step.connections = request.connections;
+        classify(&self.plan.profile, std::slice::from_mut(&mut step));
+        if let Some(why) = &outcome.cut_short {
+            step.notes.push(format!(
+                "ended {:.1} s into the step: {why}",
+                outcome.elapsed_ns as f64 / 1e9
+            ));
+        }
+        Ok((step, outcome))
+    }
+
+    /// Loads the target before the measured part: until it is steady if the plan wants that, else as long as asked.
+    fn warm(&mut self, request: &StepRequest<'_>) -> Result<Option<WarmUp>, String> {
+        if let Some(longest) = self.plan.steady {
+            return self.warm_until_steady(request, longest).map(Some);
+        }
+        if !request.warmup.is_zero() {
+            self.load(request, request.warmup, &[])?;
+        }
+        Ok(None)
+    }
+
+    /// Runs the measured part under observation and fills the row with what it brought.
+    fn measure(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
         let target = &self.slots[request.slot].target;
         let same_clock = target.record().co_located;
         let (pid, operation) = (
@@ -217,24 +247,13 @@ impl<'a> Bed<'a> {
             prefix: &prefix,
         };
         let frame = Frame {
-            rate: match self.plan.is_closed() {
-                // What was offered is what the answers made room for.
-                true => {
-                    outcome.tally.planned as f64 / request.whole_length().as_secs_f64().max(1e-9)
-                }
-                false => request.mean_rps(),
-            },
+            rate: self.offered_rps(request, &outcome),
             offset_s,
             length: request.whole_length(),
             before,
             after: Counters::read(pid),
             pid,
-            // The ceiling was measured with RESP.
-            ceiling_rps: self
-                .calibration
-                .as_ref()
-                .map(|found| found.ceiling_rps)
-                .filter(|_| !request.way.is_service()),
+            ceiling_rps: self.ceiling_rps(request.way),
             accuracy: cell::accuracy(request.scenario, &operation, &asked, &outcome.tally),
             outcome: &outcome,
         };
@@ -242,35 +261,24 @@ impl<'a> Bed<'a> {
         let target = &self.slots[request.slot].target;
         step.attribution = observer.finish(target, watching, &step);
         fill::busiest_thread(&mut step, pid);
-        if let Some(warm_up) = warm_up.as_ref().filter(|warm_up| !warm_up.steady) {
-            step.notes.push(format!(
-                "not steady after a warm-up of {:.1} s: {}",
-                warm_up.duration_s, warm_up.reason
-            ));
-        }
-        step.warm_up = warm_up;
-        if let Some(admit) = admit {
-            let seen_ratio = step.admit_ratio();
-            let seen =
-                seen_ratio.map_or_else(|| "nothing decided".into(), |r| format!("{r:.3} seen"));
-            step.notes.push(format!(
-                "limit {}: {:.3} of the offered load expected to be admitted, {seen}",
-                admit.limit, admit.expected_ratio
-            ));
-            step.admit = Some(Admit {
-                seen_ratio,
-                ..admit
-            });
-        }
-        step.connections = request.connections;
-        classify(&self.plan.profile, std::slice::from_mut(&mut step));
-        if let Some(why) = &outcome.cut_short {
-            step.notes.push(format!(
-                "ended {:.1} s into the step: {why}",
-                outcome.elapsed_ns as f64 / 1e9
-            ));
-        }
         Ok((step, outcome))
+    }
+
+    /// Offered requests per second. In a closed loop that is what the answers made room for.
+    fn offered_rps(&self, request: &StepRequest<'_>, outcome: &Outcome) -> f64 {
+        if self.plan.is_closed() {
+            outcome.tally.planned as f64 / request.whole_length().as_secs_f64().max(1e-9)
+        } else {
+            request.mean_rps()
+        }
+    }
+
+    /// Calibrated ceiling of the generator; `None` for services, as it was measured with RESP.
+    fn ceiling_rps(&self, way: Way) -> Option<f64> {
+        self.calibration
+            .as_ref()
+            .map(|found| found.ceiling_rps)
+            .filter(|_| !way.is_service())
     }
 
     /// The limit that admits the scenario's share of what the step offers; `None` where it has none, or the request
@@ -332,4 +340,18 @@ impl<'a> Bed<'a> {
             reason: verdict.err().unwrap_or_default(),
         })
     }
+}
+
+/// Keeps the limit that was chosen for a share of admitted load, with the share that was seen.
+fn keep_admit(step: &mut Step, admit: Admit) {
+    let seen_ratio = step.admit_ratio();
+    let seen = seen_ratio.map_or_else(|| "nothing decided".into(), |r| format!("{r:.3} seen"));
+    step.notes.push(format!(
+        "limit {}: {:.3} of the offered load expected to be admitted, {seen}",
+        admit.limit, admit.expected_ratio
+    ));
+    step.admit = Some(Admit {
+        seen_ratio,
+        ..admit
+    });
 }

@@ -1,10 +1,10 @@
 //! Fresh starts and who used the machine.
 
-use crate::record::Estimate;
+use crate::record::{Cell, Estimate};
 
 use super::super::super::capacity::safe_cost;
 use super::super::super::format::{bytes, or_dash, percent, rate, significant};
-use super::super::super::lang::page as t;
+use super::super::super::lang::{Lang, page as t};
 use super::super::model::{Block, Card};
 use super::Source;
 
@@ -67,53 +67,10 @@ pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
 pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let blocks = source.per_cell("use", |ranked, id| {
-        let mut rows = Vec::new();
-        for step in ranked.cell.by_load() {
-            let Some(found) = &step.attribution else {
-                continue;
-            };
-            for process in &found.processes {
-                let busiest = process.busiest_thread.as_ref();
-                rows.push(vec![
-                    rate(step.target_rps),
-                    format!("{} ({})", process.role.word(), process.name),
-                    or_dash(process.cpu_percent, |v| format!("{} %", significant(v))),
-                    or_dash(busiest, |b| {
-                        format!("{} % {}", significant(b.cpu_percent), b.name)
-                    }),
-                    or_dash(process.rss_bytes, bytes),
-                    or_dash(process.voluntary_switches_per_s, rate),
-                    or_dash(process.involuntary_switches_per_s, rate),
-                    or_dash(process.run_queue_wait_percent, percent),
-                    or_dash(process.cpu_us_per_decision, significant),
-                ]);
-            }
-        }
+        let rows = process_rows(ranked.cell);
         if rows.is_empty() {
             return Vec::new();
         }
-        let steps = ranked.cell.by_load();
-        let mut items: Vec<String> = steps
-            .iter()
-            .filter_map(|step| {
-                let found = step.attribution.as_ref()?;
-                let sentence = &found.bottleneck.sentence;
-                (!sentence.is_empty()).then(|| format!("{}/s: {sentence}", rate(step.target_rps)))
-            })
-            .collect();
-        items.extend(steps.iter().filter_map(|step| {
-            let found = step.attribution.as_ref()?;
-            let cost = significant(found.cost_per_million?);
-            Some(t::COST_LINE.with(
-                lang,
-                &[
-                    ("load", &rate(step.target_rps)),
-                    ("cost", &cost),
-                    ("joules", &or_dash(found.joules_per_million, significant)),
-                ],
-            ))
-        }));
-        items.extend(safe_cost(ranked.cell, lang));
         let heads = [
             t::H_OFFERED_RPS,
             t::H_PROCESS,
@@ -128,7 +85,7 @@ pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
         let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
         let mut blocks = vec![Block::List {
             class: "observations",
-            items,
+            items: load_observations(ranked.cell, lang),
         }];
         blocks.push(Block::Fold {
             id: format!("{id}-processes"),
@@ -140,4 +97,58 @@ pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
         blocks
     });
     Card::of("card-bottleneck", t::CARD_BOTTLENECK.of(lang), "", blocks)
+}
+
+/// A row for every observed process of every step, by load.
+fn process_rows(cell: &Cell) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for step in cell.by_load() {
+        let Some(found) = &step.attribution else {
+            continue;
+        };
+        for process in &found.processes {
+            let busiest = process.busiest_thread.as_ref();
+            rows.push(vec![
+                rate(step.target_rps),
+                format!("{} ({})", process.role.word(), process.name),
+                or_dash(process.cpu_percent, |v| format!("{} %", significant(v))),
+                or_dash(busiest, |b| {
+                    format!("{} % {}", significant(b.cpu_percent), b.name)
+                }),
+                or_dash(process.rss_bytes, bytes),
+                or_dash(process.voluntary_switches_per_s, rate),
+                or_dash(process.involuntary_switches_per_s, rate),
+                or_dash(process.run_queue_wait_percent, percent),
+                or_dash(process.cpu_us_per_decision, significant),
+            ]);
+        }
+    }
+    rows
+}
+
+/// What held every load back, then what every load cost, then what the safe load costs.
+fn load_observations(cell: &Cell, lang: Lang) -> Vec<String> {
+    let steps = cell.by_load();
+    let mut items: Vec<String> = steps
+        .iter()
+        .filter_map(|step| {
+            let found = step.attribution.as_ref()?;
+            let sentence = &found.bottleneck.sentence;
+            (!sentence.is_empty()).then(|| format!("{}/s: {sentence}", rate(step.target_rps)))
+        })
+        .collect();
+    items.extend(steps.iter().filter_map(|step| {
+        let found = step.attribution.as_ref()?;
+        let cost = significant(found.cost_per_million?);
+        Some(t::COST_LINE.with(
+            lang,
+            &[
+                ("load", &rate(step.target_rps)),
+                ("cost", &cost),
+                ("joules", &or_dash(found.joules_per_million, significant)),
+            ],
+        ))
+    }));
+    items.extend(safe_cost(cell, lang));
+    items
 }
