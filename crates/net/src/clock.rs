@@ -88,6 +88,11 @@ impl Clock {
     pub fn monotone() -> i64 {
         read(libc::CLOCK_MONOTONIC)
     }
+
+    /// The same clock, for callers of libraries that want an [`Instant`](std::time::Instant).
+    pub fn instant() -> std::time::Instant {
+        std::time::Instant::now()
+    }
 }
 
 fn read(clock: libc::clockid_t) -> i64 {

@@ -146,22 +146,9 @@ impl Compiler {
             metadata,
         ] = fields(node, DESCRIPTOR_KEYS, "descriptor")?;
         let key = key.map_or(Ok(""), |node| text_of(node, "key"))?;
-        if key.is_empty() {
-            return Err(YamlError::new(node.line, "descriptor has empty key"));
-        }
         let value = value.map_or(Ok(""), |node| text_of(node, "value"))?;
-        let separator = if value.is_empty() { "" } else { "_" };
-        let name = format!("{key}{separator}{value}");
         let outer = self.path.len();
-        self.path.push('.');
-        self.path.push_str(&name);
-        if names.insert(name.into(), ()).is_some() {
-            let path = yaml::excerpt(&self.path);
-            return Err(YamlError::new(
-                node.line,
-                format!("duplicate descriptor composite key '{path}'"),
-            ));
-        }
+        self.enter(node, key, value, names)?;
         let flag = |node: Option<&Node>, what| node.map_or(Ok(false), |node| bool_of(node, what));
         let shared = flag(share_threshold, "share_threshold")?;
         if shared && !value.contains('*') {
@@ -199,6 +186,31 @@ impl Compiler {
             by_value,
         };
         put(level, key, value, rule);
+        Ok(())
+    }
+
+    /// Adds a descriptor's name to the path; no other of its level may have it.
+    fn enter(
+        &mut self,
+        node: &Node,
+        key: &str,
+        value: &str,
+        names: &mut Map<()>,
+    ) -> Result<(), YamlError> {
+        if key.is_empty() {
+            return Err(YamlError::new(node.line, "descriptor has empty key"));
+        }
+        let separator = if value.is_empty() { "" } else { "_" };
+        let name = format!("{key}{separator}{value}");
+        self.path.push('.');
+        self.path.push_str(&name);
+        if names.insert(name.into(), ()).is_some() {
+            let path = yaml::excerpt(&self.path);
+            return Err(YamlError::new(
+                node.line,
+                format!("duplicate descriptor composite key '{path}'"),
+            ));
+        }
         Ok(())
     }
 

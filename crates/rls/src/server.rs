@@ -22,6 +22,7 @@ use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
 use crate::http::Port;
+use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
 use crate::rules::load_rules_as;
@@ -109,6 +110,78 @@ impl Drop for Place {
 /// Makes the backend of one thread, on that thread.
 type MakeBackend = Arc<dyn Fn() -> AnyBackend + Send + Sync>;
 
+/// The ports, and where they are.
+struct Listening {
+    listeners: Vec<(StdListener, Speaks)>,
+    grpc_addr: SocketAddr,
+    http_addr: SocketAddr,
+    debug_addr: Option<SocketAddr>,
+    prometheus_addr: Option<SocketAddr>,
+}
+
+impl Listening {
+    fn on(config: &RlsConfig) -> Result<Self, StartError> {
+        let mut listeners = Vec::new();
+        let mut open = |what, addr, speaks| {
+            let listener = listen(what, addr)?;
+            let addr = local(&listener, addr)?;
+            listeners.push((listener, speaks));
+            Ok(addr)
+        };
+        let grpc_addr = open("gRPC", config.grpc_addr, Speaks::Grpc)?;
+        let http_addr = open("HTTP", config.http_addr, Speaks::Http(Port::Service))?;
+        let debug = config.debug_addr;
+        let debug_addr = debug.map(|addr| open("debugging", addr, Speaks::Http(Port::Debug)));
+        let debug_addr = debug_addr.transpose()?;
+        let prometheus = config.prometheus.as_ref();
+        let prometheus_addr = prometheus.map(|(addr, path)| {
+            let port = Port::Prometheus(path.as_str().into());
+            open("Prometheus", *addr, Speaks::Http(port))
+        });
+        let prometheus_addr = prometheus_addr.transpose()?;
+        Ok(Self {
+            listeners,
+            grpc_addr,
+            http_addr,
+            debug_addr,
+            prometheus_addr,
+        })
+    }
+}
+
+/// The rules to begin with: none, if the service may wait for them.
+fn first_rules(config: &RlsConfig) -> Result<Ruleset, StartError> {
+    match load_rules_as(&config.rules_dir, config.merge_domains) {
+        Err(error) if config.start_without_rules => {
+            (config.log)(&format!("waiting for rules: {error}"));
+            Ok(Ruleset::default())
+        }
+        loaded => loaded,
+    }
+}
+
+fn backend_maker(
+    config: &RlsConfig,
+    store: Option<Handle>,
+    clock: fn() -> Timestamp,
+) -> Result<MakeBackend, StartError> {
+    Ok(match &config.backend {
+        Backend::Embedded => {
+            let store = store.ok_or(StartError::NoStore)?;
+            Arc::new(move || AnyBackend::Embedded(Embedded::new(store.clone(), clock)))
+        }
+        Backend::Remote(url) => {
+            let address = parse_url(url, &config.store)?;
+            let store = config.store.clone();
+            let known = HotKeys::new();
+            Arc::new(move || {
+                let remote = Remote::new(address.clone(), &store, clock);
+                AnyBackend::Remote(Box::new(Strategies::new(remote, known.clone(), clock)))
+            })
+        }
+    })
+}
+
 impl RlsServer {
     /// Reads the rules, listens, and starts the threads. `store` is the one of this process, which the
     /// embedded backend needs; `clock` gives its time. A remote backend is reached with the first request, and
@@ -122,64 +195,24 @@ impl RlsServer {
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         let before = Before::of(&config.rules_dir);
-        let rules = match load_rules_as(&config.rules_dir, config.merge_domains) {
-            Ok(rules) => rules,
-            Err(error) if config.start_without_rules => {
-                (config.log)(&format!("waiting for rules: {error}"));
-                Ruleset::default()
-            }
-            Err(error) => return Err(error),
-        };
+        let rules = first_rules(&config)?;
         let rules = Arc::new(rules.with_modes(config.modes.clone()));
         let watch = Watch::new(&config, before, rules.clone());
         if let Some(store) = &store {
             watch.metrics().facts.tell_of(store.clone());
         }
-        let make_backend: MakeBackend = match &config.backend {
-            Backend::Embedded => {
-                let store = store.ok_or(StartError::NoStore)?;
-                Arc::new(move || AnyBackend::Embedded(Embedded::new(store.clone(), clock)))
-            }
-            Backend::Remote(url) => {
-                let address = parse_url(url, &config.store)?;
-                let store = config.store.clone();
-                let known = HotKeys::new();
-                Arc::new(move || {
-                    let remote = Remote::new(address.clone(), &store, clock);
-                    AnyBackend::Remote(Box::new(Strategies::new(remote, known.clone(), clock)))
-                })
-            }
-        };
+        let make_backend = backend_maker(&config, store, clock)?;
         let tls = PortsTls::new(&config)?;
-        let grpc = listen("gRPC", config.grpc_addr)?;
-        let http = listen("HTTP", config.http_addr)?;
-        let (grpc_addr, http_addr) = (
-            local(&grpc, config.grpc_addr)?,
-            local(&http, config.http_addr)?,
-        );
-        let mut listeners = vec![(grpc, Speaks::Grpc), (http, Speaks::Http(Port::Service))];
-        let mut debug_addr = None;
-        if let Some(addr) = config.debug_addr {
-            let debug = listen("debugging", addr)?;
-            debug_addr = Some(local(&debug, addr)?);
-            listeners.push((debug, Speaks::Http(Port::Debug)));
-        }
-        let mut prometheus_addr = None;
-        if let Some((addr, path)) = &config.prometheus {
-            let prometheus = listen("Prometheus", *addr)?;
-            prometheus_addr = Some(local(&prometheus, *addr)?);
-            let port = Port::Prometheus(path.as_str().into());
-            listeners.push((prometheus, Speaks::Http(port)));
-        }
+        let ports = Listening::on(&config)?;
         let (domains, limits) = (rules.domain_count(), rules.limit_count());
         let (stop, stopped) = watch::channel(false);
         let (health, metrics) = (watch.health(), watch.metrics());
         let mut server = Self {
             health: health.clone(),
-            grpc_addr,
-            http_addr,
-            debug_addr,
-            prometheus_addr,
+            grpc_addr: ports.grpc_addr,
+            http_addr: ports.http_addr,
+            debug_addr: ports.debug_addr,
+            prometheus_addr: ports.prometheus_addr,
             domains,
             limits,
             stop,
@@ -200,56 +233,62 @@ impl RlsServer {
                 config.http_headers.clone(),
                 stopped.clone(),
             );
+            let (shed_after, monotonic, log) = (config.shed_after, config.monotonic, config.log);
             server.spawn(format!("rls-{index}"), move || async move {
-                let shed = Shed::new(config.shed_after, config.monotonic);
-                if let Some(shed) = &shed {
-                    // It ends with the thread's runtime.
-                    drop(tokio::task::spawn_local(shed.clone().tend()));
-                }
-                let service = Rc::new(Service::new(
+                let shed = Shed::new(shed_after, monotonic);
+                let (counters, backend) = (counters.of_thread(index), make_backend());
+                let service = Service::new(
                     rules,
-                    counters.of_thread(index),
-                    make_backend(),
+                    counters,
+                    backend,
                     fallbacks,
                     health,
                     headers,
                     shed.clone(),
-                ));
-                let lane = Lane {
-                    service,
-                    shed,
-                    tls,
-                    log: config.log,
-                    refusals: Refusals::default(),
-                };
-                take_arrivals(arrivals, Rc::new(lane), stopped).await;
+                );
+                let lane = Lane::new(service, shed, tls, log);
+                take_arrivals(arrivals, lane, stopped).await;
             })?;
         }
-        for (name, tls) in [("rls-grpc-tls", &tls.grpc), ("rls-http-tls", &tls.http)] {
-            if let Some(tls) = tls.clone() {
-                let told = stopped.clone();
-                server.spawn(name.to_owned(), move || tls.follow(config.log, told))?;
-            }
-        }
-        if config.backend != Backend::Embedded {
-            let (make_backend, told) = (make_backend.clone(), stopped.clone());
-            server.spawn("rls-health".to_owned(), move || async move {
-                health.probe(make_backend(), config.log, told).await;
-            })?;
-        }
-        if let Some(statsd) = config.statsd.clone() {
-            let told = stopped.clone();
-            server.spawn("rls-statsd".to_owned(), move || {
-                send_forever(metrics, statsd, config.log, told)
-            })?;
-        }
+        server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
         let places = watch.metrics().facts.connections(MAX_CONNECTIONS);
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
         server.spawn("rls-accept".to_owned(), move || {
-            accept_all(listeners, lanes, places, stopped)
+            accept_all(ports.listeners, lanes, places, stopped)
         })?;
         Ok(server)
+    }
+
+    /// Starts what runs beside the threads that serve: certificates, health of the store, statsd.
+    fn spawn_beside(
+        &mut self,
+        config: &RlsConfig,
+        tls: &PortsTls,
+        make_backend: MakeBackend,
+        metrics: Arc<Metrics>,
+        stopped: &watch::Receiver<bool>,
+    ) -> Result<(), StartError> {
+        let log = config.log;
+        for (name, tls) in [("rls-grpc-tls", &tls.grpc), ("rls-http-tls", &tls.http)] {
+            if let Some(tls) = tls.clone() {
+                let told = stopped.clone();
+                self.spawn(name.to_owned(), move || tls.follow(log, told))?;
+            }
+        }
+        if config.backend != Backend::Embedded {
+            let (health, told) = (self.health.clone(), stopped.clone());
+            self.spawn("rls-health".to_owned(), move || async move {
+                health.probe(make_backend(), log, told).await;
+            })?;
+        }
+        if let Some(statsd) = config.statsd.clone() {
+            let told = stopped.clone();
+            self.spawn("rls-statsd".to_owned(), move || {
+                send_forever(metrics, statsd, log, told)
+            })?;
+        }
+        Ok(())
     }
 
     /// Where gRPC listens.
@@ -405,6 +444,21 @@ struct Lane {
 }
 
 impl Lane {
+    /// Called on the thread that serves.
+    fn new(service: Service, shed: Option<Rc<Shed>>, tls: PortsTls, log: fn(&str)) -> Rc<Self> {
+        if let Some(shed) = &shed {
+            // It ends with the thread's runtime.
+            drop(tokio::task::spawn_local(shed.clone().tend()));
+        }
+        Rc::new(Self {
+            service: Rc::new(service),
+            shed,
+            tls,
+            log,
+            refusals: Refusals::default(),
+        })
+    }
+
     async fn serve(&self, stream: TcpStream, speaks: Speaks, stop: watch::Receiver<bool>) {
         let tls = match speaks {
             Speaks::Grpc => &self.tls.grpc,

@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
@@ -137,34 +137,44 @@ fn read_config(matches: &ArgMatches) -> Result<Config, String> {
     Ok(config)
 }
 
-/// What the service needs; `None` without rules.
-fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
-    let backend = match config.get(Key::Backend) {
+/// What counts for the service.
+fn backend(config: &Config) -> Backend {
+    match config.get(Key::Backend) {
         "" => Backend::Embedded,
         url => Backend::Remote(url.to_owned()),
-    };
-    let environment = Environment::new(|name: &str| std::env::var(name).ok());
-    let (rules, drop_in) = match config.get(Key::Rules) {
-        "" => match environment.rules_dir() {
-            Some(dir) => (dir, true),
-            None => (PathBuf::new(), false),
-        },
-        dir => (PathBuf::from(dir), false),
-    };
-    if rules.as_os_str().is_empty() {
-        return match backend {
-            Backend::Embedded => Ok(None),
-            Backend::Remote(_) => {
-                Err("--backend: the service needs --rules DIR as well".to_owned())
-            }
-        };
     }
-    let first = config
-        .get(Key::Bind)
-        .split(' ')
-        .next()
-        .and_then(|word| word.parse::<IpAddr>().ok());
-    let ip = first.ok_or("--bind: no address")?;
+}
+
+/// The folder of the rules, and whether the variables of envoyproxy/ratelimit name it; `None` without rules.
+fn rules_dir(
+    config: &Config,
+    environment: &Environment<impl Fn(&str) -> Option<String>>,
+) -> Result<Option<(PathBuf, bool)>, String> {
+    let named = match config.get(Key::Rules) {
+        "" => environment.rules_dir().map(|dir| (dir, true)),
+        dir => Some((PathBuf::from(dir), false)),
+    };
+    let named = named.filter(|(dir, _)| !dir.as_os_str().is_empty());
+    if named.is_none() && backend(config) != Backend::Embedded {
+        return Err("--backend: the service needs --rules DIR as well".to_owned());
+    }
+    Ok(named)
+}
+
+/// The address of `--bind` that the service listens on.
+fn first_address(config: &Config) -> Result<IpAddr, String> {
+    let mut words = config.get(Key::Bind).split(' ');
+    let first = words.next().and_then(|word| word.parse().ok());
+    first.ok_or_else(|| "--bind: no address".to_owned())
+}
+
+/// What the service needs; `None` without rules.
+fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
+    let environment = Environment::new(|name: &str| std::env::var(name).ok());
+    let Some((rules, drop_in)) = rules_dir(config, &environment)? else {
+        return Ok(None);
+    };
+    let ip = first_address(config)?;
     let address = |key| SocketAddr::new(ip, config.number(key) as u16);
     let threads = match config.number(Key::Threads) as usize {
         0 => tollgate_net::threads::available_cpus(),
@@ -180,7 +190,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         grpc_addr: address(Key::GrpcPort),
         http_addr: address(Key::HttpPort),
         rules_dir: rules,
-        backend,
+        backend: backend(config),
         store: store_config(config),
         modes,
         http_headers: headers.unwrap_or(HeaderForm::Draft11),
@@ -207,7 +217,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         prometheus: None,
         statsd: statsd_config(config),
         shed_after: Duration::from_millis(config.number(Key::ShedAfter)),
-        monotonic: Instant::now,
+        monotonic: tollgate_net::Clock::instant,
         log: rules_log,
         threads,
     };

@@ -135,6 +135,21 @@ impl<L: Layer, B: Decide> Decide for Layered<L, B> {
     }
 }
 
+/// What is asked of the store below.
+fn questions<'a>(heres: &mut [Here<'a>], denied_here: bool) -> Checks<'a> {
+    let mut asked = Checks::new();
+    for here in heres {
+        if let Here::Ask(check) = here {
+            if denied_here {
+                // Nothing is taken of a request that is denied; the others still say how they stand.
+                check.act = Act::Peek;
+            }
+            asked.push(*check);
+        }
+    }
+    asked
+}
+
 /// Decides the checks of a request by a strategy above `inner`: all take, or none does.
 async fn decide<L: Layer, B: Decide>(
     layer: &L,
@@ -164,16 +179,7 @@ async fn decide<L: Layer, B: Decide>(
         .here
         .iter()
         .any(|here| matches!(here, Here::Deny(_)));
-    let mut asked = Checks::new();
-    for here in &mut tentative.here {
-        if let Here::Ask(check) = here {
-            if denied_here {
-                // Nothing is taken of a request that is denied; the others still say how they stand.
-                check.act = Act::Peek;
-            }
-            asked.push(*check);
-        }
-    }
+    let asked = questions(&mut tentative.here, denied_here);
     let answers = match asked.is_empty() {
         true => Decisions::new(),
         false => inner.decide(&asked).await?,
