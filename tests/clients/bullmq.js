@@ -42,9 +42,16 @@ async function ordered() {
   const order = [];
   for (const priority of [5, 1, 3]) await queue.add("job", { priority }, { priority });
   await queue.add("job", { priority: "late" }, { delay: 300 });
-  keep(new Worker("ordered", async (job) => order.push(job.data.priority), { connection, concurrency: 1 }));
+  let waited = 0;
+  const work = async (job) => {
+    order.push(job.data.priority);
+    if (job.data.priority === "late") waited = Date.now() - job.timestamp;
+  };
+  keep(new Worker("ordered", work, { connection, concurrency: 1 }));
   await until("ordered jobs", () => order.length === 4);
-  assert.deepStrictEqual(order, [1, 3, 5, "late"]);
+  // On a slow machine the delay may be over before the others are done.
+  assert.deepStrictEqual(order.filter((job) => job !== "late"), [1, 3, 5]);
+  assert.ok(waited >= 300, `the delayed job ran after ${waited} ms`);
 }
 
 async function retried() {
