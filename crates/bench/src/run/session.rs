@@ -407,6 +407,7 @@ impl<'a> Session<'a> {
 
     fn keep_step(&mut self, series: &Series, step: Step, outcome: &Outcome, title: &str) {
         let silent = outcome.tally.completed == 0 && outcome.tally.planned > 0;
+        let only_errors = step.allowed + step.denied == 0 && step.failures.store_error > 0;
         let p99 = step
             .response
             .all
@@ -430,6 +431,9 @@ impl<'a> Session<'a> {
                 series.cell,
                 "not one answer within the deadline",
             ),
+            None if only_errors => {
+                self.give_up(series.slot, series.cell, "every answer was an error");
+            }
             None => {}
         }
     }
