@@ -308,13 +308,13 @@ impl Operation {
                 "FUNCTION",
                 "LOAD",
                 "REPLACE",
-                &self.library(FIXED_WINDOW_SCRIPT),
+                &self.as_functions(FIXED_WINDOW_SCRIPT),
             ]),
             Call::Function => words(&[
                 "FUNCTION",
                 "LOAD",
                 "REPLACE",
-                &self.library(self.limiter().lua),
+                &self.as_functions(self.limiter().lua),
             ]),
             Call::Take(_) | Call::Cell { .. } | Call::IncrEx => None,
         }
@@ -343,7 +343,7 @@ impl Operation {
     }
 
     /// A library whose one function is `script`: what a script finds in globals, a function gets as parameters.
-    fn library(&self, script: &str) -> String {
+    fn as_functions(&self, script: &str) -> String {
         let name = self.function();
         format!(
             "#!lua name=tollgate_bench_{name}\nlocal function decide(KEYS, ARGV)\n{script}\nend\nredis.register_function('{name}', decide)\n"

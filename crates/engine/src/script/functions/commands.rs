@@ -98,7 +98,7 @@ fn function(vm: &mut Vm, engine: &Engine, found: &Found) -> Result<Compiled, Cmd
             .functions
             .with(|table| table.libraries().map(|library| library.id).collect())
     });
-    let library = &found.library;
+    let library = &found.owner;
     if vm.function(library.id, found.at).is_none() {
         compile_again(vm, engine, library)?;
     }
@@ -174,7 +174,7 @@ fn load(engine: &Engine, words: &[&[u8]], out: &mut ReplyBuf) -> Result<Reply, C
     }
     let replace = !options.is_empty();
     let name = metadata(code)?.name;
-    let exists = |table: &Table| !replace && table.library(&name).is_some();
+    let exists = |table: &Table| !replace && table.named(&name).is_some();
     if engine.functions.with(exists) {
         return Err(library_exists(&name));
     }
@@ -388,7 +388,7 @@ impl Engine {
         let mut restored = Table::default();
         for code in codes {
             let name = metadata(code)?.name;
-            if restored.library(&name).is_some() {
+            if restored.named(&name).is_some() {
                 return Err(library_exists(&name));
             }
             restored.insert(compile(self, code, false)?)?;
@@ -401,7 +401,7 @@ impl Engine {
             let replaced: HashSet<&[u8]> = restored
                 .libraries()
                 .map(|library| &*library.name)
-                .filter(|name| table.library(name).is_some())
+                .filter(|name| table.named(name).is_some())
                 .collect();
             if policy == Restore::Append
                 && let Some(name) = replaced.iter().min()

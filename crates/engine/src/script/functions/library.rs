@@ -42,7 +42,7 @@ pub(crate) struct Library {
 /// A function that may be called.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
-    pub(crate) library: Arc<Library>,
+    pub(crate) owner: Arc<Library>,
     /// Its place in [`Library::functions`].
     pub(crate) at: usize,
 }
@@ -50,11 +50,11 @@ pub(crate) struct Found {
 impl Found {
     /// What its calls are remembered by. A library that replaces another one has to earn its trust anew.
     pub(crate) fn place(&self, costs: &Costs) -> Place {
-        costs.place(&self.library.id.to_le_bytes(), &self.info().name)
+        costs.place(&self.owner.id.to_le_bytes(), &self.info().name)
     }
 
     pub(crate) fn info(&self) -> &FunctionInfo {
-        &self.library.functions[self.at]
+        &self.owner.functions[self.at]
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn library(&self, name: &[u8]) -> Option<&Arc<Library>> {
+    pub(super) fn named(&self, name: &[u8]) -> Option<&Arc<Library>> {
         self.libraries.get(name)
     }
 
@@ -154,13 +154,13 @@ impl Table {
     pub(super) fn insert(&mut self, library: Arc<Library>) -> Result<(), CmdError> {
         for function in &library.functions {
             if let Some(found) = self.function(&function.name)
-                && found.library.name != library.name
+                && found.owner.name != library.name
             {
                 return Err(function_exists(&function.name));
             }
         }
         let replaced = self
-            .library(&library.name)
+            .named(&library.name)
             .map_or(0, |library| library.code.len());
         if self.bytes - replaced + library.code.len() > LIBRARY_BYTES_MAX {
             return Err(CmdError::err(
@@ -170,7 +170,7 @@ impl Table {
         self.remove(&library.name);
         for (at, function) in library.functions.iter().enumerate() {
             let found = Found {
-                library: Arc::clone(&library),
+                owner: Arc::clone(&library),
                 at,
             };
             let name = function.name.to_ascii_lowercase();
