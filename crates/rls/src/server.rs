@@ -508,8 +508,10 @@ async fn take_arrivals(
                 let Ok(stream) = TcpStream::from_std(stream) else { continue };
                 let (lane, stop) = (lane.clone(), stop.clone());
                 connections.spawn_local(async move {
+                    let is_wide = matches!(speaks, Speaks::Grpc);
                     let served = lane.serve(stream, speaks, stop);
                     match &lane.shed {
+                        Some(shed) if is_wide => Timed::wide(served, shed.clone()).await,
                         Some(shed) => Timed::new(served, shed.clone()).await,
                         None => served.await,
                     }

@@ -22,7 +22,7 @@ use crate::health::Health;
 use crate::http::problem::{self, Problem};
 use crate::lease::LeaseName;
 use crate::metrics::{Event, ThreadMetrics};
-use crate::shed::{Flight, Refused, Shed};
+use crate::shed::{Flight, Gulp, Refused, Shed};
 
 /// The service as one thread holds it.
 pub(crate) struct Service {
@@ -168,9 +168,19 @@ impl Service {
     /// Whether a request that came is refused at once, which is counted; `caller` is how long who asked waits for the answer.
     pub(crate) fn refuse(&self, caller: Option<Duration>) -> Option<Refused> {
         let refused = self.shed.as_ref()?.refuse(caller)?;
+        self.count_refused(refused);
+        Some(refused)
+    }
+
+    /// The requests that the connection which is served now brings at once; `None` if none is ever refused.
+    pub(crate) fn gulp(&self) -> Option<Gulp> {
+        self.shed.as_ref().map(|shed| shed.gulp())
+    }
+
+    /// Counts a request of a gulp that is refused.
+    pub(crate) fn count_refused(&self, refused: Refused) {
         self.metrics.event(Event::Request);
         self.count_error(&ServiceError::Shed(refused));
-        Some(refused)
     }
 
     /// Counts a request while it waits for a backend elsewhere; the store in this process never waits.

@@ -1,51 +1,64 @@
 //! gRPC on HTTP/2: the rate limit service, the health check, and reflection.
 //!
-//! All calls of a connection live in its one task. What came in is accepted first and answered together, so
-//! that one write carries the answers; a call is answered in place if nothing has to be waited for, and
-//! becomes a boxed future only otherwise.
+//! All calls of a connection live in its one task. All that has come is read first, in one buffer that the connections of a
+//! thread share, and its calls are answered together, so that one write carries the answers. A call is answered in place if
+//! nothing has to be waited for, and becomes a boxed future only otherwise.
+//!
+//! Past saturation most of what is read is older than its caller waits: those calls are refused, and those that their caller
+//! has given up are dropped, before their messages are looked at ([`crate::shed`]).
 
 mod call;
 mod descriptors;
+mod exchange;
 mod files;
 mod health;
 mod reflection;
 mod status;
 mod stream;
 
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use h2::server::{Connection, SendResponse};
-use h2::{RecvStream, server};
-use http::Request;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Sleep;
+use tollgate_wire::http2::{Call, MAX_STREAMS, Session};
+use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
 use crate::service::Service;
-use crate::shed::grpc_timeout;
-use call::{Ask, Call, Refusal, asks_for};
-use status::{Code, Status};
+use call::{Ask, Next};
+use exchange::{Exchange, Shared};
+use status::Code;
 
-/// Most calls of one connection at the same time.
-const MAX_STREAMS: u32 = 256;
-/// Longest list of header fields of a call, in bytes.
-const MAX_HEADER_LIST: u32 = 16 << 10;
-/// Most bytes a connection may send before it is told that earlier ones were taken.
-const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Longest wait for a new connection's first words.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a call's message may take; no more than twice as long.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a peer without calls may take to agree that the connection ends.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(250);
+/// Bytes read at once, after what was left of the read before.
+const READ_SIZE: usize = 256 << 10;
+/// Reads of one connection before others have their turn.
+const READS_MAX: usize = 4;
+/// Bytes of answers with which no more calls are taken until the peer has read some.
+const UNWRITTEN_MAX: usize = 1 << 20;
+/// Room for answers that a connection keeps while it has none to write.
+const KEPT_ROOM: usize = 4 << 10;
+/// Most calls of one connection that wait for something, whether or not their caller still does.
+const PENDING_MAX: usize = 2 * MAX_STREAMS;
 
-type Accepted = (Request<RecvStream>, SendResponse<Bytes>);
 type Pending = Pin<Box<dyn Future<Output = ()>>>;
+
+thread_local! {
+    /// What connections of this thread read into, one after another.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Serves one connection to its end. When `stop` turns true no new calls are taken and it ends with the
 /// last of those under way.
@@ -54,135 +67,235 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     service: Rc<Service>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut builder = server::Builder::new();
-    builder
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEADER_LIST)
-        .initial_connection_window_size(CONNECTION_WINDOW);
-    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, builder.handshake(io));
-    // A peer that speaks no HTTP/2, or nothing, has nobody to be told.
-    let Ok(Ok(connection)) = handshake.await else {
-        return;
-    };
     let mut driver = Driver {
-        connection,
+        io,
+        shared: Shared::new(Session::new(call::wants, call::MAX_BODY)),
         service,
-        accepted: Vec::new(),
+        rest: Vec::new(),
+        written: 0,
+        calls: Vec::new(),
         pending: FuturesUnordered::new(),
+        ends: false,
+    };
+    let greeted = poll_fn(|cx| match driver.poll(cx) {
+        Poll::Pending if driver.shared.session.borrow().is_greeted() => Poll::Ready(false),
+        ended => ended.map(|()| true),
+    });
+    // A peer that speaks no HTTP/2, or nothing, has nobody to be told.
+    let Ok(false) = tokio::time::timeout(HANDSHAKE_TIMEOUT, greeted).await else {
+        return;
     };
     let mut stopped = pin!(async move { stop.wait_for(|stop| *stop).await.is_ok() });
     let mut goodbye = pin!(None::<Sleep>);
+    let mut overdue = pin!(None::<Sleep>);
+    let mut overdue_to = 0;
     poll_fn(|cx| {
         if goodbye.is_none() && stopped.as_mut().poll(cx).is_ready() {
-            driver.connection.graceful_shutdown();
+            driver.shared.session.borrow_mut().leave();
             goodbye.set(Some(tokio::time::sleep(GOODBYE_TIMEOUT)));
         }
-        if driver.poll(cx).is_ready() {
-            return Poll::Ready(());
+        loop {
+            if driver.poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            // Messages that are on the way must come whole in time.
+            let session = driver.shared.session.borrow();
+            let (receiving, last) = (session.receiving(), session.last_stream());
+            drop(session);
+            if receiving == 0 {
+                overdue.set(None);
+                break;
+            }
+            if overdue.is_none() {
+                overdue.set(Some(tokio::time::sleep(MESSAGE_TIMEOUT)));
+                overdue_to = last;
+            }
+            let timer = overdue.as_mut().as_pin_mut();
+            if timer.is_none_or(|timer| timer.poll(cx).is_pending()) {
+                break;
+            }
+            overdue.set(None);
+            driver.give_up(overdue_to);
         }
+        let idle = driver.pending.is_empty() && driver.shared.session.borrow().open() == 0;
         match goodbye.as_mut().as_pin_mut() {
-            Some(timer) if driver.pending.is_empty() => timer.poll(cx),
+            Some(timer) if idle => timer.poll(cx),
             _ => Poll::Pending,
         }
     })
     .await;
 }
 
-struct Driver<IO: AsyncRead + AsyncWrite + Unpin> {
-    connection: Connection<IO, Bytes>,
+struct Driver<IO> {
+    io: IO,
+    shared: Rc<Shared>,
     service: Rc<Service>,
-    /// Calls that came in with the last read; emptied before the next.
-    accepted: Vec<Accepted>,
+    /// The beginning of a frame that has not come whole.
+    rest: Vec<u8>,
+    /// Of the session's bytes, how many are written.
+    written: usize,
+    /// Calls that came with the last read; emptied before the next.
+    calls: Vec<Call>,
     pending: FuturesUnordered<Pending>,
+    /// Nothing more is read: what is to be written is the last.
+    ends: bool,
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
+    /// Reads, answers and writes until nothing is left to be done at once; ready when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            let ended = self.accept(cx);
-            let mut progress = !self.accepted.is_empty();
-            let (began, mut answered) = (progress.then(Instant::now), 0);
-            for (request, respond) in self.accepted.drain(..) {
-                let asks = asks_for(&request);
-                if let Ok(ask @ (Ask::HealthWatch | Ask::Reflection)) = asks {
-                    self.pending
-                        .push(stream_of(ask, request, respond, &self.service));
-                    progress = true;
-                    continue;
-                }
-                let asks = asks.and_then(|ask| {
-                    let asked = matches!(ask, Ask::ShouldRateLimit);
-                    let refused = asked
-                        .then(|| refuse_late(&self.service, &request))
-                        .flatten();
-                    refused.map_or(Ok(ask), Err)
-                });
-                let call = Call::new(asks, request, respond);
-                if let Some(call) = call.answer_now(&self.service, cx) {
-                    self.pending
-                        .push(Box::pin(answer_later(call, self.service.clone())));
-                    progress = true;
-                } else {
-                    answered += 1;
-                }
-            }
-            if let Some(began) = began {
-                // All of them leave with the same write.
-                let took = began.elapsed();
-                self.service.counters().response_time(took, answered);
-            }
-            while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(cx) {
-                progress = true;
-            }
-            if ended {
+        for _ in 0..READS_MAX {
+            let unwritten = self.shared.session.borrow_mut().out().len() - self.written;
+            let read = if self.ends || unwritten > UNWRITTEN_MAX {
+                Poll::Pending
+            } else {
+                self.poll_read(cx)
+            };
+            if let Poll::Ready(Err(Closed)) = read {
                 // Nobody is left to read the answers of calls still under way.
                 return Poll::Ready(());
             }
-            if !progress {
+            while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(cx) {}
+            let written = self.poll_write(cx);
+            if let Poll::Ready(Err(Closed)) = written {
+                return Poll::Ready(());
+            }
+            let over = self.ends || self.shared.session.borrow().is_over();
+            if over && written.is_ready() && (self.ends || self.pending.is_empty()) {
+                return Pin::new(&mut self.io).poll_shutdown(cx).map(drop);
+            }
+            if read.is_pending() {
                 return Poll::Pending;
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
-    /// Takes all calls that are there. True when the connection has ended.
-    fn accept(&mut self, cx: &mut Context<'_>) -> bool {
-        loop {
-            match self.connection.poll_accept(cx) {
-                Poll::Ready(Some(Ok(accepted))) => self.accepted.push(accepted),
-                Poll::Ready(Some(Err(_)) | None) => return true,
-                Poll::Pending => return false,
+    /// Reads once and answers what came.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+        BUFFER.with_borrow_mut(|buffer| {
+            if buffer.len() < READ_SIZE + self.rest.len() {
+                buffer.resize(READ_SIZE + self.rest.len(), 0);
             }
-            if self.accepted.len() >= MAX_STREAMS as usize {
-                return false;
+            buffer[..self.rest.len()].copy_from_slice(&self.rest);
+            let mut room = ReadBuf::new(&mut buffer[self.rest.len()..]);
+            let read = std::task::ready!(Pin::new(&mut self.io).poll_read(cx, &mut room));
+            let count = room.filled().len();
+            if read.is_err() || count == 0 {
+                return Poll::Ready(Err(Closed));
+            }
+            let bytes = &buffer[..self.rest.len() + count];
+            let taken = {
+                let mut session = self.shared.session.borrow_mut();
+                session.receive(bytes, &mut self.calls)
+            };
+            self.shared.stir();
+            self.answer(bytes);
+            match taken {
+                Ok(taken) => {
+                    self.rest.clear();
+                    self.rest.extend_from_slice(&bytes[taken..]);
+                }
+                Err(_) => self.ends = true,
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    /// Answers the calls that came in `bytes`.
+    fn answer(&mut self, bytes: &[u8]) {
+        if self.calls.is_empty() {
+            return;
+        }
+        let (began, mut answered) = (Instant::now(), 0);
+        let mut calls = std::mem::take(&mut self.calls);
+        let count = calls.len();
+        let gulp = self.service.gulp();
+        for (at, call) in calls.drain(..).enumerate() {
+            let mut session = self.shared.session.borrow_mut();
+            if !session.is_open(call.id) {
+                // Given up in the same breath.
+                continue;
+            }
+            if let Some(gulp) = gulp
+                && let Some(refused) = gulp.refuse(call.head.timeout, at, count)
+                && *call.head.path == *SHOULD_RATE_LIMIT.as_bytes()
+            {
+                self.service.count_refused(refused);
+                session.refuse(call.id, Code::Unavailable as u16, refused.reason());
+                answered += 1;
+                continue;
+            }
+            let next = call::answer_now(&call, bytes, &self.service, &mut session);
+            drop(session);
+            match next {
+                Next::Done => answered += 1,
+                later => self.wait(call.id, later),
             }
         }
+        self.calls = calls;
+        // All of them leave with the same write.
+        self.service
+            .counters()
+            .response_time(began.elapsed(), answered);
+    }
+
+    /// Keeps a call that has to wait, and counts its time.
+    fn wait(&mut self, id: u32, next: Next) {
+        if self.pending.len() >= PENDING_MAX {
+            let mut session = self.shared.session.borrow_mut();
+            return session.refuse(id, Code::Unavailable as u16, TOO_MANY);
+        }
+        let service = self.service.clone();
+        let shared = self.shared.clone();
+        let exchange = Exchange { shared, id };
+        self.pending.push(match next {
+            Next::Done => return,
+            Next::Stream(Ask::HealthWatch) => {
+                Box::pin(stream::watch(exchange, service.health().clone()))
+            }
+            Next::Stream(_) => Box::pin(stream::reflect(exchange)),
+            Next::Wait(request) => Box::pin(async move {
+                let began = Instant::now();
+                call::answer_later(exchange, request, service.clone()).await;
+                service.counters().response_time(began.elapsed(), 1);
+            }),
+        });
+    }
+
+    /// Answers the calls up to stream `last` whose message has not come whole.
+    fn give_up(&mut self, last: u32) {
+        let mut session = self.shared.session.borrow_mut();
+        session.give_up(last, &mut self.calls);
+        drop(session);
+        self.answer(&[]);
+    }
+
+    /// Ready once all is written.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+        let mut session = self.shared.session.borrow_mut();
+        let out = session.out();
+        while self.written < out.len() {
+            let bytes = &out[self.written..];
+            match std::task::ready!(Pin::new(&mut self.io).poll_write(cx, bytes)) {
+                Ok(count) if count > 0 => self.written += count,
+                _ => return Poll::Ready(Err(Closed)),
+            }
+        }
+        if self.written > 0 {
+            self.written = 0;
+            out.clear();
+            out.shrink_to(KEPT_ROOM);
+            // Bytes may still wait in what wraps the socket.
+            std::task::ready!(Pin::new(&mut self.io).poll_flush(cx)).map_err(|_| Closed)?;
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
-/// What is told a call that has waited for too long, before its message is looked at.
-fn refuse_late(service: &Service, request: &Request<RecvStream>) -> Option<Refusal> {
-    let refused = service.refuse(grpc_timeout(request.headers()))?;
-    let status = Status::new(Code::Unavailable, refused.reason());
-    Some(Refusal::Status(status))
-}
+/// The peer went.
+struct Closed;
 
-/// Answers a call that has to wait, and counts its time.
-async fn answer_later(call: Call, service: Rc<Service>) {
-    let began = Instant::now();
-    call.answer(service.clone()).await;
-    service.counters().response_time(began.elapsed(), 1);
-}
-
-/// A call that takes and gives messages as long as its peer wants.
-fn stream_of(
-    ask: Ask,
-    request: Request<RecvStream>,
-    respond: SendResponse<Bytes>,
-    service: &Service,
-) -> Pending {
-    let body = request.into_body();
-    match ask {
-        Ask::HealthWatch => Box::pin(stream::watch(body, respond, service.health().clone())),
-        _ => Box::pin(stream::reflect(body, respond)),
-    }
-}
+/// What is told a call of a connection that has too many under way.
+const TOO_MANY: &str = "too many calls of this connection wait for the rate limit backend";

@@ -1,14 +1,6 @@
-//! gRPC status codes, and responses that carry nothing else.
+//! gRPC status codes, and calls that end with one.
 
-use bytes::Bytes;
-use h2::server::SendResponse;
-use http::header::{CONTENT_TYPE, HeaderName};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
-
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
-pub(super) const GRPC_CONTENT: HeaderValue = HeaderValue::from_static("application/grpc");
+use tollgate_wire::http2::Session;
 
 /// The codes this service answers with. `UNKNOWN` is not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +11,6 @@ pub(super) enum Code {
     ResourceExhausted = 8,
     Unimplemented = 12,
     Unavailable = 14,
-}
-
-impl Code {
-    /// Ends a call that succeeded.
-    pub(super) fn ok(trailers: &mut HeaderMap) {
-        trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
-    }
 }
 
 /// A call that ends without a message.
@@ -44,34 +29,14 @@ impl Status {
     }
 
     /// Ends the call with this status and no message.
-    pub(super) fn send(self, respond: &mut SendResponse<Bytes>) -> Result<(), h2::Error> {
-        let mut response = Response::new(());
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, GRPC_CONTENT);
-        self.write(headers);
-        respond.send_response(response, true).map(drop)
+    pub(super) fn send(&self, id: u32, session: &mut Session) {
+        session.fail(id, self.code as u16, &self.encoded());
     }
 
-    /// As header fields, or as those after the last message.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
-        headers.insert(GRPC_STATUS, HeaderValue::from(self.code as u16));
-        if self.code == Code::Unimplemented {
-            headers.insert(GRPC_ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        }
-        if let Ok(message) = HeaderValue::from_str(&percent_encoded(&self.message)) {
-            headers.insert(GRPC_MESSAGE, message);
-        }
+    /// The message as it goes into a header field.
+    pub(super) fn encoded(&self) -> String {
+        percent_encoded(&self.message)
     }
-}
-
-/// Ends a request that is not gRPC at all.
-pub(super) fn refuse(
-    status: StatusCode,
-    respond: &mut SendResponse<Bytes>,
-) -> Result<(), h2::Error> {
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    respond.send_response(response, true).map(drop)
 }
 
 /// Longest message of a status, in bytes of its text.

@@ -2,16 +2,12 @@
 
 use std::future::poll_fn;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use h2::server::SendResponse;
-use h2::{RecvStream, SendStream};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Response};
 use prost::Message;
 
 use super::call::{PREFIX, undecodable};
+use super::exchange::{Exchange, Gone};
 use super::reflection::{self, ServerReflectionRequest};
-use super::status::{Code, GRPC_CONTENT, Status};
+use super::status::{Code, Status};
 use crate::health::Health;
 
 /// Longest message of a stream, in bytes.
@@ -24,8 +20,8 @@ enum End {
     Status(Status),
 }
 
-impl From<h2::Error> for End {
-    fn from(_: h2::Error) -> Self {
+impl From<Gone> for End {
+    fn from(Gone: Gone) -> Self {
         Self::Gone
     }
 }
@@ -36,15 +32,16 @@ impl From<Status> for End {
     }
 }
 
-/// Messages as they come.
-struct Incoming {
-    body: RecvStream,
-    bytes: BytesMut,
+/// Messages as they come and go.
+struct Talk {
+    exchange: Exchange,
+    /// What came and was not taken.
+    bytes: Vec<u8>,
 }
 
-impl Incoming {
+impl Talk {
     /// The next message; `None` after the last.
-    async fn next(&mut self) -> Result<Option<Bytes>, End> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, End> {
         loop {
             if let Some(&[compressed, a, b, c, d]) = self.bytes.first_chunk::<PREFIX>() {
                 let len = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -57,72 +54,43 @@ impl Incoming {
                     return Err(Status::new(Code::ResourceExhausted, reason).into());
                 }
                 if self.bytes.len() >= PREFIX + len {
-                    self.bytes.advance(PREFIX);
-                    return Ok(Some(self.bytes.split_to(len).freeze()));
+                    let rest = self.bytes.split_off(PREFIX + len);
+                    let mut message = std::mem::replace(&mut self.bytes, rest);
+                    message.drain(..PREFIX);
+                    return Ok(Some(message));
                 }
             }
-            match self.body.data().await {
+            match poll_fn(|cx| self.exchange.poll_piece(cx)).await? {
                 None if self.bytes.is_empty() => return Ok(None),
                 None => {
                     let reason = "the stream ends within a message";
                     return Err(Status::new(Code::InvalidArgument, reason).into());
                 }
-                Some(bytes) => {
-                    let bytes = bytes?;
-                    self.body.flow_control().release_capacity(bytes.len())?;
-                    self.bytes.put(bytes);
-                }
+                Some(piece) => self.bytes.extend_from_slice(&piece),
             }
         }
     }
-}
-
-/// Messages as the peer has room for them.
-struct Outgoing(SendStream<Bytes>);
-
-impl Outgoing {
-    fn begin(respond: &mut SendResponse<Bytes>) -> Result<Self, h2::Error> {
-        let mut response = Response::new(());
-        response.headers_mut().insert(CONTENT_TYPE, GRPC_CONTENT);
-        respond.send_response(response, false).map(Self)
-    }
 
     /// Sends a message; waits while the peer takes none, so that no more than one is kept.
-    async fn send(&mut self, message: &impl Message) -> Result<(), End> {
+    async fn send(&self, message: &impl Message) -> Result<(), End> {
         let len = message.encoded_len();
-        let mut bytes = BytesMut::with_capacity(PREFIX + len);
-        bytes.put_u8(0);
+        let mut bytes = Vec::with_capacity(PREFIX + len);
+        bytes.push(0);
         // Descriptions and states are far below 4 GiB.
-        bytes.put_u32(len as u32);
+        bytes.extend_from_slice(&(len as u32).to_be_bytes());
         message.encode_raw(&mut bytes);
-        let mut bytes = bytes.freeze();
-        while !bytes.is_empty() {
-            self.0.reserve_capacity(bytes.len());
-            let room = poll_fn(|cx| self.0.poll_capacity(cx)).await;
-            let room = room.ok_or(End::Gone)??;
-            self.0
-                .send_data(bytes.split_to(room.min(bytes.len())), false)?;
-        }
-        Ok(())
-    }
-
-    fn end(mut self, status: Option<Status>) -> Result<(), h2::Error> {
-        let mut trailers = HeaderMap::with_capacity(2);
-        match status {
-            None => Code::ok(&mut trailers),
-            Some(status) => status.write(&mut trailers),
-        }
-        self.0.send_trailers(trailers)
+        self.exchange.send(&bytes);
+        Ok(poll_fn(|cx| self.exchange.poll_sent(cx)).await?)
     }
 }
 
 /// Answers questions about the services until the peer has no more.
-pub(super) async fn reflect(body: RecvStream, respond: SendResponse<Bytes>) {
-    run(body, respond, async |incoming, outgoing| {
-        while let Some(message) = incoming.next().await? {
-            let request =
-                ServerReflectionRequest::decode(message).map_err(|error| undecodable(&error))?;
-            outgoing.send(&reflection::answer(request)).await?;
+pub(super) async fn reflect(exchange: Exchange) {
+    run(exchange, async |talk| {
+        while let Some(message) = talk.next().await? {
+            let request = ServerReflectionRequest::decode(&message[..])
+                .map_err(|error| undecodable(&error))?;
+            talk.send(&reflection::answer(request)).await?;
         }
         Ok(())
     })
@@ -130,31 +98,31 @@ pub(super) async fn reflect(body: RecvStream, respond: SendResponse<Bytes>) {
 }
 
 /// Tells the health of a service, and every change of it, until the peer goes or the service stops.
-pub(super) async fn watch(body: RecvStream, respond: SendResponse<Bytes>, health: Health) {
-    run(body, respond, async |incoming, outgoing| {
-        let message = incoming
+pub(super) async fn watch(exchange: Exchange, health: Health) {
+    run(exchange, async |talk| {
+        let message = talk
             .next()
             .await?
             .ok_or_else(|| Status::new(Code::InvalidArgument, "the call has no message"))?;
-        let request = super::health::HealthCheckRequest::decode(message)
+        let request = super::health::HealthCheckRequest::decode(&message[..])
             .map_err(|error| undecodable(&error))?;
         if !super::health::is_known(&request.service) {
             // The protocol wants the call kept, because the service might come.
             let unknown = super::health::response(super::health::SERVICE_UNKNOWN);
-            outgoing.send(&unknown).await?;
+            talk.send(&unknown).await?;
         }
         let mut follower = health.follow();
         loop {
             let next = tokio::select! {
                 next = follower.next() => next,
                 // Whoever gave up the call is not kept in mind.
-                _ = poll_fn(|cx| outgoing.0.poll_reset(cx)) => return Err(End::Gone),
+                () = poll_fn(|cx| talk.exchange.poll_gone(cx)) => return Err(End::Gone),
             };
             match next {
                 Some(_) if !super::health::is_known(&request.service) => {}
                 Some(serving) => {
                     let status = super::health::status(serving);
-                    outgoing.send(&super::health::response(status)).await?;
+                    talk.send(&super::health::response(status)).await?;
                 }
                 None => return Err(Status::new(Code::Unavailable, "the service stops").into()),
             }
@@ -163,23 +131,18 @@ pub(super) async fn watch(body: RecvStream, respond: SendResponse<Bytes>, health
     .await;
 }
 
-async fn run(
-    body: RecvStream,
-    mut respond: SendResponse<Bytes>,
-    talk: impl AsyncFnOnce(&mut Incoming, &mut Outgoing) -> Result<(), End>,
-) {
-    let mut incoming = Incoming {
-        body,
-        bytes: BytesMut::new(),
+async fn run(exchange: Exchange, serve: impl AsyncFnOnce(&mut Talk) -> Result<(), End>) {
+    exchange.begin();
+    let mut talk = Talk {
+        exchange,
+        bytes: Vec::new(),
     };
-    let Ok(mut outgoing) = Outgoing::begin(&mut respond) else {
-        return;
-    };
-    let ended = match talk(&mut incoming, &mut outgoing).await {
-        Ok(()) => outgoing.end(None),
-        Err(End::Status(status)) => outgoing.end(Some(status)),
-        Err(End::Gone) => return,
-    };
-    // A peer that has gone away needs no trailers.
-    drop(ended);
+    match serve(&mut talk).await {
+        Ok(()) => talk.exchange.finish(0, String::new()),
+        Err(End::Status(status)) => {
+            talk.exchange.finish(status.code as u16, status.encoded());
+        }
+        // A peer that has gone away needs no trailers.
+        Err(End::Gone) => {}
+    }
 }

@@ -8,11 +8,15 @@
 //! even that is done for all: while the queue stands, a connection that has waited for too long is put aside unread, and taken
 //! up again, the newest first, as far as there is time.
 //!
-//! What came into the sockets while the thread was busy with others is seen when it asks the system next, after at most some
-//! sixty connections; that much of a wait does not count.
+//! What came into the sockets while the thread was busy with others is seen when it asks the system next. How long it can
+//! have been there is known nevertheless ([`turns`]): since the system was asked before, or since the connection was read
+//! before, whichever is later. That is the span of a read. Where a read brings several requests, as with gRPC, their ages
+//! are spread over it, the newest last ([`Gulp`]); connections that bring many at once are never put aside, because the
+//! newest of what they bring can be answered in time whatever the span, and leaving the others costs little.
 
 mod flight;
 mod queue;
+mod turns;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,11 +28,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
+use tollgate_wire::http2;
 
 use flight::Flights;
 use queue::Queue;
-pub(crate) use queue::Refused;
+pub(crate) use queue::{Gulp, Refused};
+use turns::Turns;
 
 /// How long a caller is asked to wait who was refused, in seconds.
 pub(crate) const RETRY_SECS: u64 = 1;
@@ -63,6 +69,9 @@ pub(crate) struct Shed {
     began: Instant,
     /// Since when the connection that is served now has waited for it.
     since: Cell<Duration>,
+    /// The time before which nothing came that it brings now.
+    from: Cell<Duration>,
+    turns: Arc<Turns>,
     queue: RefCell<Queue>,
     flights: RefCell<Flights>,
     /// Connections put aside, the newest last; at most one entry for each that there is.
@@ -88,6 +97,8 @@ impl Shed {
                 clock,
                 began: clock(),
                 since: Cell::default(),
+                from: Cell::default(),
+                turns: Arc::default(),
                 queue: RefCell::new(Queue::new(patience)),
                 flights: RefCell::new(Flights::new(patience / LATE_DIVISOR)),
                 aside: RefCell::default(),
@@ -108,6 +119,12 @@ impl Shed {
         self.queue.borrow().refuse(waited, caller)
     }
 
+    /// The requests that the connection which is served now brings at once.
+    pub(crate) fn gulp(&self) -> Gulp {
+        let span = self.now().saturating_sub(self.from.get());
+        self.queue.borrow().gulp(span)
+    }
+
     /// Counts a request that waits for the backend, until the guard is dropped.
     pub(crate) fn fly(&self) -> Result<Flight<'_>, Refused> {
         if !self.flights.borrow_mut().enter() {
@@ -119,12 +136,16 @@ impl Shed {
         })
     }
 
+    /// Takes note of the span of what a connection brings that is polled now.
+    fn note(&self, now: Duration) {
+        let span = now.saturating_sub(self.from.get());
+        self.queue.borrow_mut().note(now, span);
+    }
+
     /// Whether a connection that was woken then, and is to be polled now, is put aside.
-    fn puts_aside(&self, connection: &Arc<Woken>, woken: Duration) -> bool {
-        let now = self.now();
+    fn puts_aside(&self, connection: &Arc<Woken>, now: Duration, woken: Duration) -> bool {
         let waited = now.saturating_sub(woken);
-        let mut queue = self.queue.borrow_mut();
-        queue.note(now, waited);
+        let queue = self.queue.borrow();
         let aside = queue.is_stale(waited);
         if aside {
             let woken = connection.clone();
@@ -186,7 +207,10 @@ impl Drop for Flight<'_> {
 struct Woken {
     clock: fn() -> Instant,
     began: Instant,
+    turns: Arc<Turns>,
     at: AtomicU64,
+    /// The time before which nothing came that it was woken for.
+    from: AtomicU64,
     /// It was put aside and may be served now.
     taken_up: AtomicBool,
     task: AtomicWaker,
@@ -214,6 +238,7 @@ impl Wake for Woken {
         if self.at.load(Ordering::Relaxed) == 0 {
             let waited = (self.clock)().saturating_duration_since(self.began);
             let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+            self.from.store(self.turns.wake(nanos), Ordering::Relaxed);
             // Of several at once any will do.
             self.at.store(nanos.saturating_add(1), Ordering::Relaxed);
         }
@@ -227,14 +252,21 @@ pub(crate) struct Timed<F> {
     shed: Rc<Shed>,
     woken: Arc<Woken>,
     waker: Waker,
+    /// It brings many requests at once, and is never put aside.
+    is_wide: bool,
     is_aside: bool,
+    /// When it was polled last.
+    polled: Duration,
 }
 
 impl<F: Future> Timed<F> {
+    /// A connection that brings one request after another.
     pub(crate) fn new(connection: F, shed: Rc<Shed>) -> Self {
         let woken = Arc::new(Woken {
             clock: shed.clock,
             began: shed.began,
+            turns: shed.turns.clone(),
+            from: AtomicU64::new(0),
             at: AtomicU64::new(0),
             taken_up: AtomicBool::new(false),
             task: AtomicWaker::new(),
@@ -244,7 +276,17 @@ impl<F: Future> Timed<F> {
             waker: Waker::from(woken.clone()),
             shed,
             woken,
+            is_wide: false,
             is_aside: false,
+            polled: Duration::ZERO,
+        }
+    }
+
+    /// A connection that may bring many requests at once.
+    pub(crate) fn wide(connection: F, shed: Rc<Shed>) -> Self {
+        Self {
+            is_wide: true,
+            ..Self::new(connection, shed)
         }
     }
 }
@@ -259,55 +301,51 @@ impl<F: Future> Future for Timed<F> {
             // Woken once more; it is as late as before.
             return Poll::Pending;
         }
+        let now = this.shed.now();
         let woken = match this.woken.at.load(Ordering::Relaxed) {
             // The first time, or for a reason of the runtime's own.
-            0 => this.shed.now(),
+            0 => {
+                this.shed.from.set(now);
+                now
+            }
             at => {
                 let woken = Duration::from_nanos(at - 1);
+                let from = Duration::from_nanos(this.woken.from.load(Ordering::Relaxed));
                 // How long it was aside says nothing about the queue.
-                if !this.is_aside && this.shed.puts_aside(&this.woken, woken) {
-                    this.is_aside = true;
-                    return Poll::Pending;
+                if !this.is_aside {
+                    this.shed.turns.take_up();
+                    this.shed.from.set(from.max(this.polled));
+                    this.shed.note(now);
+                    if !this.is_wide && this.shed.puts_aside(&this.woken, now, woken) {
+                        this.is_aside = true;
+                        return Poll::Pending;
+                    }
                 }
                 woken
             }
         };
         this.is_aside = false;
+        this.polled = now;
         this.woken.at.store(0, Ordering::Relaxed);
         this.shed.since.set(woken);
-        this.connection
+        let polled = this
+            .connection
             .as_mut()
-            .poll(&mut Context::from_waker(&this.waker))
+            .poll(&mut Context::from_waker(&this.waker));
+        this.shed.turns.served(now, || this.shed.now());
+        polled
     }
 }
 
-/// Longest number of a timeout, in digits, by the protocol.
-const TIMEOUT_DIGITS: usize = 8;
-
 /// How long the caller of a gRPC call waits: `grpc-timeout`. `None` where it does not say, or not in the protocol's form.
 pub(crate) fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout").map(HeaderValue::as_bytes)?;
-    let (unit, digits) = text.split_last()?;
-    if digits.is_empty() || digits.len() > TIMEOUT_DIGITS {
-        return None;
-    }
-    let number = digits.iter().try_fold(0_u64, |number, digit| {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-        Some(number * 10 + u64::from(digit))
-    })?;
-    Some(match unit {
-        b'H' => Duration::from_secs(number * 3_600),
-        b'M' => Duration::from_secs(number * 60),
-        b'S' => Duration::from_secs(number),
-        b'm' => Duration::from_millis(number),
-        b'u' => Duration::from_micros(number),
-        b'n' => Duration::from_nanos(number),
-        _ => return None,
-    })
+    http2::grpc_timeout(headers.get("grpc-timeout")?.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use std::future::poll_fn;
     use std::sync::{LazyLock, Mutex};
 

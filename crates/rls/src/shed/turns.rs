@@ -1,0 +1,61 @@
+//! Since when bytes can have waited in the sockets of a thread: pure, times are given.
+//!
+//! The thread asks the system which sockets have something, serves the connections that do, and asks again: a turn. What a
+//! turn finds came after the turn before. Where nobody waited for the thread it was asleep in the question, and what woke it
+//! came just then, or while it served the last connection before it slept.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The turns of one thread. Connections may be woken by other threads, which then tell of their own wake-ups only.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// When the last one began, in nanoseconds.
+    at: AtomicU64,
+    /// How long before it bytes may have come.
+    reach: AtomicU64,
+    /// A connection was served since.
+    served: AtomicBool,
+    /// How long the connection took that was served last.
+    took: AtomicU64,
+    /// Connections that were woken and not taken up.
+    waiting: AtomicU64,
+}
+
+impl Turns {
+    /// A connection was woken at `now`; returns the time before which nothing came for it.
+    pub(super) fn wake(&self, now: u64) -> u64 {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.served.swap(false, Ordering::Relaxed) {
+            let before = self.at.swap(now, Ordering::Relaxed);
+            let reach = match waiting {
+                0 => self.took.load(Ordering::Relaxed),
+                _ => now.saturating_sub(before),
+            };
+            self.reach.store(reach, Ordering::Relaxed);
+        }
+        self.at
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.reach.load(Ordering::Relaxed))
+    }
+
+    /// A connection that was woken is taken up.
+    pub(super) fn take_up(&self) {
+        let less = |waiting: u64| Some(waiting.saturating_sub(1));
+        // It never fails.
+        let _ = self
+            .waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// A connection was served from `began` on.
+    pub(super) fn served(&self, began: Duration, now: impl FnOnce() -> Duration) {
+        self.served.store(true, Ordering::Relaxed);
+        // Only what the last one before a sleep took is of interest.
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            let took = now().saturating_sub(began);
+            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            self.took.store(nanos, Ordering::Relaxed);
+        }
+    }
+}

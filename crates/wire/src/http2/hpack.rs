@@ -1,0 +1,691 @@
+//! Header fields on HTTP/2 (RFC 7541): those of requests are read, those of answers written.
+//!
+//! A field of a table is known by what it means to a gRPC server as soon as it goes into the table, so a request whose
+//! fields are all in it, as with every client after its first request, costs one lookup for each.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::huffman;
+
+/// Bytes that our table of a peer's fields may take, by the RFC's count.
+pub const TABLE_MAX: usize = 4_096;
+/// What a field takes beyond its texts.
+const OVERHEAD: usize = 32;
+/// Entries of the static table.
+const STATIC: usize = 61;
+
+/// The static table (appendix A).
+const STATIC_TABLE: [(&str, &str); STATIC] = [
+    (":authority", ""),
+    (":method", "GET"),
+    (":method", "POST"),
+    (":path", "/"),
+    (":path", "/index.html"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "200"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "304"),
+    (":status", "400"),
+    (":status", "404"),
+    (":status", "500"),
+    ("accept-charset", ""),
+    ("accept-encoding", "gzip, deflate"),
+    ("accept-language", ""),
+    ("accept-ranges", ""),
+    ("accept", ""),
+    ("access-control-allow-origin", ""),
+    ("age", ""),
+    ("allow", ""),
+    ("authorization", ""),
+    ("cache-control", ""),
+    ("content-disposition", ""),
+    ("content-encoding", ""),
+    ("content-language", ""),
+    ("content-length", ""),
+    ("content-location", ""),
+    ("content-range", ""),
+    ("content-type", ""),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("expect", ""),
+    ("expires", ""),
+    ("from", ""),
+    ("host", ""),
+    ("if-match", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("if-range", ""),
+    ("if-unmodified-since", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("max-forwards", ""),
+    ("proxy-authenticate", ""),
+    ("proxy-authorization", ""),
+    ("range", ""),
+    ("referer", ""),
+    ("refresh", ""),
+    ("retry-after", ""),
+    ("server", ""),
+    ("set-cookie", ""),
+    ("strict-transport-security", ""),
+    ("transfer-encoding", ""),
+    ("user-agent", ""),
+    ("vary", ""),
+    ("via", ""),
+    ("www-authenticate", ""),
+];
+/// Index of the static field whose name is `content-type`.
+const CONTENT_TYPE_INDEX: usize = 31;
+
+/// What a field means to a gRPC server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// `:method`.
+    Method,
+    /// `:scheme`.
+    Scheme,
+    /// `:path`.
+    Path,
+    /// `:authority`.
+    Authority,
+    /// `content-type`.
+    ContentType,
+    /// `grpc-timeout`.
+    Timeout,
+    /// `te`.
+    Te,
+    /// What makes a request malformed: fields of a connection, names with capitals, unknown pseudo-fields.
+    Forbidden,
+    /// Anything else.
+    Other,
+}
+
+impl Meaning {
+    fn of(name: &[u8]) -> Self {
+        match name {
+            b":method" => Self::Method,
+            b":scheme" => Self::Scheme,
+            b":path" => Self::Path,
+            b":authority" => Self::Authority,
+            b"content-type" => Self::ContentType,
+            b"grpc-timeout" => Self::Timeout,
+            b"te" => Self::Te,
+            b"" | b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
+            | b"upgrade" => Self::Forbidden,
+            [b':', ..] => Self::Forbidden,
+            _ if name.iter().any(u8::is_ascii_uppercase) => Self::Forbidden,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the field must come before the others.
+    #[must_use]
+    pub const fn is_pseudo(self) -> bool {
+        matches!(
+            self,
+            Self::Method | Self::Scheme | Self::Path | Self::Authority
+        )
+    }
+}
+
+/// A value: in a table, or in the block itself.
+#[derive(Debug)]
+pub enum Value<'a> {
+    /// In the static table.
+    Static(&'static str),
+    /// Shared with the dynamic table.
+    Shared(&'a Rc<[u8]>),
+    /// Only here.
+    Own(&'a [u8]),
+}
+
+impl Value<'_> {
+    /// The text.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Static(text) => text.as_bytes(),
+            Self::Shared(text) => text,
+            Self::Own(text) => text,
+        }
+    }
+
+    /// The text, shared with the table where it is there.
+    #[must_use]
+    pub fn share(&self) -> Rc<[u8]> {
+        match self {
+            Self::Shared(text) => Rc::clone(text),
+            other => other.bytes().into(),
+        }
+    }
+}
+
+/// A block that cannot be read; the tables of both sides differ from now on, so the connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+#[derive(Debug)]
+struct Entry {
+    meaning: Meaning,
+    name: Rc<[u8]>,
+    value: Rc<[u8]>,
+}
+
+impl Entry {
+    fn size(&self) -> usize {
+        self.name.len() + self.value.len() + OVERHEAD
+    }
+}
+
+/// Reads blocks of header fields, with the table that they share.
+#[derive(Debug)]
+pub struct Decoder {
+    /// The newest first.
+    entries: VecDeque<Entry>,
+    size: usize,
+    max: usize,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            size: 0,
+            max: TABLE_MAX,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+}
+
+/// Where a text comes from.
+enum Name {
+    Static(usize),
+    Dynamic(usize),
+    Own,
+}
+
+impl Decoder {
+    /// Reads a whole block: `each` takes every field with its size by the RFC's count.
+    ///
+    /// # Errors
+    /// [`Broken`] if it is not a block of fields.
+    pub fn read(
+        &mut self,
+        mut block: &[u8],
+        mut each: impl FnMut(Meaning, Value<'_>, usize),
+    ) -> Result<(), Broken> {
+        let mut fields = false;
+        while let Some(&first) = block.first() {
+            if first & 0x80 != 0 {
+                let index = integer(&mut block, 7)?;
+                self.indexed(index, &mut each)?;
+                fields = true;
+            } else if first & 0xe0 == 0x20 {
+                // Sizes are changed before the first field only.
+                let max = integer(&mut block, 5)?;
+                if fields || max > TABLE_MAX {
+                    return Err(Broken);
+                }
+                self.max = max;
+                self.shrink(max);
+            } else {
+                let indexes = first & 0x40 != 0;
+                self.literal(&mut block, indexes, &mut each)?;
+                fields = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn indexed(
+        &self,
+        index: usize,
+        each: &mut impl FnMut(Meaning, Value<'_>, usize),
+    ) -> Result<(), Broken> {
+        if let Some(at) = index.checked_sub(STATIC + 1) {
+            let entry = self.entries.get(at).ok_or(Broken)?;
+            each(entry.meaning, Value::Shared(&entry.value), entry.size());
+            return Ok(());
+        }
+        let at = index.checked_sub(1).ok_or(Broken)?;
+        let (name, value) = STATIC_TABLE[at];
+        let size = name.len() + value.len() + OVERHEAD;
+        each(Meaning::of(name.as_bytes()), Value::Static(value), size);
+        Ok(())
+    }
+
+    fn literal(
+        &mut self,
+        block: &mut &[u8],
+        indexes: bool,
+        each: &mut impl FnMut(Meaning, Value<'_>, usize),
+    ) -> Result<(), Broken> {
+        let name = match integer(block, if indexes { 6 } else { 4 })? {
+            0 => {
+                text(block, &mut self.name)?;
+                Name::Own
+            }
+            index @ 1..=STATIC => Name::Static(index - 1),
+            index => Name::Dynamic(index - STATIC - 1),
+        };
+        text(block, &mut self.value)?;
+        let (meaning, len) = match name {
+            Name::Own => (Meaning::of(&self.name), self.name.len()),
+            Name::Static(at) => {
+                let name = STATIC_TABLE[at].0;
+                (Meaning::of(name.as_bytes()), name.len())
+            }
+            Name::Dynamic(at) => {
+                let entry = self.entries.get(at).ok_or(Broken)?;
+                (entry.meaning, entry.name.len())
+            }
+        };
+        let size = len + self.value.len() + OVERHEAD;
+        each(meaning, Value::Own(&self.value), size);
+        if indexes {
+            // The name may be that of an entry which goes now.
+            let name = match name {
+                Name::Own => self.name.as_slice().into(),
+                Name::Static(at) => STATIC_TABLE[at].0.as_bytes().into(),
+                Name::Dynamic(at) => self.entries[at].name.clone(),
+            };
+            self.shrink(self.max.saturating_sub(size));
+            if size <= self.max {
+                self.size += size;
+                let value = self.value.as_slice().into();
+                self.entries.push_front(Entry {
+                    meaning,
+                    name,
+                    value,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the oldest entries until the table takes no more than `max`.
+    fn shrink(&mut self, max: usize) {
+        while self.size > max
+            && let Some(oldest) = self.entries.pop_back()
+        {
+            self.size -= oldest.size();
+        }
+    }
+}
+
+/// A number whose first byte has `bits` of it.
+fn integer(block: &mut &[u8], bits: u32) -> Result<usize, Broken> {
+    let (&first, mut rest) = block.split_first().ok_or(Broken)?;
+    let mask = (1_usize << bits) - 1;
+    let mut number = usize::from(first) & mask;
+    if number == mask {
+        let mut shift = 0;
+        loop {
+            let (&next, after) = rest.split_first().ok_or(Broken)?;
+            rest = after;
+            // Four more bytes are enough for every length there can be.
+            if shift > 21 {
+                return Err(Broken);
+            }
+            number += usize::from(next & 0x7f) << shift;
+            shift += 7;
+            if next & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    *block = rest;
+    Ok(number)
+}
+
+/// A text, which is never longer than the block allows.
+fn text(block: &mut &[u8], into: &mut Vec<u8>) -> Result<(), Broken> {
+    let coded = block.first().ok_or(Broken)? & 0x80 != 0;
+    let len = integer(block, 7)?;
+    let (text, rest) = block.split_at_checked(len).ok_or(Broken)?;
+    *block = rest;
+    into.clear();
+    if coded {
+        return if huffman::decode(text, into) {
+            Ok(())
+        } else {
+            Err(Broken)
+        };
+    }
+    into.extend_from_slice(text);
+    Ok(())
+}
+
+/// Fields that answers have in common, kept in the peer's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Common {
+    /// `content-type: application/grpc`.
+    Grpc,
+    /// `grpc-status: 0`.
+    Ok,
+}
+
+impl Common {
+    const ALL: [Self; 2] = [Self::Grpc, Self::Ok];
+
+    fn field(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Grpc => ("content-type", "application/grpc"),
+            Self::Ok => ("grpc-status", "0"),
+        }
+    }
+}
+
+/// Texts of refusals that are kept in the peer's table, at most, and their longest.
+const KEPT_TEXTS: usize = 8;
+const KEPT_LEN_MAX: usize = 128;
+/// What all that is ever kept takes: nothing is pushed out of a table of this size.
+const TABLE_NEEDED: usize = 2_048;
+
+/// Writes the header fields of answers. What is said again and again is kept in the peer's table, once for a connection.
+#[derive(Debug)]
+pub struct Encoder {
+    /// What was put into the peer's table, in this order.
+    kept: Vec<Kept>,
+    is_on: bool,
+    max: usize,
+    /// The table's size is to be told with the next block.
+    tell: Option<usize>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kept {
+    Common(Common),
+    Status(u16),
+    Message(&'static str),
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            is_on: true,
+            max: TABLE_MAX,
+            tell: None,
+        }
+    }
+}
+
+impl Encoder {
+    /// The peer wants its table no larger than `size`.
+    pub fn resize(&mut self, size: usize) {
+        if size >= self.max {
+            return;
+        }
+        self.max = size;
+        if size < TABLE_NEEDED {
+            self.is_on = false;
+            self.kept.clear();
+            self.max = 0;
+        }
+        self.tell = Some(self.max);
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        if let Some(size) = self.tell.take() {
+            put_integer(out, 0x20, 5, size);
+        }
+    }
+
+    /// `:status`, which begins a block.
+    pub fn http_status(&mut self, status: u16, out: &mut Vec<u8>) {
+        self.begin(out);
+        if status == 200 {
+            out.push(0x80 | 8);
+        } else {
+            // Without indexing, named by the static table.
+            out.push(8);
+            put_text(out, status.to_string().as_bytes());
+        }
+    }
+
+    /// A field of every answer.
+    pub fn common(&mut self, field: Common, out: &mut Vec<u8>) {
+        self.begin(out);
+        let (name, value) = field.field();
+        self.keep(&Kept::Common(field), name, value.as_bytes(), out);
+    }
+
+    /// `grpc-status` of a refusal, and `grpc-message` with a text that is the same each time.
+    pub fn refusal(&mut self, status: u16, message: &'static str, out: &mut Vec<u8>) {
+        let value = status.to_string();
+        self.keep(&Kept::Status(status), "grpc-status", value.as_bytes(), out);
+        let value = message.as_bytes();
+        self.keep(&Kept::Message(message), "grpc-message", value, out);
+    }
+
+    fn keep(&mut self, what: &Kept, name: &str, value: &[u8], out: &mut Vec<u8>) {
+        if let Some(at) = self.kept.iter().position(|kept| kept == what) {
+            // The newest has the lowest index.
+            put_integer(out, 0x80, 7, STATIC + self.kept.len() - at);
+            return;
+        }
+        let room = self.kept.len() < Common::ALL.len() + KEPT_TEXTS;
+        if !self.is_on || !room || value.len() > KEPT_LEN_MAX {
+            return literal(name, value, out);
+        }
+        self.kept.push(match what {
+            Kept::Common(field) => Kept::Common(*field),
+            Kept::Status(status) => Kept::Status(*status),
+            Kept::Message(text) => Kept::Message(text),
+        });
+        put_name(out, 0x40, 6, name);
+        put_text(out, value);
+    }
+}
+
+/// A field that is kept nowhere.
+pub fn literal(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    put_name(out, 0, 4, name);
+    put_text(out, value);
+}
+
+fn put_name(out: &mut Vec<u8>, first: u8, bits: u32, name: &str) {
+    if name == STATIC_TABLE[CONTENT_TYPE_INDEX - 1].0 {
+        put_integer(out, first, bits, CONTENT_TYPE_INDEX);
+    } else {
+        out.push(first);
+        put_text(out, name.as_bytes());
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    put_integer(out, 0, 7, text.len());
+    out.extend_from_slice(text);
+}
+
+fn put_integer(out: &mut Vec<u8>, first: u8, bits: u32, number: usize) {
+    let mask = (1_usize << bits) - 1;
+    if number < mask {
+        out.push(first | number as u8);
+        return;
+    }
+    out.push(first | mask as u8);
+    let mut rest = number - mask;
+    while rest >= 0x80 {
+        out.push(0x80 | (rest & 0x7f) as u8);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
+        let byte = |pair: &[u8]| {
+            u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("hex")
+        };
+        digits.chunks(2).map(byte).collect()
+    }
+
+    fn read(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, Broken> {
+        let mut fields = Vec::new();
+        decoder.read(block, |meaning, value, size| {
+            let value = String::from_utf8_lossy(value.bytes()).into_owned();
+            fields.push(format!("{meaning:?} {value} {size}"));
+        })?;
+        Ok(fields)
+    }
+
+    /// RFC 7541, C.3 (plain) and C.4 (Huffman): three requests on one connection.
+    #[test]
+    fn the_rfcs_requests() {
+        for [first, second, third] in [
+            [
+                "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+                "8286 84be 5808 6e6f 2d63 6163 6865",
+                "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+            ],
+            [
+                "8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff",
+                "8286 84be 5886 a8eb 1064 9cbf",
+                "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
+            ],
+        ] {
+            let mut decoder = Decoder::default();
+            assert_eq!(
+                read(&mut decoder, &hex(first)).expect("a block"),
+                [
+                    "Method GET 42",
+                    "Scheme http 43",
+                    "Path / 38",
+                    "Authority www.example.com 57"
+                ]
+            );
+            let fields = read(&mut decoder, &hex(second)).expect("a block");
+            assert_eq!(
+                fields[3..],
+                ["Authority www.example.com 57", "Other no-cache 53"]
+            );
+            let fields = read(&mut decoder, &hex(third)).expect("a block");
+            assert_eq!(
+                fields[3..],
+                ["Authority www.example.com 57", "Other custom-value 54"]
+            );
+            assert_eq!((decoder.entries.len(), decoder.size), (3, 164));
+        }
+    }
+
+    /// RFC 7541, C.5: a table of 256 bytes, from which the oldest fields go.
+    #[test]
+    fn the_oldest_fields_go() {
+        let mut decoder = Decoder::default();
+        let mut block = Vec::new();
+        put_integer(&mut block, 0x20, 5, 256);
+        for number in 0..10 {
+            put_name(&mut block, 0x40, 6, "x");
+            put_text(&mut block, format!("{number:0>20}").as_bytes());
+        }
+        assert_eq!(read(&mut decoder, &block).expect("a block").len(), 10);
+        // 53 bytes each.
+        assert_eq!((decoder.entries.len(), decoder.size), (4, 212));
+        let newest = read(&mut decoder, &[0x80 | 62]).expect("there");
+        assert_eq!(newest, ["Other 00000000000000000009 53"]);
+        assert_eq!(read(&mut decoder, &[0x80 | 66]), Err(Broken));
+        // A field that does not fit empties the table and is read all the same.
+        let mut large = vec![0x40];
+        put_text(&mut large, b"y");
+        put_text(&mut large, &[b'z'; 300]);
+        assert_eq!(read(&mut decoder, &large).expect("a block").len(), 1);
+        assert_eq!((decoder.entries.len(), decoder.size), (0, 0));
+    }
+
+    #[test]
+    fn what_is_no_block_is_refused() {
+        for block in [
+            "80",
+            "be",
+            "41",
+            "41 05 61",
+            "40",
+            "ff ff ff ff ff ff 7f",
+            "3f e2 1f",
+            "82 20",
+            "0f",
+            "7f 00 00",
+            "41 8c ff",
+        ] {
+            assert_eq!(
+                read(&mut Decoder::default(), &hex(block)),
+                Err(Broken),
+                "{block}"
+            );
+        }
+    }
+
+    #[test]
+    fn fields_of_a_connection_are_known() {
+        for (name, meaning) in [
+            ("te", Meaning::Te),
+            ("connection", Meaning::Forbidden),
+            (":status", Meaning::Forbidden),
+            ("X-Up", Meaning::Forbidden),
+            ("grpc-timeout", Meaning::Timeout),
+            ("x-up", Meaning::Other),
+        ] {
+            assert_eq!(Meaning::of(name.as_bytes()), meaning, "{name}");
+        }
+    }
+
+    /// What the encoder writes is read by the decoder, in few bytes from the second time on.
+    #[test]
+    fn answers_are_short_after_the_first() {
+        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
+        let mut lens = Vec::new();
+        for _ in 0..3 {
+            let mut block = Vec::new();
+            encoder.http_status(200, &mut block);
+            encoder.common(Common::Grpc, &mut block);
+            encoder.refusal(14, "overloaded", &mut block);
+            let mut end = Vec::new();
+            encoder.common(Common::Ok, &mut end);
+            let fields = read(&mut decoder, &block).expect("a block");
+            assert_eq!(
+                fields[1..],
+                [
+                    "ContentType application/grpc 60",
+                    "Other 14 45",
+                    "Other overloaded 54"
+                ]
+            );
+            assert_eq!(read(&mut decoder, &end).expect("a block"), ["Other 0 44"]);
+            lens.push((block.len(), end.len()));
+        }
+        assert_eq!(lens[1..], [(4, 1), (4, 1)]);
+    }
+
+    #[test]
+    fn a_small_table_is_kept_empty() {
+        let mut encoder = Encoder::default();
+        let mut block = Vec::new();
+        encoder.common(Common::Grpc, &mut block);
+        encoder.resize(100);
+        for _ in 0..2 {
+            block.clear();
+            encoder.http_status(404, &mut block);
+            encoder.common(Common::Grpc, &mut block);
+            let fields = read(&mut Decoder::default(), &block).expect("a block");
+            assert_eq!(
+                fields,
+                ["Forbidden 404 42", "ContentType application/grpc 60"]
+            );
+        }
+        assert_ne!(block.first(), Some(&0x20), "the size is told once");
+    }
+}

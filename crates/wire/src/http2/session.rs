@@ -1,0 +1,917 @@
+//! One connection as its server sees it.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::frame::{self, ErrorCode};
+use super::hpack::{self, Common, Decoder, Encoder, Meaning};
+use super::streams::{End, Stage, Stream, Streams};
+use super::timeout::grpc_timeout;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Most streams of one connection at the same time.
+pub const MAX_STREAMS: usize = 256;
+/// Longest list of header fields of a call, by the RFC's count.
+const MAX_HEADER_LIST: usize = 16 << 10;
+/// Longest block of header fields, as it is on the wire.
+const MAX_BLOCK: usize = 32 << 10;
+/// Bytes that a stream may bring before it is told that earlier ones were taken, as the protocol has it.
+const STREAM_WINDOW: i64 = 65_535;
+/// The same of a whole connection, to begin with and as we have it.
+const FIRST_WINDOW: i64 = 65_535;
+const CONNECTION_WINDOW: i64 = 1 << 20;
+/// Largest window that may be granted.
+const WINDOW_MAX: i64 = (1 << 31) - 1;
+/// Most bytes of messages that are not whole, of all streams of a connection.
+const MAX_KEPT: usize = 8 << 20;
+/// Number of streams that there cannot be.
+const LAST_STREAM: u32 = (1 << 31) - 1;
+/// What the peer is asked to send back before the connection ends.
+const GOODBYE: [u8; 8] = *b"tollgate";
+
+const HEADER_TABLE_SIZE: u16 = 1;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const MAX_FRAME_SIZE: u16 = 5;
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+
+/// What the header fields of a call say.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The method is POST.
+    pub is_post: bool,
+    /// The content is gRPC's.
+    pub is_grpc: bool,
+    /// What is called.
+    pub path: Rc<[u8]>,
+    /// How long the caller waits, if it says.
+    pub timeout: Option<Duration>,
+}
+
+/// When a call is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// With its whole message.
+    Whole,
+    /// At once; its message is taken piece by piece.
+    Pieces,
+    /// At once; its message is thrown away.
+    Nothing,
+}
+
+/// A call that came.
+#[derive(Debug)]
+pub struct Call {
+    /// Its stream.
+    pub id: u32,
+    /// Its header fields.
+    pub head: Head,
+    /// What came of its message.
+    pub body: Body,
+}
+
+/// What came of a call's message.
+#[derive(Debug)]
+pub enum Body {
+    /// All.
+    Whole(Piece),
+    /// What has come and what will is taken from the session, or thrown away.
+    Open,
+    /// More than is taken.
+    TooLong,
+    /// It has not become whole in time.
+    Late,
+}
+
+/// Bytes of a message.
+#[derive(Debug)]
+pub enum Piece {
+    /// Where they are in what was given to [`Session::receive`].
+    Read(Range<usize>),
+    /// They came in several frames.
+    Kept(Vec<u8>),
+}
+
+/// The peer broke the rules: nothing more is read from it, and what is written ends with the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault(pub ErrorCode);
+
+/// Header fields that come in several frames.
+#[derive(Debug)]
+struct Block {
+    stream: u32,
+    ends: bool,
+    bytes: Vec<u8>,
+}
+
+/// How far the connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The preface is awaited.
+    New,
+    /// The peer's settings are awaited.
+    Greeted,
+    Open,
+    /// The peer was told that the connection ends.
+    Leaving,
+    /// And which stream was the last.
+    Left,
+}
+
+/// A connection. Its answers are written with [`answer`](Self::answer) and its kin, and taken from [`out`](Self::out).
+#[derive(Debug)]
+pub struct Session {
+    phase: Phase,
+    wants: fn(&Head) -> Want,
+    message_max: usize,
+    decoder: Decoder,
+    encoder: Encoder,
+    out: Vec<u8>,
+    streams: Streams,
+    /// Streams whose message is on the way.
+    receiving: usize,
+    last: u32,
+    block: Option<Block>,
+    receive_left: i64,
+    send_left: i64,
+    peer_window: i64,
+    /// Bytes of messages that are not whole.
+    kept: usize,
+    stirred: bool,
+}
+
+impl Session {
+    /// A new connection. `wants` says when a call is handed out; messages longer than `message_max` bytes are not taken.
+    #[must_use]
+    pub fn new(wants: fn(&Head) -> Want, message_max: usize) -> Self {
+        let mut session = Self {
+            phase: Phase::New,
+            wants,
+            message_max,
+            decoder: Decoder::default(),
+            encoder: Encoder::default(),
+            out: Vec::new(),
+            streams: Streams::default(),
+            receiving: 0,
+            last: 0,
+            block: None,
+            receive_left: CONNECTION_WINDOW,
+            send_left: FIRST_WINDOW,
+            peer_window: STREAM_WINDOW,
+            kept: 0,
+            stirred: false,
+        };
+        let mut settings = Vec::with_capacity(12);
+        for (name, value) in [
+            (MAX_CONCURRENT_STREAMS, MAX_STREAMS as u32),
+            (MAX_HEADER_LIST_SIZE, MAX_HEADER_LIST as u32),
+        ] {
+            settings.extend_from_slice(&name.to_be_bytes());
+            settings.extend_from_slice(&value.to_be_bytes());
+        }
+        frame::put(&mut session.out, frame::SETTINGS, 0, 0, &settings);
+        grant(&mut session.out, 0, CONNECTION_WINDOW - FIRST_WINDOW);
+        session
+    }
+
+    /// What is to be written; whoever writes it takes it out.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Whether the peer has shown that it speaks HTTP/2.
+    #[must_use]
+    pub fn is_greeted(&self) -> bool {
+        !matches!(self.phase, Phase::New | Phase::Greeted)
+    }
+
+    /// Calls that have not been answered.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.streams.open()
+    }
+
+    /// Calls whose message is on the way.
+    #[must_use]
+    pub fn receiving(&self) -> usize {
+        self.receiving
+    }
+
+    /// The stream that came last.
+    #[must_use]
+    pub fn last_stream(&self) -> u32 {
+        self.last
+    }
+
+    /// Whether the connection was left and nothing is to be answered.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Left && self.open() == 0
+    }
+
+    /// Whether something came, since this was asked last, for calls that were handed out before.
+    pub fn take_stirred(&mut self) -> bool {
+        std::mem::take(&mut self.stirred)
+    }
+
+    /// Reads what came; returns how many bytes of it were taken. The rest is the beginning of a frame, and is to be given
+    /// again with what comes next. Calls are appended to `calls`.
+    ///
+    /// # Errors
+    /// [`Fault`] if the connection has to end.
+    pub fn receive(&mut self, bytes: &[u8], calls: &mut Vec<Call>) -> Result<usize, Fault> {
+        self.receive_frames(bytes, calls).map_err(|code| {
+            let mut payload = [0; 8];
+            payload[..4].copy_from_slice(&self.last.to_be_bytes());
+            payload[4..].copy_from_slice(&(code as u32).to_be_bytes());
+            frame::put(&mut self.out, frame::GOAWAY, 0, 0, &payload);
+            Fault(code)
+        })
+    }
+
+    fn receive_frames(&mut self, bytes: &[u8], calls: &mut Vec<Call>) -> Result<usize, ErrorCode> {
+        let mut at = 0;
+        if self.phase == Phase::New {
+            let known = bytes.len().min(PREFACE.len());
+            if bytes[..known] != PREFACE[..known] {
+                return Err(ErrorCode::Protocol);
+            }
+            if known < PREFACE.len() {
+                return Ok(0);
+            }
+            self.phase = Phase::Greeted;
+            at = PREFACE.len();
+        }
+        while let Some(head) = frame::Head::read(&bytes[at..]) {
+            if head.len > frame::PAYLOAD_MAX {
+                return Err(ErrorCode::FrameSize);
+            }
+            let from = at + frame::HEAD;
+            let Some(payload) = bytes.get(from..from + head.len) else {
+                break;
+            };
+            self.frame(head, payload, from, calls)?;
+            at = from + head.len;
+        }
+        Ok(at)
+    }
+
+    /// One frame, whose payload begins at `from` in what was given.
+    fn frame(
+        &mut self,
+        head: frame::Head,
+        payload: &[u8],
+        from: usize,
+        calls: &mut Vec<Call>,
+    ) -> Result<(), ErrorCode> {
+        let continues = head.kind == frame::CONTINUATION;
+        let greeting = head.kind == frame::SETTINGS && head.flags & frame::ACK == 0;
+        if self.block.is_some() != continues || (self.phase == Phase::Greeted && !greeting) {
+            return Err(ErrorCode::Protocol);
+        }
+        match head.kind {
+            frame::DATA => self.data(head, payload, from, calls),
+            frame::HEADERS => self.headers(head, payload, calls),
+            frame::CONTINUATION => self.continuation(head, payload, calls),
+            frame::RST_STREAM => self.reset_by_peer(head.stream, payload),
+            frame::SETTINGS => self.settings(head, payload),
+            frame::PING => self.ping(head, payload),
+            frame::WINDOW_UPDATE => self.window_update(head.stream, payload),
+            frame::PRIORITY if payload.len() != 5 => Err(ErrorCode::FrameSize),
+            frame::PRIORITY | frame::GOAWAY
+                if (head.stream == 0) == (head.kind == frame::PRIORITY) =>
+            {
+                Err(ErrorCode::Protocol)
+            }
+            frame::PUSH_PROMISE => Err(ErrorCode::Protocol),
+            _ => Ok(()),
+        }
+    }
+
+    fn headers(
+        &mut self,
+        head: frame::Head,
+        payload: &[u8],
+        calls: &mut Vec<Call>,
+    ) -> Result<(), ErrorCode> {
+        if head.stream.is_multiple_of(2) {
+            return Err(ErrorCode::Protocol);
+        }
+        let mut block = unpadded(head.flags, payload)?.0;
+        if head.flags & frame::WITH_PRIORITY != 0 {
+            block = block.get(5..).ok_or(ErrorCode::FrameSize)?;
+        }
+        let ends = head.flags & frame::END_STREAM != 0;
+        if head.flags & frame::END_HEADERS != 0 {
+            return self.fields(head.stream, ends, block, calls);
+        }
+        self.block = Some(Block {
+            stream: head.stream,
+            ends,
+            bytes: block.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn continuation(
+        &mut self,
+        head: frame::Head,
+        payload: &[u8],
+        calls: &mut Vec<Call>,
+    ) -> Result<(), ErrorCode> {
+        let Some(mut block) = self
+            .block
+            .take()
+            .filter(|block| block.stream == head.stream)
+        else {
+            return Err(ErrorCode::Protocol);
+        };
+        block.bytes.extend_from_slice(payload);
+        let last = head.flags & frame::END_HEADERS != 0;
+        // A frame that adds nothing could be sent for ever.
+        if block.bytes.len() > MAX_BLOCK || (payload.is_empty() && !last) {
+            return Err(ErrorCode::EnhanceYourCalm);
+        }
+        if last {
+            return self.fields(block.stream, block.ends, &block.bytes, calls);
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// All header fields of a stream: those of a call, or those after its message.
+    fn fields(
+        &mut self,
+        id: u32,
+        ends: bool,
+        block: &[u8],
+        calls: &mut Vec<Call>,
+    ) -> Result<(), ErrorCode> {
+        let mut reading = Reading::default();
+        self.decoder
+            .read(block, |meaning, value, size| {
+                reading.take(meaning, &value, size);
+            })
+            .map_err(|hpack::Broken| ErrorCode::Compression)?;
+        if id <= self.last {
+            return self.trailers(id, ends, calls);
+        }
+        self.last = id;
+        if self.phase == Phase::Left || self.streams.open() >= MAX_STREAMS {
+            put_reset(&mut self.out, id, ErrorCode::RefusedStream);
+            return Ok(());
+        }
+        if reading.size > MAX_HEADER_LIST {
+            self.streams
+                .add(Stream::new(id, Stage::Asked, STREAM_WINDOW));
+            self.answer_http(id, 431);
+            return Ok(());
+        }
+        let Some(head) = reading.head() else {
+            put_reset(&mut self.out, id, ErrorCode::Protocol);
+            return Ok(());
+        };
+        let want = (self.wants)(&head);
+        let mut call = |body| {
+            calls.push(Call {
+                id,
+                head: head.clone(),
+                body,
+            })
+        };
+        let stage = match want {
+            Want::Nothing => {
+                call(Body::Open);
+                Stage::Asked
+            }
+            Want::Pieces => {
+                call(Body::Open);
+                Stage::Pieces
+            }
+            Want::Whole if ends => {
+                call(Body::Whole(Piece::Read(0..0)));
+                Stage::Asked
+            }
+            Want::Whole => {
+                self.receiving += 1;
+                Stage::Receiving(head)
+            }
+        };
+        let mut stream = Stream::new(id, stage, STREAM_WINDOW);
+        stream.ended = ends;
+        self.streams.add(stream);
+        Ok(())
+    }
+
+    /// Fields after a message say nothing but that it is whole.
+    fn trailers(&mut self, id: u32, ends: bool, calls: &mut Vec<Call>) -> Result<(), ErrorCode> {
+        match self.streams.get(id) {
+            // They crossed with its end.
+            None => Ok(()),
+            Some(stream) if stream.ended || !ends => {
+                self.reset(id, ErrorCode::Protocol);
+                Ok(())
+            }
+            Some(_) => {
+                self.piece(id, &[], 0, true, calls);
+                Ok(())
+            }
+        }
+    }
+
+    fn data(
+        &mut self,
+        head: frame::Head,
+        payload: &[u8],
+        from: usize,
+        calls: &mut Vec<Call>,
+    ) -> Result<(), ErrorCode> {
+        if head.stream == 0 || head.stream > self.last {
+            return Err(ErrorCode::Protocol);
+        }
+        let (piece, before) = unpadded(head.flags, payload)?;
+        let len = payload.len() as i64;
+        self.receive_left -= len;
+        if self.receive_left < 0 {
+            return Err(ErrorCode::FlowControl);
+        }
+        if self.receive_left < CONNECTION_WINDOW / 2 {
+            grant(&mut self.out, 0, CONNECTION_WINDOW - self.receive_left);
+            self.receive_left = CONNECTION_WINDOW;
+        }
+        let Some(stream) = self.streams.get_mut(head.stream) else {
+            return Ok(());
+        };
+        stream.receive_left -= len;
+        if stream.ended {
+            self.reset(head.stream, ErrorCode::StreamClosed);
+        } else if stream.receive_left < 0 {
+            self.reset(head.stream, ErrorCode::FlowControl);
+        } else {
+            let ends = head.flags & frame::END_STREAM != 0;
+            self.piece(head.stream, piece, from + before, ends, calls);
+        }
+        Ok(())
+    }
+
+    /// A piece of a message, which begins at `from` in what was given.
+    fn piece(&mut self, id: u32, piece: &[u8], from: usize, ends: bool, calls: &mut Vec<Call>) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        stream.ended |= ends;
+        if let Stage::Pieces = stream.stage {
+            // No more than the window, which is granted anew when they are taken.
+            stream.body.extend_from_slice(piece);
+            self.stirred = true;
+            return;
+        }
+        let Stage::Receiving(head) = &stream.stage else {
+            return;
+        };
+        let too_long = stream.body.len() + piece.len() > self.message_max;
+        if !ends && !too_long {
+            self.kept += piece.len();
+            if self.kept > MAX_KEPT {
+                self.kept -= piece.len();
+                return self.reset(id, ErrorCode::EnhanceYourCalm);
+            }
+            stream.body.extend_from_slice(piece);
+            if stream.receive_left < STREAM_WINDOW / 2 {
+                grant(&mut self.out, id, STREAM_WINDOW - stream.receive_left);
+                stream.receive_left = STREAM_WINDOW;
+            }
+            return;
+        }
+        let head = head.clone();
+        stream.stage = Stage::Asked;
+        self.receiving -= 1;
+        let mut kept = std::mem::take(&mut stream.body);
+        self.kept -= kept.len();
+        let body = if too_long {
+            Body::TooLong
+        } else if kept.is_empty() {
+            Body::Whole(Piece::Read(from..from + piece.len()))
+        } else {
+            kept.extend_from_slice(piece);
+            Body::Whole(Piece::Kept(kept))
+        };
+        calls.push(Call { id, head, body });
+    }
+
+    /// Hands out the calls up to stream `last` whose message has not become whole.
+    pub fn give_up(&mut self, last: u32, calls: &mut Vec<Call>) {
+        let waiting =
+            |stream: &&Stream| stream.id <= last && matches!(stream.stage, Stage::Receiving(_));
+        let ids: Vec<u32> = self
+            .streams
+            .iter()
+            .filter(waiting)
+            .map(|stream| stream.id)
+            .collect();
+        for id in ids {
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            if let Stage::Receiving(head) = std::mem::replace(&mut stream.stage, Stage::Asked) {
+                self.receiving -= 1;
+                self.kept -= stream.body.len();
+                stream.body = Vec::new();
+                let body = Body::Late;
+                calls.push(Call { id, head, body });
+            }
+        }
+    }
+
+    fn reset_by_peer(&mut self, id: u32, payload: &[u8]) -> Result<(), ErrorCode> {
+        if payload.len() != 4 {
+            return Err(ErrorCode::FrameSize);
+        }
+        if id == 0 || id > self.last {
+            return Err(ErrorCode::Protocol);
+        }
+        self.close(id);
+        self.stirred = true;
+        Ok(())
+    }
+
+    fn close(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get(id) {
+            if let Stage::Receiving(_) = stream.stage {
+                self.receiving -= 1;
+                self.kept -= stream.body.len();
+            }
+            self.streams.close(id);
+        }
+    }
+
+    fn settings(&mut self, head: frame::Head, payload: &[u8]) -> Result<(), ErrorCode> {
+        if head.stream != 0 {
+            return Err(ErrorCode::Protocol);
+        }
+        let is_ack = head.flags & frame::ACK != 0;
+        if !payload.len().is_multiple_of(6) || (is_ack && !payload.is_empty()) {
+            return Err(ErrorCode::FrameSize);
+        }
+        if is_ack {
+            return Ok(());
+        }
+        for setting in payload.chunks_exact(6) {
+            let name = u16::from_be_bytes([setting[0], setting[1]]);
+            let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
+            match name {
+                HEADER_TABLE_SIZE => self.encoder.resize(value as usize),
+                INITIAL_WINDOW_SIZE if i64::from(value) > WINDOW_MAX => {
+                    return Err(ErrorCode::FlowControl);
+                }
+                INITIAL_WINDOW_SIZE => self.peer_window = i64::from(value),
+                MAX_FRAME_SIZE if !(16_384..1 << 24).contains(&value) => {
+                    return Err(ErrorCode::Protocol);
+                }
+                // Answers fit into the frames that every peer takes.
+                _ => {}
+            }
+        }
+        frame::put(&mut self.out, frame::SETTINGS, frame::ACK, 0, &[]);
+        if self.phase == Phase::Greeted {
+            self.phase = Phase::Open;
+        }
+        self.write_held();
+        Ok(())
+    }
+
+    fn ping(&mut self, head: frame::Head, payload: &[u8]) -> Result<(), ErrorCode> {
+        if head.stream != 0 {
+            return Err(ErrorCode::Protocol);
+        }
+        if payload.len() != GOODBYE.len() {
+            return Err(ErrorCode::FrameSize);
+        }
+        if head.flags & frame::ACK == 0 {
+            frame::put(&mut self.out, frame::PING, frame::ACK, 0, payload);
+        } else if self.phase == Phase::Leaving && payload == GOODBYE {
+            self.phase = Phase::Left;
+            self.put_goaway(self.last);
+        }
+        Ok(())
+    }
+
+    fn window_update(&mut self, id: u32, payload: &[u8]) -> Result<(), ErrorCode> {
+        let Ok(grant) = <[u8; 4]>::try_from(payload) else {
+            return Err(ErrorCode::FrameSize);
+        };
+        let grant = i64::from(u32::from_be_bytes(grant) & 0x7fff_ffff);
+        if id == 0 {
+            self.send_left += grant;
+            if grant == 0 {
+                return Err(ErrorCode::Protocol);
+            }
+            if self.send_left > WINDOW_MAX {
+                return Err(ErrorCode::FlowControl);
+            }
+            self.write_held();
+            return Ok(());
+        }
+        if id > self.last {
+            return Err(ErrorCode::Protocol);
+        }
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.send_extra += grant;
+            if grant == 0 || self.peer_window + stream.send_extra > WINDOW_MAX {
+                self.reset(id, ErrorCode::FlowControl);
+            } else {
+                self.write_held_of(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the connection ends: calls that are on the way are still taken.
+    pub fn leave(&mut self) {
+        if !matches!(self.phase, Phase::Leaving | Phase::Left) {
+            self.phase = Phase::Leaving;
+            self.put_goaway(LAST_STREAM);
+            frame::put(&mut self.out, frame::PING, 0, 0, &GOODBYE);
+        }
+    }
+
+    fn put_goaway(&mut self, last: u32) {
+        let mut payload = [0; 8];
+        payload[..4].copy_from_slice(&last.to_be_bytes());
+        frame::put(&mut self.out, frame::GOAWAY, 0, 0, &payload);
+    }
+
+    /// Whether somebody waits for an answer on `id`.
+    #[must_use]
+    pub fn is_open(&self, id: u32) -> bool {
+        self.streams.get(id).is_some()
+    }
+
+    /// Answers with one message of `len` bytes, which `write` appends.
+    pub fn answer(&mut self, id: u32, len: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let room = self.send_left.min(self.peer_window + stream.send_extra);
+        if len as i64 > room || len > frame::PAYLOAD_MAX {
+            write(&mut stream.held);
+            self.begin(id);
+            return self.finish(id, 0, String::new());
+        }
+        self.begin(id);
+        self.send_left -= len as i64;
+        frame::put_head(&mut self.out, len, frame::DATA, 0, id);
+        write(&mut self.out);
+        self.put_end(id, 0, "");
+    }
+
+    /// Ends the call with a status and no message.
+    pub fn fail(&mut self, id: u32, status: u16, message: &str) {
+        self.put_only_head(id, |encoder, out| {
+            encoder.http_status(200, out);
+            encoder.common(Common::Grpc, out);
+            put_status(out, status, message);
+        });
+    }
+
+    /// The same with a text that is one of few: the peer's table keeps it.
+    pub fn refuse(&mut self, id: u32, status: u16, message: &'static str) {
+        self.put_only_head(id, |encoder, out| {
+            encoder.http_status(200, out);
+            encoder.common(Common::Grpc, out);
+            encoder.refusal(status, message, out);
+        });
+    }
+
+    /// Ends what is no gRPC call, in HTTP's own words.
+    pub fn answer_http(&mut self, id: u32, status: u16) {
+        self.put_only_head(id, |encoder, out| encoder.http_status(status, out));
+    }
+
+    fn put_only_head(&mut self, id: u32, fields: impl FnOnce(&mut Encoder, &mut Vec<u8>)) {
+        if !self.is_open(id) {
+            return;
+        }
+        let flags = frame::END_HEADERS | frame::END_STREAM;
+        let encoder = &mut self.encoder;
+        frame::put_with(&mut self.out, frame::HEADERS, flags, id, |out| {
+            fields(encoder, out);
+        });
+        self.over(id);
+    }
+
+    /// Begins an answer of any number of messages.
+    pub fn begin(&mut self, id: u32) {
+        if !self.is_open(id) {
+            return;
+        }
+        let encoder = &mut self.encoder;
+        frame::put_with(
+            &mut self.out,
+            frame::HEADERS,
+            frame::END_HEADERS,
+            id,
+            |out| {
+                encoder.http_status(200, out);
+                encoder.common(Common::Grpc, out);
+            },
+        );
+    }
+
+    /// Sends a piece of an answer that was begun, or holds it until the peer has room.
+    pub fn send(&mut self, id: u32, bytes: &[u8]) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.held.extend_from_slice(bytes);
+            self.write_held_of(id);
+        }
+    }
+
+    /// Bytes of an answer that the peer has no room for; `None` if nobody waits for it.
+    #[must_use]
+    pub fn held(&self, id: u32) -> Option<usize> {
+        self.streams.get(id).map(|stream| stream.held.len())
+    }
+
+    /// Ends an answer that was begun, once all of it was sent.
+    pub fn finish(&mut self, id: u32, status: u16, message: String) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.end = Some(End { status, message });
+            self.write_held_of(id);
+        }
+    }
+
+    /// Takes what came of a message since, and whether that was its end; `None` if nobody waits for an answer.
+    pub fn take(&mut self, id: u32) -> Option<(Vec<u8>, bool)> {
+        let stream = self.streams.get_mut(id)?;
+        let taken = std::mem::take(&mut stream.body);
+        if !stream.ended && stream.receive_left < STREAM_WINDOW / 2 {
+            grant(&mut self.out, id, STREAM_WINDOW - stream.receive_left);
+            stream.receive_left = STREAM_WINDOW;
+        }
+        Some((taken, stream.ended))
+    }
+
+    /// Ends a stream without an answer.
+    pub fn reset(&mut self, id: u32, code: ErrorCode) {
+        if self.is_open(id) {
+            put_reset(&mut self.out, id, code);
+            self.close(id);
+        }
+    }
+
+    /// The answer is written. A peer that has not said all need not.
+    fn over(&mut self, id: u32) {
+        if self.streams.get(id).is_some_and(|stream| !stream.ended) {
+            put_reset(&mut self.out, id, ErrorCode::NoError);
+        }
+        self.close(id);
+    }
+
+    fn put_end(&mut self, id: u32, status: u16, message: &str) {
+        let flags = frame::END_HEADERS | frame::END_STREAM;
+        let encoder = &mut self.encoder;
+        frame::put_with(&mut self.out, frame::HEADERS, flags, id, |out| {
+            if status == 0 {
+                encoder.common(Common::Ok, out);
+            } else {
+                put_status(out, status, message);
+            }
+        });
+        self.over(id);
+    }
+
+    fn write_held(&mut self) {
+        self.stirred = true;
+        let waits = |stream: &&Stream| !stream.held.is_empty();
+        let ids: Vec<u32> = self
+            .streams
+            .iter()
+            .filter(waits)
+            .map(|stream| stream.id)
+            .collect();
+        for id in ids {
+            self.write_held_of(id);
+        }
+    }
+
+    fn write_held_of(&mut self, id: u32) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let mut sent = 0;
+        while sent < stream.held.len() {
+            let room = self.send_left.min(self.peer_window + stream.send_extra);
+            let len = usize::try_from(room).unwrap_or(0).min(frame::PAYLOAD_MAX);
+            let len = len.min(stream.held.len() - sent);
+            if len == 0 {
+                break;
+            }
+            let piece = &stream.held[sent..sent + len];
+            frame::put(&mut self.out, frame::DATA, 0, id, piece);
+            self.send_left -= len as i64;
+            stream.send_extra -= len as i64;
+            sent += len;
+        }
+        stream.held.drain(..sent);
+        self.stirred |= sent > 0;
+        if stream.held.is_empty()
+            && let Some(end) = stream.end.take()
+        {
+            self.put_end(id, end.status, &end.message);
+        }
+    }
+}
+
+/// A call's fields as they are read.
+#[derive(Default)]
+struct Reading {
+    is_post: bool,
+    is_grpc: bool,
+    path: Option<Rc<[u8]>>,
+    timeout: Option<Duration>,
+    has_method: bool,
+    has_scheme: bool,
+    is_broken: bool,
+    /// Another field than a pseudo-field came.
+    past_pseudo: bool,
+    size: usize,
+}
+
+impl Reading {
+    fn take(&mut self, meaning: Meaning, value: &hpack::Value<'_>, size: usize) {
+        self.size = self.size.saturating_add(size);
+        if meaning.is_pseudo() {
+            self.is_broken |= self.past_pseudo;
+        } else {
+            self.past_pseudo = true;
+        }
+        match meaning {
+            Meaning::Method => {
+                self.is_broken |= self.has_method;
+                self.has_method = true;
+                self.is_post = value.bytes() == b"POST";
+            }
+            Meaning::Scheme => {
+                self.is_broken |= self.has_scheme;
+                self.has_scheme = true;
+            }
+            Meaning::Path => {
+                self.is_broken |= self.path.is_some() || value.bytes().is_empty();
+                self.path = Some(value.share());
+            }
+            Meaning::ContentType => self.is_grpc = value.bytes().starts_with(b"application/grpc"),
+            Meaning::Timeout => self.timeout = grpc_timeout(value.bytes()),
+            Meaning::Te => self.is_broken |= value.bytes() != b"trailers",
+            Meaning::Forbidden => self.is_broken = true,
+            Meaning::Authority | Meaning::Other => {}
+        }
+    }
+
+    /// `None` if it is no request by HTTP/2's rules.
+    fn head(self) -> Option<Head> {
+        let path = self.path?;
+        (self.has_method && self.has_scheme && !self.is_broken).then_some(Head {
+            is_post: self.is_post,
+            is_grpc: self.is_grpc,
+            path,
+            timeout: self.timeout,
+        })
+    }
+}
+
+/// The payload without its padding, and how many bytes come before it.
+fn unpadded(flags: u8, payload: &[u8]) -> Result<(&[u8], usize), ErrorCode> {
+    if flags & frame::PADDED == 0 {
+        return Ok((payload, 0));
+    }
+    let (&padding, rest) = payload.split_first().ok_or(ErrorCode::FrameSize)?;
+    let len = rest.len().checked_sub(usize::from(padding));
+    Ok((&rest[..len.ok_or(ErrorCode::Protocol)?], 1))
+}
+
+fn grant(out: &mut Vec<u8>, stream: u32, bytes: i64) {
+    let bytes = (bytes as u32).to_be_bytes();
+    frame::put(out, frame::WINDOW_UPDATE, 0, stream, &bytes);
+}
+
+fn put_reset(out: &mut Vec<u8>, stream: u32, code: ErrorCode) {
+    frame::put(
+        out,
+        frame::RST_STREAM,
+        0,
+        stream,
+        &(code as u32).to_be_bytes(),
+    );
+}
+
+fn put_status(out: &mut Vec<u8>, status: u16, message: &str) {
+    hpack::literal("grpc-status", status.to_string().as_bytes(), out);
+    if status == UNIMPLEMENTED {
+        hpack::literal("grpc-accept-encoding", b"identity", out);
+    }
+    hpack::literal("grpc-message", message.as_bytes(), out);
+}
+
+/// gRPC's status that tells what is understood instead.
+const UNIMPLEMENTED: u16 = 12;
