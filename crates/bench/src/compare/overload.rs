@@ -1,4 +1,10 @@
 //! Goodput past saturation: each service at shares of its own capacity, in turns.
+//!
+//! Over gRPC callers do as Envoy's rate limit filter: they say in `grpc-timeout` how long they wait, and reset a call that has
+//! no answer by then. Calls that nobody waits for any more would otherwise stay with the service for as long as it takes to
+//! answer them, and the places that they take at the generator would keep new calls from being sent until they are nearly too
+//! old themselves: no service could do well under a load that no client makes. Good is an answer within the deadline from
+//! the time at which the call was due. HTTP/1.1 has no words for giving up.
 
 use std::time::Duration;
 
@@ -10,6 +16,7 @@ use crate::os::clock::SECOND;
 use crate::os::interrupt;
 use crate::record::{OverloadRow, OverloadSide, OverloadStep};
 use crate::run::console::Console;
+use crate::target::peer::Asking;
 
 /// Connections of the shapes.
 const CONNECTIONS: [u32; 2] = [50, 800];
@@ -71,8 +78,12 @@ fn shape(
     }
     let capacity = measured[0].capacity_rps.max(measured[1].capacity_rps);
     let depth = depth(capacity, connections, deadline_ms);
+    let askings = [&sides[0], &sides[1]].map(|side| match &side.asking {
+        Asking::Grpc(calls) => Some(Asking::Grpc(calls.clone().waiting(deadline_ms))),
+        Asking::Http(_) => None,
+    });
     for (round, load) in LOADS.into_iter().enumerate() {
-        for (side, measured) in sides.iter().zip(&mut measured) {
+        for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
             if interrupt::asked() {
                 break;
             }
@@ -83,7 +94,8 @@ fn shape(
             ));
             let bounds = bounds(depth, deadline_ms * 1_000_000);
             let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, round as u32 + 1);
-            let outcome = setting.ask(side, &plan, length, console)?;
+            let asking = asking.as_ref().unwrap_or(&side.asking);
+            let outcome = setting.ask_as(side, asking, &plan, length, console)?;
             measured.steps.push(step(load, length, &outcome));
         }
     }
@@ -132,6 +144,8 @@ fn step(load: f64, length: Duration, outcome: &Outcome) -> OverloadStep {
         refused: tally.store_error + tally.protocol,
         late: tally.timeout + tally.refused,
         unsent: tally.unsent,
+        generator_lag_p99_ms: (!tally.own_lag.is_empty())
+            .then(|| tally.own_lag.value_at_quantile(0.99) as f64 / 1e6),
     }
 }
 

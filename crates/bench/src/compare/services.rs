@@ -271,6 +271,18 @@ impl Setting<'_> {
         length: Duration,
         console: &mut Console,
     ) -> Result<Outcome, String> {
+        self.ask_as(side, &side.asking, plan, length, console)
+    }
+
+    /// The same in other words than those of the side.
+    pub(super) fn ask_as(
+        &self,
+        side: &Side,
+        asking: &Asking,
+        plan: &Plan,
+        length: Duration,
+        console: &mut Console,
+    ) -> Result<Outcome, String> {
         let live = Live::default();
         let endpoint = &side.peer.endpoint;
         let stop = interrupt::flag();
@@ -279,7 +291,7 @@ impl Setting<'_> {
             &live,
             length,
             console,
-            || match &side.asking {
+            || match asking {
                 Asking::Grpc(calls) => open::run_grpc(plan, calls, endpoint, stop, &live),
                 Asking::Http(workload) => open::run(plan, workload, endpoint, stop, &live),
             },

@@ -64,6 +64,8 @@ pub struct Calls {
     authority: String,
     method: &'static str,
     reading: Reading,
+    /// `grpc-timeout`, as it is written.
+    timeout: Option<String>,
 }
 
 /// How an answer is read.
@@ -125,6 +127,7 @@ impl Calls {
             authority,
             method: SHOULD_RATE_LIMIT,
             reading: Reading::Code,
+            timeout: None,
         }
     }
 
@@ -148,7 +151,23 @@ impl Calls {
             authority,
             method: THROTTLE,
             reading: Reading::Allowed,
+            timeout: None,
         }
+    }
+
+    /// The same by callers that wait for `wait_ms` milliseconds, as Envoy does: they say so with every call, and reset a
+    /// call that has no answer by then.
+    #[must_use]
+    pub fn waiting(mut self, wait_ms: u64) -> Calls {
+        // Eight digits at most, by the protocol.
+        self.timeout = Some(format!("{}m", wait_ms.min(99_999_999)));
+        self
+    }
+
+    /// Whether callers give up.
+    #[must_use]
+    pub fn gives_up(&self) -> bool {
+        self.timeout.is_some()
     }
 
     /// Number of keys.
@@ -167,6 +186,11 @@ fn prefixed(request: &impl Message) -> Vec<u8> {
     message
 }
 
+/// Calls of one connection that were given up and whose answer may be on the way, at most.
+const GIVEN_UP_MAX: usize = 256;
+/// `CANCEL`.
+const CANCEL: u32 = 8;
+
 struct OpenStream {
     id: u32,
     lane: usize,
@@ -176,7 +200,10 @@ struct OpenStream {
 
 struct Line {
     next_stream: u32,
-    open: Vec<OpenStream>,
+    /// By their numbers.
+    open: VecDeque<OpenStream>,
+    /// Number and due time of those that were given up last.
+    given_up: VecDeque<(u32, u64)>,
     window: i64,
     held: VecDeque<Vec<u8>>,
     received: u32,
@@ -190,6 +217,7 @@ pub struct GrpcSpeaker<'a> {
     streams: usize,
     lines: Vec<Line>,
     first_headers: Vec<u8>,
+    later_headers: Vec<u8>,
     promise_ms: Option<u64>,
 }
 
@@ -199,7 +227,8 @@ impl<'a> GrpcSpeaker<'a> {
     pub fn new(calls: &'a Calls, connections: usize, streams: usize) -> GrpcSpeaker<'a> {
         let line = || Line {
             next_stream: 1,
-            open: Vec::with_capacity(streams),
+            open: VecDeque::with_capacity(streams),
+            given_up: VecDeque::new(),
             window: INITIAL_WINDOW,
             held: VecDeque::new(),
             received: 0,
@@ -210,7 +239,8 @@ impl<'a> GrpcSpeaker<'a> {
             calls,
             streams,
             lines: (0..connections).map(|_| line()).collect(),
-            first_headers: first_headers(&calls.authority, calls.method),
+            first_headers: first_headers(calls),
+            later_headers: later_headers(calls),
             promise_ms: None,
         }
     }
@@ -221,7 +251,7 @@ impl<'a> GrpcSpeaker<'a> {
         flags: u8,
         stream: u32,
         payload: &[u8],
-    ) -> Result<(), String> {
+    ) -> Result<Heard, String> {
         line.received += payload.len() as u32;
         if line.received > GRANT_AFTER {
             let grant = line.received.to_be_bytes();
@@ -229,16 +259,22 @@ impl<'a> GrpcSpeaker<'a> {
             line.received = 0;
         }
         let padding = if flags & PADDED != 0 { 1 } else { 0 };
-        if let Some(open) = line.open.iter_mut().find(|open| open.id == stream)
-            && let Some(message) = payload.get(padding + 5..)
-        {
+        let Some(message) = payload.get(padding + 5..) else {
+            return Ok(Heard::Nothing);
+        };
+        if let Some(at) = line.position(stream) {
+            let open = &mut line.open[at];
             let verdict = code_of(&payload[padding..], message, reading);
             open.verdict = Some(verdict);
             if verdict == Verdict::Denied && reading == Reading::Code {
                 open.promise_ms = promise_of(message);
             }
+        } else if let Some(at) = line.given_up.iter().position(|(id, _)| *id == stream)
+            && let Some((_, due)) = line.given_up.remove(at)
+        {
+            return Ok(Heard::Late(due));
         }
-        Ok(())
+        Ok(Heard::Nothing)
     }
 }
 
@@ -292,10 +328,14 @@ fn frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
 
 /// `:method POST` and `:scheme http` from the static table.
 const METHOD_AND_SCHEME: [u8; 2] = [0x83, 0x86];
-/// References to what [`first_headers`] put into the table; the newest entry is 62.
-const LATER_HEADERS: [u8; 6] = [0x83, 0x86, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62];
+/// Fields that [`first_headers`] put into the table: the newest entry is 62.
+fn later_headers(calls: &Calls) -> Vec<u8> {
+    let kept = if calls.gives_up() { 5 } else { 4 };
+    let references = (0..kept).rev().map(|age| 0x80 | (62 + age));
+    METHOD_AND_SCHEME.into_iter().chain(references).collect()
+}
 
-fn first_headers(authority: &str, method: &str) -> Vec<u8> {
+fn first_headers(calls: &Calls) -> Vec<u8> {
     let mut block = METHOD_AND_SCHEME.to_vec();
     let mut literal = |name: &[u8], value: &str| {
         block.extend_from_slice(name);
@@ -304,10 +344,13 @@ fn first_headers(authority: &str, method: &str) -> Vec<u8> {
         block.extend_from_slice(&value.as_bytes()[..value.len().min(126)]);
     };
     // With incremental indexing: 0x40 | index of the name in the static table, or 0x40 and the name.
-    literal(&[0x40 | 4], method);
-    literal(&[0x40 | 1], authority);
+    literal(&[0x40 | 4], calls.method);
+    literal(&[0x40 | 1], &calls.authority);
     literal(&[0x40 | 31], "application/grpc");
     literal(&[0x40, 2, b't', b'e'], "trailers");
+    if let Some(timeout) = &calls.timeout {
+        literal(b"\x40\x0cgrpc-timeout", timeout);
+    }
     block
 }
 
@@ -344,11 +387,11 @@ impl Speaker for GrpcSpeaker<'_> {
         let headers: &[u8] = if id == 1 {
             &self.first_headers
         } else {
-            &LATER_HEADERS
+            &self.later_headers
         };
         // Past the last number the server ends the connection, which is noticed as any other end.
         line.next_stream = (id + 2).min(STREAM_MAX);
-        line.open.push(OpenStream {
+        line.open.push_back(OpenStream {
             id,
             lane,
             verdict: None,
@@ -358,6 +401,26 @@ impl Speaker for GrpcSpeaker<'_> {
         frame(&mut bytes, HEADERS, END_HEADERS, id, headers);
         frame(&mut bytes, DATA, END_STREAM, id, message);
         line.window -= message.len() as i64;
+        if line.window >= 0 {
+            connection.push(&bytes);
+        } else {
+            line.held.push_back(bytes);
+        }
+    }
+
+    fn give_up(&mut self, lane: usize, due: u64, connection: &mut Connection) {
+        let line = &mut self.lines[lane / self.streams];
+        let at = line.open.iter().position(|open| open.lane == lane);
+        let Some(open) = at.and_then(|at| line.open.remove(at)) else {
+            return;
+        };
+        if line.given_up.len() == GIVEN_UP_MAX {
+            line.given_up.pop_front();
+        }
+        line.given_up.push_back((open.id, due));
+        let mut bytes = Vec::with_capacity(FRAME_HEAD + 4);
+        frame(&mut bytes, RST_STREAM, 0, open.id, &CANCEL.to_be_bytes());
+        // A call that waits for the window is reset behind it.
         if line.window >= 0 {
             connection.push(&bytes);
         } else {
@@ -376,7 +439,10 @@ impl Speaker for GrpcSpeaker<'_> {
         let mut ended = false;
         match kind {
             DATA => {
-                GrpcSpeaker::data(line, self.calls.reading, flags, stream, payload)?;
+                let heard = GrpcSpeaker::data(line, self.calls.reading, flags, stream, payload)?;
+                if heard != Heard::Nothing {
+                    return Ok(heard);
+                }
                 ended = flags & END_STREAM != 0;
             }
             HEADERS => ended = flags & END_STREAM != 0,
@@ -394,10 +460,10 @@ impl Speaker for GrpcSpeaker<'_> {
             WINDOW_UPDATE if stream == 0 => line.widen(payload),
             _ => {}
         }
-        let Some(at) = line.open.iter().position(|open| ended && open.id == stream) else {
+        let answered = if ended { line.position(stream) } else { None };
+        let Some(open) = answered.and_then(|at| line.open.remove(at)) else {
             return Ok(Heard::Nothing);
         };
-        let open = line.open.swap_remove(at);
         self.promise_ms = open.promise_ms;
         let complaint = match open.verdict {
             None => Some("the service answered with a gRPC error instead of a decision"),
@@ -423,6 +489,10 @@ impl Speaker for GrpcSpeaker<'_> {
 }
 
 impl Line {
+    fn position(&self, stream: u32) -> Option<usize> {
+        self.open.binary_search_by_key(&stream, |open| open.id).ok()
+    }
+
     fn widen(&mut self, payload: &[u8]) {
         let Ok(grant) = <[u8; 4]>::try_from(payload) else {
             return;
@@ -469,7 +539,7 @@ mod tests {
         let mut speaker = GrpcSpeaker::new(calls, 1, 4);
         let line = &mut speaker.lines[0];
         for (id, lane) in [(1, 0), (3, 1)] {
-            line.open.push(OpenStream {
+            line.open.push_back(OpenStream {
                 id,
                 lane,
                 verdict: None,
@@ -536,6 +606,30 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_to_what_was_given_up_is_late() {
+        let calls = calls().waiting(20);
+        let mut speaker = asked(&calls);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let socket = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let socket = super::super::address::Socket::Tcp(socket.expect("it listens"));
+        let mut connection = Connection::from_socket(socket, Framing::Http2).expect("a socket");
+        speaker.give_up(0, 77, &mut connection);
+        assert!(connection.has_pending(), "the server is told");
+        let allowed = [0, 0, 0, 0, 2, 0x08, 1];
+        let answer = reply(DATA, 0, 1, &allowed);
+        assert_eq!(speaker.hear(0, &answer), Ok(Heard::Late(77)));
+        assert_eq!(speaker.hear(0, &answer), Ok(Heard::Nothing));
+        let trailers = reply(HEADERS, END_HEADERS | END_STREAM, 1, b"y");
+        assert_eq!(speaker.hear(0, &trailers), Ok(Heard::Nothing));
+        // The other call is as it was.
+        let trailers = reply(HEADERS, END_HEADERS | END_STREAM, 3, b"y");
+        assert!(matches!(
+            speaker.hear(0, &trailers),
+            Ok(Heard::Answer { lane: 1, .. })
+        ));
+    }
+
+    #[test]
     fn the_protocol_is_served() {
         let calls = calls();
         let mut speaker = asked(&calls);
@@ -586,7 +680,7 @@ mod tests {
             let read = code_of(message, &message[5..], Reading::Allowed);
             assert_eq!(read, verdict, "{message:?}");
         }
-        let head = first_headers(&calls.authority, calls.method);
+        let head = first_headers(&calls);
         assert!(String::from_utf8_lossy(&head).contains(THROTTLE));
     }
 
@@ -611,13 +705,18 @@ mod tests {
 
     #[test]
     fn the_header_block_has_the_entries_that_later_requests_name() {
-        let block = first_headers("h:1", SHOULD_RATE_LIMIT);
+        let block = first_headers(&calls());
         let text = String::from_utf8_lossy(&block);
         assert!(
             text.contains(SHOULD_RATE_LIMIT)
                 && text.contains("application/grpc")
                 && text.contains("trailers")
         );
-        assert_eq!(LATER_HEADERS.map(|byte| byte & 0x7f)[2..], [65, 64, 63, 62]);
+        let later = later_headers(&calls());
+        assert_eq!(later[2..], [65, 64, 63, 62].map(|index| 0x80 | index));
+        let waiting = calls().waiting(20);
+        let block = first_headers(&waiting);
+        assert!(String::from_utf8_lossy(&block).ends_with("\x0cgrpc-timeout\x0320m"));
+        assert_eq!(later_headers(&waiting)[2..3], [0x80 | 66]);
     }
 }

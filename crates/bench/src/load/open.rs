@@ -126,6 +126,10 @@ pub fn run_grpc(
         ..plan.clone()
     }
     .begin(calls.keys(), LEAD_NS);
+    let state = match calls.gives_up() {
+        true => state.giving_up(),
+        false => state,
+    };
     let speaker = GrpcSpeaker::new(calls, connections, depth);
     speak(plan, state, speaker, endpoint, stop, live)
 }
@@ -295,6 +299,12 @@ impl<S: Speaker> Driver<S> {
 
     fn send(&mut self, now: u64) {
         let (connections, speaker) = (&mut self.connections, &mut self.speaker);
+        let mut cancelled = Vec::new();
+        self.state.give_up(now, |lane, due| {
+            let connection = speaker.connection_of(lane);
+            speaker.give_up(lane, due, &mut connections[connection]);
+            cancelled.push(connection);
+        });
         let touched = self
             .state
             .dispatch(now, |lane, key| {
@@ -313,6 +323,9 @@ impl<S: Speaker> Driver<S> {
             }
             self.flush(connection);
             rest = later;
+        }
+        for connection in cancelled {
+            self.unblock(connection);
         }
     }
 
@@ -341,6 +354,10 @@ impl<S: Speaker> Driver<S> {
         let mut wrong = None;
         let each = |frame: &[u8], now: u64| match speaker.hear(connection, frame) {
             Ok(Heard::Nothing) => {}
+            Ok(Heard::Late(due)) => {
+                let response = now.saturating_sub(due);
+                state.tally_mut().late.saturating_record(response);
+            }
             Ok(Heard::Answer {
                 lane,
                 verdict,

@@ -86,6 +86,10 @@ pub struct OpenLoop {
     /// The schedule's length is over.
     ended: bool,
     clients: Clients,
+    gives_up: bool,
+    /// Requests on the wire as they were handed out, by intended time and lane, where clients give up. Those of a deadline
+    /// at most.
+    watched: VecDeque<(u64, usize)>,
 }
 
 impl OpenLoop {
@@ -121,6 +125,35 @@ impl OpenLoop {
             closed: false,
             ended: false,
             clients: Clients::default(),
+            gives_up: false,
+            watched: VecDeque::new(),
+        }
+    }
+
+    /// The same with clients that take a request back at its deadline, which frees its place. For lanes of one request each.
+    #[must_use]
+    pub fn giving_up(mut self) -> OpenLoop {
+        self.gives_up = true;
+        self
+    }
+
+    /// Gives up the requests that are older than the deadline: `cancel(lane, intended)` for each.
+    pub fn give_up(&mut self, now: u64, mut cancel: impl FnMut(usize, u64)) {
+        while let Some(&(intended, index)) = self.watched.front() {
+            let lane = &mut self.lanes[index];
+            let oldest = lane.ring.front().copied();
+            let on_wire = oldest.filter(|request| request.intended == intended);
+            let overdue = now.saturating_sub(intended) > self.bounds.deadline_ns;
+            if on_wire.is_some() && !overdue {
+                return;
+            }
+            self.watched.pop_front();
+            let Some(request) = on_wire else { continue };
+            lane.ring.pop_front();
+            self.in_flight -= 1;
+            self.tally.timeout += 1;
+            self.tally.record_lost(request.key, request.sent);
+            cancel(index, intended);
         }
     }
 
@@ -161,7 +194,10 @@ impl OpenLoop {
             return Some(self.start);
         }
         let first = self.schedule.peek().map(|offset| self.start + offset);
-        first.into_iter().chain(self.clients.next_due()).min()
+        let oldest = self.watched.front();
+        let given_up = oldest.map(|(intended, _)| intended + self.bounds.deadline_ns + 1);
+        let dues = [first, self.clients.next_due(), given_up];
+        dues.into_iter().flatten().min()
     }
 
     /// The time after which no answer can be in time any more.
@@ -372,6 +408,9 @@ impl OpenLoop {
                     key: waiting.key,
                     attempt: waiting.attempt,
                 });
+                if self.gives_up {
+                    self.watched.push_back((waiting.intended, index));
+                }
                 give(index, waiting.key);
             }
             lane.fresh += room;

@@ -18,6 +18,8 @@ pub enum Heard {
         /// Why it is no good, where the frame itself does not say so in text.
         complaint: Option<&'static str>,
     },
+    /// A decision on a request that was given up, due at this time.
+    Late(u64),
     /// Nothing that concerns a request.
     Nothing,
 }
@@ -34,6 +36,8 @@ pub trait Speaker {
     fn connection_of(&self, lane: usize) -> usize;
     /// Appends the request for `key` to the connection of `lane`.
     fn ask(&mut self, lane: usize, key: u32, connection: &mut Connection);
+    /// Takes back the request of `lane`, due at `due`; nothing where the protocol has no words for it.
+    fn give_up(&mut self, _lane: usize, _due: u64, _connection: &mut Connection) {}
     /// Reads a frame of `connection`. An error means that the connection cannot be used any more.
     fn hear(&mut self, connection: usize, frame: &[u8]) -> Result<Heard, String>;
     /// What the protocol itself has to say after the frames heard; empty most of the time.

@@ -49,7 +49,13 @@ pub struct OverloadStep {
     pub late: u64,
     /// Requests never sent: all connections were full until the deadline had passed.
     pub unsent: u64,
+    /// 99th percentile of the time by which the generator itself was late with a request; `None` where it was not kept.
+    #[serde(default)]
+    pub generator_lag_p99_ms: Option<f64>,
 }
+
+/// The share of the deadline by which a generator may be late before the step says more about it than about the server.
+const LAG_DIVISOR: f64 = 4.0;
 
 impl OverloadSide {
     /// Highest goodput of any step up to the capacity; `None` if nothing was answered in time there.
@@ -74,8 +80,16 @@ impl OverloadSide {
 }
 
 impl OverloadRow {
+    /// Whether the generator could not keep up with `step`, so that it measured itself.
+    #[must_use]
+    pub fn is_invalid(&self, step: &OverloadStep) -> bool {
+        let most = self.deadline_ms / LAG_DIVISOR;
+        step.generator_lag_p99_ms.is_some_and(|lag| lag > most)
+    }
+
     /// Whether A kept its goodput at every load past the capacity, with the 99th percentile within the deadline; `None`
-    /// without a budget or without such a step.
+    /// without a budget, without such a step, or
+    /// where the generator could not keep up.
     #[must_use]
     pub fn is_met(&self) -> Option<bool> {
         let budget = self.budget_a?;
@@ -86,6 +100,9 @@ impl OverloadRow {
             .filter(|step| step.load > 1.0)
             .peekable();
         past.peek()?;
+        if self.a.steps.iter().any(|step| self.is_invalid(step)) {
+            return None;
+        }
         Some(past.all(|step| {
             let kept = self
                 .a
@@ -129,6 +146,11 @@ mod tests {
         assert_eq!(row(side([70.0, 100.0, 99.0], 25.0)).is_met(), Some(false));
         assert_eq!(row(side([0.0, 0.0, 0.0], 15.0)).is_met(), Some(false));
         assert_eq!(row(OverloadSide::default()).is_met(), None);
+        let mut late = row(side([70.0, 100.0, 96.0], 15.0));
+        late.a.steps[2].generator_lag_p99_ms = Some(5.1);
+        assert_eq!(late.is_met(), None);
+        late.a.steps[2].generator_lag_p99_ms = Some(4.9);
+        assert_eq!(late.is_met(), Some(true));
         let without = OverloadRow {
             budget_a: None,
             ..row(side([70.0, 100.0, 96.0], 15.0))

@@ -306,6 +306,11 @@ fn overload(style: TextStyle, record: &CompareRecord) -> String {
                 );
                 line.push_str("; ");
                 line.push_str(&said);
+                if let Some(lag) = step.generator_lag_p99_ms.filter(|_| row.is_invalid(step)) {
+                    let lag = significant(lag);
+                    let text = tt::T_OVERLOAD_INVALID.with(style.lang, &[("lag", &lag)]);
+                    line.push_str(&format!(" ({text})"));
+                }
             }
             out.push_str(&format!("{}\n", plain(style, &line)));
         }

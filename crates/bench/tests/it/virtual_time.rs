@@ -65,6 +65,42 @@ fn simulate(plan: &Plan, finish: impl Fn(u64) -> u64) -> Tally {
     state.finish()
 }
 
+/// Clients that give up free their places at the deadline, and every request is counted once.
+#[test]
+fn what_is_given_up_makes_room() {
+    let plan = Plan {
+        arrivals: Arrivals::Constant,
+        ..plan(1_000.0, 1, 10, 1, 5 * MS)
+    };
+    let mut state = plan.begin(1, 0).giving_up();
+    let (mut now, mut given_up) = (0, Vec::new());
+    while !state.finished(now) {
+        state.give_up(now, |lane, due| given_up.push((lane, now - due)));
+        // Nobody answers but the first lane, at once.
+        let mut first = false;
+        let touched = state.dispatch(now, |lane, _| first |= lane == 0).to_vec();
+        for lane in touched {
+            state.stamp(lane, now);
+        }
+        if first {
+            assert!(state.answer(0, now, Verdict::Allowed));
+        }
+        assert!(state.in_flight() <= 6, "one each millisecond, for five");
+        now = state.next_due().unwrap_or(now + 1).max(now + 1);
+        now = now.min(state.last_call() + 1);
+    }
+    let tally = state.finish();
+    assert_eq!(tally.unsent, 0);
+    assert!(tally.allowed > 0);
+    assert_eq!(tally.allowed + tally.timeout, tally.planned);
+    assert!(given_up.len() as u64 <= tally.timeout);
+    assert!(
+        given_up
+            .iter()
+            .all(|(lane, age)| *lane != 0 && *age > 5 * MS && *age <= 6 * MS)
+    );
+}
+
 /// 0.1 ms of work, and no work at all during the first second of every ten.
 fn stalling(start: u64) -> u64 {
     let work = MS / 10;

@@ -27,5 +27,6 @@ texts! {
     T_COMPARE_TITLE = "A = {a}, B = {b}: above 1 is in favour of A" | "A = {a}, B = {b}: trên 1 là A tốt hơn";
     T_MEMORY_LINE = "  {title}: A {a} B, B {b} B per record: {ratio}" | "  {title}: A {a} B, B {b} B mỗi bản ghi: {ratio}";
     T_OVERLOAD_LINE = "  {title}, deadline {deadline} ms: {name} can do {capacity}/s" | "  {title}, hạn {deadline} ms: {name} đạt {capacity}/s";
+    T_OVERLOAD_INVALID = "not valid: the generator was {lag} ms late" | "không hợp lệ: bộ tạo tải trễ {lag} ms";
     T_OVERLOAD_STEP = "{load}x goodput {kept} of its peak, p99 {p99} ms" | "{load}x goodput {kept} của đỉnh, p99 {p99} ms";
 }

@@ -144,6 +144,7 @@ fn overload(out: &mut String, record: &CompareRecord) {
                 "Refused",
                 "Late",
                 "Unsent",
+                "Generator late ms",
             ],
             1,
         );
@@ -161,6 +162,7 @@ fn overload(out: &mut String, record: &CompareRecord) {
                         step.refused.to_string(),
                         step.late.to_string(),
                         step.unsent.to_string(),
+                        or_dash(step.generator_lag_p99_ms, significant),
                     ],
                 );
             }
