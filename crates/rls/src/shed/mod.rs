@@ -15,6 +15,7 @@
 //! newest of what they bring can be answered in time whatever the span, and leaving the others costs little.
 
 mod flight;
+mod gulp;
 mod queue;
 mod turns;
 
@@ -32,8 +33,9 @@ use http::HeaderMap;
 use tollgate_wire::http2;
 
 use flight::Flights;
+pub(crate) use gulp::Gulp;
 use queue::Queue;
-pub(crate) use queue::{Gulp, Refused};
+pub(crate) use queue::Refused;
 use turns::Turns;
 
 /// How long a caller is asked to wait who was refused, in seconds.

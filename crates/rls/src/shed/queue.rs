@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use super::gulp::Gulp;
+
 /// Time over which the shortest wait is looked for, as CoDel has it.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 /// Fewest waits of an interval that say something.
@@ -90,48 +92,6 @@ impl Queue {
         if waited >= patience {
             Some(Refused::Deadline)
         } else if self.stands && waited >= patience * 3 / 4 {
-            Some(Refused::Overload)
-        } else {
-            None
-        }
-    }
-}
-
-/// Share of the patience within which requests of a gulp are answered while the queue stands. Whatever a turn takes, the
-/// newest are that young, so the thread never runs out of requests that can be answered in time; and as it decides no more
-/// than came within that time, a turn takes at most as much longer as more is asked than it can decide.
-const FRESH_DIVISOR: u32 = 2;
-
-/// Requests that one read brought, the oldest first. How old each is nobody knows; they are taken to have come evenly.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gulp {
-    span: Duration,
-    patience: Duration,
-    stands: bool,
-}
-
-impl Gulp {
-    /// Whether the request at place `at` of `count`, from 0, is refused; `caller` is how long who asked waits.
-    pub(crate) fn refuse(
-        &self,
-        caller: Option<Duration>,
-        at: usize,
-        count: usize,
-    ) -> Option<Refused> {
-        let patience = caller.map_or(self.patience, |caller| caller.min(self.patience));
-        // Most have come just now.
-        if self.span < patience / FRESH_DIVISOR {
-            return None;
-        }
-        let newer = count.saturating_sub(at) as f64;
-        let waited = self.span.mul_f64(newer / count.max(1) as f64);
-        let fresh = match self.stands {
-            true => patience / FRESH_DIVISOR,
-            false => patience * 3 / 4,
-        };
-        if waited >= patience {
-            Some(Refused::Deadline)
-        } else if waited >= fresh {
             Some(Refused::Overload)
         } else {
             None

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The turns of one thread. Connections may be woken by other threads, which then tell of their own wake-ups only.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turns {
     /// When the last one began, in nanoseconds.
     at: AtomicU64,
@@ -20,6 +20,19 @@ pub(super) struct Turns {
     took: AtomicU64,
     /// Connections that were woken and not taken up.
     waiting: AtomicU64,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            at: AtomicU64::new(0),
+            reach: AtomicU64::new(0),
+            // The first wake-up begins a turn.
+            served: AtomicBool::new(true),
+            took: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Turns {
@@ -56,5 +69,51 @@ impl Turns {
             let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
             self.took.store(nanos, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+
+    fn served(turns: &Turns, from: u64, to: u64) {
+        turns.take_up();
+        turns.served(Duration::from_nanos(from), || Duration::from_nanos(to));
+    }
+
+    #[test]
+    fn a_busy_thread_finds_what_came_since_it_asked_before() {
+        let turns = Turns::default();
+        // Three are woken at once; one is served, and then the system is asked again.
+        for _ in 0..3 {
+            turns.wake(100 * US);
+        }
+        served(&turns, 100 * US, 300 * US);
+        assert_eq!(turns.wake(300 * US), 100 * US);
+        // Found by the same turn.
+        assert_eq!(turns.wake(301 * US), 100 * US);
+        served(&turns, 301 * US, 500 * US);
+        assert_eq!(turns.wake(500 * US), 300 * US);
+    }
+
+    #[test]
+    fn an_idle_thread_is_woken_at_once() {
+        let turns = Turns::default();
+        turns.wake(100 * US);
+        served(&turns, 100 * US, 130 * US);
+        // Asleep for a second; the bytes may have come while it served the last one, for all it knows.
+        assert_eq!(turns.wake(1_000_000 * US), 999_970 * US);
+        served(&turns, 1_000_000 * US, 1_000_010 * US);
+        assert_eq!(turns.wake(1_000_010 * US), 1_000_000 * US);
+    }
+
+    #[test]
+    fn lost_counts_do_not_wrap() {
+        let turns = Turns::default();
+        served(&turns, 0, 10);
+        served(&turns, 10, 20);
+        assert_eq!(turns.wake(100), 90);
     }
 }
