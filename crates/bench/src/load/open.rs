@@ -182,6 +182,7 @@ fn speak<S: Speaker>(
     });
     let mut driver = Driver {
         state,
+        blocked: vec![false; connections.len()],
         connections,
         speaker,
         clock,
@@ -232,6 +233,8 @@ impl Cut {
 struct Driver<S> {
     state: OpenLoop,
     connections: Vec<Connection>,
+    /// Which of them take no more bytes for the moment.
+    blocked: Vec<bool>,
     speaker: S,
     clock: Clock,
     scratch: Vec<u8>,
@@ -332,8 +335,12 @@ impl<S: Speaker> Driver<S> {
     fn flush(&mut self, connection: usize) {
         match self.connections[connection].flush() {
             Ok(flushed) => {
-                for lane in self.speaker.lanes(connection) {
-                    self.state.set_blocked(lane, flushed == Flushed::Blocked);
+                let blocked = flushed == Flushed::Blocked;
+                // A connection may have many lanes, and hardly ever blocks.
+                if std::mem::replace(&mut self.blocked[connection], blocked) != blocked {
+                    for lane in self.speaker.lanes(connection) {
+                        self.state.set_blocked(lane, blocked);
+                    }
                 }
             }
             Err(broken) => self.lose(connection, broken),

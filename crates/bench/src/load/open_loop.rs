@@ -266,9 +266,11 @@ impl OpenLoop {
                 .len()
                 .div_ceil(WRITES_PER_WAKE)
                 .clamp(1, self.bounds.depth);
-            // Idle connections first; a second round fills the pipelines.
+            // Idle connections first; a second round fills the pipelines, where there are any.
             self.hand_out(share, true, &mut give);
-            self.hand_out(self.bounds.depth, false, &mut give);
+            if self.bounds.depth > 1 {
+                self.hand_out(self.bounds.depth, false, &mut give);
+            }
         }
         // The oldest were given out first, so what is left of the newly arrived was held up.
         self.tally.held_up += self.backlog.len().min(arrived) as u64;
