@@ -26,8 +26,9 @@ const LOADS: [f64; 5] = [0.7, 0.9, 1.0, 1.5, 2.0];
 const SLICES_PER_STEP: u64 = 8;
 /// Goodput over its peak that the design asks for.
 const BUDGET: f64 = 0.95;
-/// Most requests that one connection may have unanswered: what common servers allow at least.
-const DEPTH_MAX: u32 = 100;
+/// Most requests that one connection may have unanswered. A service that allows fewer streams refuses the others; with fewer
+/// here, calls to a fast service would wait at the generator and be sent when they are nearly too old.
+const DEPTH_MAX: u32 = 250;
 /// Requests per connection with which the capacity is looked for.
 const PROBE_DEPTH: u32 = 16;
 
