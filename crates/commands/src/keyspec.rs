@@ -29,6 +29,8 @@ impl KeyFlags {
     pub const DELETE: KeyFlags = KeyFlags(1 << 7);
     /// What happens depends on the arguments.
     pub const VARIABLE: KeyFlags = KeyFlags(1 << 8);
+    /// The spec does not find all keys, or takes for one what is none.
+    pub const INCOMPLETE: KeyFlags = KeyFlags(1 << 9);
     /// Not a key, though a cluster routes by it: the name of a sharded channel.
     pub const NOT_KEY: KeyFlags = KeyFlags(1 << 12);
 
@@ -43,6 +45,7 @@ impl KeyFlags {
         (KeyFlags::INSERT, "insert"),
         (KeyFlags::DELETE, "delete"),
         (KeyFlags::NOT_KEY, "not_key"),
+        (KeyFlags::INCOMPLETE, "incomplete"),
         (KeyFlags::VARIABLE, "variable_flags"),
     ];
 
@@ -212,6 +215,12 @@ impl KeySpec {
     /// Keys whose places only the handler knows.
     pub(crate) const fn unknown(flags: KeyFlags) -> KeySpec {
         KeySpec::new(BeginSearch::Unknown, FindKeys::Unknown, flags)
+    }
+
+    /// Every word behind the last `word`, which is searched from `from` on.
+    pub(crate) const fn all_behind(word: &'static str, from: i16, flags: KeyFlags) -> KeySpec {
+        let begin = BeginSearch::Keyword { word, from };
+        KeySpec::new(begin, FindKeys::Range { last: -1, step: 1 }, flags)
     }
 
     /// Finds the key by `finder`.

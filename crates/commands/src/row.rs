@@ -99,6 +99,8 @@ pub enum NodeCommand {
     BgRewriteAof,
     BgSave,
     LastSave,
+    Migrate,
+
     Subscribe,
     Unsubscribe,
     PSubscribe,

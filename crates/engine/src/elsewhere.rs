@@ -67,6 +67,8 @@ impl Engine {
                     && self.steps_of(row, session.db, args, now) > STEPS_MAX
             }
             Run::Transaction(TransactionCommand::Exec) => self.transaction_is_long(session, now),
+            // It waits for another server.
+            Run::Node(NodeCommand::Migrate) => true,
             Run::Keyspace(_) => WHOLE.contains(&row.name) && self.deep.load(Ordering::Relaxed),
             Run::Script(ScriptCommand::Function(command)) => {
                 matches!(command, FunctionCommand::Load | FunctionCommand::Restore)
@@ -140,6 +142,7 @@ impl Engine {
                         || (self.shards.is_gate_kept()
                             && crate::script::needs_gate(self, command, args)))
             }
+            Run::Node(NodeCommand::Migrate) => needs_kept(),
             Run::Node(command) => looks_at_all(command),
             _ => false,
         }

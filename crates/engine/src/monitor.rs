@@ -101,8 +101,27 @@ fn is_secret(row: &Row, args: &[&[u8]], at: usize) -> bool {
             let is_auth = |at: usize| at >= 2 && args[at].eq_ignore_ascii_case(b"AUTH");
             at > 2 && is_auth(at - 1) || at > 3 && is_auth(at - 2)
         }
+        Run::Node(NodeCommand::Migrate) => is_secret_of_migrate(args, at),
         _ => false,
     }
+}
+
+/// Whether a word of MIGRATE is a user or a password for the target.
+pub(crate) fn is_secret_of_migrate(args: &[&[u8]], at: usize) -> bool {
+    let mut option = 6;
+    while let Some(word) = args.get(option) {
+        let words = match &word.to_ascii_uppercase()[..] {
+            b"AUTH" => 1,
+            b"AUTH2" => 2,
+            b"KEYS" => return false,
+            _ => 0,
+        };
+        if (option + 1..=option + words).contains(&at) {
+            return true;
+        }
+        option += 1 + words;
+    }
+    false
 }
 
 /// A word in quotes, as Redis' `sdscatrepr` writes it.

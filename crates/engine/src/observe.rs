@@ -11,6 +11,7 @@ use tollgate_commands::{Flags, Row};
 use tollgate_limiter::Timestamp;
 
 use crate::Session;
+use crate::monitor::is_secret_of_migrate;
 
 /// Words of a command that an entry keeps; the last one tells how many more there were.
 const WORDS: usize = 32;
@@ -292,6 +293,7 @@ fn is_hidden(row: &Row, words: &[&[u8]], at: usize) -> bool {
     match row.name {
         "ACL|SETUSER" => at >= 2,
         "AUTH" => at >= 1,
+        "MIGRATE" => is_secret_of_migrate(words, at),
         "HELLO" => {
             let behind = |back: usize| at > back && words[at - back].eq_ignore_ascii_case(b"AUTH");
             behind(1) || behind(2)

@@ -6,7 +6,8 @@
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    CmdError, Flags, Origin, Reply, Row, Run, TransactionCommand, gate, uses_hidden_keys,
+    CmdError, Flags, NodeCommand, Origin, Reply, Row, Run, TransactionCommand, gate,
+    uses_hidden_keys,
 };
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
@@ -235,7 +236,9 @@ impl Engine {
             return false;
         };
         let queued = || transaction.queued.iter();
-        !queued().any(|one| matches!(one.row.run, Run::Node(_)))
+        let here =
+            |one: &Queued| matches!(one.row.run, Run::Node(it) if it != NodeCommand::Migrate);
+        !queued().any(here)
             && queued().any(|one| {
                 let words = one.words();
                 match one.row.run {

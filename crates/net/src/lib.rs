@@ -25,6 +25,7 @@ pub mod files;
 pub mod group;
 pub mod listen;
 pub mod mailbox;
+pub mod outbound;
 pub mod process;
 pub mod signal;
 mod slots;

@@ -1,4 +1,4 @@
-//! DUMP and RESTORE: single values as Redis stores them.
+//! DUMP, RESTORE and MIGRATE: single values as Redis stores them.
 
 use tollgate_containers::number;
 use tollgate_keyspace::{Access, Seed};
@@ -8,7 +8,9 @@ use super::keys::generic;
 use super::{hash, list, set, zset};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly};
-use crate::{Acl, Args, CmdError, Cx, Event, Family, Flags, Group, Reply, Run, StoreLimits};
+use crate::{
+    Acl, Args, CmdError, Cx, Event, Family, Flags, Group, NodeCommand, Reply, Run, StoreLimits,
+};
 
 pub(super) static FAMILY: Family = Family {
     name: "Payloads",
@@ -23,6 +25,27 @@ pub(super) static FAMILY: Family = Family {
                 "2.6.0",
                 "O(N) in the bytes",
             ),
+        generic(
+            "MIGRATE",
+            at_least(6),
+            Flags::WRITE.or(Flags::MOVABLE_KEYS),
+            Run::Node(NodeCommand::Migrate),
+        )
+        .acl(Group::Generic, Acl::KEYSPACE.or(Acl::DANGEROUS))
+        .keys(&[
+            KeySpec::at(3, MOVED).found_by(single_key),
+            KeySpec::all_behind("KEYS", -2, MOVED.or(KeyFlags::INCOMPLETE)),
+        ])
+        .takes(
+            "host port <key | \"\"> destination-db timeout [COPY] [REPLACE] \
+             [AUTH password | AUTH2 username password] [KEYS key [key ...]]",
+        )
+        .tips(&["nondeterministic_output"])
+        .docs(
+            "Moves keys to another server: each is here until it is there.",
+            "2.6.0",
+            "O(N) in the bytes, which are sent while the keys are locked",
+        ),
         generic(
             "RESTORE",
             at_least(4),
@@ -53,6 +76,14 @@ pub(super) static FAMILY: Family = Family {
         ),
     ],
 };
+
+/// What MIGRATE does to its keys.
+const MOVED: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE);
+
+/// The place of MIGRATE's one key; with `KEYS` an empty word stands there.
+fn single_key(words: &[&[u8]]) -> Option<usize> {
+    words.get(3).filter(|key| !key.is_empty()).map(|_| 3)
+}
 
 /// What the limits say about the forms of collections that are read.
 pub fn shapes(limits: &StoreLimits, seed: &Seed) -> Shapes {

@@ -8,6 +8,7 @@ mod debug;
 mod digest;
 mod info;
 mod info_facts;
+mod migrate;
 pub(crate) mod modes;
 mod observe;
 mod pause;
@@ -89,6 +90,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::BgRewriteAof => save::rewrite_log(self.shared),
             NodeCommand::BgSave => save::background(self.shared, &mut cx),
             NodeCommand::LastSave => Ok(save::last(self.shared)),
+            NodeCommand::Migrate => migrate::migrate(&mut cx),
             NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),
             NodeCommand::Subscribe => pubsub::subscribe(self, &mut cx, Topic::Channel),
             NodeCommand::Unsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::Channel),
