@@ -72,6 +72,8 @@ pub struct Cx<'a> {
     pub origin: Origin,
     /// The command may wait for data: false in transactions and scripts, and when its time is up.
     pub may_block: bool,
+    /// Replicas that have got as far as the data were when WAIT began; 0 for other commands.
+    pub replicas: usize,
     /// The words with which a waiting command is run again, when they differ from its own.
     pub retry_as: Option<Vec<Box<[u8]>>>,
 }

@@ -100,6 +100,10 @@ pub enum NodeCommand {
     BgSave,
     LastSave,
     Migrate,
+    PSync,
+    ReplConf,
+    Role,
+    Sync,
 
     Subscribe,
     Unsubscribe,

@@ -19,13 +19,15 @@ use crate::{Place, Subscriber, Tracker, TrackingOptions};
 
 /// Somebody tracks keys.
 const TRACKING: u32 = 1 << 30;
+/// Changes are recorded for replicas.
+const JOURNAL: u32 = 1 << 28;
 /// Memory is limited.
 const LIMITED: u32 = 1 << 29;
 /// Waiters were put off.
 const PUT_OFF: u32 = 1 << 31;
 
 /// What is no class of notifications.
-const OTHERS: u32 = TRACKING | LIMITED | PUT_OFF;
+const OTHERS: u32 = TRACKING | JOURNAL | LIMITED | PUT_OFF;
 
 /// Who listens, in one word that every command reads.
 #[derive(Default)]
@@ -55,6 +57,12 @@ impl Listeners {
     #[inline]
     pub(crate) fn tracking(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & TRACKING != 0
+    }
+
+    /// Whether changes are recorded for replicas.
+    #[inline]
+    pub(crate) fn journals(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & JOURNAL != 0
     }
 
     /// Whether memory is limited.
@@ -132,6 +140,33 @@ impl Engine {
         }
     }
 
+    /// Has changes recorded for replicas, or no more.
+    pub(crate) fn listen_for_journal(&self, on: bool) {
+        self.listen(|flags| {
+            Some(if on {
+                flags | JOURNAL
+            } else {
+                flags & !JOURNAL
+            })
+        });
+    }
+
+    /// Appends what this thread has recorded, each command by itself: keys that were found expired.
+    #[inline]
+    pub(crate) fn conclude_singly(&self) {
+        if self.listeners.journals() {
+            self.journal.conclude(false);
+        }
+    }
+
+    /// Appends what this thread has recorded as one transaction.
+    #[inline]
+    pub(crate) fn conclude(&self) {
+        if self.listeners.journals() {
+            self.journal.conclude(true);
+        }
+    }
+
     fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
         let before = self.listeners.hear_expired();
         self.listeners
@@ -182,6 +217,7 @@ impl Engine {
             if cell.changed(&name) {
                 note_ready(ready, &name, index);
             }
+            self.record_gone(db, &key);
             self.tell(0, db, &key, Event::Expired);
         }
         for ExpiredFields { db, key, emptied } in cell.take_expired_fields() {
@@ -189,6 +225,7 @@ impl Engine {
             if cell.changed(&name) {
                 note_ready(ready, &name, index);
             }
+            self.record_fields(db, &key, cell);
             self.tell(0, db, &key, Event::HExpired);
             if emptied {
                 self.tell(0, db, &key, Event::Del);
@@ -279,6 +316,7 @@ impl Engine {
                 cell.peek(db, self.seed.key(key), now_ms);
             }
             for (db, key) in cell.take_expired() {
+                self.record_gone(db, &key);
                 self.tell(0, db, &key, Event::Expired);
             }
             let after = cell.survey(&self.seed, now_ms);

@@ -14,6 +14,7 @@ use crate::costs::Costs;
 use crate::garbage::Garbage;
 use crate::held::with_held;
 use crate::hot::HotKeys;
+use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
 use crate::observe::Observer;
@@ -66,6 +67,7 @@ pub struct Engine {
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) hot: HotKeys,
+    pub(crate) journal: Journal,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -125,6 +127,7 @@ impl Engine {
             memory: Memory::default(),
             pause: Pause::default(),
             hot: HotKeys::new(),
+            journal: Journal::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -242,6 +245,7 @@ impl Engine {
             if progress.removed > 0 {
                 let mut held = One::new(index, &mut cell, &self.shards);
                 self.announce(&Effects::new(), &mut held, 0);
+                self.conclude_singly();
                 self.settle(&mut held, now);
                 if self.listeners.limits_memory() {
                     self.count_held(&mut held);

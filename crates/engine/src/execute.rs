@@ -373,7 +373,10 @@ impl Engine {
             Run::Script(command) => {
                 let host = Host { node, session };
                 let around = Around { held: None, host };
-                crate::script::run(self, command, call, out, around)
+                let result = crate::script::run(self, command, call, out, around);
+                self.record_call(call, result.is_ok());
+                self.conclude();
+                result
             }
             Run::Transaction(command) => {
                 self.run_transaction(command, session, call, out, node, outcome)
@@ -391,7 +394,12 @@ impl Engine {
                     outcome,
                 },
             ),
-            Run::PubSub(command) => self.pubsub.run(command, call.args, out),
+            Run::PubSub(command) => {
+                let result = self.pubsub.run(command, call.args, out);
+                self.record_call(call, result.is_ok());
+                self.conclude();
+                result
+            }
             // A container called without a sub-command: its arity is at least two words, so the gate has answered.
             Run::Container => Err(CmdError::Syntax),
         }
@@ -546,6 +554,9 @@ impl Engine {
         match (result, mail) {
             (Ok(Reply::Block { deadline_ms }), Some(mail)) => {
                 self.park(session, &mail, &call, words, deadline_ms, &mut held);
+                if matches!(row.run, Run::Wait(_)) {
+                    self.wait_for_replicas(&call);
+                }
                 outcome = Outcome::Wait;
             }
             (Ok(reply), _) => reply.write(out),
@@ -577,8 +588,12 @@ impl Engine {
         words: &mut Option<Vec<Box<[u8]>>>,
     ) -> Result<Reply, CmdError> {
         let mut effects = Effects::new();
+        let mark = out.len();
         let result = self.handle(handler, call, args, held, out, words, &mut effects);
         self.commit(&effects, held, call.client);
+        if effects.is_listening() && self.listeners.journals() {
+            self.record_done(call, &effects, held, &result, &out.bytes()[mark..]);
+        }
         result
     }
 
@@ -627,6 +642,7 @@ impl Engine {
             limits: &self.limits,
             origin: call.origin,
             may_block: call.may_block,
+            replicas: 0,
             retry_as: None,
         };
         let result = handler(&mut cx, args);
@@ -664,8 +680,12 @@ impl Engine {
             limits: &self.limits,
             origin: call.origin,
             may_block: call.may_block,
+            replicas: 0,
             retry_as: None,
         };
+        if matches!(call.row.run, Run::Wait(_)) {
+            cx.replicas = self.journal.acknowledged_for(call.client);
+        }
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.count(&effects);
         // As in Redis, those who track are told also when nothing was there.

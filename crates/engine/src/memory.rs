@@ -271,6 +271,7 @@ impl Engine {
         if cell.remove(*db, key, now.millis()).is_some() {
             self.memory.evicted.fetch_add(1, Ordering::Relaxed);
             effects.evicted(*db, &victim.key);
+            self.record_gone(*db, &victim.key);
         }
         let mut held = One::new(*shard, &mut cell, &self.shards);
         self.announce(&effects, &mut held, 0);

@@ -37,6 +37,7 @@ impl Engine {
     /// Serves the waiters of the keys that have become ready under these locks.
     #[inline]
     pub(crate) fn settle<H: Cells>(&self, held: &mut H, now: Timestamp) {
+        self.conclude();
         if !held.ready().is_empty() {
             self.serve(held, now);
         }
@@ -94,9 +95,10 @@ impl Engine {
             return Attempt::Over;
         }
         let (db, bytes) = parts(&key.name);
+        // Removes what has expired meanwhile.
         let found = held
             .cell(key.shard)
-            .look(db, self.seed.key(bytes), now.millis())
+            .peek(db, self.seed.key(bytes), now.millis())
             .map(|entry| entry.type_name());
         if !found.is_some_and(|found| suits(waiter.row, found)) {
             if waiter.row.name != "XREADGROUP" {
@@ -117,7 +119,8 @@ impl Engine {
         }
         let (mut out, mut effects) = (ReplyBuf::new(waiter.protocol), Effects::new());
         let started = Clock::monotone();
-        let over = self.run_again(handler, waiter, &words, held, now, &mut out, &mut effects);
+        let call = waiter.call(&words, now);
+        let over = self.run_again(handler, &call, held, &mut out, &mut effects);
         if over {
             waiter.spent.store(elapsed(started), Ordering::Relaxed);
             // Before anybody is told of the changes: an invalidation comes behind the reply.
@@ -125,47 +128,51 @@ impl Engine {
         }
         drop(done);
         self.commit(&effects, held, waiter.client());
+        if effects.is_listening() && self.listeners.journals() {
+            self.record_done(&call, &effects, held, &Ok(Reply::Written), out.bytes());
+            self.conclude();
+        }
         if over { Attempt::Over } else { Attempt::Waits }
     }
 
     /// Runs the command of a waiter on what is there now; true when it has written its reply.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the second half of serving a waiter"
-    )]
     fn run_again(
         &self,
         handler: Handler,
-        waiter: &Waiter,
-        words: &[&[u8]],
+        call: &Call<'_>,
         held: &mut dyn Cells,
-        now: Timestamp,
         out: &mut ReplyBuf,
         effects: &mut Effects,
     ) -> bool {
-        let call = Call {
-            row: waiter.row,
-            args: words,
-            db: waiter.db,
-            now,
-            origin: Origin::Client,
-            may_block: true,
-            client: waiter.client(),
-            long: Long::Here,
-            caller: None,
-            out_of_memory: false,
-            no_touch: false,
-        };
         let args = call.cursor(&self.seed);
-        match self.handle(handler, &call, args, held, out, &mut None, effects) {
+        match self.handle(handler, call, args, held, out, &mut None, effects) {
             Ok(Reply::Block { .. }) => return false,
             Ok(reply) => reply.write(out),
             Err(error) => {
                 out.clear();
-                write_error(&error, waiter.row, out);
+                write_error(&error, call.row, out);
             }
         }
         true
+    }
+}
+
+impl Waiter {
+    /// Its command, run again with these words.
+    fn call<'a>(&'a self, words: &'a [&'a [u8]], now: Timestamp) -> Call<'a> {
+        Call {
+            row: self.row,
+            args: words,
+            db: self.db,
+            now,
+            origin: Origin::Client,
+            may_block: true,
+            client: self.client(),
+            long: Long::Here,
+            caller: None,
+            out_of_memory: false,
+            no_touch: false,
+        }
     }
 }
 

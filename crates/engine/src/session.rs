@@ -48,6 +48,8 @@ pub struct Session {
     pub replies: Replies,
     /// MONITOR: the connection only watches and may not touch keys.
     pub monitors: bool,
+    /// It is a replica's: what its commands reply is not sent.
+    pub follows: bool,
     /// The last command, for CLIENT LIST.
     pub last: Option<&'static Row>,
     /// Takes the answer of a command that waits; without it no command of this connection waits.
@@ -102,6 +104,7 @@ impl Session {
             no_touch: false,
             replies: Replies::On,
             monitors: false,
+            follows: false,
             last: None,
             mail: None,
             transaction: None,

@@ -3,10 +3,12 @@
 use std::io::{self, Read, Write};
 
 use tollgate_commands::shapes;
-use tollgate_keyspace::{Access, DbIndex};
+use tollgate_keyspace::{Access, DbIndex, Shard};
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{RdbError, Reader, Writer};
 
+use crate::cell::Cells;
+use crate::held::with_held;
 use crate::{Engine, REDIS_VERSION};
 
 /// What [`Engine::load`] has read.
@@ -55,23 +57,13 @@ impl Engine {
         db: DbIndex,
         now: Timestamp,
     ) -> io::Result<()> {
-        let mut shard = self.shards.lock(index);
-        let now_ms = now.millis();
-        let mut result = Ok(());
-        let mut cursor = 0;
-        loop {
-            // A scan that removes what has expired may meet an entry twice, and a file must hold it once: at this time
-            // nothing has.
-            cursor = shard.scan(db, cursor, i64::MIN, &mut |key, entry| {
-                let expired = entry.expires_at_ms().is_some_and(|at| now_ms > at);
-                if result.is_ok() && !expired {
-                    result = writer.entry(key, entry.value(), entry.expires_at_ms());
-                }
-            });
-            if cursor == 0 || result.is_err() {
-                return result;
+        with_held(|held| match held {
+            Some(held) => {
+                held.acquire(index);
+                save_entries(writer, held.cell(index), db, now)
             }
-        }
+            None => save_entries(writer, &mut self.shards.lock(index), db, now),
+        })
     }
 
     /// Adds the keys and libraries of an RDB file to the store; keys whose time has passed are left out. After an error
@@ -129,5 +121,29 @@ impl Engine {
                 })?;
         }
         Ok(loaded)
+    }
+}
+
+fn save_entries(
+    writer: &mut Writer<'_>,
+    shard: &mut Shard,
+    db: DbIndex,
+    now: Timestamp,
+) -> io::Result<()> {
+    let now_ms = now.millis();
+    let mut result = Ok(());
+    let mut cursor = 0;
+    loop {
+        // A scan that removes what has expired may meet an entry twice, and a file must hold it once: at this time
+        // nothing has.
+        cursor = shard.scan(db, cursor, i64::MIN, &mut |key, entry| {
+            let expired = entry.expires_at_ms().is_some_and(|at| now_ms > at);
+            if result.is_ok() && !expired {
+                result = writer.entry(key, entry.value(), entry.expires_at_ms());
+            }
+        });
+        if cursor == 0 || result.is_err() {
+            return result;
+        }
     }
 }

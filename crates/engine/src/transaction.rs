@@ -378,13 +378,19 @@ impl Engine {
             Run::Local(handler) | Run::Wait(handler) => {
                 self.run_walk(handler, call, &mut NoWalk, out)
             }
-            Run::PubSub(command) => self.pubsub.run(command, call.args, out),
+            Run::PubSub(command) => {
+                let result = self.pubsub.run(command, call.args, out);
+                self.record_call(call, result.is_ok());
+                result
+            }
             Run::Script(command) => {
                 let around = Around {
                     held: Some(held),
                     host: Host { node, session },
                 };
-                crate::script::run(self, command, call, out, around)
+                let result = crate::script::run(self, command, call, out, around);
+                self.record_call(call, result.is_ok());
+                result
             }
             Run::Node(command) => while_held(held, || {
                 node.run(

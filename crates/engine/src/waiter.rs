@@ -232,6 +232,7 @@ impl Engine {
     pub fn answered(&self, session: &mut Session, now: Timestamp) {
         if let Some(waiter) = session.waiting.take() {
             self.unpark(&waiter);
+            self.end_waiting_for_replicas(&waiter);
             let words: SmallVec<[&[u8]; 8]> = waiter.words.iter().map(|word| &**word).collect();
             let nanos = waiter.spent.load(Ordering::Relaxed);
             self.observer.took(waiter.row, session, &words, nanos, now);
@@ -277,6 +278,29 @@ impl Engine {
         true
     }
 
+    /// Replicas have got as far as the client waits for.
+    pub(crate) fn answer_waiter(&self, client: u64, replicas: usize) {
+        let Some(waiter) = self.waiters.0.lock().get(&client).cloned() else {
+            return;
+        };
+        let mut done = waiter.done.lock();
+        if !*done {
+            let mut out = ReplyBuf::new(waiter.protocol);
+            if waiter.row.name == "WAITAOF" {
+                out.array(2);
+                out.int(0);
+            }
+            out.int(replicas as i64);
+            waiter.answer(self, &mut done, out.bytes().to_vec());
+        }
+    }
+
+    fn end_waiting_for_replicas(&self, waiter: &Waiter) {
+        if matches!(waiter.row.run, Run::Wait(_)) {
+            self.journal.end_wait(waiter.client);
+        }
+    }
+
     /// The client is being killed: what it waits for goes to others from now on.
     pub fn abandon(&self, client: u64) {
         let waiter = self.waiters.0.lock().get(&client).cloned();
@@ -298,6 +322,7 @@ impl Engine {
                 }
             }
             self.unpark(&waiter);
+            self.end_waiting_for_replicas(&waiter);
         }
         session.transaction = None;
         self.unwatch(session);

@@ -33,6 +33,7 @@ impl Walk for EngineWalk<'_> {
         let mut cell = engine.shards.lock(index);
         let mut held = One::new(index, &mut cell, &engine.shards);
         engine.visit(&mut held, index, call.row.writes(), call.now.millis(), f);
+        engine.conclude_singly();
         engine.settle(&mut held, call.now);
     }
 
@@ -47,6 +48,10 @@ impl Walk for EngineWalk<'_> {
             let writes = call.row.writes();
             engine.visit(&mut held, index, writes, call.now.millis(), &mut f);
         }
+        engine.conclude_singly();
+        if call.row.writes() {
+            engine.record_words(call.db, call.args);
+        }
         engine.settle(&mut held, call.now);
     }
 }
@@ -56,21 +61,19 @@ impl Walk for EngineWalk<'_> {
 pub(crate) struct LockedWalk<'a, 'e> {
     engine: &'a Engine,
     locks: &'a mut LockSet<'e>,
-    writes: bool,
-    now_ms: i64,
+    call: &'a Call<'a>,
 }
 
 impl<'a, 'e> LockedWalk<'a, 'e> {
     pub(crate) fn new(
         engine: &'a Engine,
         locks: &'a mut LockSet<'e>,
-        call: &Call<'_>,
+        call: &'a Call<'a>,
     ) -> LockedWalk<'a, 'e> {
         LockedWalk {
             engine,
             locks,
-            writes: call.row.writes(),
-            now_ms: call.now.millis(),
+            call,
         }
     }
 }
@@ -85,13 +88,16 @@ impl Walk for LockedWalk<'_, '_> {
             self.locks.acquire(index),
             "the holder of the gate gets every shard"
         );
-        let (writes, now_ms) = (self.writes, self.now_ms);
+        let (writes, now_ms) = (self.call.row.writes(), self.call.now.millis());
         self.engine.visit(self.locks, index, writes, now_ms, f);
     }
 
     fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
         for index in 0..self.shard_count() {
             self.with_shard(index, &mut |shard| f(index, shard));
+        }
+        if self.call.row.writes() {
+            self.engine.record_words(self.call.db, self.call.args);
         }
     }
 }

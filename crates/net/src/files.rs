@@ -20,6 +20,19 @@ pub fn replace(
     sync_directory(path)
 }
 
+/// A new file in `directory` to write and read, which is gone when it is closed. `name` is what it is called for a moment.
+pub fn nameless(directory: &Path, name: &str) -> io::Result<File> {
+    let path = directory.join(name);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
 fn temporary_beside(path: &Path) -> io::Result<std::path::PathBuf> {
     let name = path
         .file_name()

@@ -125,6 +125,12 @@ pub fn system_name() -> String {
     )
 }
 
+/// 40 random hex digits: a name that nobody else has.
+pub fn random_id() -> io::Result<String> {
+    let bytes = random::<20>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Random bytes of the system, fit for secrets.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];

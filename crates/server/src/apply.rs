@@ -2,6 +2,7 @@
 
 use crate::config::{Key, TABLE, Values};
 use crate::node::acl::read_file;
+use crate::replication;
 use crate::shared::Shared;
 use crate::tls;
 use tollgate_commands::StoreLimits;
@@ -51,9 +52,13 @@ impl Shared {
                 self.engine.tracking().set_most_keys(most);
             }
             Key::MinReplicasToWrite | Key::MinReplicasMaxLag => {
-                let asked = [Key::MinReplicasToWrite, Key::MinReplicasMaxLag];
-                let lacking = asked.iter().all(|&key| values.number(key) > 0);
-                self.engine.refuse_writes_without_replicas(lacking);
+                let [wanted, lag] =
+                    [Key::MinReplicasToWrite, Key::MinReplicasMaxLag].map(|key| values.number(key));
+                replication::judge_replicas(&self.engine, wanted, lag);
+            }
+            Key::ReplBacklogSize => {
+                let bytes = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
+                self.engine.keep_backlog(bytes);
             }
             Key::LimiterLeases => self.engine.set_leases(values.get(key) == "yes"),
             _ => {}

@@ -10,7 +10,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::Row;
 use tollgate_commands::acl::DEFAULT_USER;
-use tollgate_engine::{ClientInfo, Place, Session, Subscriber, Tracker};
+use tollgate_engine::{ClientInfo, Place, Replica, Session, Subscriber, Tracker};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
@@ -66,6 +66,8 @@ pub(crate) struct Client {
     soft_limit: SoftLimit,
     pub(crate) subscriptions: Subscriptions,
     monitors: AtomicBool,
+    /// It is a replica's.
+    follows: AtomicBool,
     tracked: Mutex<Tracked>,
     delivery: Arc<Delivery>,
     texts: Mutex<Texts>,
@@ -86,6 +88,9 @@ struct Texts {
     lib_version: Box<[u8]>,
     /// The user it has authenticated as.
     user: Box<[u8]>,
+    /// Where a replica listens, as it says.
+    replica_address: Box<str>,
+    replica_port: u16,
 }
 
 impl Client {
@@ -124,7 +129,9 @@ impl Client {
     }
 
     pub(crate) fn class(&self) -> Class {
-        if self.subscriptions.is_empty() {
+        if self.follows.load(Ordering::Relaxed) {
+            Class::Replica
+        } else if self.subscriptions.is_empty() {
             Class::Normal
         } else {
             Class::PubSub
@@ -172,6 +179,35 @@ impl Client {
 
     pub(crate) fn set_tracked(&self, tracker: Option<Arc<Tracker>>, prefixes: BTreeSet<Box<[u8]>>) {
         *lock(&self.tracked) = Tracked { tracker, prefixes };
+    }
+
+    /// The connection is a replica's from now on.
+    pub(crate) fn follow(&self) {
+        self.follows.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_replica_port(&self, port: u16) {
+        lock(&self.texts).replica_port = port;
+    }
+
+    pub(crate) fn set_replica_address(&self, address: &str) {
+        lock(&self.texts).replica_address = address.into();
+    }
+
+    /// Where a replica listens: as it says, else where it comes from.
+    pub(crate) fn replica_address(&self) -> (String, u16) {
+        let texts = lock(&self.texts);
+        let ip = match &self.peer.remote {
+            _ if !texts.replica_address.is_empty() => texts.replica_address.to_string(),
+            PeerAddress::Tcp(address) => address.ip().to_string(),
+            PeerAddress::Unix(path) => path.to_string(),
+        };
+        (ip, texts.replica_port)
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.output.load(Ordering::Relaxed) + self.outbox.bytes()
     }
 
     pub(crate) fn set_monitors(&self, on: bool) {
@@ -251,6 +287,7 @@ impl Client {
     fn flags(&self, in_transaction: bool, tracker: Option<&Tracker>) -> String {
         let tracks = |is: fn(&Tracker) -> bool| tracker.is_some_and(is);
         let letters = [
+            ('S', self.follows.load(Ordering::Relaxed)),
             ('O', self.monitors.load(Ordering::Relaxed)),
             ('P', !self.subscriptions.is_empty()),
             ('x', in_transaction),
@@ -391,6 +428,20 @@ impl Subscriber for Client {
     }
 }
 
+impl Replica for Client {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn send(&self, bytes: &Arc<[u8]>) {
+        self.deliver(bytes, Place::AfterReply);
+    }
+
+    fn disconnect(&self) {
+        self.drop_slow();
+    }
+}
+
 /// All clients of the server.
 #[derive(Debug)]
 pub(crate) struct Clients {
@@ -455,6 +506,7 @@ impl Clients {
             soft_limit: SoftLimit::default(),
             subscriptions: Subscriptions::default(),
             monitors: AtomicBool::new(false),
+            follows: AtomicBool::new(false),
             tracked: Mutex::default(),
             delivery: Arc::clone(&self.delivery),
             texts: Mutex::new(Texts {

@@ -392,7 +392,7 @@ impl Driver for RespDriver {
         conn.client.publish_buffers(input, output);
     }
 
-    fn closed(&mut self, mut conn: Conn, _now: i64) {
+    fn closed(&mut self, mut conn: Conn, now: i64) {
         self.waits.end(&conn);
         self.shared.engine.leave(&mut conn.session);
         // What a failed connection left unsent is nobody's.
@@ -404,6 +404,9 @@ impl Driver for RespDriver {
         tracking::stop(engine, &conn.client, &mut conn.session);
         modes::stop_monitor(engine, &conn.client, &mut conn.session);
         self.shared.clients.close(conn.client.id);
+        if conn.session.follows {
+            engine.unfollow(conn.client.id, Timestamp::from_nanos(now));
+        }
     }
 
     fn batch_done(&mut self, _now: i64) {
@@ -443,13 +446,16 @@ impl Driver for RespDriver {
 /// Whether something holds for single commands.
 #[inline]
 fn has_modes(session: &Session) -> bool {
-    session.replies != Replies::On || session.tracker.is_some()
+    session.replies != Replies::On || session.tracker.is_some() || session.follows
 }
 
 /// Ends what holds for one command, and takes back a reply that the client does not want. What it is told of
 /// subscriptions is no reply.
 #[cold]
 fn conclude_modes(session: &mut Session, row: Option<&Row>, out: &mut ReplyBuf, mark: usize) {
+    if session.follows {
+        return out.truncate(mark);
+    }
     let is_client = row.is_some_and(|row| row.name.starts_with("CLIENT|"));
     if let Some(tracker) = &session.tracker
         && !is_client

@@ -5,6 +5,7 @@
 //! could make some, the loop sleeps for a second at a time.
 
 use crate::metrics::Traffic;
+use crate::replication;
 use crate::shared::Shared;
 use crate::snapshot::save_when_due;
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub(crate) fn keep_house(
     if now >= house.size_at {
         house.size_at = now + IDLE;
         shared.engine.judge_size();
+        replication::tend(shared, Timestamp::from_nanos(now));
         save_when_due(shared, Timestamp::from_nanos(now));
         if shared.engine.limits().maxmemory() > 0 {
             shared.engine.audit_memory(shared.memory_beside_data());

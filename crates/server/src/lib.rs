@@ -14,6 +14,7 @@ mod metrics;
 mod node;
 mod outbox;
 mod pipeline;
+mod replication;
 mod server;
 mod shared;
 mod snapshot;

@@ -38,11 +38,11 @@ impl Drop for Running {
     }
 }
 
-/// The kinds of clients that `client-output-buffer-limit` tells apart, by their place in the setting. Nothing
-/// replicates from here yet, so no client is of the class between them.
+/// The kinds of clients that `client-output-buffer-limit` tells apart, by their place in the setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Normal = 0,
+    Replica = 1,
     PubSub = 2,
 }
 

@@ -124,11 +124,12 @@ impl Server {
             threads,
             backend: builder.backend(),
             started: Clock::monotone(),
-            run_id: hex(&process::random::<20>()?),
+            run_id: process::random_id()?,
             active_expire: AtomicBool::new(true),
             housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         });
+        shared.engine.name_history(&shared.run_id);
         shared.correct_settings()?;
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
@@ -263,10 +264,6 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
         listeners.push(Listener::unix(Path::new(path), mode, options)?);
     }
     Ok((listeners, tls))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bounds of one request.

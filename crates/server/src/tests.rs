@@ -95,6 +95,7 @@ impl InProcess {
             housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         };
+        shared.engine.name_history(&shared.run_id);
         let driver = RespDriver::new(Arc::new(shared), 0, Limits::authenticated());
         Ok(InProcess {
             driver,

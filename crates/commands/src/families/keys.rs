@@ -231,13 +231,14 @@ pub(super) const fn generic(name: &'static str, arity: Arity, flags: Flags, run:
 fn wait(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let wanted = args.int()?;
     let deadline = args.timeout_ms(cx.now_ms())?;
-    if wanted <= 0 {
-        return Ok(Reply::Int(0));
+    let replicas = Reply::count(cx.replicas);
+    if wanted <= cx.replicas as i64 {
+        return Ok(replicas);
     }
-    Ok(cx.wait_or(deadline, Reply::Int(0)))
+    Ok(cx.wait_or(deadline, replicas))
 }
 
-/// There is neither an append-only file nor a replica.
+/// There is no append-only file.
 fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let local = args.int()?;
     if !(0..=1).contains(&local) {
@@ -251,12 +252,12 @@ fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     if local > 0 {
         return Err(CmdError::NoAppendOnlyFile);
     }
-    if wanted > 0 && cx.may_block {
+    if wanted > cx.replicas as i64 && cx.may_block {
         return Ok(cx.wait_or(deadline, Reply::Null));
     }
     cx.out.array(2);
     cx.out.int(0);
-    cx.out.int(0);
+    cx.out.int(cx.replicas as i64);
     Ok(Reply::Written)
 }
 

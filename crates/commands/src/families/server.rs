@@ -146,6 +146,34 @@ pub(super) static FAMILY: Family = Family {
             "O(1), and O(1) for each command from then on",
         ),
         row(
+            "PSYNC",
+            at_least(3),
+            SYNCS,
+            Run::Node(NodeCommand::PSync),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("replicationid offset")
+        .docs(
+            "Makes the connection a replica's: it is sent what it lacks, and every write from then on.",
+            "2.8.0",
+            "O(N) in the bytes of the data set, or of what the replica lacks",
+        ),
+        row(
+            "REPLCONF",
+            at_least(1),
+            SAFE.or(Flags::ADMIN)
+                .or(Flags::NOSCRIPT)
+                .or(Flags::ALLOW_BUSY),
+            Run::Node(NodeCommand::ReplConf),
+        )
+        .acl(Group::Server, Acl::NONE)
+        .takes("[option value [option value ...]]")
+        .docs(
+            "Takes what a replica says of itself and how far it has come.",
+            "3.0.0",
+            "O(1)",
+        ),
+        row(
             "REPLICAOF",
             exactly(3),
             Flags::ADMIN
@@ -161,7 +189,7 @@ pub(super) static FAMILY: Family = Family {
             "ROLE",
             exactly(1),
             SAFE.or(Flags::NOSCRIPT).or(Flags::FAST),
-            Run::Local(standalone::role),
+            Run::Node(NodeCommand::Role),
         )
         .acl(Group::Server, Acl::ADMIN.or(Acl::DANGEROUS))
         .docs(
@@ -219,6 +247,13 @@ pub(super) static FAMILY: Family = Family {
             "4.0.0",
             "O(N) in the shards, and in the keys of both databases that clients watch or wait for",
         ),
+        row("SYNC", exactly(1), SYNCS, Run::Node(NodeCommand::Sync))
+            .acl(Group::Server, Acl::NONE)
+            .docs(
+                "Makes the connection a replica's: it is sent all data, and every write from then on.",
+                "1.0.0",
+                "O(N) in the bytes of the data set",
+            ),
         row("TIME", exactly(1), SAFE.or(Flags::FAST), Run::Local(time))
             .acl(Group::Server, Acl::NONE)
             .docs(
@@ -229,6 +264,12 @@ pub(super) static FAMILY: Family = Family {
             .tips(&["nondeterministic_output"]),
     ],
 };
+
+/// What turns a connection into a replica's.
+const SYNCS: Flags = Flags::ADMIN
+    .or(Flags::NOSCRIPT)
+    .or(Flags::NO_ASYNC_LOADING)
+    .or(Flags::NO_MULTI);
 
 fn time(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
     let micros = cx.now.micros();

@@ -3,14 +3,6 @@
 use crate::{Args, CmdError, Cx, Reply};
 use tollgate_containers::number;
 
-pub(super) fn role(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
-    cx.out.array(3);
-    cx.out.bulk(b"master");
-    cx.out.int(0);
-    cx.out.array(0);
-    Ok(Reply::Written)
-}
-
 /// REPLICAOF: only its end is possible, which changes nothing.
 pub(super) fn replicaof(_: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let (host, port) = (args.next()?, args.next()?);

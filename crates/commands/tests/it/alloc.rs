@@ -71,6 +71,7 @@ fn allocations(line: &str) -> usize {
             limits: &limits,
             origin: Origin::Client,
             may_block: false,
+            replicas: 0,
             retry_as: None,
         };
         let reply = handler(&mut cx, Args::with_first_key(&words, key, &seed));

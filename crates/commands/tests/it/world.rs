@@ -121,6 +121,7 @@ impl World {
             limits: &self.limits,
             origin: Origin::Client,
             may_block: false,
+            replicas: 0,
             retry_as: None,
         };
         let args = Args::new(words, row.name_words(), &self.seed);

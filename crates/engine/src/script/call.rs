@@ -316,7 +316,11 @@ impl Run<'_> {
             Runs::Local(handler) | Runs::Wait(handler) => {
                 engine.run_walk(handler, call, &mut NoWalk, &mut self.reply)
             }
-            Runs::PubSub(command) => engine.pubsub.run(command, call.args, &mut self.reply),
+            Runs::PubSub(command) => {
+                let result = engine.pubsub.run(command, call.args, &mut self.reply);
+                engine.record_call(call, result.is_ok());
+                result
+            }
             // SELECT counts until the script ends.
             Runs::Node(NodeCommand::Select) => {
                 self.db = Args::new(call.args, 1, &engine.seed).database()?;

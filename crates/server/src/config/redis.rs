@@ -126,14 +126,14 @@ settings! {
     ClusterAnnounceBusPort, "cluster-announce-bus-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
     ClusterAnnouncePort, "cluster-announce-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
     ClusterAnnounceTlsPort, "cluster-announce-tls-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
-    ReplTimeout, "repl-timeout", None, Number { min: 1, max: 2147483647 }, "60", Live, false, None::<&str>;
-    ReplPingReplicaPeriod, "repl-ping-replica-period", Some("repl-ping-slave-period"), Number { min: 1, max: 2147483647 }, "10", Live, false, None::<&str>;
+    ReplTimeout, "repl-timeout", None, Number { min: 1, max: 2147483647 }, "60", Live, false, Some("Seconds of silence after which a replica is disconnected.");
+    ReplPingReplicaPeriod, "repl-ping-replica-period", Some("repl-ping-slave-period"), Number { min: 1, max: 2147483647 }, "10", Live, false, Some("Seconds between signs of life for replicas.");
     ListCompressDepth, "list-compress-depth", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Nodes at each end of a list that stay uncompressed; 0 for no compression.");
     RdbKeySaveDelay, "rdb-key-save-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
     KeyLoadDelay, "key-load-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
     ActiveExpireEffort, "active-expire-effort", None, Number { min: 1, max: 10 }, "1", Live, false, None::<&str>;
-    MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, None::<&str>;
-    MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
+    MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Replicas without which writes are refused.");
+    MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds since it was heard of for which a replica counts there.");
     WatchdogPeriod, "watchdog-period", None, Number { min: 0, max: 2147483647 }, "0", Live, true, None::<&str>;
     ShutdownTimeout, "shutdown-timeout", None, Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
     ReplDisklessSyncMaxReplicas, "repl-diskless-sync-max-replicas", None, Number { min: 0, max: 2147483647 }, "0", Live, false, None::<&str>;
@@ -145,7 +145,7 @@ settings! {
     SlowlogLogSlowerThan, "slowlog-log-slower-than", None, Integer { min: -1, max: i64::MAX }, "10000", Live, false, Some("Microseconds above which a command is put into the slow log; 0 for every command, -1 for none.");
     LatencyMonitorThreshold, "latency-monitor-threshold", None, Number { min: 0, max: i64::MAX as u64 }, "0", Live, false, Some("Milliseconds above which an event is remembered for LATENCY; 0 for none.");
     StreamNodeMaxEntries, "stream-node-max-entries", None, Number { min: 0, max: i64::MAX as u64 }, "100", Live, false, Some("Most entries of a node of a stream; 0 for no limit.");
-    ReplBacklogSize, "repl-backlog-size", None, Bytes { min: 1, max: i64::MAX as u64 }, "1048576", Live, false, None::<&str>;
+    ReplBacklogSize, "repl-backlog-size", None, Bytes { min: 1, max: i64::MAX as u64 }, "1048576", Live, false, Some("Bytes of the newest changes that are kept for replicas that come back.");
     ClusterLinkSendbufLimit, "cluster-link-sendbuf-limit", None, Bytes { min: 0, max: u64::MAX }, "0", Live, false, None::<&str>;
     HashMaxListpackEntries, "hash-max-listpack-entries", Some("hash-max-ziplist-entries"), Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most fields of a compact hash.");
     SetMaxIntsetEntries, "set-max-intset-entries", None, Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most members of a set kept as sorted integers.");
@@ -156,7 +156,7 @@ settings! {
     ZsetMaxListpackValue, "zset-max-listpack-value", Some("zset-max-ziplist-value"), Bytes { min: 0, max: i64::MAX as u64 }, "64", Live, false, Some("Longest member of a compact sorted set, in bytes.");
     HllSparseMaxBytes, "hll-sparse-max-bytes", None, Bytes { min: 0, max: i64::MAX as u64 }, "3000", Live, false, Some("Largest sparse HyperLogLog, in bytes.");
     MaxmemoryClients, "maxmemory-clients", None, BytesOrPercent, "0", Live, false, None::<&str>;
-    ReplBacklogTtl, "repl-backlog-ttl", None, Number { min: 0, max: i64::MAX as u64 }, "3600", Live, false, None::<&str>;
+    ReplBacklogTtl, "repl-backlog-ttl", None, Number { min: 0, max: i64::MAX as u64 }, "3600", Live, false, Some("Seconds for which they are kept without a replica; 0 for ever.");
     AutoAofRewriteMinSize, "auto-aof-rewrite-min-size", None, Bytes { min: 0, max: i64::MAX as u64 }, "67108864", Live, false, None::<&str>;
     LoadingProcessEventsIntervalBytes, "loading-process-events-interval-bytes", None, Number { min: 1024, max: 2147483647 }, "2097152", Live, true, None::<&str>;
     TlsPort, "tls-port", None, Number { min: 0, max: 65535 }, "0", Start, false, Some("TCP port for TLS; 0 for none.");

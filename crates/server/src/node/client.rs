@@ -114,8 +114,11 @@ fn class_of(word: &[u8]) -> Result<Option<Class>, CmdError> {
     if word.eq_ignore_ascii_case(b"PUBSUB") {
         return Ok(Some(Class::PubSub));
     }
-    let others: [&[u8]; 3] = [b"MASTER", b"SLAVE", b"REPLICA"];
-    if others.iter().any(|other| word.eq_ignore_ascii_case(other)) {
+    let replica: [&[u8]; 2] = [b"SLAVE", b"REPLICA"];
+    if replica.iter().any(|it| word.eq_ignore_ascii_case(it)) {
+        return Ok(Some(Class::Replica));
+    }
+    if word.eq_ignore_ascii_case(b"MASTER") {
         return Ok(None);
     }
     Err(CmdError::err(

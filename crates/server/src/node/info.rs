@@ -37,7 +37,7 @@ static SECTIONS: &[Section] = &[
     section("memory", "Memory", memory),
     section("persistence", "Persistence", persistence),
     section("stats", "Stats", stats),
-    section("replication", "Replication", replication),
+    section("replication", "Replication", super::replication::info),
     section("cpu", "CPU", cpu),
     section("modules", "Modules", |_, _, _| {}),
     Section {
@@ -79,10 +79,10 @@ pub(super) fn info(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdErr
     Ok(Reply::Written)
 }
 
-struct Text(String);
+pub(super) struct Text(String);
 
 impl Text {
-    fn line(&mut self, name: &str, value: impl Display) {
+    pub(super) fn line(&mut self, name: &str, value: impl Display) {
         write!(self.0, "{name}:{value}\r\n").expect("writing to a String cannot fail");
     }
 
@@ -279,19 +279,8 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     );
     text.line("total_error_replies", shared.metrics.errors().0);
     text.line("total_reads_processed", traffic.reads);
+    super::replication::info_syncs(text, shared);
     text.facts(info_facts::STATS);
-}
-
-fn replication(text: &mut Text, shared: &Shared, _: i64) {
-    text.line("role", "master");
-    text.line("connected_slaves", 0);
-    text.line("master_replid", &shared.run_id);
-    text.line("master_repl_offset", 0);
-    text.facts(info_facts::REPLICATION);
-    text.line(
-        "repl_backlog_size",
-        shared.settings.get(Key::ReplBacklogSize),
-    );
 }
 
 fn cpu(text: &mut Text, _: &Shared, _: i64) {

@@ -28,15 +28,12 @@ pub(super) const MEMORY: Facts = &[
     ("active_defrag_running", "0"),
 ];
 
-/// Nothing is replicated, no process is forked, and nothing is moved in memory.
+/// No process is forked, and nothing is moved in memory.
 pub(super) const STATS: Facts = &[
     ("total_net_repl_input_bytes", "0"),
     ("total_net_repl_output_bytes", "0"),
     ("instantaneous_input_repl_kbps", "0.00"),
     ("instantaneous_output_repl_kbps", "0.00"),
-    ("sync_full", "0"),
-    ("sync_partial_ok", "0"),
-    ("sync_partial_err", "0"),
     ("latest_fork_usec", "0"),
     ("total_forks", "0"),
     ("migrate_cached_sockets", "0"),
@@ -45,13 +42,4 @@ pub(super) const STATS: Facts = &[
     ("active_defrag_misses", "0"),
     ("active_defrag_key_hits", "0"),
     ("active_defrag_key_misses", "0"),
-];
-
-pub(super) const REPLICATION: Facts = &[
-    ("master_failover_state", "no-failover"),
-    ("master_replid2", "0000000000000000000000000000000000000000"),
-    ("second_repl_offset", "-1"),
-    ("repl_backlog_active", "0"),
-    ("repl_backlog_first_byte_offset", "0"),
-    ("repl_backlog_histlen", "0"),
 ];

@@ -13,6 +13,7 @@ pub(crate) mod modes;
 mod observe;
 mod pause;
 mod pubsub;
+mod replication;
 mod save;
 mod shutdown;
 pub(crate) mod tracking;
@@ -45,6 +46,9 @@ impl Node for NodeRunner<'_> {
             NodeCommand::Hello => auth::hello(&mut cx),
             NodeCommand::Select => select(&mut cx),
             NodeCommand::Quit => Ok(self.quit(&mut cx)),
+            NodeCommand::Reset if cx.session.follows => {
+                Err(CmdError::err("can only reset normal client connections"))
+            }
             NodeCommand::Reset => Ok(self.reset(&mut cx)),
             NodeCommand::ClientId => Ok(Reply::Int(cx.session.id as i64)),
             NodeCommand::ClientGetName => client::get_name(&mut cx),
@@ -91,6 +95,10 @@ impl Node for NodeRunner<'_> {
             NodeCommand::BgSave => save::background(self.shared, &mut cx),
             NodeCommand::LastSave => Ok(save::last(self.shared)),
             NodeCommand::Migrate => migrate::migrate(&mut cx),
+            NodeCommand::PSync => replication::psync(self, &mut cx),
+            NodeCommand::ReplConf => replication::replconf(self, &mut cx),
+            NodeCommand::Role => Ok(replication::role(self.shared, &mut cx)),
+            NodeCommand::Sync => replication::sync(self, &mut cx),
             NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),
             NodeCommand::Subscribe => pubsub::subscribe(self, &mut cx, Topic::Channel),
             NodeCommand::Unsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::Channel),

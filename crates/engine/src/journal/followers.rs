@@ -1,0 +1,333 @@
+//! Those who follow: replicas, from their first question to the day they leave.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use tollgate_containers::number;
+use tollgate_limiter::Timestamp;
+
+use super::State;
+use crate::Engine;
+use crate::execute::Call;
+use crate::held::while_held;
+
+/// A connection that follows.
+pub trait Replica: fmt::Debug + Send + Sync {
+    /// CLIENT ID.
+    fn id(&self) -> u64;
+    /// Queues bytes for it, behind all that is queued. Never waits; one that does not read is disconnected.
+    fn send(&self, bytes: &Arc<[u8]>);
+    /// Disconnects it: it has fallen behind too far, or is silent.
+    fn disconnect(&self);
+}
+
+/// How a replica begins to follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SyncStart {
+    /// It was sent what it had missed, and follows.
+    Continued,
+    /// It needs all data.
+    Full,
+}
+
+/// One replica as INFO and ROLE show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FollowerFacts {
+    /// CLIENT ID.
+    pub id: u64,
+    /// `wait_bgsave` while its data are written, `send_bulk` while they are sent, then `online`.
+    pub state: &'static str,
+    /// Bytes of the journal that it says to have.
+    pub acked: u64,
+    /// Seconds since it has said so.
+    pub lag_secs: i64,
+}
+
+/// What a replica is sent of the journal.
+enum Stage {
+    /// Nothing yet: the data come first. What is appended meanwhile waits here.
+    Data {
+        queued: Vec<Arc<[u8]>>,
+        bytes: usize,
+    },
+    /// Everything at once.
+    Online,
+}
+
+pub(super) struct Follower {
+    to: Arc<dyn Replica>,
+    stage: Stage,
+    pub(super) acked: u64,
+    /// When it last said how far it is, in Unix milliseconds.
+    acked_ms: i64,
+    /// It says so: one that came by SYNC does not.
+    acks: bool,
+    /// Bytes that may wait for it while it is sent the data; 0 = any number.
+    most: u64,
+    /// The data are on their way.
+    greeted: bool,
+}
+
+impl Follower {
+    fn new(to: Arc<dyn Replica>, stage: Stage, acked: u64, acks: bool, now_ms: i64) -> Follower {
+        Follower {
+            to,
+            stage,
+            acked,
+            acked_ms: now_ms,
+            acks,
+            most: 0,
+            greeted: false,
+        }
+    }
+
+    pub(super) fn is_online(&self) -> bool {
+        matches!(self.stage, Stage::Online)
+    }
+
+    /// Takes what was appended.
+    pub(super) fn take(&mut self, block: &Arc<[u8]>) {
+        match &mut self.stage {
+            Stage::Online => self.to.send(block),
+            Stage::Data { queued, bytes } => {
+                *bytes += block.len();
+                if self.most > 0 && *bytes as u64 >= self.most {
+                    *queued = Vec::new();
+                    return self.to.disconnect();
+                }
+                queued.push(Arc::clone(block));
+            }
+        }
+    }
+}
+
+impl State {
+    fn follower(&mut self, id: u64) -> Option<&mut Follower> {
+        self.followers
+            .iter_mut()
+            .find(|follower| follower.to.id() == id)
+    }
+}
+
+impl Engine {
+    /// Names the history of the data, and sets how many bytes are kept for replicas that come back.
+    pub fn name_history(&self, id: &str) {
+        id.clone_into(&mut self.journal.lock().id);
+    }
+
+    /// `repl-backlog-size`.
+    pub fn keep_backlog(&self, bytes: usize) {
+        let mut state = self.journal.lock();
+        state.backlog.most = bytes;
+        state.backlog.trim();
+    }
+
+    /// What INFO says of the journal.
+    pub fn journal_facts(&self) -> super::JournalFacts {
+        self.journal.facts()
+    }
+
+    /// All replicas, in the order in which they came.
+    pub fn followers(&self, now: Timestamp) -> Vec<FollowerFacts> {
+        let state = self.journal.lock();
+        let facts = |follower: &Follower| FollowerFacts {
+            id: follower.to.id(),
+            state: match follower.stage {
+                Stage::Online => "online",
+                Stage::Data { .. } if follower.greeted => "send_bulk",
+                Stage::Data { .. } => "wait_bgsave",
+            },
+            acked: follower.acked,
+            lag_secs: (now.millis() - follower.acked_ms).max(0) / 1_000,
+        };
+        state.followers.iter().map(facts).collect()
+    }
+
+    /// PSYNC: a replica has the history `id` up to the byte before `next` (counted from 1). If the rest is kept, it is sent
+    /// that and follows. `?`: it has nothing.
+    pub fn resume(&self, to: Arc<dyn Replica>, id: &[u8], next: i64, now: Timestamp) -> SyncStart {
+        let mut state = self.journal.lock();
+        let first = state.offset - state.backlog.bytes as u64 + 1;
+        let known = state.open && id.eq_ignore_ascii_case(state.id.as_bytes());
+        let wanted = u64::try_from(next)
+            .ok()
+            .filter(|next| known && (first..=state.offset + 1).contains(next));
+        let Some(missed) = wanted.and_then(|next| state.backlog.tail(state.offset + 1 - next))
+        else {
+            state.refused_partial_syncs += u64::from(id != b"?");
+            return SyncStart::Full;
+        };
+        state.partial_syncs += 1;
+        state.alone_since_ms = None;
+        let greeting = format!("+CONTINUE {}\r\n", state.id).into_bytes();
+        to.send(&greeting.into());
+        if !missed.is_empty() {
+            to.send(&missed);
+        }
+        let acked = state.offset - missed.len() as u64;
+        let follower = Follower::new(to, Stage::Online, acked, true, now.millis());
+        state.followers.push(follower);
+        SyncStart::Continued
+    }
+
+    /// Writes all data to `out` as they are at one moment, from which on the replica follows: what is appended to the
+    /// journal later waits for [`Engine::go_online`], up to `most` bytes (0: any number). All shards are locked meanwhile
+    /// and marked, so that no thread which serves connections waits for them. Returns the name of the history, and how
+    /// many of its bytes the data comprise.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`; then the replica does not follow.
+    pub fn sync_fully(
+        &self,
+        to: Arc<dyn Replica>,
+        acks: bool,
+        most: u64,
+        out: &mut dyn Write,
+        now: Timestamp,
+    ) -> io::Result<(String, u64)> {
+        let opening = self.journal.opening.lock();
+        self.listen_for_journal(true);
+        let mut held = self.shards.lock_all();
+        held.keep();
+        let id = to.id();
+        let start = {
+            let mut state = self.journal.lock();
+            state.open = true;
+            state.alone_since_ms = None;
+            // The replica begins with no database selected.
+            state.db = None;
+            state.full_syncs += 1;
+            let offset = state.offset;
+            let stage = Stage::Data {
+                queued: Vec::new(),
+                bytes: 0,
+            };
+            let mut follower = Follower::new(to, stage, 0, acks, now.millis());
+            follower.most = most;
+            state.followers.push(follower);
+            (state.id.clone(), offset)
+        };
+        drop(opening);
+        let written = while_held(&mut held, || self.save(out, now));
+        drop(held);
+        if let Err(error) = written {
+            self.unfollow(id, now);
+            return Err(error);
+        }
+        Ok(start)
+    }
+
+    /// The data are about to be sent: signs of life would be taken for a part of them.
+    pub fn greet(&self, id: u64) {
+        if let Some(follower) = self.journal.lock().follower(id) {
+            follower.greeted = true;
+        }
+    }
+
+    /// The replica has been sent the data: it is sent what was appended meanwhile, and everything from now on.
+    pub fn go_online(&self, id: u64) {
+        let mut state = self.journal.lock();
+        let Some(follower) = state.follower(id) else {
+            return;
+        };
+        if let Stage::Data { queued, .. } = std::mem::replace(&mut follower.stage, Stage::Online) {
+            for block in queued {
+                follower.to.send(&block);
+            }
+        }
+    }
+
+    /// A connection has gone; if it followed, it does not any more.
+    pub fn unfollow(&self, id: u64, now: Timestamp) {
+        let mut state = self.journal.lock();
+        let before = state.followers.len();
+        state.followers.retain(|follower| follower.to.id() != id);
+        if state.followers.is_empty() && before > 0 {
+            state.alone_since_ms = Some(now.millis());
+        }
+    }
+
+    /// WAIT or WAITAOF has begun to wait; the number of replicas is the last word but one.
+    pub(crate) fn wait_for_replicas(&self, call: &Call<'_>) {
+        let [.., replicas, _] = call.args else { return };
+        let replicas = number::parse_i64(replicas).and_then(|n| usize::try_from(n).ok());
+        self.journal
+            .begin_wait(call.client, replicas.unwrap_or(usize::MAX));
+    }
+
+    /// REPLCONF ACK: the replica has so many bytes of the journal.
+    pub fn acknowledge(&self, id: u64, offset: u64, now: Timestamp) {
+        let mut state = self.journal.lock();
+        if let Some(follower) = state.follower(id) {
+            follower.acked = follower.acked.max(offset);
+            follower.acked_ms = now.millis();
+        }
+        let mut over = Vec::new();
+        for wait in &state.waits {
+            let acknowledged = state.acknowledged(wait.offset);
+            if acknowledged >= wait.replicas {
+                over.push((wait.client, acknowledged));
+            }
+        }
+        state
+            .waits
+            .retain(|wait| !over.iter().any(|it| it.0 == wait.client));
+        drop(state);
+        for (client, acknowledged) in over {
+            self.answer_waiter(client, acknowledged);
+        }
+    }
+
+    /// To be called about once a second: signs of life every `ping_ms`, the end of replicas that were silent for
+    /// `silence_ms`, and after `keep_ms` without a replica the end of the journal, whose next history is called `next_id`.
+    pub fn tend_replicas(
+        &self,
+        now: Timestamp,
+        (ping_ms, silence_ms, keep_ms): (i64, i64, i64),
+        next_id: impl FnOnce() -> Option<String>,
+    ) {
+        let now_ms = now.millis();
+        let mut state = self.journal.lock();
+        if !state.followers.is_empty() && now_ms - state.pinged_ms >= ping_ms {
+            state.pinged_ms = now_ms;
+            state.append_command(&[b"PING"]);
+        }
+        for follower in &state.followers {
+            match follower.stage {
+                // No part of the journal: a replica that waits for its data passes over it.
+                Stage::Data { .. } if !follower.greeted => follower.to.send(&Arc::from(&b"\n"[..])),
+                Stage::Data { .. } => {}
+                Stage::Online => {
+                    if follower.acks && now_ms - follower.acked_ms > silence_ms {
+                        follower.to.disconnect();
+                    }
+                }
+            }
+        }
+        // Whoever is about to open it is waiting for the shards.
+        let Some(_closing) = self.journal.opening.try_lock() else {
+            return;
+        };
+        let over = |since: i64| keep_ms > 0 && now_ms - since > keep_ms;
+        if !state.open || !state.alone_since_ms.is_some_and(over) {
+            return;
+        }
+        // What changes from now on is not counted, so nobody may go on from here.
+        let Some(next_id) = next_id() else { return };
+        state.id = next_id;
+        state.open = false;
+        state.alone_since_ms = None;
+        state.backlog.blocks = std::collections::VecDeque::new();
+        state.backlog.bytes = 0;
+        drop(state);
+        self.listen_for_journal(false);
+    }
+
+    /// Replicas that have been heard of within `secs`.
+    pub fn good_replicas(&self, secs: i64, now: Timestamp) -> usize {
+        let good = |it: &FollowerFacts| it.state == "online" && it.lag_secs <= secs;
+        self.followers(now).iter().filter(|it| good(it)).count()
+    }
+}

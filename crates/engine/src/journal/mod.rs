@@ -1,0 +1,224 @@
+//! The journal: what replicas are sent, in the order in which it took effect.
+//!
+//! While a replica follows, or may come back for what it has missed, every command that changes data appends what it did,
+//! as commands that do the same anywhere and at any time ([`record`]). It does so while it holds the shards it has changed,
+//! so the order of the journal is that of the changes. What one command, transaction or script has done is one unit
+//! ([`unit`]), appended whole. The newest bytes are kept, up to a bound, for replicas that come back.
+//!
+//! Locks are taken in this order: shards, then the journal, then the outboxes of connections.
+
+mod followers;
+mod record;
+mod streams;
+mod unit;
+
+pub use followers::{FollowerFacts, Replica, SyncStart};
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use tollgate_keyspace::DbIndex;
+use tollgate_wire::resp::write_command;
+
+use followers::Follower;
+
+/// What the journal is at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JournalFacts {
+    /// Names the history of the data: an offset means something only together with it.
+    pub id: String,
+    /// Bytes since the history began.
+    pub offset: u64,
+    /// Something is kept for replicas that come back.
+    pub kept: bool,
+    /// The number of the first byte that is kept, counted from 1; 0 = none.
+    pub first: u64,
+    /// Bytes that are kept.
+    pub len: u64,
+    /// Replicas that were sent all data, those that were sent what they had missed, and those whose past was not known.
+    pub syncs: (u64, u64, u64),
+}
+
+/// The newest bytes.
+#[derive(Default)]
+struct Backlog {
+    blocks: VecDeque<Arc<[u8]>>,
+    bytes: usize,
+    /// Bytes to keep.
+    most: usize,
+}
+
+impl Backlog {
+    fn push(&mut self, block: &Arc<[u8]>) {
+        self.blocks.push_back(Arc::clone(block));
+        self.bytes += block.len();
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while let Some(first) = self.blocks.front()
+            && self.bytes - first.len() >= self.most
+        {
+            self.bytes -= first.len();
+            self.blocks.pop_front();
+        }
+    }
+
+    /// The last `len` bytes; `None` when fewer are kept.
+    fn tail(&self, len: u64) -> Option<Arc<[u8]>> {
+        let len = usize::try_from(len).ok().filter(|&len| len <= self.bytes)?;
+        let mut bytes = Vec::with_capacity(len);
+        let mut skip = self.bytes - len;
+        for block in &self.blocks {
+            let from = skip.min(block.len());
+            skip -= from;
+            bytes.extend_from_slice(&block[from..]);
+        }
+        Some(bytes.into())
+    }
+}
+
+/// A client that waits until replicas have got as far as it has.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    client: u64,
+    offset: u64,
+    replicas: usize,
+}
+
+#[derive(Default)]
+struct State {
+    id: String,
+    offset: u64,
+    /// The database that replicas have selected.
+    db: Option<DbIndex>,
+    /// Commands are recorded.
+    open: bool,
+    backlog: Backlog,
+    followers: Vec<Follower>,
+    waits: Vec<Wait>,
+    /// When the last replica left, in Unix milliseconds.
+    alone_since_ms: Option<i64>,
+    /// When replicas were last sent a sign of life.
+    pinged_ms: i64,
+    full_syncs: u64,
+    partial_syncs: u64,
+    refused_partial_syncs: u64,
+}
+
+impl State {
+    /// Appends bytes and sends them to all who follow.
+    fn append(&mut self, bytes: &[u8]) {
+        let block: Arc<[u8]> = bytes.into();
+        self.offset += block.len() as u64;
+        self.backlog.push(&block);
+        for follower in &mut self.followers {
+            follower.take(&block);
+        }
+    }
+
+    /// Appends a command that selects no database.
+    fn append_command(&mut self, words: &[&[u8]]) {
+        let mut bytes = Vec::new();
+        write_command(&mut bytes, words);
+        self.append(&bytes);
+    }
+
+    /// Replicas that have acknowledged so many bytes.
+    fn acknowledged(&self, offset: u64) -> usize {
+        let caught_up = |follower: &&Follower| follower.is_online() && follower.acked >= offset;
+        self.followers.iter().filter(caught_up).count()
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Journal {
+    state: Mutex<State>,
+    /// Held while it is opened or closed.
+    opening: Mutex<()>,
+}
+
+impl Journal {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// How many replicas have got as far as the data were when `client` began to wait, or are now.
+    pub(crate) fn acknowledged_for(&self, client: u64) -> usize {
+        let state = self.lock();
+        let wait = state.waits.iter().find(|wait| wait.client == client);
+        state.acknowledged(wait.map_or(state.offset, |wait| wait.offset))
+    }
+
+    /// The client does not wait any more.
+    pub(crate) fn end_wait(&self, client: u64) {
+        self.lock().waits.retain(|wait| wait.client != client);
+    }
+
+    /// A client begins to wait for `replicas` to get as far as the data are now; they are asked how far they are.
+    pub(crate) fn begin_wait(&self, client: u64, replicas: usize) {
+        let mut state = self.lock();
+        let offset = state.offset;
+        state.waits.retain(|wait| wait.client != client);
+        state.waits.push(Wait {
+            client,
+            offset,
+            replicas,
+        });
+        if !state.followers.is_empty() {
+            state.append_command(&[b"REPLCONF", b"GETACK", b"*"]);
+        }
+    }
+
+    /// Facts for INFO and ROLE.
+    pub(crate) fn facts(&self) -> JournalFacts {
+        let state = self.lock();
+        let len = state.backlog.bytes as u64;
+        JournalFacts {
+            id: state.id.clone(),
+            offset: state.offset,
+            kept: state.open,
+            first: if state.open {
+                state.offset - len + 1
+            } else {
+                0
+            },
+            len,
+            syncs: (
+                state.full_syncs,
+                state.partial_syncs,
+                state.refused_partial_syncs,
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backlog_keeps_what_is_asked_for() {
+        let mut backlog = Backlog {
+            most: 5,
+            ..Backlog::default()
+        };
+        for block in ["abc", "de", "fgh"] {
+            backlog.push(&block.as_bytes().into());
+        }
+        assert_eq!(backlog.bytes, 5);
+        assert_eq!(backlog.tail(4).as_deref(), Some(&b"efgh"[..]));
+        assert_eq!(backlog.tail(0).as_deref(), Some(&b""[..]));
+        assert_eq!(backlog.tail(5).as_deref(), Some(&b"defgh"[..]));
+        assert_eq!(backlog.tail(6), None);
+    }
+
+    #[test]
+    fn offsets_count_every_byte() {
+        let journal = Journal::default();
+        journal.lock().append_command(&[b"PING"]);
+        assert_eq!(journal.facts().offset, b"*1\r\n$4\r\nPING\r\n".len() as u64);
+    }
+}

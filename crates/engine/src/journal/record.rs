@@ -1,0 +1,368 @@
+//! What is sent of a command: the same command where it does the same everywhere and at any time, else one that does.
+//!
+//! The forms are those of Redis 7.0: durations become times, what was chosen by chance or by the clock is named, commands
+//! that wait become those that do not. What Redis 7.0 does not know is sent as the state it has left: RESTORE, or DEL.
+//! State of rate limiters has no form in Redis, so it is not sent, as it is passed over in snapshots.
+
+use tollgate_commands::{
+    CmdError, Effects, Event, EventClass, FunctionCommand, Group, PubSubCommand, Reply, Row, Run,
+    ScriptCommand,
+};
+use tollgate_keyspace::{DbIndex, EntryRef, TypeName, ValueRef};
+use tollgate_persist::rdb::dump_value;
+use tollgate_wire::resp::{Value, read_value};
+
+use super::{streams, unit};
+use crate::Engine;
+use crate::cell::{Cell, Cells};
+use crate::execute::Call;
+
+/// A command that has changed data, with all that tells what it did.
+pub(super) struct Done<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) call: &'a Call<'a>,
+    pub(super) effects: &'a Effects,
+    /// What it has written of its reply.
+    written: &'a [u8],
+}
+
+impl Engine {
+    /// Adds what a command has done to the unit at hand. The shards of its keys are held, and whoever listens has been
+    /// told.
+    #[cold]
+    pub(crate) fn record_done<H: Cells + ?Sized>(
+        &self,
+        call: &Call<'_>,
+        effects: &Effects,
+        held: &mut H,
+        result: &Result<Reply, CmdError>,
+        written: &[u8],
+    ) {
+        if effects.dirty() == 0 || result.is_err() {
+            return;
+        }
+        Done {
+            engine: self,
+            call,
+            effects,
+            written,
+        }
+        .record(held);
+    }
+
+    /// Adds a command as it is.
+    pub(crate) fn record_words(&self, db: DbIndex, words: &[&[u8]]) {
+        if self.listeners.journals() {
+            unit::add(db, words);
+        }
+    }
+
+    /// Adds a call that is passed on though it changes no data: a message, or a change of functions.
+    pub(crate) fn record_call(&self, call: &Call<'_>, succeeded: bool) {
+        let passed_on = match call.row.run {
+            Run::PubSub(command) => {
+                matches!(command, PubSubCommand::Publish | PubSubCommand::SPublish)
+            }
+            Run::Script(ScriptCommand::Function(command)) => matches!(
+                command,
+                FunctionCommand::Load
+                    | FunctionCommand::Delete
+                    | FunctionCommand::Flush
+                    | FunctionCommand::Restore
+            ),
+            _ => false,
+        };
+        if passed_on && succeeded {
+            self.record_words(call.db, call.args);
+        }
+    }
+
+    /// Fields of a hash have gone by themselves: adds the hash as it is now.
+    pub(crate) fn record_fields(&self, db: DbIndex, key: &[u8], cell: &Cell) {
+        if !self.listeners.journals() {
+            return;
+        }
+        match cell.look(db, self.seed.key(key), i64::MIN).map(dumped) {
+            Some((payload, at)) => unit::add(db, &restoring(key, &at, &payload)),
+            None => unit::add(db, &[b"DEL", key]),
+        }
+    }
+
+    /// A key has gone by itself, or since memory was short.
+    pub(crate) fn record_gone(&self, db: DbIndex, key: &[u8]) {
+        self.record_words(db, &[b"DEL", key]);
+    }
+}
+
+impl<'a> Done<'a> {
+    pub(super) fn add(&self, words: &[&[u8]]) {
+        unit::add(self.call.db, words);
+    }
+
+    fn word(&self, at: usize) -> &'a [u8] {
+        self.call.args.get(at).copied().unwrap_or_default()
+    }
+
+    /// What `f` makes of the entry of `key` as it is now.
+    pub(super) fn entry<H: Cells + ?Sized, T>(
+        &self,
+        held: &mut H,
+        (db, key): (DbIndex, &[u8]),
+        f: impl FnOnce(EntryRef<'_>) -> T,
+    ) -> Option<T> {
+        let key = self.engine.seed.key(key);
+        let cell = held.cell(key.shard(self.engine.shards.count()));
+        cell.look(db, key, i64::MIN).map(f)
+    }
+
+    /// The key at word 1.
+    pub(super) fn key(&self) -> (DbIndex, &'a [u8]) {
+        (self.call.db, self.word(1))
+    }
+
+    fn record<H: Cells + ?Sized>(&self, held: &mut H) {
+        let row = self.call.row;
+        if row.group == Group::RateLimit {
+            return self.record_state(held);
+        }
+        if self.touches_limiter(held) || is_younger(row) {
+            return self.record_state(held);
+        }
+        let has = |words: &[&[u8]]| {
+            self.call
+                .args
+                .iter()
+                .skip(2)
+                .any(|word| is_one_of(word, words))
+        };
+        match row.name {
+            "SET" | "SETEX" | "PSETEX" => self.record_set(held),
+            "INCRBYFLOAT" => self.record_string(held),
+            "HINCRBYFLOAT" => {
+                if let [value, ..] = &self.replied()[..] {
+                    self.add(&[b"HSET", self.word(1), self.word(2), value_bytes(value)]);
+                }
+            }
+            "GETEX" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" => self.record_expiry(held),
+            "GETDEL" => self.add(&[b"DEL", self.word(1)]),
+            "GETSET" => self.add(&[b"SET", self.word(1), self.word(2)]),
+            "RESTORE" | "RESTORE-ASKING" => self.record_restore(held),
+            "SPOP" => self.record_spop(held),
+            "BLPOP" | "BRPOP" | "BZPOPMIN" | "BZPOPMAX" => {
+                if let [key, ..] = &self.replied()[..] {
+                    self.add(&[&row.name.as_bytes()[1..], value_bytes(key)]);
+                }
+            }
+            "BLMOVE" => self.add(&[
+                b"LMOVE",
+                self.word(1),
+                self.word(2),
+                self.word(3),
+                self.word(4),
+            ]),
+            "BRPOPLPUSH" => self.add(&[b"RPOPLPUSH", self.word(1), self.word(2)]),
+            "LMPOP" | "BLMPOP" => self.record_pops(b"RPOP", b"LPOP", &[b"LEFT"], 1),
+            "ZMPOP" | "BZMPOP" => self.record_pops(b"ZPOPMAX", b"ZPOPMIN", &[b"MIN"], 2),
+            // The order of texts is the server's, and sets have none.
+            "SORT" => self.record_state(held),
+            // Which are found first is the server's too.
+            "GEOSEARCHSTORE" | "GEORADIUS" | "GEORADIUSBYMEMBER" if has(&[b"ANY"]) => {
+                self.record_state(held);
+            }
+            "XADD" => streams::record_xadd(self, held),
+            "XTRIM" => streams::record_xtrim(self, held),
+            "XREADGROUP" => streams::record_xreadgroup(self, held, &self.replied()),
+            "XCLAIM" => streams::record_xclaim(self, held),
+            "XAUTOCLAIM" => streams::record_xautoclaim(self, held, &self.replied()),
+            _ => self.add(self.call.args),
+        }
+    }
+
+    /// The elements of the reply.
+    fn replied(&self) -> Vec<Value> {
+        match read_value(self.written) {
+            Ok(Some((value, _))) => elements(value),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a rate limiter has come to be, or has been, where the command changed something.
+    fn touches_limiter<H: Cells + ?Sized>(&self, held: &mut H) -> bool {
+        self.effects.touches().any(|touch| {
+            self.entry(held, (touch.db, touch.key), |entry| entry.type_name())
+                == Some(TypeName::RateLimit)
+        })
+    }
+
+    /// The state of every key that was changed.
+    pub(super) fn record_state<H: Cells + ?Sized>(&self, held: &mut H) {
+        let mut seen: Vec<(DbIndex, &[u8])> = Vec::new();
+        for touch in self.effects.touches() {
+            let passes = matches!(touch.event, Event::KeyMiss | Event::New)
+                || touch.event.class() == EventClass::RateLimit;
+            let name = (touch.db, touch.key);
+            if passes || seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            let state = self.entry(held, name, |entry| {
+                (entry.type_name() != TypeName::RateLimit).then(|| dumped(entry))
+            });
+            match state.flatten() {
+                Some((payload, at)) => unit::add(touch.db, &restoring(touch.key, &at, &payload)),
+                None => unit::add(touch.db, &[b"DEL", touch.key]),
+            }
+        }
+    }
+
+    /// A string as it is now, its expiry left alone.
+    fn record_string<H: Cells + ?Sized>(&self, held: &mut H) {
+        let text = self.entry(held, self.key(), |entry| text(entry.value()));
+        match text.flatten() {
+            Some(text) => self.add(&[b"SET", self.word(1), &text, b"KEEPTTL"]),
+            None => self.add(&[b"DEL", self.word(1)]),
+        }
+    }
+
+    fn record_set<H: Cells + ?Sized>(&self, held: &mut H) {
+        let now = self.entry(held, self.key(), |entry| entry.expires_at_ms());
+        let is_set = self.call.row.name == "SET";
+        let value = self.word(if is_set { 2 } else { 3 });
+        let options = if is_set { &self.call.args[3..] } else { &[] };
+        let has = |words: &[&[u8]]| options.iter().any(|word| is_one_of(word, words));
+        match now {
+            None => self.add(&[b"DEL", self.word(1)]),
+            Some(Some(at)) if !has(&[b"KEEPTTL"]) => {
+                let at = at.to_string();
+                self.add(&[b"SET", self.word(1), value, b"PXAT", at.as_bytes()]);
+            }
+            Some(_) => {
+                let mut words: Vec<&[u8]> = vec![b"SET", self.word(1), value];
+                let kept = |word: &&&[u8]| is_one_of(word, &[b"NX", b"XX", b"KEEPTTL"]);
+                words.extend(options.iter().filter(kept));
+                self.add(&words);
+            }
+        }
+    }
+
+    /// When the key expires now, if it does; or that it has gone.
+    fn record_expiry<H: Cells + ?Sized>(&self, held: &mut H) {
+        match self.entry(held, self.key(), |entry| entry.expires_at_ms()) {
+            None => self.add(&[b"DEL", self.word(1)]),
+            Some(None) => self.add(&[b"PERSIST", self.word(1)]),
+            Some(Some(at)) => {
+                self.add(&[b"PEXPIREAT", self.word(1), at.to_string().as_bytes()]);
+            }
+        }
+    }
+
+    /// RESTORE with a time instead of a duration.
+    fn record_restore<H: Cells + ?Sized>(&self, held: &mut H) {
+        let mut options = self.call.args.iter().skip(4);
+        let is_absolute = options.any(|word| is_one_of(word, &[b"ABSTTL"]));
+        match self.entry(held, self.key(), |entry| entry.expires_at_ms()) {
+            None => self.add(&[b"DEL", self.word(1)]),
+            Some(None) => self.add(self.call.args),
+            Some(Some(at)) => {
+                let at = at.to_string();
+                let mut words = self.call.args.to_vec();
+                words[0] = b"RESTORE";
+                words[2] = at.as_bytes();
+                if !is_absolute {
+                    words.push(b"ABSTTL");
+                }
+                self.add(&words);
+            }
+        }
+    }
+
+    fn record_spop<H: Cells + ?Sized>(&self, held: &mut H) {
+        if self.entry(held, self.key(), |_| ()).is_none() && self.call.args.len() > 2 {
+            return self.add(&[b"DEL", self.word(1)]);
+        }
+        let members = self.replied();
+        let mut words: Vec<&[u8]> = vec![b"SREM", self.word(1)];
+        words.extend(members.iter().map(value_bytes));
+        if words.len() > 2 {
+            self.add(&words);
+        }
+    }
+
+    /// Pops from the first key that has something: the reply tells which, and how many (`per` values for each).
+    fn record_pops(&self, back: &[u8], front: &[u8], front_words: &[&[u8]], per: usize) {
+        let replied = self.replied();
+        let [key, popped] = &replied[..] else {
+            return;
+        };
+        let popped = elements(popped.clone());
+        // Scores stand in pairs of their own.
+        let nested = popped.iter().any(|it| matches!(it, Value::Array(_)));
+        let count = match nested {
+            true => popped.len(),
+            false => popped.len() / per,
+        };
+        let keys = usize::from(self.call.row.name.starts_with('B')) + 1;
+        let numkeys = tollgate_containers::number::parse_i64(self.word(keys)).unwrap_or(0);
+        let end = self.word(keys + 1 + usize::try_from(numkeys).unwrap_or(0));
+        let name = if is_one_of(end, front_words) {
+            front
+        } else {
+            back
+        };
+        self.add(&[name, value_bytes(key), count.to_string().as_bytes()]);
+    }
+}
+
+/// An entry as RESTORE takes it: the payload, and when it expires (0: never).
+fn dumped(entry: EntryRef<'_>) -> (Vec<u8>, String) {
+    let at = entry.expires_at_ms().unwrap_or(0);
+    (dump_value(entry.value()), at.to_string())
+}
+
+fn restoring<'a>(key: &'a [u8], at: &'a str, payload: &'a [u8]) -> [&'a [u8]; 6] {
+    [
+        b"RESTORE",
+        key,
+        at.as_bytes(),
+        payload,
+        b"REPLACE",
+        b"ABSTTL",
+    ]
+}
+
+/// A string's text.
+fn text(value: ValueRef<'_>) -> Option<Vec<u8>> {
+    match value {
+        ValueRef::Bytes(bytes) => Some(bytes.to_vec()),
+        ValueRef::Int(number) => Some(number.to_string().into_bytes()),
+        _ => None,
+    }
+}
+
+/// Whether Redis 7.0 does not have the command.
+fn is_younger(row: &Row) -> bool {
+    let mut parts = row.since.split('.').map(|part| part.parse().unwrap_or(0));
+    let version: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    version > (7, 0)
+}
+
+pub(super) fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
+    words.iter().any(|one| one.eq_ignore_ascii_case(word))
+}
+
+/// The parts of a collection; of a map, keys and values in turn.
+pub(super) fn elements(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(parts) | Value::Set(parts) | Value::Push(parts) => parts,
+        Value::Map(pairs) => pairs
+            .into_iter()
+            .flat_map(|(key, value)| [key, value])
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![other],
+    }
+}
+
+pub(super) fn value_bytes(value: &Value) -> &[u8] {
+    value.as_bytes().unwrap_or_default()
+}

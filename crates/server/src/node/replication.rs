@@ -1,0 +1,168 @@
+//! SYNC, PSYNC, REPLCONF, ROLE: what replicas ask and say.
+
+use super::NodeRunner;
+use super::info::Text;
+use crate::config::Key;
+use crate::replication;
+use crate::shared::Shared;
+use std::sync::Arc;
+use tollgate_commands::{CmdError, Reply};
+use tollgate_containers::number;
+use tollgate_engine::{NodeCx, Replica, SyncStart};
+use tollgate_limiter::Timestamp;
+
+/// Longest address that a replica may give.
+const ADDRESS_MAX: usize = 1_025;
+
+pub(super) fn sync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if cx.session.follows {
+        return Ok(Reply::Written);
+    }
+    follow(runner, cx);
+    replication::begin(runner.shared, runner.client, false);
+    Ok(Reply::Written)
+}
+
+pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if cx.session.follows {
+        return Ok(Reply::Written);
+    }
+    let id = cx.args.next()?;
+    let next = cx.args.int()?;
+    if !cx.args.is_empty() {
+        return Err(CmdError::err("PSYNC FAILOVER can't be sent to a master."));
+    }
+    follow(runner, cx);
+    let to = Arc::clone(runner.client) as Arc<dyn Replica>;
+    if cx.engine.resume(to, id, next, cx.now) == SyncStart::Full {
+        replication::begin(runner.shared, runner.client, true);
+    }
+    Ok(Reply::Written)
+}
+
+/// The connection is a replica's from now on: it is sent no replies.
+fn follow(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) {
+    cx.session.follows = true;
+    runner.client.follow();
+}
+
+pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let words = cx.args.rest();
+    if !words.len().is_multiple_of(2) {
+        return Err(CmdError::Syntax);
+    }
+    for pair in words.chunks_exact(2) {
+        let [option, value] = *pair else { continue };
+        match &option.to_ascii_lowercase()[..] {
+            b"listening-port" => {
+                let port = number::parse_i64(value).ok_or(CmdError::NotAnInteger)?;
+                let port = u16::try_from(port).map_err(|_| CmdError::OutOfRange)?;
+                runner.client.set_replica_port(port);
+            }
+            b"ip-address" if value.len() < ADDRESS_MAX => {
+                let address = String::from_utf8_lossy(value);
+                runner.client.set_replica_address(&address);
+            }
+            b"ip-address" => {
+                return Err(CmdError::err(format!(
+                    "REPLCONF ip-address provided by replica instance is too long: {} bytes",
+                    value.len()
+                )));
+            }
+            // The data are sent with their length, which every replica understands.
+            b"capa" => {}
+            b"ack" => {
+                let offset = number::parse_i64(value).and_then(|n| u64::try_from(n).ok());
+                if let Some(offset) = offset.filter(|_| cx.session.follows) {
+                    cx.engine.acknowledge(cx.session.id, offset, cx.now);
+                }
+                return Ok(Reply::Written);
+            }
+            // Asked of replicas.
+            b"getack" => return Ok(Reply::Written),
+            _ => {
+                return Err(CmdError::err(
+                    [b"Unrecognized REPLCONF option: ", option].concat(),
+                ));
+            }
+        }
+    }
+    Ok(Reply::Ok)
+}
+
+/// A replica as INFO and ROLE show it.
+struct Shown {
+    ip: String,
+    port: u16,
+    state: &'static str,
+    offset: u64,
+    lag_secs: i64,
+}
+
+fn replicas(shared: &Shared, now: Timestamp) -> Vec<Shown> {
+    let shown = shared.engine.followers(now).into_iter().filter_map(|it| {
+        let client = shared.clients.get(it.id)?;
+        let (ip, port) = client.replica_address();
+        Some(Shown {
+            ip,
+            port,
+            state: it.state,
+            offset: it.acked,
+            lag_secs: it.lag_secs,
+        })
+    });
+    shown.collect()
+}
+
+pub(super) fn role(shared: &Shared, cx: &mut NodeCx<'_>) -> Reply {
+    let mut replicas = replicas(shared, cx.now);
+    replicas.retain(|it| it.state == "online");
+    cx.out.array(3);
+    cx.out.bulk(b"master");
+    cx.out.int(cx.engine.journal_facts().offset as i64);
+    cx.out.array(replicas.len());
+    for it in replicas {
+        cx.out.array(3);
+        cx.out.bulk(it.ip.as_bytes());
+        cx.out.bulk_int(i64::from(it.port));
+        cx.out.bulk_int(it.offset as i64);
+    }
+    Reply::Written
+}
+
+/// The section of INFO.
+pub(super) fn info(text: &mut Text, shared: &Shared, now: i64) {
+    let facts = shared.engine.journal_facts();
+    let replicas = replicas(shared, Timestamp::from_nanos(now));
+    text.line("role", "master");
+    text.line("connected_slaves", replicas.len());
+    for (number, it) in replicas.iter().enumerate() {
+        text.line(
+            &format!("slave{number}"),
+            format_args!(
+                "ip={},port={},state={},offset={},lag={}",
+                it.ip, it.port, it.state, it.offset, it.lag_secs
+            ),
+        );
+    }
+    text.line("master_failover_state", "no-failover");
+    text.line("master_replid", &facts.id);
+    text.line("master_replid2", "0".repeat(40));
+    text.line("master_repl_offset", facts.offset);
+    text.line("second_repl_offset", -1);
+    text.line("repl_backlog_active", u8::from(facts.kept));
+    text.line(
+        "repl_backlog_size",
+        shared.settings.get(Key::ReplBacklogSize),
+    );
+    text.line("repl_backlog_first_byte_offset", facts.first);
+    text.line("repl_backlog_histlen", facts.len);
+}
+
+/// The part of INFO's statistics.
+pub(super) fn info_syncs(text: &mut Text, shared: &Shared) {
+    let (full, partial, refused) = shared.engine.journal_facts().syncs;
+    text.line("sync_full", full);
+    text.line("sync_partial_ok", partial);
+    text.line("sync_partial_err", refused);
+}
