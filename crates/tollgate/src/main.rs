@@ -1,5 +1,6 @@
 //! The command line: `tollgate serve`, `tollgate check` and `tollgate bench`.
 
+mod allocator;
 mod check;
 mod serve;
 
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use tollgate_bench::cli::BenchArgs;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
 
 fn command() -> Command {
     let bench = Command::new("bench").about("Measure what stores and rate limit services hold");
