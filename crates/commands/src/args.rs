@@ -11,8 +11,8 @@ pub struct Args<'a> {
     words: &'a [&'a [u8]],
     pos: usize,
     seed: &'a Seed,
-    /// The key at word 1, when the caller has hashed it already to find its shard.
-    first: Option<Key<'a>>,
+    /// Keys that the caller has hashed already to find their shards, in the order of their words.
+    keys: &'a [Key<'a>],
 }
 
 impl<'a> Args<'a> {
@@ -23,19 +23,14 @@ impl<'a> Args<'a> {
             words,
             pos: name_words,
             seed,
-            first: None,
+            keys: &[],
         }
     }
 
-    /// As [`Args::new`] for a command whose first key is word 1 and hashed already.
+    /// As [`Args::new`], with those of its keys that are hashed already, in the order of their words.
     #[inline]
-    pub fn with_first_key(words: &'a [&'a [u8]], first: Key<'a>, seed: &'a Seed) -> Args<'a> {
-        Args {
-            words,
-            pos: 1,
-            seed,
-            first: Some(first),
-        }
+    pub fn with_keys(self, keys: &'a [Key<'a>]) -> Args<'a> {
+        Args { keys, ..self }
     }
 
     /// The whole command, name included.
@@ -84,13 +79,13 @@ impl<'a> Args<'a> {
     /// The next word as a key.
     #[inline]
     pub fn key(&mut self) -> Result<Key<'a>, CmdError> {
-        if self.pos == 1
-            && let Some(key) = self.first
-        {
-            self.pos = 2;
-            return Ok(key);
-        }
         let word = self.next()?;
+        if let Some((key, rest)) = self.keys.split_first()
+            && std::ptr::eq(key.bytes(), word)
+        {
+            self.keys = rest;
+            return Ok(*key);
+        }
         Ok(self.seed.key(word))
     }
 

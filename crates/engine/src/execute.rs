@@ -10,14 +10,14 @@ use tollgate_commands::{
     NodeCommand, Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of,
     uses_hidden_keys,
 };
-use tollgate_keyspace::{DbIndex, Key, Seed};
+use tollgate_keyspace::{Ahead, DbIndex, Key, Seed, look_ahead};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::access::{Caller, UserPermit};
 use crate::cell::{Cells, One};
-use crate::plan::{is_about_collections, steps};
+use crate::plan::{AHEAD, is_about_collections};
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
@@ -420,7 +420,7 @@ impl Engine {
             let index = key.shard(self.shards.count());
             let mut cell = self.shards.lock(index);
             let mut held = One::new(index, &mut cell, &self.shards);
-            let result = self.run_one(handler, call, Some(key), &mut held, out);
+            let result = self.run_one(handler, call, &[key], &mut held, out);
             self.settle(&mut held, call.now);
             result
         } else {
@@ -432,20 +432,17 @@ impl Engine {
         }
     }
 
-    /// Runs a handler whose keys all live in one locked shard.
+    /// Runs a handler whose keys all live in one locked shard; `keys` as for [`Args::with_keys`].
     #[inline]
     pub(crate) fn run_one<H: Cells>(
         &self,
         handler: Handler,
         call: &Call<'_>,
-        first: Option<Key<'_>>,
+        keys: &[Key<'_>],
         held: &mut H,
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
-        let args = match first {
-            Some(key) => Args::with_first_key(call.args, key, &self.seed),
-            None => call.cursor(&self.seed),
-        };
+        let args = call.cursor(&self.seed).with_keys(keys);
         self.run_on(handler, call, args, held, out, &mut None)
     }
 
@@ -455,9 +452,10 @@ impl Engine {
         call: &Call<'_>,
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
-        let wanted = self.shards_of(call.row, call.args)?;
+        let keys = self.keys_in(call.row, call.args)?;
+        let wanted = self.shards_of_keys(&keys);
         let is_worker = matches!(call.long, Long::Worker);
-        let ahead = self.deep.load(Ordering::Relaxed);
+        let ahead = self.is_deep();
         let mut held = if uses_hidden_keys(call.row, call.args) {
             let mut held = self.shards.lock_gate();
             for index in wanted {
@@ -469,7 +467,7 @@ impl Engine {
         {
             let mut cell = self.shards.lock(index);
             let mut held = One::new(index, &mut cell, &self.shards);
-            let result = self.run_one(handler, call, None, &mut held, out);
+            let result = self.run_one(handler, call, &keys, &mut held, out);
             self.settle(&mut held, call.now);
             return result;
         } else {
@@ -482,30 +480,23 @@ impl Engine {
             held.keep();
         }
         if ahead {
-            self.look_ahead_of(call, &mut held);
+            self.look_ahead_of(call, &keys, &held);
         }
-        let result = self.run_held(handler, call, &mut held, out);
+        let args = call.cursor(&self.seed).with_keys(&keys);
+        let result = self.run_on(handler, call, args, &mut held, out, &mut None);
         self.settle(&mut held, call.now);
         result
     }
 
     /// Brings what a command on several keys will look at into the cache, step by step for all of them.
-    fn look_ahead_of(&self, call: &Call<'_>, held: &mut LockSet<'_>) {
-        let Ok(positions) = keys_of(call.row, call.args) else {
-            return;
-        };
+    fn look_ahead_of(&self, call: &Call<'_>, keys: &[Key<'_>], held: &LockSet<'_>) {
         let count = self.shards.count();
-        for keys in positions.chunks(INLINE_KEYS) {
-            let keys: SmallVec<[Key<'_>; INLINE_KEYS]> = keys
+        for keys in keys.chunks(AHEAD) {
+            let mut lookups: SmallVec<[Ahead<'_>; AHEAD]> = keys
                 .iter()
-                .map(|&at| self.seed.key(call.args[at as usize]))
+                .filter_map(|key| held.held_cell(key.shard(count)).ahead(call.db, *key))
                 .collect();
-            for &step in steps(is_about_collections(call.row)) {
-                for key in &keys {
-                    held.held_cell(key.shard(count))
-                        .prefetch(call.db, *key, step);
-                }
-            }
+            look_ahead(&mut lookups, is_about_collections(call.row));
         }
     }
 
@@ -713,15 +704,31 @@ impl Engine {
         }
     }
 
-    /// The shards of the keys of a call.
-    pub(crate) fn shards_of(&self, row: &Row, args: &[&[u8]]) -> Result<ShardList, CmdError> {
-        let mut wanted: ShardList = keys_of(row, args)?
+    /// The keys of a call, hashed, in the order of their words.
+    pub(crate) fn keys_in<'a>(
+        &self,
+        row: &Row,
+        args: &[&'a [u8]],
+    ) -> Result<SmallVec<[Key<'a>; INLINE_KEYS]>, CmdError> {
+        let keys = keys_of(row, args)?;
+        Ok(keys
             .iter()
-            .map(|&at| self.seed.key(args[at as usize]).shard(self.shards.count()))
-            .collect();
+            .map(|&at| self.seed.key(args[at as usize]))
+            .collect())
+    }
+
+    /// The shards of keys.
+    fn shards_of_keys(&self, keys: &[Key<'_>]) -> ShardList {
+        let count = self.shards.count();
+        let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        Ok(wanted)
+        wanted
+    }
+
+    /// The shards of the keys of a call.
+    pub(crate) fn shards_of(&self, row: &Row, args: &[&[u8]]) -> Result<ShardList, CmdError> {
+        Ok(self.shards_of_keys(&self.keys_in(row, args)?))
     }
 }
 

@@ -4,16 +4,22 @@
 //! together if each step of their lookups is taken for all of them before the next step. In a small store that would be
 //! work for nothing: a tenth of the time of a GET (measured).
 
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
 use tollgate_commands::{CmdError, Group, Row, resolve};
-use tollgate_keyspace::{DbIndex, Key, Lookahead};
+use tollgate_keyspace::{Ahead, DbIndex, Key, look_ahead};
 
 use std::sync::atomic::Ordering;
 
 use crate::Engine;
+use crate::cell::Cell;
 use crate::execute::has_one_first_key;
 
 /// Bytes of data from which looking ahead pays: about what the cache of one core holds.
 const DEEP: usize = 1 << 20;
+
+/// Lookups made ahead together, and so locks held for it: as many as a core waits for at once.
+pub(crate) const AHEAD: usize = 16;
 
 /// A command as far as it is known without running it.
 pub struct Plan<'a> {
@@ -52,37 +58,52 @@ impl Engine {
 
     /// Brings what the commands will look at into the cache, as far as nobody else has it locked. Changes nothing.
     pub fn look_ahead(&self, db: DbIndex, plans: &[Plan<'_>]) {
-        if self.deep.load(Ordering::Relaxed) {
+        if self.is_deep() {
             self.prefetch(db, plans);
         }
     }
 
+    /// Whether [`Engine::look_ahead`] and its like do anything.
+    #[inline]
+    pub(crate) fn is_deep(&self) -> bool {
+        self.deep.load(Ordering::Relaxed)
+    }
+
     fn prefetch(&self, db: DbIndex, plans: &[Plan<'_>]) {
-        let count = self.shards.count();
-        let keys = || plans.iter().filter_map(|plan| plan.key);
-        keys().for_each(|key| self.shards.prefetch(key.shard(count)));
         let collections = plans
             .iter()
             .any(|plan| matches!(plan.row, Ok(row) if is_about_collections(row)));
-        for &step in steps(collections) {
-            for key in keys() {
-                if let Some(shard) = self.shards.try_lock_once(key.shard(count)) {
-                    shard.prefetch(db, key, step);
-                }
-            }
+        for plans in plans.chunks(AHEAD) {
+            let keys: SmallVec<[Key<'_>; AHEAD]> =
+                plans.iter().filter_map(|plan| plan.key).collect();
+            self.prefetch_keys(db, &keys, collections);
         }
     }
-}
 
-/// The steps of a lookup, with the one that only collections need.
-pub(crate) fn steps(collections: bool) -> &'static [Lookahead] {
-    const STEPS: [Lookahead; 4] = [
-        Lookahead::Bucket,
-        Lookahead::Record,
-        Lookahead::Heap,
-        Lookahead::Content,
-    ];
-    if collections { &STEPS } else { &STEPS[..3] }
+    /// Brings what lookups of the keys will read into the cache. The shards are only tried, and held together for as long
+    /// as that takes: a lock for each step would keep the steps from overlapping.
+    fn prefetch_keys(&self, db: DbIndex, keys: &[Key<'_>], collections: bool) {
+        let count = self.shards.count();
+        for key in keys {
+            self.shards.prefetch(key.shard(count));
+        }
+        let mut held = SmallVec::<[(usize, MutexGuard<'_, Cell>); AHEAD]>::new();
+        let mut at = SmallVec::<[(usize, Key<'_>); AHEAD]>::new();
+        for key in keys {
+            let index = key.shard(count);
+            if let Some(cell) = self.shards.try_lock_once(index) {
+                at.push((held.len(), *key));
+                held.push((index, cell));
+            } else if let Some(position) = held.iter().position(|(other, _)| *other == index) {
+                at.push((position, *key));
+            }
+        }
+        let mut lookups: SmallVec<[Ahead<'_>; AHEAD]> = at
+            .iter()
+            .filter_map(|(position, key)| held[*position].1.ahead(db, *key))
+            .collect();
+        look_ahead(&mut lookups, collections);
+    }
 }
 
 /// Whether the command reads collections.

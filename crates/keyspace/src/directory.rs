@@ -49,6 +49,12 @@ impl Directory {
         ((index as u64) << 32) / self.entries.len() as u64
     }
 
+    /// Address of the entry of a hash, to be prefetched.
+    #[inline]
+    pub(crate) fn entry(&self, hash: u32) -> *const u32 {
+        self.entries.as_ptr().wrapping_add(self.index(hash))
+    }
+
     /// The bucket of a hash, or [`NONE`].
     #[inline]
     pub(crate) fn bucket(&self, hash: u32) -> u32 {

@@ -19,7 +19,7 @@ pub use access::Access;
 pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
 pub use key::{DATABASES, DbIndex, Key, Seed};
 pub use object::Object;
-pub use prefetch::{Lookahead, prefetch_lines};
+pub use prefetch::{Ahead, look_ahead, prefetch_lines};
 pub use shard::{ExpireProgress, Expired, ExpiredFields, Shard, ShardStats};
 pub use table::{Order, Victim};
 pub use value::{Encoding, TypeName, Value, ValueRef};

@@ -42,6 +42,12 @@ impl<const CELL: usize> Slab<CELL> {
         self.pages.len() * PAGE.size() + self.pages.capacity() * size_of::<NonNull<u8>>()
     }
 
+    /// Address of the list of pages, to be prefetched.
+    #[inline]
+    pub(crate) fn pages(&self) -> *const NonNull<u8> {
+        self.pages.as_ptr()
+    }
+
     /// The cell with a number below [`Slab::len`]; stays where it is as long as it exists.
     #[inline]
     pub(crate) fn cell(&self, number: u32) -> *mut u8 {

@@ -188,52 +188,35 @@ impl Table {
         None
     }
 
-    /// Asks for the tags and block numbers of the bucket of `key`.
+    /// Asks for the directory's entry of a hash, and for the beginnings of the lists of pages, which small tables have
+    /// whole.
     #[inline]
-    pub(crate) fn prefetch_bucket(&self, key: &Key<'_>) {
-        let bucket = self.directory.bucket(key.hash as u32);
+    pub(crate) fn prefetch_index(&self, hash: u32) {
+        prefetch::line(self.directory.entry(hash));
+        prefetch::line(self.heads.pages());
+        prefetch::line(self.blocks.pages());
+    }
+
+    /// Asks for the tags and block numbers of the bucket of a hash; returns its number, or [`NONE`].
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: u32) -> u32 {
+        let bucket = self.directory.bucket(hash);
         if bucket != NONE {
             let head = self.heads.cell(bucket);
             prefetch::line(head);
             prefetch::line(head.wrapping_add(CAPACITY));
         }
+        bucket
     }
 
-    /// Asks for the first record whose tag is that of `key`.
+    /// The first record of a bucket, or of [`NONE`], with this tag.
     #[inline]
-    pub(crate) fn prefetch_record(&self, key: &Key<'_>) {
-        if let Some(slot) = self.likely(key) {
-            slot.prefetch();
-        }
-    }
-
-    /// Asks for what the first record has on the heap whose tag is that of `key`.
-    #[inline]
-    pub(crate) fn prefetch_heap(&self, key: &Key<'_>) {
-        if let Some(slot) = self.likely(key) {
-            // SAFETY: places with a tag hold initialised records.
-            unsafe { slot.prefetch_heap() };
-        }
-    }
-
-    /// Asks for what the collection of the first record whose tag is that of `key` reads first.
-    #[inline]
-    pub(crate) fn prefetch_content(&self, key: &Key<'_>) {
-        if let Some(slot) = self.likely(key) {
-            // SAFETY: places with a tag hold initialised records.
-            unsafe { slot.prefetch_content() };
-        }
-    }
-
-    /// The first record whose tag is that of `key`: nearly always the one meant.
-    #[inline]
-    fn likely(&self, key: &Key<'_>) -> Option<Slot> {
-        let bucket = self.directory.bucket(key.hash as u32);
+    pub(crate) fn likely(&self, bucket: u32, tag: u8) -> Option<Slot> {
         if bucket == NONE {
             return None;
         }
         let head = self.head(bucket);
-        let hits = head.matches(key.tag());
+        let hits = head.matches(tag);
         (hits != 0).then(|| self.place(head, hits.trailing_zeros() as usize))
     }
 

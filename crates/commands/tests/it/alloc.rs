@@ -74,7 +74,7 @@ fn allocations(line: &str) -> usize {
             replicas: 0,
             retry_as: None,
         };
-        let reply = handler(&mut cx, Args::with_first_key(&words, key, &seed));
+        let reply = handler(&mut cx, Args::new(&words, 1, &seed).with_keys(&[key]));
         reply.expect("the command succeeds").write(&mut out);
         out.clear();
         effects.clear();

@@ -295,7 +295,7 @@ impl Run<'_> {
                     index,
                     set: &mut self.locks,
                 };
-                engine.run_one(handler, call, Some(key), &mut held, &mut self.reply)
+                engine.run_one(handler, call, &[key], &mut held, &mut self.reply)
             }
             Runs::Keys(handler) => {
                 for index in engine.shards_of(call.row, call.args)? {
