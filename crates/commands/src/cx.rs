@@ -228,7 +228,37 @@ impl Cx<'_> {
     /// Puts a value at `key`, replacing what is there, its expiry included.
     #[inline]
     pub fn set(&mut self, key: Key<'_>, value: Value, expires_at_ms: Option<i64>, event: Event) {
-        self.set_in(self.db, key, value, expires_at_ms, event);
+        self.will_set(key, event);
+        let now = self.now.millis();
+        self.shards
+            .of(key)
+            .set(self.db, key, value, expires_at_ms, now);
+    }
+
+    /// Puts a string at `key`, replacing what is there, its expiry included.
+    #[inline]
+    pub fn set_bytes(
+        &mut self,
+        key: Key<'_>,
+        bytes: &[u8],
+        expires_at_ms: Option<i64>,
+        event: Event,
+    ) {
+        self.will_set(key, event);
+        let now = self.now.millis();
+        self.shards
+            .of(key)
+            .set_bytes(self.db, key, bytes, expires_at_ms, now);
+    }
+
+    /// Logs that the value of `key` is about to be replaced.
+    #[inline]
+    fn will_set(&mut self, key: Key<'_>, event: Event) {
+        let (db, now) = (self.db, self.now.millis());
+        if self.effects.is_listening() && self.shards.of(key).peek(db, key, now).is_none() {
+            self.effects.created(self.effects.mark(), db, key.bytes());
+        }
+        self.effects.touch(db, key.bytes(), event);
     }
 
     /// Puts an entry taken or copied from elsewhere at `key`, with its expiry and encoding.
@@ -248,23 +278,6 @@ impl Cx<'_> {
             // Taking the string for change is what makes it raw.
             drop(entry.str_mut());
         }
-    }
-
-    #[inline]
-    fn set_in(
-        &mut self,
-        db: DbIndex,
-        key: Key<'_>,
-        value: Value,
-        expires_at_ms: Option<i64>,
-        event: Event,
-    ) {
-        let now = self.now.millis();
-        if self.effects.is_listening() && self.shards.of(key).peek(db, key, now).is_none() {
-            self.effects.created(self.effects.mark(), db, key.bytes());
-        }
-        self.effects.touch(db, key.bytes(), event);
-        self.shards.of(key).set(db, key, value, expires_at_ms, now);
     }
 
     /// Takes the entry of `key` out, to be placed elsewhere.

@@ -119,6 +119,22 @@ impl Str {
         }
     }
 
+    /// Replaces the bytes where they lie; false, and no change, unless the string is on the heap and `bytes` fill its
+    /// allocation exactly.
+    #[inline]
+    pub fn overwrite(&mut self, bytes: &[u8]) -> bool {
+        if self.is_inline() || self.heap_capacity() != bytes.len() {
+            return false;
+        }
+        // SAFETY: the allocation has room for its capacity behind the header; `bytes` cannot be borrowed from a string
+        // that is borrowed exclusively.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.word.add(HEADER), bytes.len());
+            self.set_heap_len(bytes.len());
+        }
+        true
+    }
+
     /// Adds `bytes` at the end. Growth reserves as much again up to 1 MiB, then 1 MiB.
     pub fn append(&mut self, bytes: &[u8]) {
         let old = self.len();
@@ -326,6 +342,20 @@ impl std::fmt::Debug for Str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_bytes_that_fill_the_allocation_are_overwritten() {
+        let mut short = Str::from_slice(b"short");
+        assert!(!short.overwrite(b"other") && short.as_slice() == b"short");
+        let mut long = Str::from_slice(b"sixteen bytes xx");
+        assert!(!long.overwrite(b"sixteen bytes") && !long.overwrite(b"seventeen bytes x"));
+        assert_eq!(long.as_slice(), b"sixteen bytes xx");
+        assert!(long.overwrite(b"sixteen other xx"));
+        assert_eq!(long.as_slice(), b"sixteen other xx");
+        long.truncate(9);
+        assert!(!long.overwrite(b"nine more") && long.overwrite(b"as long as befor"));
+        assert_eq!(long.as_slice(), b"as long as befor");
+    }
 
     #[test]
     fn inline_and_heap_hold_the_same_bytes() {

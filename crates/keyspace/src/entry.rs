@@ -166,6 +166,26 @@ impl<'a> EntryMut<'a> {
         self.counters.changed();
     }
 
+    /// Replaces the value by a string; the expiry stays. A string of the same length is overwritten where it lies.
+    #[inline]
+    pub fn set_bytes(&mut self, bytes: &[u8]) {
+        let value = match number::parse_i64(bytes) {
+            Some(int) => Value::Int(int),
+            // SAFETY: the record is one of `table`, borrowed exclusively.
+            None if unsafe { self.slot.overwrite(bytes) } => return self.counters.changed(),
+            None => Value::Str(Str::from_slice(bytes)),
+        };
+        self.set_value(value);
+    }
+
+    /// Sets or removes the expiry of a value that was replaced.
+    #[inline]
+    pub(crate) fn replace_expiry(&mut self, expires_at_ms: Option<i64>) {
+        if expires_at_ms.is_some() || self.expires_at_ms().is_some() {
+            self.set_expiry(expires_at_ms);
+        }
+    }
+
     /// Replaces the value by an integer; the expiry stays.
     #[inline]
     pub fn set_int(&mut self, value: i64) {

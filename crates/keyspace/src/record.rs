@@ -468,6 +468,26 @@ impl Slot {
         }
     }
 
+    /// Replaces a string where it lies by one, not of an integer, that needs exactly its room; false, and no change, where
+    /// that cannot be.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    #[inline]
+    pub(crate) unsafe fn overwrite(self, bytes: &[u8]) -> bool {
+        // SAFETY: by contract; the string is the record's own.
+        unsafe {
+            let done = match self.string() {
+                Some(string) => (*string).overwrite(bytes),
+                None => false,
+            };
+            if done {
+                self.set_kind(Kind::Str);
+            }
+            done
+        }
+    }
+
     /// The collection of the record, if its value is one.
     ///
     /// # Safety

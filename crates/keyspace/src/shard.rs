@@ -253,11 +253,28 @@ impl Shard {
         match self.get_mut(db, key, now_ms) {
             Some(mut entry) => {
                 entry.set_value(value);
-                if expires_at_ms.is_some() || entry.expires_at_ms().is_some() {
-                    entry.set_expiry(expires_at_ms);
-                }
+                entry.replace_expiry(expires_at_ms);
             }
             None => self.insert(db, &key, value, expires_at_ms, now_ms),
+        }
+    }
+
+    /// Inserts a string or replaces what is there by it. A string of the same length is overwritten where it lies.
+    #[inline]
+    pub fn set_bytes(
+        &mut self,
+        db: DbIndex,
+        key: Key<'_>,
+        bytes: &[u8],
+        expires_at_ms: Option<i64>,
+        now_ms: i64,
+    ) {
+        match self.get_mut(db, key, now_ms) {
+            Some(mut entry) => {
+                entry.set_bytes(bytes);
+                entry.replace_expiry(expires_at_ms);
+            }
+            None => self.insert(db, &key, Value::from_bytes(bytes), expires_at_ms, now_ms),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Setting strings: SET with its options, and its older relatives.
 
 use tollgate_containers::number;
-use tollgate_keyspace::{Key, Value};
+use tollgate_keyspace::Key;
 
 use super::string;
 use super::string_condition::Condition;
@@ -171,7 +171,7 @@ pub(super) fn set(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError
     let key = args.key()?;
     let value = args.next()?;
     if args.is_empty() {
-        cx.set(key, Value::from_bytes(value), None, Event::Set);
+        cx.set_bytes(key, value, None, Event::Set);
         return Ok(Reply::Ok);
     }
     let options = Options::parse(args)?;
@@ -215,7 +215,7 @@ fn store(
     if matches!(options.ttl, Ttl::Keep) {
         expiry = cx.peek(key).and_then(|entry| entry.expires_at_ms());
     }
-    cx.set(key, Value::from_bytes(value), expiry, Event::Set);
+    cx.set_bytes(key, value, expiry, Event::Set);
     if matches!(options.ttl, Ttl::At(_)) {
         cx.effects.note(cx.db, key.bytes(), Event::Expire);
     }
@@ -263,7 +263,7 @@ fn set_expiring(
 pub(super) fn getset(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let old = reply_old(cx, key)?;
-    cx.set(key, Value::from_bytes(args.next()?), None, Event::Set);
+    cx.set_bytes(key, args.next()?, None, Event::Set);
     Ok(old)
 }
 
@@ -348,7 +348,7 @@ pub(super) fn msetnx(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError>
 fn set_pairs(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<(), CmdError> {
     while !args.is_empty() {
         let key = args.key()?;
-        cx.set(key, Value::from_bytes(args.next()?), None, Event::Set);
+        cx.set_bytes(key, args.next()?, None, Event::Set);
     }
     Ok(())
 }

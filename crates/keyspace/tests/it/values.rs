@@ -231,3 +231,46 @@ fn strings_are_dropped_with_their_shard() {
         );
     }
 }
+
+#[test]
+fn a_string_that_is_set_equals_a_fresh_one_whatever_was_there() {
+    let (seed, mut shard) = shard();
+    let (key, fresh) = (seed.key(b"key"), seed.key(b"fresh"));
+    let texts: [&[u8]; 7] = [
+        b"",
+        b"short",
+        b"12345",
+        b"1234567890123456",
+        b"sixteen bytes xx",
+        b"sixteen other xx",
+        b"somewhat longer than that",
+    ];
+    for before in texts {
+        for after in texts {
+            for expiry in [None, Some(NOW + 1000)] {
+                shard.set_bytes(DB, key, before, Some(NOW + 5), NOW);
+                if let Some(mut entry) = shard.get_mut(DB, key, NOW)
+                    && before.len() == 16
+                {
+                    entry.str_mut().expect("a string").truncate(3);
+                }
+                shard.set_bytes(DB, key, after, expiry, NOW);
+                shard.set(DB, fresh, Value::from_bytes(after), expiry, NOW);
+                let seen = |shard: &mut Shard, key| {
+                    let entry = shard.get(DB, key, NOW).expect("present");
+                    let value = entry.value().to_value();
+                    (
+                        value,
+                        entry.encoding(),
+                        entry.expires_at_ms(),
+                        entry.memory(),
+                    )
+                };
+                assert_eq!(seen(&mut shard, key), seen(&mut shard, fresh));
+            }
+        }
+    }
+    shard.remove(DB, key, NOW);
+    shard.remove(DB, fresh, NOW);
+    assert!(shard.is_empty(DB));
+}
