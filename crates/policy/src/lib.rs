@@ -10,6 +10,7 @@
 mod bound;
 mod describe;
 mod dump;
+mod envoy_keys;
 mod explain;
 mod headers;
 mod hot_key;
@@ -34,7 +35,7 @@ pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Standing};
 pub use hot_key::{HotKey, MAX_ONE_IN, MAX_SERVICES, MAX_SHARDS};
 pub use inherit::{Heirloom, Inherit};
-pub use load::RuleError;
+pub use load::{LoadOptions, RuleError};
 pub use metric::Hits;
 pub use modes::{HeaderNames, Modes, truth};
 pub use outcome::{Counting, Outcome};

@@ -3,6 +3,7 @@
 use std::collections::hash_map;
 use std::fmt;
 
+use crate::envoy_keys;
 use crate::limits::rate_limit_of;
 use crate::metadata;
 use crate::pattern::Pattern;
@@ -47,10 +48,20 @@ const DESCRIPTOR_KEYS: &[&str] = &[
     "metadata",
 ];
 
-pub(crate) fn load(files: &[(&str, &str)], merge: bool) -> Result<Ruleset, RuleError> {
+/// Conditions that rule files are loaded by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Files of one domain count together; otherwise a second one is an error. A descriptor that two of them have is an
+    /// error in any case.
+    pub merge_domains: bool,
+    /// Limits that the counters of envoyproxy/ratelimit cannot hold are errors.
+    pub envoy_counters: bool,
+}
+
+pub(crate) fn load(files: &[(&str, &str)], options: LoadOptions) -> Result<Ruleset, RuleError> {
     let mut ruleset = Ruleset::default();
     for (file, text) in files {
-        load_file(text, &mut ruleset, merge).map_err(|YamlError { line, reason }| RuleError {
+        load_file(text, &mut ruleset, options).map_err(|YamlError { line, reason }| RuleError {
             file: (*file).to_owned(),
             line,
             reason,
@@ -59,7 +70,7 @@ pub(crate) fn load(files: &[(&str, &str)], merge: bool) -> Result<Ruleset, RuleE
     Ok(ruleset)
 }
 
-fn load_file(text: &str, ruleset: &mut Ruleset, merge: bool) -> Result<(), YamlError> {
+fn load_file(text: &str, ruleset: &mut Ruleset, options: LoadOptions) -> Result<(), YamlError> {
     let Some(root) = yaml::parse(text)?.filter(|root| !root.is_null()) else {
         return Err(YamlError::new(1, "config file cannot have empty domain"));
     };
@@ -72,7 +83,7 @@ fn load_file(text: &str, ruleset: &mut Ruleset, merge: bool) -> Result<(), YamlE
     let line = domain.map_or(root.line, |node| node.line);
     let level = match ruleset.domains.entry(name.into()) {
         hash_map::Entry::Vacant(place) => place.insert(Level::default()),
-        hash_map::Entry::Occupied(place) if merge => place.into_mut(),
+        hash_map::Entry::Occupied(place) if options.merge_domains => place.into_mut(),
         hash_map::Entry::Occupied(_) => {
             let reason = format!("duplicate domain '{name}' in config file");
             return Err(YamlError::new(line, reason));
@@ -83,6 +94,7 @@ fn load_file(text: &str, ruleset: &mut Ruleset, merge: bool) -> Result<(), YamlE
         limits: 0,
         sharing: 0,
         by_value: 0,
+        envoy_counters: options.envoy_counters,
     };
     compiler.add_to(level, descriptors)?;
     ruleset.limits += compiler.limits;
@@ -98,6 +110,8 @@ struct Compiler {
     sharing: usize,
     /// Rules on the way down whose values metrics name.
     by_value: usize,
+    /// See [`LoadOptions`].
+    envoy_counters: bool,
 }
 
 impl Compiler {
@@ -222,7 +236,17 @@ impl Compiler {
         metadata: Option<&Node>,
     ) -> Result<Option<Limit>, YamlError> {
         let limit = match rate_limit.filter(|limit| !limit.is_null()) {
-            Some(limit) => Some(rate_limit_of(limit)?),
+            Some(node) => {
+                let limit = rate_limit_of(node)?;
+                let obstacle = envoy_keys::obstacle(&limit).filter(|_| self.envoy_counters);
+                if let Some(why) = obstacle {
+                    let path = yaml::excerpt(&self.path);
+                    let reason =
+                        format!("the counters of envoyproxy/ratelimit cannot hold '{path}': {why}");
+                    return Err(YamlError::new(node.line, reason));
+                }
+                Some(limit)
+            }
             None => None,
         };
         let metadata = match metadata.filter(|node| !node.is_null()) {

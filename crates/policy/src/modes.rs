@@ -35,6 +35,9 @@ pub struct Modes {
     pub headers: Option<HeaderForm>,
     /// Responses describe the request, and what rules say about descriptors that pass.
     pub dynamic_metadata: bool,
+    /// Counters are called as those of envoyproxy/ratelimit, with this in front (its `CACHE_KEY_PREFIX`), instead of by
+    /// keys of our own. The rules must have been loaded with [`LoadOptions::envoy_counters`](crate::LoadOptions).
+    pub envoy_keys: Option<Box<str>>,
 }
 
 impl Modes {
@@ -74,6 +77,7 @@ impl Modes {
             quota_mode: truth("QUOTA_MODE")?,
             headers: truth("LIMIT_RESPONSE_HEADERS_ENABLED")?.then_some(HeaderForm::Named(names)),
             dynamic_metadata: truth("RESPONSE_DYNAMIC_METADATA")?,
+            envoy_keys: None,
         })
     }
 }

@@ -5,10 +5,11 @@ use std::fmt;
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use tollgate_limiter::{Act, Cost, Decision, Method, Quota};
+use tollgate_limiter::{Act, AlgorithmKind, Cost, Decision, Method, Quota};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
 use crate::bound::{Bound, OnError};
+use crate::envoy_keys::{self, counted_entries};
 use crate::hot_key::HotKey;
 use crate::inherit::Heirloom;
 use crate::modes::Modes;
@@ -126,7 +127,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct LimitCheck<'a> {
     /// The counter's key: the unit or algorithm, the domain and all entries, each with its length in front, so that no two
-    /// descriptors share one.
+    /// descriptors share one. With [`Modes::envoy_keys`] that of envoyproxy/ratelimit, without the start of the window.
     pub key: &'a [u8],
     /// How to count.
     pub method: Method,
@@ -148,6 +149,17 @@ pub struct LimitCheck<'a> {
     pub heirloom: Option<Heirloom<'a>>,
     /// How it is decided on a store elsewhere.
     pub hot_key: HotKey,
+}
+
+impl LimitCheck<'_> {
+    /// Whether the limit is per second, by whatever algorithm; envoyproxy/ratelimit can keep those in a Redis of their own.
+    pub fn is_per_second(&self) -> bool {
+        let has_period = match self.method {
+            Method::Small(AlgorithmKind::Calendar(_)) | Method::Concurrency => false,
+            Method::Small(_) | Method::Log => true,
+        };
+        has_period && self.quota.period == Unit::Second.nanos()
+    }
 }
 
 impl Ruleset {
@@ -310,27 +322,17 @@ impl<'r> Resolved<'r> {
         let start = self.keys.len();
         self.keys
             .reserve(KEY_PREFIX.len() + domain.len() + texts + 8);
+        let entries = counted_entries(descriptor, shared);
+        if let Some(prefix) = &self.modes.envoy_keys {
+            envoy_keys::push(&mut self.keys, prefix, domain, entries);
+            return start..self.keys.len();
+        }
         self.keys.extend_from_slice(KEY_PREFIX);
         bound.push_tag(&mut self.keys);
         self.push_text(domain);
-        let Some(rules) = shared else {
-            for entry in &descriptor.entries {
-                self.push_text(&entry.key);
-                self.push_text(&entry.value);
-            }
-            return start..self.keys.len();
-        };
-        for (entry, rule) in descriptor
-            .entries
-            .iter()
-            .zip(rules.path_of(&descriptor.entries))
-        {
-            self.push_text(&entry.key);
-            self.push_text(if rule.shared {
-                &rule.value
-            } else {
-                &entry.value
-            });
+        for (key, value) in entries {
+            self.push_text(key);
+            self.push_text(value);
         }
         start..self.keys.len()
     }

@@ -7,7 +7,7 @@ use tollgate_wire::rls::rate_limit_descriptor::Entry;
 
 use crate::bound::{Bound, OnError};
 use crate::hot_key::HotKey;
-use crate::load::{self, RuleError};
+use crate::load::{self, LoadOptions, RuleError};
 use crate::modes::Modes;
 use crate::pattern::Pattern;
 
@@ -123,15 +123,15 @@ impl Ruleset {
     /// # Errors
     /// The first thing that is wrong, with its file and line.
     pub fn load(files: &[(&str, &str)]) -> Result<Self, RuleError> {
-        load::load(files, false)
+        load::load(files, LoadOptions::default())
     }
 
-    /// The same, and files of one domain count together. A descriptor that two of them have is an error still.
+    /// The same by other conditions.
     ///
     /// # Errors
     /// As [`Ruleset::load`].
-    pub fn load_merged(files: &[(&str, &str)]) -> Result<Self, RuleError> {
-        load::load(files, true)
+    pub fn load_with(files: &[(&str, &str)], options: LoadOptions) -> Result<Self, RuleError> {
+        load::load(files, options)
     }
 
     /// The same rules in other modes.

@@ -13,12 +13,13 @@ pub(crate) fn is_plain(checks: &[LimitCheck<'_>]) -> bool {
 }
 
 /// Decides the checks of one request, in their order. Enforced ones take all or nothing; quotas take each by itself, and
-/// have it back when the request is denied after all; shadows count requests that pass; refunds are made in any case.
+/// have it back when the request is denied after all; shadows count requests that pass; refunds are made in any case. A
+/// backend that [counts each](Decide::counts_each) for itself has its own way.
 pub(crate) async fn decide<B: Decide>(
     backend: &B,
     checks: &[LimitCheck<'_>],
 ) -> Result<Decisions, BackendError> {
-    if is_plain(checks) {
+    if is_plain(checks) || backend.counts_each() {
         return backend.decide(checks).await;
     }
     let mut decided = Decided {
@@ -52,7 +53,7 @@ pub(crate) async fn one<B: Decide>(
     decisions
         .first()
         .copied()
-        .ok_or_else(|| BackendError::new("the store's reply is not that of a decision"))
+        .ok_or_else(BackendError::bad_reply)
 }
 
 struct Decided<'a, B> {
@@ -80,9 +81,7 @@ impl<B: Decide> Decided<'_, B> {
                 .collect();
             let made = self.backend.decide(&asked).await?;
             if made.len() != asked.len() {
-                return Err(BackendError::new(
-                    "the store's reply is not that of a decision",
-                ));
+                return Err(BackendError::bad_reply());
             }
             for (index, mut decision) in group.zip(made) {
                 if peek && decision.allowed {

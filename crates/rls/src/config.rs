@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tollgate_net::tls::{TlsClients, TlsFiles};
-use tollgate_policy::{HeaderForm, Modes, RuleError};
+use tollgate_policy::{HeaderForm, LoadOptions, Modes, RuleError};
+
+pub use crate::envoy_counters::EnvoyCounters;
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
 pub const DEFAULT_GRPC_PORT: u16 = 8081;
@@ -33,6 +35,10 @@ pub struct RlsConfig {
     pub backend: Backend,
     /// How a store elsewhere is connected to.
     pub store: StoreConfig,
+    /// A store elsewhere for the limits per second alone.
+    pub per_second: Option<PerSecondStore>,
+    /// The store elsewhere holds the counters of envoyproxy/ratelimit, instead of our own.
+    pub envoy_counters: Option<EnvoyCounters>,
     /// Modes of all rules.
     pub modes: Modes,
     /// Headers of the service's own HTTP interface, where a request does not choose.
@@ -76,6 +82,19 @@ pub struct StoreConfig {
     pub tls_certificate: Option<PathBuf>,
     /// PEM file of its key.
     pub tls_key: Option<PathBuf>,
+    /// The store's certificate may be for any name; it is verified otherwise.
+    pub tls_any_name: bool,
+    /// Password of the Sentinels, or `user:password`.
+    pub sentinel_login: Option<String>,
+}
+
+/// A store for limits per second, which those of longer windows are kept out of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerSecondStore {
+    /// As that of [`Backend::Remote`].
+    pub url: String,
+    /// How it is connected to.
+    pub store: StoreConfig,
 }
 
 impl Default for StoreConfig {
@@ -86,6 +105,18 @@ impl Default for StoreConfig {
             tls_authority: None,
             tls_certificate: None,
             tls_key: None,
+            tls_any_name: false,
+            sentinel_login: None,
+        }
+    }
+}
+
+impl RlsConfig {
+    /// What rules may say.
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        LoadOptions {
+            merge_domains: self.merge_domains,
+            envoy_counters: self.envoy_counters.is_some(),
         }
     }
 }
@@ -187,6 +218,8 @@ pub enum StartError {
     },
     /// The embedded backend was asked for and no store was given.
     NoStore,
+    /// Something was asked for that needs a store elsewhere; the setting's name.
+    NeedsBackend(&'static str),
     /// A certificate, key or authority cannot be used.
     Tls(String),
     /// A thread or its runtime cannot be made.
@@ -208,6 +241,9 @@ impl fmt::Display for StartError {
             }
             Self::BackendUrl { url, reason } => write!(f, "backend {url}: {reason}"),
             Self::NoStore => f.write_str("the embedded backend needs a store in this process"),
+            Self::NeedsBackend(what) => {
+                write!(f, "{what} needs a store elsewhere: give --backend as well")
+            }
             Self::Tls(reason) => write!(f, "TLS: {reason}"),
             Self::Thread(error) => write!(f, "cannot start a service thread: {error}"),
         }

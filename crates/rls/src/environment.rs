@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tollgate_policy::truth;
 
-use crate::config::{Backend, RlsConfig, StatsdConfig, TlsConfig};
+use crate::config::{Backend, PerSecondStore, RlsConfig, StatsdConfig, StoreConfig, TlsConfig};
+use crate::envoy_counters::{JITTER, PREFIX, STOP};
 
 /// One variable.
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +50,10 @@ const fn ignored(name: &'static str, default: &'static str, why: &'static str) -
 }
 
 const NO_XDS: &str = "rules come from files; CONFIG_TYPE=GRPC_XDS_SOTW is refused at the start";
-const NO_PER_SECOND: &str = "all windows are counted in one store";
 const NO_MEMCACHED: &str = "memcached cannot decide; BACKEND_TYPE=memcache is refused at the start";
 const NO_TRACING: &str = "there is no tracing";
-const ALWAYS_POOLED: &str = "each thread has one connection that all its requests share";
+const ALWAYS_POOLED: &str =
+    "each thread's requests share its connections, whose commands go out together";
 const LOG_IS_SHORT: &str = "the log has a line for each change, and no levels";
 
 /// Every variable of envoyproxy/ratelimit, by group.
@@ -205,35 +206,35 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
     (
         "Limiting",
         &[
-            ignored(
+            used(
                 "EXPIRATION_JITTER_MAX_SECONDS",
                 "300",
-                "counters end with their windows",
+                "most seconds, at random, that counters are kept beyond their windows, with `--counter-keys envoy`; counts with --rules as well",
             ),
             ignored(
                 "LOCAL_CACHE_SIZE_IN_BYTES",
                 "0",
-                "the store denies as fast as a cache would",
+                "the store is asked each time; the rule key hot_key can keep denials",
             ),
             used(
                 "NEAR_LIMIT_RATIO",
                 "0.8",
                 "share of a limit above which hits count as near it",
             ),
-            ignored(
+            used(
                 "CACHE_KEY_PREFIX",
                 "",
-                "counters have keys of their own, which no other program uses",
+                "what counters' keys begin with, with `--counter-keys envoy`; counts with --rules as well",
             ),
             used(
                 "BACKEND_TYPE",
                 "redis",
                 "redis counts at REDIS_URL; where it is not given, the store of this process counts",
             ),
-            ignored(
+            used(
                 "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
                 "false",
-                "always so: a denied request takes nothing anywhere",
+                "reads counters first and counts only what is over, with `--counter-keys envoy`; counts with --rules as well",
             ),
             used(
                 "SHADOW_MODE",
@@ -308,18 +309,18 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "",
                 "authority to trust, PEM; the system's where it is not given",
             ),
-            ignored(
+            used(
                 "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
                 "false",
-                "names are verified",
+                "the store's certificate may be for any name",
             ),
             ignored("REDIS_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
             ignored("REDIS_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
             ignored("REDIS_CLUSTER_PIPELINE_PARALLELISM", "1", ALWAYS_POOLED),
-            ignored(
+            used(
                 "REDIS_SENTINEL_AUTH",
                 "",
-                "Sentinels are asked without a password",
+                "password of the Sentinels, or user:password",
             ),
             used(
                 "REDIS_TIMEOUT",
@@ -347,26 +348,46 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
     (
         "Redis for windows of a second",
         &[
-            ignored("REDIS_PERSECOND", "false", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_SOCKET_TYPE", "unix", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_TYPE", "SINGLE", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_URL", "", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_POOL_SIZE", "10", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_AUTH", "", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_TLS", "false", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_SENTINEL_AUTH", "", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_PIPELINE_WINDOW", "0", NO_PER_SECOND),
-            ignored("REDIS_PERSECOND_PIPELINE_LIMIT", "0", NO_PER_SECOND),
+            used(
+                "REDIS_PERSECOND",
+                "false",
+                "limits per second are counted in a Redis of their own; a request that has others too is decided on one after the other",
+            ),
+            used("REDIS_PERSECOND_SOCKET_TYPE", "unix", "tcp or unix"),
+            used(
+                "REDIS_PERSECOND_TYPE",
+                "SINGLE",
+                "SINGLE, SENTINEL or CLUSTER",
+            ),
+            used(
+                "REDIS_PERSECOND_URL",
+                "/var/run/nutcracker/ratelimitpersecond.sock",
+                "as REDIS_URL",
+            ),
+            used("REDIS_PERSECOND_POOL_SIZE", "10", "as REDIS_POOL_SIZE"),
+            used("REDIS_PERSECOND_AUTH", "", "password, or user:password"),
+            used(
+                "REDIS_PERSECOND_TLS",
+                "false",
+                "TLS to that store, with the files of REDIS_TLS_CACERT and the others",
+            ),
+            used(
+                "REDIS_PERSECOND_SENTINEL_AUTH",
+                "",
+                "as REDIS_SENTINEL_AUTH",
+            ),
+            ignored("REDIS_PERSECOND_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
+            ignored("REDIS_PERSECOND_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
             ignored(
                 "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
                 "1",
-                NO_PER_SECOND,
+                ALWAYS_POOLED,
             ),
-            ignored("REDIS_PERSECOND_TIMEOUT", "10s", NO_PER_SECOND),
+            used("REDIS_PERSECOND_TIMEOUT", "10s", "as REDIS_TIMEOUT"),
             ignored(
                 "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
                 "WAIT",
-                NO_PER_SECOND,
+                ALWAYS_POOLED,
             ),
         ],
     ),
@@ -406,6 +427,9 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest REDIS_POOL_SIZE.
 const MAX_POOL: usize = 1_024;
+
+/// What the names begin with of the Redis for limits per second.
+const PER_SECOND: &str = "REDIS_PERSECOND_";
 
 /// Longest value of a variable, in bytes.
 const MAX_VALUE: usize = 4_096;
@@ -493,10 +517,19 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         }
         let counts_at_redis = self.given("BACKEND_TYPE").is_some();
         if counts_at_redis && !backend_given {
-            config.backend = Backend::Remote(self.redis_url()?);
-            self.store(config)?;
+            let threads = config.threads.max(1);
+            config.backend = Backend::Remote(self.redis_url("REDIS_")?);
+            self.store("REDIS_", &mut config.store, threads)?;
+            if self.truth("REDIS_PERSECOND")? {
+                let mut store = StoreConfig::default();
+                self.store(PER_SECOND, &mut store, threads)?;
+                config.per_second = Some(PerSecondStore {
+                    url: self.redis_url(PER_SECOND)?,
+                    store,
+                });
+            }
         }
-        Ok(self.lines(counts_at_redis || backend_given))
+        Ok(self.lines(config))
     }
 
     /// What is refused rather than ignored, because the service would decide by other rules or another store.
@@ -561,21 +594,21 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         Ok((found, self.value("PROMETHEUS_PATH")))
     }
 
-    /// How the store is connected to, where that is given.
-    fn store(&self, config: &mut RlsConfig) -> Result<(), String> {
-        let threads = config.threads.max(1);
-        let store = &mut config.store;
-        if let Some(timeout) = self.given("REDIS_TIMEOUT") {
+    /// How the store is connected to whose variables begin so, where that is given. Files of TLS are those of all stores.
+    fn store(&self, group: &str, store: &mut StoreConfig, threads: usize) -> Result<(), String> {
+        let of = |name| format!("{group}{name}");
+        let timeout = of("TIMEOUT");
+        if let Some(text) = self.given(&timeout) {
             let span =
-                parse_duration(&timeout).filter(|span| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(span));
+                parse_duration(&text).filter(|span| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(span));
             store.timeout =
-                span.ok_or_else(|| bad("REDIS_TIMEOUT", &timeout, "no duration from 1ms to 60s"))?;
+                span.ok_or_else(|| bad(&timeout, &text, "no duration from 1ms to 60s"))?;
         }
-        if let Some(size) = self.given("REDIS_POOL_SIZE") {
-            let count: Option<usize> = size.parse().ok();
+        let size = of("POOL_SIZE");
+        if let Some(text) = self.given(&size) {
+            let count: Option<usize> = text.parse().ok();
             let count = count.filter(|count| (1..=MAX_POOL).contains(count));
-            let count =
-                count.ok_or_else(|| bad("REDIS_POOL_SIZE", &size, "no number from 1 to 1024"))?;
+            let count = count.ok_or_else(|| bad(&size, &text, "no number from 1 to 1024"))?;
             store.connections = count.div_ceil(threads);
         }
         for (name, file) in [
@@ -587,63 +620,80 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                 *file = Some(path);
             }
         }
+        store.tls_any_name |= self.truth("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION")?;
+        if let Some(login) = self.given(&of("SENTINEL_AUTH")) {
+            store.sentinel_login = Some(login);
+        }
         Ok(())
     }
 
-    fn redis_url(&self) -> Result<String, String> {
-        let (url, auth) = (self.value("REDIS_URL"), self.given("REDIS_AUTH"));
-        let kind = self.value("REDIS_TYPE");
+    /// The URL of the store whose variables begin so.
+    fn redis_url(&self, group: &str) -> Result<String, String> {
+        let of = |name| format!("{group}{name}");
+        let (url, auth) = (self.value(&of("URL")), self.given(&of("AUTH")));
+        let kind = self.value(&of("TYPE"));
         let (form, place) = match &*kind.to_ascii_lowercase() {
             "single" => ("", url.clone()),
             "cluster" => ("+cluster", url.clone()),
             "sentinel" => match url.split_once(',') {
                 Some((master, hosts)) => ("+sentinel", format!("{hosts}/{master}")),
-                None => return Err(bad("REDIS_URL", &url, "no master,host:port of Sentinels")),
+                None => return Err(bad(&of("URL"), &url, "no master,host:port of Sentinels")),
             },
             _ => {
-                return Err(bad(
-                    "REDIS_TYPE",
-                    &kind,
-                    "none of SINGLE, SENTINEL, CLUSTER",
-                ));
+                let what = "none of SINGLE, SENTINEL, CLUSTER";
+                return Err(bad(&of("TYPE"), &kind, what));
             }
         };
-        match &*self.value("REDIS_SOCKET_TYPE") {
+        let socket = of("SOCKET_TYPE");
+        match &*self.value(&socket) {
             "unix" if form.is_empty() => Ok(format!(
                 "unix://{url}{}",
                 match &auth {
-                    Some(auth) => format!("?pass={auth}"),
+                    Some(auth) => format!("?pass={}", encoded(auth)),
                     None => String::new(),
                 }
             )),
             "tcp" => {
-                let scheme = if self.truth("REDIS_TLS")? {
+                let scheme = if self.truth(&of("TLS"))? {
                     "rediss"
                 } else {
                     "redis"
                 };
-                let auth = match auth {
+                let auth = match auth.as_deref().map(|auth| auth.split_once(':').ok_or(auth)) {
                     None => String::new(),
-                    Some(auth) if auth.contains(':') => format!("{auth}@"),
-                    Some(auth) => format!(":{auth}@"),
+                    Some(Ok((user, password))) => {
+                        format!("{}:{}@", encoded(user), encoded(password))
+                    }
+                    Some(Err(password)) => format!(":{}@", encoded(password)),
                 };
                 Ok(format!("{scheme}{form}://{auth}{place}"))
             }
-            "unix" => Err(format!("REDIS_SOCKET_TYPE: REDIS_TYPE={kind} needs tcp")),
-            other => Err(bad("REDIS_SOCKET_TYPE", other, "neither tcp nor unix")),
+            "unix" => Err(format!("{socket}: {}={kind} needs tcp", of("TYPE"))),
+            other => Err(bad(&socket, other, "neither tcp nor unix")),
         }
     }
 
-    fn lines(&self, counts_elsewhere: bool) -> Vec<String> {
+    /// A line for each variable that is given and does nothing.
+    fn lines(&self, config: &RlsConfig) -> Vec<String> {
+        let own_store = config.backend == Backend::Embedded;
         let mut lines = Vec::new();
         for row in VARIABLES.iter().flat_map(|(_, rows)| *rows) {
             if self.given(row.name).is_none() {
                 continue;
             }
+            let is_of_counters = [PREFIX, JITTER, STOP].contains(&row.name);
             let why = match row.effect {
                 Effect::Ignored(why) => why,
-                Effect::Used(_) if row.name.starts_with("REDIS_") && !counts_elsewhere => {
+                Effect::Used(_) if row.name.starts_with("REDIS_") && own_store => {
                     "the store of this process counts; BACKEND_TYPE=redis counts there"
+                }
+                Effect::Used(_)
+                    if row.name.starts_with(PER_SECOND) && config.per_second.is_none() =>
+                {
+                    "REDIS_PERSECOND is not true"
+                }
+                Effect::Used(_) if is_of_counters && config.envoy_counters.is_none() => {
+                    "counters have keys of our own; --counter-keys envoy shares those of envoyproxy/ratelimit"
                 }
                 Effect::Used(_) => continue,
             };
@@ -651,6 +701,19 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         }
         lines
     }
+}
+
+/// A user or password as URLs have it.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 fn first_address(host: &str, port: u16) -> Option<SocketAddr> {

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
-use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
+use tollgate_policy::{HotKey, LimitCheck, OnError, Role, Unit};
 
 use crate::backend::{AnyBackend, Decide};
 
 /// Time between two looks at a backend elsewhere.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// The counter that a look asks for. Nothing is ever taken from it.
+/// The counters that a look asks for. Nothing is ever taken from them.
 const PROBE_KEY: &[u8] = b"rl:health";
+const PROBE_KEY_PER_SECOND: &[u8] = b"rl:health:s";
 
 /// What the service depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +87,10 @@ impl Health {
         log: fn(&str),
         mut stopped: watch::Receiver<bool>,
     ) {
-        let check = LimitCheck {
-            key: PROBE_KEY,
+        let check = |key, unit: Unit| LimitCheck {
+            key,
             method: Method::Small(AlgorithmKind::FixedWindowEpoch),
-            quota: Quota::new(1, 1_000_000_000),
+            quota: Quota::new(1, unit.nanos()),
             cost: Cost(0),
             role: Role::Enforced,
             act: Act::Peek,
@@ -99,8 +100,13 @@ impl Health {
             heirloom: None,
             hot_key: HotKey::Exact,
         };
+        // Limits per second may have a store of their own.
+        let checks = [
+            check(PROBE_KEY, Unit::Hour),
+            check(PROBE_KEY_PER_SECOND, Unit::Second),
+        ];
         loop {
-            let answer = backend.decide(std::slice::from_ref(&check)).await;
+            let answer = backend.decide(&checks).await;
             if self.change(|parts| parts.backend = answer.is_ok()) {
                 match &answer {
                     Ok(_) => log("the backend answers again"),

@@ -8,11 +8,14 @@
 //! gRPC call whose message came whole and whose backend is embedded is answered in place, without a task, a
 //! channel or a boxed future.
 #![forbid(unsafe_code)]
+// The future of an HTTP decision on a store elsewhere nests deeper than the compiler's default.
+#![recursion_limit = "256"]
 
 mod backend;
 mod combine;
 mod config;
 mod environment;
+mod envoy_counters;
 mod fallback;
 mod grpc;
 mod health;
@@ -30,9 +33,10 @@ mod tls;
 pub use backend::BackendError;
 pub use config::{
     Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO, DEFAULT_SHED_AFTER,
-    DEFAULT_TIMEOUT, RlsConfig, StartError, StatsdConfig, StoreConfig, TlsConfig,
+    DEFAULT_TIMEOUT, EnvoyCounters, PerSecondStore, RlsConfig, StartError, StatsdConfig,
+    StoreConfig, TlsConfig,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use rules::load_rules;
 pub use server::RlsServer;
-pub use tollgate_policy::{HeaderForm, HeaderNames, Modes, Ruleset};
+pub use tollgate_policy::{HeaderForm, HeaderNames, LoadOptions, Modes, Ruleset};

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tollgate_policy::{Modes, Ruleset};
+use tollgate_policy::{LoadOptions, Modes, Ruleset};
 
 use crate::config::RlsConfig;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::rules::{load_rules_as, rule_files};
+use crate::rules::{load_rules, rule_files};
 
 /// Time between two looks at the folder.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ type Seen = Option<Vec<Stamp>>;
 pub(crate) struct Watch {
     dir: PathBuf,
     modes: Modes,
-    merge_domains: bool,
+    options: LoadOptions,
     log: fn(&str),
     seen: Seen,
     rules: watch::Sender<Arc<Ruleset>>,
@@ -108,7 +108,7 @@ impl Watch {
         Self {
             dir: config.rules_dir.clone(),
             modes: config.modes.clone(),
-            merge_domains: config.merge_domains,
+            options: config.load_options(),
             log: config.log,
             seen: before.0,
             rules: watch::Sender::new(rules),
@@ -147,7 +147,7 @@ impl Watch {
             return;
         }
         self.seen = seen;
-        match load_rules_as(&self.dir, self.merge_domains) {
+        match load_rules(&self.dir, self.options) {
             Ok(rules) => {
                 let rules = rules
                     .with_modes(self.modes.clone())

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tollgate_policy::{MAX_FILE_LEN, RuleError, Ruleset};
+use tollgate_policy::{LoadOptions, MAX_FILE_LEN, Ruleset};
 
 use crate::config::StartError;
 
@@ -12,22 +12,7 @@ use crate::config::StartError;
 ///
 /// # Errors
 /// The folder or a file cannot be read, there is no such file, or one is not valid.
-pub fn load_rules(dir: &Path) -> Result<Ruleset, StartError> {
-    load(dir, Ruleset::load)
-}
-
-/// The same; with `merge_domains`, files of one domain count together.
-pub(crate) fn load_rules_as(dir: &Path, merge_domains: bool) -> Result<Ruleset, StartError> {
-    match merge_domains {
-        true => load(dir, Ruleset::load_merged),
-        false => load(dir, Ruleset::load),
-    }
-}
-
-fn load(
-    dir: &Path,
-    compile: impl FnOnce(&[(&str, &str)]) -> Result<Ruleset, RuleError>,
-) -> Result<Ruleset, StartError> {
+pub fn load_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, StartError> {
     let read_error = |path: &Path| {
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
@@ -54,7 +39,7 @@ fn load(
         .iter()
         .map(|(name, text)| (&**name, &**text))
         .collect();
-    compile(&files).map_err(StartError::Rules)
+    Ruleset::load_with(&files, options).map_err(StartError::Rules)
 }
 
 /// The `*.yaml` files of a folder, in the order of their names.

@@ -17,7 +17,7 @@ use tollgate_engine::Handle;
 use tollgate_limiter::Timestamp;
 use tollgate_policy::Ruleset;
 
-use crate::backend::{AnyBackend, Embedded, HotKeys, Remote, Strategies, parse_url};
+use crate::backend::{AnyBackend, Embedded, HotKeys, Places, Stores, Strategies};
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
@@ -25,7 +25,7 @@ use crate::http::Port;
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
-use crate::rules::load_rules_as;
+use crate::rules::load_rules;
 use crate::service::Service;
 use crate::shed::{Shed, Timed};
 use crate::tls::{Refusals, Tls};
@@ -151,7 +151,7 @@ impl Listening {
 
 /// The rules to begin with: none, if the service may wait for them.
 fn first_rules(config: &RlsConfig) -> Result<Ruleset, StartError> {
-    match load_rules_as(&config.rules_dir, config.merge_domains) {
+    match load_rules(&config.rules_dir, config.load_options()) {
         Err(error) if config.start_without_rules => {
             (config.log)(&format!("waiting for rules: {error}"));
             Ok(Ruleset::default())
@@ -167,16 +167,21 @@ fn backend_maker(
 ) -> Result<MakeBackend, StartError> {
     Ok(match &config.backend {
         Backend::Embedded => {
+            if config.envoy_counters.is_some() {
+                return Err(StartError::NeedsBackend("--counter-keys envoy"));
+            }
+            if config.per_second.is_some() {
+                return Err(StartError::NeedsBackend("--per-second-backend"));
+            }
             let store = store.ok_or(StartError::NoStore)?;
             Arc::new(move || AnyBackend::Embedded(Embedded::new(store.clone(), clock)))
         }
         Backend::Remote(url) => {
-            let address = parse_url(url, &config.store)?;
-            let store = config.store.clone();
+            let places = Places::new(url, config)?;
             let known = HotKeys::new();
             Arc::new(move || {
-                let remote = Remote::new(address.clone(), &store, clock);
-                AnyBackend::Remote(Box::new(Strategies::new(remote, known.clone(), clock)))
+                let stores = Stores::new(&places, clock);
+                AnyBackend::Remote(Box::new(Strategies::new(stores, known.clone(), clock)))
             })
         }
     })
@@ -190,10 +195,12 @@ impl RlsServer {
     /// # Errors
     /// See [`StartError`].
     pub fn start(
-        config: RlsConfig,
+        mut config: RlsConfig,
         store: Option<Handle>,
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
+        let envoy_counters = config.envoy_counters.as_ref();
+        config.modes.envoy_keys = envoy_counters.map(|envoy| (&*envoy.prefix).into());
         let before = Before::of(&config.rules_dir);
         let rules = first_rules(&config)?;
         let rules = Arc::new(rules.with_modes(config.modes.clone()));

@@ -15,7 +15,7 @@ use tollgate_policy::{
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
 
-use crate::backend::{AnyBackend, BackendError, Checks, Decisions};
+use crate::backend::{AnyBackend, BackendError, Checks, Decide, Decisions};
 use crate::combine;
 use crate::fallback::{self, Fallbacks};
 use crate::health::Health;
@@ -352,24 +352,29 @@ impl Service {
     ) -> Result<T, ServiceError> {
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
-        let mut decisions = Decisions::new();
-        for check in resolved.checks(b"") {
-            let cost = match check.role {
-                Role::Refund => Cost(0),
-                _ => check.cost,
-            };
-            let check = LimitCheck {
-                act: Act::Peek,
-                cost,
-                ..check
-            };
-            let decided = combine::one(&self.backend, &check).await;
-            let mut decision = decided.map_err(ServiceError::Backend)?;
+        let weight = |check: &LimitCheck<'_>| match check.role {
+            Role::Refund => Cost(0),
+            _ => check.cost,
+        };
+        let looks = resolved.checks(b"").map(|check| LimitCheck {
+            act: Act::Peek,
+            cost: weight(&check),
+            ..check
+        });
+        let looks: Checks<'_> = looks.collect();
+        let mut decisions = match looks.is_empty() {
+            true => Decisions::new(),
+            // At one moment, as far as the backend decides at one moment.
+            false => {
+                let decided = self.backend.decide(&looks).await;
+                decided.map_err(ServiceError::Backend)?
+            }
+        };
+        for (decision, look) in decisions.iter_mut().zip(&looks) {
             if decision.allowed {
                 // What a look leaves is what is there.
-                decision.remaining = decision.remaining.saturating_add(check.cost.0);
+                decision.remaining = decision.remaining.saturating_add(look.cost.0);
             }
-            decisions.push(decision);
         }
         let traces = rules.0.trace(request);
         Ok(make(&traces, Decided::new(&resolved, request, &decisions)))

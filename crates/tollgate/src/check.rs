@@ -3,6 +3,7 @@
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::io::Write;
 use std::path::PathBuf;
+use tollgate_rls::LoadOptions;
 
 pub(crate) fn command() -> Command {
     Command::new("check")
@@ -14,6 +15,14 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Directory of rule files, or one file"),
         )
+        .arg(
+            Arg::new("counter-keys")
+                .long("counter-keys")
+                .value_name("KEYS")
+                .value_parser(["own", "envoy"])
+                .default_value("own")
+                .help("Whose counters must be able to hold the limits, as with serve"),
+        )
 }
 
 /// Prints a summary; what is wrong, as file, line and reason, is the error.
@@ -21,7 +30,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     let path = matches
         .get_one::<PathBuf>("rules")
         .ok_or("no rules given")?;
-    let rules = tollgate_rls::load_rules(path).map_err(|error| error.to_string())?;
+    let keys = matches.get_one::<String>("counter-keys");
+    let options = LoadOptions {
+        envoy_counters: keys.is_some_and(|keys| keys == "envoy"),
+        ..LoadOptions::default()
+    };
+    let rules = tollgate_rls::load_rules(path, options).map_err(|error| error.to_string())?;
     // Without a reader the exit code has to do.
     drop(writeln!(
         std::io::stdout(),

@@ -9,8 +9,8 @@ use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
 use tollgate_rls::{
-    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, HeaderForm, Modes, RlsConfig, RlsServer,
-    StatsdConfig, StoreConfig, TlsConfig,
+    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, Modes,
+    PerSecondStore, RlsConfig, RlsServer, StatsdConfig, StoreConfig, TlsConfig,
 };
 use tollgate_server::Server;
 use tollgate_server::config::{Config, Key, TABLE};
@@ -192,6 +192,8 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         rules_dir: rules,
         backend: backend(config),
         store: store_config(config),
+        per_second: per_second(config),
+        envoy_counters: envoy_counters(config)?,
         modes,
         http_headers: headers.unwrap_or(HeaderForm::Draft11),
         grpc_tls: tls_config(
@@ -239,6 +241,25 @@ fn store_config(config: &Config) -> StoreConfig {
         tls_authority: path(Key::BackendTlsCaCertFile).map(PathBuf::from),
         tls_certificate: path(Key::BackendTlsCertFile).map(PathBuf::from),
         tls_key: path(Key::BackendTlsKeyFile).map(PathBuf::from),
+        tls_any_name: config.get(Key::BackendTlsAnyName) == "yes",
+        sentinel_login: path(Key::BackendSentinelAuth).map(str::to_owned),
+    }
+}
+
+/// The store of limits per second, connected to as the other is.
+fn per_second(config: &Config) -> Option<PerSecondStore> {
+    let url = config.get(Key::PerSecondBackend);
+    (!url.is_empty()).then(|| PerSecondStore {
+        url: url.to_owned(),
+        store: store_config(config),
+    })
+}
+
+/// The counters of envoyproxy/ratelimit, where those are asked for.
+fn envoy_counters(config: &Config) -> Result<Option<EnvoyCounters>, String> {
+    match config.get(Key::CounterKeys) {
+        "envoy" => EnvoyCounters::from_environment(|name| std::env::var(name).ok()).map(Some),
+        _ => Ok(None),
     }
 }
 

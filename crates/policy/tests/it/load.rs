@@ -1,6 +1,11 @@
 //! What a rule file may hold, and what is said about one that may not.
 
-use tollgate_policy::Ruleset;
+use tollgate_policy::{LoadOptions, Ruleset};
+
+const MERGED: LoadOptions = LoadOptions {
+    merge_domains: true,
+    envoy_counters: false,
+};
 
 fn error(text: &str) -> String {
     Ruleset::load(&[("rules.yaml", text)])
@@ -15,11 +20,11 @@ fn files_of_one_domain_count_together_when_told_to() {
         file("{key: a, value: x*, rate_limit: {unit: day, requests_per_unit: 1}}, {key: b}"),
         file("{key: a, value: y, rate_limit: {unit: day, requests_per_unit: 2}}"),
     );
-    let rules = Ruleset::load_merged(&[("one", &one), ("other", &other)]).expect("valid");
+    let rules = Ruleset::load_with(&[("one", &one), ("other", &other)], MERGED).expect("valid");
     assert_eq!((rules.domain_count(), rules.limit_count()), (1, 2));
     for twice in ["{key: a, value: x*}", "{key: b}", "{key: a_x*}"] {
         let twice = file(twice);
-        let error = Ruleset::load_merged(&[("one", &one), ("twice", &twice)]);
+        let error = Ruleset::load_with(&[("one", &one), ("twice", &twice)], MERGED);
         let error = error.expect_err("a descriptor stands in both").to_string();
         assert!(
             error.starts_with("twice:2: duplicate descriptor composite key 'd."),

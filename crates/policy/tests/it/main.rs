@@ -1,6 +1,7 @@
 //! Rule files, matching and verdicts as envoyproxy/ratelimit has them.
 
 mod docs;
+mod envoy_keys;
 mod garbage;
 mod hot_key;
 mod limits;

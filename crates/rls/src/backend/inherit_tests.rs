@@ -8,9 +8,11 @@ use tollgate_policy::{Heirloom, HotKey, Inherit, LimitCheck, OnError, Role};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
+use super::link::Link;
+use super::remote::Remote;
 use super::tests::{NOW, YEAR, limits};
 use super::url::{Address, parse_url};
-use super::{Decide, Embedded, Remote};
+use super::{Decide, Embedded};
 use crate::config::StoreConfig;
 
 fn check(key: &[u8], method: Method, limit: u64, cost: u64) -> LimitCheck<'_> {
@@ -112,7 +114,7 @@ async fn go_on_remotely(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let remote = || {
         let address = Address::Direct(Client::open(&*url).expect("a URL"));
-        let remote = Remote::new(address, &StoreConfig::default(), || NOW);
+        let remote = Remote::new(Link::new(address, &StoreConfig::default()), || NOW);
         if scripts_only {
             remote.by_scripts()
         } else {
@@ -161,7 +163,7 @@ async fn a_cluster_by_scripts() {
     let store = StoreConfig::default();
     let remote = || {
         let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
-        Remote::new(address, &store, || NOW)
+        Remote::new(Link::new(address, &store), || NOW)
     };
     LocalSet::new()
         .run_until(async { go_on(&remote(), &remote()).await })

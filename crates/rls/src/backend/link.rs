@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
 use super::BackendError;
 use super::url::{Address, Place};
@@ -104,17 +104,44 @@ impl Link {
         connection: &Connection,
         command: &Cmd,
     ) -> Result<Value, RedisError> {
-        let streams = match &connection.streams {
-            Streams::Cluster(cluster) => {
-                // One node that is away says nothing about the others.
-                return command.query_async(&mut cluster.clone()).await;
+        match &connection.streams {
+            // One node that is away says nothing about the others.
+            Streams::Cluster(cluster) => command.query_async(&mut cluster.clone()).await,
+            Streams::One(streams) => {
+                let reply = command.query_async(&mut self.next(streams)).await;
+                self.judged(connection, reply)
             }
-            Streams::One(streams) => streams,
-        };
+        }
+    }
+
+    /// Asks the store several things at once, without a promise that nothing comes between them; on a cluster their keys
+    /// must share a slot. Replies to those that are not ignored, in their order; the first error is that of all.
+    pub(super) async fn ask_all(
+        &self,
+        connection: &Connection,
+        commands: &Pipeline,
+    ) -> Result<Vec<Value>, RedisError> {
+        match &connection.streams {
+            Streams::Cluster(cluster) => commands.query_async(&mut cluster.clone()).await,
+            Streams::One(streams) => {
+                let replies = commands.query_async(&mut self.next(streams)).await;
+                self.judged(connection, replies)
+            }
+        }
+    }
+
+    /// The connection whose turn it is.
+    fn next(&self, streams: &[MultiplexedConnection]) -> MultiplexedConnection {
         let turn = self.0.turn.get().wrapping_add(1);
         self.0.turn.set(turn);
-        let mut stream = streams[turn % streams.len()].clone();
-        let reply = command.query_async::<Value>(&mut stream).await;
+        streams[turn % streams.len()].clone()
+    }
+
+    fn judged<T>(
+        &self,
+        connection: &Connection,
+        reply: Result<T, RedisError>,
+    ) -> Result<T, RedisError> {
         if let Err(error) = &reply
             && is_in_doubt(error)
             && self.0.generation.get() == connection.generation
@@ -172,7 +199,7 @@ impl Shared {
     }
 
     async fn connect(&self) -> Result<Connection, RedisError> {
-        let longest = 2 * self.store.connect_timeout();
+        let longest = self.address.steps() * self.store.connect_timeout();
         let made = tokio::time::timeout(longest, self.open()).await;
         let (streams, native) = match made {
             Ok(made) => made?,

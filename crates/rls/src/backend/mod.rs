@@ -2,17 +2,23 @@
 
 mod carried;
 mod cluster;
+mod draws;
 mod embedded;
+mod envoy;
 mod hot;
 #[cfg(test)]
 mod inherit_tests;
 mod link;
 mod native;
+mod parts;
 mod remote;
 mod scripts;
+mod sentinel;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod url;
+mod waiting;
 
 use std::fmt;
 
@@ -23,8 +29,7 @@ use tollgate_policy::LimitCheck;
 
 pub(crate) use embedded::{Embedded, local_store};
 pub(crate) use hot::{HotKeys, Strategies};
-pub(crate) use remote::Remote;
-pub(crate) use url::parse_url;
+pub(crate) use stores::{Places, Stores};
 
 /// The checks of one request; most requests have few.
 pub(crate) type Checks<'a> = SmallVec<[LimitCheck<'a>; 4]>;
@@ -52,6 +57,12 @@ pub(crate) trait Decide {
 
     /// Gives the check's lease of that name back; its units, 0 when it has expired or never was.
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError>;
+
+    /// Whether [`decide`](Self::decide) counts each check for itself, whatever its role and whatever becomes of the others,
+    /// as envoyproxy/ratelimit does.
+    fn counts_each(&self) -> bool {
+        false
+    }
 }
 
 impl<B: Decide> Decide for &B {
@@ -75,6 +86,10 @@ impl<B: Decide> Decide for &B {
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
         (**self).release(check, id).await
     }
+
+    fn counts_each(&self) -> bool {
+        (**self).counts_each()
+    }
 }
 
 /// Why a request could not be decided. It is neither allowed nor denied; who asked must choose.
@@ -89,6 +104,11 @@ impl BackendError {
             reason: reason.into(),
         }
     }
+
+    /// What the store said means nothing here.
+    pub(crate) fn bad_reply() -> Self {
+        Self::new("the store's reply is not that of a decision")
+    }
 }
 
 impl fmt::Display for BackendError {
@@ -102,7 +122,7 @@ impl std::error::Error for BackendError {}
 /// The backend of one service thread.
 pub(crate) enum AnyBackend {
     Embedded(Embedded),
-    Remote(Box<Strategies<Remote>>),
+    Remote(Box<Strategies<Stores>>),
 }
 
 impl Decide for AnyBackend {
@@ -136,6 +156,13 @@ impl Decide for AnyBackend {
         match self {
             Self::Embedded(embedded) => embedded.release(check, id).await,
             Self::Remote(remote) => remote.release(check, id).await,
+        }
+    }
+
+    fn counts_each(&self) -> bool {
+        match self {
+            Self::Embedded(_) => false,
+            Self::Remote(remote) => remote.counts_each(),
         }
     }
 }

@@ -4,64 +4,38 @@
 //! script with the same arithmetic elsewhere. The time is the store's, so several services agree on it. A store that does
 //! not answer is an error at once and not a queue.
 
-use std::cell::Cell;
-
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 use tollgate_limiter::holds::Ended;
-use tollgate_limiter::{Act, Cost, Decision, Method, Timestamp};
+use tollgate_limiter::{Act, Decision, Method, Timestamp};
 use tollgate_policy::{Heirloom, LimitCheck};
 
 use super::carried::Carried;
 use super::link::{Connection, Link};
+use super::parts::{self, Part};
 use super::scripts::{Call, Scripts};
-use super::url::Address;
+use super::waiting::Waiting;
 use super::{BackendError, Checks, Decide, Decisions, cluster, native, scripts};
-use crate::config::StoreConfig;
-
-/// Most requests of one thread that wait for the store at the same time; more fail at once.
-const MAX_IN_FLIGHT: usize = 4_096;
 
 /// The store as one service thread sees it.
 pub(crate) struct Remote {
     clock: fn() -> Timestamp,
     scripts: Scripts,
     link: Link,
-    in_flight: Cell<usize>,
+    waiting: Waiting,
     carried: Carried,
     /// Leaves the store's own commands alone.
     #[cfg(test)]
     scripts_only: bool,
 }
 
-/// Counts a request while it waits.
-struct InFlight<'a>(&'a Cell<usize>);
-
-impl<'a> InFlight<'a> {
-    fn enter(count: &'a Cell<usize>) -> Result<Self, BackendError> {
-        if count.get() >= MAX_IN_FLIGHT {
-            return Err(BackendError::new(format!(
-                "{MAX_IN_FLIGHT} requests already wait for the store"
-            )));
-        }
-        count.set(count.get() + 1);
-        Ok(Self(count))
-    }
-}
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
-}
-
 impl Remote {
     /// `clock` chooses the windows of calendars; all else is decided by the store's own time.
-    pub(crate) fn new(address: Address, store: &StoreConfig, clock: fn() -> Timestamp) -> Self {
+    pub(super) fn new(link: Link, clock: fn() -> Timestamp) -> Self {
         Self {
             clock,
             scripts: Scripts::new(),
-            link: Link::new(address, store),
-            in_flight: Cell::new(0),
+            link,
+            waiting: Waiting::default(),
             carried: Carried::default(),
             #[cfg(test)]
             scripts_only: false,
@@ -143,7 +117,7 @@ impl Remote {
 impl Decide for Remote {
     async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
         checks.iter().try_for_each(known)?;
-        let _counted = InFlight::enter(&self.in_flight)?;
+        let _counted = self.waiting.enter()?;
         let connection = self.connection().await?;
         if connection.is_cluster() {
             let keys = Keys::of(checks);
@@ -153,7 +127,7 @@ impl Decide for Remote {
     }
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
-        let _counted = InFlight::enter(&self.in_flight)?;
+        let _counted = self.waiting.enter()?;
         let connection = self.connection().await?;
         let keys = Keys::on(&connection, check);
         self.give_back(&connection, &keys.check(check)).await
@@ -165,7 +139,7 @@ impl Decide for Remote {
         id: &[u8],
         actual: u64,
     ) -> Result<Option<Ended>, BackendError> {
-        let _counted = InFlight::enter(&self.in_flight)?;
+        let _counted = self.waiting.enter()?;
         let connection = self.connection().await?;
         let keys = Keys::on(&connection, check);
         self.end_on(&connection, &keys.check(check), id, actual)
@@ -173,7 +147,7 @@ impl Decide for Remote {
     }
 
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
-        let _counted = InFlight::enter(&self.in_flight)?;
+        let _counted = self.waiting.enter()?;
         let connection = self.connection().await?;
         let keys = Keys::on(&connection, check);
         self.release_on(&connection, &keys.check(check), id).await
@@ -198,8 +172,7 @@ impl Remote {
         }
     }
 
-    /// Decides slot by slot. Once one denies, what the slots before it took is given back, and those after it only look.
-    /// Meanwhile others may be denied for units that come back; nobody passes that should not.
+    /// Decides slot by slot.
     async fn decide_by_slot(
         &self,
         connection: &Connection,
@@ -209,82 +182,14 @@ impl Remote {
         if groups.len() <= 1 {
             return self.decide_together(connection, checks).await;
         }
-        let mut decisions: Decisions = checks.iter().map(|_| Decision::DENIED).collect();
-        let mut taken: Vec<usize> = Vec::new();
-        let mut denied = false;
-        for group in &groups {
-            let asked: Checks<'_> = group
-                .iter()
-                .map(|&at| LimitCheck {
-                    act: if denied { Act::Peek } else { checks[at].act },
-                    ..checks[at]
-                })
-                .collect();
-            let made = match self.decide_together(connection, &asked).await {
-                Ok(made) if made.len() == asked.len() => made,
-                other => {
-                    self.undo(connection, checks, &taken).await?;
-                    return Err(other.err().unwrap_or_else(bad_reply));
-                }
-            };
-            let passed = made.iter().all(|decision| decision.allowed);
-            for (&at, mut decision) in group.iter().zip(made) {
-                if denied && decision.allowed && checks[at].act != Act::Peek {
-                    // What a look leaves is what is there.
-                    let cost = checks[at].cost.0;
-                    decision.remaining = decision.remaining.saturating_add(cost);
-                }
-                decisions[at] = decision;
-            }
-            if passed && !denied {
-                taken.extend(group.iter().filter(|&&at| checks[at].act != Act::Peek));
-            } else if !denied {
-                denied = true;
-                for (at, there) in self.undo(connection, checks, &taken).await? {
-                    decisions[at] = there;
-                }
-            }
-        }
-        Ok(decisions)
-    }
-
-    /// Gives back what checks took; all of them are tried. What is there then, by their index.
-    async fn undo(
-        &self,
-        connection: &Connection,
-        checks: &[LimitCheck<'_>],
-        taken: &[usize],
-    ) -> Result<Vec<(usize, Decision)>, BackendError> {
-        let mut there = Vec::new();
-        let mut failed = None;
-        for &at in taken {
-            let check = &checks[at];
-            let undone = match (check.act, check.method) {
-                (Act::Hold { id, .. }, Method::Concurrency) => {
-                    self.release_on(connection, check, id).await.map(drop)
-                }
-                (Act::Hold { id, .. }, _) => self.end_on(connection, check, id, 0).await.map(drop),
-                _ => self.give_back(connection, check).await.map(drop),
-            };
-            let look = LimitCheck {
-                act: Act::Peek,
-                cost: Cost(0),
-                ..*check
-            };
-            let looked = match undone {
-                Ok(()) => self.decide_together(connection, &[look]).await,
-                Err(error) => Err(error),
-            };
-            match looked.map(|made| made.first().copied()) {
-                Ok(Some(decision)) => there.push((at, decision)),
-                Ok(None) => failed = Some(bad_reply()),
-                Err(error) => failed = Some(error),
-            }
-        }
-        match failed {
-            None => Ok(there),
-            Some(error) => Err(error),
-        }
+        let backend = OnConnection {
+            remote: self,
+            connection,
+        };
+        let slots = groups.into_iter();
+        let slots: Vec<_> = slots.map(|at| Part { backend, at }).collect();
+        // Boxed: it is seldom, and would make the future of every decision larger.
+        Box::pin(parts::decide(checks, &slots)).await
     }
 
     async fn give_back(
@@ -302,7 +207,7 @@ impl Remote {
             let reply = self.run(connection, &call).await;
             read(reply, |reply| scripts::decisions(reply, 1))
         };
-        made?.first().copied().ok_or_else(bad_reply)
+        made?.first().copied().ok_or_else(BackendError::bad_reply)
     }
 
     async fn end_on(
@@ -341,6 +246,36 @@ impl Remote {
             },
             _ => None,
         })
+    }
+}
+
+/// A store as one slot of a cluster knows it: whatever it is asked at once has keys of one slot, which are the cluster's.
+#[derive(Clone, Copy)]
+struct OnConnection<'a> {
+    remote: &'a Remote,
+    connection: &'a Connection,
+}
+
+impl Decide for OnConnection<'_> {
+    async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        self.remote.decide_together(self.connection, checks).await
+    }
+
+    async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
+        self.remote.give_back(self.connection, check).await
+    }
+
+    async fn end(
+        &self,
+        check: &LimitCheck<'_>,
+        id: &[u8],
+        actual: u64,
+    ) -> Result<Option<Ended>, BackendError> {
+        self.remote.end_on(self.connection, check, id, actual).await
+    }
+
+    async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
+        self.remote.release_on(self.connection, check, id).await
     }
 }
 
@@ -410,9 +345,5 @@ fn read<T>(
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<T, BackendError> {
     let reply = reply.map_err(|error| BackendError::new(error.to_string()))?;
-    read(&reply).ok_or_else(bad_reply)
-}
-
-fn bad_reply() -> BackendError {
-    BackendError::new("the store's reply is not that of a decision")
+    read(&reply).ok_or_else(BackendError::bad_reply)
 }

@@ -12,8 +12,10 @@ use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::{Server, peers};
 
+use super::link::Link;
+use super::remote::Remote;
 use super::url::{Address, parse_url};
-use super::{Decide, Embedded, Remote};
+use super::{Decide, Embedded};
 use crate::config::StoreConfig;
 
 /// So long that no time that passes in the test earns a unit.
@@ -211,7 +213,7 @@ async fn hold_remote(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let address = Address::Direct(Client::open(url).expect("a URL"));
     let clock = || NOW;
-    let remote = Remote::new(address, &StoreConfig::default(), clock);
+    let remote = Remote::new(Link::new(address, &StoreConfig::default()), clock);
     let remote = if scripts_only {
         remote.by_scripts()
     } else {
@@ -255,6 +257,6 @@ async fn a_cluster_by_scripts() {
     };
     let store = StoreConfig::default();
     let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
-    let remote = Remote::new(address, &store, || NOW);
+    let remote = Remote::new(Link::new(address, &store), || NOW);
     LocalSet::new().run_until(hold_to_the_model(&remote)).await;
 }

@@ -1,14 +1,15 @@
 //! Where a store is, and how to reach the one that counts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use redis::cluster::ClusterClient;
-use redis::sentinel::{Sentinel, SentinelNodeConnectionInfo};
 use redis::{
-    Client, ClientTlsConfig, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
-    TlsCertificates, TlsMode,
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    RedisConnectionInfo, RedisResult, TlsCertificates,
 };
 
+use super::sentinel;
 use crate::config::{StartError, StoreConfig};
 
 /// Port of a Sentinel that none is given for.
@@ -30,14 +31,20 @@ pub(crate) enum Address {
     /// At one place.
     Direct(Client),
     /// Wherever the Sentinels say its master is, who are asked anew for every connection.
-    Sentinel {
-        sentinels: Vec<ConnectionInfo>,
-        master: String,
-        node: SentinelNodeConnectionInfo,
-        tls: Option<TlsCertificates>,
-    },
+    Sentinel(Box<Watched>),
     /// On all masters of a cluster, each for its slots.
     Cluster(Box<ClusterClient>),
+}
+
+/// A master that Sentinels watch.
+#[derive(Clone)]
+pub(crate) struct Watched {
+    sentinels: Vec<Client>,
+    master: String,
+    /// User, password and database of the store.
+    settings: RedisConnectionInfo,
+    tls: Option<Tls>,
+    timeout: Duration,
 }
 
 /// The store to connect to now.
@@ -51,23 +58,51 @@ impl Address {
         match self {
             Self::Direct(client) => Ok(Place::One(Box::new(client.clone()))),
             Self::Cluster(client) => Ok(Place::Cluster(client.clone())),
-            Self::Sentinel {
-                sentinels,
-                master,
-                node,
-                tls,
-            } => {
-                let mut sentinel = Sentinel::build(sentinels.clone())?;
-                let client = sentinel.async_master_for(master, Some(node)).await?;
-                let Some(tls) = tls else {
-                    return Ok(Place::One(Box::new(client)));
-                };
-                let info = client.get_connection_info().clone();
-                let client = Client::build_with_tls(info, tls.clone())?;
-                Ok(Place::One(Box::new(client)))
+            Self::Sentinel(watched) => {
+                let client_of = |host: &str, port| watched.client(host, port);
+                let (sentinels, name) = (&watched.sentinels, &watched.master);
+                let master = sentinel::master(sentinels, name, watched.timeout, client_of);
+                Ok(Place::One(Box::new(master.await?)))
             }
         }
     }
+
+    /// How many steps that may each take the time of a connection lead to one.
+    pub(crate) fn steps(&self) -> u32 {
+        let sentinels = match self {
+            Self::Direct(_) | Self::Cluster(_) => 0,
+            // Each is connected to, and then the server that it names.
+            Self::Sentinel(watched) => 2 * watched.sentinels.len(),
+        };
+        2 + sentinels as u32
+    }
+}
+
+impl Watched {
+    fn client(&self, host: &str, port: u16) -> RedisResult<Client> {
+        let host = host.to_owned();
+        let addr = match self.tls {
+            None => ConnectionAddr::Tcp(host, port),
+            Some(_) => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            },
+        };
+        let info = addr.into_connection_info()?;
+        let info = info.set_redis_settings(self.settings.clone());
+        Client::open(secured(info, self.tls.as_ref())?)
+    }
+}
+
+/// How TLS is spoken.
+#[derive(Clone)]
+struct Tls {
+    /// `None`: the system's authorities, and no certificate of our own.
+    certificates: Option<TlsCertificates>,
+    /// Certificates may be for any name.
+    any_name: bool,
 }
 
 /// Checks a URL without connecting. The files of `store` are read where the URL asks for TLS.
@@ -79,17 +114,19 @@ pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, Start
     let Some((scheme, rest)) = url.split_once("://") else {
         return Err(bad(FORMS.to_owned()));
     };
-    let tls = scheme.starts_with("rediss");
-    let certificates = match tls {
-        true => certificates(store).map_err(StartError::Tls)?,
+    let tls = match scheme.starts_with("rediss") {
+        true => Some(Tls {
+            certificates: certificates(store).map_err(StartError::Tls)?,
+            any_name: store.tls_any_name,
+        }),
         false => None,
     };
     match scheme {
-        "redis+sentinel" | "rediss+sentinel" => sentinel(rest, tls, certificates).map_err(bad),
-        "redis+cluster" | "rediss+cluster" => cluster(rest, tls, certificates, store).map_err(bad),
+        "redis+sentinel" | "rediss+sentinel" => watched(rest, tls, store).map_err(bad),
+        "redis+cluster" | "rediss+cluster" => cluster(rest, tls, store).map_err(bad),
         "redis" | "rediss" | "unix" | "redis+unix" => {
-            let info = secured(url, &certificates);
-            let client = info.and_then(Client::open);
+            let info = url.into_connection_info();
+            let client = info.and_then(|info| Client::open(secured(info, tls.as_ref())?));
             client
                 .map(Address::Direct)
                 .map_err(|error| bad(error.to_string()))
@@ -98,15 +135,21 @@ pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, Start
     }
 }
 
-/// What a connection is made by, with the certificates where there are some of its own.
-fn secured(url: &str, tls: &Option<TlsCertificates>) -> RedisResult<ConnectionInfo> {
-    match tls {
-        None => url.into_connection_info(),
-        Some(tls) => {
-            let client = Client::build_with_tls(url, tls.clone())?;
-            Ok(client.get_connection_info().clone())
+/// The same with TLS as it is to be spoken.
+fn secured(info: ConnectionInfo, tls: Option<&Tls>) -> RedisResult<ConnectionInfo> {
+    let Some(tls) = tls else {
+        return Ok(info);
+    };
+    let info = match &tls.certificates {
+        None => info,
+        Some(certificates) => {
+            let client = Client::build_with_tls(info, certificates.clone())?;
+            client.get_connection_info().clone()
         }
-    }
+    };
+    let mut addr = info.addr().clone();
+    addr.set_danger_accept_invalid_hostnames(tls.any_name);
+    Ok(info.set_addr(addr))
 }
 
 /// `None`: the system's authorities, and no certificate of our own.
@@ -132,31 +175,30 @@ fn certificates(store: &StoreConfig) -> Result<Option<TlsCertificates>, String> 
 
 /// `[[user]:password@]` and what follows.
 fn login_of(rest: &str) -> Result<(RedisConnectionInfo, &str), String> {
-    let Some((login, places)) = rest.rsplit_once('@') else {
+    let Some((text, places)) = rest.rsplit_once('@') else {
         return Ok((RedisConnectionInfo::default(), rest));
     };
-    let mut settings = RedisConnectionInfo::default();
     // Read by the library itself, which knows how it is encoded.
-    let info = format!("redis://{login}@host").into_connection_info();
+    let info = format!("redis://{text}@host").into_connection_info();
     let info = info.map_err(|_| "user and password cannot be read".to_owned())?;
     let given = info.redis_settings();
-    if let Some(user) = given.username() {
+    Ok((login(given.username(), given.password()), places))
+}
+
+fn login(user: Option<&str>, password: Option<&str>) -> RedisConnectionInfo {
+    let mut settings = RedisConnectionInfo::default();
+    if let Some(user) = user {
         settings = settings.set_username(user);
     }
-    if let Some(password) = given.password() {
+    if let Some(password) = password {
         settings = settings.set_password(password);
     }
-    Ok((settings, places))
+    settings
 }
 
 /// `host[:port][,host[:port]...]`.
-fn hosts_of(
-    hosts: &str,
-    port: u16,
-    tls: bool,
-    certificates: &Option<TlsCertificates>,
-) -> Result<Vec<ConnectionInfo>, String> {
-    let scheme = if tls { "rediss" } else { "redis" };
+fn hosts_of(hosts: &str, port: u16, tls: Option<&Tls>) -> Result<Vec<ConnectionInfo>, String> {
+    let scheme = if tls.is_some() { "rediss" } else { "redis" };
     let mut infos = Vec::new();
     for host in hosts.split(',') {
         if infos.len() == MAX_HOSTS {
@@ -170,18 +212,15 @@ fn hosts_of(
             true => format!("{scheme}://{host}"),
             false => format!("{scheme}://{host}:{port}"),
         };
-        let info = secured(&url, certificates);
+        let info = url.into_connection_info();
+        let info = info.and_then(|info| secured(info, tls));
         infos.push(info.map_err(|error| format!("host '{host}': {error}"))?);
     }
     Ok(infos)
 }
 
 /// `[[user]:password@]host[:port][,host[:port]...]/master[/db]`; user, password and database are the store's.
-fn sentinel(
-    rest: &str,
-    tls: bool,
-    certificates: Option<TlsCertificates>,
-) -> Result<Address, String> {
+fn watched(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address, String> {
     let (settings, places) = login_of(rest)?;
     let (hosts, path) = places.split_once('/').unwrap_or((places, ""));
     let (master, db) = path.split_once('/').unwrap_or((path, "0"));
@@ -190,32 +229,35 @@ fn sentinel(
     }
     let db = db.parse::<u32>();
     let db = db.map_err(|_| "the database is not a number".to_owned())?;
-    let settings = settings.set_db(i64::from(db));
-    let mut node = SentinelNodeConnectionInfo::default().set_redis_connection_info(settings);
-    if tls {
-        node = node.set_tls_mode(TlsMode::Secure);
-    }
-    Ok(Address::Sentinel {
-        sentinels: hosts_of(hosts, SENTINEL_PORT, tls, &certificates)?,
+    let their_login = match store
+        .sentinel_login
+        .as_deref()
+        .map(|text| (text, text.split_once(':')))
+    {
+        None => login(None, None),
+        Some((_, Some((user, password)))) => login(Some(user), Some(password)),
+        Some((password, None)) => login(None, Some(password)),
+    };
+    let infos = hosts_of(hosts, SENTINEL_PORT, tls.as_ref())?.into_iter();
+    let sentinels = infos.map(|info| Client::open(info.set_redis_settings(their_login.clone())));
+    let sentinels: RedisResult<Vec<Client>> = sentinels.collect();
+    Ok(Address::Sentinel(Box::new(Watched {
+        sentinels: sentinels.map_err(|error| error.to_string())?,
         master: master.to_owned(),
-        node,
-        tls: certificates,
-    })
+        settings: settings.set_db(i64::from(db)),
+        tls,
+        timeout: store.connect_timeout(),
+    })))
 }
 
 /// `[[user]:password@]host[:port][,host[:port]...]`, some of the cluster's nodes; the others are learned from them.
-fn cluster(
-    rest: &str,
-    tls: bool,
-    certificates: Option<TlsCertificates>,
-    store: &StoreConfig,
-) -> Result<Address, String> {
+fn cluster(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address, String> {
     let (settings, hosts) = login_of(rest)?;
     let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
     if hosts.contains('/') {
         return Err("a cluster has no databases".to_owned());
     }
-    let nodes = hosts_of(hosts, REDIS_PORT, tls, &certificates)?;
+    let nodes = hosts_of(hosts, REDIS_PORT, tls.as_ref())?;
     let mut builder = ClusterClient::builder(nodes)
         .retries(CLUSTER_RETRIES)
         .min_retry_wait(CLUSTER_PAUSE_MS)
@@ -229,8 +271,11 @@ fn cluster(
     if let Some(password) = settings.password() {
         builder = builder.password(password);
     }
-    if let Some(certificates) = certificates {
-        builder = builder.certs(certificates);
+    if let Some(tls) = tls {
+        builder = builder.danger_accept_invalid_hostnames(tls.any_name);
+        if let Some(certificates) = tls.certificates {
+            builder = builder.certs(certificates);
+        }
     }
     let client = builder.build().map_err(|error| error.to_string())?;
     Ok(Address::Cluster(Box::new(client)))
@@ -300,18 +345,13 @@ mod tests {
     #[test]
     fn sentinels_and_their_master_are_read() {
         let address = parse("redis+sentinel://me:pw@a:1,b/main/2");
-        let Ok(Address::Sentinel {
-            sentinels, master, ..
-        }) = address
-        else {
+        let Ok(Address::Sentinel(watched)) = address else {
             panic!("another form")
         };
-        let places: Vec<String> = sentinels
-            .iter()
-            .map(|info| info.addr().to_string())
-            .collect();
+        let infos = watched.sentinels.iter().map(Client::get_connection_info);
+        let places: Vec<String> = infos.map(|info| info.addr().to_string()).collect();
         assert_eq!(
-            (places, &*master),
+            (places, &*watched.master),
             (vec!["a:1".into(), "b:26379".into()], "main")
         );
     }

@@ -157,6 +157,57 @@ fn how_the_store_is_connected_to() {
 }
 
 #[test]
+fn limits_per_second_may_have_a_redis_of_their_own() {
+    let main = [
+        ("BACKEND_TYPE", "redis"),
+        ("REDIS_SOCKET_TYPE", "tcp"),
+        ("REDIS_URL", "h:1"),
+        ("REDIS_TLS_CACERT", "/ca"),
+        ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "true"),
+        ("REDIS_SENTINEL_AUTH", "watch"),
+        ("REDIS_PERSECOND_SOCKET_TYPE", "tcp"),
+        ("REDIS_PERSECOND_TYPE", "SENTINEL"),
+        ("REDIS_PERSECOND_URL", "main,a:1"),
+        ("REDIS_PERSECOND_AUTH", "u:p@ss/w"),
+        ("REDIS_PERSECOND_TLS", "true"),
+        ("REDIS_PERSECOND_SENTINEL_AUTH", "other"),
+        ("REDIS_PERSECOND_POOL_SIZE", "7"),
+        ("REDIS_PERSECOND_TIMEOUT", "30ms"),
+    ];
+    let with = |value| {
+        let mut given = main.to_vec();
+        given.push(("REDIS_PERSECOND", value));
+        applied(&given)
+    };
+    let (config, lines) = with("true").expect("valid");
+    assert!(lines.is_empty(), "{lines:?}");
+    assert_eq!(config.backend, Backend::Remote("redis://h:1".to_owned()));
+    assert_eq!(config.store.sentinel_login.as_deref(), Some("watch"));
+    assert!(config.store.tls_any_name);
+    let apart = config.per_second.expect("it is on");
+    assert_eq!(apart.url, "rediss+sentinel://u:p%40ss%2Fw@a:1/main");
+    let store = apart.store;
+    assert_eq!(store.sentinel_login.as_deref(), Some("other"));
+    assert_eq!(store.timeout.as_millis(), 30);
+    assert_eq!(store.connections, 7_usize.div_ceil(config.threads));
+    assert!(store.tls_any_name && store.tls_authority.is_some());
+    let (config, lines) = with("false").expect("valid");
+    assert!(config.per_second.is_none());
+    let idle = lines
+        .iter()
+        .filter(|line| line.ends_with(": REDIS_PERSECOND is not true"));
+    assert_eq!(idle.count(), 8, "{lines:?}");
+    let mut bad = main.to_vec();
+    bad.extend([
+        ("REDIS_PERSECOND", "true"),
+        ("REDIS_PERSECOND_TIMEOUT", "soon"),
+    ]);
+    bad.retain(|pair| *pair != ("REDIS_PERSECOND_TIMEOUT", "30ms"));
+    let error = applied(&bad).expect_err("no duration");
+    assert!(error.starts_with("REDIS_PERSECOND_TIMEOUT: "), "{error}");
+}
+
+#[test]
 fn bad_values_name_their_variable() {
     for (name, value) in [
         ("PORT", "http"),
@@ -199,7 +250,15 @@ fn every_variable_is_accepted_and_what_is_ignored_is_told() {
         let told = lines
             .iter()
             .any(|line| line.starts_with(&format!("{} is ignored: ", row.name)));
-        let ignored = matches!(row.effect, Effect::Ignored(_)) || row.name.starts_with("REDIS_");
+        // Without a store elsewhere, and with counters of our own.
+        let of_counters = [
+            "CACHE_KEY_PREFIX",
+            "EXPIRATION_JITTER_MAX_SECONDS",
+            "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+        ];
+        let ignored = matches!(row.effect, Effect::Ignored(_))
+            || row.name.starts_with("REDIS_")
+            || of_counters.contains(&row.name);
         assert_eq!(told, ignored, "{}", row.name);
     }
     assert!(names.len() > 100, "{}", names.len());
@@ -248,6 +307,34 @@ fn durations_are_those_of_go() {
     }
 }
 
+/// What the page says before its tables.
+const SHARING: &str = "
+## Sharing counters with a running fleet
+
+With `--counter-keys envoy` (or `TOLLGATE_COUNTER_KEYS=envoy`) and a Redis behind `--backend` or `BACKEND_TYPE=redis`, counters are
+those of envoyproxy/ratelimit itself: the key is `CACHE_KEY_PREFIX`, `domain_key_value_…_` and the start of the window, and each
+request sends `INCRBY` and `EXPIRE` for each limit, in one pipeline. A fleet of envoyproxy/ratelimit and Tollgate then count in the
+same keys: a limit is that of all together, and services can be replaced one at a time. What holds is what holds there:
+
+* Of a limit of L at most L units pass in a window, whoever asks, as long as Redis keeps the keys and the clocks of all services
+  agree; windows are those of each service's own clock.
+* A denied request counts too, and each limit counts for itself, also when another one denies: it is not all or nothing.
+  `STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT` reads first and then counts only what is over; between the two others may count.
+* `is_negative_hits` lowers a counter, never below 0, and passes always. It is the one thing that is a script.
+* Texts with underscores are not told apart, so that two descriptors may share a counter.
+* Rules that these counters cannot hold are refused when they are loaded, with file and line (`tollgate check --counter-keys envoy`
+  tells beforehand): other algorithms and periods, several `limits`, `concurrency`, `inherit`, `hot_key`. Reservations are refused
+  when they are asked for.
+* In metrics all hits of a denied request are over the limit; envoyproxy/ratelimit splits those of one that crosses it.
+
+## Failover
+
+Replicas of Redis follow their master with a delay. When a Sentinel or a cluster promotes one, what the old master counted and had
+not sent yet is lost, and as many units may pass once more: at most what was admitted in the last moments before the failure, in
+practice some milliseconds. While there is no master, requests are what `on_error` of their rule says. On a cluster a request whose
+answer was lost may be sent again, and count twice: fewer pass then, never more.
+";
+
 /// `docs/envoy-ratelimit.md` is made of the table.
 #[test]
 fn the_page_is_that_of_the_table() {
@@ -259,6 +346,7 @@ fn the_page_is_that_of_the_table() {
          one line of the log. With `--rules` the settings of [settings.md](settings.md) count instead, and of these variables\n\
          only those that say so.\n",
     );
+    page.push_str(SHARING);
     for (group, rows) in VARIABLES {
         write!(
             page,

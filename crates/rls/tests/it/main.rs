@@ -3,6 +3,7 @@
 mod admission;
 mod backend;
 mod cluster;
+mod counter_keys;
 mod deploy;
 mod environment;
 mod envoy;

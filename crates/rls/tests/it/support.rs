@@ -106,9 +106,15 @@ impl Service {
 
     /// On a store elsewhere, with rules of its own.
     pub(crate) fn remote_with(url: &str, rules: &str) -> Self {
+        Self::on_store(url, rules, |_| {})
+    }
+
+    /// The same, with a configuration that the caller changes.
+    pub(crate) fn on_store(url: &str, rules: &str, change: impl FnOnce(&mut RlsConfig)) -> Self {
         let dir = temp_dir().expect("a temporary folder");
         std::fs::write(dir.join("rules.yaml"), rules).expect("the folder is ours");
-        let config = config(dir.clone(), Backend::Remote(url.to_owned()));
+        let mut config = config(dir.clone(), Backend::Remote(url.to_owned()));
+        change(&mut config);
         let server = RlsServer::start(config, None, system_clock).expect("the service starts");
         Self {
             server: Some(server),
@@ -216,6 +222,8 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         rules_dir,
         backend,
         store: StoreConfig::default(),
+        per_second: None,
+        envoy_counters: None,
         modes: Modes::default(),
         http_headers: HeaderForm::Draft11,
         grpc_tls: None,

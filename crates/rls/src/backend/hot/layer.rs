@@ -185,9 +185,7 @@ async fn decide<L: Layer, B: Decide>(
         false => inner.decide(&asked).await?,
     };
     if answers.len() != asked.len() {
-        return Err(BackendError::new(
-            "the store's reply is not that of a decision",
-        ));
+        return Err(BackendError::bad_reply());
     }
     tentative.answered = true;
     tentative.taken = !denied_here && answers.iter().all(|answer| answer.allowed);

@@ -28,11 +28,12 @@ use tollgate_policy::{HotKey, LimitCheck};
 use self::denials::{Denial, Denials};
 use self::layer::Layered;
 use self::local::Local;
-use self::sampled::{Account, Draws, Sampled};
+use self::sampled::{Account, Sampled};
 use self::shards::Shards;
 use self::stats::Stats;
 use self::table::Table;
 use self::write_behind::{Counter, WriteBehind};
+use super::draws::Draws;
 use super::{BackendError, Decide, Decisions};
 
 /// Shortest and longest time between two looks at what is to be written.
@@ -236,5 +237,9 @@ impl<B: Decide> Decide for Strategies<B> {
     /// Only places in use are released, and those have no strategy.
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
         self.store.release(check, id).await
+    }
+
+    fn counts_each(&self) -> bool {
+        self.store.counts_each()
     }
 }

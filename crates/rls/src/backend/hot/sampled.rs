@@ -3,9 +3,6 @@
 //! Which one is drawn, but the account is kept: the units that passed without being paid for never exceed `one_in - 1`
 //! for a key, and neither do those that were paid for and have not passed (times the weight of a request).
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use tollgate_limiter::{Act, Cost, Decision, Timestamp};
 use tollgate_policy::{HotKey, LimitCheck};
 
@@ -13,6 +10,7 @@ use super::layer::{Answer, Here, Layer, between};
 use super::stats::Stats;
 use super::table::{Passing, Table};
 use super::{capacity, span};
+use crate::backend::draws::Draws;
 
 /// What a service has paid for a key and not used.
 pub(super) struct Account {
@@ -31,23 +29,6 @@ pub(super) struct Account {
 impl Passing for Account {
     fn is_over(&self, now: Timestamp) -> bool {
         between(self.used_at, now) > self.span
-    }
-}
-
-/// Numbers that nobody outside can foresee.
-pub(super) struct Draws(AtomicU64);
-
-impl Draws {
-    pub(super) fn new() -> Self {
-        Self(AtomicU64::new(RandomState::new().hash_one(0)))
-    }
-
-    /// A number below `end`, which is not 0 (splitmix64).
-    fn below(&self, end: u64) -> u64 {
-        let state = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
     }
 }
 

@@ -380,7 +380,5 @@ async fn write_sum<B: Decide>(inner: &B, sum: &Sum<'_>) -> Result<(i64, Decision
 async fn ask<B: Decide>(inner: &B, sum: &Sum<'_>, units: i64) -> Result<Decision, BackendError> {
     sum.stats.asked(HotKey::WriteBehind { interval: 0 });
     let made = inner.decide(&[sum.check(units)]).await?;
-    made.first()
-        .copied()
-        .ok_or_else(|| BackendError::new("the store's reply is not that of a decision"))
+    made.first().copied().ok_or_else(BackendError::bad_reply)
 }
