@@ -301,6 +301,7 @@ impl OpenLoop {
             self.schedule.take();
             self.tally.planned += 1;
             self.tally.own_lag.saturating_record(now - intended);
+            self.seconds.record_own_lag(now - intended);
             arrived += 1;
             let key = self.sampler.draw();
             self.wait(

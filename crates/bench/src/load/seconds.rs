@@ -59,8 +59,37 @@ pub struct Bucket {
     pub counts: Totals,
     /// Requests waiting or on the wire at its end.
     pub in_flight: u64,
+    /// How much later than due the generator took requests up, `None` if none came due.
+    pub own_lag: Option<Lag>,
     /// Response times of the good answers: value in nanoseconds and how often, rising.
     latencies: Vec<(u64, u64)>,
+}
+
+/// How late requests were taken up: what can be added up without a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Requests.
+    pub count: u64,
+    /// Sum over them.
+    pub sum_ns: u64,
+    /// The latest.
+    pub max_ns: u64,
+}
+
+impl Lag {
+    fn plus(self, other: Lag) -> Lag {
+        Lag {
+            count: self.count + other.count,
+            sum_ns: self.sum_ns.saturating_add(other.sum_ns),
+            max_ns: self.max_ns.max(other.max_ns),
+        }
+    }
+
+    /// Mean; 0 without requests.
+    #[must_use]
+    pub fn mean_ns(self) -> f64 {
+        self.sum_ns as f64 / self.count.max(1) as f64
+    }
 }
 
 impl Bucket {
@@ -78,6 +107,10 @@ impl Bucket {
         self.length_ns += later.length_ns;
         self.counts = self.counts.plus(later.counts);
         self.in_flight = later.in_flight;
+        self.own_lag = match (self.own_lag, later.own_lag) {
+            (Some(a), Some(b)) => Some(a.plus(b)),
+            (a, b) => a.or(b),
+        };
         self.latencies.extend(later.latencies);
         self.latencies.sort_unstable();
         self.latencies.dedup_by(|next, kept| {
@@ -105,6 +138,7 @@ pub struct Seconds {
     /// The last time seen, from `start`.
     seen: u64,
     before: Totals,
+    own_lag: Lag,
     latencies: Histogram<u64>,
     closed: Vec<Bucket>,
 }
@@ -119,6 +153,7 @@ impl Seconds {
             open_at: 0,
             seen: 0,
             before: Totals::default(),
+            own_lag: Lag::default(),
             latencies: empty(),
             closed: Vec::new(),
         }
@@ -128,6 +163,16 @@ impl Seconds {
     #[inline]
     pub fn record(&mut self, response_ns: u64) {
         self.latencies.saturating_record(response_ns);
+    }
+
+    /// Counts how much later than due the generator took a request up.
+    #[inline]
+    pub fn record_own_lag(&mut self, lag_ns: u64) {
+        self.own_lag = self.own_lag.plus(Lag {
+            count: 1,
+            sum_ns: lag_ns,
+            max_ns: lag_ns,
+        });
     }
 
     /// Closes buckets that have ended by `now`; `totals` and `in_flight` are as of now.
@@ -159,6 +204,7 @@ impl Seconds {
             length_ns,
             counts: totals.since(self.before),
             in_flight,
+            own_lag: Some(std::mem::take(&mut self.own_lag)).filter(|lag| lag.count > 0),
             latencies,
         });
         self.before = totals;
@@ -221,6 +267,7 @@ mod tests {
             seconds.pass(now, 3, || totals(total));
             total += 7;
             seconds.record(1_000_000 * (tenth / 10 + 1));
+            seconds.record_own_lag(tenth * 1_000);
         }
         let buckets = seconds.finish(Totals {
             failed: 2,
@@ -232,6 +279,12 @@ mod tests {
         assert_eq!((buckets[1].at_ns, buckets[1].length_ns), (SECOND, SECOND));
         assert_eq!(buckets[3].length_ns, 4 * SECOND / 10);
         assert_eq!((buckets[0].in_flight, buckets[3].in_flight), (3, 0));
+        let lags: Vec<(u64, u64)> = buckets
+            .iter()
+            .map(|bucket| bucket.own_lag.map_or((0, 0), |lag| (lag.count, lag.max_ns)))
+            .collect();
+        assert_eq!(lags, [(10, 9_000), (10, 19_000), (10, 29_000), (5, 34_000)]);
+        assert!((buckets[0].own_lag.unwrap().mean_ns() - 4_500.0).abs() < 1e-9);
         for (at, bucket) in buckets.iter().enumerate() {
             let histogram = bucket.histogram();
             assert_eq!(histogram.len(), if at == 3 { 5 } else { 10 });
@@ -250,12 +303,18 @@ mod tests {
         for second in 0..=count {
             seconds.pass(second * SECOND, 0, || totals(second));
             seconds.record(50_000);
+            seconds.record_own_lag(5);
         }
         let buckets = seconds.finish(totals(count));
         assert!(buckets.len() <= BUCKETS_MAX, "{}", buckets.len());
         let planned: u64 = buckets.iter().map(|b| b.counts.planned).sum();
         let answers: u64 = buckets.iter().map(|b| b.histogram().len()).sum();
         assert_eq!((planned, answers), (count, count + 1));
+        let lags: u64 = buckets
+            .iter()
+            .filter_map(|b| Some(b.own_lag?.count))
+            .sum();
+        assert_eq!(lags, count + 1, "joined buckets keep their lags");
         assert_eq!(buckets[0].length_ns, 16 * SECOND);
         for pair in buckets.windows(2) {
             assert_eq!(pair[0].at_ns + pair[0].length_ns, pair[1].at_ns);

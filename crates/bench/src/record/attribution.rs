@@ -113,6 +113,19 @@ pub struct MachineAttribution {
     pub energy_joules: Option<f64>,
 }
 
+/// Pressure stall information of one second of a step: time in which at least one task waited, percent of that second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pressure {
+    /// Middle of the second, from the start of the step.
+    pub at_s: f64,
+    /// For a processor.
+    pub cpu_percent: Option<f64>,
+    /// For a disk.
+    pub io_percent: Option<f64>,
+    /// For memory.
+    pub memory_percent: Option<f64>,
+}
+
 /// What the store says of itself: `INFO` after the step, and its growth since before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoreAttribution {
@@ -189,6 +202,10 @@ pub struct Attribution {
     pub processes: Vec<ProcessAttribution>,
     /// The machine.
     pub machine: MachineAttribution,
+    /// What the machine's tasks waited for, second by second; empty where the system does not tell, and in records of
+    /// before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pressure_by_second: Vec<Pressure>,
     /// The store's own account; `None` for a target that is not asked over RESP.
     pub store: Option<StoreAttribution>,
     /// What held the load back.

@@ -26,6 +26,13 @@ pub struct Second {
     pub failed: u64,
     /// Requests waiting or on the wire at the end of the bucket.
     pub in_flight: u64,
+    /// Mean time by which the generator took requests up later than they were due: its own lag, whatever the target
+    /// did. `None` if none came due, and in records of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_lag_mean_us: Option<f64>,
+    /// The longest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_lag_max_us: Option<f64>,
     /// Median of the response times of `good`; `None` without answers.
     pub p50_us: Option<f64>,
     /// 99th percentile of them.

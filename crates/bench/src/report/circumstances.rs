@@ -136,10 +136,16 @@ pub(crate) fn target_line(target: &TargetRecord) -> String {
 pub(crate) fn command(arguments: &[String]) -> String {
     let quoted: Vec<String> = arguments
         .iter()
-        .map(|argument| {
+        .enumerate()
+        .map(|(at, argument)| {
+            // Where the program lay says nothing to a reader on another machine.
+            let argument = match argument.rsplit('/').next() {
+                Some(name) if at == 0 && !name.is_empty() => name,
+                _ => argument,
+            };
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
             if !argument.is_empty() && argument.chars().all(plain) {
-                argument.clone()
+                argument.to_owned()
             } else {
                 format!("'{}'", argument.replace('\'', "'\\''"))
             }
@@ -159,6 +165,8 @@ mod tests {
             command(&arguments),
             "tollgate bench --keys 'it'\\''s one' ''"
         );
+        let arguments = ["/opt/bin/tollgate", "--out", "/tmp/x"].map(str::to_owned);
+        assert_eq!(command(&arguments), "tollgate --out /tmp/x");
     }
 
     #[test]

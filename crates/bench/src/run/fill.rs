@@ -135,6 +135,8 @@ fn seconds(buckets: &[Bucket]) -> Result<Vec<Second>, String> {
             good: bucket.counts.good,
             failed: bucket.counts.failed,
             in_flight: bucket.in_flight,
+            generator_lag_mean_us: bucket.own_lag.map(|lag| lag.mean_ns() / 1e3),
+            generator_lag_max_us: bucket.own_lag.map(|lag| lag.max_ns as f64 / 1e3),
             ..Second::default()
         };
         second

@@ -5,7 +5,8 @@ use crate::record::ComparisonRow;
 use super::super::format::{rate, ratio, significant};
 use super::super::lang::{Lang, page as t};
 use super::Chart;
-use super::plot::{Plot, Scale};
+use super::plot::Plot;
+use super::scale::Scale;
 
 /// Rows that one drawing holds.
 pub(in crate::report) const ROWS_MAX: usize = 14;

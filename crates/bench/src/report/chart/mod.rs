@@ -2,16 +2,21 @@
 //! alone; every mark carries its numbers as a tooltip.
 
 mod dots;
+mod heat;
 mod over_time;
 mod overload;
 mod plot;
+mod scale;
 mod search;
+mod shape;
 
 use crate::record::{
     Bounds, Cell, Estimate, Failures, Grade, LatencySummary, Profile, SplitLatency, Step,
 };
 
-use self::plot::{Plot, Scale, escape, latency_tick, rate_tick, shape_at};
+use self::plot::Plot;
+use self::scale::{Scale, latency_tick, rate_tick};
+use self::shape::{escape, mark};
 use super::findings::{CellFindings, ScenarioFindings};
 use super::format::{count, latency, percent, rate};
 use super::lang::{Lang, page as t};
@@ -19,7 +24,10 @@ use super::rows::failure_kinds;
 use super::words;
 
 pub(super) use dots::{ROWS_MAX as RATIOS_MAX, ratios};
-pub(super) use over_time::{cpu_by_second, heat_map, in_flight, p99_by_second, rates_by_second};
+pub(super) use heat::heat_map;
+pub(super) use over_time::{
+    cpu_by_second, generator_lag, in_flight, p99_by_second, pressure_by_second, rates_by_second,
+};
 pub(super) use overload::{failures, hysteresis, recovery};
 pub(super) use search::{concurrency, trials};
 
@@ -335,7 +343,16 @@ fn draw_latency(
         &points.iter().map(|(x, y, _)| (*x, *y)).collect::<Vec<_>>(),
     );
     for (x, y, step) in points {
-        let tip = format!("{name} {} @ {}", latency(y), tip(step, lang));
+        let tip = t::LATENCY_TIP.with(
+            lang,
+            &[
+                ("name", name),
+                ("value", &latency(y)),
+                ("load", &rate(x)),
+                ("answers", &count(step.response.all.as_ref().map_or(0, |all| all.count))),
+                ("failed", &percent(step.fail_percent())),
+            ],
+        );
         plot.mark(&filled(class, step), shape, x, y, &tip);
     }
 }
@@ -503,23 +520,14 @@ fn tip(step: &Step, lang: Lang) -> String {
 
 fn line_entry(class: &str, shape: Option<usize>, name: &str) -> LegendEntry {
     let mark = shape.map_or(String::new(), |shape| {
-        format!(
-            "<g class=\"mark {class}\">{}</g>",
-            shape_at(shape, (17.0, 7.0), 4.0)
-        )
+        mark(class, shape, (17.0, 7.0), 4.0, "")
     });
     let svg = format!("<path class=\"line {class}\" d=\"M1 7H33\"/>{mark}");
     entry(&svg, name)
 }
 
 fn mark_entry(class: &str, shape: usize, name: &str) -> LegendEntry {
-    entry(
-        &format!(
-            "<g class=\"mark {class}\">{}</g>",
-            shape_at(shape, (17.0, 7.0), 4.0)
-        ),
-        name,
-    )
+    entry(&mark(class, shape, (17.0, 7.0), 4.0, ""), name)
 }
 
 fn box_entry(class: &str, name: &str) -> LegendEntry {
@@ -527,6 +535,14 @@ fn box_entry(class: &str, name: &str) -> LegendEntry {
         &format!("<rect class=\"{class}\" x=\"8\" y=\"1\" width=\"18\" height=\"12\"/>"),
         name,
     )
+}
+
+/// Darker for more.
+fn shade_entry(name: &str) -> LegendEntry {
+    let steps: String = (1..=5)
+        .map(|at| format!("<path d=\"M{} 1h6v12h-6z\" opacity=\".{}\"/>", at * 6 - 4, at * 2 - 1))
+        .collect();
+    entry(&format!("<g class=\"tile\">{steps}</g>"), name)
 }
 
 fn whisker_entry(name: &str) -> LegendEntry {

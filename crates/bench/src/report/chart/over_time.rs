@@ -1,48 +1,57 @@
-//! A cell second by second: rates, P99, requests in flight, and the heat map of response times.
+//! A cell second by second: rates, P99, requests in flight, processors, what waited, and the generator's own lag.
 
+use crate::record::attribution::Pressure;
 use crate::record::{Cell, Second, Step};
 
-use super::super::format::{count, latency, or_dash, percent, rate, short};
+use super::super::format::{count, latency, or_dash, percent, rate, short, significant};
 use super::super::lang::{Lang, Text, page as t};
-use super::plot::{Plot, Scale, latency_tick, rate_tick};
-use super::{Chart, box_entry, finite_max, line_entry};
+use super::plot::Plot;
+use super::scale::{Scale, latency_tick, rate_tick};
+use super::{Chart, finite_max, line_entry};
 
-/// Rows of tiles per decade of latency.
-const ROWS_PER_DECADE: f64 = 6.0;
-/// Most columns of a heat map, apart from one per step; more seconds than this are put together.
-const COLUMNS_MAX: usize = 60;
 /// Most points of a series that are drawn with a mark and its text; the line goes through all of them.
 const MARKS_MAX: usize = 45;
 /// Steps up to which every one is named in the drawing.
-const NAMED_STEPS_MAX: usize = 9;
+pub(super) const NAMED_STEPS_MAX: usize = 9;
 /// Buckets of a step from which on its course is drawn: the last one holds only the drain.
 const COURSE_MIN: usize = 3;
 /// Most processes of a drawing: so many colours and shapes can be told apart.
 const PROCESSES_MAX: usize = 5;
-/// Smallest share of the answers that gets a tile.
-const TILE_SHARE_MIN: f64 = 0.001;
-
-/// A figure of a bucket that is always there: style, shape, how it is read, and its name.
-type Counted = (&'static str, usize, fn(&Second) -> u64, Text);
-/// A figure that a bucket may lack: style, shape, name, and how it is read.
-type Timed = (
-    &'static str,
-    usize,
-    &'static str,
-    fn(&Second) -> Option<f64>,
-);
 
 /// A bucket of a cell's steps, laid one after the other.
-struct At<'a> {
+pub(super) struct At<'a> {
     /// Start and end on the common axis, seconds.
-    from_s: f64,
-    to_s: f64,
-    step: &'a Step,
-    second: &'a Second,
+    pub(super) from_s: f64,
+    pub(super) to_s: f64,
+    pub(super) step: &'a Step,
+    pub(super) second: &'a Second,
+}
+
+/// A line of a drawing, in parts: it ends with its step, as what lies between two steps was not measured.
+struct Line {
+    style: usize,
+    shape: usize,
+    name: String,
+    parts: Vec<Vec<Point>>,
+}
+
+struct Point {
+    x: f64,
+    y: f64,
+    tip: String,
+}
+
+/// What a drawing over time shows: the texts of the y axis, of a value on it, and of the whole.
+struct Drawing<'a> {
+    y: Scale,
+    y_title: Text,
+    y_text: fn(f64) -> String,
+    title: Text,
+    lines: &'a [Line],
 }
 
 /// The buckets of all steps in the order they ran, and where each step begins.
-fn lay_out(cell: &Cell) -> (Vec<At<'_>>, Vec<(f64, f64)>) {
+pub(super) fn lay_out(cell: &Cell) -> (Vec<At<'_>>, Vec<(f64, f64)>) {
     let mut steps: Vec<&Step> = cell
         .steps
         .iter()
@@ -68,25 +77,100 @@ fn lay_out(cell: &Cell) -> (Vec<At<'_>>, Vec<(f64, f64)>) {
     (out, starts)
 }
 
-fn frame(
-    y: Scale,
-    cell: &Cell,
-    y_title: &str,
-    y_text: fn(f64) -> String,
-    lang: Lang,
-) -> Option<Plot> {
+/// The drawing; `None` where no step has buckets enough to show a course, or no line has a point.
+fn draw(cell: &Cell, drawing: &Drawing<'_>, lang: Lang) -> Option<Chart> {
     let (buckets, starts) = lay_out(cell);
+    let drawn = |line: &Line| line.parts.iter().any(|part| !part.is_empty());
+    if !has_course(&buckets) || !drawing.lines.iter().any(drawn) {
+        return None;
+    }
     let end = buckets.last()?.to_s;
-    let mut plot = Plot::new(Scale::between(0.0, end), y);
-    plot.axes([t::X_TIME.of(lang), y_title], None, short, y_text);
+    let mut plot = Plot::new(Scale::between(0.0, end), drawing.y);
+    plot.axes(
+        [t::X_TIME.of(lang), drawing.y_title.of(lang)],
+        None,
+        short,
+        drawing.y_text,
+    );
     let named = starts.len() <= NAMED_STEPS_MAX;
     for (at, load) in &starts {
         plot.divide(*at, &if named { short(*load) } else { String::new() });
     }
-    Some(plot)
+    let every = marked_every(buckets.len());
+    let mut legend = Vec::new();
+    for line in drawing.lines.iter().filter(|line| drawn(line)) {
+        let class = format!("s{}", line.style);
+        for part in &line.parts {
+            let places: Vec<(f64, f64)> = part.iter().map(|point| (point.x, point.y)).collect();
+            plot.line(&class, &places);
+            for point in part.iter().step_by(every) {
+                plot.dot(&class, line.shape, point.x, point.y, &point.tip);
+            }
+        }
+        legend.push(line_entry(&class, Some(line.shape), &line.name));
+    }
+    Some(Chart {
+        svg: plot.finish(&format!("{}: {}", drawing.title.of(lang), cell.title())),
+        legend,
+    })
 }
 
-fn tip(at: &At<'_>, lang: Lang) -> String {
+/// A line through a figure of every bucket that has it; `text` is what a mark says.
+fn line(
+    buckets: &[At<'_>],
+    (style, shape): (usize, usize),
+    name: &str,
+    pick: impl Fn(&At<'_>) -> Option<f64>,
+    text: impl Fn(&At<'_>, f64) -> String,
+) -> Line {
+    let point = |at: &At<'_>| {
+        let y = pick(at).filter(|y| y.is_finite())?;
+        Some(Point {
+            x: middle(at),
+            y,
+            tip: text(at, y),
+        })
+    };
+    Line {
+        style,
+        shape,
+        name: name.to_owned(),
+        parts: buckets
+            .chunk_by(|a, b| std::ptr::eq(a.step, b.step))
+            .map(|part| part.iter().filter_map(point).collect())
+            .collect(),
+    }
+}
+
+/// The largest value of all lines, at least `least`.
+fn top(lines: &[Line], least: f64) -> f64 {
+    let points = lines.iter().flat_map(|line| line.parts.iter().flatten());
+    points.map(|point| point.y).fold(least, finite_max)
+}
+
+fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
+    let points = lines.iter().flat_map(|line| line.parts.iter().flatten());
+    points.map(|point| point.y)
+}
+
+/// Which points of `count` get a mark, so that long runs stay small and readable.
+pub(super) fn marked_every(count: usize) -> usize {
+    count.div_ceil(MARKS_MAX).max(1)
+}
+
+fn middle(at: &At<'_>) -> f64 {
+    f64::midpoint(at.from_s, at.to_s)
+}
+
+/// Whether some step has buckets enough to show a course, and not only its own total.
+fn has_course(buckets: &[At<'_>]) -> bool {
+    buckets
+        .chunk_by(|a, b| std::ptr::eq(a.step, b.step))
+        .any(|step| step.len() >= COURSE_MIN)
+}
+
+/// All figures of a bucket in one line.
+fn everything(at: &At<'_>, lang: Lang) -> String {
     t::SECOND_TIP.with(
         lang,
         &[
@@ -100,319 +184,188 @@ fn tip(at: &At<'_>, lang: Lang) -> String {
     )
 }
 
+/// `P50 1.25 ms @ 12.5 s`: a figure and its place on the axis.
+fn figure(name: &str, value: &str, at: &At<'_>) -> String {
+    format!("{name} {value} @ {} s", significant(middle(at)))
+}
+
 /// Sent, good and failed per second; `None` without buckets.
 pub(in crate::report) fn rates_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
-    if !has_course(&buckets) {
-        return None;
-    }
-    let per_second = |number: u64, at: &At<'_>| number as f64 / (at.to_s - at.from_s);
-    let picks: [Counted; 3] = [
-        ("s7", 4, |second| second.sent, t::L_SENT),
-        ("s0", 0, |second| second.good, t::L_GOOD),
-        ("s6", 2, |second| second.failed, t::L_FAILED),
+    let per_second = |number: u64, at: &At<'_>| Some(number as f64 / (at.to_s - at.from_s));
+    let counted = |style, name: Text, pick: fn(&Second) -> u64| {
+        let name = name.of(lang);
+        let text = |at: &At<'_>, y: f64| figure(name, &format!("{}/s", rate(y)), at);
+        line(&buckets, style, name, |at| per_second(pick(at.second), at), text)
+    };
+    let good = t::L_GOOD.of(lang);
+    let lines = [
+        counted((7, 4), t::L_SENT, |second| second.sent),
+        line(
+            &buckets,
+            (0, 0),
+            good,
+            |at| per_second(at.second.good, at),
+            |at, _| everything(at, lang),
+        ),
+        counted((6, 2), t::L_FAILED, |second| second.failed),
     ];
-    let top = buckets
-        .iter()
-        .flat_map(|at| {
-            picks
-                .iter()
-                .map(move |(_, _, pick, _)| per_second(pick(at.second), at))
-        })
-        .fold(1.0, finite_max);
-    let mut plot = frame(Scale::linear(top), cell, t::Y_RPS.of(lang), rate_tick, lang)?;
-    let every = marked_every(buckets.len());
-    let mut legend = Vec::new();
-    for (class, shape, pick, name) in picks {
-        // Lines end with their step: what lies between two steps was not measured.
-        for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
-            let points: Vec<(f64, f64)> = part
-                .iter()
-                .map(|at| (middle(at), per_second(pick(at.second), at)))
-                .collect();
-            plot.line(class, &points);
-            for (at, (x, y)) in part.iter().zip(&points).step_by(every) {
-                plot.dot(class, shape, *x, *y, &tip(at, lang));
-            }
-        }
-        legend.push(line_entry(class, Some(shape), name.of(lang)));
-    }
-    Some(Chart {
-        svg: plot.finish(&format!("{}: {}", t::C_TIME.of(lang), cell.title())),
-        legend,
-    })
-}
-
-/// Which points of `count` get a mark, so that long runs stay small and readable.
-pub(super) fn marked_every(count: usize) -> usize {
-    count.div_ceil(MARKS_MAX).max(1)
-}
-
-fn middle(at: &At<'_>) -> f64 {
-    f64::midpoint(at.from_s, at.to_s)
+    let drawing = Drawing {
+        y: Scale::linear(top(&lines, 1.0)),
+        y_title: t::Y_RPS,
+        y_text: rate_tick,
+        title: t::C_TIME,
+        lines: &lines,
+    };
+    draw(cell, &drawing, lang)
 }
 
 /// P50 and P99 of every second; `None` without buckets that have answers.
 pub(in crate::report) fn p99_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
-    let picks: [Timed; 2] = [
-        ("s1", 1, "P50", |second| second.p50_us),
-        ("s0", 0, "P99", |second| second.p99_us),
-    ];
-    let values = || {
-        buckets
-            .iter()
-            .flat_map(|at| picks.iter().filter_map(move |(.., pick)| pick(at.second)))
+    let timed = |style, name: &str, pick: fn(&Second) -> Option<f64>| {
+        let text = |at: &At<'_>, us: f64| figure(name, &latency(us), at);
+        line(&buckets, style, name, |at| pick(at.second), text)
     };
-    values().next().filter(|_| has_course(&buckets))?;
-    let y = Scale::log(values());
-    let mut plot = frame(y, cell, t::Y_RESPONSE.of(lang), latency_tick, lang)?;
-    let every = marked_every(buckets.len());
-    let mut legend = Vec::new();
-    for (class, shape, name, pick) in picks {
-        for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
-            let points: Vec<(f64, f64, &At<'_>)> = part
-                .iter()
-                .filter_map(|at| Some((middle(at), pick(at.second)?, at)))
-                .collect();
-            let line: Vec<(f64, f64)> = points.iter().map(|(x, y, _)| (*x, *y)).collect();
-            plot.line(class, &line);
-            for (x, y, at) in points.into_iter().step_by(every) {
-                plot.dot(class, shape, x, y, &tip(at, lang));
-            }
-        }
-        legend.push(line_entry(class, Some(shape), name));
-    }
-    Some(Chart {
-        svg: plot.finish(&format!("{}: {}", t::Y_P99.of(lang), cell.title())),
-        legend,
-    })
-}
-
-/// Whether some step has buckets enough to show a course, and not only its own total.
-fn has_course(buckets: &[At<'_>]) -> bool {
-    buckets
-        .chunk_by(|a, b| std::ptr::eq(a.step, b.step))
-        .any(|step| step.len() >= COURSE_MIN)
+    let lines = [
+        timed((1, 1), "P50", |second| second.p50_us),
+        timed((0, 0), "P99", |second| second.p99_us),
+    ];
+    let drawing = Drawing {
+        y: Scale::log(values(&lines)),
+        y_title: t::Y_RESPONSE,
+        y_text: latency_tick,
+        title: t::Y_P99,
+        lines: &lines,
+    };
+    draw(cell, &drawing, lang)
 }
 
 /// Requests in flight at the end of every second; `None` without buckets.
 pub(in crate::report) fn in_flight(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
-    if !has_course(&buckets) {
-        return None;
-    }
-    let top = buckets
-        .iter()
-        .map(|at| at.second.in_flight as f64)
-        .fold(1.0, finite_max);
-    let mut plot = frame(
-        Scale::linear(top),
-        cell,
-        t::Y_IN_FLIGHT.of(lang),
-        rate_tick,
-        lang,
-    )?;
-    let every = marked_every(buckets.len());
-    for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
-        let points: Vec<(f64, f64)> = part
-            .iter()
-            .map(|at| (middle(at), at.second.in_flight as f64))
-            .collect();
-        plot.line("s2", &points);
-        for (at, (x, y)) in part.iter().zip(&points).step_by(every) {
-            plot.dot("s2", 2, *x, *y, &tip(at, lang));
-        }
-    }
-    Some(Chart {
-        svg: plot.finish(&format!("{}: {}", t::Y_IN_FLIGHT.of(lang), cell.title())),
-        legend: vec![line_entry("s2", Some(2), t::Y_IN_FLIGHT.of(lang))],
-    })
+    let name = t::Y_IN_FLIGHT.of(lang);
+    let lines = [line(
+        &buckets,
+        (2, 2),
+        name,
+        |at| Some(at.second.in_flight as f64),
+        |at, y| figure(name, &rate(y), at),
+    )];
+    let drawing = Drawing {
+        y: Scale::linear(top(&lines, 1.0)),
+        y_title: t::Y_IN_FLIGHT,
+        y_text: rate_tick,
+        title: t::Y_IN_FLIGHT,
+        lines: &lines,
+    };
+    draw(cell, &drawing, lang)
 }
-
-/// A process's name and a line of (seconds, percent) points for each step.
-type Usage = (String, Vec<Vec<(f64, f64)>>);
 
 /// CPU of every watched process second by second, in percent of one core; `None` where it was not recorded.
 pub(in crate::report) fn cpu_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
     let (buckets, _) = lay_out(cell);
-    if !has_course(&buckets) {
-        return None;
-    }
-    let mut used: Vec<Usage> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
         let processes = part[0].step.attribution.iter().flat_map(|a| &a.processes);
         for process in processes {
-            let points: Vec<(f64, f64)> = part
+            let name = format!("{} ({})", process.name, process.role.word());
+            let points: Vec<Point> = part
                 .iter()
                 .zip(&process.cpu_percent_by_second)
-                .map(|(at, percent)| (middle(at), *percent))
-                .filter(|(_, percent)| percent.is_finite())
+                .filter(|(_, used)| used.is_finite())
+                .map(|(at, used)| Point {
+                    x: middle(at),
+                    y: *used,
+                    tip: figure(&name, &format!("{} %", percent(*used)), at),
+                })
                 .collect();
-            let name = format!("{} ({})", process.name, process.role.word());
-            match used.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, lines)) => lines.push(points),
-                None => used.push((name, vec![points])),
+            match lines.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.parts.push(points),
+                None => lines.push(Line {
+                    style: lines.len(),
+                    shape: lines.len(),
+                    name,
+                    parts: vec![points],
+                }),
             }
         }
     }
-    used.retain(|(_, lines)| lines.iter().any(|line| !line.is_empty()));
-    let points = used.iter().flat_map(|(_, lines)| lines.iter().flatten());
-    let top = points.map(|(_, percent)| *percent).fold(1.0, finite_max);
-    if used.is_empty() {
-        return None;
-    }
-    let mut plot = frame(Scale::linear(top), cell, t::Y_CPU.of(lang), short, lang)?;
-    let every = marked_every(buckets.len());
-    let mut legend = Vec::new();
-    for (at, (name, lines)) in used.iter().take(PROCESSES_MAX).enumerate() {
-        let class = format!("s{at}");
-        for line in lines {
-            plot.line(&class, line);
-            for (x, y) in line.iter().step_by(every) {
-                plot.dot(&class, at, *x, *y, &format!("{name}: {} %", percent(*y)));
-            }
-        }
-        legend.push(line_entry(&class, Some(at), name));
-    }
-    Some(Chart {
-        svg: plot.finish(&format!("{}: {}", t::Y_CPU.of(lang), cell.title())),
-        legend,
-    })
-}
-
-/// A column of the heat map: its place, and (latency in µs, answers) pairs.
-struct Column {
-    from: f64,
-    to: f64,
-    values: Vec<(f64, u64)>,
-}
-
-/// Time against response time; `None` without histograms. Columns are seconds where they were kept, else steps.
-pub(in crate::report) fn heat_map(cell: &Cell, lang: Lang) -> Option<Chart> {
-    let (seconds, starts) = lay_out(cell);
-    let group = seconds.len().div_ceil(COLUMNS_MAX).max(1);
-    let fine: Vec<Column> = seconds
-        .chunk_by(|a, b| std::ptr::eq(a.step, b.step))
-        .flat_map(|step| step.chunks(group))
-        .filter_map(column)
-        .collect();
-    let (columns, marks) = if fine.is_empty() {
-        by_step(cell)
-    } else {
-        (fine, starts)
+    lines.retain(|line| line.parts.iter().any(|part| !part.is_empty()));
+    lines.truncate(PROCESSES_MAX);
+    let drawing = Drawing {
+        y: Scale::linear(top(&lines, 1.0)),
+        y_title: t::Y_CPU,
+        y_text: short,
+        title: t::Y_CPU,
+        lines: &lines,
     };
-    let end = columns.last()?.to;
-    let all = || {
-        columns
-            .iter()
-            .flat_map(|column| column.values.iter().map(|(us, _)| *us))
-    };
-    let (low, high) = all().fold((f64::MAX, 0.0_f64), |(low, high), us| {
-        (low.min(us), high.max(us))
-    });
-    if high <= 0.0 {
-        return None;
-    }
-    let mut plot = Plot::new(
-        Scale::between(0.0, end),
-        Scale::log([low, high].into_iter()),
-    );
-    for column in &columns {
-        tiles(&mut plot, column, lang);
-    }
-    plot.axes(
-        [t::X_TIME.of(lang), t::Y_RESPONSE.of(lang)],
-        None,
-        short,
-        latency_tick,
-    );
-    let named = marks.len() <= NAMED_STEPS_MAX;
-    for (at, load) in marks {
-        plot.divide(at, &if named { short(load) } else { String::new() });
-    }
-    let share = t::L_SHARE.with(lang, &[("low", "0"), ("high", "100 %")]);
-    Some(Chart {
-        svg: plot.finish(&format!("{}: {}", t::C_HEAT.of(lang), cell.title())),
-        legend: vec![box_entry("tile", &share)],
-    })
+    draw(cell, &drawing, lang)
 }
 
-/// Neighbouring seconds of a step as one column; `None` if none of them kept its histogram.
-fn column(seconds: &[At<'_>]) -> Option<Column> {
-    let mut together: Option<hdrhistogram::Histogram<u64>> = None;
-    for histogram in seconds.iter().filter_map(|at| at.second.histogram()) {
-        match &mut together {
-            // All have the same layout, so that adding cannot fail.
-            Some(sum) => drop(sum.add(&histogram)),
-            None => together = Some(histogram),
-        }
-    }
-    Some(Column {
-        from: seconds.first()?.from_s,
-        to: seconds.last()?.to_s,
-        values: recorded(&together?),
-    })
-}
-
-/// One column per step, as wide as the step is long.
-fn by_step(cell: &Cell) -> (Vec<Column>, Vec<(f64, f64)>) {
-    let mut steps: Vec<&Step> = cell.steps.iter().collect();
-    steps.sort_by(|a, b| a.offset_s.total_cmp(&b.offset_s));
-    let (mut columns, mut marks, mut now) = (Vec::new(), Vec::new(), 0.0);
-    for step in steps {
-        let length = step.duration_s;
-        let Some(histogram) = step.response.merged() else {
-            continue;
+/// What the machine's tasks waited for, second by second (pressure stall information); `None` where the system does not
+/// tell.
+pub(in crate::report) fn pressure_by_second(cell: &Cell, lang: Lang) -> Option<Chart> {
+    type Kind = (usize, Text, fn(&Pressure) -> Option<f64>);
+    let kinds: [Kind; 3] = [
+        (0, t::L_PRESSURE_CPU, |p| p.cpu_percent),
+        (1, t::L_PRESSURE_IO, |p| p.io_percent),
+        (2, t::L_PRESSURE_MEMORY, |p| p.memory_percent),
+    ];
+    let (buckets, _) = lay_out(cell);
+    let lines = kinds.map(|(style, name, pick)| {
+        let name = name.of(lang);
+        let parts = buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step));
+        let part = |part: &[At<'_>]| {
+            let (from_s, to_s) = (part[0].from_s, part[part.len() - 1].to_s);
+            let found = part[0].step.attribution.iter();
+            found
+                .flat_map(|found| &found.pressure_by_second)
+                .filter_map(|pressure| {
+                    let (x, y) = (from_s + pressure.at_s, pick(pressure)?);
+                    (x <= to_s && y.is_finite()).then(|| Point {
+                        x,
+                        y,
+                        tip: format!("{name} {} % @ {} s", percent(y), significant(x)),
+                    })
+                })
+                .collect()
         };
-        if !(length.is_finite() && length > 0.0) {
-            continue;
+        Line {
+            style,
+            shape: style,
+            name: name.to_owned(),
+            parts: parts.map(part).collect(),
         }
-        marks.push((now, step.target_rps));
-        columns.push(Column {
-            from: now,
-            to: now + length,
-            values: recorded(&histogram),
-        });
-        now += length;
-    }
-    (columns, marks)
+    });
+    let drawing = Drawing {
+        y: Scale::linear(top(&lines, 1.0)),
+        y_title: t::Y_PRESSURE,
+        y_text: short,
+        title: t::C_PRESSURE,
+        lines: &lines,
+    };
+    draw(cell, &drawing, lang)
 }
 
-fn recorded(histogram: &hdrhistogram::Histogram<u64>) -> Vec<(f64, u64)> {
-    histogram
-        .iter_recorded()
-        .map(|value| {
-            (
-                value.value_iterated_to() as f64 / 1e3,
-                value.count_at_value(),
-            )
-        })
-        .filter(|(us, _)| *us > 0.0)
-        .collect()
-}
-
-fn tiles(plot: &mut Plot, column: &Column, lang: Lang) {
-    let total: u64 = column.values.iter().map(|(_, count)| count).sum();
-    let row = |us: f64| (us.log10() * ROWS_PER_DECADE).floor();
-    for part in column.values.chunk_by(|a, b| row(a.0) == row(b.0)) {
-        let answers: u64 = part.iter().map(|(_, count)| count).sum();
-        let share = answers as f64 / total.max(1) as f64;
-        if share < TILE_SHARE_MIN {
-            continue;
-        }
-        let low = 10_f64.powf(row(part[0].0) / ROWS_PER_DECADE);
-        let high = 10_f64.powf((row(part[0].0) + 1.0) / ROWS_PER_DECADE);
-        let tip = t::TILE_TIP.with(
-            lang,
-            &[
-                ("share", &percent(share * 100.0)),
-                ("low", &latency(low)),
-                ("high", &latency(high)),
-            ],
-        );
-        // The root lets small shares be seen beside large ones.
-        let shade = 0.06 + 0.94 * share.sqrt();
-        plot.tile((column.from, column.to), (low, high), shade, &tip);
-    }
+/// How late the generator itself was, second by second; `None` where it was not recorded.
+pub(in crate::report) fn generator_lag(cell: &Cell, lang: Lang) -> Option<Chart> {
+    let (buckets, _) = lay_out(cell);
+    let timed = |style, name: Text, pick: fn(&Second) -> Option<f64>| {
+        let name = name.of(lang);
+        let text = |at: &At<'_>, us: f64| figure(name, &latency(us), at);
+        line(&buckets, style, name, |at| pick(at.second).filter(|us| *us > 0.0), text)
+    };
+    let lines = [
+        timed((1, 1), t::L_LAG_MEAN, |second| second.generator_lag_mean_us),
+        timed((0, 0), t::L_LAG_MAX, |second| second.generator_lag_max_us),
+    ];
+    let drawing = Drawing {
+        y: Scale::log(values(&lines)),
+        y_title: t::Y_LAG,
+        y_text: latency_tick,
+        title: t::C_LAG,
+        lines: &lines,
+    };
+    draw(cell, &drawing, lang)
 }

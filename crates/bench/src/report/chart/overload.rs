@@ -7,7 +7,8 @@ use super::super::findings::ScenarioFindings;
 use super::super::format::{percent, rate};
 use super::super::lang::{Lang, page as t};
 use super::over_time::marked_every;
-use super::plot::{Plot, Scale, latency_tick, rate_tick};
+use super::plot::Plot;
+use super::scale::{Scale, latency_tick, rate_tick};
 use super::{Chart, cell_name, ends, finite_max, line_entry, tip};
 
 /// Failed share of all cells of a scenario against the offered load; `None` if nothing failed.

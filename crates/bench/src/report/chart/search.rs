@@ -5,7 +5,8 @@ use crate::record::{CapacityRecord, Grade};
 use super::super::format::{capitalized, percent, rate, significant};
 use super::super::lang::{Lang, page as t};
 use super::super::usl::{Fit, Point};
-use super::plot::{Plot, Scale, rate_tick};
+use super::plot::Plot;
+use super::scale::{Scale, rate_tick};
 use super::{Chart, ends, finite_max, line_entry, mark_entry};
 
 /// Points of a drawn curve.

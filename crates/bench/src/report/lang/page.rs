@@ -219,11 +219,23 @@ texts! {
     X_TIME = "measured seconds, steps in the order they ran" | "số giây được đo, các bậc theo thứ tự chạy";
     STEP_TIP = "{load}/s offered: goodput {goodput}/s, {answers} answers in {seconds} s, {failed} % failed"
         | "đưa vào {load}/s: goodput {goodput}/s, {answers} câu trả lời trong {seconds} s, {failed} % lỗi";
+    LATENCY_TIP = "{name} {value} at {load}/s, n = {answers}, {failed} % failed"
+        | "{name} {value} ở {load}/s, n = {answers}, {failed} % lỗi";
     SECOND_TIP = "second {at} of the step at {load}/s: {good} good, {failed} failed, P99 {p99}, {in_flight} in flight"
         | "giây {at} của bậc {load}/s: {good} tốt, {failed} lỗi, P99 {p99}, {in_flight} đang chờ";
-    TILE_TIP = "{share} %: {low} to {high}" | "{share} %: {low} đến {high}";
+    COLUMN_TIP = "{load}/s, second {from} to {to}: n = {answers}, P50 {p50}, P99 {p99}, longest {max}"
+        | "{load}/s, giây {from} đến {to}: n = {answers}, P50 {p50}, P99 {p99}, lâu nhất {max}";
     TRIAL_TIP = "trial {n}: {load}/s for {seconds} s ({purpose}): goodput {goodput}/s, {failed} % failed{rule}"
         | "lần thử {n}: {load}/s trong {seconds} s ({purpose}): goodput {goodput}/s, {failed} % lỗi{rule}";
+    C_PRESSURE = "What tasks waited for" | "Các tác vụ phải chờ gì";
+    Y_PRESSURE = "share of the second in which a task waited, %" | "phần của giây có tác vụ phải chờ, %";
+    L_PRESSURE_CPU = "a processor" | "CPU";
+    L_PRESSURE_IO = "a disk" | "đĩa";
+    L_PRESSURE_MEMORY = "memory" | "bộ nhớ";
+    C_LAG = "How late the generator itself was" | "Bản thân bộ sinh tải trễ bao lâu";
+    Y_LAG = "taken up later than due" | "bắt đầu xử lý muộn hơn lịch";
+    L_LAG_MEAN = "mean" | "trung bình";
+    L_LAG_MAX = "longest" | "lâu nhất";
     X_RATIO = "ratio B / A" | "tỉ số B / A";
     X_PHASE_TIME = "seconds since the start of the recovery run" | "giây từ đầu lần đo hồi phục";
     X_TRIAL = "trial" | "lần thử";

@@ -182,6 +182,7 @@ fn assemble(
         mut processes,
         cpu_ns,
         machine,
+        pressure,
     } = sampled;
     for (process, cpu_ns) in processes.iter_mut().zip(&cpu_ns) {
         process.cpu_us_per_decision = cpu_ns
@@ -200,6 +201,7 @@ fn assemble(
         cost: costs(&processes),
         processes,
         machine,
+        pressure_by_second: pressure,
         store: None,
         joules_per_million,
         price_per_hour,
@@ -290,6 +292,7 @@ mod tests {
                 energy_joules: Some(0.5),
                 ..MachineAttribution::default()
             },
+            pressure: Vec::new(),
         }
     }
 

@@ -58,12 +58,22 @@ pub(super) struct MachineReading {
     pub(super) energy_uj: Vec<(u64, u64)>,
 }
 
+/// Time for which tasks have waited so far, in microseconds; `None` where the kernel does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct WaitedReading {
+    pub(super) cpu_us: Option<u64>,
+    pub(super) io_us: Option<u64>,
+    pub(super) memory_us: Option<u64>,
+}
+
 /// Everything at one moment, `at_ns` after the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
     pub(super) at_ns: u64,
     /// In the order of the watched processes; `None` for one that has ended.
     pub(super) processes: Vec<Option<ProcessReading>>,
+    /// Read once a second; `None` in the samples between.
+    pub(super) waited: Option<WaitedReading>,
 }
 
 /// How much is read: context switches cost a file per thread.
@@ -119,17 +129,27 @@ fn thread(folder: &Path, depth: Depth) -> Option<ThreadReading> {
     })
 }
 
-/// Reads the machine's counters.
-pub(super) fn machine() -> MachineReading {
+/// Reads for how long the machine's tasks have waited.
+pub(super) fn waited() -> WaitedReading {
     let pressure = |of: &str| {
         let text = fs::read_to_string(format!("/proc/pressure/{of}")).ok()?;
         proc_text::pressure_some_us(&text)
     };
+    WaitedReading {
+        cpu_us: pressure("cpu"),
+        io_us: pressure("io"),
+        memory_us: pressure("memory"),
+    }
+}
+
+/// Reads the machine's counters.
+pub(super) fn machine() -> MachineReading {
+    let waited = waited();
     MachineReading {
         ticks: proc::machine_ticks(),
-        cpu_waited_us: pressure("cpu"),
-        io_waited_us: pressure("io"),
-        memory_waited_us: pressure("memory"),
+        cpu_waited_us: waited.cpu_us,
+        io_waited_us: waited.io_us,
+        memory_waited_us: waited.memory_us,
         energy_uj: energy(),
     }
 }

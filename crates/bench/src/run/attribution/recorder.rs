@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::reading::{MachineReading, ProcessReading, Snapshot, ThreadReading, Watched};
-use crate::record::attribution::{MachineAttribution, ProcessAttribution, ThreadUse};
+use super::reading::{
+    MachineReading, ProcessReading, Snapshot, ThreadReading, WaitedReading, Watched,
+};
+use crate::record::attribution::{MachineAttribution, Pressure, ProcessAttribution, ThreadUse};
 
 /// Seconds of CPU use that are kept, one figure each.
 const SECONDS_MAX: usize = 7_200;
@@ -28,6 +30,9 @@ pub(super) struct Recorder {
     tracks: Vec<Track>,
     elapsed_ns: u64,
     first_taken: bool,
+    /// When the open second began, and for how long tasks had waited then.
+    waiting_since: Option<(u64, WaitedReading)>,
+    pressure: Vec<Pressure>,
 }
 
 impl Recorder {
@@ -48,6 +53,8 @@ impl Recorder {
             tracks,
             elapsed_ns: 0,
             first_taken: false,
+            waiting_since: None,
+            pressure: Vec::new(),
         }
     }
 
@@ -65,6 +72,40 @@ impl Recorder {
             }
         }
         self.first_taken = true;
+        if let Some(waited) = snapshot.waited {
+            self.count_pressure(snapshot.at_ns, waited);
+        }
+    }
+
+    /// Whether a second has passed since the pressure was last read, or it never was.
+    pub(super) fn second_is_over(&self, at_ns: u64) -> bool {
+        self.waiting_since
+            .is_none_or(|(since, _)| at_ns.saturating_sub(since) >= SECOND_NS)
+            && self.pressure.len() < SECONDS_MAX
+    }
+
+    fn count_pressure(&mut self, at_ns: u64, now: WaitedReading) {
+        if let Some((since, before)) = self.waiting_since.replace((at_ns, now)) {
+            let length = at_ns.saturating_sub(since);
+            let part = |from: Option<u64>, to: Option<u64>| {
+                grown(from, to).map(|us| share(us.saturating_mul(1_000), length).min(100.0))
+            };
+            let found = Pressure {
+                at_s: (since as f64 + length as f64 / 2.0) / SECOND_NS as f64,
+                cpu_percent: part(before.cpu_us, now.cpu_us),
+                io_percent: part(before.io_us, now.io_us),
+                memory_percent: part(before.memory_us, now.memory_us),
+            };
+            let known = [found.cpu_percent, found.io_percent, found.memory_percent];
+            if length > 0 && known.iter().any(Option::is_some) {
+                self.pressure.push(found);
+            }
+        }
+    }
+
+    /// What tasks waited for, second by second.
+    pub(super) fn pressure(&self) -> Vec<Pressure> {
+        self.pressure.clone()
     }
 
     /// Length of the window so far.
@@ -263,6 +304,7 @@ mod tests {
                 cores_allowed: Some(1),
                 threads,
             })],
+            waited: None,
         }
     }
 
@@ -333,12 +375,48 @@ mod tests {
     }
 
     #[test]
+    fn pressure_is_shares_of_its_own_second() {
+        let mut recorder = recorder();
+        let mut at = |at_ms: u64, cpu_us: Option<u64>| {
+            let over = recorder.second_is_over(at_ms * 1_000_000);
+            recorder.take(Snapshot {
+                at_ns: at_ms * 1_000_000,
+                processes: vec![None],
+                waited: over.then_some(WaitedReading {
+                    cpu_us,
+                    ..WaitedReading::default()
+                }),
+            });
+            over
+        };
+        let read = [
+            at(0, Some(5_000)),
+            at(500, Some(1)),
+            at(1_000, Some(255_000)),
+            at(2_500, Some(1_005_000)),
+            at(3_600, None),
+        ];
+        assert_eq!(read, [true, false, true, true, true]);
+        let found: Vec<(f64, Option<f64>, Option<f64>)> = recorder
+            .pressure()
+            .iter()
+            .map(|p| (p.at_s, p.cpu_percent, p.io_percent))
+            .collect();
+        assert_eq!(
+            found,
+            [(0.5, Some(25.0), None), (1.75, Some(50.0), None)],
+            "what the kernel does not tell is left out"
+        );
+    }
+
+    #[test]
     fn what_was_never_read_is_nothing() {
         let mut recorder = recorder();
         for at_ns in [0, 5] {
             recorder.take(Snapshot {
                 at_ns,
                 processes: vec![None],
+                waited: None,
             });
         }
         let used = &recorder.processes(100.0)[0];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::reading::{self, Depth, MachineReading, Snapshot, Watched};
 use super::recorder::{self, Recorder};
 use crate::os::{cpu, proc};
-use crate::record::attribution::{MachineAttribution, ProcessAttribution};
+use crate::record::attribution::{MachineAttribution, Pressure, ProcessAttribution};
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -37,6 +37,7 @@ pub(super) struct Sampled {
     /// CPU time of each process from the start to the end of the load, its drain included.
     pub(super) cpu_ns: Vec<Option<u64>>,
     pub(super) machine: MachineAttribution,
+    pub(super) pressure: Vec<Pressure>,
 }
 
 impl Sampler {
@@ -102,6 +103,7 @@ impl Sampler {
             .min(self.started.elapsed().as_nanos() as u64);
         Some(Sampled {
             processes: recorded.recorder.processes(ticks_per_second()),
+            pressure: recorded.recorder.pressure(),
             cpu_ns,
             machine: recorder::machine(
                 cpu::count() as u32,
@@ -119,9 +121,11 @@ fn snapshot(recorder: &Recorder, started: Instant, depth: Depth) -> Snapshot {
         .iter()
         .map(|watched| reading::process(watched.pid, depth))
         .collect();
+    let at_ns = started.elapsed().as_nanos() as u64;
     Snapshot {
-        at_ns: started.elapsed().as_nanos() as u64,
+        at_ns,
         processes,
+        waited: recorder.second_is_over(at_ns).then(reading::waited),
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::record::{Cell, Estimate};
 
 use super::super::super::capacity::safe_cost;
+use super::super::super::chart;
 use super::super::super::format::{bytes, or_dash, percent, rate, significant};
 use super::super::super::lang::{Lang, page as t};
-use super::super::model::{Block, Card};
+use super::super::model::{Block, Card, Figure};
 use super::Source;
 
 /// Spread over fresh starts.
@@ -87,6 +88,16 @@ pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
             class: "observations",
             items: load_observations(ranked.cell, lang),
         }];
+        let figures: Vec<Figure> = [
+            (t::C_PRESSURE, chart::pressure_by_second(ranked.cell, lang)),
+            (t::C_LAG, chart::generator_lag(ranked.cell, lang)),
+        ]
+        .into_iter()
+        .filter_map(|(title, drawing)| Some(Figure::new(title.of(lang), drawing?)))
+        .collect();
+        if !figures.is_empty() {
+            blocks.push(Block::Figures { figures });
+        }
         blocks.push(Block::Fold {
             id: format!("{id}-processes"),
             title: t::PROCESSES.of(lang).into(),
