@@ -16,6 +16,7 @@ use crate::os::{cpu, interrupt};
 use crate::paper::{self, Study, beside, commands, memtier, text};
 use crate::record::{PaperRecord, Profile, RunRecord, SCHEMA_VERSION};
 use crate::report::files::RunDirectory;
+use crate::report::{Lang, TextStyle};
 use crate::run::attribution::Watched;
 use crate::run::console::Console;
 use crate::run::machine;
@@ -89,6 +90,9 @@ pub struct PaperArgs {
     /// Allow targets on other machines
     #[arg(long)]
     pub i_own_this_target: bool,
+    /// Language of tables and report
+    #[arg(long, value_enum, default_value_t = Lang::En)]
+    pub lang: Lang,
     /// Print nothing but complaints
     #[arg(long)]
     pub quiet: bool,
@@ -127,7 +131,10 @@ pub(super) fn run(args: &PaperArgs) -> Result<ExitCode, String> {
     let study = args.study.study();
     if args.replay {
         let mut console = Console::new(args.quiet);
-        let style = console.style();
+        let style = TextStyle {
+            lang: args.lang,
+            ..console.style()
+        };
         console.line(&text::tables(style, &beside::replay(study)));
         return Ok(ExitCode::SUCCESS);
     }
@@ -221,7 +228,11 @@ fn closed_loop(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
         ..beside::head(study)
     };
     console.finish();
-    console.line(&text::tables(console.style(), &paper));
+    let style = TextStyle {
+        lang: args.lang,
+        ..console.style()
+    };
+    console.line(&text::tables(style, &paper));
     record.paper = Some(paper);
     record.manifest.duration_s = start.elapsed().as_secs_f64();
     record.partial_reason = wrong.first().cloned();
@@ -280,7 +291,11 @@ fn ladders(study: Study, args: &PaperArgs) -> Result<ExitCode, String> {
     let mut shown = String::new();
     let code = perform(&run, &plan, &Job::Ladder, &mut |record, console| {
         let paper = beside::ladders(study, record);
-        shown = text::tables(console.style(), &paper);
+        let style = TextStyle {
+            lang: args.lang,
+            ..console.style()
+        };
+        shown = text::tables(style, &paper);
         record.paper = Some(paper);
     })?;
     // After the run's own summary: it is what was asked for.
@@ -309,6 +324,7 @@ fn run_args(args: &PaperArgs) -> Result<RunArgs, String> {
     run.price_per_hour = args.price_per_hour;
     run.out.clone_from(&args.out);
     run.i_own_this_target = args.i_own_this_target;
+    run.lang = args.lang;
     run.quiet = args.quiet;
     if let Some(threads) = args.threads {
         run.connections = threads;

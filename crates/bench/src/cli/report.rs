@@ -195,7 +195,7 @@ fn median_of(runs: &[Stored]) -> Result<Stored, String> {
             return Err(format!(
                 "{shown} was not measured like {}:\n  {}",
                 first.folder.display(),
-                sheets::unequal(&unequal).join("\n  ")
+                sheets::unequal(&unequal, Lang::En).join("\n  ")
             ));
         }
     }

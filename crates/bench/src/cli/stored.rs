@@ -10,9 +10,9 @@ use super::values;
 use crate::load::keys::Spreading;
 use crate::os::interrupt;
 use crate::record::{ClaimFloor, GateOutcome, Metric, NoiseRecord, RunRecord};
-use crate::report::TextStyle;
 use crate::report::files::RunDirectory;
 use crate::report::stored::{self as sheets, Sheet};
+use crate::report::{Lang, TextStyle};
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
@@ -38,6 +38,9 @@ pub struct Printed {
     /// Print Markdown
     #[arg(long)]
     pub markdown: bool,
+    /// Language of tables and sentences
+    #[arg(long, value_enum, default_value_t = Lang::En)]
+    pub lang: Lang,
 }
 
 /// Options of a comparison of stored runs.
@@ -185,9 +188,16 @@ pub(super) fn compare_runs(a: &str, b: &str, args: &StoredCompareArgs) -> Result
     };
     let record = compare(&arms, metrics, &floor)?;
     if !record.unequal.is_empty() && !args.allow_unequal {
-        return Err(refusal(&sheets::unequal(&record.unequal)));
+        return Err(refusal(&sheets::unequal(
+            &record.unequal,
+            args.printed.lang,
+        )));
     }
-    print(args.printed, &record, &sheets::comparison(&record))
+    print(
+        args.printed,
+        &record,
+        &sheets::comparison(&record, args.printed.lang),
+    )
 }
 
 fn refusal(differences: &[String]) -> String {
@@ -206,7 +216,11 @@ pub(super) fn show_trends(args: &TrendsArgs) -> Result<ExitCode, String> {
         &args.metric
     };
     let record = trends(&runs, metrics)?;
-    print(args.printed, &record, &sheets::trends(&record))
+    print(
+        args.printed,
+        &record,
+        &sheets::trends(&record, args.printed.lang),
+    )
 }
 
 pub(super) fn pass_gate(args: &GateArgs) -> Result<ExitCode, String> {
@@ -222,9 +236,13 @@ pub(super) fn pass_gate(args: &GateArgs) -> Result<ExitCode, String> {
     };
     let record = gate(&asked).map_err(|refused| match refused {
         Refused::Nothing(why) => why,
-        Refused::Unequal(found) => refusal(&sheets::unequal(&found)),
+        Refused::Unequal(found) => refusal(&sheets::unequal(&found, args.printed.lang)),
     })?;
-    print(args.printed, &record, &sheets::gate(&record))?;
+    print(
+        args.printed,
+        &record,
+        &sheets::gate(&record, args.printed.lang),
+    )?;
     Ok(match record.outcome {
         GateOutcome::Passed => ExitCode::SUCCESS,
         GateOutcome::Failed => ExitCode::from(STATUS_FAILED),
@@ -290,7 +308,11 @@ pub(super) fn measure_noise(args: &NoiseArgs) -> Result<ExitCode, String> {
         .or_else(|| noise_path(&record.machine, |name| std::env::var(name).ok()))
         .ok_or("there is no home folder to keep the calibration in: give --save FILE")?;
     write_noise(&path, &record)?;
-    let code = print::<NoiseRecord>(args.printed, &record, &sheets::noise(&record))?;
+    let code = print::<NoiseRecord>(
+        args.printed,
+        &record,
+        &sheets::noise(&record, args.printed.lang),
+    )?;
     Console::new(false).note(&format!("calibration: {}", path.display()));
     Ok(code)
 }

@@ -310,10 +310,7 @@ mod tests {
         let planned: u64 = buckets.iter().map(|b| b.counts.planned).sum();
         let answers: u64 = buckets.iter().map(|b| b.histogram().len()).sum();
         assert_eq!((planned, answers), (count, count + 1));
-        let lags: u64 = buckets
-            .iter()
-            .filter_map(|b| Some(b.own_lag?.count))
-            .sum();
+        let lags: u64 = buckets.iter().filter_map(|b| Some(b.own_lag?.count)).sum();
         assert_eq!(lags, count + 1, "joined buckets keep their lags");
         assert_eq!(buckets[0].length_ns, 16 * SECOND);
         for pair in buckets.windows(2) {

@@ -4,24 +4,30 @@ use crate::record::paper::{PaperRecord, PaperRow, PaperTable};
 use crate::record::{Grade, Status};
 use crate::report::TextStyle;
 use crate::report::format::{or_dash, percent, rate, ratio, significant};
+use crate::report::lang::stored as t;
 use crate::report::table::{Column, TextCell, plain, table};
+use crate::report::{Lang, words};
 
 /// All tables, each with its remarks, and the list why nothing is comparable.
 #[must_use]
 pub fn tables(style: TextStyle, record: &PaperRecord) -> String {
-    let mut out = format!(
-        "\nstudy {}: {} ({})\n",
-        record.study, record.title, record.source
-    );
+    let lang = style.lang;
+    let head = [
+        ("number", record.study.as_str()),
+        ("title", &record.title),
+        ("source", &record.source),
+    ];
+    let mut out = format!("\n{}\n", t::P_STUDY.with(lang, &head));
     for part in &record.tables {
         out.push_str(&one(style, part));
     }
     if !record.not_comparable.is_empty() {
-        out.push_str(if record.replay {
-            "\nremarks\n"
+        let title = if record.replay {
+            t::P_REMARKS
         } else {
-            "\nnot comparable, because\n"
-        });
+            t::P_WHY_NOT
+        };
+        out.push_str(&format!("\n{}\n", title.of(lang)));
         for reason in &record.not_comparable {
             out.push_str(&format!("  - {reason}\n"));
         }
@@ -40,7 +46,10 @@ pub fn tables(style: TextStyle, record: &PaperRecord) -> String {
 
 fn one(style: TextStyle, part: &PaperTable) -> String {
     let mut out = match &part.ours {
-        Some(ours) => format!("\n{}: {} | ours: {ours}\n", part.id, part.paper),
+        Some(ours) => {
+            let ours = t::P_OURS_IS.with(style.lang, &[("ours", ours)]);
+            format!("\n{}: {} | {ours}\n", part.id, part.paper)
+        }
         None if part.id == part.paper => format!("\n{}\n", part.id),
         None => format!("\n{}: {}\n", part.id, part.paper),
     };
@@ -60,18 +69,18 @@ fn one(style: TextStyle, part: &PaperTable) -> String {
 
 fn ladder_beside(style: TextStyle, rows: &[PaperRow]) -> String {
     const COLUMNS: [Column; 12] = [
-        Column::number("load", 8),
-        Column::number("paper good/s", 7),
-        Column::number("ours", 7),
-        Column::number("ratio", 5),
-        Column::number("paper fail %", 5),
-        Column::number("ours", 5),
-        Column::number("paper p99 ms", 7),
-        Column::number("ours", 7),
-        Column::number("ratio", 5),
-        Column::words("paper says", 5),
-        Column::words("by its own rules", 8),
-        Column::words("ours", 8),
+        Column::figure(t::P_LOAD, 8),
+        Column::figure(t::P_PAPER_GOOD, 7),
+        Column::figure(t::P_OURS, 7),
+        Column::figure(t::P_RATIO, 5),
+        Column::figure(t::P_PAPER_FAIL, 5),
+        Column::figure(t::P_OURS, 5),
+        Column::figure(t::P_PAPER_P99, 7),
+        Column::figure(t::P_OURS, 7),
+        Column::figure(t::P_RATIO, 5),
+        Column::named(t::P_PAPER_SAYS, 5),
+        Column::named(t::P_OWN_RULES, 8),
+        Column::named(t::P_OURS, 8),
     ];
     let rows: Vec<Vec<TextCell>> = rows
         .iter()
@@ -88,8 +97,8 @@ fn ladder_beside(style: TextStyle, rows: &[PaperRow]) -> String {
                 or_dash(ours.p99_ms, significant).into(),
                 or_dash(row.p99_ratio, ratio).into(),
                 said(row),
-                computed(row),
-                ours_said(row),
+                computed(row, style.lang),
+                ours_said(row, style.lang),
             ]
         })
         .collect();
@@ -98,16 +107,16 @@ fn ladder_beside(style: TextStyle, rows: &[PaperRow]) -> String {
 
 fn ladder_alone(style: TextStyle, rows: &[PaperRow]) -> String {
     const COLUMNS: [Column; 10] = [
-        Column::number("load", 8),
-        Column::number("printed/s", 7),
-        Column::number("good/s", 7),
-        Column::number("wall s", 6),
-        Column::number("fail %", 5),
-        Column::number("avg ms", 6),
+        Column::figure(t::P_LOAD, 8),
+        Column::figure(t::P_PRINTED, 7),
+        Column::figure(t::P_GOOD, 7),
+        Column::figure(t::P_WALL, 6),
+        Column::figure(t::P_FAIL, 5),
+        Column::figure(t::P_AVG, 6),
         Column::number("p99 ms", 6),
-        Column::words("paper says", 5),
-        Column::words("by its own rules", 8),
-        Column::words("by ours", 8),
+        Column::named(t::P_PAPER_SAYS, 5),
+        Column::named(t::P_OWN_RULES, 8),
+        Column::named(t::P_BY_OURS, 8),
     ];
     let rows: Vec<Vec<TextCell>> = rows
         .iter()
@@ -121,8 +130,8 @@ fn ladder_alone(style: TextStyle, rows: &[PaperRow]) -> String {
                 or_dash(row.paper.mean_ms, significant).into(),
                 or_dash(row.paper.p99_ms, significant).into(),
                 said(row),
-                computed(row),
-                level(row.paper_status.as_ref()),
+                computed(row, style.lang),
+                level(row.paper_status.as_ref(), style.lang),
             ]
         })
         .collect();
@@ -131,15 +140,15 @@ fn ladder_alone(style: TextStyle, rows: &[PaperRow]) -> String {
 
 fn throughput(style: TextStyle, rows: &[PaperRow], ours: bool) -> String {
     const COLUMNS: [Column; 9] = [
-        Column::words("test", 12),
-        Column::number("paper/s", 9),
-        Column::number("ours", 9),
-        Column::number("ratio", 5),
-        Column::number("paper p99 ms", 6),
-        Column::number("ours", 6),
-        Column::number("ratio", 5),
-        Column::number("paper p99.9", 6),
-        Column::number("ours", 6),
+        Column::named(t::P_TEST, 12),
+        Column::figure(t::P_PAPER_RATE, 9),
+        Column::figure(t::P_OURS, 9),
+        Column::figure(t::P_RATIO, 5),
+        Column::figure(t::P_PAPER_P99, 6),
+        Column::figure(t::P_OURS, 6),
+        Column::figure(t::P_RATIO, 5),
+        Column::figure(t::P_PAPER_P999, 6),
+        Column::figure(t::P_OURS, 6),
     ];
     const PAPER_ONLY: [usize; 4] = [0, 1, 4, 7];
     let shown = |at: &usize| ours || PAPER_ONLY.contains(at);
@@ -176,21 +185,24 @@ fn said(row: &PaperRow) -> TextCell {
     or_dash(row.seed_status.as_deref(), ToOwned::to_owned).into()
 }
 
-fn computed(row: &PaperRow) -> TextCell {
-    or_dash(row.computed.as_ref(), |judged| judged.words()).into()
+fn computed(row: &PaperRow, lang: Lang) -> TextCell {
+    or_dash(row.computed.as_ref(), |judged| {
+        words::judgement(judged, lang)
+    })
+    .into()
 }
 
 /// Our level, with the grade where it is not valid.
-fn ours_said(row: &PaperRow) -> TextCell {
-    let cell = level(row.our_status.as_ref());
+fn ours_said(row: &PaperRow, lang: Lang) -> TextCell {
+    let cell = level(row.our_status.as_ref(), lang);
     match row.our_grade.filter(|grade| *grade != Grade::Valid) {
-        Some(grade) => format!("{} ({})", cell.text, grade.word()).into(),
+        Some(grade) => format!("{} ({})", cell.text, words::grade(grade, lang)).into(),
         None => cell,
     }
 }
 
-fn level(status: Option<&Status>) -> TextCell {
-    or_dash(status, |status| status.level.word().to_owned()).into()
+fn level(status: Option<&Status>, lang: Lang) -> TextCell {
+    or_dash(status, |status| words::level(status.level, lang).to_owned()).into()
 }
 
 #[cfg(test)]
@@ -216,6 +228,20 @@ mod tests {
             "{uniform}"
         );
         assert!(text.contains("1,456,451 of 1,500,000"), "{text}");
+    }
+
+    #[test]
+    fn tables_speak_vietnamese() {
+        let style = TextStyle {
+            unicode: true,
+            lang: Lang::Vi,
+            ..TextStyle::default()
+        };
+        let text = tables(style, &beside::replay(Study::Ladders));
+        assert!(text.contains("nghiên cứu 000:") && text.contains("Nguy cấp (fail, p99)"));
+        for english in ["paper says", "by its own rules", "Critical (", "\nremarks"] {
+            assert!(!text.contains(english), "{english}");
+        }
     }
 
     #[test]

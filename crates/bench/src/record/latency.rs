@@ -138,6 +138,14 @@ impl SplitLatency {
         }
     }
 
+    /// Keeps the figures alone.
+    pub fn leave_out_histograms(&mut self) {
+        let parts = [&mut self.all, &mut self.allow, &mut self.deny];
+        for part in parts.into_iter().flatten() {
+            part.histogram_ns_base64 = None;
+        }
+    }
+
     /// From the two recorded histograms of nanoseconds; `all` is their sum, and carries no histogram
     /// of its own because [`SplitLatency::merged`] gives it back.
     pub fn from_histograms(

@@ -12,7 +12,7 @@ mod findings;
 pub(crate) mod format;
 pub mod hlog;
 mod html;
-mod lang;
+pub(crate) mod lang;
 mod markdown;
 pub mod migrate;
 mod observations;
@@ -23,7 +23,7 @@ pub(crate) mod table;
 mod terminal;
 mod usl;
 mod verdict;
-mod words;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;

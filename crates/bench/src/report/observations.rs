@@ -51,12 +51,27 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
             .and_then(|step| allow_against_deny(step, lang)),
     );
     out.extend(cell.notes.iter().map(|note| capitalized(note)));
-    for step in steps {
-        let at = rate(step.target_rps);
-        let note = |note: &String| t::AT_LOAD.with(lang, &[("load", &at), ("note", note)]);
-        out.extend(step.notes.iter().map(note));
-    }
+    out.extend(step_notes(&steps, lang));
     out
+}
+
+/// What the steps note, each text once with the loads that it belongs to.
+fn step_notes(steps: &[&Step], lang: Lang) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    for step in steps {
+        for note in &step.notes {
+            let at = rate(step.target_rps);
+            match found.iter_mut().find(|(known, _)| known == note) {
+                Some((_, loads)) if loads.last() == Some(&at) => {}
+                Some((_, loads)) => loads.push(at),
+                None => found.push((note, vec![at])),
+            }
+        }
+    }
+    let line = |(note, loads): (&str, Vec<String>)| {
+        t::AT_LOAD.with(lang, &[("load", &loads.join("/s, ")), ("note", note)])
+    };
+    found.into_iter().map(line).collect()
 }
 
 /// How much load lies between the first row that is not ok and the limit.

@@ -8,13 +8,17 @@ use crate::statistics::size_of;
 
 use super::TextStyle;
 use super::format::{DASH, or_dash, rate, significant};
+use super::lang::{Lang, stored as t};
 use super::table::{Column, TextCell, Tint, plain, table, tinted};
+use super::words;
 
 /// A table with what is said above and below it.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
     /// Heading.
     pub title: String,
+    /// Language of its headings and words.
+    pub lang: Lang,
     /// What the reader must know before the table.
     pub before: Vec<String>,
     columns: Vec<Column>,
@@ -26,7 +30,7 @@ pub struct Sheet {
 impl Sheet {
     /// Headings of the columns.
     pub fn heads(&self) -> impl Iterator<Item = &'static str> {
-        self.columns.iter().map(|column| column.title.en)
+        self.columns.iter().map(|column| column.title.of(self.lang))
     }
 
     /// Texts of the cells, row by row.
@@ -39,6 +43,10 @@ impl Sheet {
     /// As terminal text, without a line break at its end.
     #[must_use]
     pub fn text(&self, style: TextStyle) -> String {
+        let style = TextStyle {
+            lang: self.lang,
+            ..style
+        };
         let mut out = tinted(style, Tint::Strong, &plain(style, &self.title));
         out.push('\n');
         for line in &self.before {
@@ -84,94 +92,111 @@ impl Sheet {
 
 /// `step length: 1.00 s against 60.00 s`: one line per difference.
 #[must_use]
-pub fn unequal(differences: &[Difference]) -> Vec<String> {
-    let line = |found: &Difference| format!("{}: {} against {}", found.what, found.a, found.b);
+pub fn unequal(differences: &[Difference], lang: Lang) -> Vec<String> {
+    let line = |found: &Difference| {
+        t::S_DIFFERS.with(
+            lang,
+            &[("what", &found.what), ("a", &found.a), ("b", &found.b)],
+        )
+    };
     differences.iter().map(line).collect()
 }
 
 /// A comparison of stored runs.
 #[must_use]
-pub fn comparison(record: &ComparisonRecord) -> Sheet {
+pub fn comparison(record: &ComparisonRecord, lang: Lang) -> Sheet {
+    let arm = |arm: &str, label: &str, runs: &str| {
+        t::S_ARM.with(lang, &[("arm", arm), ("label", label), ("runs", runs)])
+    };
     let mut before = vec![
-        format!(
-            "A is {} ({})",
-            record.a.label,
-            from(&record.a.sources, &record.a.started_at)
+        arm(
+            "A",
+            &record.a.label,
+            &from(&record.a.sources, &record.a.started_at, lang),
         ),
-        format!(
-            "B is {} ({})",
-            record.b.label,
-            from(&record.b.sources, &record.b.started_at)
+        arm(
+            "B",
+            &record.b.label,
+            &from(&record.b.sources, &record.b.started_at, lang),
         ),
-        format!("smallest claimable difference: {}", record.floor.source),
+        t::S_FLOOR.with(lang, &[("source", &record.floor.source)]),
     ];
-    let marks = unequal(&record.unequal);
-    before.extend(marks.iter().map(|text| format!("UNEQUAL: {text}")));
+    let marks = unequal(&record.unequal, lang);
+    before.extend(
+        marks
+            .iter()
+            .map(|text| t::S_UNEQUAL.with(lang, &[("what", text)])),
+    );
     let across = record.rows.iter().any(|row| row.target_a != row.target_b);
     let mut after: Vec<String> = record
         .rows
         .iter()
         .filter(|row| matches!(row.verdict, Verdict::Better | Verdict::Worse))
-        .map(|row| spoken(row, across))
+        .map(|row| spoken(row, across, lang))
         .collect();
     if after.is_empty() {
-        after.push("No difference can be claimed.".to_owned());
+        after.push(t::S_NO_CLAIM.of(lang).to_owned());
     }
     if !marks.is_empty() {
-        after.push(
-            "The arms are unequal: what is above may come from their circumstances.".to_owned(),
-        );
+        after.push(t::S_ARMS_UNEQUAL.of(lang).to_owned());
     }
     after.extend(record.notes.iter().cloned());
     Sheet {
-        title: format!("{} against {}", record.b.label, record.a.label),
+        lang,
+        title: t::S_AGAINST.with(lang, &[("b", &record.b.label), ("a", &record.a.label)]),
         before,
         columns: vec![
-            Column::words("row", 10),
-            Column::number("load/s", 6),
-            Column::words("figure", 7),
+            Column::named(t::S_ROW, 10),
+            Column::figure(t::S_LOAD, 6),
+            Column::named(t::S_FIGURE, 7),
             Column::number("A", 6),
             Column::number("B", 6),
             Column::number("B/A", 5),
-            Column::words("95 % interval", 12),
+            Column::named(t::S_INTERVAL, 12),
             Column::words("n", 3),
             Column::number("U", 3),
             Column::number("p", 5),
             Column::number("A12", 4),
-            Column::words("effect", 6),
-            Column::words("verdict", 7),
+            Column::named(t::S_EFFECT, 6),
+            Column::named(t::S_VERDICT, 7),
         ],
         rows: record
             .rows
             .iter()
-            .map(|row| comparison_row(row, across))
+            .map(|row| comparison_row(row, across, lang))
             .collect(),
         after,
     }
 }
 
-fn spoken(row: &ComparisonRow, across: bool) -> String {
+fn spoken(row: &ComparisonRow, across: bool, lang: Lang) -> String {
+    let sentence = words::difference(row, lang);
     if across {
-        row.sentence.clone()
+        sentence
     } else {
-        format!("{} · {}: {}", row.target_b, row.operation_b, row.sentence)
+        format!("{} · {}: {sentence}", row.target_b, row.operation_b)
     }
 }
 
-fn from(sources: &[String], started_at: &[String]) -> String {
+fn from(sources: &[String], started_at: &[String], lang: Lang) -> String {
     let runs = match sources {
         [one] => one.clone(),
-        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+        [first, rest @ ..] => {
+            let more = rest.len().to_string();
+            t::S_MORE_RUNS.with(lang, &[("first", first), ("n", &more)])
+        }
         [] => String::new(),
     };
     match started_at {
         [at] => format!("{runs}, {at}"),
-        [first, .., last] => format!("{runs}, {first} to {last}"),
+        [first, .., last] => {
+            t::S_FROM_TO.with(lang, &[("runs", &runs), ("first", first), ("last", last)])
+        }
         [] => runs,
     }
 }
 
-fn comparison_row(row: &ComparisonRow, across: bool) -> Vec<TextCell> {
+fn comparison_row(row: &ComparisonRow, across: bool, lang: Lang) -> Vec<TextCell> {
     let name = if across {
         format!("{} · {}", row.scenario, row.operation_b)
     } else {
@@ -196,9 +221,12 @@ fn comparison_row(row: &ComparisonRow, across: bool) -> Vec<TextCell> {
         or_dash(test, |test| format!("{:.1}", test.u)).into(),
         or_dash(test, |test| probability(test.p)).into(),
         or_dash(test, |test| format!("{:.2}", test.a12)).into(),
-        or_dash(test, |test| size_of(test.cliffs_delta).word().to_owned()).into(),
+        or_dash(test, |test| {
+            words::effect(size_of(test.cliffs_delta), lang).to_owned()
+        })
+        .into(),
         TextCell {
-            text: row.verdict.word().to_owned(),
+            text: words::verdict(row.verdict, lang).to_owned(),
             tint,
         },
     ]
@@ -221,38 +249,42 @@ fn probability(p: f64) -> String {
 
 /// Trends over stored runs.
 #[must_use]
-pub fn trends(record: &TrendsRecord) -> Sheet {
+pub fn trends(record: &TrendsRecord, lang: Lang) -> Sheet {
+    let runs = record.started_at.len().to_string();
     Sheet {
-        title: format!("Trends over {} runs", record.started_at.len()),
+        lang,
+        title: t::S_TRENDS.with(lang, &[("n", &runs)]),
         before: match record.started_at.as_slice() {
-            [first, .., last] => vec![format!("{first} to {last}")],
+            [first, .., last] => {
+                vec![t::S_SPAN.with(lang, &[("first", first), ("last", last)])]
+            }
             _ => Vec::new(),
         },
         columns: vec![
-            Column::words("row", 10),
-            Column::number("load/s", 6),
-            Column::words("figure", 7),
-            Column::number("runs", 4),
-            Column::number("first", 6),
-            Column::number("last", 6),
-            Column::number("change", 7),
-            Column::number("%/run", 6),
-            Column::words("95 % interval", 12),
+            Column::named(t::S_ROW, 10),
+            Column::figure(t::S_LOAD, 6),
+            Column::named(t::S_FIGURE, 7),
+            Column::figure(t::S_RUNS, 4),
+            Column::figure(t::S_FIRST, 6),
+            Column::figure(t::S_LAST, 6),
+            Column::figure(t::S_CHANGE, 7),
+            Column::figure(t::S_PER_RUN, 6),
+            Column::named(t::S_INTERVAL, 12),
             Column::number("p", 5),
             Column::number("CV %", 5),
-            Column::words("noise", 8),
+            Column::named(t::S_NOISE, 8),
         ],
-        rows: record.rows.iter().map(trend_row).collect(),
+        rows: record.rows.iter().map(|row| trend_row(row, lang)).collect(),
         after: record
             .rows
             .iter()
-            .map(|row| row.sentence.clone())
+            .map(|row| words::course(row, lang))
             .chain(record.notes.iter().cloned())
             .collect(),
     }
 }
 
-fn trend_row(row: &TrendRow) -> Vec<TextCell> {
+fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
     let tint = match row.colour {
         TrendColour::Better => Tint::Good,
         TrendColour::Worse => Tint::Bad,
@@ -277,26 +309,22 @@ fn trend_row(row: &TrendRow) -> Vec<TextCell> {
         .into(),
         or_dash(row.p, probability).into(),
         or_dash(row.cv_percent, |cv| format!("{cv:.1}")).into(),
-        row.noise.word().into(),
+        words::noise(row.noise, lang).into(),
     ]
 }
 
 /// A gate's decision.
 #[must_use]
-pub fn gate(record: &GateRecord) -> Sheet {
-    let mut sheet = comparison(&record.comparison);
+pub fn gate(record: &GateRecord, lang: Lang) -> Sheet {
+    let mut sheet = comparison(&record.comparison, lang);
     let word = match record.outcome {
-        GateOutcome::Passed => "passed",
-        GateOutcome::Failed => "FAILED",
-        GateOutcome::Invalid => "INVALID",
+        GateOutcome::Passed => t::S_PASSED,
+        GateOutcome::Failed => t::S_FAILED,
+        GateOutcome::Invalid => t::S_INVALID,
     };
-    sheet.title = format!(
-        "Gate {word}: at most {} % worse than the baseline",
-        record.max_regression_percent
-    );
-    sheet
-        .before
-        .insert(0, "A is the baseline, B the run to judge".to_owned());
+    let percent = record.max_regression_percent.to_string();
+    sheet.title = t::S_GATE.with(lang, &[("word", word.of(lang)), ("percent", &percent)]);
+    sheet.before.insert(0, t::S_GATE_ARMS.of(lang).to_owned());
     sheet.after = record.reasons.clone();
     sheet.after.extend(record.comparison.notes.iter().cloned());
     sheet
@@ -304,7 +332,7 @@ pub fn gate(record: &GateRecord) -> Sheet {
 
 /// Noise of a machine.
 #[must_use]
-pub fn noise(record: &NoiseRecord) -> Sheet {
+pub fn noise(record: &NoiseRecord, lang: Lang) -> Sheet {
     let rows = record.metrics.iter().map(|found| {
         vec![
             found.metric.name().into(),
@@ -320,22 +348,33 @@ pub fn noise(record: &NoiseRecord) -> Sheet {
         &record.machine.cpu_model
     };
     Sheet {
-        title: format!("Noise: {} against itself", record.target),
+        lang,
+        title: t::S_NOISE_TITLE.with(lang, &[("target", &record.target)]),
         before: vec![
-            format!("{cpu}, {} cores, {}", record.machine.cores, record.measured_at),
-            format!(
-                "{} starts on each side, {:.1} s per step",
-                record.starts_per_side, record.step_s
+            t::S_MACHINE.with(
+                lang,
+                &[
+                    ("cpu", cpu),
+                    ("cores", &record.machine.cores.to_string()),
+                    ("at", &record.measured_at),
+                ],
+            ),
+            t::S_STARTS.with(
+                lang,
+                &[
+                    ("n", &record.starts_per_side.to_string()),
+                    ("seconds", &format!("{:.1}", record.step_s)),
+                ],
             ),
         ],
         columns: vec![
-            Column::words("figure", 7),
-            Column::number("rows", 4),
+            Column::named(t::S_FIGURE, 7),
+            Column::figure(t::S_ROWS, 4),
             Column::number("CV %", 5),
-            Column::number("A/A as it ran", 7),
-            Column::number("smallest claimable", 7),
+            Column::figure(t::S_AS_IT_RAN, 7),
+            Column::figure(t::S_CLAIMABLE, 7),
         ],
         rows: rows.collect(),
-        after: vec!["A difference below the last column is what this machine does to one and the same program.".to_owned()],
+        after: vec![t::S_NOISE_MEANS.of(lang).to_owned()],
     }
 }

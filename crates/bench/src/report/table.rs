@@ -92,7 +92,7 @@ impl From<&str> for TextCell {
     }
 }
 
-const fn same(title: &'static str) -> Text {
+pub(crate) const fn same(title: &'static str) -> Text {
     Text {
         en: title,
         vi: title,

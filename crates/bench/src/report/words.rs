@@ -1,8 +1,11 @@
 //! Levels, labels and grades in the language of the report.
 
-use crate::record::{Grade, Label, Level};
+use crate::record::paper::{Colour, Judgement};
+use crate::record::{ComparisonRow, Grade, Label, Level, Noise, TrendRow, Verdict};
+use crate::statistics::Size;
 
-use super::lang::{Lang, page as t};
+use super::format::rate;
+use super::lang::{Lang, page as t, stored as s};
 
 /// The word of a grade.
 pub(crate) fn grade(grade: Grade, lang: Lang) -> &'static str {
@@ -46,6 +49,109 @@ pub(crate) fn whole(complete: bool, lang: Lang) -> &'static str {
     if complete { t::COMPLETE } else { t::PARTIAL }.of(lang)
 }
 
+/// The word of a comparison's verdict.
+pub(crate) fn verdict(verdict: Verdict, lang: Lang) -> &'static str {
+    match verdict {
+        Verdict::Better => s::V_BETTER,
+        Verdict::Worse => s::V_WORSE,
+        Verdict::Same => s::V_SAME,
+        Verdict::Unclear => s::V_UNCLEAR,
+        Verdict::TooFew => s::V_TOO_FEW,
+    }
+    .of(lang)
+}
+
+/// The word of a figure's noise.
+pub(crate) fn noise(noise: Noise, lang: Lang) -> &'static str {
+    match noise {
+        Noise::Unknown => s::N_UNKNOWN,
+        Noise::Stable => s::N_STABLE,
+        Noise::Variable => s::N_VARIABLE,
+        Noise::Unstable => s::N_UNSTABLE,
+    }
+    .of(lang)
+}
+
+/// The word of an effect's size.
+pub(crate) fn effect(size: Size, lang: Lang) -> &'static str {
+    match size {
+        Size::Negligible => s::E_NEGLIGIBLE,
+        Size::Small => s::E_SMALL,
+        Size::Medium => s::E_MEDIUM,
+        Size::Large => s::E_LARGE,
+    }
+    .of(lang)
+}
+
+/// What a compared row says. The record holds the English sentence.
+pub(crate) fn difference(row: &ComparisonRow, lang: Lang) -> String {
+    let (Some(ratio), false) = (row.ratio_b_over_a, lang == Lang::En) else {
+        return row.sentence.clone();
+    };
+    let (a, b) = if row.target_a == row.target_b {
+        ("A", "B")
+    } else {
+        (row.target_a.as_str(), row.target_b.as_str())
+    };
+    let interval = row
+        .ratio_ci
+        .map_or_else(String::new, |(low, high)| format!(" [{low:.3}, {high:.3}]"));
+    let p = row
+        .test
+        .map_or_else(String::new, |test| format!(", p = {:.3}", test.p));
+    s::S_SENTENCE.with(
+        lang,
+        &[
+            ("scenario", &row.scenario),
+            ("load", &rate(row.target_rps)),
+            ("figure", row.metric.name()),
+            ("a", a),
+            ("b", b),
+            ("ratio", &format!("{ratio:.3}")),
+            ("interval", &interval),
+            ("p", &p),
+            ("n", &format!("{}/{}", row.a.n, row.b.n)),
+            ("verdict", verdict(row.verdict, lang)),
+        ],
+    )
+}
+
+/// What a row's course over stored runs says. The record holds the English sentence.
+pub(crate) fn course(row: &TrendRow, lang: Lang) -> String {
+    let (Some(slope), Some(p), false) = (row.slope_percent_per_run, row.p, lang == Lang::En) else {
+        return row.sentence.clone();
+    };
+    s::S_COURSE.with(
+        lang,
+        &[
+            ("target", &row.target),
+            ("operation", &row.operation),
+            ("scenario", &row.scenario),
+            ("load", &rate(row.target_rps)),
+            ("figure", row.metric.name()),
+            ("slope", &format!("{slope:+.1}")),
+            ("n", &row.points.len().to_string()),
+            ("p", &format!("{p:.3}")),
+            ("noise", noise(row.noise, lang)),
+        ],
+    )
+}
+
+/// A study's row by its own thresholds, e.g. `Warning (avg, p95)`.
+pub(crate) fn judgement(found: &Judgement, lang: Lang) -> String {
+    let colour = match found.colour {
+        Colour::Good => s::J_GOOD,
+        Colour::Warning => s::J_WARNING,
+        Colour::Critical => s::J_CRITICAL,
+    }
+    .of(lang);
+    if found.metrics.is_empty() {
+        colour.to_owned()
+    } else {
+        format!("{colour} ({})", found.metrics.join(", "))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +182,33 @@ mod tests {
             Label::Dead,
         ] {
             assert_eq!(super::label(label, Lang::En), label.words());
+        }
+        for verdict in [
+            Verdict::Better,
+            Verdict::Worse,
+            Verdict::Same,
+            Verdict::Unclear,
+            Verdict::TooFew,
+        ] {
+            assert_eq!(super::verdict(verdict, Lang::En), verdict.word());
+        }
+        for noise in [
+            Noise::Unknown,
+            Noise::Stable,
+            Noise::Variable,
+            Noise::Unstable,
+        ] {
+            assert_eq!(super::noise(noise, Lang::En), noise.word());
+        }
+        for size in [Size::Negligible, Size::Small, Size::Medium, Size::Large] {
+            assert_eq!(effect(size, Lang::En), size.word());
+        }
+        for colour in [Colour::Good, Colour::Warning, Colour::Critical] {
+            let found = Judgement {
+                colour,
+                metrics: vec!["p99".into()],
+            };
+            assert_eq!(judgement(&found, Lang::En), found.words());
         }
     }
 }

@@ -349,7 +349,10 @@ fn draw_latency(
                 ("name", name),
                 ("value", &latency(y)),
                 ("load", &rate(x)),
-                ("answers", &count(step.response.all.as_ref().map_or(0, |all| all.count))),
+                (
+                    "answers",
+                    &count(step.response.all.as_ref().map_or(0, |all| all.count)),
+                ),
                 ("failed", &percent(step.fail_percent())),
             ],
         );
@@ -540,7 +543,13 @@ fn box_entry(class: &str, name: &str) -> LegendEntry {
 /// Darker for more.
 fn shade_entry(name: &str) -> LegendEntry {
     let steps: String = (1..=5)
-        .map(|at| format!("<path d=\"M{} 1h6v12h-6z\" opacity=\".{}\"/>", at * 6 - 4, at * 2 - 1))
+        .map(|at| {
+            format!(
+                "<path d=\"M{} 1h6v12h-6z\" opacity=\".{}\"/>",
+                at * 6 - 4,
+                at * 2 - 1
+            )
+        })
         .collect();
     entry(&format!("<g class=\"tile\">{steps}</g>"), name)
 }

@@ -196,7 +196,13 @@ pub(in crate::report) fn rates_by_second(cell: &Cell, lang: Lang) -> Option<Char
     let counted = |style, name: Text, pick: fn(&Second) -> u64| {
         let name = name.of(lang);
         let text = |at: &At<'_>, y: f64| figure(name, &format!("{}/s", rate(y)), at);
-        line(&buckets, style, name, |at| per_second(pick(at.second), at), text)
+        line(
+            &buckets,
+            style,
+            name,
+            |at| per_second(pick(at.second), at),
+            text,
+        )
     };
     let good = t::L_GOOD.of(lang);
     let lines = [
@@ -354,7 +360,13 @@ pub(in crate::report) fn generator_lag(cell: &Cell, lang: Lang) -> Option<Chart>
     let timed = |style, name: Text, pick: fn(&Second) -> Option<f64>| {
         let name = name.of(lang);
         let text = |at: &At<'_>, us: f64| figure(name, &latency(us), at);
-        line(&buckets, style, name, |at| pick(at.second).filter(|us| *us > 0.0), text)
+        line(
+            &buckets,
+            style,
+            name,
+            |at| pick(at.second).filter(|us| *us > 0.0),
+            text,
+        )
     };
     let lines = [
         timed((1, 1), t::L_LAG_MEAN, |second| second.generator_lag_mean_us),

@@ -9,7 +9,11 @@ pub(super) fn mark(class: &str, shape: usize, (x, y): (f64, f64), r: f64, tip: &
     let path = match shape % 5 {
         0 => {
             let attributes = format!("cx=\"{}\" cy=\"{}\" r=\"{}\"", px(x), px(y), px(r));
-            return element("circle", &format!("class=\"mark {class}\" {attributes}"), tip);
+            return element(
+                "circle",
+                &format!("class=\"mark {class}\" {attributes}"),
+                tip,
+            );
         }
         1 => format!("{}h{d}v{d}h-{d}z", from(-r, -r), d = px(2.0 * r)),
         2 => format!(
@@ -24,11 +28,7 @@ pub(super) fn mark(class: &str, shape: usize, (x, y): (f64, f64), r: f64, tip: &
             from(0.0, -r * 1.3),
             d = px(r * 1.3)
         ),
-        _ => format!(
-            "{}l{d} {d}m0-{d}l-{d} {d}",
-            from(-r, -r),
-            d = px(2.0 * r)
-        ),
+        _ => format!("{}l{d} {d}m0-{d}l-{d} {d}", from(-r, -r), d = px(2.0 * r)),
     };
     element("path", &format!("class=\"mark {class}\" d=\"{path}\""), tip)
 }

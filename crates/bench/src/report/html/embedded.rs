@@ -8,14 +8,18 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
-use crate::record::RunRecord;
+use serde_json::{Number, Value};
+
+use crate::record::{RunRecord, Second};
 
 use super::RenderError;
 
 /// Above this size the data are compressed.
 const PLAIN_MAX_BYTES: usize = 64 << 10;
-/// Above this size, compressed, histograms are embedded with two digits instead of three.
-const EXACT_MAX_BYTES: usize = 256 << 10;
+/// Above this size, compressed, a page gets what can be read off it and no more; see [`readable`].
+const EXACT_MAX_BYTES: usize = 64 << 10;
+/// Significant digits of the figures there: two more than are printed.
+const DIGITS: i32 = 6;
 /// Longest record that is read out of a page, after inflating: a thousand times what a usual run needs.
 const INFLATED_MAX_BYTES: u64 = 1 << 30;
 /// The element that holds the data.
@@ -33,16 +37,55 @@ pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderE
     if exact.len() <= EXACT_MAX_BYTES {
         return Ok((exact, COMPRESSED));
     }
-    // Histograms of a long run fill the page; results.json beside it has them in full.
+    Ok((packed(&readable(record)?)?, COMPRESSED))
+}
+
+/// The record of a long run as JSON without what would fill the page: response histograms keep two digits, service times
+/// their percentiles, seconds their figures. `results.json` beside the page has everything in full.
+fn readable(record: &RunRecord) -> Result<String, RenderError> {
     let mut record = record.clone();
-    for step in record.cells.iter_mut().flat_map(|cell| &mut cell.steps) {
-        step.response.coarsen();
-        step.service.coarsen();
-        for second in &mut step.seconds {
-            second.response_ns_base64 = None;
+    for cell in &mut record.cells {
+        for step in &mut cell.steps {
+            step.response.coarsen();
+            step.service.leave_out_histograms();
+            for alone in [&mut step.late, &mut step.send_lag].into_iter().flatten() {
+                alone.histogram_ns_base64 = None;
+            }
+            step.seconds.iter_mut().for_each(without_histogram);
         }
+        let variants = cell
+            .recovery
+            .iter_mut()
+            .flat_map(|found| &mut found.variants);
+        variants
+            .flat_map(|variant| &mut variant.seconds)
+            .for_each(without_histogram);
     }
-    Ok((packed(&serde_json::to_string(&record)?)?, COMPRESSED))
+    let mut value = serde_json::to_value(&record)?;
+    round(&mut value);
+    Ok(serde_json::to_string(&value)?)
+}
+
+fn without_histogram(second: &mut Second) {
+    second.response_ns_base64 = None;
+}
+
+/// Rounds every number that is not whole to [`DIGITS`] significant digits.
+fn round(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let exact = number.as_f64().unwrap_or_default();
+            let scale = 10_f64.powi(DIGITS - 1 - exact.abs().log10().floor() as i32);
+            let rounded = (exact * scale).round() / scale;
+            // Neither 0 nor the smallest numbers have a scale: they stay as they are.
+            if let Some(rounded) = Number::from_f64(rounded).filter(|_| scale.is_finite()) {
+                *number = rounded;
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(round),
+        Value::Object(fields) => fields.values_mut().for_each(round),
+        _ => {}
+    }
 }
 
 fn packed(text: &str) -> Result<String, RenderError> {
@@ -88,5 +131,38 @@ pub fn record_in(html: &str) -> Result<RunRecord, RenderError> {
         other => Err(RenderError(format!(
             "tollgate-record has the unknown encoding {other:?}"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_the_digits_that_are_read() {
+        let mut value = serde_json::json!([
+            1234.56789012,
+            -0.000123456789,
+            0.0,
+            5e-324,
+            1e300,
+            7,
+            "1.23456789",
+            null
+        ]);
+        round(&mut value);
+        assert_eq!(
+            value,
+            serde_json::json!([
+                1234.57,
+                -0.000123457,
+                0.0,
+                5e-324,
+                1e300,
+                7,
+                "1.23456789",
+                null
+            ])
+        );
     }
 }

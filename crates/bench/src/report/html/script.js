@@ -23,7 +23,8 @@
       tip.hidden = true;
       return;
     }
-    tip.textContent = owner.dataset.tip;
+    // The command is that of the page: it is not repeated in every row.
+    tip.textContent = owner.dataset.tip + (owner.localName === "tr" ? "\n" + words.command : "");
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     const x = Math.min(event.clientX + 14, innerWidth - box.width - 8);

@@ -7,6 +7,7 @@ pub(crate) mod advice;
 pub(crate) mod found;
 pub(crate) mod page;
 pub(crate) mod sentences;
+pub(crate) mod stored;
 pub(crate) mod terminal;
 
 /// Language of a report.
@@ -88,6 +89,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Text)> {
         advice::ALL,
         terminal::ALL,
         found::ALL,
+        stored::ALL,
     ]
     .into_iter()
     .flatten()

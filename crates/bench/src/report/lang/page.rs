@@ -145,11 +145,10 @@ texts! {
     LOAD_LIMIT = ", limit {limit} in {window} per key" | ", giới hạn {limit} trong {window} cho mỗi khóa";
     LOAD_WINDOW = ", window {window}" | ", cửa sổ {window}";
     LOAD_PROBED = ", probed capacity {load}/s" | ", năng lực thăm dò {load}/s";
-    ROW_TIP = "n = {answers} answers in {seconds} s ({starts}); {ci}command: {command}"
-        | "n = {answers} câu trả lời trong {seconds} s ({starts}); {ci}lệnh: {command}";
+    ROW_TIP = "n = {answers} answers in {seconds} s ({starts}){ci}" | "n = {answers} câu trả lời trong {seconds} s ({starts}){ci}";
     STARTS_ONE = "one start, so no interval" | "một lần khởi động, nên không có khoảng tin cậy";
     STARTS_MANY = "{n} fresh starts" | "{n} lần khởi động lại";
-    CI_TIP = "{name} 95 % CI [{low}–{high}] {unit}; " | "{name} KTC 95 % [{low}–{high}] {unit}; ";
+    CI_TIP = "; {name} 95 % CI [{low}–{high}] {unit}" | "; {name} KTC 95 % [{low}–{high}] {unit}";
 
     CELL_TIP = "{n} rows, {starts}; command: {command}" | "{n} dòng, {starts}; lệnh: {command}";
     THROUGHPUT_INTRO = "Goodput and failed requests against the offered load; the ground is green up to the safe load, amber up to the sustained load, red above."
@@ -236,6 +235,7 @@ texts! {
     Y_LAG = "taken up later than due" | "bắt đầu xử lý muộn hơn lịch";
     L_LAG_MEAN = "mean" | "trung bình";
     L_LAG_MAX = "longest" | "lâu nhất";
+    EACH_SYSTEM = "each system by itself" | "từng hệ thống";
     X_RATIO = "ratio B / A" | "tỉ số B / A";
     X_PHASE_TIME = "seconds since the start of the recovery run" | "giây từ đầu lần đo hồi phục";
     X_TRIAL = "trial" | "lần thử";

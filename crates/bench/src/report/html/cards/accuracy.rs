@@ -26,6 +26,7 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     blocks.extend(exact(source, &judged));
     blocks.extend(promises(source, &judged));
     blocks.extend(source.gallery(
+        "verdicts",
         |_| Vec::new(),
         |ranked| {
             let step = telling_step(ranked.cell, &ranked.findings)

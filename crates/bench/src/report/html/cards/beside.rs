@@ -5,6 +5,7 @@ use crate::record::{ComparisonRecord, ComparisonRow};
 use super::super::super::chart;
 use super::super::super::format::{or_dash, percent, rate, ratio, significant};
 use super::super::super::lang::page as t;
+use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::Source;
 use super::ladder::paper_figures;
@@ -36,13 +37,15 @@ pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
                 let goodput = mine.and_then(|f| f.goodput_rps);
                 vec![
                     row.title.clone(),
-                    paper_figures(row),
+                    paper_figures(row, lang),
                     or_dash(goodput, |v| format!("{}/s", rate(v))),
                     or_dash(mine.and_then(|f| f.p99_ms), |v| {
                         format!("{} ms", significant(v))
                     }),
                     or_dash(row.rate_ratio, ratio),
-                    or_dash(row.our_status.as_ref(), |s| s.level.word().to_owned()),
+                    or_dash(row.our_status.as_ref(), |s| {
+                        words::level(s.level, lang).to_owned()
+                    }),
                 ]
             })
             .collect();
@@ -145,7 +148,7 @@ fn comparison_table(source: &Source<'_>, found: &ComparisonRecord) -> Block {
                 }),
                 or_dash(row.test, |test| format!("{:.3}", test.p)),
                 or_dash(row.test, |test| significant(test.a12)),
-                row.verdict.word().to_owned(),
+                words::verdict(row.verdict, lang).to_owned(),
             ]
         })
         .collect();
@@ -179,8 +182,8 @@ pub(super) fn trends(source: &Source<'_>) -> Option<Card> {
                 row.points.len().to_string(),
                 or_dash(row.change_percent, |v| format!("{} %", percent(v))),
                 or_dash(row.p, |p| format!("{p:.3}")),
-                row.noise.word().to_owned(),
-                row.sentence.clone(),
+                words::noise(row.noise, lang).to_owned(),
+                words::course(row, lang),
             ]
         })
         .collect();

@@ -1,6 +1,7 @@
 //! Cards 2 to 6: throughput, latency, percentiles, time series, heat map.
 
-use super::super::super::chart;
+use super::super::super::chart::{self, Chart};
+use super::super::super::findings::{Ranked, ScenarioFindings};
 use super::super::super::format::rate;
 use super::super::super::lang::page as t;
 use super::super::model::{Block, Card, Figure};
@@ -10,28 +11,13 @@ use super::{Source, short_title, telling_step};
 pub(super) fn throughput(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let blocks = source.gallery(
+        "throughput",
         |scenario| {
-            let several = scenario.ranked.len() > 1;
-            several
-                .then(|| {
-                    let title = t::C_GOODPUT_ALL.of(lang);
-                    Figure::new(title, chart::throughput_of_all(scenario, lang))
-                })
-                .into_iter()
-                .collect()
+            of_several(scenario, t::C_GOODPUT_ALL.of(lang), || {
+                chart::throughput_of_all(scenario, lang)
+            })
         },
-        |ranked| {
-            let measured = !ranked.cell.steps.is_empty();
-            measured
-                .then(|| {
-                    Figure::new(
-                        short_title(ranked.cell),
-                        chart::throughput(ranked.cell, lang),
-                    )
-                })
-                .into_iter()
-                .collect()
-        },
+        |ranked| of_measured(ranked, || chart::throughput(ranked.cell, lang)),
     );
     Card::of(
         "card-2-throughput",
@@ -41,30 +27,35 @@ pub(super) fn throughput(source: &Source<'_>) -> Option<Card> {
     )
 }
 
+/// A figure of all cells of a scenario, where there are several.
+fn of_several(
+    scenario: &ScenarioFindings<'_>,
+    title: &str,
+    drawing: impl FnOnce() -> Chart,
+) -> Vec<Figure> {
+    let several = scenario.ranked.len() > 1;
+    let figure = several.then(|| Figure::new(title, drawing()));
+    figure.into_iter().collect()
+}
+
+/// A figure of one cell, where it has rows.
+fn of_measured(ranked: &Ranked<'_>, drawing: impl FnOnce() -> Chart) -> Vec<Figure> {
+    let measured = !ranked.cell.steps.is_empty();
+    let figure = measured.then(|| Figure::new(short_title(ranked.cell), drawing()));
+    figure.into_iter().collect()
+}
+
 /// Card 3: P50, P99 and P99.9 against the offered load.
 pub(super) fn latency(source: &Source<'_>) -> Option<Card> {
     let (lang, profile) = (source.lang, &source.record.profile);
     let blocks = source.gallery(
+        "latency",
         |scenario| {
-            let several = scenario.ranked.len() > 1;
-            several
-                .then(|| {
-                    let title = t::C_P99_ALL.of(lang);
-                    Figure::new(title, chart::p99_of_all(scenario, profile, lang))
-                })
-                .into_iter()
-                .collect()
+            of_several(scenario, t::C_P99_ALL.of(lang), || {
+                chart::p99_of_all(scenario, profile, lang)
+            })
         },
-        |ranked| {
-            let measured = !ranked.cell.steps.is_empty();
-            measured
-                .then(|| {
-                    let drawing = chart::latency_of(ranked.cell, profile, lang);
-                    Figure::new(short_title(ranked.cell), drawing)
-                })
-                .into_iter()
-                .collect()
-        },
+        |ranked| of_measured(ranked, || chart::latency_of(ranked.cell, profile, lang)),
     );
     Card::of(
         "card-3-latency",
@@ -78,6 +69,7 @@ pub(super) fn latency(source: &Source<'_>) -> Option<Card> {
 pub(super) fn percentiles(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let blocks = source.gallery(
+        "percentiles",
         |_| Vec::new(),
         |ranked| {
             let step = telling_step(ranked.cell, &ranked.findings)
@@ -132,6 +124,7 @@ pub(super) fn time(source: &Source<'_>) -> Option<Card> {
 pub(super) fn heat(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let blocks = source.gallery(
+        "heat",
         |_| Vec::new(),
         |ranked| {
             let drawing = chart::heat_map(ranked.cell, lang);

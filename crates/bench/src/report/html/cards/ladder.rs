@@ -5,9 +5,10 @@ use crate::record::{Estimate, Level, Step};
 
 use super::super::super::findings::Ranked;
 use super::super::super::format::{count, ms, or_dash, percent, rate, ratio, significant};
-use super::super::super::lang::{Text, page as t};
+use super::super::super::lang::{Lang, Text, page as t, stored as p};
 use super::super::super::observations::observations;
 use super::super::super::rows::{LadderRow, failure_kinds, load_line};
+use super::super::super::table::same;
 use super::super::super::words;
 use super::super::model::{Block, Card, Cell, Head, Row, Table, Tag, Under};
 use super::{Source, short_title, starts_text};
@@ -164,7 +165,6 @@ fn tip(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> String {
             ("seconds", &significant(step.duration_s)),
             ("starts", &starts_text(starts, lang)),
             ("ci", &ci),
-            ("command", &source.command),
         ],
     )
 }
@@ -189,7 +189,7 @@ fn paper_row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Option<Un
         })
         .find_map(|table| Some((table, table.rows.iter().find(same)?)))?;
     let text = format!("{}, {}", table.id, table.paper);
-    let mut lines = vec![paper_figures(row)];
+    let mut lines = vec![paper_figures(row, source.lang)];
     lines.extend(
         table
             .not_comparable
@@ -204,28 +204,33 @@ fn paper_row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Option<Un
 }
 
 /// The study's figures, its word for the row, and ours over its.
-pub(super) fn paper_figures(row: &PaperRow) -> String {
+pub(super) fn paper_figures(row: &PaperRow, lang: Lang) -> String {
     let f = &row.paper;
     let mut parts = Vec::new();
-    let mut add = |name: &str, value: Option<String>| {
-        parts.extend(value.map(|value| format!("{name} {value}")));
+    let mut add = |name: Text, value: Option<String>| {
+        parts.extend(value.map(|value| format!("{} {value}", name.of(lang))));
     };
-    add("goodput", f.goodput_rps.map(|v| format!("{}/s", rate(v))));
-    add("actual", f.actual_rps.map(|v| format!("{}/s", rate(v))));
-    add("fail", f.fail_percent.map(|v| format!("{} %", percent(v))));
     let milliseconds = |v: Option<f64>| v.map(|v| format!("{} ms", ms(v * 1e3)));
-    add("avg", milliseconds(f.mean_ms));
-    add("P95", milliseconds(f.p95_ms));
-    add("P99", milliseconds(f.p99_ms));
-    add("status", row.seed_status.clone());
     add(
-        "computed",
-        row.computed
-            .as_ref()
-            .map(crate::record::paper::Judgement::words),
+        p::P_GOODPUT,
+        f.goodput_rps.map(|v| format!("{}/s", rate(v))),
     );
-    add("ours/paper", row.rate_ratio.map(ratio));
-    add("P99 ours/paper", row.p99_ratio.map(ratio));
+    add(p::P_ACTUAL, f.actual_rps.map(|v| format!("{}/s", rate(v))));
+    add(
+        p::P_FAILED,
+        f.fail_percent.map(|v| format!("{} %", percent(v))),
+    );
+    add(p::P_MEAN, milliseconds(f.mean_ms));
+    add(same("P95"), milliseconds(f.p95_ms));
+    add(same("P99"), milliseconds(f.p99_ms));
+    add(p::P_STATUS, row.seed_status.clone());
+    let computed = row.computed.as_ref();
+    add(
+        p::P_COMPUTED,
+        computed.map(|found| words::judgement(found, lang)),
+    );
+    add(p::P_OURS_OVER, row.rate_ratio.map(ratio));
+    add(p::P_P99_OVER, row.p99_ratio.map(ratio));
     or_dash((!parts.is_empty()).then_some(parts), |parts| {
         parts.join(" · ")
     })

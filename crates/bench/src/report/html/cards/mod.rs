@@ -170,21 +170,41 @@ impl Source<'_> {
         out
     }
 
-    /// Small multiples: for each scenario its common figures, then one figure per cell.
+    /// Small multiples: for each scenario its common figures, then one figure per cell. With many cells those of the
+    /// first scenario stand open, and the others are folded; `prefix` begins the ids of the folds.
     pub(super) fn gallery(
         &self,
+        prefix: &str,
         common: impl Fn(&ScenarioFindings<'_>) -> Vec<Figure>,
         each: impl Fn(&Ranked<'_>) -> Vec<Figure>,
     ) -> Vec<Block> {
+        let all_open = self.record.cells.len() <= ALL_OPEN_UP_TO;
         let mut out = Vec::new();
-        for scenario in &self.scenarios {
+        for (at, scenario) in self.scenarios.iter().enumerate() {
             let mut figures = common(scenario);
-            figures.extend(scenario.ranked.iter().flat_map(&each));
-            if !figures.is_empty() {
-                out.push(Block::Title {
-                    text: scenario.title(self.lang),
-                });
+            let cells: Vec<Figure> = scenario.ranked.iter().flat_map(&each).collect();
+            if figures.is_empty() && cells.is_empty() {
+                continue;
+            }
+            out.push(Block::Title {
+                text: scenario.title(self.lang),
+            });
+            if all_open || out.len() == 1 {
+                figures.extend(cells);
                 out.push(Block::Figures { figures });
+                continue;
+            }
+            if !figures.is_empty() {
+                out.push(Block::Figures { figures });
+            }
+            if !cells.is_empty() {
+                out.push(Block::Fold {
+                    id: format!("{prefix}-{}", at + 1),
+                    title: t::EACH_SYSTEM.of(self.lang).into(),
+                    right: cells.len().to_string(),
+                    open: false,
+                    blocks: vec![Block::Figures { figures: cells }],
+                });
             }
         }
         out

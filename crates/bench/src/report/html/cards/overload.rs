@@ -14,6 +14,7 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     let mut blocks = Vec::new();
     blocks.extend(retention(source));
     blocks.extend(source.gallery(
+        "past",
         |scenario| {
             let drawing = chart::failures(scenario, lang);
             drawing
