@@ -461,7 +461,7 @@ fn everything_renders_in_every_form() {
         "paper: P2, Redis 7.x",
         "their step is 60 s",
         "limited by the store (redis)",
-        "fill-opacity",
+        "<g class=\"tile\"><title>",
         "class=\"whisker s0\"",
         "zone-amber",
         "☑",

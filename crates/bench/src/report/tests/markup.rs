@@ -72,7 +72,7 @@ fn tag_end(text: &str) -> Option<usize> {
     None
 }
 
-/// The numbers of all coordinates in the page's drawings.
+/// The numbers of all coordinates in the page's drawings; those of paths as places, not as steps.
 pub(super) fn coordinates(html: &str) -> Vec<f64> {
     let mut out = Vec::new();
     for attribute in [
@@ -82,26 +82,68 @@ pub(super) fn coordinates(html: &str) -> Vec<f64> {
         " height=\"",
         " cx=\"",
         " cy=\"",
-        " d=\"",
     ] {
         for part in html.split(attribute).skip(1) {
-            let value = part.split('"').next().unwrap();
-            let numbers = value.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'));
-            out.extend(
-                numbers
-                    .filter(|n| !n.is_empty())
-                    .map(|n| n.parse::<f64>().unwrap()),
-            );
+            out.push(part.split('"').next().unwrap().parse().unwrap());
         }
+    }
+    for part in html.split(" d=\"").skip(1) {
+        places(part.split('"').next().unwrap(), &mut out);
     }
     out
 }
 
+/// Walks the data of a path and notes every place it comes to.
+fn places(data: &str, out: &mut Vec<f64>) {
+    let (mut x, mut y) = (0.0, 0.0);
+    let mut rest = data;
+    while let Some(command) = rest.chars().next() {
+        let end = rest[1..]
+            .find(|c: char| c.is_ascii_alphabetic())
+            .map_or(rest.len(), |at| at + 1);
+        let numbers = numbers(&rest[1..end]);
+        rest = &rest[end..];
+        match command {
+            'M' | 'L' => {
+                for pair in numbers.chunks(2) {
+                    (x, y) = (pair[0], pair[1]);
+                    out.extend([x, y]);
+                }
+            }
+            'm' | 'l' => {
+                for pair in numbers.chunks(2) {
+                    (x, y) = (x + pair[0], y + pair[1]);
+                    out.extend([x, y]);
+                }
+            }
+            'H' => x = numbers[0],
+            'V' => y = numbers[0],
+            'h' => x += numbers[0],
+            'v' => y += numbers[0],
+            'z' | 'Z' => assert!(numbers.is_empty(), "{data}"),
+            other => panic!("{other} in the path {data}"),
+        }
+        out.extend([x, y]);
+    }
+}
+
+/// Numbers as paths write them: a sign begins a new one.
+fn numbers(text: &str) -> Vec<f64> {
+    text.replace('-', " -")
+        .split_ascii_whitespace()
+        .map(|number| number.parse().unwrap())
+        .collect()
+}
+
 /// Position and text of the labels of a class, in the order of the drawing.
 pub(super) fn labels(drawing: &str, class: &str) -> Vec<(f64, String)> {
-    let start = format!("<text class=\"{class}\" x=\"");
-    let parts = drawing.split(&start).skip(1);
-    parts
+    let group = format!("<g class=\"{class}\">");
+    let groups = drawing.split(&group).skip(1);
+    groups
+        .flat_map(|group| {
+            let group = group.split("</g>").next().unwrap();
+            group.split("<text x=\"").skip(1)
+        })
         .map(|part| {
             let x = part.split('"').next().unwrap().parse().unwrap();
             let text = part.split('>').nth(1).unwrap().split('<').next().unwrap();
