@@ -3,7 +3,6 @@
 mod compare;
 mod fake;
 mod faults;
-mod json;
 mod metrics;
 mod planted;
 mod process;

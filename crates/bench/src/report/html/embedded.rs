@@ -19,7 +19,7 @@ const PLAIN_MAX_BYTES: usize = 64 << 10;
 /// Above this size, compressed, a page gets what can be read off it and no more; see [`readable`].
 const EXACT_MAX_BYTES: usize = 64 << 10;
 /// Significant digits of the figures there: two more than are printed.
-const DIGITS: i32 = 6;
+const DIGITS: usize = 6;
 /// Longest record that is read out of a page, after inflating: a thousand times what a usual run needs.
 const INFLATED_MAX_BYTES: u64 = 1 << 30;
 /// The element that holds the data.
@@ -75,10 +75,8 @@ fn round(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let exact = number.as_f64().unwrap_or_default();
-            let scale = 10_f64.powi(DIGITS - 1 - exact.abs().log10().floor() as i32);
-            let rounded = (exact * scale).round() / scale;
-            // Neither 0 nor the smallest numbers have a scale: they stay as they are.
-            if let Some(rounded) = Number::from_f64(rounded).filter(|_| scale.is_finite()) {
+            let rounded = format!("{exact:.*e}", DIGITS - 1).parse().ok();
+            if let Some(rounded) = rounded.and_then(Number::from_f64) {
                 *number = rounded;
             }
         }
