@@ -718,7 +718,7 @@ impl Engine {
     }
 
     /// The shards of keys.
-    fn shards_of_keys(&self, keys: &[Key<'_>]) -> ShardList {
+    pub(crate) fn shards_of_keys(&self, keys: &[Key<'_>]) -> ShardList {
         let count = self.shards.count();
         let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
         wanted.sort_unstable();

@@ -6,7 +6,7 @@ use tollgate_persist::rdb::dump_value;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::cell::Cells;
-use crate::execute::{Call, ShardList};
+use crate::execute::Call;
 use crate::held::with_held;
 use crate::shards::LockSet;
 use crate::{Engine, Session};
@@ -34,15 +34,17 @@ impl Engine {
         now: Timestamp,
         send: impl FnOnce(&[Parcel<'_>], &mut Vec<usize>) -> R,
     ) -> Option<R> {
+        let hashed: Vec<_> = keys.iter().map(|key| self.seed.key(key)).collect();
+        let wanted = self.shards_of_keys(&hashed);
         with_held(|held| match held {
             Some(held) => {
-                for index in self.shards_of_keys(keys) {
+                for index in wanted {
                     held.acquire(index);
                 }
                 self.hand_over_held(session, keys, now, held, send)
             }
             None => {
-                let mut held = self.shards.lock_set(&self.shards_of_keys(keys));
+                let mut held = self.shards.lock_set(&wanted);
                 if session.is_worker {
                     held.keep();
                 }
@@ -51,14 +53,6 @@ impl Engine {
                 sent
             }
         })
-    }
-
-    fn shards_of_keys(&self, keys: &[&[u8]]) -> ShardList {
-        let index = |key: &&[u8]| self.seed.key(key).shard(self.shards.count());
-        let mut wanted: ShardList = keys.iter().map(index).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted
     }
 
     fn hand_over_held<R>(
