@@ -24,8 +24,10 @@ const CEILINGS: &[(&str, &str, f64, f64)] = &[
     ("not pipelined", "-t get -n 400000 -c 50 -P 1", 4e5, 3.0),
     ("16 at once", "-t get -n 2000000 -c 50 -P 16", 2e6, 2.0),
 ];
-/// Seconds that wrk runs.
-const WRK_SECONDS: u32 = 5;
+/// Seconds that wrk and the bench load the HTTP port.
+const HTTP_SECONDS: u32 = 4;
+/// Requests of ab, which is told a number and not a time.
+const AB_REQUESTS: u32 = 40_000;
 /// Processor of generators, where there are two.
 const GENERATOR_CORE: usize = 0;
 /// Longest wait for a server to listen.
@@ -115,33 +117,47 @@ fn low_load(page: &mut String, redis: &Server) -> Result<(), Failure> {
     Ok(())
 }
 
-/// wrk and the bench on Tollgate's HTTP port; without wrk a line that says so.
+/// wrk, ab and the bench on Tollgate's HTTP port, each with one connection that waits for every answer; a line for a tool
+/// that is not installed. wrk's percentiles are not compared: it adds answers that it thinks a stall has kept it from
+/// asking for, so that they are not those of the requests it sent.
 fn http(page: &mut String) -> Result<(), Failure> {
-    let Some(wrk) = peers::find("wrk") else {
-        writeln!(
-            page,
-            "| Tollgate over HTTP | not measured: wrk is not installed | | | |"
-        )?;
-        return Ok(());
-    };
     let folder = temp_dir()?;
     let service = Service::start(&folder)?;
     let url = format!("http://127.0.0.1:{}/healthcheck", service.http_port);
-    let (mut other, mut ours) = (Vec::new(), Vec::new());
+    let (wrk, ab) = (peers::find("wrk"), peers::find("ab"));
+    let (mut of_wrk, mut of_ab, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        other.push(wrk_figures(&wrk, &url)?);
+        if let Some(wrk) = &wrk {
+            of_wrk.push(wrk_rate(wrk, &url)?);
+        }
         ours.push(bench_figures(&folder, &url)?);
+        if let Some(ab) = &ab {
+            of_ab.push(ab_figures(ab, &url, &folder)?);
+        }
     }
     drop(service);
     fs::remove_dir_all(&folder).ok();
-    for (column, figure) in [(0, "requests per second"), (1, "p50, ms")] {
-        let pick = |rows: &[[f64; 2]]| -> Vec<f64> { rows.iter().map(|row| row[column]).collect() };
+    let pick = |rows: &[[f64; 3]], column: usize| -> Vec<f64> {
+        rows.iter().map(|row| row[column]).collect()
+    };
+    let rate = "requests per second";
+    let target = "Tollgate over HTTP, `wrk -t 1 -c 1`";
+    match &wrk {
+        Some(_) => row(page, target, rate, &of_wrk, &pick(&ours, 0))?,
+        None => writeln!(page, "| {target} | not measured: not installed | | | |")?,
+    }
+    let target = "Tollgate over HTTP, `ab -k -c 1`";
+    if ab.is_none() {
+        writeln!(page, "| {target} | not measured: not installed | | | |")?;
+        return Ok(());
+    }
+    for (column, figure) in [(0, rate), (1, "p50, ms"), (2, "p99, ms")] {
         row(
             page,
-            "Tollgate over HTTP, `wrk -t 1 -c 1`",
+            target,
             figure,
-            &pick(&other),
-            &pick(&ours),
+            &pick(&of_ab, column),
+            &pick(&ours, column),
         )?;
     }
     Ok(())
@@ -252,37 +268,52 @@ fn said(command: &mut Command) -> Result<String, Failure> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Requests per second and median in milliseconds.
-fn wrk_figures(wrk: &Path, url: &str) -> Result<[f64; 2], Failure> {
-    let seconds = format!("{WRK_SECONDS}s");
+/// Requests per second.
+fn wrk_rate(wrk: &Path, url: &str) -> Result<f64, Failure> {
+    let seconds = format!("{HTTP_SECONDS}s");
     let mut command = other_generator(wrk);
-    command.args(["-t", "1", "-c", "1", "-d", &seconds, "--latency", url]);
+    command.args(["-t", "1", "-c", "1", "-d", &seconds, url]);
     let text = said(&mut command)?;
-    let field = |name: &str| {
-        let mut lines = text.lines().map(str::trim);
-        lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))
-    };
-    let rate: f64 = field("Requests/sec:")
-        .ok_or("wrk printed no rate")?
+    let mut lines = text.lines().map(str::trim);
+    let rate = lines.find_map(|line| line.strip_prefix("Requests/sec:"));
+    Ok(rate.ok_or("wrk printed no rate")?.trim().parse()?)
+}
+
+/// Requests per second, then P50 and P99 in milliseconds.
+fn ab_figures(ab: &Path, url: &str, folder: &Path) -> Result<[f64; 3], Failure> {
+    let table = folder.join("ab.csv");
+    let mut command = other_generator(ab);
+    command
+        .args(["-q", "-k", "-c", "1", "-n", &AB_REQUESTS.to_string(), "-e"])
+        .arg(&table)
+        .arg(url);
+    let text = said(&mut command)?;
+    let rate = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Requests per second:"))
+        .and_then(|rest| rest.split_ascii_whitespace().next())
+        .ok_or("ab printed no rate")?
         .parse()?;
-    let median = field("50%").ok_or("wrk printed no median")?;
-    for (unit, ms) in [("us", 1e-3), ("ms", 1.0), ("s", 1e3)] {
-        if let Some(number) = median.strip_suffix(unit) {
-            return Ok([rate, number.parse::<f64>()? * ms]);
-        }
-    }
-    Err(format!("wrk's median has no unit: {median}").into())
+    // Lines of the table: a percentage and the milliseconds within which it was served.
+    let table = fs::read_to_string(&table)?;
+    let served = |percent: &str| -> Result<f64, Failure> {
+        let mut cells = table.lines().filter_map(|line| line.split_once(','));
+        let found = cells.find(|(share, _)| *share == percent);
+        let (_, ms) = found.ok_or("ab's table lacks a percentage")?;
+        Ok(ms.trim().parse()?)
+    };
+    Ok([rate, served("50")?, served("99")?])
 }
 
 /// The same of one connection of the bench that waits for every answer.
-fn bench_figures(folder: &Path, url: &str) -> Result<[f64; 2], Failure> {
+fn bench_figures(folder: &Path, url: &str) -> Result<[f64; 3], Failure> {
     let results = folder.join("results");
     let mut command = Command::new(tollgate_binary()?);
     command
         .args(["bench", "--quiet", "--no-calibrate", "--target"])
         .arg(format!("service={url}"))
         .args(["--scenario", "single-key", "--arrivals", "closed"])
-        .args(["--step", &format!("{WRK_SECONDS}s")])
+        .args(["--step", &format!("{HTTP_SECONDS}s")])
         .args(["--ladder", "1", "--out"])
         .arg(&results)
         .stdin(Stdio::null());
@@ -292,11 +323,15 @@ fn bench_figures(folder: &Path, url: &str) -> Result<[f64; 2], Failure> {
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
     let record: Value = serde_json::from_str(&text)?;
     let step = &record["cells"][0]["steps"][0];
-    let rate = step["goodput_rps"].as_f64();
-    let median_us = step["service"]["all"]["p50_us"].as_f64();
-    match (rate, median_us) {
-        (Some(rate), Some(median_us)) => Ok([rate, median_us / 1e3]),
-        _ => Err("the bench measured no rate or no median".into()),
+    let service = &step["service"]["all"];
+    let figures = [
+        step["goodput_rps"].as_f64(),
+        service["p50_us"].as_f64().map(|us| us / 1e3),
+        service["p99_us"].as_f64().map(|us| us / 1e3),
+    ];
+    match figures {
+        [Some(rate), Some(p50), Some(p99)] => Ok([rate, p50, p99]),
+        _ => Err("the bench measured no rate or no percentiles".into()),
     }
 }
 

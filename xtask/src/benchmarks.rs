@@ -102,9 +102,10 @@ fn head(redis: &Server) -> Result<String, Failure> {
          persistence off. Each command line ran {ROUNDS} times on each server, in turn the one or the other first. *Rate* is the median of what redis-benchmark \
          reports, in requests per second; it is the generator's limit as much as the server's. *Ratio* is Tollgate by Redis within a round: median [least-most]. \
          The last line of each table compares the CPU time that the server spent on the whole command line: Redis by Tollgate, so above 1 Tollgate needs less.\n\n\
-         `cargo run --release -p xtask -- benchmarks runs` keeps runs of the own bench in docs/benchmarks/.\n",
+         {}\n",
         field("redis_version:"),
         field("os:").split('-').next().unwrap_or_default(),
+        runs::pointer(),
     ))
 }
 

@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("promtool", "prometheus"),
     ("systemd-analyze", "systemd"),
     ("wrk", "wrk"),
+    ("ab", "apache2-utils"),
     ("node", "nodejs"),
     ("javac", "default-jdk-headless"),
     ("mvn", "maven"),

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tollgate_testkit::process::tollgate_binary;
-use tollgate_testkit::repo_root;
+use tollgate_testkit::{peers, repo_root};
 
 use crate::Failure;
 
@@ -21,7 +21,7 @@ const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--q
 
   --quick    two minutes of short steps into target/benchmark-runs/kept, to see that everything works
   --missing  only parts of which no whole record is kept
-  PART       scenarios-stores, scenarios-service, capacity, recovery, paper-000";
+  PART       scenarios-stores, scenarios-service, counters, capacity, recovery, paper-000";
 
 /// Where the bench writes, within the repository.
 const WORK: &str = "target/benchmark-runs/made";
@@ -29,14 +29,10 @@ const WORK: &str = "target/benchmark-runs/made";
 const KEPT: &str = "docs/benchmarks";
 /// Where quick runs are kept: their figures say nothing, so they are no part of the repository.
 const KEPT_QUICK: &str = "target/benchmark-runs/kept";
-/// What is kept of a run's folder.
-const FILES: [&str; 5] = [
-    "results.json",
-    "README.md",
-    "report.html",
-    "rows.csv",
-    "summary.csv",
-];
+/// What is kept of a run's folder as it is.
+const FILES: [&str; 2] = ["README.md", "summary.csv"];
+/// Largest record that is kept.
+const RECORD_MAX_BYTES: usize = 800_000;
 /// Exit status of a bench whose run broke its own validity rules: measured, and marked.
 const STATUS_INVALID: i32 = 3;
 
@@ -50,30 +46,37 @@ struct Part {
     quick: &'static str,
 }
 
-/// Twelve minutes together on two cores; quick, two.
+/// A quarter of an hour together on two cores, none more than four minutes; quick, two. Five fresh starts where systems
+/// are compared by their figures; a search and an overload repeat what they need by themselves.
 const PARTS: &[Part] = &[
     Part {
         name: "scenarios-stores",
-        title: "Three scenarios on stores",
-        full: "--only tollgate,redis-server --starts 5 --step 400ms --warmup 100ms",
+        title: "Three scenarios on stores, five starts",
+        full: "--only tollgate,redis-server,valkey-server,dragonfly --starts 5 --step 400ms --warmup 50ms",
         quick: "--only tollgate,redis-server --starts 2 --step 200ms --warmup 50ms --ladder 5000,20000",
     },
     Part {
         name: "scenarios-service",
-        title: "Three scenarios on the service",
-        full: "--only tollgate-grpc,tollgate-http --starts 5 --step 400ms --warmup 100ms",
+        title: "Three scenarios on the service, five starts",
+        full: "--only tollgate-grpc,tollgate-http --starts 5 --step 400ms --warmup 50ms",
         quick: "--only tollgate-grpc,tollgate-http --step 200ms --warmup 50ms --ladder 2000,5000",
+    },
+    Part {
+        name: "counters",
+        title: "Counters of every store found",
+        full: "--only tollgate,redis-server,valkey-server,dragonfly,memcached --op incr --scenario hundred-keys --starts 5 --step 400ms --warmup 50ms",
+        quick: "--only tollgate,redis-server,memcached --op incr --scenario hundred-keys --step 200ms --warmup 50ms --ladder 5000,20000",
     },
     Part {
         name: "capacity",
         title: "Capacity search",
-        full: "capacity --only tollgate,redis-server --max-trials 30",
+        full: "capacity --only tollgate,redis-server,tollgate-grpc,tollgate-http --step 800ms --max-trials 26",
         quick: "capacity --only tollgate,redis-server --op script --step 200ms --max-trials 8",
     },
     Part {
         name: "recovery",
         title: "Overload and recovery",
-        full: "recovery --only tollgate,redis-server --op script --phase 4s,4s,12s",
+        full: "recovery --only tollgate,redis-server,tollgate-grpc --op script --profile bench --phase 3s,3s,16s",
         quick: "recovery --only tollgate,redis-server --op script --phase 1s,1s,10s --retries 0 --knee 20000",
     },
     Part {
@@ -83,6 +86,28 @@ const PARTS: &[Part] = &[
         quick: "paper 000 --only redis-server,tollgate --step 200ms --ladder 10000,20000,30000",
     },
 ];
+
+/// What `docs/benchmarks.md` says as long as no run is kept, and from then on.
+const POINTERS: [&str; 2] = [
+    "`cargo run --release -p xtask -- benchmarks runs` keeps runs of the own bench in docs/benchmarks/.",
+    "Runs of the own bench, made and kept by `cargo run --release -p xtask -- benchmarks runs`: [benchmarks/](benchmarks/README.md).",
+];
+
+/// The line of `docs/benchmarks.md` on the kept runs.
+pub(crate) fn pointer() -> &'static str {
+    POINTERS[usize::from(repo_root().join(KEPT).join("README.md").exists())]
+}
+
+/// Makes the page beside the kept runs point to them.
+fn point() -> Result<(), Failure> {
+    let path = repo_root().join("docs/benchmarks.md");
+    let page = fs::read_to_string(&path)?;
+    let pointed = page.replace(POINTERS[0], POINTERS[1]);
+    if pointed != page {
+        fs::write(&path, pointed)?;
+    }
+    Ok(())
+}
 
 /// Which parts, and how.
 struct Choice {
@@ -117,6 +142,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let path = kept.join("README.md");
     fs::write(&path, index)?;
     println!("{}", path.display());
+    if !choice.quick {
+        point()?;
+    }
     if failures.is_empty() {
         return Ok(());
     }
@@ -167,9 +195,10 @@ fn perform(part: &Part, quick: bool) -> Result<PathBuf, Failure> {
     let here = binary.strip_prefix(repo_root());
     let program = here.map_or_else(|_| binary.to_owned(), |path| Path::new(".").join(path));
     let options = if quick { part.quick } else { part.full };
+    let options = options.split(' ').map(of_those_found);
     let status = Command::new(program)
         .arg("bench")
-        .args(options.split(' '))
+        .args(options)
         .arg("--out")
         .arg(&out)
         .current_dir(repo_root())
@@ -179,6 +208,18 @@ fn perform(part: &Part, quick: bool) -> Result<PathBuf, Failure> {
         return Err(format!("the bench ended with {status}").into());
     }
     Ok(repo_root().join(out).join("latest").canonicalize()?)
+}
+
+/// A list of systems without those that are not installed; any other option as it is.
+fn of_those_found(word: &str) -> String {
+    let found = |name: &&str| name.starts_with("tollgate") || peers::find(name).is_some();
+    match word.split_once(',') {
+        Some(_) if word.starts_with("tollgate,") || word.starts_with("redis-server,") => {
+            let names: Vec<&str> = word.split(',').filter(found).collect();
+            names.join(",")
+        }
+        _ => word.to_owned(),
+    }
 }
 
 /// A whole record.
@@ -203,15 +244,20 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
     fs::create_dir_all(&fresh)?;
     for name in FILES {
         let from = folder.join(name);
-        if name == "report.html" {
-            match page::small(&fs::read_to_string(&from)?)? {
-                Some(page) => fs::write(fresh.join(name), page)?,
-                None => println!("{}: too large to be kept", from.display()),
-            }
-        } else if from.exists() {
+        if from.exists() {
             fs::copy(&from, fresh.join(name))?;
         }
     }
+    let drawn = folder.join("report.html");
+    match page::small(&fs::read_to_string(&drawn)?)? {
+        Some(page) => fs::write(fresh.join("report.html"), page)?,
+        None => println!("{}: too large to be kept", drawn.display()),
+    }
+    let record = small_record(&drawn, &fresh)?;
+    if record.len() > RECORD_MAX_BYTES {
+        return Err(format!("the record has {} bytes, more than is kept", record.len()).into());
+    }
+    fs::write(fresh.join("results.json"), record)?;
     if to.exists() {
         fs::remove_dir_all(to)?;
     }
@@ -219,12 +265,41 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The record as the page carries it, whose histograms have two digits where three would be long, without line breaks.
+/// The figures beside the histograms are those of the run.
+fn small_record(drawn: &Path, fresh: &Path) -> Result<String, Failure> {
+    let status = Command::new(tollgate_binary()?)
+        .args(["bench", "report", "--quiet", "--format", "json", "--from"])
+        .arg(drawn)
+        .arg("--out")
+        .arg(fresh)
+        .stdin(Stdio::null())
+        .status()?;
+    if !status.success() {
+        return Err(format!("the record in {} cannot be read", drawn.display()).into());
+    }
+    let mut record = record(fresh)?;
+    let steps = record["cells"].as_array_mut().into_iter().flatten();
+    for step in steps
+        .filter_map(|cell| cell["steps"].as_array_mut())
+        .flatten()
+    {
+        // The figures of the service time stay; its histograms are a third of the record.
+        for part in step["service"].as_object_mut().into_iter().flatten() {
+            if let Some(summary) = part.1.as_object_mut() {
+                summary.remove("histogram_ns_base64");
+            }
+        }
+    }
+    Ok(serde_json::to_string(&record)?)
+}
+
 /// The page over all kept runs, made of their records and of the bench's own summaries.
 fn index(kept: &Path) -> Result<String, Failure> {
     let mut page = String::from(
         "# Kept runs of `tollgate bench`\n\n\
-         Written by `cargo run --release -p xtask -- benchmarks runs`, from the records beside it: `results.json` is what was measured, the rest \
-         is rendered from it and can be rendered again with `tollgate bench report FOLDER`. *Valid*, *indicative* and *invalid* are what the bench says of its \
+         Written by `cargo run --release -p xtask -- benchmarks runs`, from the records beside it: `results.json` is what was measured (histograms \
+         shortened to two digits, none of the service time), the rest is rendered from it and can be rendered again with `tollgate bench report FOLDER`. *Valid*, *indicative* and *invalid* are what the bench says of its \
          own run. redis-benchmark's figures are in [benchmarks.md](../benchmarks.md).\n\n\
          | run | began (UTC) | machine | Tollgate | own verdict | files |\n|---|---|---|---|---|---|\n",
     );
@@ -303,6 +378,13 @@ mod tests {
         let report = "# T\n\n> x\n\n## Executive summary\n\n- a\n- b\n\n### Key results\n\n| |\n";
         assert_eq!(executive_summary(report), Some("- a\n- b"));
         assert_eq!(executive_summary("# T\n"), None);
+    }
+
+    #[test]
+    fn only_lists_of_systems_lose_what_is_not_installed() {
+        let kept = of_those_found("tollgate,no-such-server,tollgate-http");
+        assert_eq!(kept, "tollgate,tollgate-http");
+        assert_eq!(of_those_found("3s,3s,10s"), "3s,3s,10s");
     }
 
     #[test]

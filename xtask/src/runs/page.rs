@@ -3,7 +3,7 @@
 use crate::Failure;
 
 /// Largest page that is kept.
-pub(super) const PAGE_MAX_BYTES: usize = 600_000;
+pub(super) const PAGE_MAX_BYTES: usize = 300_000;
 /// Cards that a page can lose when it is larger, first the ones with a picture for every row or cell. Tables and findings
 /// stay.
 const SPARE: [&str; 5] = [
@@ -75,17 +75,17 @@ mod tests {
                 "x".repeat(size)
             )
         };
-        let ladder = card("card-1-ladder", 300_000);
+        let ladder = card("card-1-ladder", 150_000);
         let page = [
             ladder.as_str(),
-            &card("card-5-time", 200_000),
-            &card("card-6-heat", 400_000),
+            &card("card-5-time", 100_000),
+            &card("card-6-heat", 200_000),
             DATA,
         ]
         .concat();
         let kept = small(&page).unwrap().unwrap();
         assert!(kept.starts_with(&ladder));
-        assert!(kept.contains(&card("card-5-time", 200_000)));
+        assert!(kept.contains(&card("card-5-time", 100_000)));
         assert!(kept.ends_with(&format!(
             "<section id=\"card-6-heat\">\n<h2>T</h2>{LEFT_OUT}</section>"
         )));

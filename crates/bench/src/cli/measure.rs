@@ -55,6 +55,7 @@ pub(super) fn perform(
         args,
         urls: &urls,
         plan,
+        job,
         folder: &folder,
         write_failed: None,
     };
@@ -87,6 +88,7 @@ struct MainRun<'a> {
     args: &'a RunArgs,
     urls: &'a [TargetUrl],
     plan: &'a RunPlan,
+    job: &'a Job,
     folder: &'a RunDirectory,
     write_failed: Option<String>,
 }
@@ -97,7 +99,7 @@ impl Steward for MainRun<'_> {
         if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
             calibrate_first(self.plan, session);
         }
-        session.announce();
+        session.announce(self.job);
     }
 
     fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console) {

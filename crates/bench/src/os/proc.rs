@@ -103,6 +103,17 @@ pub fn steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
     100.0 * after.steal.saturating_sub(before.steal) as f64 / total as f64
 }
 
+/// The part of [`steal_percent`] that is certain: the counter counts whole ticks, so that a single one says nothing, and in
+/// a short step is a percent.
+#[must_use]
+pub fn certain_steal_percent(before: MachineTicks, after: MachineTicks) -> f64 {
+    let one_less = MachineTicks {
+        steal: after.steal.saturating_sub(1),
+        ..after
+    };
+    steal_percent(before, one_less)
+}
+
 /// The processor's model name, as the kernel words it.
 #[must_use]
 pub fn cpu_model() -> Option<String> {
@@ -148,6 +159,9 @@ mod tests {
         };
         assert!((steal_percent(at(125, 4), at(325, 14)) - 5.0).abs() < 1e-9);
         assert_eq!(steal_percent(at(125, 4), at(125, 4)), 0.0);
+        assert_eq!(certain_steal_percent(at(125, 4), at(225, 4)), 0.0);
+        assert_eq!(certain_steal_percent(at(125, 4), at(225, 5)), 0.0);
+        assert_eq!(certain_steal_percent(at(125, 4), at(225, 8)), 3.0);
     }
 
     #[test]

@@ -44,16 +44,31 @@ impl CapacityRecord {
         }
     }
 
-    /// Validity of the counted trials at the bounds of the first goal; with no bound at all, of all trials.
+    /// Validity of the counted trials at the bounds of the first goal; with no bound at all, of all trials. Several trials
+    /// decide about a load: one that was spoiled among them spoils nothing, half of them do.
     #[must_use]
     pub fn deciding(&self) -> Validity {
         let first = self.goals.first();
         let bounds = first.map_or([None, None], |result| [result.lower_rps, result.upper_rps]);
+        let mut loads: Vec<f64> = match bounds {
+            [None, None] => self.trials.iter().map(|trial| trial.load_rps).collect(),
+            bounds => bounds.into_iter().flatten().collect(),
+        };
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
         let mut validity = Validity::default();
-        for trial in &self.trials {
-            let at_bound = bounds == [None, None] || bounds.contains(&Some(trial.load_rps));
-            if at_bound && trial.counted {
-                validity.absorb(&format!("{:.0}/s", trial.load_rps), &trial.validity);
+        for load in loads {
+            let at = |trial: &&Trial| trial.counted && trial.load_rps == load;
+            let trials: Vec<&Trial> = self.trials.iter().filter(at).collect();
+            let grade = Grade::of_several(trials.iter().map(|trial| trial.validity.grade));
+            for trial in trials
+                .iter()
+                .filter(|trial| trial.validity.grade != Grade::Valid)
+            {
+                if grade != Grade::Valid {
+                    let reasons = trial.validity.reasons.join(", and ");
+                    validity.lower(grade, format!("{load:.0}/s: {reasons}"));
+                }
             }
         }
         validity

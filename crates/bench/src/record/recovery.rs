@@ -15,6 +15,37 @@ pub struct RecoveryRecord {
     pub phases: Vec<Phase>,
     /// One per combination of retries and deadline that was run.
     pub variants: Vec<RecoveryVariant>,
+    /// From which loads the system comes back; `None` if that was not tried.
+    #[serde(default)]
+    pub healing: Option<Healing>,
+}
+
+/// The hidden capacity: the highest load from which a system comes back by itself after the overload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Healing {
+    /// That load; `None` if it came back from none of those tried.
+    pub hidden_rps: Option<f64>,
+    /// Times that the clients of these tries send a failed request again at most.
+    pub retries: u32,
+    /// Deadline of one attempt; `None` for clients that wait as long as the run lasts.
+    pub deadline_ms: Option<f64>,
+    /// The tries, in the order in which they were made; the load of the variants is not among them.
+    pub tries: Vec<HealingTry>,
+    /// What was found, in a sentence.
+    pub sentence: String,
+}
+
+/// One load tried before and after the overload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HealingTry {
+    /// Load before and after the overload divided by the knee.
+    pub of_knee: f64,
+    /// That load.
+    pub rate_rps: f64,
+    /// What became of it.
+    pub verdict: RecoveryVerdict,
+    /// Whether the try may be believed.
+    pub validity: Validity,
 }
 
 /// One phase of a recovery run.
@@ -88,6 +119,12 @@ pub enum RecoveryVerdict {
 }
 
 impl RecoveryVerdict {
+    /// Whether the system was well after the overload.
+    #[must_use]
+    pub fn healed(self) -> bool {
+        matches!(self, Self::Recovered | Self::Unharmed)
+    }
+
     /// The words printed in tables.
     #[must_use]
     pub fn words(self) -> &'static str {

@@ -1,5 +1,6 @@
 //! What follows from the measured steps: levels, labels and the grade of the whole run.
 
+use super::capacity::CapacitySource;
 use super::{Cell, Grade, RunRecord, STARTS_FOR_A_CLAIM, Step, Validity, status};
 
 impl RunRecord {
@@ -55,8 +56,9 @@ fn attribute_to_one_thread(steps: &mut [Step]) {
     }
 }
 
-/// Grade of a run: the worst of the rows that its findings rest on, which are those up to the first
-/// row that did not hold. Rows far past the limit may exceed the generator without harm.
+/// Grade of a run: the worst of the rows that its findings rest on, which are those up to the first row that did not
+/// hold. If that row is spoiled, the limit may lie higher than the findings say, but what was held was held. Rows
+/// further past the limit may exceed the generator without harm.
 fn of_cells(cells: &[Cell]) -> Validity {
     let mut validity = Validity::default();
     for cell in cells {
@@ -67,11 +69,38 @@ fn of_cells(cells: &[Cell]) -> Validity {
                 validity.lower(found.grade, reason);
             }
         }
+        for variant in cell.recovery.iter().flat_map(|found| &found.variants) {
+            if variant.validity.grade != Grade::Valid {
+                let why = variant.validity.reasons.join(", and ");
+                let retries = variant.retries;
+                let reason = format!("{}: recovery with {retries} retries: {why}", cell.title());
+                validity.lower(variant.validity.grade, reason);
+            }
+        }
+        // What a search found rests on its trials; its rows only show the surroundings.
+        let searched = cell.capacity.as_ref();
+        let searched = searched.is_some_and(|found| found.source == CapacitySource::Search);
+        let most = if searched {
+            Grade::Indicative
+        } else {
+            Grade::Invalid
+        };
         let steps = cell.by_load();
-        let end = steps
-            .iter()
-            .position(|step| !step.holds())
-            .map_or(steps.len(), |at| at + 1);
+        let held = steps.iter().position(|step| !step.holds());
+        let held = held.unwrap_or(steps.len());
+        // Where nothing was held, that is the finding.
+        let end = if held == 0 { 1.min(steps.len()) } else { held };
+        if let Some(broken) = steps.get(held).filter(|_| held > 0)
+            && broken.validity.grade != Grade::Valid
+        {
+            let why = broken.validity.reasons.join(", and ");
+            let reason = format!(
+                "{}: the limit may lie higher, because at {:.0}/s, the first load that was not held, {why}",
+                cell.title(),
+                broken.target_rps
+            );
+            validity.lower(Grade::Indicative, reason);
+        }
         let doubtful: Vec<&&Step> = steps[..end]
             .iter()
             .filter(|step| step.validity.grade != Grade::Valid)
@@ -85,7 +114,7 @@ fn of_cells(cells: &[Cell]) -> Validity {
         };
         let why = worst.validity.reasons.join(", and ");
         let reason = format!("{}: {of}; at {:.0}/s {why}", cell.title(), worst.target_rps);
-        validity.lower(worst.validity.grade, reason);
+        validity.lower(worst.validity.grade.min(most), reason);
     }
     validity
 }
@@ -149,6 +178,22 @@ mod tests {
             step(400.0, 900, Grade::Invalid),
         ]);
         assert_eq!(record.validity, Validity::default());
+    }
+
+    #[test]
+    fn a_spoiled_first_row_past_the_limit_leaves_what_was_held() {
+        let record = settled(vec![
+            step(100.0, 0, Grade::Valid),
+            step(200.0, 500, Grade::Invalid),
+        ]);
+        assert_eq!(record.validity.grade, Grade::Indicative);
+        let reason = &record.validity.reasons[0];
+        assert!(
+            reason.contains("the limit may lie higher, because at 200/s"),
+            "{reason}"
+        );
+        let nothing_held = settled(vec![step(100.0, 500, Grade::Invalid)]);
+        assert_eq!(nothing_held.validity.grade, Grade::Invalid);
     }
 
     #[test]

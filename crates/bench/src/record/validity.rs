@@ -46,6 +46,22 @@ impl Grade {
             Self::Invalid => "invalid",
         }
     }
+
+    /// The grade of a figure that several measurements decide, such as a median: less than half of them may be spoiled.
+    pub fn of_several(grades: impl Iterator<Item = Grade>) -> Grade {
+        let (mut of, mut invalid, mut doubtful) = (0, 0, 0);
+        for grade in grades {
+            of += 1;
+            invalid += usize::from(grade == Self::Invalid);
+            doubtful += usize::from(grade == Self::Indicative);
+        }
+        match of {
+            0 => Self::Valid,
+            of if 2 * invalid >= of => Self::Invalid,
+            of if 2 * (invalid + doubtful) >= of => Self::Indicative,
+            _ => Self::Valid,
+        }
+    }
 }
 
 /// A grade and why it is not better.

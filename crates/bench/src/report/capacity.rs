@@ -59,6 +59,7 @@ pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
     let variants = found.variants.iter();
     let lines: Vec<String> = std::iter::once(knee)
         .chain(variants.map(|variant| variant_line(variant, lang)))
+        .chain(found.healing.iter().map(|healing| healing.sentence.clone()))
         .collect();
     indented(style, &lines)
 }

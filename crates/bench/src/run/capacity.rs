@@ -12,7 +12,7 @@ use crate::record::validity::HEADROOM_MIN;
 use crate::record::{Grade, Measure, Profile, SearchGoal, Step};
 use crate::search::ladder::cpu_points;
 use crate::search::retention::{FACTORS, knee, retention};
-use crate::search::zones::{Grounds, cpu_70, zones};
+use crate::search::zones::{CpuPoint, Grounds, cpu_70, zones};
 use crate::search::{Attempt, Next, Search, SearchPlan, hysteresis};
 use crate::target::Way;
 
@@ -40,6 +40,22 @@ pub struct CapacitySettings {
     pub trials_max: usize,
     /// Most time of load in one search.
     pub budget: Duration,
+}
+
+impl CapacitySettings {
+    /// Most time that the search of one system takes, with the way up and down after it.
+    #[must_use]
+    pub fn most(&self) -> Duration {
+        let full = self.goals.first().map_or(0.0, |goal| goal.final_trial_s);
+        let ways = 2 * (BELOW.len() + 1 + FACTORS.len()) as u32;
+        self.search_most() + Duration::from_secs_f64(full) * ways
+    }
+
+    /// Most time that the search alone takes.
+    #[must_use]
+    pub fn search_most(&self) -> Duration {
+        self.budget + SETTLE * self.trials_max as u32
+    }
 }
 
 /// How a trial went, besides its figures.
@@ -396,16 +412,21 @@ fn concluded(
     record.goals = search.results();
     record.inverted_rps = search.inverted(&above);
     record.non_monotone = !record.inverted_rps.is_empty();
-    let validity = record.deciding();
-    record.zones = zones(&Grounds {
-        result: record.goals.first(),
-        hidden_rps: None,
-        cpu_70_rps: cpu_70(&cpu_points(steps, threads)),
-        non_monotone: record.non_monotone,
-        validity,
-    });
+    zone(&mut record, None, &cpu_points(steps, threads));
     record.refuse(over_admitted);
     let rows: Vec<Measure> = steps.iter().map(|step| Measure::of(step)).collect();
     record.retention = knee(profile, &rows).and_then(|knee| retention(profile, &rows, knee));
     record
+}
+
+/// Puts the zones of a search into its record. `hidden_rps` is the highest load from which the system was seen to heal
+/// after overload, `used` its processor use.
+pub(super) fn zone(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoint]) {
+    record.zones = zones(&Grounds {
+        result: record.goals.first(),
+        hidden_rps,
+        cpu_70_rps: cpu_70(used),
+        non_monotone: record.non_monotone,
+        validity: record.deciding(),
+    });
 }

@@ -68,6 +68,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
     let good = tally.allowed + tally.denied;
     let split =
         |allow, deny| SplitLatency::from_histograms(allow, deny).map_err(|error| error.to_string());
+    let ticks = frame.before.ticks.zip(frame.after.ticks);
     let mut step = Step {
         target_rps: frame.rate,
         offset_s: frame.offset_s,
@@ -93,11 +94,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         send_lag: LatencySummary::without_histogram(&tally.lag),
         generator: generator_use(outcome),
         server: server_use(&frame),
-        steal_percent: frame
-            .before
-            .ticks
-            .zip(frame.after.ticks)
-            .map(|(a, b)| proc::steal_percent(a, b)),
+        steal_percent: ticks.map(|(a, b)| proc::steal_percent(a, b)),
         accuracy: frame.accuracy.clone(),
         notes: outcome.notes.clone(),
         seconds: seconds(&tally.seconds)?,
@@ -113,7 +110,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         response_p99_us: step.response.all.as_ref().map(|all| all.p99_us),
         generator_cpu_percent: step.generator.map(|used| used.cpu_percent),
         run_queue_wait_percent: step.generator.and_then(|used| used.run_queue_wait_percent),
-        steal_percent: step.steal_percent,
+        steal_percent: ticks.map(|(a, b)| proc::certain_steal_percent(a, b)),
         headroom: frame.ceiling_rps.map(|ceiling| ceiling / frame.rate),
         over_admission_percent: step.accuracy.as_ref().map(|a| a.over_admission_percent),
         under_admission_percent: step.accuracy.as_ref().map(|a| a.under_admission_percent),

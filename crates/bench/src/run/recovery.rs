@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use super::bed::StepRequest;
-use super::capacity::CapacitySettings;
+use super::capacity::{CapacitySettings, zone};
 use super::cell;
 use super::plan::KeyPlan;
 use super::session::{Series, Session};
 use crate::load::clients::RetryPolicy;
 use crate::load::open::Outcome;
-use crate::record::recovery::{Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
+use crate::record::recovery::{
+    Healing, HealingTry, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict,
+};
 use crate::record::{Grade, Step};
+use crate::search::healing;
+use crate::search::ladder::cpu_points;
 use crate::search::recovery::{Judgement, judge};
 
 /// Load before and after the overload, in knees.
@@ -35,6 +39,13 @@ pub struct ClientVariant {
     pub deadline: Option<Duration>,
 }
 
+impl ClientVariant {
+    fn deadline_ms(&self) -> Option<f64> {
+        let deadline = self.deadline?;
+        Some(deadline.as_secs_f64() * 1e3)
+    }
+}
+
 /// What a recovery run does.
 #[derive(Clone, Debug)]
 pub struct RecoverySettings {
@@ -48,6 +59,22 @@ pub struct RecoverySettings {
     pub variants: Vec<ClientVariant>,
     /// Mean wait before the first repetition.
     pub backoff: Duration,
+}
+
+impl RecoverySettings {
+    /// Time that one system takes if it heals: a search that needs half of its trials, two rows, the variants and one
+    /// further load.
+    #[must_use]
+    pub fn expected(&self) -> Duration {
+        let search = match self.knee_rps {
+            Some(_) => Duration::ZERO,
+            None => self.search.search_most() / 2,
+        };
+        let row = self.search.goals.first().map_or(0.0, |g| g.final_trial_s);
+        let phases: Duration = self.phases.iter().sum();
+        let overloads = self.variants.len() as u32 + 1;
+        search + Duration::from_secs_f64(2.0 * row) + (phases + SETTLE) * overloads
+    }
 }
 
 impl Session<'_> {
@@ -83,12 +110,13 @@ impl Session<'_> {
         settings: &RecoverySettings,
         (knee_rps, source): (f64, &str),
     ) {
-        let phases = phases(knee_rps, settings.phases);
+        let phases = phases(knee_rps, QUIET, settings.phases);
         let record = RecoveryRecord {
             knee_rps,
             knee_source: source.into(),
             phases: phases.to_vec(),
             variants: Vec::new(),
+            healing: None,
         };
         self.record.cells[series.cell].recovery = Some(record);
         // Plain rows, so that the reader sees what the loads are without overload.
@@ -104,11 +132,59 @@ impl Session<'_> {
                 return;
             }
             let found = self.variant(scenario, series, settings, (&phases, *variant));
-            if let Some(found) = found {
-                self.keep_variant(series, found);
+            let recovery = self.record.cells[series.cell].recovery.as_mut();
+            if let Some((recovery, found)) = recovery.zip(found) {
+                recovery.variants.push(found);
             }
         }
+        self.heal(scenario, series, settings, knee_rps);
         self.record.cells[series.cell].complete = self.stands(series);
+    }
+
+    /// Looks for the highest load from which the system heals, with the clients that were hardest on it, and takes it
+    /// into the zones.
+    fn heal(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &RecoverySettings,
+        knee_rps: f64,
+    ) {
+        let recovery = self.record.cells[series.cell].recovery.as_ref();
+        let variants = recovery.map_or(&[][..], |found| &found.variants);
+        let hardest = variants.iter().enumerate().max_by_key(|(_, variant)| {
+            let stays_down = variant.verdict == RecoveryVerdict::Metastable;
+            (stays_down, variant.retries)
+        });
+        let Some((at, verdict)) = hardest.map(|(at, variant)| (at, variant.verdict)) else {
+            return;
+        };
+        let variant = settings.variants[at];
+        let mut found = Healing {
+            retries: variant.retries,
+            deadline_ms: variant.deadline_ms(),
+            ..Healing::default()
+        };
+        while let Some(share) = healing::next(QUIET, verdict, &found.tries) {
+            if !self.stands(series) {
+                return;
+            }
+            let phases = phases(knee_rps, share, settings.phases);
+            let Some(seen) = self.variant(scenario, series, settings, (&phases, variant)) else {
+                return;
+            };
+            found.tries.push(HealingTry {
+                of_knee: share,
+                rate_rps: phases[0].rate_rps,
+                verdict: seen.verdict,
+                validity: seen.validity,
+            });
+        }
+        let usual = ((QUIET * knee_rps).round(), verdict);
+        found.hidden_rps = healing::hidden_rps(usual, &found.tries);
+        let overload_rps = (OVERLOAD * knee_rps).round();
+        found.sentence = healing::sentence(found.hidden_rps, overload_rps, &found.tries);
+        self.keep_healing(series, found, verdict);
     }
 
     fn stands(&self, series: &Series) -> bool {
@@ -170,23 +246,25 @@ impl Session<'_> {
         Some(found)
     }
 
-    /// Keeps a variant; a system that did not heal has no safe load that can be trusted.
-    fn keep_variant(&mut self, series: &Series, found: RecoveryVariant) {
+    /// Keeps what was found about healing. A system that heals from no load has no safe load that can be trusted.
+    fn keep_healing(&mut self, series: &Series, found: Healing, usual: RecoveryVerdict) {
+        let threads = self.bed.target(series.slot).record().threads;
         let cell = &mut self.record.cells[series.cell];
-        let zones = cell
-            .capacity
-            .as_mut()
-            .and_then(|capacity| capacity.zones.as_mut());
-        if let Some(zones) = zones.filter(|_| found.verdict == RecoveryVerdict::Metastable) {
-            zones.confidence = Grade::Invalid;
-            let doubt = format!("with {} retries it was {}", found.retries, found.sentence);
-            zones
-                .sentence
-                .push_str(&format!("; do not rely on it: {doubt}"));
-            zones.doubts.push(doubt);
+        let used = cpu_points(&cell.by_load(), threads);
+        // A search that was refused has no zones to bound.
+        if let Some(capacity) = cell.capacity.as_mut().filter(|c| c.refused.is_none()) {
+            zone(capacity, found.hidden_rps, &used);
+            let never = usual == RecoveryVerdict::Metastable && found.hidden_rps.is_none();
+            if let Some(zones) = capacity.zones.as_mut().filter(|_| never) {
+                zones.confidence = Grade::Invalid;
+                zones
+                    .sentence
+                    .push_str(&format!("; do not rely on it: {}", found.sentence));
+                zones.doubts.push(found.sentence.clone());
+            }
         }
         if let Some(recovery) = &mut cell.recovery {
-            recovery.variants.push(found);
+            recovery.healing = Some(found);
         }
     }
 }
@@ -226,9 +304,7 @@ fn row(
     RecoveryVariant {
         retries: variant.retries,
         backoff_ms,
-        deadline_ms: variant
-            .deadline
-            .map(|deadline| deadline.as_secs_f64() * 1e3),
+        deadline_ms: variant.deadline_ms(),
         offset_s: step.offset_s,
         planned: step.planned,
         sent: step.sent,
@@ -245,9 +321,10 @@ fn row(
     }
 }
 
-fn phases(knee_rps: f64, lengths: [Duration; 3]) -> [Phase; 3] {
+/// `quiet` knees, overload, and `quiet` knees again.
+fn phases(knee_rps: f64, quiet: f64, lengths: [Duration; 3]) -> [Phase; 3] {
     let mut start_s = 0.0;
-    let shares = [("before", QUIET), ("overload", OVERLOAD), ("after", QUIET)];
+    let shares = [("before", quiet), ("overload", OVERLOAD), ("after", quiet)];
     let mut at = 0;
     shares.map(|(name, of_knee)| {
         let phase = Phase {

@@ -17,14 +17,19 @@ use super::recovery::RecoverySettings;
 use super::starts;
 use crate::load::open::Outcome;
 use crate::record::capacity::SearchEnd;
+use crate::record::validity::GENERATOR_CPU_PERCENT_MAX;
 use crate::record::{
     Calibration, Cell, Event, Grade, RunRecord, SCHEMA_VERSION, Severity, Skipped, Step,
 };
 use crate::search::ladder;
 use crate::target::{Target, Way};
 
-/// Rows of a run that may be measured again when the machine spoiled them.
-const REPEATS_PER_RUN: u32 = 8;
+/// Rows of a run that may be measured again when the machine spoiled them: one in so many.
+const REPEATS_PER_ROWS: u32 = 4;
+/// And so many at least.
+const REPEATS_MIN: u32 = 8;
+/// Time between the loads of a series besides their own: connecting, rendering, the capacity probe.
+const BETWEEN_LOADS: Duration = Duration::from_secs(1);
 /// Length from which on a run is announced.
 const LONG: Duration = Duration::from_secs(120);
 /// Times that one row may be.
@@ -73,7 +78,7 @@ impl<'a> Session<'a> {
         Session {
             bed,
             record,
-            repeats_left: REPEATS_PER_RUN,
+            repeats_left: REPEATS_MIN,
             follows: Vec::new(),
         }
     }
@@ -188,7 +193,9 @@ impl<'a> Session<'a> {
         if self.bed.plan().is_closed() {
             self.event(Severity::Warning, None, cell::CLOSED_NOTE.into());
         }
-        let step_length = self.bed.plan().step_length(self.expected_steps());
+        let rows = self.expected_steps();
+        self.repeats_left = REPEATS_MIN.max(rows as u32 / REPEATS_PER_ROWS);
+        let step_length = self.bed.plan().step_length(rows);
         let scenarios = self.bed.plan().scenarios.clone();
         for scenario in &scenarios {
             if self.bed.stopped() {
@@ -206,11 +213,38 @@ impl<'a> Session<'a> {
         self.record
     }
 
-    /// Says how long a run of fixed ladders will take, if that is long.
-    pub fn announce(&mut self) {
+    /// Says how long the run will take, if that is long and known.
+    pub fn announce(&mut self, job: &Job) {
+        let plan = self.bed.plan();
+        let scenarios = plan.scenarios.len() as u32;
+        let text = match job {
+            Job::Ladder => self.ladders_length(),
+            Job::Capacity(settings) => {
+                let each = settings.most() + BETWEEN_LOADS * 2;
+                Some((each * self.series() * scenarios, "searches, at most"))
+            }
+            Job::Recovery(settings) => {
+                let each = settings.expected() + BETWEEN_LOADS * 2;
+                Some((each * self.series() * scenarios, "recovery runs, about"))
+            }
+        };
+        if let Some((total, what)) = text.filter(|(total, _)| *total >= LONG) {
+            let count = match job {
+                Job::Ladder => self.expected_steps() as u32,
+                _ => self.series() * scenarios,
+            };
+            let minutes = total.as_secs_f64() / 60.0;
+            self.bed
+                .console()
+                .line(&format!("{count} {what} {minutes:.0} minutes"));
+        }
+    }
+
+    /// Length of a run of fixed ladders; the others are as long as they must be to end within three minutes.
+    fn ladders_length(&self) -> Option<(Duration, &'static str)> {
         let plan = self.bed.plan();
         if !matches!(plan.ladder, Ladder::Fixed(_)) || plan.scenarios.is_empty() {
-            return;
+            return None;
         }
         let steps = self.expected_steps();
         let each = plan.step_length(steps);
@@ -219,12 +253,13 @@ impl<'a> Session<'a> {
             .map(|length| length + plan.warmup + plan.pause)
             .sum();
         let total = loads.mul_f64(steps as f64 / plan.scenarios.len() as f64);
-        if total >= LONG {
-            self.bed.console().line(&format!(
-                "{steps} steps, about {:.0} minutes; --step shortens them",
-                total.as_secs_f64() / 60.0
-            ));
-        }
+        Some((total, "steps (--step shortens them), about"))
+    }
+
+    /// Systems times ways to ask them.
+    fn series(&self) -> u32 {
+        let ways = |slot| self.bed.target(slot).ways().len() as u32;
+        (0..self.bed.targets()).map(ways).sum()
     }
 
     fn expected_steps(&self) -> usize {
@@ -232,9 +267,7 @@ impl<'a> Session<'a> {
             Ladder::Fixed(rates) => rates.len(),
             Ladder::Scaled => 6,
         };
-        let ways = |slot| self.bed.target(slot).ways().len();
-        let series: usize = (0..self.bed.targets()).map(ways).sum();
-        series * per_series * self.bed.plan().scenarios.len()
+        self.series() as usize * per_series * self.bed.plan().scenarios.len()
     }
 
     fn scenario(&mut self, scenario: &KeyPlan, step_length: Duration) {
@@ -397,7 +430,12 @@ impl<'a> Session<'a> {
             // A wrong decision counts on a busy machine as well.
             found.never_over() && found.under_admission_percent == 0.0
         });
+        // A load that the generator cannot carry will be no other the next time.
+        let carried = step
+            .generator
+            .is_none_or(|used| used.cpu_percent <= GENERATOR_CPU_PERCENT_MAX);
         exact
+            && carried
             && step.validity.grade == Grade::Invalid
             && step.failures.refused == 0
             && repeated < REPEATS_PER_STEP

@@ -148,8 +148,11 @@ fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
             .into_iter()
             .filter(|r| r.step.target_rps == rate)
             .collect();
-        let statistics = rate_statistics(&alike, seed);
+        let mut statistics = rate_statistics(&alike, seed);
         steps.extend(merge_steps(&alike, &statistics));
+        // The row keeps the histograms; twice would be half of the record.
+        statistics.response.leave_out_histograms();
+        statistics.service.leave_out_histograms();
         rates.push(statistics);
     }
     let complete = measured.iter().all(|(_, _, cell)| cell.complete);
@@ -295,31 +298,18 @@ fn middle<'a>(rungs: &[Rung<'a>]) -> Option<&'a Step> {
 /// One spoiled start out of five does not spoil the medians; half of them do.
 fn validity(rungs: &[Rung<'_>]) -> Validity {
     let mut validity = Validity::default();
-    let of = rungs.len();
-    let count = |grade: Grade| {
-        rungs
-            .iter()
-            .filter(|rung| rung.step.validity.grade == grade)
-            .count()
-    };
-    let (invalid, doubtful) = (count(Grade::Invalid), count(Grade::Indicative));
+    let grade = Grade::of_several(rungs.iter().map(|rung| rung.step.validity.grade));
+    if grade == Grade::Valid {
+        return validity;
+    }
     for rung in rungs {
         let found = &rung.step.validity;
-        if found.grade == Grade::Valid {
-            continue;
+        if found.grade != Grade::Valid {
+            validity.lower(
+                grade,
+                format!("start {}: {}", rung.start, found.reasons.join(", and ")),
+            );
         }
-        let grade = if 2 * invalid >= of {
-            Grade::Invalid
-        } else {
-            Grade::Indicative
-        };
-        if 2 * (invalid + doubtful) < of {
-            continue;
-        }
-        validity.lower(
-            grade,
-            format!("start {}: {}", rung.start, found.reasons.join(", and ")),
-        );
     }
     validity
 }

@@ -10,6 +10,7 @@
 //! systems fail at a load and pass at a higher one.
 
 pub mod classify;
+pub mod healing;
 pub mod hysteresis;
 pub mod ladder;
 pub mod mlr;

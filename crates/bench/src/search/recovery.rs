@@ -23,7 +23,8 @@ pub struct Judgement {
     pub sentence: String,
 }
 
-/// Judges a run whose phases are before, overload and after. A second is good if its failures are Good by `profile`
+/// Judges a run whose phases are before, overload and after. A run that ends within good seconds, too few of them, tells
+/// nothing. A second is good if its failures are Good by `profile`
 /// and its P99 is Good, or not much above the median P99 of the seconds before the overload.
 #[must_use]
 pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: bool) -> Judgement {
@@ -58,16 +59,12 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
         RecoveryVerdict::Unharmed
     } else if recovered.is_some() {
         RecoveryVerdict::Recovered
-    } else if whole {
+    } else if whole && !healing.last().is_some_and(good) {
         RecoveryVerdict::Metastable
     } else {
         RecoveryVerdict::Unfinished
     };
-    let told = matches!(
-        verdict,
-        RecoveryVerdict::Recovered | RecoveryVerdict::Unharmed
-    );
-    let time_to_recover_s = recovered.filter(|_| told).map(|at| (at - end_s).max(0.0));
+    let time_to_recover_s = recovered.filter(|_| verdict.healed()).map(|at| (at - end_s).max(0.0));
     Judgement {
         sentence: sentence(verdict, time_to_recover_s, phases),
         backlog_drain_s: drained.map(|second| second.at_s + second.length_s - end_s),
@@ -126,6 +123,8 @@ fn sentence(verdict: RecoveryVerdict, recover_s: Option<f64>, phases: &[Phase; 3
             "{:.0}/s was not held before the overload, so that nothing follows",
             before.rate_rps
         ),
-        RecoveryVerdict::Unfinished => "the run ended before it could tell".into(),
+        RecoveryVerdict::Unfinished => format!(
+            "the run ended before {GOOD_STRETCH_S:.0} good seconds in a row were seen, or could be missed"
+        ),
     }
 }

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
-use super::Way;
-use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::child::ServerProcess;
 use super::program::Program;
 use super::url::TargetUrl;
+use super::{Way, started};
 use crate::load::address::Endpoint;
 use crate::load::memcache::MemcacheAsk;
 use crate::load::operation::Op;
@@ -20,8 +20,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const STATS_LINES_MAX: usize = 1_000;
 /// Longest line of an answer.
 const LINE_MAX: u64 = 2_048;
-/// Attempts to start a server when another process takes its port first.
-const START_ATTEMPTS: usize = 3;
 /// Figures of `stats settings` that are recorded because they decide whether a comparison is fair.
 const SETTINGS: [&str; 4] = ["maxbytes", "maxconns", "num_threads", "evictions"];
 
@@ -54,42 +52,15 @@ pub fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
 impl Memcached {
     /// Starts `memcached` with `threads` threads, on processor `core` if one is given.
     pub fn start(threads: u32, core: Option<usize>) -> Result<Memcached, String> {
-        let mut last = String::new();
-        for _ in 0..START_ATTEMPTS {
-            match Memcached::try_start(threads, core) {
-                Ok(server) => return Ok(server),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    fn try_start(threads: u32, core: Option<usize>) -> Result<Memcached, String> {
-        let program = Program::Memcached;
-        let exe = program
-            .locate()
-            .ok_or_else(|| format!("{}: {}", program.name(), program.hint()))?;
-        let folder = Folder::new(program.name())
-            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
-        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-        let arguments = program.arguments(port, threads, folder.path());
-        let mut process = ServerProcess::start(program.name(), &exe, &arguments, core, folder)?;
-        let endpoint = loopback(port);
-        let took = process.wait_ready(|| version(&endpoint).is_ok())?;
-        let pid = process.pid();
-        let record = TargetRecord {
-            name: program.name().into(),
-            url: format!("memcache://{}", endpoint.address),
-            command_line: process.command_line.clone(),
-            threads: Some(threads),
-            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
-            started_by_bench: true,
-            co_located: true,
-            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
-            idle_rss_bytes: proc::rss_bytes(pid),
-            ..TargetRecord::default()
-        };
-        Memcached::ask_around(record, endpoint, Some(pid), Some(process))
+        let answers = |endpoint: &Endpoint| version(endpoint).is_ok();
+        let started = started::start(Program::Memcached, threads, core, answers)?;
+        let pid = started.process.pid();
+        Memcached::ask_around(
+            started.record,
+            started.endpoint,
+            Some(pid),
+            Some(started.process),
+        )
     }
 
     /// Takes a server that is running already.

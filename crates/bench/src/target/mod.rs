@@ -6,6 +6,7 @@ pub mod memcached;
 pub mod peer;
 pub mod program;
 pub mod service;
+mod started;
 pub mod store;
 pub mod url;
 

@@ -1,19 +1,16 @@
 //! A RESP store under test: started or found, asked who it is and what it can do.
 
-use super::Way;
-use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::child::ServerProcess;
 use super::client::Client;
 use super::program::Program;
 use super::url::TargetUrl;
+use super::{Way, started};
 use crate::load::address::Endpoint;
 use crate::load::operation::{self, Op};
 use crate::load::tally::Verdict;
 use crate::load::workload::{Ask, FIXED_WINDOW_SCRIPT, Rule, Workload};
 use crate::os::proc;
 use crate::record::{Setting, TargetKind, TargetRecord};
-
-/// Attempts to start a server when another process takes its port first.
-const START_ATTEMPTS: usize = 3;
 
 /// Key on which operations are tried out.
 const PROBE_KEY: &str = "tollgate-bench-probe:";
@@ -52,50 +49,24 @@ pub struct Store {
 impl Store {
     /// Starts `program` with `threads` threads, on processor `core` if one is given.
     pub fn start(program: Program, threads: u32, core: Option<usize>) -> Result<Store, String> {
-        let mut last = String::new();
-        for _ in 0..START_ATTEMPTS {
-            match Store::try_start(program, threads, core) {
-                Ok(store) => return Ok(store),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    fn try_start(program: Program, threads: u32, core: Option<usize>) -> Result<Store, String> {
-        let exe = program
-            .locate()
-            .ok_or_else(|| format!("{}: {}", program.name(), program.hint()))?;
-        let folder = Folder::new(program.name())
-            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
-        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-        let arguments = program.arguments(port, threads, folder.path());
-        let mut process = ServerProcess::start(program.name(), &exe, &arguments, core, folder)?;
-        let endpoint = loopback(port);
-        let took = process.wait_ready(|| {
-            Client::connect(&endpoint)
-                .and_then(|mut client| client.ask(&[b"PING"]))
-                .is_ok()
+        let started = started::start(program, threads, core, |endpoint| {
+            let pinged = Client::connect(endpoint).and_then(|mut client| client.ask(&[b"PING"]));
+            pinged.is_ok()
         })?;
-        let pid = process.pid();
-        let record = TargetRecord {
-            name: program.name().into(),
-            url: format!("redis://{}", endpoint.address),
-            command_line: process.command_line.clone(),
-            threads: Some(threads),
-            pinned_cpus: core.map(|core| core as u32).into_iter().collect(),
-            started_by_bench: true,
-            co_located: true,
-            start_to_first_reply_ms: Some(took.as_secs_f64() * 1e3),
-            idle_rss_bytes: proc::rss_bytes(pid),
-            ..TargetRecord::default()
-        };
-        Store::ask_around(record, endpoint, Some(pid), Some(process))
+        let pid = started.process.pid();
+        Store::ask_around(
+            started.record,
+            started.endpoint,
+            Some(pid),
+            Some(started.process),
+        )
     }
 
     /// Takes a store that is running already.
     pub fn attach(url: &TargetUrl) -> Result<Store, String> {
         let mut client = Client::connect(&url.endpoint)?;
+        // First, so that a server that says nothing is found out by one question.
+        client.ask(&[b"PING"])?;
         let local = url.endpoint.address.is_local();
         let pid = match client.info("server") {
             Ok(facts) if local => fact(&facts, "process_id").and_then(|text| text.parse().ok()),

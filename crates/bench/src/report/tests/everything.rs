@@ -8,7 +8,7 @@ use crate::record::capacity::{
     SearchEnd, SearchGoal, Trial, ZoneBound, Zones,
 };
 use crate::record::paper::{Judgement, PaperFigures, PaperRecord, PaperRow, PaperTable};
-use crate::record::recovery::{Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
+use crate::record::recovery::{Healing, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
 use crate::record::{
     Accuracy, Cell, CellStatistics, ComparisonRecord, ComparisonRow, Estimate, ExactPart, Metric,
     RankTest, RateStatistics, RetryAfter, RunRecord, Second, Starts, TrendRow, TrendsRecord,
@@ -258,6 +258,11 @@ fn recovery(knee_rps: f64) -> RecoveryRecord {
             sentence: "good again 4 s after the overload".into(),
             ..RecoveryVariant::default()
         }],
+        healing: Some(Healing {
+            hidden_rps: Some(knee_rps * 0.7),
+            sentence: "it heals by itself from 14000/s".into(),
+            ..Healing::default()
+        }),
     }
 }
 

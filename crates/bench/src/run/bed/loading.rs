@@ -21,6 +21,8 @@ use crate::target::{Target, Way};
 const PROBE: Duration = Duration::from_millis(500);
 /// Load of a probe that cannot keep pipelines full by itself.
 const OVERLOAD_RATE: f64 = 500_000.0;
+/// Answers of a probe may be errors up to one in so many.
+const REFUSED_PARTS: u64 = 10;
 /// Limit in a probe: everything is allowed, the dearer answer.
 const PROBE_LIMIT: u64 = 50_000_000;
 /// Requests written at once while keys are filled.
@@ -67,9 +69,12 @@ impl Bed<'_> {
                     PROBE.as_nanos() as u64,
                     stop,
                 )?;
+                // A service may refuse some of what keeps it busy; one that mostly answers errors has no capacity.
                 match slice.first_error {
-                    Some(text) => Err(format!("the server answered: {text}")),
-                    None => Ok(slice.rate()),
+                    Some(text) if slice.failures * REFUSED_PARTS > slice.answers => {
+                        Err(format!("the server answered: {text}"))
+                    }
+                    _ => Ok(slice.rate()),
                 }
             }),
             None => {
@@ -248,10 +253,11 @@ fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
 /// Good answers per second of an overloaded service.
 fn saturated_rate(outcome: Outcome) -> Result<f64, String> {
     let tally = &outcome.tally;
+    let good = tally.allowed + tally.denied;
+    let errors = (tally.store_error + tally.protocol) * REFUSED_PARTS;
     match (&outcome.cut_short, &tally.first_error) {
-        (Some(why), _) | (None, Some(why)) => Err(why.clone()),
-        (None, None) => {
-            Ok((tally.allowed + tally.denied) as f64 * 1e9 / outcome.answered_ns.max(1) as f64)
-        }
+        (Some(why), _) => Err(why.clone()),
+        (None, Some(why)) if errors > good => Err(why.clone()),
+        (None, _) => Ok(good as f64 * 1e9 / outcome.answered_ns.max(1) as f64),
     }
 }

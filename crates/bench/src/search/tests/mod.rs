@@ -130,13 +130,9 @@ fn noise_near_the_knee_does_not_mislead_it_far() {
 
 /// Table P1 with each load answered as the published step at or below it.
 fn replay_p1(load: f64) -> Measure {
-    let rows = &seeds::REDIS_SINGLE_KEY;
-    let row = rows
-        .iter()
-        .rev()
-        .find(|row| row.0 <= load)
-        .unwrap_or(&rows[0]);
-    let published = seeds::measure(row);
+    let rows = seeds::measures(seeds::REDIS_SINGLE_KEY);
+    let below = rows.iter().rev().find(|row| row.target_rps <= load);
+    let published = *below.unwrap_or(&rows[0]);
     Measure {
         target_rps: load,
         goodput_rps: published.goodput_rps / published.target_rps * load,

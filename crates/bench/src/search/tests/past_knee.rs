@@ -19,7 +19,7 @@ fn near(value: f64, printed: f64) -> bool {
 
 #[test]
 fn redis_with_a_hot_key_collapses() {
-    let found = of(&seeds::measures(&seeds::REDIS_HOT));
+    let found = of(&seeds::measures(seeds::REDIS_HOT));
     assert_eq!(found.knee_rps, 17_500.0);
     assert!(near(found.points[0].factor, 1.14) && near(found.points[0].retention, 0.29));
     assert_eq!(found.class, Some(RetentionClass::Collapse));
@@ -31,7 +31,7 @@ fn redis_with_a_hot_key_collapses() {
 
 #[test]
 fn redis_with_even_keys_collapses_later() {
-    let found = of(&seeds::measures(&seeds::REDIS_UNIFORM));
+    let found = of(&seeds::measures(seeds::REDIS_UNIFORM));
     assert_eq!(found.knee_rps, 20_000.0);
     assert!(near(found.points[0].factor, 1.125) && near(found.points[0].retention, 0.83));
     assert!(near(found.points[1].factor, 1.25) && near(found.points[1].retention, 0.23));
@@ -41,7 +41,7 @@ fn redis_with_even_keys_collapses_later() {
 
 #[test]
 fn dragonfly_with_a_hot_key_fails_gracefully() {
-    let found = of(&seeds::measures(&seeds::DRAGONFLY_HOT));
+    let found = of(&seeds::measures(seeds::DRAGONFLY_HOT));
     assert_eq!(found.knee_rps, 22_500.0);
     let printed = [(1.11, 1.08), (1.22, 1.12), (1.33, 0.52)];
     for (point, (factor, kept)) in found.points.iter().zip(printed) {

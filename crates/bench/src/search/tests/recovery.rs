@@ -75,9 +75,11 @@ fn what_stays_broken_at_a_load_it_held_is_metastable() {
         (RecoveryVerdict::Metastable, None, None)
     );
     assert_eq!(verdict(&stuck[..14], false).0, RecoveryVerdict::Unfinished);
-    // Nine good seconds at the end are not enough.
+    let flickers = run(|at| if at < 5 || at % 5 == 0 { FINE } else { BROKEN });
+    assert_eq!(verdict(&flickers, true).0, RecoveryVerdict::Metastable);
+    // Nine good seconds at the end are not enough for either.
     let late = run(|at| if !(5..21).contains(&at) { FINE } else { BROKEN });
-    assert_eq!(verdict(&late, true).0, RecoveryVerdict::Metastable);
+    assert_eq!(verdict(&late, true).0, RecoveryVerdict::Unfinished);
 }
 
 #[test]

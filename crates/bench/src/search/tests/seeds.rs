@@ -1,74 +1,30 @@
-//! The published ladders of seed 000: offered load, good answers per second, failed percent, mean, P95 and P99 in
-//! milliseconds.
+//! The published ladders of study 000 as measures.
 
+use crate::paper::seeds::{LadderRow, table};
 use crate::record::Measure;
 
-type Row = (f64, f64, f64, f64, f64, f64);
+/// Redis 7.x, single key, 30 s per step.
+pub(super) const REDIS_SINGLE_KEY: &str = "P1";
+/// Redis 7.x, 100 keys uniform, 60 s per step.
+pub(super) const REDIS_UNIFORM: &str = "P2";
+/// Redis 7.x, hot key 90/10, 60 s per step.
+pub(super) const REDIS_HOT: &str = "P3";
+/// Dragonfly, hot key 90/10, 60 s per step.
+pub(super) const DRAGONFLY_HOT: &str = "P5";
 
-/// P1: Redis 7.x, single key, 30 s per step.
-pub(super) const REDIS_SINGLE_KEY: [Row; 9] = [
-    (10000.0, 10000.0, 0.0, 0.94, 1.74, 6.26),
-    (12500.0, 12500.0, 0.0, 0.98, 1.54, 3.71),
-    (15000.0, 14559.0, 2.939, 22.5, 19.9, 702.0),
-    (17500.0, 17500.0, 0.0, 3.17, 11.0, 42.1),
-    (20000.0, 18811.0, 5.944, 67.5, 390.0, 667.0),
-    (22500.0, 21563.0, 4.16, 42.6, 190.0, 873.0),
-    (25000.0, 24999.0, 0.0, 19.5, 107.0, 234.0),
-    (27500.0, 27498.0, 0.0, 19.4, 92.3, 137.0),
-    (30000.0, 15272.0, 49.091, 751.0, 2830.0, 3830.0),
-];
-
-/// P2: Redis 7.x, 100 keys uniform, 60 s per step.
-pub(super) const REDIS_UNIFORM: [Row; 9] = [
-    (10000.0, 10000.0, 0.0, 2.37, 12.9, 29.8),
-    (12500.0, 12500.0, 0.0, 6.2, 30.5, 41.5),
-    (15000.0, 15000.0, 0.0, 8.82, 37.3, 51.1),
-    (17500.0, 17500.0, 0.0, 12.3, 45.1, 60.0),
-    (20000.0, 20000.0, 0.0, 23.5, 77.1, 110.0),
-    (22500.0, 16502.0, 26.657, 418.0, 1380.0, 1620.0),
-    (25000.0, 4564.0, 81.701, 18100.0, 52200.0, 63800.0),
-    (27500.0, 4002.0, 85.446, 45100.0, 119000.0, 134000.0),
-    (30000.0, 3037.0, 89.877, 173000.0, 340000.0, 356000.0),
-];
-
-/// P3: Redis 7.x, hot key 90/10, 60 s per step.
-pub(super) const REDIS_HOT: [Row; 7] = [
-    (10000.0, 10000.0, 0.0, 3.08, 19.7, 36.4),
-    (12500.0, 12500.0, 0.0, 12.7, 45.4, 66.4),
-    (15000.0, 15000.0, 0.0, 18.1, 59.0, 83.6),
-    (17500.0, 17500.0, 0.0, 36.3, 109.0, 160.0),
-    (20000.0, 5104.0, 74.48, 12400.0, 38000.0, 49100.0),
-    (22500.0, 1964.0, 91.268, 30900.0, 76300.0, 83400.0),
-    (25000.0, 3464.0, 85.73, 110000.0, 215000.0, 228000.0),
-];
-
-/// P5: Dragonfly, hot key 90/10, 60 s per step.
-pub(super) const DRAGONFLY_HOT: [Row; 9] = [
-    (10000.0, 10000.0, 0.0, 0.96, 1.16, 4.98),
-    (12500.0, 12500.0, 0.0, 1.17, 1.82, 6.12),
-    (15000.0, 15000.0, 0.0, 1.54, 2.6, 10.18),
-    (17500.0, 17500.0, 0.0, 2.34, 4.6, 24.27),
-    (20000.0, 20000.0, 0.0, 4.29, 14.37, 42.05),
-    (22500.0, 22500.0, 0.0, 7.51, 28.98, 54.62),
-    (25000.0, 24336.0, 2.655, 94.98, 276.0, 358.0),
-    (27500.0, 25091.0, 8.76, 106.9, 324.0, 420.0),
-    (30000.0, 11746.0, 60.845, 1260.0, 3300.0, 4660.0),
-];
-
-/// The rows of a ladder as measures.
-pub(super) fn measures(rows: &[Row]) -> Vec<Measure> {
-    rows.iter().map(measure).collect()
+/// The rows of a table, in rising order of load.
+pub(super) fn measures(id: &str) -> Vec<Measure> {
+    table(id).map(measure).collect()
 }
 
-/// One row.
-pub(super) fn measure(row: &Row) -> Measure {
-    let &(target_rps, goodput_rps, fail_percent, mean, p95, p99) = row;
+fn measure(row: &LadderRow) -> Measure {
     Measure {
-        target_rps,
-        goodput_rps,
-        fail_percent,
-        mean_ms: Some(mean),
-        p95_ms: Some(p95),
-        p99_ms: Some(p99),
+        target_rps: row.target_rps,
+        goodput_rps: row.goodput_rps(),
+        // The studies print a rounded share.
+        fail_percent: 100.0 * row.fail as f64 / (row.success + row.fail) as f64,
+        mean_ms: Some(row.mean_ms),
+        p95_ms: Some(row.p95_ms),
+        p99_ms: Some(row.p99_ms),
     }
 }

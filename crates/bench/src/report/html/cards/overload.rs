@@ -173,6 +173,10 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         ];
         let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
         blocks.push(Block::plain_table(heads, 1, rows));
+        if let Some(healing) = &found.healing {
+            let text = healing.sentence.clone();
+            blocks.push(Block::Text { text });
+        }
         if !figures.is_empty() {
             blocks.push(Block::Figures { figures });
         }
