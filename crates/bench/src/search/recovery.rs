@@ -64,7 +64,9 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
     } else {
         RecoveryVerdict::Unfinished
     };
-    let time_to_recover_s = recovered.filter(|_| verdict.healed()).map(|at| (at - end_s).max(0.0));
+    let time_to_recover_s = recovered
+        .filter(|_| verdict.healed())
+        .map(|at| (at - end_s).max(0.0));
     Judgement {
         sentence: sentence(verdict, time_to_recover_s, phases),
         backlog_drain_s: drained.map(|second| second.at_s + second.length_s - end_s),
