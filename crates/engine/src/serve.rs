@@ -100,6 +100,10 @@ impl Engine {
             .cell(key.shard)
             .peek(db, self.seed.key(bytes), now.millis())
             .map(|entry| entry.type_name());
+        if found.is_none() && self.listeners.journals() {
+            self.announce(&Effects::new(), held, 0);
+            self.conclude_singly();
+        }
         if !found.is_some_and(|found| suits(waiter.row, found)) {
             if waiter.row.name != "XREADGROUP" {
                 return Attempt::Waits;
