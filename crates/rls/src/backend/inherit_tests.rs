@@ -113,7 +113,7 @@ async fn go_on<B: Decide>(backend: &B, again: &B) {
 async fn go_on_remotely(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let remote = || {
-        let address = Address::Direct(Client::open(&*url).expect("a URL"));
+        let address = Address::Direct(Box::new(Client::open(&*url).expect("a URL")));
         let remote = Remote::new(Link::new(address, &StoreConfig::default()), || NOW);
         if scripts_only {
             remote.by_scripts()

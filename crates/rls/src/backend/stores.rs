@@ -62,7 +62,7 @@ impl Places {
 /// The stores as one service thread sees them.
 pub(crate) enum Stores {
     /// Counters of our own.
-    Own(PerSecond<Remote>),
+    Own(Box<PerSecond<Remote>>),
     /// Those of envoyproxy/ratelimit.
     Envoy(Envoy),
 }
@@ -74,10 +74,10 @@ impl Stores {
             return Self::Envoy(Envoy::new(places, settings, clock));
         }
         let (main, per_second) = places.links();
-        Self::Own(PerSecond {
+        Self::Own(Box::new(PerSecond {
             main: Remote::new(main, clock),
             per_second: per_second.map(|link| Remote::new(link, clock)),
-        })
+        }))
     }
 }
 

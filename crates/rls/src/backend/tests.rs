@@ -211,7 +211,7 @@ async fn hold_to_the_model<B: Decide>(backend: &B) {
 
 async fn hold_remote(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
-    let address = Address::Direct(Client::open(url).expect("a URL"));
+    let address = Address::Direct(Box::new(Client::open(url).expect("a URL")));
     let clock = || NOW;
     let remote = Remote::new(Link::new(address, &StoreConfig::default()), clock);
     let remote = if scripts_only {

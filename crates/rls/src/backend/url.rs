@@ -29,7 +29,7 @@ const FORMS: &str = "a backend is given as redis://host:port, unix:///path, redi
 #[derive(Clone)]
 pub(crate) enum Address {
     /// At one place.
-    Direct(Client),
+    Direct(Box<Client>),
     /// Wherever the Sentinels say its master is, who are asked anew for every connection.
     Sentinel(Box<Watched>),
     /// On all masters of a cluster, each for its slots.
@@ -56,7 +56,7 @@ pub(crate) enum Place {
 impl Address {
     pub(crate) async fn place(&self) -> RedisResult<Place> {
         match self {
-            Self::Direct(client) => Ok(Place::One(Box::new(client.clone()))),
+            Self::Direct(client) => Ok(Place::One(client.clone())),
             Self::Cluster(client) => Ok(Place::Cluster(client.clone())),
             Self::Sentinel(watched) => {
                 let client_of = |host: &str, port| watched.client(host, port);
@@ -128,7 +128,7 @@ pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, Start
             let info = url.into_connection_info();
             let client = info.and_then(|info| Client::open(secured(info, tls.as_ref())?));
             client
-                .map(Address::Direct)
+                .map(|client| Address::Direct(Box::new(client)))
                 .map_err(|error| bad(error.to_string()))
         }
         _ => Err(bad(FORMS.to_owned())),
