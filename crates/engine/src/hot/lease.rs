@@ -105,16 +105,17 @@ impl Lease {
         if now >= self.worn {
             self.wear_down(now);
         }
-        if cost > self.left || now < self.at {
+        if now < self.at {
             return None;
         }
-        self.left -= cost;
+        self.left = self.left.checked_sub(cost)?;
         Some(Decision {
             allowed: true,
             limit: self.said.limit,
-            remaining: self.said.remaining + self.left,
+            remaining: self.said.remaining.wrapping_add(self.left),
             retry_after: Some(0),
-            reset_after: span(now, self.ends),
+            // While units are left the end is ahead.
+            reset_after: self.ends.nanos().wrapping_sub(now.nanos()) as u64,
         })
     }
 
@@ -125,6 +126,7 @@ impl Lease {
     }
 
     #[cold]
+    #[inline(never)]
     fn wear_down(&mut self, now: Timestamp) {
         if now >= self.ends {
             self.left = 0;
@@ -136,9 +138,8 @@ impl Lease {
             let earned = earned(span(self.at, now), limit, period);
             self.left = self.left.min(self.given.saturating_sub(earned));
             // The unit after those already worn or spent goes at this time.
-            let gone = u128::from(self.given - self.left);
-            let next = gone * u128::from(period) / u128::from(limit.max(1));
-            let next = self.at.plus(u64::try_from(next).unwrap_or(u64::MAX));
+            let gone = self.given - self.left;
+            let next = self.at.plus(product_over(gone, period, limit.max(1)));
             self.worn = next.min(self.ends).max(now.plus(1));
         }
     }
@@ -151,8 +152,26 @@ fn in_whole_ms(at: Timestamp) -> Timestamp {
 
 /// Units earned in `span`, rounded up: a part of one counts as one.
 fn earned(span: Nanos, limit: u64, period: Nanos) -> u64 {
-    let units = (u128::from(span) * u128::from(limit)).div_ceil(u128::from(period.max(1)));
-    u64::try_from(units).unwrap_or(u64::MAX)
+    let period = period.max(1);
+    match span.checked_mul(limit) {
+        Some(product) => product.div_ceil(period),
+        None => {
+            let units = (u128::from(span) * u128::from(limit)).div_ceil(u128::from(period));
+            u64::try_from(units).unwrap_or(u64::MAX)
+        }
+    }
+}
+
+/// `a * b / divisor`, rounded down; the greatest number when it is more. Most products fit one word, which divides far
+/// faster than two.
+fn product_over(a: u64, b: u64, divisor: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / divisor,
+        None => {
+            let wide = u128::from(a) * u128::from(b) / u128::from(divisor);
+            u64::try_from(wide).unwrap_or(u64::MAX)
+        }
+    }
 }
 
 /// From `from` to `to`; 0 when that is past.
@@ -202,9 +221,12 @@ impl Denial {
         if epoch != self.epoch || cost != self.cost || now < self.at || now >= self.until {
             return None;
         }
-        let passed = span(self.at, now);
+        let passed = now.nanos().wrapping_sub(self.at.nanos()) as u64;
         Some(Decision {
-            retry_after: self.said.retry_after.map(|wait| wait - passed),
+            retry_after: self
+                .said
+                .retry_after
+                .map(|wait| wait.saturating_sub(passed)),
             reset_after: self.said.reset_after.saturating_sub(passed),
             ..self.said
         })

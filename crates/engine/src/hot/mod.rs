@@ -70,6 +70,15 @@ impl Engine {
     }
 }
 
+impl Check<'_> {
+    /// Whether units taken in advance may answer it.
+    #[inline(always)]
+    fn may_lease(&self) -> bool {
+        // All read at once: one jump instead of three.
+        !(self.peek | self.exact | (self.cost.0 == 0))
+    }
+}
+
 /// A handle of one thread, which decides on its hot keys without a lock.
 pub struct LocalHandle {
     handle: Handle,
@@ -101,10 +110,25 @@ impl LocalHandle {
     /// # Errors
     ///
     /// The key holds a string, or the state of another algorithm.
-    #[inline]
+    #[inline(always)]
     pub fn decide(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
-        let may_lease = check.cost.0 > 0 && !check.peek && !check.exact;
-        if may_lease && let Some(decision) = self.table.fast(check, now) {
+        if check.may_lease()
+            && let Some(decision) = self.table.fast(check, now)
+        {
+            return Ok(decision);
+        }
+        // Taken apart: what is passed on whole would go through memory above too.
+        match self.decide_other(check, now) {
+            Ok(decision) => Ok(decision),
+            Err(wrong) => Err(wrong),
+        }
+    }
+
+    #[inline(never)]
+    fn decide_other(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+        if check.may_lease()
+            && let Some(decision) = self.table.fast_other(check, now)
+        {
             return Ok(decision);
         }
         self.ask(check, now)
@@ -130,11 +154,10 @@ impl LocalHandle {
     }
 
     #[cold]
+    #[inline(never)]
     fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
         let engine = self.handle.engine();
-        let may_lease = check.cost.0 > 0
-            && !check.peek
-            && !check.exact
+        let may_lease = check.may_lease()
             && check.key.len() <= KEY_MAX
             && engine.hot.on.load(Ordering::Relaxed);
         let claimed = match may_lease {

@@ -10,6 +10,8 @@ use crate::Check;
 
 /// Longest key that can be hot, bytes.
 pub(super) const KEY_MAX: usize = 64;
+/// Bytes of the first and the last word of a key.
+const ENDS: usize = 16;
 /// Places of the table; two keys of one place take turns.
 const PLACES: usize = 64;
 /// Decisions that make a key hot, within [`SPAN_NANOS`].
@@ -22,8 +24,9 @@ const RIVALS_MAX: u32 = 16;
 pub(super) struct Entry {
     /// Length of the key; more than [`KEY_MAX`]: nothing is here.
     len: usize,
-    /// The first and the last eight bytes: of keys up to 16 bytes they are all.
+    /// The first and the last eight bytes: of keys up to [`ENDS`] bytes they are all.
     ends: (u64, u64),
+    place: usize,
     algorithm: AlgorithmKind,
     quota: Quota,
     pub(super) lease: Lease,
@@ -33,18 +36,20 @@ pub(super) struct Entry {
     pub(super) is_hot: bool,
     /// Units of the last lease.
     pub(super) last_lease: u64,
-    /// Decisions so far.
-    seen: u64,
-    /// Of them, those that are counted for RL.TOP.
-    told: u64,
-    /// Denials of this thread alone that are not.
+    /// Decisions that went the way of the lock.
+    asked: u64,
+    /// What this thread has allowed alone.
+    allowed: u64,
+    /// What this thread has denied alone.
     denied: u64,
-    /// `seen` at `since`.
+    /// Of the last two, what is counted for RL.TOP.
+    told: (u64, u64),
+    /// `seen()` at `since`.
     seen_since: u64,
     since: Timestamp,
-    /// `seen` when [`Table::take_idle`] last looked.
+    /// `seen()` when [`Table::take_idle`] last looked.
     seen_by_idle: u64,
-    /// `seen` when another key last wanted the place, and how many did since it was right.
+    /// `seen()` when another key last wanted the place, and how many did since it was right.
     seen_by_rival: u64,
     rivals: u32,
     bytes: [u8; KEY_MAX],
@@ -55,6 +60,7 @@ impl Entry {
         Entry {
             len: usize::MAX,
             ends: (0, 0),
+            place: 0,
             algorithm: AlgorithmKind::FixedWindow,
             quota: Quota::new(0, 1),
             lease: Lease::NONE,
@@ -62,9 +68,10 @@ impl Entry {
             slot: None,
             is_hot: false,
             last_lease: 0,
-            seen: 0,
-            told: 0,
+            asked: 0,
+            allowed: 0,
             denied: 0,
+            told: (0, 0),
             seen_since: 0,
             since: Timestamp::from_nanos(0),
             seen_by_idle: 0,
@@ -74,10 +81,11 @@ impl Entry {
         }
     }
 
-    fn of(check: &Check<'_>, now: Timestamp) -> Entry {
+    fn of(probe: Probe, check: &Check<'_>, now: Timestamp) -> Entry {
         let mut entry = Entry {
             len: check.key.len(),
-            ends: ends(check.key),
+            ends: probe.ends,
+            place: probe.place,
             algorithm: check.algorithm,
             quota: check.quota,
             since: now,
@@ -105,64 +113,113 @@ impl Entry {
         }
     }
 
-    #[inline]
-    fn is_for(&self, ends: (u64, u64), check: &Check<'_>) -> bool {
-        self.len == check.key.len()
-            && self.ends == ends
+    #[inline(always)]
+    fn is_for(&self, probe: Probe, check: &Check<'_>) -> bool {
+        self.ends == probe.ends
+            && self.len == check.key.len()
             && self.quota == check.quota
             && self.algorithm == check.algorithm
-            && (check.key.len() <= 16 || self.key() == check.key)
+            && (check.key.len() <= ENDS || self.has_middle_of(check.key))
+    }
+
+    /// Compares what the ends leave out. The lengths are equal, and more than [`ENDS`].
+    #[inline(always)]
+    fn has_middle_of(&self, key: &[u8]) -> bool {
+        let mut differ = 0;
+        each_of_middle(self.key(), key, |mine, other| differ |= mine ^ other);
+        differ == 0
+    }
+
+    /// Decisions so far.
+    fn seen(&self) -> u64 {
+        self.asked + self.allowed + self.denied
     }
 
     /// Counts a decision that went the way of the lock, and judges whether the key is hot.
     fn note(&mut self, now: Timestamp) {
-        self.seen += 1;
-        self.told += 1;
-        let seen = self.seen - self.seen_since;
+        self.asked += 1;
+        let seen = self.seen() - self.seen_since;
         let passed = now.nanos().saturating_sub(self.since.nanos());
         let passed = u64::try_from(passed).unwrap_or(u64::MAX).max(SPAN_NANOS);
         self.is_hot =
             seen.saturating_mul(SPAN_NANOS) >= u64::from(HOT_AFTER).saturating_mul(passed);
         if passed > SPAN_NANOS {
-            (self.since, self.seen_since) = (now, self.seen);
+            (self.since, self.seen_since) = (now, self.seen());
         }
     }
 
     /// Decisions that this thread has made alone since it was last asked: allowed, denied.
     pub(super) fn take_alone(&mut self) -> (u64, u64) {
-        let alone = self.seen - std::mem::replace(&mut self.told, self.seen);
-        let denied = std::mem::take(&mut self.denied);
-        (alone - denied, denied)
+        let alone = (self.allowed, self.denied);
+        let told = std::mem::replace(&mut self.told, alone);
+        (alone.0 - told.0, alone.1 - told.1)
     }
 
     /// Another key wants the place; whether it gets it.
     fn gives_way(&mut self) -> bool {
-        if self.seen != self.seen_by_rival {
-            (self.seen_by_rival, self.rivals) = (self.seen, 0);
+        let seen = self.seen();
+        if seen != self.seen_by_rival {
+            (self.seen_by_rival, self.rivals) = (seen, 0);
         }
         self.rivals = self.rivals.saturating_add(1);
         self.rivals > RIVALS_MAX
     }
 }
 
-/// The first and the last eight bytes of a key; shorter ones are filled with zeros.
-#[inline]
-fn ends(key: &[u8]) -> (u64, u64) {
-    match (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-        _ => {
-            let mut word = [0; 8];
-            word[..key.len()].copy_from_slice(key);
-            (u64::from_le_bytes(word), 0)
+/// What finds a key: no two keys of one length up to [`ENDS`] bytes have the same ends.
+#[derive(Clone, Copy)]
+struct Probe {
+    ends: (u64, u64),
+    place: usize,
+}
+
+impl Probe {
+    fn of(key: &[u8]) -> Probe {
+        match (key.first_chunk(), key.last_chunk()) {
+            (Some(first), Some(last)) => Probe::of_ends(*first, *last, middle(key)),
+            _ => Probe::of_ends(short(key).to_le_bytes(), [0; 8], 0),
+        }
+    }
+
+    #[inline(always)]
+    fn of_ends(first: [u8; 8], last: [u8; 8], middle: u64) -> Probe {
+        let ends = (u64::from_le_bytes(first), u64::from_le_bytes(last));
+        let mixed = (ends.0 ^ middle ^ ends.1.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Probe {
+            ends,
+            place: (mixed >> 58) as usize,
         }
     }
 }
 
-/// Six well mixed bits.
-#[inline]
-fn place(ends: (u64, u64), len: usize) -> usize {
-    let mixed = (ends.0 ^ ends.1.rotate_left(32) ^ len as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed >> 58) as usize
+/// A key of less than eight bytes as one word.
+fn short(key: &[u8]) -> u64 {
+    let word = |word, byte: &u8| word << 8 | u64::from(*byte);
+    key.iter().rev().fold(0, word)
+}
+
+/// Mixes what lies between the ends. Many keys differ there alone: those of one limit in one window begin with its name
+/// and end with the time.
+#[inline(always)]
+fn middle(key: &[u8]) -> u64 {
+    let mut sum = 0u64;
+    if key.len() > ENDS {
+        each_of_middle(key, key, |word, _| sum = sum.rotate_left(11) ^ word);
+    }
+    sum
+}
+
+/// Gives `f` what lies between the ends of two keys of one length above [`ENDS`], a word of each at a time; the last ones
+/// overlap.
+#[inline(always)]
+fn each_of_middle(one: &[u8], other: &[u8], mut f: impl FnMut(u64, u64)) {
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+    let (one, other) = (&one[..one.len() - 8], &other[..other.len() - 8]);
+    let words = one[8..].as_chunks().0.iter().zip(other[8..].as_chunks().0);
+    words.for_each(|(one, other)| f(word(one), word(other)));
+    if let (Some(one), Some(other)) = (one.last_chunk(), other.last_chunk()) {
+        f(word(one), word(other));
+    }
 }
 
 /// The keys of one thread.
@@ -175,12 +232,29 @@ impl Table {
         Table(entries.unwrap_or_else(|_| unreachable!("as many as there are places")))
     }
 
-    /// The answer, if this thread can give it without asking.
+    /// The answer on a key of two words, if this thread can give it without asking.
     #[inline(always)]
     pub(super) fn fast(&mut self, check: &Check<'_>, now: Timestamp) -> Option<Decision> {
-        let ends = ends(check.key);
-        let entry = &mut self.0[place(ends, check.key.len())];
-        if !entry.is_for(ends, check) {
+        if check.key.len() > ENDS {
+            return None;
+        }
+        let (first, last) = (check.key.first_chunk()?, check.key.last_chunk()?);
+        self.answer(Probe::of_ends(*first, *last, 0), check, now)
+    }
+
+    /// The same for keys of other lengths.
+    #[inline]
+    pub(super) fn fast_other(&mut self, check: &Check<'_>, now: Timestamp) -> Option<Decision> {
+        if (8..=ENDS).contains(&check.key.len()) {
+            return None;
+        }
+        self.answer(Probe::of(check.key), check, now)
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, probe: Probe, check: &Check<'_>, now: Timestamp) -> Option<Decision> {
+        let entry = &mut self.0[probe.place];
+        if !entry.is_for(probe, check) {
             return None;
         }
         let slot = entry.slot.as_ref()?;
@@ -188,11 +262,10 @@ impl Table {
         if entry.lease.epoch == slot.lease_epoch()
             && let Some(decision) = entry.lease.spend(cost, now)
         {
-            entry.seen += 1;
+            entry.allowed += 1;
             return Some(decision);
         }
         let decision = entry.denial.answer(slot.denial_epoch(), cost, now)?;
-        entry.seen += 1;
         entry.denied += 1;
         Some(decision)
     }
@@ -204,9 +277,9 @@ impl Table {
         check: &Check<'_>,
         now: Timestamp,
     ) -> Option<(Entry, Option<Entry>)> {
-        let ends = ends(check.key);
-        let resident = &mut self.0[place(ends, check.key.len())];
-        let mine = resident.is_for(ends, check);
+        let probe = Probe::of(check.key);
+        let resident = &mut self.0[probe.place];
+        let mine = resident.is_for(probe, check);
         if !mine && !resident.gives_way() {
             return None;
         }
@@ -215,7 +288,7 @@ impl Table {
             (resident, None)
         } else {
             let evicted = Some(resident).filter(|entry| entry.slot.is_some());
-            (Entry::of(check, now), evicted)
+            (Entry::of(probe, check, now), evicted)
         };
         entry.note(now);
         Some((entry, evicted))
@@ -223,7 +296,7 @@ impl Table {
 
     /// Puts an entry in its place.
     pub(super) fn put(&mut self, entry: Entry) {
-        let place = place(entry.ends, entry.len);
+        let place = entry.place;
         self.0[place] = entry;
     }
 
@@ -233,9 +306,10 @@ impl Table {
             if entry.slot.is_none() {
                 return false;
             }
-            let seen = std::mem::replace(&mut entry.seen_by_idle, entry.seen);
+            let seen = entry.seen();
+            let before = std::mem::replace(&mut entry.seen_by_idle, seen);
             let fresh = now >= entry.since && now < entry.since.plus(SPAN_NANOS);
-            seen == entry.seen && !fresh
+            seen == before && !fresh
         })
     }
 

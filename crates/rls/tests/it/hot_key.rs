@@ -1,5 +1,6 @@
 //! Strategies for hot keys on a real store: two services, fewer questions, admissions within the stated bound.
 
+use tollgate_limiter::Timestamp;
 use tollgate_testkit::{Server, peers};
 use tollgate_wire::rls::rate_limit_response::Code;
 
@@ -115,4 +116,48 @@ async fn strategies_leave_outages_to_the_rule() {
         let response = client.ask(asked).await.expect("an answer");
         assert_eq!(response.overall_code(), Code::OverLimit, "{key}");
     }
+}
+
+/// No time passes: whoever asks 64 times has asked often.
+fn standing_clock() -> Timestamp {
+    Timestamp::from_secs(1_767_225_600)
+}
+
+/// What the counter of a key itself says is left.
+fn left_in_counter(service: &Service, key: &str) -> u64 {
+    let body = format!(
+        r#"{{"domain": "test", "descriptors": [{{"entries": [{{"key": "{key}", "value": "hot"}}]}}]}}"#
+    );
+    let (status, reply) = service.http("POST", "/v1/explain", &body);
+    assert_eq!(status, 200, "{reply}");
+    let reply: serde_json::Value = serde_json::from_str(&reply).expect("JSON");
+    let left = &reply["descriptors"][0]["limits"][0]["remaining"];
+    left.as_u64().unwrap_or_else(|| panic!("{reply}"))
+}
+
+/// Threads of the embedded store take units of hot keys in advance, but not of a rule that says `exact`.
+#[tokio::test(flavor = "current_thread")]
+async fn an_exact_rule_leases_nothing() {
+    const LIMIT: u64 = 1_000_000;
+    const ASKED: u64 = 300;
+    let rules = "
+domain: test
+descriptors:
+  - key: plain
+    rate_limit: {unit: day, requests_per_unit: 1000000}
+  - key: exact
+    rate_limit: {unit: day, requests_per_unit: 1000000, exact: true}
+";
+    let service = Service::with_clock_and_rules(standing_clock, None, rules);
+    let mut client = service.client().await;
+    for key in ["plain", "exact"] {
+        for _ in 0..ASKED {
+            let asked = request(vec![descriptor(&[&format!("{key}=hot")])]);
+            let response = client.ask(asked).await.expect("an answer");
+            assert_eq!(response.overall_code(), Code::Ok, "{key}");
+        }
+    }
+    let left = left_in_counter(&service, "plain");
+    assert!(left < LIMIT - ASKED, "nothing was leased: {left} are left");
+    assert_eq!(left_in_counter(&service, "exact"), LIMIT - ASKED);
 }
