@@ -7,6 +7,7 @@ use super::super::super::lang::page as t;
 use super::super::super::observations::retention_class;
 use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title};
+use crate::record::RecoveryRecord;
 
 /// The card.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
@@ -120,16 +121,7 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         };
         let mut rows = Vec::new();
         let mut figures = Vec::new();
-        let marks: Vec<(f64, String)> = found
-            .phases
-            .iter()
-            .map(|phase| {
-                (
-                    phase.start_s,
-                    format!("{} {}", phase.name, ratio(phase.of_knee)),
-                )
-            })
-            .collect();
+        let marks = marks(found);
         for variant in &found.variants {
             let deadline = or_dash(variant.deadline_ms, |ms| format!("{} ms", significant(ms)));
             let name = t::VARIANT.with(
@@ -182,4 +174,15 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Where each phase begins, with its name and load.
+fn marks(found: &RecoveryRecord) -> Vec<(f64, String)> {
+    let phases = found.phases.iter();
+    phases
+        .map(|phase| {
+            let text = format!("{} {}", phase.name, ratio(phase.of_knee));
+            (phase.start_s, text)
+        })
+        .collect()
 }
