@@ -14,34 +14,49 @@ use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
 
 const BATCH: u64 = 256;
 
+const KEY: &[u8] = b"tenant:12345678";
+const LONG_KEY: &[u8] = b"shop_user_user-12345678_1767225600";
+
 struct Case {
     name: &'static str,
+    key: &'static [u8],
     algorithm: AlgorithmKind,
     limit: u64,
     exact: bool,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case {
         name: "admitted, fixed window",
+        key: KEY,
         algorithm: AlgorithmKind::FixedWindow,
         limit: 1 << 50,
         exact: false,
     },
     Case {
         name: "admitted, gcra",
+        key: KEY,
         algorithm: AlgorithmKind::Gcra,
         limit: 1 << 35,
         exact: false,
     },
     Case {
+        name: "admitted, fixed window, long key",
+        key: LONG_KEY,
+        algorithm: AlgorithmKind::FixedWindow,
+        limit: 1 << 50,
+        exact: false,
+    },
+    Case {
         name: "denied",
+        key: KEY,
         algorithm: AlgorithmKind::FixedWindow,
         limit: 1,
         exact: false,
     },
     Case {
         name: "admitted, under the lock",
+        key: KEY,
         algorithm: AlgorithmKind::FixedWindow,
         limit: 1 << 50,
         exact: true,
@@ -62,7 +77,7 @@ fn run(case: &Case, threads: usize, decisions: u64) -> Duration {
             scope.spawn(|| {
                 let mut local = LocalHandle::new(handle.clone());
                 let check = Check {
-                    key: b"tenant:12345678",
+                    key: case.key,
                     algorithm: case.algorithm,
                     quota: Quota::new(case.limit, 3_600_000_000_000),
                     cost: Cost(1),

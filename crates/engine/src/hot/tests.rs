@@ -1,12 +1,17 @@
 //! Leases of several threads on one limit, in virtual time, held to the brute-force models.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
+use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
 use tollgate_limiter::fixed_window::Anchor;
 use tollgate_limiter::oracle::{Oracle, RateOracle, WindowOracle};
 use tollgate_limiter::{AlgorithmKind, Cost, Decision, Quota, Record, Timestamp};
 
 use super::lease::{Denial, Lease, Wear};
 use super::slot::HotSlot;
+use super::table::{KEY_MAX, Table};
+use crate::Check;
 
 /// A limit, its state and the threads that lease from it.
 struct Bed {
@@ -185,4 +190,111 @@ fn a_denial_counts_down_and_ends() {
         None,
         "the clock went back"
     );
+}
+
+const AT: Timestamp = Timestamp::from_secs(10);
+
+fn check_of(key: &[u8]) -> Check<'_> {
+    Check {
+        key,
+        algorithm: AlgorithmKind::FixedWindow,
+        quota: Quota::new(5, 60_000_000_000),
+        cost: Cost(1),
+        peek: false,
+        exact: false,
+    }
+}
+
+/// Puts a denial of `check` into the table, unless its place is taken.
+fn remember(table: &mut Table, check: &Check<'_>) {
+    let Some((mut entry, _)) = table.claim(check, AT) else {
+        return;
+    };
+    let said = Decision {
+        retry_after: Some(1_000_000_000),
+        ..Decision::DENIED
+    };
+    let slot = HotSlot::new();
+    entry.denial = Denial::new(slot.denial_epoch(), 1, AT, said);
+    entry.slot = Some(Arc::new(slot));
+    table.put(entry);
+}
+
+fn knows(table: &mut Table, check: &Check<'_>) -> bool {
+    let answer = table.fast(check, AT);
+    answer.or_else(|| table.fast_other(check, AT)).is_some()
+}
+
+#[test]
+fn a_key_is_found_by_all_its_bytes_and_its_limit() {
+    for len in 0..=KEY_MAX {
+        let key: Vec<u8> = (0..len).map(|at| at as u8 + 1).collect();
+        let mut table = Table::new();
+        let check = check_of(&key);
+        assert!(!knows(&mut table, &check), "{len}");
+        remember(&mut table, &check);
+        assert!(knows(&mut table, &check), "{len}");
+        for at in 0..len {
+            let mut other = key.clone();
+            other[at] ^= 0x80;
+            assert!(!knows(&mut table, &check_of(&other)), "{len}, byte {at}");
+        }
+        let mut longer = key.clone();
+        longer.push(0);
+        assert!(!knows(&mut table, &check_of(&longer)), "{len}, longer");
+        for other in [
+            Check {
+                algorithm: AlgorithmKind::Gcra,
+                ..check
+            },
+            Check {
+                quota: Quota::new(6, 60_000_000_000),
+                ..check
+            },
+            Check {
+                quota: Quota::new(5, 60_000_000_001),
+                ..check
+            },
+            Check {
+                quota: check.quota.with_burst(6),
+                ..check
+            },
+            Check {
+                cost: Cost(2),
+                ..check
+            },
+        ] {
+            assert!(!knows(&mut table, &other), "{len}, {other:?}");
+        }
+    }
+}
+
+#[test]
+fn calendars_of_different_units_are_different_limits() {
+    let mut table = Table::new();
+    let of = |unit| Check {
+        algorithm: AlgorithmKind::Calendar(Calendar {
+            unit,
+            zone: Zone::UTC,
+        }),
+        ..check_of(b"tenant:1")
+    };
+    remember(&mut table, &of(CalendarUnit::Day));
+    assert!(knows(&mut table, &of(CalendarUnit::Day)));
+    assert!(!knows(&mut table, &of(CalendarUnit::Month)));
+}
+
+#[test]
+fn keys_that_begin_and_end_alike_have_places_of_their_own() {
+    let keys: Vec<String> = (0..8)
+        .map(|user| format!("shop_user_user-{user}_1767225600"))
+        .collect();
+    let mut table = Table::new();
+    for key in &keys {
+        remember(&mut table, &check_of(key.as_bytes()));
+    }
+    let known = keys
+        .iter()
+        .filter(|key| knows(&mut table, &check_of(key.as_bytes())));
+    assert!(known.count() > 5);
 }
