@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, BeginSearch, CmdError, Cx, Effects, FindKeys, Flags, Group, Handler, KeySpec,
-    NodeCommand, Origin, Reply, Row, Run, ShardSet, TransactionCommand, gate, keys_of,
-    uses_hidden_keys,
+    Args, CmdError, Cx, Effects, Flags, Group, Handler, NodeCommand, Origin, Reply, Row, Run,
+    ShardSet, TransactionCommand, gate, uses_hidden_keys,
 };
 use tollgate_keyspace::{Ahead, DbIndex, Key, Seed, look_ahead};
 use tollgate_limiter::Timestamp;
@@ -24,12 +23,6 @@ use crate::stats::RowCounters;
 use crate::transaction::ends_transaction;
 use crate::walk::{EngineWalk, NoWalk};
 use crate::{Engine, Node, NodeCx, Outcome, Plan, Session};
-
-/// Keys of a call that are handled without allocation.
-const INLINE_KEYS: usize = 16;
-
-/// Shard numbers, ascending, each once.
-pub(crate) type ShardList = SmallVec<[usize; INLINE_KEYS]>;
 
 /// What is done with a command that may be long.
 #[derive(Clone, Copy)]
@@ -703,50 +696,10 @@ impl Engine {
             self.counters.changed(effects.dirty());
         }
     }
-
-    /// The keys of a call, hashed, in the order of their words.
-    pub(crate) fn keys_in<'a>(
-        &self,
-        row: &Row,
-        args: &[&'a [u8]],
-    ) -> Result<SmallVec<[Key<'a>; INLINE_KEYS]>, CmdError> {
-        let keys = keys_of(row, args)?;
-        Ok(keys
-            .iter()
-            .map(|&at| self.seed.key(args[at as usize]))
-            .collect())
-    }
-
-    /// The shards of keys.
-    pub(crate) fn shards_of_keys(&self, keys: &[Key<'_>]) -> ShardList {
-        let count = self.shards.count();
-        let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted
-    }
-
-    /// The shards of the keys of a call.
-    pub(crate) fn shards_of(&self, row: &Row, args: &[&[u8]]) -> Result<ShardList, CmdError> {
-        Ok(self.shards_of_keys(&self.keys_in(row, args)?))
-    }
 }
 
 fn is_exec(row: &Row) -> bool {
     matches!(row.run, Run::Transaction(TransactionCommand::Exec))
-}
-
-/// True when the command has exactly one key, and that is word 1.
-#[inline]
-pub(crate) fn has_one_first_key(row: &Row) -> bool {
-    matches!(
-        row.keys,
-        [KeySpec {
-            begin: BeginSearch::Index(1),
-            find: FindKeys::Range { last: 0, .. },
-            ..
-        }]
-    )
 }
 
 /// A RESP2 connection with subscriptions cannot tell replies from messages, so it may only change its subscriptions, ask

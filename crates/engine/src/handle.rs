@@ -11,7 +11,7 @@ use tollgate_limiter::{
 
 use crate::Engine;
 use crate::cell::{Cells, One, name};
-use crate::execute::ShardList;
+use crate::keys::ShardList;
 use crate::shards::LockSet;
 
 /// Checks of one request that are handled without allocation.

@@ -9,8 +9,8 @@ use tollgate_limiter::{
 };
 
 use crate::cell::{Cells, One};
-use crate::execute::ShardList;
 use crate::handle::{Check, Decisions, Handle, WrongState, write};
+use crate::keys::ShardList;
 use crate::shards::LockSet;
 use crate::{Engine, handle};
 

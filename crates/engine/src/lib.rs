@@ -20,6 +20,7 @@ mod handle;
 mod held;
 mod hot;
 mod journal;
+mod keys;
 mod ledgers;
 mod memory;
 mod migrate;

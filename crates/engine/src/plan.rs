@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 
 use crate::Engine;
 use crate::cell::Cell;
-use crate::execute::has_one_first_key;
+use crate::keys::has_one_first_key;
 
 /// Bytes of data from which looking ahead pays: about what the cache of one core holds.
 const DEEP: usize = 1 << 20;

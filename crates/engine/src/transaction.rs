@@ -15,8 +15,9 @@ use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
 use crate::cell::Cells;
-use crate::execute::{Call, Long, ShardList, count_failed_script, elapsed, fail};
+use crate::execute::{Call, Long, count_failed_script, elapsed, fail};
 use crate::held::while_held;
+use crate::keys::ShardList;
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::walk::{LockedWalk, NoWalk};

@@ -13,8 +13,9 @@ use tollgate_net::clock::Clock;
 use super::lua::*;
 use super::{Run, to_lua, vm};
 use crate::cell::{Cells, OneOf};
-use crate::execute::{Call, Long, has_one_first_key};
+use crate::execute::{Call, Long};
 use crate::held::while_held;
+use crate::keys::has_one_first_key;
 use crate::walk::{LockedWalk, NoWalk};
 use crate::{NodeCx, Outcome};
 

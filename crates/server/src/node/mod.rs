@@ -46,10 +46,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::Hello => auth::hello(&mut cx),
             NodeCommand::Select => select(&mut cx),
             NodeCommand::Quit => Ok(self.quit(&mut cx)),
-            NodeCommand::Reset if cx.session.follows => {
-                Err(CmdError::err("can only reset normal client connections"))
-            }
-            NodeCommand::Reset => Ok(self.reset(&mut cx)),
+            NodeCommand::Reset => self.reset(&mut cx),
             NodeCommand::ClientId => Ok(Reply::Int(cx.session.id as i64)),
             NodeCommand::ClientGetName => client::get_name(&mut cx),
             NodeCommand::ClientSetName => client::set_name(&mut cx),
@@ -124,7 +121,10 @@ impl NodeRunner<'_> {
     }
 
     /// RESET: a connection as it was when it was new.
-    fn reset(&self, cx: &mut NodeCx<'_>) -> Reply {
+    fn reset(&self, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+        if cx.session.follows {
+            return Err(CmdError::err("can only reset normal client connections"));
+        }
         cx.engine.leave(cx.session);
         reset(self.shared, cx.session);
         let (pubsub, client) = (cx.engine.pubsub(), self.client);
@@ -133,7 +133,7 @@ impl NodeRunner<'_> {
         tracking::stop(cx.engine, client, cx.session);
         modes::stop_monitor(cx.engine, client, cx.session);
         cx.out.set_protocol(cx.session.protocol);
-        Reply::Simple("RESET")
+        Ok(Reply::Simple("RESET"))
     }
 
     /// Modules cannot be loaded, also where the setting would allow it.
