@@ -239,7 +239,7 @@ impl Engine {
         self.tracking.flushed();
     }
 
-    fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {
+    pub(crate) fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {
         if self.listeners.tracking() {
             // Evictions make room before a command runs.
             let place = match event {

@@ -29,6 +29,7 @@ mod notify;
 mod observe;
 mod pause;
 mod plan;
+mod populate;
 mod pubsub;
 mod script;
 mod serve;

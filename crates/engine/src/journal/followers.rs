@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tollgate_containers::number;
 use tollgate_limiter::Timestamp;
 
-use super::State;
+use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
 use crate::execute::Call;
 use crate::held::while_held;
@@ -84,6 +84,16 @@ impl Follower {
 
     pub(super) fn is_online(&self) -> bool {
         matches!(self.stage, Stage::Online)
+    }
+
+    /// Bytes of memory that wait for it until it has the data.
+    pub(super) fn waiting(&self) -> usize {
+        match &self.stage {
+            Stage::Data { queued, bytes } if !queued.is_empty() => {
+                bytes + queued.len() * BLOCK_OVERHEAD + queued.capacity() * size_of::<Arc<[u8]>>()
+            }
+            _ => 0,
+        }
     }
 
     /// Takes what was appended.

@@ -36,9 +36,16 @@ pub struct JournalFacts {
     pub first: u64,
     /// Bytes that are kept.
     pub len: u64,
+    /// What keeping them costs, in bytes of memory.
+    pub memory_bytes: u64,
+    /// The same, together with what waits for replicas that are still sent the data; both share what they have in common.
+    pub buffers_bytes: u64,
     /// Replicas that were sent all data, those that were sent what they had missed, and those whose past was not known.
     pub syncs: (u64, u64, u64),
 }
+
+/// What a block takes besides its bytes: the two counts of those who share it.
+const BLOCK_OVERHEAD: usize = 2 * size_of::<usize>();
 
 /// The newest bytes.
 #[derive(Default)]
@@ -63,6 +70,12 @@ impl Backlog {
             self.bytes -= first.len();
             self.blocks.pop_front();
         }
+    }
+
+    /// Bytes of memory that it takes.
+    fn memory(&self) -> usize {
+        let blocks = self.blocks.len() * BLOCK_OVERHEAD;
+        self.bytes + blocks + self.blocks.capacity() * size_of::<Arc<[u8]>>()
     }
 
     /// The last `len` bytes; `None` when fewer are kept.
@@ -123,6 +136,13 @@ impl State {
         let mut bytes = Vec::new();
         write_command(&mut bytes, words);
         self.append(&bytes);
+    }
+
+    /// Bytes of memory that hold parts of the journal. What waits for a replica is its end, as the backlog is: the longest
+    /// of them has all that the others have.
+    fn buffers(&self) -> usize {
+        let waiting = self.followers.iter().map(Follower::waiting);
+        waiting.max().unwrap_or(0).max(self.backlog.memory())
     }
 
     /// Replicas that have acknowledged so many bytes.
@@ -186,6 +206,8 @@ impl Journal {
                 0
             },
             len,
+            memory_bytes: state.backlog.memory() as u64,
+            buffers_bytes: state.buffers() as u64,
             syncs: (
                 state.full_syncs,
                 state.partial_syncs,

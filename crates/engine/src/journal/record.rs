@@ -251,7 +251,13 @@ impl<'a> Done<'a> {
             None => self.add(&[b"DEL", self.word(1)]),
             Some(None) => self.add(&[b"PERSIST", self.word(1)]),
             Some(Some(at)) => {
-                self.add(&[b"PEXPIREAT", self.word(1), at.to_string().as_bytes()]);
+                let at = at.to_string();
+                let mut words: Vec<&[u8]> = vec![b"PEXPIREAT", self.word(1), at.as_bytes()];
+                if self.call.row.name != "GETEX" {
+                    // The condition held here, so it holds there.
+                    words.extend(&self.call.args[3..]);
+                }
+                self.add(&words);
             }
         }
     }

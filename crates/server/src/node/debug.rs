@@ -40,6 +40,7 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
             }
             Ok(Reply::Written)
         }
+        (b"POPULATE", [count, options @ ..]) if options.len() <= 2 => populate(cx, count, options),
         (b"PROTOCOL", [kind]) => protocol(cx, kind),
         (b"SET-ACTIVE-EXPIRE", [on]) => {
             runner
@@ -106,6 +107,30 @@ fn object(cx: &mut NodeCx<'_>, key: &[u8]) -> Result<Reply, CmdError> {
     let line = found.ok_or(CmdError::NoSuchKey)?;
     cx.out.simple(&line);
     Ok(Reply::Written)
+}
+
+/// Adds strings `prefix:number`, those that are missing. With a size each is cut, or filled with zero bytes, to so many.
+fn populate(cx: &mut NodeCx<'_>, count: &[u8], options: &[&[u8]]) -> Result<Reply, CmdError> {
+    let positive = |word| {
+        let number = number::parse_i64(word).filter(|&number| number >= 0);
+        number.ok_or(CmdError::NotPositive)
+    };
+    let count = positive(count)?;
+    let size = options.get(1).map_or(Ok(0), |word| positive(word))?;
+    if size > cx.engine.limits().proto_max_bulk_len() {
+        return Err(CmdError::StringTooLong);
+    }
+    let prefix = options.first().copied().unwrap_or(b"key");
+    for number in 0..count {
+        let key = [prefix, format!(":{number}").as_bytes()].concat();
+        let mut value = format!("value:{number}").into_bytes();
+        if size > 0 {
+            value.resize(size as usize, 0);
+        }
+        let name = (cx.session.db, &key[..]);
+        cx.engine.add_missing(cx.session.id, name, &value, cx.now);
+    }
+    Ok(Reply::Ok)
 }
 
 fn is_reload_option(word: &[u8]) -> bool {
@@ -217,6 +242,8 @@ fn help(cx: &mut NodeCx<'_>) {
         "    Describes the value of a key.",
         "PAUSE-CRON <0|1>",
         "    Stops or continues the housekeeping: expiry, eviction ahead of need, sampling.",
+        "POPULATE <count> [<prefix>] [<size>]",
+        "    Adds <count> strings <prefix>:<number> (key:<number>), of <size> bytes each. Replicas are not told.",
         "PROTOCOL <type>",
         "    Answers with a value of that type.",
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",

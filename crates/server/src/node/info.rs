@@ -170,7 +170,8 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("lazyfree_pending_objects", pending);
     text.line("lazyfreed_objects", freed);
     let (scripts, script_bytes) = shared.engine.script_cache();
-    let used = dataset + clients as u64 + script_bytes as u64;
+    let journal = shared.engine.journal_facts();
+    let used = dataset + clients as u64 + script_bytes as u64 + journal.buffers_bytes;
     text.bytes("used_memory", used);
     text.bytes("used_memory_rss", resident);
     text.bytes(
@@ -199,6 +200,8 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
         );
     }
     text.line("mem_clients_normal", clients);
+    text.line("mem_replication_backlog", journal.memory_bytes);
+    text.line("mem_total_replication_buffers", journal.buffers_bytes);
     text.facts(info_facts::MEMORY);
     text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
     text.bytes("used_memory_peak", shared.metrics.used_peak(used));

@@ -18,8 +18,6 @@ pub(super) const CLIENTS: Facts = &[("cluster_connections", "0")];
 /// There is one allocator, which does not tell of itself, and no copy of the data besides them.
 pub(super) const MEMORY: Facts = &[
     ("used_memory_startup", "0"),
-    ("mem_replication_backlog", "0"),
-    ("mem_total_replication_buffers", "0"),
     ("mem_clients_slaves", "0"),
     ("mem_cluster_links", "0"),
     ("mem_not_counted_for_evict", "0"),

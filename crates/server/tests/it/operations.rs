@@ -204,3 +204,23 @@ fn debug_is_for_those_who_may() {
         "{refused}"
     );
 }
+
+#[test]
+fn populate_adds_what_is_missing() {
+    let server = Local::start(&[("enable-debug-command", "yes")]);
+    let mut client = server.connect();
+    client.line("SET key:1 mine").unwrap();
+    assert_eq!(raw(&mut client, "DEBUG POPULATE 3"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "DBSIZE"), ":3\r\n");
+    assert_eq!(raw(&mut client, "GET key:0"), "$7\r\nvalue:0\r\n");
+    assert_eq!(raw(&mut client, "GET key:1"), "$4\r\nmine\r\n");
+    assert_eq!(raw(&mut client, "DEBUG POPULATE 2 p 9"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "GET p:1"), "$9\r\nvalue:1\0\0\r\n");
+    assert_eq!(raw(&mut client, "DEBUG POPULATE 1 q 3"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "GET q:0"), "$3\r\nval\r\n");
+    let negative = "-ERR value is out of range, must be positive\r\n";
+    assert_eq!(raw(&mut client, "DEBUG POPULATE -1"), negative);
+    assert_eq!(raw(&mut client, "DEBUG POPULATE 1 k x"), negative);
+    let long = raw(&mut client, "DEBUG POPULATE 1 k 99999999999");
+    assert!(long.starts_with("-ERR string exceeds"), "{long}");
+}
