@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
 
     /// Sends the keys; those that the target has taken go to `taken`.
     fn send(&self, parcels: &[Parcel<'_>], taken: &mut Vec<usize>) -> Result<Reply, CmdError> {
-        let mut target = self.connect().ok_or(CmdError::MigrateConnect)?;
+        let mut target = self.connect()?;
         let now = Timestamp::from_nanos(Clock::now());
         target
             .send(&self.commands(parcels, now))
@@ -141,10 +141,17 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn connect(&self) -> Option<Outbound> {
-        let host = std::str::from_utf8(self.host).ok()?;
-        let port = std::str::from_utf8(self.port).ok()?.parse().ok()?;
-        Outbound::connect(host, port, self.timeout).ok()
+    fn connect(&self) -> Result<Outbound, CmdError> {
+        let text = |word| std::str::from_utf8(word).map_err(|_| CmdError::MigrateConnect);
+        let port = text(self.port)?.parse();
+        let port = port.map_err(|_| CmdError::MigrateConnect)?;
+        Outbound::connect(text(self.host)?, port, self.timeout).map_err(|error| {
+            match error.kind() {
+                // Redis learns of it when it writes.
+                std::io::ErrorKind::ConnectionRefused => CmdError::MigrateWrite,
+                _ => CmdError::MigrateConnect,
+            }
+        })
     }
 }
 
