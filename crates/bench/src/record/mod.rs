@@ -315,6 +315,12 @@ impl Step {
         self.status.level <= Level::NearLimit
     }
 
+    /// True if the row says something about the target. One that was not held and is invalid does not: the
+    /// generator or the machine may have been what failed.
+    pub fn tells(&self) -> bool {
+        self.holds() || self.validity.grade != Grade::Invalid
+    }
+
     /// Allowed share of the decisions made in time; `None` without decisions.
     pub fn admit_ratio(&self) -> Option<f64> {
         let decided = self.allowed.saturating_add(self.denied);

@@ -57,7 +57,7 @@ impl CellFindings {
         let steps: Vec<&Step> = measured
             .iter()
             .copied()
-            .filter(|step| step.holds() || step.validity.grade != Grade::Invalid)
+            .filter(|step| step.tells())
             .collect();
         let first_not_held = steps.iter().position(|step| !step.holds());
         let not_held = first_not_held.map(|at| steps[at].target_rps);

@@ -11,7 +11,7 @@ use crate::record::capacity::{CapacityRecord, CapacitySource, LoadPoint, SearchE
 use crate::record::validity::HEADROOM_MIN;
 use crate::record::{Grade, Measure, Profile, SearchGoal, Step};
 use crate::search::ladder::cpu_points;
-use crate::search::retention::{FACTORS, knee, retention};
+use crate::search::retention::{self, FACTORS, knee, telling};
 use crate::search::zones::{CpuPoint, Grounds, cpu_70, zones};
 use crate::search::{Attempt, Next, Search, SearchPlan, hysteresis};
 use crate::target::Way;
@@ -371,11 +371,7 @@ impl Session<'_> {
 
     /// 1.25 times the knee, if the way up did not get there.
     fn judging_load(&self, series: &Series, highest: f64) -> Option<f64> {
-        let rows: Vec<Measure> = self.record.cells[series.cell]
-            .by_load()
-            .into_iter()
-            .map(Measure::of)
-            .collect();
+        let rows = telling(&self.record.cells[series.cell].by_load());
         let wanted = knee(&self.record.profile, &rows)?.target_rps * FACTORS[1];
         let bound = self.ceiling(series.way).unwrap_or(f64::INFINITY);
         (wanted > highest && wanted <= bound).then(|| wanted.round())
@@ -414,8 +410,7 @@ fn concluded(
     record.non_monotone = !record.inverted_rps.is_empty();
     zone(&mut record, None, &cpu_points(steps, threads));
     record.refuse(over_admitted);
-    let rows: Vec<Measure> = steps.iter().map(|step| Measure::of(step)).collect();
-    record.retention = knee(profile, &rows).and_then(|knee| retention(profile, &rows, knee));
+    record.retention = retention::of_steps(profile, steps);
     record
 }
 

@@ -1,6 +1,6 @@
 //! What a plain ladder says about capacity: the same questions, with one trial per load.
 
-use super::retention::{knee, retention};
+use super::retention;
 use super::zones::{CpuPoint, Grounds, cpu_70, zones};
 use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, SearchEnd};
 use crate::record::{Measure, Profile, SearchGoal, Step, Validity};
@@ -90,7 +90,7 @@ pub fn capacity(
         ended: SearchEnd::Done,
         ended_because: "the ladder ended".into(),
         zones,
-        retention: knee(profile, &rows).and_then(|knee| retention(profile, &rows, knee)),
+        retention: retention::of_steps(profile, steps),
         goals: vec![result],
         ..CapacityRecord::default()
     })

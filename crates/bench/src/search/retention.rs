@@ -1,7 +1,7 @@
 //! What is left of the goodput past the knee.
 
 use crate::record::capacity::{Retention, RetentionClass, RetentionPoint};
-use crate::record::{Measure, Profile};
+use crate::record::{Measure, Profile, Step};
 
 /// Loads past the knee that a search measures, as factors on it.
 pub const FACTORS: [f64; 4] = [1.1, 1.25, 1.5, 2.0];
@@ -13,6 +13,20 @@ const GRACEFUL_FROM: f64 = 0.9;
 const COLLAPSE_BELOW: f64 = 0.5;
 /// Goodput in percent of the offered load under which a load is past the cliff.
 const CLIFF_BELOW_PERCENT: f64 = 50.0;
+
+/// What is left past the knee of the rows of `steps` (in rising order of load) that tell something about the target.
+#[must_use]
+pub fn of_steps(profile: &Profile, steps: &[&Step]) -> Option<Retention> {
+    let rows = telling(steps);
+    retention(profile, &rows, knee(profile, &rows)?)
+}
+
+/// The rows that tell something about the target, in their order.
+#[must_use]
+pub fn telling(steps: &[&Step]) -> Vec<Measure> {
+    let telling = steps.iter().filter(|step| step.tells());
+    telling.map(|step| Measure::of(step)).collect()
+}
 
 /// The highest load below the first one whose failures or goodput are Critical; `rows` in rising order of load.
 /// Latency does not count here: it warns before the knee. `None` if the lowest load is past it already.

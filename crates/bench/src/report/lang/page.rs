@@ -93,6 +93,7 @@ texts! {
     H_ACTION = "action" | "hành động";
     H_CLASS = "class" | "loại";
     H_RETENTION = "retention" | "mức giữ lại";
+    NOT_THE_LIMIT = "not its limit: higher loads were answered" | "chưa phải giới hạn: tải cao hơn vẫn được trả lời";
     H_CLIFF = "cliff margin" | "khoảng cách đến vách";
     H_WARNING_MARGIN = "early warning" | "cảnh báo sớm";
     H_TRIAL = "trial" | "lần thử";

@@ -72,13 +72,19 @@ fn retention(source: &Source<'_>) -> Option<Block> {
                         )
                     })
                     .collect();
-                let class = searched
-                    .at_1_25
-                    .or(searched.points.last().map(|p| p.retention));
+                let passed = searched.points.iter().any(|point| {
+                    let answered = point.goodput_rps / point.target_rps * 100.0;
+                    answered >= source.record.profile.goodput_percent.critical
+                });
+                let class = match searched.at_1_25 {
+                    _ if passed => t::NOT_THE_LIMIT.of(lang).to_owned(),
+                    Some(kept) => retention_class(kept).of(lang).to_owned(),
+                    None => dash(),
+                };
                 [
                     rate(searched.knee_rps),
                     kept.join(", "),
-                    class.map_or_else(dash, |kept| retention_class(kept).of(lang).to_owned()),
+                    class,
                     share(searched.cliff_margin),
                     share(searched.early_warning),
                 ]
