@@ -119,6 +119,12 @@ impl RlsConfig {
             envoy_counters: self.envoy_counters.is_some(),
         }
     }
+
+    /// Tells the modes of rules in whose names counters are kept.
+    pub(crate) fn name_counters(&mut self) {
+        let envoy = self.envoy_counters.as_ref();
+        self.modes.envoy_keys = envoy.map(|envoy| (&*envoy.prefix).into());
+    }
 }
 
 impl StoreConfig {

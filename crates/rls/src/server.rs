@@ -199,8 +199,7 @@ impl RlsServer {
         store: Option<Handle>,
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
-        let envoy_counters = config.envoy_counters.as_ref();
-        config.modes.envoy_keys = envoy_counters.map(|envoy| (&*envoy.prefix).into());
+        config.name_counters();
         let before = Before::of(&config.rules_dir);
         let rules = first_rules(&config)?;
         let rules = Arc::new(rules.with_modes(config.modes.clone()));
