@@ -229,8 +229,7 @@ impl RlsServer {
         for index in 0..config.threads.max(1) {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
-            let tls = tls.clone();
-            let fallbacks = fallbacks.clone();
+            let (tls, fallbacks) = (tls.clone(), fallbacks.clone());
             let (rules, counters, make_backend, health, headers, stopped) = (
                 watch.subscribe(),
                 metrics.clone(),
