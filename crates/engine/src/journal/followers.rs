@@ -113,6 +113,14 @@ impl Follower {
 }
 
 impl State {
+    /// The first sign of life comes a whole period after the first of them.
+    fn follow(&mut self, follower: Follower, now_ms: i64) {
+        if self.followers.is_empty() {
+            self.pinged_ms = now_ms;
+        }
+        self.followers.push(follower);
+    }
+
     fn follower(&mut self, id: u64) -> Option<&mut Follower> {
         self.followers
             .iter_mut()
@@ -177,7 +185,7 @@ impl Engine {
         }
         let acked = state.offset - missed.len() as u64;
         let follower = Follower::new(to, Stage::Online, acked, true, now.millis());
-        state.followers.push(follower);
+        state.follow(follower, now.millis());
         SyncStart::Continued
     }
 
@@ -216,7 +224,7 @@ impl Engine {
             };
             let mut follower = Follower::new(to, stage, 0, acks, now.millis());
             follower.most = most;
-            state.followers.push(follower);
+            state.follow(follower, now.millis());
             (state.id.clone(), offset)
         };
         drop(opening);
