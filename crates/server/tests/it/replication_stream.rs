@@ -183,6 +183,14 @@ const CASES: &str = concat!(
     "/tests/it/replication_cases.txt"
 );
 
+/// Keys of one command that had expired are found in the order of their shards, so removals side by side are sorted.
+fn in_any_order(mut sent: Vec<String>) -> Vec<String> {
+    for removals in sent.chunk_by_mut(|a, b| a.starts_with("del ") && b.starts_with("del ")) {
+        removals.sort_unstable();
+    }
+    sent
+}
+
 fn check(threads: &str, shards: &str) {
     let Some(redis) = Server::redis(&[]).unwrap() else {
         return peers::skip("replication_stream", "redis-server");
@@ -197,8 +205,8 @@ fn check(threads: &str, shards: &str) {
     let mut wrong = Vec::new();
     let cases = std::fs::read_to_string(CASES).unwrap();
     for (number, case) in cases.split("\n\n").enumerate() {
-        let sent = ours.run(number, case);
-        let expected = theirs.run(number, case);
+        let sent = in_any_order(ours.run(number, case));
+        let expected = in_any_order(theirs.run(number, case));
         if sent != expected {
             wrong.push(format!("{case}\n  sent {sent:#?}\n  not {expected:#?}"));
         }
