@@ -36,7 +36,7 @@ impl Engine {
         ];
         let mut writer = Writer::new(out, &about)?;
         for code in self.function_codes() {
-            writer.library(&code)?;
+            writer.lua_library(&code)?;
         }
         for (number, size) in self.database_sizes().iter().enumerate() {
             let Some(db) = DbIndex::new(number).filter(|_| size.keys > 0) else {

@@ -40,7 +40,7 @@ pub fn dump_libraries<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut writer = Writer::bare(&mut payload);
     for code in codes {
         // A `Vec` takes whatever is written to it.
-        drop(writer.library(code));
+        drop(writer.lua_library(code));
     }
     drop(writer.end_bare());
     payload.extend_from_slice(&(VERSION as u16).to_le_bytes());

@@ -66,7 +66,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes the code of a library of functions; before the first database.
-    pub fn library(&mut self, code: &[u8]) -> io::Result<()> {
+    pub fn lua_library(&mut self, code: &[u8]) -> io::Result<()> {
         self.buffer.push(opcode::FUNCTION2);
         self.string(code)
     }
