@@ -4,8 +4,8 @@
 //! because bytes came, and leaves it when it is polled. [`Timed`] takes both times, so the wait is known without a queue of
 //! our own.
 //!
-//! Refusing costs nearly as much as deciding, because most of either is spent on sockets and framing. So past saturation not
-//! even that is done for all: while the queue stands, a connection that has waited for too long is put aside unread, and taken
+//! Over HTTP/1.1 refusing costs nearly as much as deciding, because most of either is spent on sockets and framing. So past
+//! saturation not even that is done for all: while the queue stands, a connection that has waited for too long is put aside unread, and taken
 //! up again, the newest first, as far as there is time.
 //!
 //! What came into the sockets while the thread was busy with others is seen when it asks the system next. How long it can

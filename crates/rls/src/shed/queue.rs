@@ -24,7 +24,7 @@ const STALE_DIVISOR: u32 = 2;
 pub(crate) enum Refused {
     /// It has waited for as long as its caller does.
     Deadline,
-    /// It came into a queue that stands, and has waited for three quarters of that.
+    /// It came into a queue that stands, and has waited for three quarters of that; or with others that are newer ([`Gulp`]).
     Overload,
     /// Too many wait for the backend already.
     Queue,
