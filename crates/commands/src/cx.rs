@@ -22,6 +22,15 @@ pub enum Origin {
     Internal,
 }
 
+impl Origin {
+    /// Whether the command has been run before, by another server or by this one, so that nothing is to be decided again:
+    /// no check refuses it, and nothing expires by the clock of this server while it runs.
+    #[inline]
+    pub const fn is_applied(self) -> bool {
+        matches!(self, Origin::Replay | Origin::Replica)
+    }
+}
+
 /// A small seeded generator (SplitMix64): enough to pick a random key, not for secrets.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -152,6 +161,12 @@ impl Cx<'_> {
         } else {
             nothing
         }
+    }
+
+    /// Whether something that ends at `deadline_ms` is over before it begins. What is applied ends when that is said.
+    #[inline]
+    pub fn has_passed(&self, deadline_ms: i64) -> bool {
+        deadline_ms <= self.now.millis() && !self.origin.is_applied()
     }
 
     /// The time in Unix milliseconds.

@@ -21,10 +21,12 @@ pub trait ObjectKind: Default {
     fn into_object(self) -> Object;
     /// True when a key vanishes with its last element.
     const VANISHES: bool = true;
+    /// True when its elements may expire by themselves.
+    const EXPIRES: bool = false;
 }
 
 macro_rules! kinds {
-    ($($kind:ident $vanishes:literal,)*) => {
+    ($($kind:ident $vanishes:literal $expires:literal,)*) => {
         $(impl ObjectKind for $kind {
             fn of(object: &Object) -> Option<&Self> {
                 match object {
@@ -45,16 +47,17 @@ macro_rules! kinds {
             }
 
             const VANISHES: bool = $vanishes;
+            const EXPIRES: bool = $expires;
         })*
     };
 }
 
 kinds! {
-    List true,
-    Set true,
-    Hash true,
-    SortedSet true,
-    Stream false,
+    List true false,
+    Set true false,
+    Hash true true,
+    SortedSet true false,
+    Stream false false,
 }
 
 /// A collection to read, and what the handler needs beside it.
@@ -67,7 +70,7 @@ pub struct Seen<'c, T> {
     pub limits: &'c StoreLimits,
     /// Randomness.
     pub rng: &'c mut Rng,
-    /// The time of the command, Unix milliseconds.
+    /// The time of the command, Unix milliseconds; before all times when elements expire at another server's word.
     pub now_ms: i64,
 }
 
@@ -92,7 +95,7 @@ pub struct Change<'c, T> {
     pub limits: &'c StoreLimits,
     /// Randomness.
     pub rng: &'c mut Rng,
-    /// The time of the command, Unix milliseconds.
+    /// The time of the command, Unix milliseconds; before all times when elements expire at another server's word.
     pub now_ms: i64,
     /// The secret of hashes: large collections take theirs from it.
     pub seed: &'c Seed,
@@ -131,13 +134,22 @@ fn typed<T: ObjectKind>(value: ValueRef<'_>) -> Result<&T, CmdError> {
 }
 
 impl Cx<'_> {
+    /// The time as collections of that kind see it: to what was decided elsewhere their elements have not expired.
+    fn time_for<T: ObjectKind>(&self) -> i64 {
+        if T::EXPIRES && self.origin.is_applied() {
+            i64::MIN
+        } else {
+            self.now.millis()
+        }
+    }
+
     /// The collection at `key`, if the key exists. Counts as an access.
     #[inline]
     pub fn read_as<'c, T: ObjectKind + 'c>(
         &'c mut self,
         key: Key<'c>,
     ) -> Result<Option<Seen<'c, T>>, CmdError> {
-        let now = self.now.millis();
+        let (now, time) = (self.now.millis(), self.time_for::<T>());
         let Some(entry) = self.shards.of(key).get(self.db, key, now) else {
             self.effects.missed(self.db, key.bytes());
             return Ok(None);
@@ -147,7 +159,7 @@ impl Cx<'_> {
             out: self.out,
             limits: self.limits,
             rng: self.rng,
-            now_ms: now,
+            now_ms: time,
         }))
     }
 
@@ -203,7 +215,7 @@ impl Cx<'_> {
         create: Create,
         f: impl FnOnce(&mut Change<'_, T>) -> Result<R, CmdError>,
     ) -> Result<Option<R>, CmdError> {
-        let now = self.now.millis();
+        let (now, time) = (self.now.millis(), self.time_for::<T>());
         let shard = self.shards.of(key);
         let Some(mut entry) = shard.get_mut(self.db, key, now) else {
             return match create {
@@ -220,7 +232,7 @@ impl Cx<'_> {
                 out: self.out,
                 limits: self.limits,
                 rng: self.rng,
-                now_ms: now,
+                now_ms: time,
                 seed: self.seed,
                 is_new: false,
                 touched: false,
@@ -247,7 +259,7 @@ impl Cx<'_> {
         key: Key<'_>,
         f: impl FnOnce(&mut Change<'_, T>) -> Result<R, CmdError>,
     ) -> Result<R, CmdError> {
-        let now = self.now.millis();
+        let (now, time) = (self.now.millis(), self.time_for::<T>());
         let mark = self.effects.mark();
         let mut value = T::default();
         let mut change = Change {
@@ -255,7 +267,7 @@ impl Cx<'_> {
             out: self.out,
             limits: self.limits,
             rng: self.rng,
-            now_ms: now,
+            now_ms: time,
             seed: self.seed,
             is_new: true,
             touched: false,

@@ -278,7 +278,7 @@ impl Engine {
     /// Shows a command that a client has run to those who monitor.
     #[inline]
     pub(crate) fn show(&self, row: &Row, session: &Session, args: &[&[u8]], node: &dyn Node) {
-        if self.monitors.is_active() {
+        if self.monitors.is_active() && session.origin != Origin::Replay {
             self.monitors.show(row, session.db, &node.source(), args);
         }
     }
@@ -614,6 +614,10 @@ impl Engine {
         if call.no_touch {
             held.each(&mut |_, cell| cell.set_quiet(true));
         }
+        let applied = call.origin.is_applied();
+        if applied {
+            held.each(&mut |_, cell| cell.set_timeless(true));
+        }
         let mut cx = Cx {
             shards: held.shard_set(self.shards.count()),
             walk: &mut NoWalk,
@@ -635,6 +639,9 @@ impl Engine {
         }
         if call.no_touch {
             held.each(&mut |_, cell| cell.set_quiet(false));
+        }
+        if applied {
+            held.each(&mut |_, cell| cell.set_timeless(false));
         }
         let discarded = effects.take_discarded();
         if !discarded.is_empty() {

@@ -9,6 +9,7 @@
 //! [`shards`], of which there is one at a time. So there is no deadlock and no global order to keep.
 
 mod access;
+mod apply;
 mod cell;
 mod commit;
 mod costs;
@@ -46,6 +47,7 @@ mod walk;
 mod watch;
 
 pub use access::{Access, ClientInfo};
+pub use apply::{Applied, Applier, ApplyError};
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
 pub use hot::LocalHandle;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use tollgate_commands::acl::{DEFAULT_USER, User};
-use tollgate_commands::{Args, CmdError, NodeCommand, Reply, Row};
+use tollgate_commands::{Args, CmdError, NodeCommand, Origin, Reply, Row};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -65,6 +65,8 @@ pub struct Session {
     pub(crate) may_move: bool,
     /// It belongs to a thread for long commands.
     pub(crate) is_worker: bool,
+    /// Where its commands come from.
+    pub(crate) origin: Origin,
 }
 
 /// The default user until its rules are looked up.
@@ -113,6 +115,7 @@ impl Session {
             waiting: None,
             may_move: false,
             is_worker: false,
+            origin: Origin::Client,
         }
     }
 }

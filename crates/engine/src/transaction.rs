@@ -6,8 +6,7 @@
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    CmdError, Flags, NodeCommand, Origin, Reply, Row, Run, TransactionCommand, gate,
-    uses_hidden_keys,
+    CmdError, Flags, NodeCommand, Reply, Row, Run, TransactionCommand, gate, uses_hidden_keys,
 };
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
@@ -62,7 +61,7 @@ impl Queued {
 }
 
 /// The row and the words of a queued command.
-type Command<'a> = (&'static Row, SmallVec<[&'a [u8]; 8]>);
+pub(crate) type Command<'a> = (&'static Row, SmallVec<[&'a [u8]; 8]>);
 
 /// What a connection has queued since MULTI.
 #[derive(Debug, Default)]
@@ -71,6 +70,31 @@ pub(crate) struct Transaction {
     bytes: usize,
     /// A command was refused: EXEC will refuse the whole.
     aborted: bool,
+}
+
+impl Transaction {
+    /// Queues a command.
+    ///
+    /// # Errors
+    ///
+    /// There are too many bytes in the queue already.
+    pub(crate) fn push(&mut self, row: &'static Row, args: &[&[u8]]) -> Result<(), CmdError> {
+        let queued = Queued::new(row, args);
+        if self.bytes + queued.memory() > QUEUED_BYTES_MAX {
+            return Err(CmdError::TransactionTooLarge);
+        }
+        self.bytes += queued.memory();
+        self.queued.push(queued);
+        Ok(())
+    }
+
+    /// What is queued.
+    pub(crate) fn commands(&self) -> Vec<Command<'_>> {
+        self.queued
+            .iter()
+            .map(|queued| (queued.row, queued.words()))
+            .collect()
+    }
 }
 
 impl Session {
@@ -134,14 +158,11 @@ impl Engine {
             return Some(Err(CmdError::NotInTransaction));
         }
         let transaction = session.transaction.as_mut()?;
-        if !transaction.aborted {
-            let queued = Queued::new(row, args);
-            if transaction.bytes + queued.memory() > QUEUED_BYTES_MAX {
-                session.abort();
-                return Some(Err(CmdError::TransactionTooLarge));
-            }
-            transaction.bytes += queued.memory();
-            transaction.queued.push(queued);
+        if !transaction.aborted
+            && let Err(error) = transaction.push(row, args)
+        {
+            session.abort();
+            return Some(Err(error));
         }
         Some(Ok(Reply::Simple("QUEUED")))
     }
@@ -210,11 +231,7 @@ impl Engine {
             self.unwatch(session);
             return Err(CmdError::ExecAborted);
         }
-        let commands: Vec<Command<'_>> = transaction
-            .queued
-            .iter()
-            .map(|queued| (queued.row, queued.words()))
-            .collect();
+        let commands = transaction.commands();
         let mut held = self.lock_transaction(session, &commands);
         if !session.watches.is_empty() && !self.conclude_watches(session, &mut held, now) {
             self.settle(&mut held, now);
@@ -263,7 +280,11 @@ impl Engine {
     }
 
     /// The shards of a transaction.
-    fn lock_transaction(&self, session: &Session, commands: &[Command<'_>]) -> LockSet<'_> {
+    pub(crate) fn lock_transaction(
+        &self,
+        session: &Session,
+        commands: &[Command<'_>],
+    ) -> LockSet<'_> {
         let mut wanted = ShardList::new();
         Engine::add_watched(session, &mut wanted);
         let mut known = true;
@@ -296,7 +317,7 @@ impl Engine {
 
     /// Runs one queued command and writes its reply.
     #[allow(clippy::too_many_arguments, reason = "all that a command works with")]
-    fn run_queued<'e>(
+    pub(crate) fn run_queued<'e>(
         &'e self,
         row: &'static Row,
         words: &'e [&'e [u8]],
@@ -312,16 +333,21 @@ impl Engine {
         let sampled = counters.called();
         let started = (sampled || self.observer.times(row)).then(Clock::monotone);
         let mark = out.len();
-        if !self.access.is_unrestricted(session) && !self.access.refresh(session) {
+        let applied = session.origin.is_applied();
+        if !applied && !self.access.is_unrestricted(session) && !self.access.refresh(session) {
             // The rules may have changed since the command was queued.
             let permit = UserPermit::of_exec(&self.access, session, now);
             if let Err(denied) = permit.check(row, words) {
                 return fail(&denied.to_exec_error(), mark, counters, out);
             }
         }
-        let caller = self.access.caller(row, session, now);
+        let caller = match applied {
+            true => None,
+            false => self.access.caller(row, session, now),
+        };
         let view = gate::GateView {
             authenticated: session.authenticated || self.access.is_open(),
+            origin: session.origin,
             ..gate::GateView::open()
         };
         let call = Call {
@@ -329,7 +355,7 @@ impl Engine {
             args: words,
             db: session.db,
             now,
-            origin: Origin::Client,
+            origin: session.origin,
             may_block: false,
             client: session.id,
             long: Long::Here,

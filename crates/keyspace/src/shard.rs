@@ -52,6 +52,9 @@ pub struct ExpiredFields {
 /// Most fields of one hash that are removed in one go.
 const FIELDS_AT_ONCE: usize = 64;
 
+/// Picks of a random key before one that has expired will do, where such are kept.
+const TRIES_MAX: usize = 100;
+
 /// The shard's counters, apart from the tables so that both can be borrowed at once.
 #[derive(Default)]
 pub(crate) struct Counters {
@@ -133,7 +136,18 @@ pub struct Shard {
     replaced: u16,
     /// Accesses do not count as uses.
     quiet: bool,
+    /// See [`Shard::keep_expired`].
+    keeps_expired: bool,
+    /// See [`Shard::set_timeless`].
+    timeless: bool,
     tally: Tally,
+}
+
+/// For what an entry is looked up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Read,
+    Write,
 }
 
 const _: () = assert!(
@@ -153,6 +167,8 @@ impl Shard {
             sweep_db: 0,
             replaced: 0,
             quiet: false,
+            keeps_expired: false,
+            timeless: false,
             tally: Tally::default(),
         }
     }
@@ -170,26 +186,56 @@ impl Shard {
         select(&mut self.first, &mut self.others, db)
     }
 
-    /// The live record of a key; removes an expired one.
+    /// The live record of a key; an expired one is removed, or passed over.
     #[inline]
-    fn find(&mut self, db: DbIndex, key: &Key<'_>, now_ms: i64) -> Option<Found> {
+    fn find(&mut self, db: DbIndex, key: &Key<'_>, now_ms: i64, wanted: Use) -> Option<Found> {
         let table = self.table(db)?;
         let found = table.find(key)?;
         // SAFETY: `find` returns records of the table.
         let expiry = table.expiry(found.slot, unsafe { found.slot.tail() });
         if expiry.is_some_and(|at| now_ms > at) {
-            self.expire_found(db, found, key.bytes());
-            return None;
+            return self.expire_found(db, found, key.bytes(), wanted);
         }
         Some(found)
     }
 
     #[cold]
-    fn expire_found(&mut self, db: DbIndex, found: Found, key: &[u8]) {
+    fn expire_found(
+        &mut self,
+        db: DbIndex,
+        found: Found,
+        key: &[u8],
+        wanted: Use,
+    ) -> Option<Found> {
+        if self.timeless {
+            return Some(found);
+        }
+        if self.keeps_expired && wanted == Use::Read {
+            return None;
+        }
         if let Some(table) = select(&mut self.first, &mut self.others, db) {
             table.remove(&self.seed, found);
         }
         self.expired.note(&mut self.counters, db, key);
+        None
+    }
+
+    /// Whether expired entries stay until they are removed by a command or replaced: those who read find nothing, but
+    /// nothing goes by itself. So it is where another server decides when an entry goes.
+    pub fn keep_expired(&mut self, keeps: bool) {
+        self.keeps_expired = keeps;
+    }
+
+    /// Whether expired entries are found as if their time had not come: for commands that another server, or this one at
+    /// an earlier time, has run before.
+    pub fn set_timeless(&mut self, timeless: bool) {
+        self.timeless = timeless;
+    }
+
+    /// Whether an entry with that expiry is there for those who read.
+    #[inline]
+    fn is_live(&self, expires_at_ms: Option<i64>, now_ms: i64) -> bool {
+        expires_at_ms.is_none_or(|at| now_ms <= at) || self.timeless
     }
 
     /// Whether accesses leave the access clock as it is.
@@ -200,7 +246,7 @@ impl Shard {
     /// Finds an entry to read; counts a hit or a miss and touches the access clock.
     #[inline]
     pub fn get(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
-        let Some(found) = self.find(db, &key, now_ms) else {
+        let Some(found) = self.find(db, &key, now_ms, Use::Read) else {
             self.counters.stats.misses += 1;
             return None;
         };
@@ -214,7 +260,7 @@ impl Shard {
     /// Finds an entry without counting or touching; still removes it if it is expired.
     #[inline]
     pub fn peek(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
-        let found = self.find(db, &key, now_ms)?;
+        let found = self.find(db, &key, now_ms, Use::Read)?;
         self.table(db).map(|table| EntryRef::new(found.slot, table))
     }
 
@@ -223,16 +269,13 @@ impl Shard {
     pub fn look(&self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
         let table = self.table(db)?;
         let entry = EntryRef::new(table.find(&key)?.slot, table);
-        entry
-            .expires_at_ms()
-            .is_none_or(|at| now_ms <= at)
-            .then_some(entry)
+        self.is_live(entry.expires_at_ms(), now_ms).then_some(entry)
     }
 
     /// Finds an entry to change in place; touches the access clock, counts no hit or miss.
     #[inline]
     pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
-        let found = self.find(db, &key, now_ms)?;
+        let found = self.find(db, &key, now_ms, Use::Write)?;
         if !self.quiet {
             self.counters.touch(found, now_ms);
         }
@@ -299,7 +342,7 @@ impl Shard {
         key: Key<'_>,
         now_ms: i64,
     ) -> Option<(Value, Option<i64>)> {
-        let found = self.find(db, &key, now_ms)?;
+        let found = self.find(db, &key, now_ms, Use::Write)?;
         self.counters.changed();
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(table.remove(&self.seed, found))
@@ -381,7 +424,7 @@ impl Shard {
         {
             for index in 0..table.count(bucket) {
                 let entry = EntryRef::new(table.slot(bucket, index), table);
-                if entry.expires_at_ms().is_none_or(|at| now_ms <= at) {
+                if self.is_live(entry.expires_at_ms(), now_ms) {
                     f(entry.key(), entry);
                 }
             }
@@ -389,24 +432,31 @@ impl Shard {
         next
     }
 
-    /// A live key picked by the random bits `r`, each with the same probability.
+    /// A live key picked by the random bits `r`, each with the same probability. Where expired entries are kept, it may be
+    /// one of them when no other is met.
     pub fn random(&mut self, db: DbIndex, r: u64, now_ms: i64) -> Option<&[u8]> {
         let mut bits = r;
+        let mut tries = 0;
         loop {
             let table = self.table(db).filter(|table| table.len() > 0)?;
             let (bucket, index) = table.random_place(&mut bits);
             let entry = EntryRef::new(table.slot(bucket, index), table);
-            if entry.expires_at_ms().is_none_or(|at| now_ms <= at) {
+            tries += 1;
+            let given_up = self.keeps_expired && tries >= TRIES_MAX;
+            if given_up || self.is_live(entry.expires_at_ms(), now_ms) {
                 let table = self.table(db)?;
                 return Some(EntryRef::new(table.slot(bucket, index), table).key());
             }
-            // At least this entry goes, so the loop ends.
+            // At least this entry goes, so the loop ends, unless it is kept: then by the number of tries.
             self.expire_bucket(db, bucket, now_ms);
         }
     }
 
     /// Removes the expired entries of a bucket and returns their number.
     fn expire_bucket(&mut self, db: DbIndex, bucket: u32, now_ms: i64) -> usize {
+        if self.keeps_expired || self.timeless {
+            return 0;
+        }
         let Self {
             first,
             others,
@@ -427,6 +477,9 @@ impl Shard {
     /// in which nothing can have expired since they were last swept cost nothing.
     pub fn expire_cycle(&mut self, now_ms: i64, budget: usize) -> ExpireProgress {
         let mut progress = ExpireProgress::default();
+        if self.keeps_expired {
+            return progress;
+        }
         let mut finished = 0;
         while progress.examined < budget && finished < DATABASES {
             let db = DbIndex::new(self.sweep_db as usize).unwrap_or_default();

@@ -156,7 +156,7 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         _ if options.absolute => Some(ttl),
         _ => Some(ttl.wrapping_add(now)),
     };
-    if expires_at_ms.is_some_and(|at| now > at) {
+    if expires_at_ms.is_some_and(|at| now > at && cx.has_passed(at)) {
         cx.remove(key, Event::Del);
         return Ok(Reply::Ok);
     }

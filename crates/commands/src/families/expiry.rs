@@ -190,13 +190,14 @@ fn set_expiry(cx: &mut Cx<'_>, mut args: Args<'_>, unit: Unit) -> Result<Reply, 
         .checked_mul(unit.millis)
         .and_then(|span| span.checked_add(base));
     let deadline = deadline.ok_or(CmdError::InvalidExpire(unit.command))?;
+    let passed = cx.has_passed(deadline);
     let Some(mut entry) = cx.write(key) else {
         return Ok(Reply::Int(0));
     };
     if !condition.holds(entry.expires_at_ms(), deadline) {
         return Ok(Reply::Int(0));
     }
-    if deadline <= now {
+    if passed {
         cx.remove(key, Event::Del);
     } else {
         entry.change(Event::Expire).set_expiry(Some(deadline));

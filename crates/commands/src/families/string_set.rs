@@ -311,7 +311,7 @@ fn retime(cx: &mut Cx<'_>, key: Key<'_>, ttl: &Ttl<'_>) -> Result<(), CmdError> 
         }
         Ttl::At(deadline) => {
             let expiry = deadline.at(now, "getex")?;
-            if deadline.unit.is_absolute() && expiry <= now {
+            if deadline.unit.is_absolute() && cx.has_passed(expiry) {
                 cx.remove(key, Event::Del);
             } else if let Some(mut entry) = cx.write(key) {
                 entry.change(Event::Expire).set_expiry(Some(expiry));

@@ -229,7 +229,7 @@ impl Run<'_> {
             origin: Origin::Script,
             permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
             read_only_script: self.read_only,
-            lacks_replicas: self.engine.lacks_replicas.load(Ordering::Relaxed),
+            lacks_replicas: !self.applied && self.engine.lacks_replicas.load(Ordering::Relaxed),
             all_from_scripts: self.engine.all_from_scripts.load(Ordering::Relaxed),
             out_of_memory: self.out_of_memory && !self.wrote,
             ..gate::GateView::open()

@@ -101,6 +101,8 @@ struct Run<'e> {
     out_of_memory: bool,
     /// What it looks at does not count as used.
     no_touch: bool,
+    /// Another server has run it, so nothing is refused.
+    applied: bool,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -223,6 +225,7 @@ fn eval<'e>(
             caller: call.caller.clone(),
             out_of_memory: call.out_of_memory,
             no_touch: call.no_touch,
+            applied: call.origin.is_applied(),
         },
         out,
         around,
@@ -258,6 +261,7 @@ fn eval_sha<'e>(
             caller: call.caller.clone(),
             out_of_memory: call.out_of_memory,
             no_touch: call.no_touch,
+            applied: call.origin.is_applied(),
         },
         out,
         around,
@@ -352,6 +356,8 @@ struct Invocation<'a> {
     out_of_memory: bool,
     /// What it looks at does not count as used.
     no_touch: bool,
+    /// Another server has run it, so nothing is refused.
+    applied: bool,
 }
 
 /// Whether a call of a script or function needs the gate, as far as this thread knows.
@@ -476,6 +482,7 @@ fn execute<'e>(
             host: NonNull::from(&mut around.host).cast(),
             out_of_memory: call.out_of_memory && !compiled.flags.contains(ScriptFlags::ALLOW_OOM),
             no_touch: call.no_touch,
+            applied: call.applied,
             wrote: false,
             killed: false,
             last_error: None,
@@ -519,7 +526,7 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
     if call.out_of_memory && !flags.contains(ScriptFlags::ALLOW_OOM) {
         return Err(CmdError::OutOfMemory);
     }
-    if engine.lacks_replicas.load(Ordering::Relaxed) {
+    if !call.applied && engine.lacks_replicas.load(Ordering::Relaxed) {
         return Err(CmdError::NoReplicas);
     }
     Ok(())

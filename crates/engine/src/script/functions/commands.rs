@@ -84,6 +84,7 @@ pub(in super::super) fn call<'e>(
             caller: call.caller.clone(),
             out_of_memory: call.out_of_memory,
             no_touch: call.no_touch,
+            applied: call.origin.is_applied(),
         },
         out,
         around,
