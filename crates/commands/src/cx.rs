@@ -83,6 +83,9 @@ pub struct Cx<'a> {
     pub may_block: bool,
     /// Replicas that have got as far as the data were when WAIT began; 0 for other commands.
     pub replicas: usize,
+    /// Whether the append-only file is on the disk as far as the data were when WAITAOF began; `None`: there is none, or
+    /// the command is another.
+    pub synced: Option<bool>,
     /// The words with which a waiting command is run again, when they differ from its own.
     pub retry_as: Option<Vec<Box<[u8]>>>,
 }

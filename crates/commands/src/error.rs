@@ -293,6 +293,12 @@ impl CmdError {
         CmdError::Line(line.as_ref().into())
     }
 
+    /// The append-only file cannot be written; the system's reason.
+    #[cold]
+    pub fn log_failed(reason: &str) -> CmdError {
+        CmdError::line(format!("MISCONF Errors writing to the AOF file: {reason}"))
+    }
+
     /// No command has that name. `words` is the whole call, name included.
     #[cold]
     pub fn unknown_command(words: &[&[u8]]) -> CmdError {

@@ -46,6 +46,8 @@ pub struct GateView<'a> {
     pub all_from_scripts: bool,
     /// Memory is above the limit and eviction could not help.
     pub out_of_memory: bool,
+    /// Why the append-only file cannot be written, if that has failed.
+    pub log_error: Option<&'a str>,
     /// Writes need more replicas than there are.
     pub lacks_replicas: bool,
     /// A script has been running for too long.
@@ -62,6 +64,7 @@ impl GateView<'_> {
             read_only_script: false,
             all_from_scripts: false,
             out_of_memory: false,
+            log_error: None,
             lacks_replicas: false,
             busy: None,
         }
@@ -100,6 +103,12 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
         && matches!(view.origin, Origin::Client | Origin::Script)
     {
         return Err(CmdError::OutOfMemory);
+    }
+    if let Some(reason) = view.log_error
+        && (row.writes() || row.name == "PING")
+        && matches!(view.origin, Origin::Client | Origin::Script)
+    {
+        return Err(CmdError::log_failed(reason));
     }
     if view.lacks_replicas && row.writes() {
         return Err(CmdError::NoReplicas);

@@ -21,13 +21,15 @@ use crate::{Place, Subscriber, Tracker, TrackingOptions};
 const TRACKING: u32 = 1 << 30;
 /// Changes are recorded for replicas.
 const JOURNAL: u32 = 1 << 28;
+/// Changes are recorded for the append-only file.
+const LOG: u32 = 1 << 27;
 /// Memory is limited.
 const LIMITED: u32 = 1 << 29;
 /// Waiters were put off.
 const PUT_OFF: u32 = 1 << 31;
 
 /// What is no class of notifications.
-const OTHERS: u32 = TRACKING | JOURNAL | LIMITED | PUT_OFF;
+const OTHERS: u32 = TRACKING | JOURNAL | LOG | LIMITED | PUT_OFF;
 
 /// Who listens, in one word that every command reads.
 #[derive(Default)]
@@ -59,10 +61,22 @@ impl Listeners {
         self.flags.load(Ordering::Relaxed) & TRACKING != 0
     }
 
-    /// Whether changes are recorded for replicas.
+    /// Whether changes are recorded, for replicas or the append-only file.
     #[inline]
     pub(crate) fn journals(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & (JOURNAL | LOG) != 0
+    }
+
+    /// Whether changes are recorded for replicas.
+    #[inline]
+    pub(crate) fn replicates(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & JOURNAL != 0
+    }
+
+    /// Whether changes are recorded for the append-only file.
+    #[inline]
+    pub(crate) fn logs(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & LOG != 0
     }
 
     /// Whether memory is limited.
@@ -149,6 +163,11 @@ impl Engine {
                 flags & !JOURNAL
             })
         });
+    }
+
+    /// Has changes recorded for the append-only file, or no more.
+    pub(crate) fn listen_for_log(&self, on: bool) {
+        self.listen(|flags| Some(if on { flags | LOG } else { flags & !LOG }));
     }
 
     /// Appends what this thread has recorded, each command by itself: keys that were found expired.

@@ -217,7 +217,9 @@ impl Engine {
         }
         let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
         let permit = UserPermit::of_client(&self.access, session, now);
+        let log_error = self.log_error();
         let view = gate::GateView {
+            log_error: log_error.as_deref(),
             authenticated: session.authenticated || self.access.is_open(),
             lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
             out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
@@ -631,6 +633,7 @@ impl Engine {
             origin: call.origin,
             may_block: call.may_block,
             replicas: 0,
+            synced: None,
             retry_as: None,
         };
         let result = handler(&mut cx, args);
@@ -672,10 +675,12 @@ impl Engine {
             origin: call.origin,
             may_block: call.may_block,
             replicas: 0,
+            synced: None,
             retry_as: None,
         };
         if matches!(call.row.run, Run::Wait(_)) {
             cx.replicas = self.journal.acknowledged_for(call.client);
+            cx.synced = self.journal.synced_for(call.client);
         }
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.count(&effects);

@@ -81,6 +81,9 @@ impl Handle {
     pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, WrongState> {
         let engine = &*self.0;
         let count = engine.shards.count();
+        if !engine.has_room_in_log() {
+            return Ok(engine.refuse_all(checks.iter().map(|check| &check.quota)));
+        }
         let full = engine.is_out_of_memory(now);
         if let [check] = checks {
             let key = engine.seed.key(check.key);
@@ -266,8 +269,8 @@ impl Engine {
 /// How long a limiter for which there is no memory is asked to wait: one second.
 const RETRY_NANOS: u64 = 1_000_000_000;
 
-/// The decision of a new limiter when memory is short and nothing may go: a table at its bound admits nothing that it
-/// cannot count.
+/// The decision of a new limiter when memory is short and nothing may go, and of any when there is no room for what it would
+/// leave in the append-only file: what cannot be counted is not admitted.
 fn refused(quota: &Quota) -> Decision {
     Decision {
         limit: quota.limit,
@@ -279,7 +282,7 @@ fn refused(quota: &Quota) -> Decision {
 impl Engine {
     /// Denies the request of a new limiter for which there is no memory.
     #[cold]
-    fn refuse(&self, quota: &Quota) -> Decision {
+    pub(crate) fn refuse(&self, quota: &Quota) -> Decision {
         self.memory.refuse_limiter();
         refused(quota)
     }
@@ -311,6 +314,8 @@ impl Engine {
         write(cell, key, record, now);
         if held.is_heard() || self.listeners.any() {
             self.announce_limited(held, key);
+            let cell = held.cell(key.shard(self.shards.count()));
+            self.record_limiter(DbIndex::ZERO, key, cell);
         }
         if self.listeners.limits_memory() {
             self.count_held(held);

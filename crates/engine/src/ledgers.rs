@@ -248,6 +248,9 @@ impl Engine {
         checks: &[AnyCheck<'_>],
         now: Timestamp,
     ) -> Result<Decisions, WrongState> {
+        if !self.has_room_in_log() {
+            return Ok(self.refuse_all(checks.iter().map(|check| &check.quota)));
+        }
         let full = self.is_out_of_memory(now);
         let count = self.shards.count();
         let keys: SmallVec<[Key<'_>; 4]> = checks
@@ -407,6 +410,8 @@ impl Engine {
             let mut effects = Effects::new();
             effects.limited(DbIndex::ZERO, key.bytes());
             self.announce(&effects, held, 0);
+            let cell = held.cell(key.shard(self.shards.count()));
+            self.record_limiter(DbIndex::ZERO, key, cell);
         }
         if self.listeners.limits_memory() {
             self.count_held(held);

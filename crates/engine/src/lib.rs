@@ -51,7 +51,9 @@ pub use apply::{Applied, Applier, ApplyError};
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
 pub use hot::LocalHandle;
-pub use journal::{FollowerFacts, JournalFacts, Replica, SyncStart};
+pub use journal::{
+    BaseEnd, BaseForm, FollowerFacts, JournalFacts, LogBytes, LogFacts, Replica, SyncStart,
+};
 pub use ledgers::AnyCheck;
 pub use migrate::Parcel;
 pub use monitor::Monitors;

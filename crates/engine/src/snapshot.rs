@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use tollgate_commands::shapes;
-use tollgate_keyspace::{Access, DbIndex, Shard};
+use tollgate_keyspace::{Access, DbIndex, EntryRef, Shard};
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{RdbError, Reader, Writer};
 
@@ -28,12 +28,10 @@ impl Engine {
     ///
     /// Those of `out`.
     pub fn save(&self, out: &mut dyn Write, now: Timestamp) -> io::Result<()> {
-        let created = now.secs().to_string();
-        let about = [
-            ("redis-ver", REDIS_VERSION),
-            ("redis-bits", "64"),
-            ("ctime", &created),
-        ];
+        let about = about(now);
+        let about = about
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
         let mut writer = Writer::new(out, &about)?;
         for code in self.function_codes() {
             writer.lua_library(&code)?;
@@ -57,12 +55,17 @@ impl Engine {
         db: DbIndex,
         now: Timestamp,
     ) -> io::Result<()> {
+        let mut save = |shard: &mut Shard| {
+            each_entry(shard, db, now, |key, entry| {
+                writer.entry(key, entry.value(), entry.expires_at_ms())
+            })
+        };
         with_held(|held| match held {
             Some(held) => {
                 held.acquire(index);
-                save_entries(writer, held.cell(index), db, now)
+                save(held.cell(index))
             }
-            None => save_entries(writer, &mut self.shards.lock(index), db, now),
+            None => save(&mut self.shards.lock(index)),
         })
     }
 
@@ -73,7 +76,17 @@ impl Engine {
     ///
     /// The file cannot be read, is damaged, or holds what this program does not, or what is in the store already.
     pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
-        self.read(source, now, false)
+        self.read(source, now, false, now.millis())
+    }
+
+    /// As [`Engine::load`], for the base of an append-only file: keys whose time has passed stay, since the file behind it
+    /// says when they went.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::load`].
+    pub fn load_base(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+        self.read(source, now, false, i64::MIN)
     }
 
     /// As [`Engine::load`], over what is in the store.
@@ -82,27 +95,34 @@ impl Engine {
     ///
     /// The file cannot be read, is damaged, or holds what this program does not.
     pub fn merge(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
-        self.read(source, now, true)
+        self.read(source, now, true, now.millis())
     }
 
-    fn read(&self, source: &mut dyn Read, now: Timestamp, merge: bool) -> Result<Loaded, RdbError> {
+    /// Leaves out what has expired at `over_ms`.
+    fn read(
+        &self,
+        source: &mut dyn Read,
+        now: Timestamp,
+        merge: bool,
+        over_ms: i64,
+    ) -> Result<Loaded, RdbError> {
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);
         let mut loaded = Loaded::default();
         while let Some(entry) = reader.next()? {
-            if entry.expires_at_ms.is_some_and(|at| now_ms > at) {
+            if entry.expires_at_ms.is_some_and(|at| over_ms > at) {
                 loaded.expired += 1;
                 continue;
             }
             let key = self.seed.key(&entry.key);
             let mut shard = self.shards.lock(key.shard(self.shards.count()));
-            if !merge && shard.look(entry.db, key, now_ms).is_some() {
+            if !merge && shard.look(entry.db, key, over_ms).is_some() {
                 return Err(RdbError::Exists { key: entry.key });
             }
-            shard.set(entry.db, key, entry.value, entry.expires_at_ms, now_ms);
+            shard.set(entry.db, key, entry.value, entry.expires_at_ms, over_ms);
             let used = (self.limits.access(), entry.idle_secs, entry.frequency);
-            if let Some(mut loaded) = shard.get_mut(entry.db, key, now_ms) {
+            if let Some(mut loaded) = shard.get_mut(entry.db, key, over_ms) {
                 match used {
                     (Access::Time, Some(secs), _) => loaded.set_idle_secs(secs, now_ms),
                     (Access::Frequency { .. }, _, Some(count)) => {
@@ -124,11 +144,21 @@ impl Engine {
     }
 }
 
-fn save_entries(
-    writer: &mut Writer<'_>,
+/// What a file says of itself: as Redis does.
+pub(crate) fn about(now: Timestamp) -> [(&'static str, String); 3] {
+    [
+        ("redis-ver", REDIS_VERSION.to_owned()),
+        ("redis-bits", "64".to_owned()),
+        ("ctime", now.secs().to_string()),
+    ]
+}
+
+/// Passes the entries of one database of a shard that have not expired to `each`, until it fails.
+pub(crate) fn each_entry(
     shard: &mut Shard,
     db: DbIndex,
     now: Timestamp,
+    mut each: impl FnMut(&[u8], EntryRef<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let now_ms = now.millis();
     let mut result = Ok(());
@@ -139,7 +169,7 @@ fn save_entries(
         cursor = shard.scan(db, cursor, i64::MIN, &mut |key, entry| {
             let expired = entry.expires_at_ms().is_some_and(|at| now_ms > at);
             if result.is_ok() && !expired {
-                result = writer.entry(key, entry.value(), entry.expires_at_ms());
+                result = each(key, entry);
             }
         });
         if cursor == 0 || result.is_err() {

@@ -278,8 +278,8 @@ impl Engine {
         true
     }
 
-    /// Replicas have got as far as the client waits for.
-    pub(crate) fn answer_waiter(&self, client: u64, replicas: usize) {
+    /// Replicas, and the append-only file if `local`, have got as far as the client waits for.
+    pub(crate) fn answer_waiter(&self, client: u64, replicas: usize, local: bool) {
         let Some(waiter) = self.waiters.0.lock().get(&client).cloned() else {
             return;
         };
@@ -288,7 +288,7 @@ impl Engine {
             let mut out = ReplyBuf::new(waiter.protocol);
             if waiter.row.name == "WAITAOF" {
                 out.array(2);
-                out.int(0);
+                out.int(i64::from(local));
             }
             out.int(replicas as i64);
             waiter.answer(self, &mut done, out.bytes().to_vec());

@@ -50,7 +50,7 @@ impl Walk for EngineWalk<'_> {
         }
         engine.conclude_singly();
         if call.row.writes() {
-            engine.record_words(call.db, call.args);
+            engine.record_sweep(call.db, call.args);
         }
         engine.settle(&mut held, call.now);
     }
@@ -97,7 +97,7 @@ impl Walk for LockedWalk<'_, '_> {
             self.with_shard(index, &mut |shard| f(index, shard));
         }
         if self.call.row.writes() {
-            self.engine.record_words(self.call.db, self.call.args);
+            self.engine.record_sweep(self.call.db, self.call.args);
         }
     }
 }

@@ -238,7 +238,7 @@ fn wait(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     Ok(cx.wait_or(deadline, replicas))
 }
 
-/// There is no append-only file.
+/// What is on the disk here counts as one.
 fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let local = args.int()?;
     if !(0..=1).contains(&local) {
@@ -249,14 +249,15 @@ fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Err(CmdError::NotPositive);
     }
     let deadline = args.timeout_ms(cx.now_ms())?;
-    if local > 0 {
+    if local > 0 && cx.synced.is_none() {
         return Err(CmdError::NoAppendOnlyFile);
     }
-    if wanted > cx.replicas as i64 && cx.may_block {
+    let synced = i64::from(cx.synced == Some(true));
+    if (wanted > cx.replicas as i64 || local > synced) && cx.may_block {
         return Ok(cx.wait_or(deadline, Reply::Null));
     }
     cx.out.array(2);
-    cx.out.int(0);
+    cx.out.int(synced);
     cx.out.int(cx.replicas as i64);
     Ok(Reply::Written)
 }

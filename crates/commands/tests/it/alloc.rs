@@ -72,6 +72,7 @@ fn allocations(line: &str) -> usize {
             origin: Origin::Client,
             may_block: false,
             replicas: 0,
+            synced: None,
             retry_as: None,
         };
         let reply = handler(&mut cx, Args::new(&words, 1, &seed).with_keys(&[key]));

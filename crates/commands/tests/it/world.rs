@@ -122,6 +122,7 @@ impl World {
             origin: Origin::Client,
             may_block: false,
             replicas: 0,
+            synced: None,
             retry_as: None,
         };
         let args = Args::new(words, row.name_words(), &self.seed);

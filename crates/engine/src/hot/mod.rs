@@ -157,6 +157,9 @@ impl LocalHandle {
     #[inline(never)]
     fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
         let engine = self.handle.engine();
+        if !engine.has_room_in_log() {
+            return Ok(engine.refuse(&check.quota));
+        }
         let may_lease = check.may_lease()
             && check.key.len() <= KEY_MAX
             && engine.hot.on.load(Ordering::Relaxed);

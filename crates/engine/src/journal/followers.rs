@@ -267,12 +267,49 @@ impl Engine {
         }
     }
 
-    /// WAIT or WAITAOF has begun to wait; the number of replicas is the last word but one.
+    /// WAIT or WAITAOF has begun to wait; the number of replicas is the last word but one, and of local files, of which
+    /// only WAITAOF speaks, the one before.
     pub(crate) fn wait_for_replicas(&self, call: &Call<'_>) {
-        let [.., replicas, _] = call.args else { return };
+        let [_, local @ .., replicas, _] = call.args else {
+            return;
+        };
         let replicas = number::parse_i64(replicas).and_then(|n| usize::try_from(n).ok());
+        let local = local.first().is_some_and(|local| **local != *b"0");
         self.journal
-            .begin_wait(call.client, replicas.unwrap_or(usize::MAX));
+            .begin_wait(call.client, replicas.unwrap_or(usize::MAX), local);
+        // It may have happened since it was looked at.
+        self.answer_waits();
+    }
+
+    /// The append-only file is further on the disk.
+    pub(super) fn answer_local_waits(&self) {
+        if !self.journal.lock().waits.is_empty() {
+            self.answer_waits();
+        }
+    }
+
+    /// Answers those whose wait is over.
+    fn answer_waits(&self) {
+        let mut state = self.journal.lock();
+        let mut over = Vec::new();
+        for wait in &state.waits {
+            let acknowledged = state.acknowledged(wait.offset);
+            let log = &self.journal.log;
+            let is_local = wait
+                .position
+                .is_none_or(|position| log.has_synced(position) != Some(false));
+            if acknowledged >= wait.replicas && is_local {
+                let local = log.has_synced(wait.began) == Some(true);
+                over.push((wait.client, acknowledged, local));
+            }
+        }
+        state
+            .waits
+            .retain(|wait| !over.iter().any(|it| it.0 == wait.client));
+        drop(state);
+        for (client, acknowledged, local) in over {
+            self.answer_waiter(client, acknowledged, local);
+        }
     }
 
     /// REPLCONF ACK: the replica has so many bytes of the journal.
@@ -282,20 +319,8 @@ impl Engine {
             follower.acked = follower.acked.max(offset);
             follower.acked_ms = now.millis();
         }
-        let mut over = Vec::new();
-        for wait in &state.waits {
-            let acknowledged = state.acknowledged(wait.offset);
-            if acknowledged >= wait.replicas {
-                over.push((wait.client, acknowledged));
-            }
-        }
-        state
-            .waits
-            .retain(|wait| !over.iter().any(|it| it.0 == wait.client));
         drop(state);
-        for (client, acknowledged) in over {
-            self.answer_waiter(client, acknowledged);
-        }
+        self.answer_waits();
     }
 
     /// To be called about once a second: signs of life every `ping_ms`, the end of replicas that were silent for

@@ -1,18 +1,24 @@
-//! The journal: what replicas are sent, in the order in which it took effect.
+//! The journal: what replicas are sent and the append-only file holds, in the order in which it took effect.
 //!
-//! While a replica follows, or may come back for what it has missed, every command that changes data appends what it did,
+//! While a replica follows, or may come back for what it has missed, or the file is kept ([`log`]), every command that
+//! changes data appends what it did,
 //! as commands that do the same anywhere and at any time ([`record`]). It does so while it holds the shards it has changed,
 //! so the order of the journal is that of the changes. What one command, transaction or script has done is one unit
 //! ([`unit`]), appended whole. The newest bytes are kept, up to a bound, for replicas that come back.
 //!
 //! Locks are taken in this order: shards, then the journal, then the outboxes of connections.
 
+mod base;
 mod followers;
+mod log;
 mod record;
 mod streams;
 mod unit;
 
+pub use base::{BaseEnd, BaseForm};
 pub use followers::{FollowerFacts, Replica, SyncStart};
+pub(crate) use log::Log;
+pub use log::{LogBytes, LogFacts};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,12 +98,16 @@ impl Backlog {
     }
 }
 
-/// A client that waits until replicas have got as far as it has.
+/// A client that waits until replicas, or the append-only file, have got as far as it has.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     client: u64,
     offset: u64,
     replicas: usize,
+    /// Where the append-only file must be, if it is waited for.
+    position: Option<u64>,
+    /// Where it was when the wait began.
+    began: u64,
 }
 
 #[derive(Default)]
@@ -118,6 +128,7 @@ struct State {
     full_syncs: u64,
     partial_syncs: u64,
     refused_partial_syncs: u64,
+    log: log::Feeds,
 }
 
 impl State {
@@ -158,6 +169,8 @@ pub(crate) struct Journal {
     state: Mutex<State>,
     /// Held while it is opened or closed.
     opening: Mutex<()>,
+    /// What is known of the append-only file without a lock.
+    pub(crate) log: Log,
 }
 
 impl Journal {
@@ -172,20 +185,32 @@ impl Journal {
         state.acknowledged(wait.map_or(state.offset, |wait| wait.offset))
     }
 
+    /// Whether the append-only file has got as far; `None`: there is none.
+    pub(crate) fn synced_for(&self, client: u64) -> Option<bool> {
+        let state = self.lock();
+        let wait = state.waits.iter().find(|wait| wait.client == client);
+        self.log
+            .has_synced(wait.map_or(self.log.position(), |wait| wait.began))
+    }
+
     /// The client does not wait any more.
     pub(crate) fn end_wait(&self, client: u64) {
         self.lock().waits.retain(|wait| wait.client != client);
     }
 
-    /// A client begins to wait for `replicas` to get as far as the data are now; they are asked how far they are.
-    pub(crate) fn begin_wait(&self, client: u64, replicas: usize) {
+    /// A client begins to wait for `replicas`, and for the append-only file if `local`, to get as far as the data are now;
+    /// replicas are asked how far they are.
+    pub(crate) fn begin_wait(&self, client: u64, replicas: usize, local: bool) {
         let mut state = self.lock();
         let offset = state.offset;
+        let began = self.log.position();
         state.waits.retain(|wait| wait.client != client);
         state.waits.push(Wait {
             client,
             offset,
             replicas,
+            position: local.then_some(began),
+            began,
         });
         if !state.followers.is_empty() {
             state.append_command(&[b"REPLCONF", b"GETACK", b"*"]);

@@ -2,17 +2,21 @@
 //!
 //! The forms are those of Redis 7.0: durations become times, what was chosen by chance or by the clock is named, commands
 //! that wait become those that do not. What Redis 7.0 does not know is sent as the state it has left: RESTORE, or DEL.
-//! State of rate limiters has no form in Redis, so it is not sent, as it is passed over in snapshots.
+//! State of rate limiters has no form in Redis, so replicas are not sent it; the append-only file has it as RESTORE too,
+//! whose payload Redis refuses and passes over.
+
+use std::sync::atomic::Ordering;
 
 use tollgate_commands::{
     CmdError, Effects, Event, EventClass, FunctionCommand, Group, PubSubCommand, Reply, Row, Run,
     ScriptCommand,
 };
-use tollgate_keyspace::{DbIndex, EntryRef, TypeName, ValueRef};
+use tollgate_keyspace::{DbIndex, EntryRef, Key, TypeName, ValueRef};
 use tollgate_persist::rdb::dump_value;
 use tollgate_wire::resp::{Value, read_value};
 
-use super::{streams, unit};
+use super::streams;
+use super::unit::{self, Audience};
 use crate::Engine;
 use crate::cell::{Cell, Cells};
 use crate::execute::Call;
@@ -41,39 +45,97 @@ impl Engine {
         if effects.dirty() == 0 || result.is_err() {
             return;
         }
-        Done {
+        let done = Done {
             engine: self,
             call,
             effects,
             written,
+        };
+        let passed = self.passed_by_base();
+        if passed == 0 {
+            return unit::for_audience(Audience::OLD, || done.record(held));
         }
-        .record(held);
+        let is_passed = |key: &[u8]| self.seed.key(key).shard(self.shards.count()) < passed;
+        let changed = done.keys();
+        let is_whole = changed.iter().all(|(_, key)| is_passed(key));
+        let audience = if is_whole {
+            Audience::ALL
+        } else {
+            Audience::OLD
+        };
+        unit::for_audience(audience, || done.record(held));
+        if !is_whole {
+            // What the base will hold must not be done again.
+            let changed = changed.iter().filter(|(_, key)| is_passed(key));
+            unit::for_audience(Audience::NEXT, || {
+                changed.for_each(|name| done.record_key(held, name));
+            });
+        }
     }
 
-    /// Adds a command as it is.
-    pub(crate) fn record_words(&self, db: DbIndex, words: &[&[u8]]) {
+    /// Shards that the base which is being written has passed; what is recorded from now on belongs to it.
+    fn passed_by_base(&self) -> usize {
+        let place = self.journal.log.place.load(Ordering::Acquire);
+        if place != 0 {
+            unit::set_attempt((place >> 32) as u32);
+        }
+        place as u32 as usize
+    }
+
+    /// Who is to have a change of this key alone, whose shard is held.
+    fn audience_of(&self, key: &[u8]) -> Audience {
+        let passed = self.passed_by_base();
+        if passed > 0 && self.seed.key(key).shard(self.shards.count()) < passed {
+            Audience::ALL
+        } else {
+            Audience::OLD
+        }
+    }
+
+    /// Adds a command about whole databases as it is. All shards are held.
+    pub(crate) fn record_sweep(&self, db: DbIndex, words: &[&[u8]]) {
+        if !self.listeners.journals() {
+            return;
+        }
+        let passed = self.passed_by_base();
+        let audience = if passed == self.shards.count() {
+            Audience::ALL
+        } else {
+            // A base of which a part was written would be half before it and half behind it.
+            self.journal
+                .log
+                .again
+                .fetch_or(passed > 0, Ordering::AcqRel);
+            Audience::OLD
+        };
+        unit::for_audience(audience, || unit::add(db, words));
+    }
+
+    /// Adds a command that is about no key as it is.
+    fn record_words(&self, audience: Audience, db: DbIndex, words: &[&[u8]]) {
         if self.listeners.journals() {
-            unit::add(db, words);
+            self.passed_by_base();
+            unit::for_audience(audience, || unit::add(db, words));
         }
     }
 
     /// Adds a call that is passed on though it changes no data: a message, or a change of functions.
     pub(crate) fn record_call(&self, call: &Call<'_>, succeeded: bool) {
-        let passed_on = match call.row.run {
-            Run::PubSub(command) => {
-                matches!(command, PubSubCommand::Publish | PubSubCommand::SPublish)
+        if !succeeded {
+            return;
+        }
+        match call.row.run {
+            // There is nothing of it to keep.
+            Run::PubSub(PubSubCommand::Publish | PubSubCommand::SPublish) => {
+                self.record_words(Audience::REPLICAS, call.db, call.args);
             }
-            Run::Script(ScriptCommand::Function(command)) => matches!(
-                command,
+            Run::Script(ScriptCommand::Function(
                 FunctionCommand::Load
-                    | FunctionCommand::Delete
-                    | FunctionCommand::Flush
-                    | FunctionCommand::Restore
-            ),
-            _ => false,
-        };
-        if passed_on && succeeded {
-            self.record_words(call.db, call.args);
+                | FunctionCommand::Delete
+                | FunctionCommand::Flush
+                | FunctionCommand::Restore,
+            )) => self.record_words(Audience::ALL, call.db, call.args),
+            _ => {}
         }
     }
 
@@ -82,15 +144,25 @@ impl Engine {
         if !self.listeners.journals() {
             return;
         }
-        match cell.look(db, self.seed.key(key), i64::MIN).map(dumped) {
-            Some((payload, at)) => unit::add(db, &restoring(key, &at, &payload)),
-            None => unit::add(db, &[b"DEL", key]),
-        }
+        let state = cell.look(db, self.seed.key(key), i64::MIN).map(dumped);
+        unit::for_audience(self.audience_of(key), || add_state(db, key, state.as_ref()));
     }
 
     /// A key has gone by itself, or since memory was short.
     pub(crate) fn record_gone(&self, db: DbIndex, key: &[u8]) {
-        self.record_words(db, &[b"DEL", key]);
+        if self.listeners.journals() {
+            unit::for_audience(self.audience_of(key), || unit::add(db, &[b"DEL", key]));
+        }
+    }
+
+    /// A decision of the service has changed the limiter at a key.
+    pub(crate) fn record_limiter(&self, db: DbIndex, key: Key<'_>, cell: &Cell) {
+        if !self.listeners.logs() {
+            return;
+        }
+        let state = cell.look(db, key, i64::MIN).map(dumped);
+        let audience = self.audience_of(key.bytes()).and(Audience::LOGS);
+        unit::for_audience(audience, || add_state(db, key.bytes(), state.as_ref()));
     }
 }
 
@@ -194,12 +266,51 @@ impl<'a> Done<'a> {
         })
     }
 
-    /// The state of every key that was changed.
+    /// The keys that it has changed, and those that it names.
+    fn keys(&self) -> Vec<(DbIndex, Vec<u8>)> {
+        let touched = self
+            .effects
+            .touches()
+            .filter(|touch| is_change(touch.event));
+        let mut keys: Vec<_> = touched.map(|it| (it.db, it.key.to_vec())).collect();
+        let named = self.engine.keys_in(self.call.row, self.call.args);
+        let named = named.iter().flatten().map(|key| key.bytes().to_vec());
+        if keys.is_empty() || self.call.row.group == Group::Stream {
+            keys.extend(named.map(|key| (self.call.db, key)));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// The state of a key as it is now.
+    fn record_key<H: Cells + ?Sized>(&self, held: &mut H, (db, key): &(DbIndex, Vec<u8>)) {
+        let state = self.entry(held, (*db, key), dumped);
+        add_state(*db, key, state.as_ref());
+    }
+
+    /// The state of every key that was changed; state of limiters for the append-only file alone.
     pub(super) fn record_state<H: Cells + ?Sized>(&self, held: &mut H) {
+        if self.engine.listeners.logs() {
+            let mut keys: Vec<_> = (self.effects.touches())
+                .filter(|touch| is_change(touch.event))
+                .map(|touch| (touch.db, touch.key.to_vec()))
+                .collect();
+            keys.sort_unstable();
+            keys.dedup();
+            unit::for_audience(Audience::LOGS, || {
+                keys.iter().for_each(|name| self.record_key(held, name));
+            });
+        }
+        if self.engine.listeners.replicates() {
+            unit::for_audience(Audience::REPLICAS, || self.record_state_for_redis(held));
+        }
+    }
+
+    fn record_state_for_redis<H: Cells + ?Sized>(&self, held: &mut H) {
         let mut seen: Vec<(DbIndex, &[u8])> = Vec::new();
         for touch in self.effects.touches() {
-            let passes = matches!(touch.event, Event::KeyMiss | Event::New)
-                || touch.event.class() == EventClass::RateLimit;
+            let passes = !is_change(touch.event) || touch.event.class() == EventClass::RateLimit;
             let name = (touch.db, touch.key);
             if passes || seen.contains(&name) {
                 continue;
@@ -208,10 +319,7 @@ impl<'a> Done<'a> {
             let state = self.entry(held, name, |entry| {
                 (entry.type_name() != TypeName::RateLimit).then(|| dumped(entry))
             });
-            match state.flatten() {
-                Some((payload, at)) => unit::add(touch.db, &restoring(touch.key, &at, &payload)),
-                None => unit::add(touch.db, &[b"DEL", touch.key]),
-            }
+            add_state(touch.db, touch.key, state.flatten().as_ref());
         }
     }
 
@@ -320,12 +428,25 @@ impl<'a> Done<'a> {
 }
 
 /// An entry as RESTORE takes it: the payload, and when it expires (0: never).
-fn dumped(entry: EntryRef<'_>) -> (Vec<u8>, String) {
+pub(super) fn dumped(entry: EntryRef<'_>) -> (Vec<u8>, String) {
     let at = entry.expires_at_ms().unwrap_or(0);
     (dump_value(entry.value()), at.to_string())
 }
 
-fn restoring<'a>(key: &'a [u8], at: &'a str, payload: &'a [u8]) -> [&'a [u8]; 6] {
+/// Whether an event tells of a change: a miss does not, and a new key is told of again by what has made it.
+fn is_change(event: Event) -> bool {
+    !matches!(event, Event::KeyMiss | Event::New)
+}
+
+/// Adds the state of a key: what [`dumped`] gave, or that nothing is there.
+fn add_state(db: DbIndex, key: &[u8], state: Option<&(Vec<u8>, String)>) {
+    match state {
+        Some((payload, at)) => unit::add(db, &restoring(key, at, payload)),
+        None => unit::add(db, &[b"DEL", key]),
+    }
+}
+
+pub(super) fn restoring<'a>(key: &'a [u8], at: &'a str, payload: &'a [u8]) -> [&'a [u8]; 6] {
     [
         b"RESTORE",
         key,

@@ -1,7 +1,7 @@
 //! What the command, transaction or script at hand has done so far: appended to the journal as a whole, before the shards
 //! that it holds are released.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use tollgate_keyspace::DbIndex;
 use tollgate_wire::resp::write_command;
@@ -11,23 +11,98 @@ use super::Journal;
 /// Capacity that stays for the next unit.
 const KEPT: usize = 64 * 1024;
 
+/// Who is to have a command: a set of those below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Audience(u8);
+
+impl Audience {
+    /// Replicas.
+    pub(super) const REPLICAS: Audience = Audience(1);
+    /// The append-only file.
+    pub(super) const LOG: Audience = Audience(2);
+    /// The file that follows the base which is being written.
+    pub(super) const NEXT: Audience = Audience(4);
+    /// All but the file that follows the base which is being written.
+    pub(super) const OLD: Audience = Audience(1 | 2);
+    /// Both files.
+    pub(super) const LOGS: Audience = Audience(2 | 4);
+    /// All.
+    pub(super) const ALL: Audience = Audience(1 | 2 | 4);
+
+    pub(super) fn and(self, other: Audience) -> Audience {
+        Audience(self.0 & other.0)
+    }
+
+    pub(super) fn without(self, other: Audience) -> Audience {
+        Audience(self.0 & !other.0)
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn has(self, other: Audience) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// One command of a unit.
+#[derive(Clone, Copy)]
+struct Part {
+    db: DbIndex,
+    /// Where it ends.
+    end: usize,
+    audience: Audience,
+}
+
 /// Commands of one unit, encoded.
 #[derive(Default)]
 pub(super) struct Unit {
-    /// Database and end of each.
-    ends: Vec<(DbIndex, usize)>,
+    parts: Vec<Part>,
     bytes: Vec<u8>,
+    /// The attempt at a new base that its parts for [`Audience::NEXT`] belong to.
+    attempt: u32,
 }
 
 thread_local! {
     static UNIT: RefCell<Unit> = RefCell::default();
+    static AUDIENCE: Cell<Audience> = const { Cell::new(Audience::ALL) };
 }
 
 /// Adds a command to the unit of this thread.
 pub(super) fn add(db: DbIndex, words: &[&[u8]]) {
+    let audience = AUDIENCE.get();
+    if audience.is_empty() {
+        return;
+    }
     UNIT.with_borrow_mut(|unit| {
         write_command(&mut unit.bytes, words);
-        unit.ends.push((db, unit.bytes.len()));
+        unit.parts.push(Part {
+            db,
+            end: unit.bytes.len(),
+            audience,
+        });
+    });
+}
+
+/// Runs `f`, in which commands that are added are for those of `audience` who are wanted already.
+pub(super) fn for_audience<R>(audience: Audience, f: impl FnOnce() -> R) -> R {
+    let before = AUDIENCE.get();
+    AUDIENCE.set(audience.and(before));
+    let result = f();
+    AUDIENCE.set(before);
+    result
+}
+
+/// The parts added from now on belong to this attempt at a new base. Those of an earlier one are not wanted any more.
+pub(super) fn set_attempt(attempt: u32) {
+    UNIT.with_borrow_mut(|unit| {
+        if unit.attempt != attempt {
+            unit.attempt = attempt;
+            for part in &mut unit.parts {
+                part.audience = part.audience.without(Audience::NEXT);
+            }
+        }
     });
 }
 
@@ -36,45 +111,64 @@ impl Journal {
     /// as keys that were found expired are.
     pub(crate) fn conclude(&self, together: bool) {
         UNIT.with_borrow_mut(|unit| {
-            if unit.ends.is_empty() {
+            if unit.parts.is_empty() {
                 return;
             }
             let mut state = self.lock();
             if state.open {
                 let mut out = Vec::with_capacity(unit.bytes.len() + 32);
-                unit.write(&mut state.db, together, &mut out);
-                state.append(&out);
+                unit.write(Audience::REPLICAS, &mut state.db, together, &mut out);
+                if !out.is_empty() {
+                    state.append(&out);
+                }
             }
+            self.log.take(&mut state.log, unit, together);
             unit.clear();
         });
     }
 }
 
 impl Unit {
-    fn write(&self, selected: &mut Option<DbIndex>, together: bool, out: &mut Vec<u8>) {
+    pub(super) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Adds what `audience` is to have.
+    pub(super) fn write(
+        &self,
+        audience: Audience,
+        selected: &mut Option<DbIndex>,
+        together: bool,
+        out: &mut Vec<u8>,
+    ) {
         let mut select = |db: DbIndex, out: &mut Vec<u8>| {
             if selected.replace(db) != Some(db) {
                 write_command(out, &[b"SELECT", db.get().to_string().as_bytes()]);
             }
         };
-        let several = together && self.ends.len() > 1;
-        if several {
-            select(self.ends[0].0, out);
+        let wanted = |part: &&Part| part.audience.has(audience);
+        let mut parts = self.parts.iter().filter(wanted);
+        let first = parts.next();
+        let several = first.filter(|_| together && parts.next().is_some());
+        if let Some(first) = several {
+            select(first.db, out);
             write_command(out, &[b"MULTI"]);
         }
         let mut start = 0;
-        for &(db, end) in &self.ends {
-            select(db, out);
-            out.extend_from_slice(&self.bytes[start..end]);
-            start = end;
+        for part in &self.parts {
+            if part.audience.has(audience) {
+                select(part.db, out);
+                out.extend_from_slice(&self.bytes[start..part.end]);
+            }
+            start = part.end;
         }
-        if several {
+        if several.is_some() {
             write_command(out, &[b"EXEC"]);
         }
     }
 
     fn clear(&mut self) {
-        self.ends.clear();
+        self.parts.clear();
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
     }
@@ -90,7 +184,7 @@ mod tests {
         let mut selected = None;
         let mut text = |unit: &Unit, together| {
             let mut out = Vec::new();
-            unit.write(&mut selected, together, &mut out);
+            unit.write(Audience::REPLICAS, &mut selected, together, &mut out);
             let words: Vec<String> = String::from_utf8(out)
                 .expect("text")
                 .split("\r\n")
@@ -101,8 +195,11 @@ mod tests {
         };
         let push = |unit: &mut Unit, db: usize, word: &[u8]| {
             write_command(&mut unit.bytes, &[word]);
-            unit.ends
-                .push((DbIndex::new(db).expect("a database"), unit.bytes.len()));
+            unit.parts.push(Part {
+                db: DbIndex::new(db).expect("a database"),
+                end: unit.bytes.len(),
+                audience: Audience::REPLICAS,
+            });
         };
         push(&mut unit, 1, b"a");
         assert_eq!(text(&unit, true), "SELECT 1 a");
@@ -112,5 +209,26 @@ mod tests {
         unit.clear();
         push(&mut unit, 2, b"c");
         assert_eq!(text(&unit, true), "c");
+    }
+    #[test]
+    fn each_audience_has_what_is_for_it() {
+        let mut unit = Unit::default();
+        for audience in [Audience::ALL, Audience::LOG, Audience::LOGS] {
+            write_command(&mut unit.bytes, &[b"c"]);
+            unit.parts.push(Part {
+                db: DbIndex::ZERO,
+                end: unit.bytes.len(),
+                audience,
+            });
+        }
+        let count = |audience| {
+            let mut out = Vec::new();
+            unit.write(audience, &mut Some(DbIndex::ZERO), true, &mut out);
+            let text = String::from_utf8(out).expect("text");
+            (text.matches("c\r\n").count(), text.contains("MULTI"))
+        };
+        assert_eq!(count(Audience::REPLICAS), (1, false));
+        assert_eq!(count(Audience::LOG), (3, true));
+        assert_eq!(count(Audience::NEXT), (2, true));
     }
 }

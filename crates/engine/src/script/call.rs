@@ -225,7 +225,9 @@ impl Run<'_> {
             .caller
             .as_ref()
             .map(|caller| caller.permit(&self.engine.access, self.now));
+        let log_error = self.engine.log_error();
         let view = gate::GateView {
+            log_error: log_error.as_deref(),
             origin: Origin::Script,
             permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
             read_only_script: self.read_only,

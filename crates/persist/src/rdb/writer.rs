@@ -23,6 +23,8 @@ pub struct Writer<'w> {
     buffer: Vec<u8>,
     checksum: u64,
     db: DbIndex,
+    /// Bytes gathered before they are handed on.
+    most: usize,
 }
 
 impl<'w> Writer<'w> {
@@ -37,6 +39,7 @@ impl<'w> Writer<'w> {
             buffer: Vec::with_capacity(BUFFER),
             checksum: 0,
             db: DbIndex::ZERO,
+            most: BUFFER,
         };
         writer.buffer.extend_from_slice(MAGIC);
         writer
@@ -57,6 +60,7 @@ impl<'w> Writer<'w> {
             buffer: Vec::new(),
             checksum: 0,
             db: DbIndex::ZERO,
+            most: BUFFER,
         }
     }
 
@@ -80,6 +84,26 @@ impl<'w> Writer<'w> {
         self.length(keys);
         self.length(expiring);
         self.flush_full()
+    }
+
+    /// Selects the database of the entries that follow, which may have had entries before.
+    pub fn select(&mut self, db: DbIndex) -> io::Result<()> {
+        if self.db != db {
+            self.db = db;
+            self.buffer.push(opcode::SELECT_DB);
+            self.length(db.get());
+        }
+        self.flush_full()
+    }
+
+    /// Keeps what is written until [`Writer::hand_on`] is called: for a caller that must not wait for `out` meanwhile.
+    pub fn gather(&mut self) {
+        self.most = usize::MAX;
+    }
+
+    /// Hands on what has been gathered.
+    pub fn hand_on(&mut self) -> io::Result<()> {
+        self.flush()
     }
 
     /// Writes one entry of the current database; `expires_at_ms` is in Unix milliseconds.
@@ -178,7 +202,7 @@ impl<'w> Writer<'w> {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() < BUFFER {
+        if bytes.len() < self.most {
             self.buffer.extend_from_slice(bytes);
             return self.flush_full();
         }
@@ -188,7 +212,7 @@ impl<'w> Writer<'w> {
     }
 
     fn flush_full(&mut self) -> io::Result<()> {
-        if self.buffer.len() < BUFFER {
+        if self.buffer.len() < self.most {
             Ok(())
         } else {
             self.flush()
