@@ -1,0 +1,569 @@
+//! Masters that are killed while the service decides, behind Sentinels and in a cluster, with TLS and without.
+//!
+//! Replication is asynchronous: what a replica has when it is promoted is counted on, for every algorithm; what the old
+//! master had counted and not sent may pass once more, and no more than that.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tollgate_rls::StoreConfig;
+use tollgate_testkit::cluster::RedisCluster;
+use tollgate_testkit::process::{free_port, temp_dir};
+use tollgate_testkit::{Client as Control, Server, peers};
+use tollgate_wire::resp::Value;
+use tollgate_wire::rls::rate_limit_response::Code;
+
+use crate::storm::{BOTH, CLIENTS, KEYS, LIMIT, Place, Until, rules, storm};
+use crate::support::{Client, Service, descriptor, request};
+use crate::tls::Files;
+
+/// Rules for what happens meanwhile, and a limit that lasts through it.
+const MORE: &str = "
+  - {key: closed, rate_limit: {unit: year, requests_per_unit: 1000, on_error: closed}}
+  - {key: open, rate_limit: {unit: year, requests_per_unit: 1, on_error: {mode: open, budget: 1h}}}
+  - {key: local, rate_limit: {unit: year, requests_per_unit: 10, on_error: {mode: local, share: 30%}}}
+  - {key: error, rate_limit: {unit: year, requests_per_unit: 1000}}
+  - {key: load, rate_limit: {unit: year, requests_per_unit: 1500}}
+";
+const LOAD_LIMIT: usize = 1_500;
+/// Clients that ask through a failure.
+const LOADERS: usize = 20;
+/// Passed before the master is killed.
+const PASSED_BEFORE: usize = 300;
+/// In a cluster this says which node counts a descriptor with it: the first one.
+const TAG: &str = "{b}";
+/// How long a node of a cluster may be silent. A busy machine must not look like a dead one.
+const NODE_TIMEOUT_MS: &str = "5000";
+
+fn call(client: &mut Control, words: &[&str]) -> Value {
+    let reply = client.call(words).expect("the store answers");
+    assert!(!matches!(reply, Value::Error(_)), "{words:?}: {reply:?}");
+    reply
+}
+
+fn text(reply: &Value) -> String {
+    match reply {
+        Value::Bulk(bytes) | Value::Simple(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Certificates of servers and of the service, made by two authorities, and how servers are told of them.
+struct Tls {
+    files: Files,
+    /// Trusts both authorities: servers are each other's clients too.
+    both: PathBuf,
+}
+
+impl Tls {
+    fn new() -> Self {
+        let files = Files::new();
+        files.sign("store", "127.0.0.1", false);
+        files.sign("own", "service", false);
+        let read = |name| std::fs::read_to_string(files.path(name, "ca")).expect("made here");
+        let both = files.path("both", "ca");
+        std::fs::write(&both, read("store") + &read("own")).expect("the folder is ours");
+        Self { files, both }
+    }
+
+    /// Names of settings and their values, without the ports.
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let path = |kind| self.files.path("store", kind).display().to_string();
+        vec![
+            ("tls-cert-file", path("cert")),
+            ("tls-key-file", path("key")),
+            ("tls-ca-cert-file", self.both.display().to_string()),
+            ("tls-auth-clients", "yes".to_owned()),
+            ("tls-replication", "yes".to_owned()),
+        ]
+    }
+
+    fn store_config(&self) -> StoreConfig {
+        StoreConfig {
+            tls_authority: Some(self.files.path("store", "ca")),
+            tls_certificate: Some(self.files.path("own", "cert")),
+            tls_key: Some(self.files.path("own", "key")),
+            ..StoreConfig::default()
+        }
+    }
+}
+
+/// Settings as flags of redis-server.
+fn flags(settings: &[(&str, String)]) -> Vec<String> {
+    let flags = settings
+        .iter()
+        .flat_map(|(name, value)| [format!("--{name}"), value.clone()]);
+    flags.collect()
+}
+
+/// A Sentinel that watches a master under the name `main`.
+struct Sentinel {
+    process: Child,
+    dir: PathBuf,
+    /// Where tests ask it.
+    addr: SocketAddr,
+    /// Where the service asks it.
+    port: u16,
+}
+
+impl Sentinel {
+    fn start(program: PathBuf, master: u16, tls: Option<&Tls>) -> Self {
+        let dir = temp_dir().expect("a temporary folder");
+        let plain = free_port().expect("a free port");
+        let port = tls.map_or(plain, |_| free_port().expect("a free port"));
+        let mut text = format!(
+            "port {plain}\nbind 127.0.0.1\nprotected-mode no\ndir {}\nsentinel monitor main 127.0.0.1 {master} 1\n\
+             sentinel down-after-milliseconds main 2000\nsentinel failover-timeout main 2000\n",
+            dir.display(),
+        );
+        if let Some(tls) = tls {
+            text.push_str(&format!("tls-port {port}\n"));
+            for (name, value) in tls.settings() {
+                text.push_str(&format!("{name} {value}\n"));
+            }
+        }
+        let file = dir.join("sentinel.conf");
+        std::fs::write(&file, text).expect("the folder is ours");
+        let process = Command::new(program)
+            .arg(&file)
+            .arg("--sentinel")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-server starts as a Sentinel");
+        let addr = (Ipv4Addr::LOCALHOST, plain).into();
+        Self {
+            process,
+            dir,
+            addr,
+            port,
+        }
+    }
+
+    /// Whether it knows a replica that it could promote.
+    fn knows_a_replica(&self) -> bool {
+        let Ok(mut client) = Control::connect(self.addr) else {
+            return false;
+        };
+        let Ok(Value::Array(replicas)) = client.call(&["SENTINEL", "REPLICAS", "main"]) else {
+            return false;
+        };
+        let up = Value::Bulk(b"ok".to_vec());
+        let ready = |replica: &Value| match replica {
+            Value::Array(fields) => fields.contains(&up) && !format!("{fields:?}").contains("down"),
+            _ => false,
+        };
+        replicas.iter().any(ready)
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+        std::fs::remove_dir_all(&self.dir).ok();
+    }
+}
+
+/// A master with a replica that takes its place once it may.
+enum Pair {
+    Watched {
+        master: Option<Server>,
+        replica: Server,
+        sentinel: Sentinel,
+    },
+    Cluster {
+        cluster: RedisCluster,
+        replica: usize,
+    },
+}
+
+impl Pair {
+    /// `None` without redis-server.
+    async fn watched(tls: Option<&Tls>) -> Option<Self> {
+        let program = peers::find("redis-server")?;
+        let port = || free_port().expect("a free port").to_string();
+        let start = |more: &[&str]| {
+            let mut all = tls.map_or(Vec::new(), |tls| flags(&tls.settings()));
+            if tls.is_some() {
+                all.extend(["--tls-port".to_owned(), port()]);
+            }
+            all.extend(more.iter().map(|&flag| flag.to_owned()));
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            Server::redis(&all).expect("redis-server starts")
+        };
+        let tls_port = |server: &Server| {
+            let mut client = server.connect().expect("it answers");
+            match call(&mut client, &["CONFIG", "GET", "tls-port"]) {
+                Value::Array(items) => text(&items[1]).parse::<u16>().expect("a port"),
+                other => panic!("{other:?}"),
+            }
+        };
+        let master = start(&[])?;
+        let master_port = match tls {
+            None => master.addr().port(),
+            Some(_) => tls_port(&master),
+        };
+        let at = master_port.to_string();
+        let replica = start(&["--replicaof", "127.0.0.1", &at, "--replica-priority", "0"])?;
+        let sentinel = Sentinel::start(program, master_port, tls);
+        wait_for("the Sentinel knows the replica", async || {
+            sentinel.knows_a_replica()
+        })
+        .await;
+        Some(Self::Watched {
+            master: Some(master),
+            replica,
+            sentinel,
+        })
+    }
+
+    fn cluster(tls: Option<&Tls>) -> Option<Self> {
+        let mut all = vec![
+            "--cluster-node-timeout".to_owned(),
+            NODE_TIMEOUT_MS.to_owned(),
+        ];
+        if let Some(tls) = tls {
+            all.extend(flags(&tls.settings()));
+            all.extend(["--tls-cluster".to_owned(), "yes".to_owned()]);
+        }
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let mut cluster = RedisCluster::start_with(&all).expect("the nodes agree")?;
+        let replica = cluster.add_replica(0).expect("a replica");
+        let pair = Self::Cluster { cluster, replica };
+        call(
+            &mut pair.replica(),
+            &["CONFIG", "SET", "cluster-replica-no-failover", "yes"],
+        );
+        let Value::Int(slot) = call(&mut pair.master(), &["CLUSTER", "KEYSLOT", TAG]) else {
+            panic!("a slot")
+        };
+        assert!(slot < 5_000, "{TAG} is not of the first node: {slot}");
+        Some(pair)
+    }
+
+    fn url(&self, tls: bool) -> String {
+        let scheme = if tls { "rediss" } else { "redis" };
+        match self {
+            Self::Watched { sentinel, .. } => {
+                format!("{scheme}+sentinel://127.0.0.1:{}/main", sentinel.port)
+            }
+            Self::Cluster { cluster, .. } => cluster.url(&format!("{scheme}+cluster")),
+        }
+    }
+
+    fn service(&self, tls: Option<&Tls>) -> Service {
+        let rules = rules() + MORE;
+        Service::on_store(&self.url(tls.is_some()), &rules, |config| {
+            config.store = tls.map_or_else(StoreConfig::default, Tls::store_config);
+            // A busy machine makes anything wait.
+            config.store.timeout = Duration::from_secs(20);
+        })
+    }
+
+    fn master(&self) -> Control {
+        let server = match self {
+            Self::Watched { master, .. } => master.as_ref().expect("not yet killed"),
+            Self::Cluster { cluster, .. } => cluster.node(0),
+        };
+        server.connect().expect("the master answers")
+    }
+
+    fn replica(&self) -> Control {
+        let server = match self {
+            Self::Watched { replica, .. } => replica,
+            Self::Cluster { cluster, replica } => cluster.node(*replica),
+        };
+        server.connect().expect("the replica answers")
+    }
+
+    /// Waits until the replica has all that the master counted so far.
+    fn is_in_step(&self) {
+        let mut master = self.master();
+        let mark = format!("step:{TAG}");
+        call(&mut master, &["INCR", &mark]);
+        let count = call(&mut master, &["WAIT", "1", "120000"]);
+        assert_eq!(count, Value::Int(1), "the replica follows");
+    }
+
+    fn kill_the_master(&mut self) {
+        match self {
+            Self::Watched { master, .. } => drop(master.take()),
+            Self::Cluster { cluster, .. } => cluster.kill(0),
+        }
+    }
+
+    /// From now on the replica may take its master's place.
+    fn allow_failover(&self) {
+        let setting = match self {
+            Self::Watched { .. } => ["CONFIG", "SET", "replica-priority", "100"],
+            Self::Cluster { .. } => ["CONFIG", "SET", "cluster-replica-no-failover", "no"],
+        };
+        call(&mut self.replica(), &setting);
+    }
+}
+
+/// What becomes of a request for a key: its code, what decided in the store's place.
+async fn ask(client: &mut Client, key: &str) -> Result<(Code, Option<String>), String> {
+    let asked = request(vec![descriptor(&[&format!("{key}={TAG}")])]);
+    let response = client.ask(asked).await;
+    let response = response.map_err(|status| status.to_string())?;
+    let mut headers = response.response_headers_to_add.iter();
+    let by = headers.find(|header| header.key == "x-ratelimit-fallback");
+    Ok((response.overall_code(), by.map(|by| by.value.clone())))
+}
+
+/// Each rule has its way while there is no master.
+async fn answers_by_the_policies(service: &Service) {
+    let mut client = service.client().await;
+    wait_for("the store is found to be away", async || {
+        matches!(ask(&mut client, "closed").await, Ok((_, Some(_))))
+    })
+    .await;
+    let by = |code, mode: &str| Ok((code, Some(mode.to_owned())));
+    assert_eq!(
+        ask(&mut client, "closed").await,
+        by(Code::OverLimit, "closed")
+    );
+    for _ in 0..3 {
+        assert_eq!(ask(&mut client, "open").await, by(Code::Ok, "open"));
+    }
+    for turn in 0..6 {
+        let code = if turn < 3 { Code::Ok } else { Code::OverLimit };
+        assert_eq!(ask(&mut client, "local").await, by(code, "local"));
+    }
+    let error = ask(&mut client, "error").await.expect_err("nobody decides");
+    assert!(error.contains("rate limit backend: "), "{error}");
+}
+
+/// Waits until the store answers whoever asks, on whatever thread of the service.
+async fn decides_again(service: &Service) {
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(service.client().await);
+    }
+    wait_for("the service decides again by itself", async || {
+        for client in &mut clients {
+            if !matches!(ask(client, "closed").await, Ok((Code::Ok, None))) {
+                return false;
+            }
+        }
+        true
+    })
+    .await;
+}
+
+/// What the replica had is counted on by every algorithm.
+async fn every_algorithm_is_counted_on(mut pair: Pair, tls: Option<&Tls>) {
+    const FEW: usize = 20;
+    let service = pair.service(tls);
+    let place = Place::of(&service);
+    let once = || Until::Rounds(1);
+    let before = storm(place, BOTH, FEW, TAG, once()).await;
+    assert_eq!(before.lost, [0; KEYS.len()], "every request is answered");
+    assert_eq!(before.passed, [FEW; KEYS.len()]);
+    pair.is_in_step();
+    pair.kill_the_master();
+    answers_by_the_policies(&service).await;
+    pair.allow_failover();
+    decides_again(&service).await;
+    let after = storm(place, BOTH, CLIENTS, TAG, once()).await;
+    for (key, name) in KEYS.iter().enumerate() {
+        let (passed, lost) = (before.passed[key] + after.passed[key], after.lost[key]);
+        assert!(
+            passed <= LIMIT && passed + lost >= LIMIT,
+            "{name}: {passed} passed, {lost} without an answer"
+        );
+    }
+}
+
+/// What clients of one limit have seen so far.
+#[derive(Default)]
+struct Load {
+    passed: AtomicUsize,
+    /// Of those, what passed after the replica was allowed to take over.
+    passed_after: AtomicUsize,
+    allowed: AtomicBool,
+    /// Clients that have seen an error.
+    failed: AtomicUsize,
+}
+
+/// Asks through errors until it is denied.
+async fn loader(service: SocketAddr, load: Arc<Load>) {
+    let mut client = Client::connect(service).await;
+    let mut has_failed = false;
+    loop {
+        match ask(&mut client, "load").await {
+            Ok((Code::Ok, _)) => {
+                load.passed.fetch_add(1, Ordering::SeqCst);
+                let after = load.allowed.load(Ordering::SeqCst);
+                load.passed_after
+                    .fetch_add(usize::from(after), Ordering::SeqCst);
+            }
+            Ok(_) => return,
+            Err(_) => {
+                load.failed
+                    .fetch_add(usize::from(!has_failed), Ordering::SeqCst);
+                has_failed = true;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+}
+
+/// What the replica counts of the limit of [`Load`].
+fn counted(replica: &mut Control, cluster: bool) -> usize {
+    if cluster {
+        call(replica, &["READONLY"]);
+    }
+    let Value::Array(keys) = call(replica, &["KEYS", "rl:*load*"]) else {
+        panic!("keys are an array")
+    };
+    let [key] = &keys[..] else {
+        panic!("one counter: {keys:?}")
+    };
+    let value = text(&call(replica, &["GET", &text(key)]));
+    let count = value.split(':').next().and_then(|count| count.parse().ok());
+    count.unwrap_or_else(|| panic!("no count: {value}"))
+}
+
+/// A master that is killed amid requests: at most what it had not sent to its replica passes once more.
+async fn at_most_what_was_not_sent_passes_twice(mut pair: Pair) {
+    let service = pair.service(None);
+    let load = Arc::new(Load::default());
+    let grpc = service.server().grpc_addr();
+    let loaders: Vec<_> = (0..LOADERS)
+        .map(|_| tokio::spawn(loader(grpc, load.clone())))
+        .collect();
+    wait_for("some pass", async || {
+        load.passed.load(Ordering::SeqCst) >= PASSED_BEFORE
+    })
+    .await;
+    pair.kill_the_master();
+    // Then no answer of the old master is on its way any more.
+    wait_for("everybody hears of it", async || {
+        load.failed.load(Ordering::SeqCst) == LOADERS
+    })
+    .await;
+    let passed = load.passed.load(Ordering::SeqCst);
+    let mut replica = pair.replica();
+    wait_for("the replica has read all there is", async || {
+        text(&call(&mut replica, &["INFO", "replication"])).contains("master_link_status:down")
+    })
+    .await;
+    let kept = counted(&mut replica, matches!(pair, Pair::Cluster { .. }));
+    load.allowed.store(true, Ordering::SeqCst);
+    pair.allow_failover();
+    for loader in loaders {
+        let ended = tokio::time::timeout(Duration::from_secs(180), loader).await;
+        ended.expect("the limit is met").expect("no panic");
+    }
+    let after = load.passed_after.load(Ordering::SeqCst);
+    assert_eq!(
+        load.passed.load(Ordering::SeqCst),
+        passed + after,
+        "nothing passes without a master"
+    );
+    assert!(after > 0, "the service decides again by itself");
+    assert!(
+        after <= LOAD_LIMIT - kept,
+        "{after} passed where {kept} of {LOAD_LIMIT} were known"
+    );
+    // Not sent: admitted by the old master and unknown to its replica.
+    let not_sent = passed.saturating_sub(kept);
+    assert!(passed + after <= LOAD_LIMIT + not_sent);
+}
+
+fn skipped<T>(test: &str, started: Option<T>) -> Option<T> {
+    if started.is_none() {
+        peers::skip(test, "redis-server");
+    }
+    started
+}
+
+#[tokio::test]
+async fn a_sentinel_failover_keeps_every_algorithm() {
+    let test = "a_sentinel_failover_keeps_every_algorithm";
+    if let Some(pair) = skipped(test, Pair::watched(None).await) {
+        every_algorithm_is_counted_on(pair, None).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sentinel_failover_keeps_every_algorithm_over_tls() {
+    let test = "a_sentinel_failover_keeps_every_algorithm_over_tls";
+    let tls = Tls::new();
+    if let Some(pair) = skipped(test, Pair::watched(Some(&tls)).await) {
+        every_algorithm_is_counted_on(pair, Some(&tls)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_failover_keeps_every_algorithm() {
+    let test = "a_cluster_failover_keeps_every_algorithm";
+    if let Some(pair) = skipped(test, Pair::cluster(None)) {
+        every_algorithm_is_counted_on(pair, None).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_failover_keeps_every_algorithm_over_tls() {
+    let test = "a_cluster_failover_keeps_every_algorithm_over_tls";
+    let tls = Tls::new();
+    if let Some(pair) = skipped(test, Pair::cluster(Some(&tls))) {
+        every_algorithm_is_counted_on(pair, Some(&tls)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sentinel_failover_under_load_loses_only_what_was_not_sent() {
+    let test = "a_sentinel_failover_under_load_loses_only_what_was_not_sent";
+    if let Some(pair) = skipped(test, Pair::watched(None).await) {
+        at_most_what_was_not_sent_passes_twice(pair).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_failover_under_load_loses_only_what_was_not_sent() {
+    let test = "a_cluster_failover_under_load_loses_only_what_was_not_sent";
+    if let Some(pair) = skipped(test, Pair::cluster(None)) {
+        at_most_what_was_not_sent_passes_twice(pair).await;
+    }
+}
+
+/// TLS is verified on the way to Sentinels and to nodes, and servers ask for the service's certificate.
+#[tokio::test]
+async fn other_authorities_are_trusted_by_nobody() {
+    let tls = Tls::new();
+    let test = "other_authorities_are_trusted_by_nobody";
+    let Some(watched) = skipped(test, Pair::watched(Some(&tls)).await) else {
+        return;
+    };
+    let cluster = skipped(test, Pair::cluster(Some(&tls))).expect("it was there before");
+    for pair in [&watched, &cluster] {
+        for (authority, own) in [("own", true), ("store", false)] {
+            let service = Service::on_store(&pair.url(true), &rules(), |config| {
+                config.store = tls.store_config();
+                config.store.tls_authority = Some(tls.files.path(authority, "ca"));
+                if !own {
+                    (config.store.tls_certificate, config.store.tls_key) = (None, None);
+                }
+            });
+            let error = ask(&mut service.client().await, "gcra")
+                .await
+                .expect_err("it is refused");
+            assert!(error.contains("rate limit backend: "), "{error}");
+        }
+    }
+}
