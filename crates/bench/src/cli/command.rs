@@ -12,8 +12,8 @@ use super::stored;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade};
-use crate::report::compare_summary;
 use crate::report::files::RunDirectory;
+use crate::report::{compare_markdown, compare_summary};
 use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
 use crate::run::plan::RunPlan;
@@ -127,17 +127,32 @@ fn measure(
 }
 
 fn compare(args: &super::CompareArgs) -> Result<ExitCode, String> {
+    args.stored.for_servers()?;
+    let printed = args.stored.printed;
     interrupt::install();
     let mut console = Console::new(false);
+    console.speak(printed.lang);
     let record: CompareRecord = crate::compare::run(args, &mut console)?;
     console.finish();
-    console.line(&compare_summary(console.style(), &record));
+    console.line(&if printed.json {
+        serde_json::to_string_pretty(&record).map_err(|error| error.to_string())?
+    } else if printed.markdown {
+        compare_markdown(&record).trim_end().to_owned()
+    } else {
+        compare_summary(console.style(), &record)
+    });
     let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
         .map_err(|error| error.to_string())?;
     folder
         .write_compare(&record)
         .map_err(|error| error.to_string())?;
-    console.line(&format!("\nrecord: {}", folder.path().display()));
+    let place = format!("record: {}", folder.path().display());
+    // Behind a document it would be no part of it.
+    if printed.json || printed.markdown {
+        console.note(&place);
+    } else {
+        console.line(&format!("\n{place}"));
+    }
     Ok(match record.validity.grade {
         _ if !record.complete => ExitCode::FAILURE,
         Grade::Invalid => ExitCode::from(STATUS_INVALID),

@@ -66,6 +66,25 @@ pub struct StoredCompareArgs {
     pub printed: Printed,
 }
 
+impl StoredCompareArgs {
+    /// Refuses what only a comparison of stored runs heeds.
+    pub(super) fn for_servers(&self) -> Result<(), String> {
+        let given = [
+            ("--target-a", self.target_a.is_some()),
+            ("--target-b", self.target_b.is_some()),
+            ("--metric", !self.metric.is_empty()),
+            ("--allow-unequal", self.allow_unequal),
+            ("--noise", self.noise.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(format!(
+                "{option} is for stored runs: give two folders of runs, or leave it out to compare two servers"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Options of `bench trends`.
 #[derive(Args, Debug)]
 pub struct TrendsArgs {

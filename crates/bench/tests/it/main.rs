@@ -3,6 +3,7 @@
 mod compare;
 mod fake;
 mod faults;
+mod json;
 mod metrics;
 mod planted;
 mod process;
