@@ -156,7 +156,7 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
         for step in &cell.steps {
             console.line(ladder_row(style, step).trim_end());
         }
-        if let Some(line) = limit_line(&cell.steps) {
+        if let Some(line) = limit_line(&cell.steps, style.lang) {
             console.line(&format!("  {line}"));
         }
         for text in [capacity_lines(style, cell), recovery_lines(style, cell)] {

@@ -106,13 +106,13 @@ pub struct SplitLatency {
 }
 
 impl LatencySummary {
-    /// Keeps two digits of the attached histogram instead of three: a fraction of its size. The figures beside it stay
-    /// exact. A histogram that cannot be read stays as it is.
-    pub fn coarsen(&mut self) {
+    /// Keeps `digits` (1 or 2) of the attached histogram instead of three: a fraction of its size. The figures beside it
+    /// stay exact. A histogram that cannot be read stays as it is.
+    pub fn coarsen(&mut self, digits: u8) {
         let Some(Ok(exact)) = self.histogram() else {
             return;
         };
-        let Ok(mut coarse) = Histogram::<u64>::new(2) else {
+        let Ok(mut coarse) = Histogram::<u64>::new(digits) else {
             return;
         };
         for value in exact.iter_recorded() {
@@ -131,10 +131,10 @@ impl LatencySummary {
 
 impl SplitLatency {
     /// [`LatencySummary::coarsen`] of all three.
-    pub fn coarsen(&mut self) {
+    pub fn coarsen(&mut self, digits: u8) {
         let parts = [&mut self.all, &mut self.allow, &mut self.deny];
         for part in parts.into_iter().flatten() {
-            part.coarsen();
+            part.coarsen(digits);
         }
     }
 

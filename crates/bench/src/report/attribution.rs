@@ -1,36 +1,41 @@
 //! What held a ladder back and what a decision cost, in a line.
 
 use super::format::{rate, significant};
+use super::lang::recorded::recorded;
+use super::lang::{Lang, found as f};
+use super::words;
 use crate::record::Step;
 
 /// Bottleneck and cost of the first row of a ladder that did not hold, or of its last row; `None` if nothing was watched.
-pub fn limit_line(steps: &[Step]) -> Option<String> {
+pub fn limit_line(steps: &[Step], lang: Lang) -> Option<String> {
     let step = steps
         .iter()
         .find(|step| !step.holds())
         .or_else(|| steps.last())?;
     let found = step.attribution.as_ref()?;
-    let mut line = format!(
-        "at {}/s {}",
-        rate(step.target_rps),
-        found.bottleneck.sentence
+    let mut line = f::F_AT.with(
+        lang,
+        &[
+            ("load", &rate(step.target_rps)),
+            ("what", &recorded(&found.bottleneck.sentence, lang)),
+        ],
     );
     let costs: Vec<String> = found
         .cost
         .iter()
         .filter_map(|cost| {
             let us = significant(cost.cpu_us_per_decision?);
-            Some(format!("{} {us}", cost.role.word()))
+            Some(format!("{} {us}", words::role(cost.role, lang)))
         })
         .collect();
     if !costs.is_empty() {
-        line.push_str(&format!("; CPU us per decision: {}", costs.join(", ")));
+        line.push_str(&f::F_CPU_PER.with(lang, &[("costs", &costs.join(", "))]));
     }
     if let Some(cost) = found.cost_per_million {
-        line.push_str(&format!("; {} per million decisions", amount(cost)));
+        line.push_str(&f::F_PER_MILLION.with(lang, &[("cost", &amount(cost))]));
     }
     if let Some(joules) = found.joules_per_million {
-        line.push_str(&format!("; {} J per million", significant(joules)));
+        line.push_str(&f::F_JOULES.with(lang, &[("joules", &significant(joules))]));
     }
     Some(line)
 }
@@ -78,13 +83,17 @@ mod tests {
             step(30_000.0, Level::Collapsed, None),
         ];
         assert_eq!(
-            limit_line(&steps).unwrap(),
+            limit_line(&steps, Lang::En).unwrap(),
             "at 20,000/s limited by the store; CPU us per decision: store 8.25; 0.00642 per million decisions"
         );
         steps.truncate(1);
-        assert!(limit_line(&steps).unwrap().starts_with("at 10,000/s"));
+        assert!(
+            limit_line(&steps, Lang::En)
+                .unwrap()
+                .starts_with("at 10,000/s")
+        );
         steps[0].attribution = None;
-        assert_eq!(limit_line(&steps), None);
-        assert_eq!(limit_line(&[]), None);
+        assert_eq!(limit_line(&steps, Lang::En), None);
+        assert_eq!(limit_line(&[], Lang::En), None);
     }
 }

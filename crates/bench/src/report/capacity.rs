@@ -2,6 +2,7 @@
 
 use super::TextStyle;
 use super::format::{count, or_dash, rate, significant};
+use super::lang::recorded::{recorded, recorded_all};
 use super::lang::{Lang, found as f, sentences as s};
 use super::table::plain;
 use super::words;
@@ -53,13 +54,18 @@ pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
         lang,
         &[
             ("knee", &rate(found.knee_rps)),
-            ("source", &found.knee_source),
+            ("source", &recorded(&found.knee_source, lang)),
         ],
     );
     let variants = found.variants.iter();
     let lines: Vec<String> = std::iter::once(knee)
         .chain(variants.map(|variant| variant_line(variant, lang)))
-        .chain(found.healing.iter().map(|healing| healing.sentence.clone()))
+        .chain(
+            found
+                .healing
+                .iter()
+                .map(|healing| recorded(&healing.sentence, lang).into_owned()),
+        )
         .collect();
     indented(style, &lines)
 }
@@ -72,7 +78,7 @@ fn indented(style: TextStyle, lines: &[String]) -> String {
 /// The zones in a sentence, or why there are none.
 pub(super) fn zone_line(found: &CapacityRecord, lang: Lang) -> String {
     match (&found.refused, &found.zones) {
-        (Some(why), _) => f::F_REFUSED.with(lang, &[("why", why)]),
+        (Some(why), _) => f::F_REFUSED.with(lang, &[("why", &recorded(why, lang))]),
         (None, Some(zones)) => zones_sentence(zones, found, lang),
         (None, None) => f::F_NO_SAFE.of(lang).into(),
     }
@@ -93,7 +99,7 @@ fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
         grade => format!(
             " ({}: {})",
             words::grade(grade, lang),
-            zones.doubts.join("; ")
+            recorded_all(&zones.doubts, lang)
         ),
     };
     f::F_SAFE.with(
@@ -142,7 +148,7 @@ fn variant_line(variant: &RecoveryVariant, lang: Lang) -> String {
             ("retries", &variant.retries.to_string()),
             ("deadline", &deadline),
             ("verdict", verdict.of(lang)),
-            ("sentence", &variant.sentence),
+            ("sentence", &recorded(&variant.sentence, lang)),
             ("drain", &drain),
             ("times", &format!("{:.2}", variant.amplification)),
             ("grade", words::grade(variant.validity.grade, lang)),
@@ -158,7 +164,7 @@ fn goal_line(result: &GoalResult, lang: Lang) -> String {
             ("lower", &or_dash(result.lower_rps, rate)),
             ("upper", &or_dash(result.upper_rps, rate)),
             ("goodput", &or_dash(result.conditional_throughput_rps, rate)),
-            ("remark", &result.remark),
+            ("remark", &recorded(&result.remark, lang)),
         ],
     )
 }
@@ -181,7 +187,7 @@ fn search_line(found: &CapacityRecord, lang: Lang) -> String {
             ("n", &count(found.trials.len() as u64)),
             ("spoiled", &count(spoiled as u64)),
             ("how", how.of(lang)),
-            ("why", &found.ended_because),
+            ("why", &recorded(&found.ended_because, lang)),
         ],
     )
 }

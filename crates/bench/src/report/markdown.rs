@@ -11,6 +11,7 @@ use super::circumstances::{command, manifest_rows, target_line};
 use super::findings::{ScenarioFindings, scenarios};
 use super::format::{count, printable, rate, seconds};
 use super::html::thresholds;
+use super::lang::recorded::in_language;
 use super::lang::{Lang, Text, page as t};
 use super::{verdict, words};
 
@@ -27,6 +28,7 @@ pub(super) struct Document<'a> {
 
 /// The Markdown of a run.
 pub fn run(record: &RunRecord, lang: Lang) -> String {
+    let record = &*in_language(record, lang);
     let mut document = Document {
         out: format!("# {}\n\n", t::MD_TITLE.of(lang)),
         record,

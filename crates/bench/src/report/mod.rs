@@ -30,6 +30,8 @@ mod tests;
 
 use crate::record::{ComparisonRecord, TrendsRecord};
 
+use lang::recorded::in_language;
+
 pub use advice::thresholds::Watch;
 pub use attribution::limit_line;
 pub use capacity::{capacity_lines, recovery_lines};
@@ -47,4 +49,16 @@ pub struct Beside {
     pub comparison: Option<ComparisonRecord>,
     /// How figures moved over runs.
     pub trends: Option<TrendsRecord>,
+}
+
+impl Beside {
+    /// The same with its sentences in `lang`.
+    fn in_language(&self, lang: Lang) -> Beside {
+        let comparison = self.comparison.as_ref();
+        let trends = self.trends.as_ref();
+        Beside {
+            comparison: comparison.map(|found| in_language(found, lang).into_owned()),
+            trends: trends.map(|found| in_language(found, lang).into_owned()),
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::record::{CompareRecord, Grade, Level, RunRecord, Spread, Step};
 
 use super::findings::{Ranked, ScenarioFindings, over_admission, scenarios, worst_stretch};
 use super::format::{DASH, bytes, ms, or_dash, percent, rate, ratio, short, significant};
+use super::lang::recorded::{in_language, recorded};
 use super::lang::{page as t, terminal as tt, without_marks};
 use super::rows::{LadderRow, limit_text};
 use super::table::{Column, TextCell, Tint, fixed_head, fixed_line, plain, table, tinted};
@@ -70,6 +71,7 @@ pub fn ladder_row(style: TextStyle, step: &Step) -> String {
 
 /// The end of a run: verdict, one comparison table per scenario, accuracy, grade and what was left out.
 pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
+    let record = &*in_language(record, style.lang);
     let mut out = String::new();
     out.push_str(&heading(style, t::VERDICT.of(style.lang)));
     for sentence in verdict::run(record, style.lang) {
@@ -219,7 +221,10 @@ fn grade_lines(style: TextStyle, record: &RunRecord) -> String {
     for skipped in &record.skipped {
         let line = t::NOT_MEASURED.with(
             style.lang,
-            &[("name", &skipped.name), ("why", &skipped.reason)],
+            &[
+                ("name", &skipped.name),
+                ("why", &recorded(&skipped.reason, style.lang)),
+            ],
         );
         out.push_str(&wrapped(style, "  - ", &line));
     }
@@ -362,7 +367,10 @@ fn budget_cell(style: TextStyle, budget: Option<f64>, measured: Option<Spread>) 
 fn reasons(style: TextStyle, lead: &str, all: &[String]) -> String {
     let shown = all.iter().take(REASONS_SHOWN);
     let mut out: String = shown
-        .map(|reason| wrapped(style, "  - ", &format!("{lead}{reason}")))
+        .map(|reason| {
+            let reason = recorded(reason, style.lang);
+            wrapped(style, "  - ", &format!("{lead}{reason}"))
+        })
         .collect();
     if all.len() > REASONS_SHOWN {
         let more = (all.len() - REASONS_SHOWN).to_string();

@@ -1,11 +1,12 @@
 //! Levels, labels and grades in the language of the report.
 
+use crate::record::attribution::Role;
 use crate::record::paper::{Colour, Judgement};
 use crate::record::{ComparisonRow, Grade, Label, Level, Noise, TrendRow, Verdict};
 use crate::statistics::Size;
 
 use super::format::rate;
-use super::lang::{Lang, page as t, stored as s};
+use super::lang::{Lang, found as f, page as t, stored as s};
 
 /// The word of a grade.
 pub(crate) fn grade(grade: Grade, lang: Lang) -> &'static str {
@@ -13,6 +14,18 @@ pub(crate) fn grade(grade: Grade, lang: Lang) -> &'static str {
         Grade::Valid => t::GRADE_VALID,
         Grade::Indicative => t::GRADE_INDICATIVE,
         Grade::Invalid => t::GRADE_INVALID,
+    }
+    .of(lang)
+}
+
+/// The word of a process's role.
+pub(crate) fn role(role: Role, lang: Lang) -> &'static str {
+    match role {
+        Role::Generator => f::F_GENERATOR,
+        Role::Service => f::F_SERVICE,
+        Role::Proxy => f::F_PROXY,
+        Role::Store => f::F_STORE,
+        Role::Other => f::F_OTHER,
     }
     .of(lang)
 }

@@ -4,10 +4,11 @@ use crate::record::{Cell, Step};
 
 use super::super::format::{count, latency, or_dash, rate, short, significant};
 use super::super::lang::{Lang, page as t};
+use super::Chart;
+use super::legend::shade_entry;
 use super::over_time::{At, NAMED_STEPS_MAX, lay_out};
 use super::plot::Plot;
 use super::scale::{Scale, latency_tick};
-use super::{Chart, shade_entry};
 
 /// Rows of tiles per decade of latency.
 const ROWS_PER_DECADE: f64 = 6.0;
@@ -57,6 +58,7 @@ pub(in crate::report) fn heat_map(cell: &Cell, lang: Lang) -> Option<Chart> {
     for column in &columns {
         tiles(&mut plot, column, lang);
     }
+    plot.lay_tiles();
     plot.axes(
         [t::X_TIME.of(lang), t::Y_RESPONSE.of(lang)],
         None,

@@ -5,9 +5,11 @@ use crate::record::{Cell, Second, Step};
 
 use super::super::format::{count, latency, or_dash, percent, rate, short, significant};
 use super::super::lang::{Lang, Text, page as t};
+use super::super::words;
+use super::legend::line_entry;
 use super::plot::Plot;
 use super::scale::{Scale, latency_tick, rate_tick};
-use super::{Chart, finite_max, line_entry};
+use super::{Chart, finite_max};
 
 /// Most points of a series that are drawn with a mark and its text; the line goes through all of them.
 const MARKS_MAX: usize = 45;
@@ -275,7 +277,7 @@ pub(in crate::report) fn cpu_by_second(cell: &Cell, lang: Lang) -> Option<Chart>
     for part in buckets.chunk_by(|a, b| std::ptr::eq(a.step, b.step)) {
         let processes = part[0].step.attribution.iter().flat_map(|a| &a.processes);
         for process in processes {
-            let name = format!("{} ({})", process.name, process.role.word());
+            let name = format!("{} ({})", process.name, words::role(process.role, lang));
             let points: Vec<Point> = part
                 .iter()
                 .zip(&process.cpu_percent_by_second)

@@ -6,10 +6,12 @@ use crate::record::capacity::{Hysteresis, LoadPoint};
 use super::super::findings::ScenarioFindings;
 use super::super::format::{percent, rate};
 use super::super::lang::{Lang, page as t};
+use super::by_load::tip;
+use super::legend::line_entry;
 use super::over_time::marked_every;
 use super::plot::Plot;
 use super::scale::{Scale, latency_tick, rate_tick};
-use super::{Chart, cell_name, ends, finite_max, line_entry, tip};
+use super::{Chart, cell_name, ends, finite_max};
 
 /// Failed share of all cells of a scenario against the offered load; `None` if nothing failed.
 pub(in crate::report) fn failures(scenario: &ScenarioFindings<'_>, lang: Lang) -> Option<Chart> {

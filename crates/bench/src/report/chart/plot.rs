@@ -1,8 +1,10 @@
 //! The frame every chart shares: scales, ticks, axes, marks. Coordinates are those of the view box; the
 //! page scales the drawing, and colours come from its style sheet.
 
+use std::collections::BTreeMap;
+
 use super::scale::Scale;
-use super::shape::{element, escape, mark, path, px, title};
+use super::shape::{element, escape, mark, path, px};
 
 /// View box of a chart.
 pub(super) const WIDTH: f64 = 560.0;
@@ -13,6 +15,8 @@ const MARK_RADIUS: f64 = 4.5;
 const DOT_RADIUS: f64 = 2.4;
 /// The mark that stands for a missing value, see [`mark`].
 const CROSS: usize = 4;
+/// Shades that can be told apart in a map of tiles.
+const SHADES: f64 = 25.0;
 /// Lines on which texts of near dividers stand.
 const DIVIDE_LINES: u32 = 3;
 /// Right margin of a chart whose bands are named beside it.
@@ -28,6 +32,9 @@ pub(super) struct Plot {
     body: String,
     /// Where the texts of [`Plot::divide`] so far end, and the line that the next one takes if it begins before.
     divided: (f64, u32),
+    /// Outlines of the tiles of each shade, and the places over them that carry texts.
+    shades: BTreeMap<u8, String>,
+    over: String,
 }
 
 impl Plot {
@@ -38,17 +45,16 @@ impl Plot {
             right: WIDTH - RIGHT,
             body: String::new(),
             divided: (0.0, 0),
+            shades: BTreeMap::new(),
+            over: String::new(),
         }
     }
 
     /// A chart with room for the names of bands at its right side.
     pub(super) fn with_bands(x: Scale, y: Scale) -> Self {
         Self {
-            x,
-            y,
             right: WIDTH - RIGHT_OF_BANDS,
-            body: String::new(),
-            divided: (0.0, 0),
+            ..Self::new(x, y)
         }
     }
 
@@ -161,12 +167,10 @@ impl Plot {
     pub(super) fn whisker(&mut self, class: &str, x: f64, low: f64, high: f64) {
         let (x, top, bottom) = (self.px(x), self.py(high), self.py(low));
         self.raw(&format!(
-            "<path class=\"whisker {class}\" d=\"M{x} {top}V{bottom}M{left} {top}H{right}M{left} {bottom}H{right}\"/>",
-            x = px(x),
-            top = px(top),
-            bottom = px(bottom),
-            left = px(x - 4.0),
-            right = px(x + 4.0)
+            "<path class=\"whisker {class}\" d=\"M{} {}v{height}m-4 0h8m-8-{height}h8\"/>",
+            px(x),
+            px(top),
+            height = px(bottom - top)
         ));
     }
 
@@ -184,7 +188,7 @@ impl Plot {
     }
 
     /// A column of tiles between two x values: each between two y values, as dark as its share (0 to 1). The text shows
-    /// on hovering over any of them.
+    /// on hovering over any of them. [`Plot::lay_tiles`] draws the columns.
     pub(super) fn tiles(
         &mut self,
         (x0, x1): (f64, f64),
@@ -193,18 +197,28 @@ impl Plot {
     ) {
         let (left, right) = (px(self.px(x0)), self.px(x1));
         let width = px((right - self.px(x0)).max(0.5));
-        self.raw(&format!("<g class=\"tile\">{}", title(tip)));
         for ((y0, y1), share) in tiles {
             let (top, bottom) = (self.py(y1), self.py(y0));
             let height = px((bottom - top).max(0.5));
-            let shade = format!("{:.2}", share.clamp(0.0, 1.0));
-            self.raw(&format!(
-                "<path d=\"M{left} {}h{width}v{height}h-{width}z\" opacity=\"{}\"/>",
-                px(top),
-                shade.trim_start_matches('0')
-            ));
+            let shade = (share.clamp(0.0, 1.0) * SHADES).round().max(1.0) as u8;
+            let outlines = self.shades.entry(shade).or_default();
+            outlines.push_str(&format!("M{left} {}h{width}v{height}h-{width}z", px(top)));
         }
-        self.raw("</g>");
+        let (top, height) = (px(TOP), px(HEIGHT - BOTTOM - TOP));
+        let place = format!("x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"");
+        self.over.push_str(&element("rect", &place, tip));
+    }
+
+    /// Draws the columns of tiles so far. Those of one shade are one path: a map has hundreds of them.
+    pub(super) fn lay_tiles(&mut self) {
+        self.raw("<g class=\"tile\">");
+        for (shade, outlines) in std::mem::take(&mut self.shades) {
+            let opacity = format!("{:.2}", f64::from(shade) / SHADES);
+            let opacity = opacity.trim_start_matches('0');
+            self.raw(&format!("<path d=\"{outlines}\" opacity=\"{opacity}\"/>"));
+        }
+        let over = std::mem::take(&mut self.over);
+        self.raw(&format!("</g><g class=\"over\">{over}</g>"));
     }
 
     /// A thin vertical line with a text at its top.

@@ -5,9 +5,10 @@ use crate::record::{CapacityRecord, Grade};
 use super::super::format::{capitalized, percent, rate, significant};
 use super::super::lang::{Lang, page as t};
 use super::super::usl::{Fit, Point};
+use super::legend::{line_entry, mark_entry};
 use super::plot::Plot;
 use super::scale::{Scale, rate_tick};
-use super::{Chart, ends, finite_max, line_entry, mark_entry};
+use super::{Chart, ends, finite_max};
 
 /// Points of a drawn curve.
 const CURVE_POINTS: u32 = 60;

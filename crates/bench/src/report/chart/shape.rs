@@ -42,7 +42,7 @@ pub(super) fn element(name: &str, attributes: &str, tip: &str) -> String {
     }
 }
 
-pub(super) fn title(tip: &str) -> String {
+fn title(tip: &str) -> String {
     format!("<title>{}</title>", escape(tip))
 }
 
@@ -128,7 +128,7 @@ fn tenth(value: i64) -> String {
 }
 
 /// Text for markup and attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::report) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -18,8 +18,12 @@ use super::RenderError;
 const PLAIN_MAX_BYTES: usize = 64 << 10;
 /// Above this size, compressed, a page gets what can be read off it and no more; see [`readable`].
 const EXACT_MAX_BYTES: usize = 64 << 10;
-/// Significant digits of the figures there: two more than are printed.
-const DIGITS: usize = 6;
+/// Above this size, compressed, its histograms keep one digit instead of two.
+const FINE_MAX_BYTES: usize = 96 << 10;
+/// Significant digits of the figures there: two more than are printed. Whole parts, as of rates, are kept whatever their length.
+const DIGITS: usize = 5;
+/// Up to here a number can be rounded to a whole one without loss.
+const WHOLE_MAX: f64 = 9e15;
 /// Longest record that is read out of a page, after inflating: a thousand times what a usual run needs.
 const INFLATED_MAX_BYTES: u64 = 1 << 30;
 /// The element that holds the data.
@@ -37,16 +41,20 @@ pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderE
     if exact.len() <= EXACT_MAX_BYTES {
         return Ok((exact, COMPRESSED));
     }
-    Ok((packed(&readable(record)?)?, COMPRESSED))
+    let fine = packed(&readable(record, 2)?)?;
+    if fine.len() <= FINE_MAX_BYTES {
+        return Ok((fine, COMPRESSED));
+    }
+    Ok((packed(&readable(record, 1)?)?, COMPRESSED))
 }
 
-/// The record of a long run as JSON without what would fill the page: response histograms keep two digits, service times
-/// their percentiles, seconds their figures. `results.json` beside the page has everything in full.
-fn readable(record: &RunRecord) -> Result<String, RenderError> {
+/// The record of a long run as JSON without what would fill the page: response histograms keep one or two digits, service
+/// times their percentiles, seconds their figures. `results.json` beside the page has everything in full.
+fn readable(record: &RunRecord, histogram_digits: u8) -> Result<String, RenderError> {
     let mut record = record.clone();
     for cell in &mut record.cells {
         for step in &mut cell.steps {
-            step.response.coarsen();
+            step.response.coarsen(histogram_digits);
             step.service.leave_out_histograms();
             for alone in [&mut step.late, &mut step.send_lag].into_iter().flatten() {
                 alone.histogram_ns_base64 = None;
@@ -70,11 +78,15 @@ fn without_histogram(second: &mut Second) {
     second.response_ns_base64 = None;
 }
 
-/// Rounds every number that is not whole to [`DIGITS`] significant digits.
+/// Rounds every number that is not whole to [`DIGITS`] significant digits, or to a whole one if that has more.
 fn round(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let exact = number.as_f64().unwrap_or_default();
+            if (10_f64.powi(DIGITS as i32 - 1)..WHOLE_MAX).contains(&exact.abs()) {
+                *number = Number::from(exact.round() as i64);
+                return;
+            }
             let rounded = format!("{exact:.*e}", DIGITS - 1).parse().ok();
             if let Some(rounded) = rounded.and_then(Number::from_f64) {
                 *number = rounded;
@@ -140,6 +152,7 @@ mod tests {
     fn numbers_keep_the_digits_that_are_read() {
         let mut value = serde_json::json!([
             1234.56789012,
+            919229.47,
             -0.000123456789,
             0.0,
             5e-324,
@@ -152,8 +165,9 @@ mod tests {
         assert_eq!(
             value,
             serde_json::json!([
-                1234.57,
-                -0.000123457,
+                1234.6,
+                919_229,
+                -0.00012346,
                 0.0,
                 5e-324,
                 1e300,

@@ -4,10 +4,12 @@ mod cards;
 mod embedded;
 mod model;
 
-use minijinja::{Environment, Error, ErrorKind};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
 
 use crate::record::RunRecord;
 
+use super::chart::escape;
+use super::lang::recorded::in_language;
 use super::lang::{Lang, named};
 
 pub use embedded::record_in;
@@ -56,11 +58,23 @@ pub struct HtmlOptions {
     pub beside: super::Beside,
 }
 
+/// Prints a value. Text is escaped as in drawings: minijinja's own way makes six characters of each slash, and a page is
+/// full of them.
+fn print(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    match value.as_str() {
+        Some(text) if !value.is_safe() && matches!(state.auto_escape(), AutoEscape::Html) => {
+            out.write_str(&escape(text)).map_err(Error::from)
+        }
+        _ => minijinja::escape_formatter(out, state, value),
+    }
+}
+
 /// The report of a run as one HTML file.
 pub fn report(record: &RunRecord, options: &HtmlOptions) -> Result<String, RenderError> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
+    environment.set_formatter(print);
     let lang = options.lang;
     environment.add_function("t", move |name: &str| {
         named(name).map(|text| text.of(lang)).ok_or_else(|| {
@@ -73,11 +87,17 @@ pub fn report(record: &RunRecord, options: &HtmlOptions) -> Result<String, Rende
     let template = options.template.as_deref().unwrap_or(TEMPLATE);
     environment.add_template(NAME, template)?;
     let (data, encoding) = embedded::data(record)?;
+    let said = in_language(record, lang);
+    let beside = options.beside.in_language(lang);
+    let options = &HtmlOptions {
+        beside,
+        ..options.clone()
+    };
     let page = minijinja::context! {
         lang => lang.code(),
         style => STYLE,
         script => SCRIPT,
-        page => cards::page(record, options),
+        page => cards::page(&said, options),
         data => data,
         encoding => encoding,
     };

@@ -42,5 +42,14 @@ texts! {
     F_UNHARMED = "not harmed by the overload" | "không bị quá tải làm hại";
     F_NOT_HEALTHY = "not healthy before the overload" | "đã không khỏe trước khi quá tải";
     F_UNFINISHED = "ended too early to tell" | "kết thúc quá sớm để kết luận";
+    F_AT = "at {load}/s {what}" | "ở {load}/s {what}";
+    F_CPU_PER = "; CPU us per decision: {costs}" | "; CPU us mỗi quyết định: {costs}";
+    F_PER_MILLION = "; {cost} per million decisions" | "; {cost} mỗi triệu quyết định";
+    F_JOULES = "; {joules} J per million" | "; {joules} J mỗi triệu";
+    F_GENERATOR = "generator" | "bộ phát";
+    F_SERVICE = "service" | "dịch vụ";
+    F_PROXY = "proxy" | "proxy";
+    F_STORE = "store" | "kho dữ liệu";
+    F_OTHER = "other" | "khác";
     F_SAFE_COST = "a million decisions cost {cost} at the safe load of {load}/s" | "một triệu quyết định tốn {cost} ở tải an toàn {load}/s";
 }

@@ -1,11 +1,12 @@
 //! The words of the reports in English and Vietnamese: one catalogue, so that no renderer holds a text of its own.
 //!
 //! A text may have placeholders `{name}`; both languages have the same ones (a test checks it). What a record says in words
-//! (reasons, events, notes) is printed as it was recorded.
+//! (reasons, events, notes) is English in the record, and said in the reader's language by [`recorded`].
 
 pub(crate) mod advice;
 pub(crate) mod found;
 pub(crate) mod page;
+pub(crate) mod recorded;
 pub(crate) mod sentences;
 pub(crate) mod stored;
 pub(crate) mod terminal;

@@ -307,9 +307,9 @@ texts! {
     M_COMMAND = "Command" | "Lệnh";
     M_GENERATOR = "Generator" | "Bộ sinh tải";
     M_DURATION = "Duration" | "Thời lượng";
-    DATA_NOTE = "The raw data of this report is embedded in it as JSON; `tollgate bench report --from FILE` reads it."
-        | "Dữ liệu thô của báo cáo được nhúng sẵn dưới dạng JSON; `tollgate bench report --from FILE` đọc lại được.";
-    RECORDED_WORDS = "Reasons, events and notes stand as they were recorded." | "Lý do, sự kiện và ghi chú được giữ nguyên văn như khi ghi (tiếng Anh).";
+    DATA_NOTE = "The data of this report are embedded in it as JSON, those of a long run with shortened figures and histograms; `tollgate bench report --from FILE` reads them. `results.json` has everything in full."
+        | "Dữ liệu của báo cáo được nhúng sẵn dưới dạng JSON, với lần chạy dài thì số liệu và biểu đồ phân bố được rút gọn; `tollgate bench report --from FILE` đọc lại được. `results.json` giữ đầy đủ.";
+    RECORDED_WORDS = "Reasons, events and notes stand as they were recorded." | "Lời của máy chủ và hệ điều hành được giữ nguyên văn như khi ghi.";
     COPY = "copy" | "sao chép";
     COPIED = "copied" | "đã chép";
     ENLARGE = "enlarge" | "phóng to";

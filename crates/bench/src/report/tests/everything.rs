@@ -331,8 +331,8 @@ fn paper() -> PaperRecord {
         title: "Redis against Dragonfly for rate limiting".into(),
         source: "PhongHV, 2026".into(),
         tables: vec![PaperTable {
-            id: "P2".into(),
-            paper: "Redis 7.x, 100 keys uniform, 60 s a step".into(),
+            id: "P1".into(),
+            paper: "Redis 7.x, one key, 30 s a step".into(),
             ours: Some("redis · EVALSHA INCR+EXPIRE".into()),
             rows: vec![PaperRow {
                 title: "16,000/s".into(),
@@ -349,7 +349,7 @@ fn paper() -> PaperRecord {
                 computed: Some(Judgement::default()),
                 ..PaperRow::default()
             }],
-            not_comparable: vec!["their step is 60 s, ours 3 s".into()],
+            not_comparable: vec!["Our steps last 3.0 s, the study's 30 s (shortened).".into()],
         }],
         not_comparable: vec!["another machine".into()],
         ..PaperRecord::default()
@@ -463,10 +463,10 @@ fn everything_renders_in_every_form() {
         "n = 5",
         "P99 95 % CI [",
         "5 fresh starts",
-        "paper: P2, Redis 7.x",
+        "paper: P1, Redis 7.x",
         "their step is 60 s",
         "limited by the store (redis)",
-        "<g class=\"tile\"><title>",
+        "<g class=\"over\"><rect",
         "class=\"whisker s0\"",
         "zone-amber",
         "☑",

@@ -1,5 +1,6 @@
 //! Card 1: the ladder of every cell, the study's row folded beneath ours.
 
+use crate::paper::seeds;
 use crate::record::paper::PaperRow;
 use crate::record::{Estimate, Level, Step};
 
@@ -173,34 +174,37 @@ fn tip(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> String {
 fn paper_row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Option<Under> {
     let paper = source.record.paper.as_ref()?;
     let title = short_title(ranked.cell);
+    let scenario = ranked.cell.scenario.name.as_str();
     let same = |row: &&PaperRow| {
         row.paper
             .target_rps
             .is_some_and(|rps| (rps - step.target_rps).abs() <= rps * SAME_ROW)
     };
-    let (table, row) = paper
+    let beside: Vec<(String, String)> = paper
         .tables
         .iter()
         .filter(|table| {
-            table
-                .ours
-                .as_deref()
-                .is_some_and(|ours| ours.starts_with(&title))
+            // Tables of one study differ by scenario, and a system of ours stands beside several of them.
+            let of = seeds::table(&table.id).next();
+            of.is_none_or(|row| row.scenario == scenario)
+                && table
+                    .ours
+                    .as_deref()
+                    .is_some_and(|ours| ours.starts_with(&title))
         })
-        .find_map(|table| Some((table, table.rows.iter().find(same)?)))?;
-    let text = format!("{}, {}", table.id, table.paper);
-    let mut lines = vec![paper_figures(row, source.lang)];
-    lines.extend(
-        table
-            .not_comparable
-            .iter()
-            .chain(&paper.not_comparable)
-            .cloned(),
-    );
+        .filter_map(|table| Some((table, table.rows.iter().find(same)?)))
+        .map(|(table, row)| {
+            let name = format!("{}, {}", table.id, table.paper);
+            (name, paper_figures(row, source.lang))
+        })
+        .collect();
+    let names: Vec<&str> = beside.iter().map(|(name, _)| name.as_str()).collect();
+    // Why the rows are no equals is told once, beside the study's tables.
     Some(Under {
-        title: t::PAPER_ROW.with(source.lang, &[("text", &text)]),
-        lines,
+        title: t::PAPER_ROW.with(source.lang, &[("text", &names.join(" | "))]),
+        lines: beside.iter().map(|(_, figures)| figures.clone()).collect(),
     })
+    .filter(|_| !beside.is_empty())
 }
 
 /// The study's figures, its word for the row, and ours over its.

@@ -6,6 +6,7 @@ use super::super::super::capacity::safe_cost;
 use super::super::super::chart;
 use super::super::super::format::{bytes, or_dash, percent, rate, significant};
 use super::super::super::lang::{Lang, page as t};
+use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::Source;
 
@@ -68,7 +69,7 @@ pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
 pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let blocks = source.per_cell("use", |ranked, id| {
-        let rows = process_rows(ranked.cell);
+        let rows = process_rows(ranked.cell, lang);
         if rows.is_empty() {
             return Vec::new();
         }
@@ -111,7 +112,7 @@ pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
 }
 
 /// A row for every observed process of every step, by load.
-fn process_rows(cell: &Cell) -> Vec<Vec<String>> {
+fn process_rows(cell: &Cell, lang: Lang) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for step in cell.by_load() {
         let Some(found) = &step.attribution else {
@@ -121,7 +122,7 @@ fn process_rows(cell: &Cell) -> Vec<Vec<String>> {
             let busiest = process.busiest_thread.as_ref();
             rows.push(vec![
                 rate(step.target_rps),
-                format!("{} ({})", process.role.word(), process.name),
+                format!("{} ({})", words::role(process.role, lang), process.name),
                 or_dash(process.cpu_percent, |v| format!("{} %", significant(v))),
                 or_dash(busiest, |b| {
                     format!("{} % {}", significant(b.cpu_percent), b.name)

@@ -1,0 +1,58 @@
+//! Legends: a small drawing of each series and its name.
+
+use super::shape::{escape, mark};
+
+/// One line of a legend: a small drawing and its name.
+pub(in crate::report) struct LegendEntry {
+    pub(in crate::report) svg: String,
+    pub(in crate::report) name: String,
+}
+
+pub(super) fn line_entry(class: &str, shape: Option<usize>, name: &str) -> LegendEntry {
+    let mark = shape.map_or(String::new(), |shape| {
+        mark(class, shape, (17.0, 7.0), 4.0, "")
+    });
+    let svg = format!("<path class=\"line {class}\" d=\"M1 7H33\"/>{mark}");
+    entry(&svg, name)
+}
+
+pub(super) fn mark_entry(class: &str, shape: usize, name: &str) -> LegendEntry {
+    entry(&mark(class, shape, (17.0, 7.0), 4.0, ""), name)
+}
+
+pub(super) fn box_entry(class: &str, name: &str) -> LegendEntry {
+    entry(
+        &format!("<rect class=\"{class}\" x=\"8\" y=\"1\" width=\"18\" height=\"12\"/>"),
+        name,
+    )
+}
+
+/// Darker for more.
+pub(super) fn shade_entry(name: &str) -> LegendEntry {
+    let steps: String = (1..=5)
+        .map(|at| {
+            format!(
+                "<path d=\"M{} 1h6v12h-6z\" opacity=\".{}\"/>",
+                at * 6 - 4,
+                at * 2 - 1
+            )
+        })
+        .collect();
+    entry(&format!("<g class=\"tile\">{steps}</g>"), name)
+}
+
+pub(super) fn whisker_entry(name: &str) -> LegendEntry {
+    entry(
+        "<path class=\"whisker\" d=\"M17 1V13M13 1H21M13 13H21\"/>",
+        name,
+    )
+}
+
+fn entry(body: &str, name: &str) -> LegendEntry {
+    let svg =
+        format!("<svg class=\"swatch\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{body}</svg>");
+    LegendEntry {
+        svg,
+        name: escape(name),
+    }
+}

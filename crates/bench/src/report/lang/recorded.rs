@@ -1,0 +1,409 @@
+//! What records hold in words, in the reader's language. Records are written in English; here stand the forms of
+//! their sentences with a translation. A sentence of no known form stays as it was recorded.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Lang, Text};
+
+/// Fields of records that hold sentences, or lists of them.
+const FIELDS: [&str; 17] = [
+    "doubts",
+    "ended_because",
+    "knee_source",
+    "not_comparable",
+    "notes",
+    "paper",
+    "partial_reason",
+    "reason",
+    "reasons",
+    "refused",
+    "remark",
+    "rule",
+    "sentence",
+    "sentences",
+    "source",
+    "text",
+    "title",
+];
+/// Sentences within sentences are followed this deep.
+const DEPTH_MAX: u32 = 6;
+
+macro_rules! forms {
+    ($($en:literal | $vi:literal;)*) => {
+        /// The forms; of several that fit, the first counts. `{n}` and what begins with an `n` takes numbers only, any
+        /// other placeholder takes what is there, which is translated in turn.
+        pub(crate) const FORMS: &[Text] = &[$(Text { en: $en, vi: $vi }),*];
+    };
+}
+
+forms! {
+    // Whether a row may be believed.
+    "the generator's own ceiling is only {n} times the offered load" | "trần của chính bộ phát chỉ gấp {n} lần tải đặt ra";
+    "only {n} answers: too few for a P99" | "chỉ có {n} câu trả lời: quá ít cho P99";
+    "the generator sent only {n} % of its schedule" | "bộ phát chỉ gửi được {n} % lịch của nó";
+    "P99 of the send lag is {n} ms, tolerated are {n2} ms" | "P99 của độ trễ gửi là {n} ms, mức cho phép là {n2} ms";
+    "the generator used {n} % of its core" | "bộ phát dùng {n} % nhân CPU của nó";
+    "the generator waited for a core {n} % of the time" | "bộ phát phải chờ nhân CPU {n} % thời gian";
+    "the hypervisor took away {n} % of the CPU time" | "hypervisor lấy mất {n} % thời gian CPU";
+    "{n} % more was admitted than the limit allows, so its speed does not count" | "cho qua nhiều hơn giới hạn {n} %, nên tốc độ không được tính";
+    "{n} % of what the limit allows was denied" | "{n} % mức được phép đã bị từ chối";
+    "n={n}: a claim needs {n2} fresh starts of every target (--starts)" | "n={n}: muốn khẳng định cần {n2} lần khởi động mới của mỗi đích đo (--starts)";
+    "a deciding trial: {why}" | "một lần thử quyết định: {why}";
+    "{cell}: a deciding trial at {n}/s: {why}" | "{cell}: một lần thử quyết định ở {n}/s: {why}";
+    "{cell}: recovery with {n} retries: {why}" | "{cell}: hồi phục với {n} lần thử lại: {why}";
+    "{cell}: the limit may lie higher, because at {n}/s, the first load that was not held, {why}"
+        | "{cell}: giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
+    "{cell}: 1 of {n} rows is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng là {grade}; ở {n2}/s {why}";
+    "{cell}: {n} of {n2} rows are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng không hợp lệ hoàn toàn; ở {n3}/s {why}";
+    "valid" | "hợp lệ";
+    "indicative" | "tham khảo";
+    "invalid" | "không hợp lệ";
+    // The status of a row, and what a trial was found to be.
+    "goodput is {n} % of the offered load, below {n2} %" | "goodput bằng {n} % tải đặt ra, dưới {n2} %";
+    "goodput is {n} % of the offered load, needed are {n2} %" | "goodput bằng {n} % tải đặt ra, cần {n2} %";
+    "{n} % failed, more than {n2} %" | "{n} % thất bại, hơn {n2} %";
+    "{n} % failed, not below {n2} %" | "{n} % thất bại, không dưới {n2} %";
+    "{n} % failed, allowed are {n2} %" | "{n} % thất bại, cho phép {n2} %";
+    "mean {n} ms is above {n2} ms" | "trung bình {n} ms vượt {n2} ms";
+    "{name} {n} ms is above {n2} ms" | "{name} {n} ms vượt {n2} ms";
+    // What limits.
+    "limited by {what}: {why}" | "bị giới hạn bởi {what}: {why}";
+    "nothing that was watched is at its limit; nearest is {what}: {why}" | "không thứ gì được theo dõi chạm giới hạn; gần nhất là {what}: {why}";
+    "nothing that was watched is at its limit; the target's process is not known" | "không thứ gì được theo dõi chạm giới hạn; không rõ tiến trình của đích đo";
+    "nothing that was watched is at its limit" | "không thứ gì được theo dõi chạm giới hạn";
+    "the machine" | "máy";
+    "the generator ({name})" | "bộ phát ({name})";
+    "the service ({name})" | "dịch vụ ({name})";
+    "the proxy ({name})" | "proxy ({name})";
+    "the store ({name})" | "kho dữ liệu ({name})";
+    "its thread {name} used {n} % of a core" | "luồng {name} của nó dùng {n} % một nhân";
+    "it used {n} % of a core" | "nó dùng {n} % một nhân";
+    "{n} % of the {n2} cores it may use" | "{n} % của {n2} nhân mà nó được dùng";
+    "thread {name} of {what} ran {n} % of the time and waited {n2} % for a core" | "luồng {name} của {what} chạy {n} % thời gian và chờ nhân CPU {n2} %";
+    "the hypervisor took {n} % of the processor time" | "hypervisor lấy {n} % thời gian CPU";
+    "software interrupts (network) took {n} % of all cores" | "ngắt mềm (mạng) chiếm {n} % tổng số nhân";
+    "all {n} cores were busy ({n2} %); the watched processes used {n3} % of them" | "cả {n} nhân đều bận ({n2} %); các tiến trình được theo dõi dùng {n3} % trong đó";
+    "all {n} cores were busy ({n2} %)" | "cả {n} nhân đều bận ({n2} %)";
+    "tasks waited for memory {n} % of the time" | "các tác vụ chờ bộ nhớ {n} % thời gian";
+    "tasks waited for disks {n} % of the time" | "các tác vụ chờ đĩa {n} % thời gian";
+    // The search for capacity.
+    "the interval is as narrow as asked" | "khoảng đã hẹp như yêu cầu";
+    "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
+    "held up to {n}/s, the highest load tried" | "giữ được đến {n}/s, tải cao nhất đã thử";
+    "no load was shown to be too much" | "chưa thấy tải nào là quá tải";
+    "not held at {n}/s, the lowest load tried" | "không giữ được ở {n}/s, tải thấp nhất đã thử";
+    "no load was shown to be held" | "chưa thấy tải nào giữ được";
+    "not one load was decided" | "chưa kết luận được tải nào";
+    "{n} trials were run" | "đã chạy {n} lần thử";
+    "{n} s of trials were run" | "đã chạy {n} s lần thử";
+    "every goal has its answer" | "mọi mục tiêu đều có câu trả lời";
+    "a signal asked for it" | "do nhận tín hiệu dừng";
+    "not one answer in {n} trials in a row" | "không có câu trả lời nào trong {n} lần thử liên tiếp";
+    "each load was tried once, and the interval is the distance of two rungs" | "mỗi tải chỉ thử một lần, khoảng là khoảng cách giữa hai bậc";
+    "each load was tried once, and the highest rung still held" | "mỗi tải chỉ thử một lần, và bậc cao nhất vẫn giữ được";
+    "the lowest rung did not hold" | "bậc thấp nhất không giữ được";
+    "the ladder ended early" | "thang tải kết thúc sớm";
+    "the ladder ended" | "thang tải đã hết";
+    "a higher load passed where a lower one failed" | "tải cao hơn đạt trong khi tải thấp hơn không đạt";
+    "at {n}/s it admitted {n2} % more than its limit allows, so no load of it counts as held"
+        | "ở {n}/s nó cho qua nhiều hơn giới hạn {n2} %, nên không tải nào được tính là giữ được";
+    "it admitted {n} % more than its limit allows, so no load of it counts as held" | "nó cho qua nhiều hơn giới hạn {n} %, nên không tải nào được tính là giữ được";
+    "safe up to {n}/s, because {n2}/s was sustained and this is {why}" | "an toàn đến {n}/s, vì duy trì được {n2}/s và đây là {why}";
+    "85 % of it" | "85 % của mức đó";
+    "the highest load from which it was seen to heal" | "tải cao nhất mà từ đó hệ thống còn tự hồi phục";
+    "where it uses 70 % of its processor time" | "tải mà tại đó nó dùng 70 % thời gian CPU";
+    "{n}/s is too much" | "{n}/s là quá tải";
+    "do not rely on it: {why}" | "đừng dựa vào mức này: {why}";
+    // Overload and recovery.
+    "good again at {n}/s {n2} s after {n3} s at {n4}/s" | "tốt trở lại ở {n}/s sau {n2} s kể từ {n3} s quá tải ở {n4}/s";
+    "not good again within {n} s at {n2}/s, a load that it held before the {n3} s at {n4}/s"
+        | "chưa tốt trở lại trong {n} s ở {n2}/s, mức tải giữ được trước {n3} s quá tải ở {n4}/s";
+    "good throughout, also at {n}/s: nothing had to recover" | "tốt suốt, cả ở {n}/s: không có gì phải hồi phục";
+    "{n}/s was not held before the overload, so that nothing follows" | "{n}/s đã không giữ được trước khi quá tải nên không kết luận được gì";
+    "the run ended before {n} good seconds in a row were seen, or could be missed" | "lần chạy kết thúc trước khi thấy {n} giây tốt liên tiếp, hoặc trước khi có thể kết luận là không có";
+    "{sentence}; {n} % of the open requests waited in the clients' queue, not in the target" | "{sentence}; {n} % yêu cầu đang mở nằm chờ trong hàng đợi của client, không phải ở đích đo";
+    "after {n}/s it healed from no load tried, down to {n2}/s" | "sau {n}/s nó không hồi phục từ tải nào đã thử, xuống tới {n2}/s";
+    "after {n}/s it was not seen to heal" | "sau {n}/s chưa thấy nó hồi phục";
+    "after {n}/s it heals by itself from {n2}/s, and not from {n3}/s" | "sau {n}/s nó tự hồi phục từ {n2}/s, nhưng không từ {n3}/s";
+    "after {n}/s it heals by itself from {n2}/s" | "sau {n}/s nó tự hồi phục từ {n2}/s";
+    "{n}/s was not held before it either" | "{n}/s vốn cũng không giữ được trước đó";
+    "given on the command line" | "cho trên dòng lệnh";
+    "lower bound of a capacity search" | "cận dưới của phép tìm năng lực";
+    "no recovery run: no load was sustained that could be exceeded" | "không chạy hồi phục: không có tải nào duy trì được để vượt qua";
+    // How a row was measured, and how a run ended.
+    "the limit of each step is near half of what its most wanted key is offered, so that both allowed and denied answers occur"
+        | "giới hạn của mỗi bậc gần một nửa tải vào khóa được hỏi nhiều nhất, để có cả câu cho qua lẫn câu từ chối";
+    "the limit of each step is the one that comes nearest to admitting {n}% of what is offered" | "giới hạn của mỗi bậc là mức gần nhất để cho qua {n}% tải đặt ra";
+    "closed loop: a connection asks again only when it has been answered, so a stall of the target delays the questions instead of the answers (coordinated omission); latencies must not be compared with those of an open loop"
+        | "vòng kín: kết nối chỉ hỏi tiếp khi đã được trả lời, nên khi đích đo khựng lại thì câu hỏi bị hoãn chứ không phải câu trả lời (coordinated omission); không được so độ trễ này với vòng mở";
+    "limit {n}: {n2} of the offered load expected to be admitted, {n3} seen" | "giới hạn {n}: dự kiến cho qua {n2} tải đặt ra, thực tế {n3}";
+    "limit {n}: {n2} of the offered load expected to be admitted, nothing decided" | "giới hạn {n}: dự kiến cho qua {n2} tải đặt ra, chưa có quyết định nào";
+    "not steady after a warm-up of {n} s: {why}" | "chưa ổn định sau {n} s khởi động nóng: {why}";
+    "only {n} buckets of {n2}" | "chỉ có {n} trong {n2} đoạn";
+    "the {name} of the last {n} buckets varies by {n2} %" | "{name} của {n} đoạn cuối dao động {n2} %";
+    "the {name} of the last {n} buckets still rises" | "{name} của {n} đoạn cuối vẫn tăng";
+    "the {name} of the last {n} buckets still falls" | "{name} của {n} đoạn cuối vẫn giảm";
+    "ended {n} s into the step: {why}" | "kết thúc khi bậc chạy được {n} s: {why}";
+    "first complaint: {what}" | "lỗi đầu tiên: {what}";
+    "measured again, because {why}" | "đo lại, vì {why}";
+    "not one answer within the deadline" | "không có câu trả lời nào trong hạn";
+    "every answer was an error" | "mọi câu trả lời đều là lỗi";
+    "{why}; the rest of its ladder is left out" | "{why}; bỏ phần còn lại của thang tải";
+    "the capacity probe failed: {why}" | "phép dò năng lực thất bại: {why}";
+    "it has neither rate limit commands nor scripts" | "nó không có lệnh giới hạn tốc độ lẫn script";
+    "interrupted" | "bị ngắt";
+    "the run has not ended" | "lần chạy chưa kết thúc";
+    "start {n} of {n2}: {why}" | "lần khởi động {n} trong {n2}: {why}";
+    "{n} of {n2} starts were measured" | "đã đo {n} trong {n2} lần khởi động";
+    "start {n}: {why}" | "lần khởi động {n}: {why}";
+    "all connections were lost: {why}" | "mất mọi kết nối: {why}";
+    "the server closed the connection" | "máy chủ đóng kết nối";
+    "{n}/s: {why}" | "{n}/s: {why}";
+    // A study beside ours.
+    "Redis and Dragonfly behind a rate limiter" | "Redis và Dragonfly sau bộ giới hạn tốc độ";
+    "Redis behind a rate limiter, 100 keys" | "Redis sau bộ giới hạn tốc độ, 100 khóa";
+    "Dragonfly, Redis and Memcached under memtier_benchmark" | "Dragonfly, Redis và Memcached dưới memtier_benchmark";
+    "redis-rust under redis-benchmark" | "redis-rust dưới redis-benchmark";
+    "{store}, one key, {n} s a step" | "{store}, một khóa, {n} s mỗi bậc";
+    "{store}, 100 keys, {n} s a step" | "{store}, 100 khóa, {n} s mỗi bậc";
+    "{store}, 100 keys, hot 90/10, {n} s a step" | "{store}, 100 khóa, nóng 90/10, {n} s mỗi bậc";
+    "The study states no thresholds for its signs and words; the computed status follows its table of metrics (section 3.3), which applies to \"Actual RPS\" and so counts failures as throughput."
+        | "Nghiên cứu không nêu ngưỡng cho dấu và từ của nó; trạng thái tính lại theo bảng chỉ số của nó (mục 3.3), bảng này dựa vào \"Actual RPS\" nên tính cả thất bại là thông lượng.";
+    "The study's steps here last 1 s, those of its other tables 30 to 60 s: nine seconds of load in total."
+        | "Các bậc của nghiên cứu ở đây dài 1 s, ở các bảng khác 30 đến 60 s: tổng cộng chín giây tải.";
+    "The status signs of this table were lost in the published text." | "Dấu trạng thái của bảng này đã mất trong bản công bố.";
+    "At {n}/s the study accounts for {n2} of {n3} planned requests." | "Ở {n}/s nghiên cứu chỉ tính được {n2} trong {n3} yêu cầu dự kiến.";
+    "The study's ladder is not monotone: rows that failed lie below rows that did not." | "Thang tải của nghiên cứu không đơn điệu: có dòng thất bại nằm dưới dòng không thất bại.";
+    "Our steps last {n} s, the study's {n2} s (shortened)." | "Bậc của chúng tôi dài {n} s, của nghiên cứu {n2} s (rút ngắn).";
+    "Our steps last {n} s, the study's {n2} s." | "Bậc của chúng tôi dài {n} s, của nghiên cứu {n2} s.";
+    "The study's store was {theirs}; ours is {ours}." | "Kho dữ liệu của nghiên cứu là {theirs}; của chúng tôi là {ours}.";
+    "The study's path was a Java gRPC client, Envoy, Spring Boot and the store; ours is the generator and one service process with its store inside."
+        | "Đường đi của nghiên cứu là client gRPC Java, Envoy, Spring Boot và kho dữ liệu; của chúng tôi là bộ phát và một tiến trình dịch vụ có kho bên trong.";
+    "The study's path was a Java gRPC client, Envoy, Spring Boot and the store; ours asks directly, by {operation}."
+        | "Đường đi của nghiên cứu là client gRPC Java, Envoy, Spring Boot và kho dữ liệu; của chúng tôi hỏi trực tiếp, bằng {operation}.";
+    "The study does not state its limit; ours is set so that {n} to {n2} of the decisions admit."
+        | "Nghiên cứu không nêu giới hạn của nó; của chúng tôi đặt sao cho {n} đến {n2} số quyết định là cho qua.";
+    "Our ladder is not complete." | "Thang tải của chúng tôi chưa trọn vẹn.";
+    "Hardware: the study ran {theirs}; this run on {cpu} with {n} cores, {os}." | "Phần cứng: nghiên cứu chạy {theirs}; lần này chạy trên {cpu} với {n} nhân, {os}.";
+    "on an Apple M4 with 10 cores under Docker on macOS, all parts on one host" | "trên Apple M4 10 nhân, Docker trên macOS, mọi thành phần trên một máy";
+    "under macOS on a machine that it does not name" | "dưới macOS trên một máy không nêu tên";
+    "between two AWS machines, with as many generator threads as gave the highest rate" | "giữa hai máy AWS, với số luồng bộ phát cho tốc độ cao nhất";
+    "an unknown processor" | "bộ xử lý không rõ";
+    "Build: this program is not optimised; its own servers and generator are slower than released ones." | "Bản dựng: chương trình này chưa được tối ưu; máy chủ và bộ phát của nó chậm hơn bản phát hành.";
+    "Deadline: the study had none, late answers count as latency up to minutes; here an answer after {n} ms is a failure."
+        | "Hạn chờ: nghiên cứu không có, câu trả lời trễ tính là độ trễ tới hàng phút; ở đây trả lời sau {n} ms là thất bại.";
+    "Arrivals: {name} here; the study does not say, its counts fit constant ones." | "Nhịp đến: ở đây là {name}; nghiên cứu không nêu, số đếm của nó khớp với nhịp đều.";
+    "Latency: from the intended send time here; the study does not say from when." | "Độ trễ: ở đây tính từ lúc dự định gửi; nghiên cứu không nêu tính từ lúc nào.";
+    "Throughput: goodput is good answers by the step's length on both sides; the study's \"Actual RPS\" counts failures and divides by a time that includes the drain."
+        | "Thông lượng: cả hai bên goodput là số câu trả lời tốt chia cho độ dài bậc; \"Actual RPS\" của nghiên cứu tính cả thất bại và chia cho thời gian gồm cả lúc xả hàng chờ.";
+    "The study sets 60 s steps on Redis against 1 s steps on Dragonfly (100 keys uniform): its +37.5 % is not a comparison of equals."
+        | "Nghiên cứu so bậc 60 s trên Redis với bậc 1 s trên Dragonfly (100 khóa đều): +37,5 % của nó không phải so sánh ngang bằng.";
+    "Keys: study 000 calls the 100-key run uniform, study 001 the same run round robin." | "Khóa: nghiên cứu 000 gọi lần chạy 100 khóa là đều, nghiên cứu 001 gọi cùng lần chạy đó là xoay vòng.";
+    "This run is partial: {why}." | "Lần chạy này chưa trọn vẹn: {why}.";
+    "Shortened to {n} requests a test; the study sent {n2}." | "Rút ngắn còn {n} yêu cầu mỗi phép thử; nghiên cứu gửi {n2}.";
+    "Stack: the study's server ran in cluster mode with AOF and RDB on; here persistence is off and there is no cluster."
+        | "Cấu hình: máy chủ của nghiên cứu chạy chế độ cluster, bật AOF và RDB; ở đây tắt lưu trữ và không có cluster.";
+    "Generator: the study used redis-benchmark 4.0.11; here its present version, and ours, which sends exactly the number of requests asked for."
+        | "Bộ phát: nghiên cứu dùng redis-benchmark 4.0.11; ở đây dùng phiên bản hiện tại của nó, và bộ phát của chúng tôi gửi đúng số yêu cầu đã đặt.";
+    "The study's rows all lie between 66,000 and 69,000/s whatever a command costs (LRANGE_600 above LRANGE_100): the sign of a run that its client bounds."
+        | "Mọi dòng của nghiên cứu nằm giữa 66.000 và 69.000/s bất kể chi phí của lệnh (LRANGE_600 cao hơn LRANGE_100): dấu hiệu client là nút thắt.";
+    "The study's figures for Redis itself are its estimates and are left out; here Redis is measured where it is installed."
+        | "Số liệu về Redis trong nghiên cứu là ước lượng nên được bỏ; ở đây Redis được đo khi có cài đặt.";
+    "A closed loop: figures compare servers, they say nothing about latency under a given load." | "Vòng kín: số liệu để so các máy chủ, không nói gì về độ trễ ở một mức tải cho trước.";
+    "Generator: memtier_benchmark on a machine of its own there; here one thread of ours beside the store, which bounds what many cores could serve."
+        | "Bộ phát: ở nghiên cứu là memtier_benchmark trên máy riêng; ở đây là một luồng của chúng tôi cạnh kho dữ liệu, nên giới hạn những gì nhiều nhân có thể phục vụ.";
+    "Keys: {n} here, drawn uniformly, to fit the memory; memtier_benchmark draws from ten million. GET asks for keys in the order in which SET wrote them, so most are found."
+        | "Khóa: ở đây {n} khóa, rút đều, cho vừa bộ nhớ; memtier_benchmark rút từ mười triệu. GET hỏi khóa theo thứ tự SET đã ghi nên phần lớn tìm thấy.";
+    "Length: a test lasts {n} s here (shortened), {n2} s in the study." | "Độ dài: một phép thử ở đây {n} s (rút ngắn), trong nghiên cứu {n2} s.";
+    "While the snapshot was written, the store's process had at most {n} of resident memory." | "Khi ghi ảnh chụp, tiến trình kho dữ liệu dùng nhiều nhất {n} bộ nhớ thường trú.";
+    "The process is not known, so its memory during the snapshot was not seen." | "Không rõ tiến trình nên không thấy được bộ nhớ của nó khi ghi ảnh chụp.";
+    "No snapshot: {why}." | "Không có ảnh chụp: {why}.";
+    "the store does not say when it is written" | "kho dữ liệu không cho biết khi nào ghi xong";
+    "not written within {n} s" | "không ghi xong trong {n} s";
+    // Runs beside runs.
+    "{n} rows were tested at 5 % each: of rows without any difference, one in twenty may look different by chance"
+        | "{n} dòng được kiểm định ở mức 5 % mỗi dòng: trong các dòng không khác nhau, cứ hai mươi dòng có thể một dòng trông khác do ngẫu nhiên";
+    "{n} measurements were left out: the validity rules had rejected them" | "bỏ {n} phép đo: quy tắc hợp lệ đã loại chúng";
+    "only in A and left out: {what} and {n} more" | "chỉ có ở A nên bị bỏ: {what} và {n} dòng khác";
+    "only in A and left out: {what}" | "chỉ có ở A nên bị bỏ: {what}";
+    "only in B and left out: {what} and {n} more" | "chỉ có ở B nên bị bỏ: {what} và {n} dòng khác";
+    "only in B and left out: {what}" | "chỉ có ở B nên bị bỏ: {what}";
+    "{n} %, because the noise of this machine was not measured (tollgate bench noise)" | "{n} %, vì chưa đo độ nhiễu của máy này (tollgate bench noise)";
+    "the noise of this machine of {when} ({file}), and {n} % at least" | "độ nhiễu của máy này ngày {when} ({file}), và ít nhất {n} %";
+    "the run of {when} differs from the first in {what}: {a} instead of {b}" | "lần chạy {when} khác lần đầu về {what}: {a} thay vì {b}";
+    "{row}: {n} runs are too few for a trend." | "{row}: {n} lần chạy là quá ít để nói về xu hướng.";
+}
+
+/// `text` in `lang`, where its form is known.
+pub(crate) fn recorded(text: &str, lang: Lang) -> Cow<'_, str> {
+    match lang {
+        Lang::En => Cow::Borrowed(text),
+        Lang::Vi => said(text, lang, DEPTH_MAX),
+    }
+}
+
+/// Recorded sentences in a row, in `lang`.
+pub(crate) fn recorded_all(texts: &[String], lang: Lang) -> String {
+    let texts: Vec<Cow<'_, str>> = texts.iter().map(|text| recorded(text, lang)).collect();
+    texts.join("; ")
+}
+
+/// A record with its sentences in `lang`, for rendering; in English, or where it cannot be read back, as it is.
+pub(crate) fn in_language<T>(record: &T, lang: Lang) -> Cow<'_, T>
+where
+    T: Clone + Serialize + DeserializeOwned,
+{
+    if lang == Lang::En {
+        return Cow::Borrowed(record);
+    }
+    let Ok(mut value) = serde_json::to_value(record) else {
+        return Cow::Borrowed(record);
+    };
+    speak(&mut value, lang);
+    serde_json::from_value(value).map_or(Cow::Borrowed(record), Cow::Owned)
+}
+
+fn speak(value: &mut Value, lang: Lang) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| speak(item, lang)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if FIELDS.contains(&name.as_str()) {
+                    say_in_place(field, lang);
+                }
+                speak(field, lang);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn say_in_place(value: &mut Value, lang: Lang) {
+    match value {
+        Value::String(text) => *text = recorded(text, lang).into_owned(),
+        Value::Array(items) => {
+            for item in items.iter_mut().filter(|item| item.is_string()) {
+                say_in_place(item, lang);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn said(text: &str, lang: Lang, depth: u32) -> Cow<'_, str> {
+    if depth == 0 || text.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    for form in FORMS {
+        if let Some(values) = fitted(form.en, text) {
+            let values: Vec<(&str, Cow<'_, str>)> = values
+                .into_iter()
+                .map(|(name, value)| (name, said(value, lang, depth - 1)))
+                .collect();
+            let values: Vec<(&str, &str)> = values
+                .iter()
+                .map(|(name, value)| (*name, value.as_ref()))
+                .collect();
+            return Cow::Owned(form.with(lang, &values));
+        }
+    }
+    // Sentences are joined in these ways.
+    for (joint, same) in [("; ", "; "), (", and ", ", và ")] {
+        if text.contains(joint) {
+            let parts = text.split(joint).map(|part| said(part, lang, depth - 1));
+            return Cow::Owned(parts.collect::<Vec<_>>().join(same));
+        }
+    }
+    Cow::Borrowed(text)
+}
+
+/// What stands at the placeholders of `form`, if `text` has that form.
+fn fitted<'f, 't>(form: &'f str, text: &'t str) -> Option<Vec<(&'f str, &'t str)>> {
+    let Some((before, after)) = form.split_once('{') else {
+        return (form == text).then(Vec::new);
+    };
+    let (name, rest) = after.split_once('}')?;
+    let text = text.strip_prefix(before)?;
+    let next = rest.split('{').next().unwrap_or_default();
+    // Nearest first; what follows decides whether it is the right one.
+    let ends: Vec<usize> = if rest.is_empty() {
+        vec![text.len()]
+    } else {
+        text.match_indices(next).map(|(at, _)| at).collect()
+    };
+    ends.into_iter().find_map(|end| {
+        let value = &text[..end];
+        let fits = match name.strip_prefix('n') {
+            Some(digits) if digits.chars().all(|c| c.is_ascii_digit()) => is_number(value),
+            _ => !value.is_empty(),
+        };
+        let mut values = fitted(rest, &text[end..]).filter(|_| fits)?;
+        values.insert(0, (name, value));
+        Some(values)
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    let figure = |c: char| c.is_ascii_digit() || ",.+-".contains(c);
+    text.contains(|c: char| c.is_ascii_digit()) && text.chars().all(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vi(text: &str) -> String {
+        recorded(text, Lang::Vi).into_owned()
+    }
+
+    #[test]
+    fn every_form_is_found_again_and_said() {
+        for form in FORMS {
+            let sample = |text: &str| {
+                let mut out = String::new();
+                let mut rest = text;
+                while let Some((before, after)) = rest.split_once('{') {
+                    let (name, after) = after.split_once('}').unwrap();
+                    let number =
+                        name.starts_with('n') && name[1..].parse::<u32>().is_ok() || name == "n";
+                    out.push_str(before);
+                    out.push_str(if number { "12.5" } else { "Xyz" });
+                    rest = after;
+                }
+                out.push_str(rest);
+                out
+            };
+            assert_eq!(vi(&sample(form.en)), sample(form.vi), "{}", form.en);
+        }
+    }
+
+    #[test]
+    fn sentences_within_sentences_are_said_too() {
+        assert_eq!(
+            vi(
+                "tollgate · EVALSHA · single key: 1 of 4 rows is indicative; at 5000/s start 2: P99 of the send lag is 0.80 ms, tolerated are 1.00 ms, and the generator used 78.8 % of its core"
+            ),
+            "tollgate · EVALSHA · single key: 1 trong 4 dòng là tham khảo; ở 5000/s lần khởi động 2: P99 của độ trễ gửi là 0.80 ms, mức cho phép là 1.00 ms, và bộ phát dùng 78.8 % nhân CPU của nó"
+        );
+        assert_eq!(
+            vi("limited by the store (redis-server): its thread redis-server used 98 % of a core"),
+            "bị giới hạn bởi kho dữ liệu (redis-server): luồng redis-server của nó dùng 98 % một nhân"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_stays() {
+        for text in [
+            "",
+            "a note of one's own",
+            "the generator used a lot % of its core",
+        ] {
+            assert_eq!(vi(text), text);
+        }
+        assert_eq!(recorded("interrupted", Lang::En), "interrupted");
+    }
+}
