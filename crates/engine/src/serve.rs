@@ -43,6 +43,17 @@ impl Engine {
         }
     }
 
+    /// The same after what stopped the clock for long (a transaction, a script): `started` is the monotone time at which it
+    /// began, `now` the time that stood still. Waiters see what has expired meanwhile as gone.
+    pub(crate) fn settle_since<H: Cells>(&self, held: &mut H, now: Timestamp, started: i64) {
+        self.conclude();
+        if !held.ready().is_empty() {
+            let passed = i64::try_from(elapsed(started)).unwrap_or(i64::MAX);
+            let now = Timestamp::from_nanos(now.nanos().saturating_add(passed));
+            self.serve(held, now);
+        }
+    }
+
     #[cold]
     fn serve(&self, held: &mut dyn Cells, now: Timestamp) {
         while !held.ready().is_empty() {

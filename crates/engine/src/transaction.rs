@@ -240,11 +240,12 @@ impl Engine {
         if session.is_worker {
             held.keep();
         }
+        let started = Clock::monotone();
         out.array(commands.len());
         for (row, words) in &commands {
             self.run_queued(row, words, session, now, &mut held, out, node, outcome);
         }
-        self.settle(&mut held, now);
+        self.settle_since(&mut held, now, started);
         Ok(Reply::Written)
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Acceptor {
     turn: usize,
     /// Connections per loop of the group.
     loads: Arc<[AtomicUsize]>,
+    /// Connections that loop 0 serves before another loop gets one.
+    together: usize,
 }
 
 /// When there is something to accept.
@@ -34,7 +36,11 @@ pub(crate) enum Waiting {
 }
 
 impl Acceptor {
-    pub(crate) fn new(listeners: Vec<Listener>, loads: Arc<[AtomicUsize]>) -> Acceptor {
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        loads: Arc<[AtomicUsize]>,
+        together: usize,
+    ) -> Acceptor {
         let ready = vec![false; listeners.len()];
         Acceptor {
             listeners,
@@ -42,6 +48,7 @@ impl Acceptor {
             paused_until: None,
             turn: 0,
             loads,
+            together,
         }
     }
 
@@ -90,7 +97,7 @@ impl Acceptor {
     ) {
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners[listener].accept(keepalive) {
-                Ok((socket, peer)) => place(self.least_loaded(), socket, peer),
+                Ok((socket, peer)) => place(self.choose(), socket, peer),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.ready[listener] = false;
                     return;
@@ -111,7 +118,17 @@ impl Acceptor {
         }
     }
 
-    /// The loop with the fewest connections, one more counted.
+    /// Loop 0 while it has few connections, else the loop with the fewest; one more counted.
+    fn choose(&mut self) -> usize {
+        let target = if self.loads[0].load(Ordering::Relaxed) < self.together {
+            0
+        } else {
+            self.least_loaded()
+        };
+        self.loads[target].fetch_add(1, Ordering::Relaxed);
+        target
+    }
+
     fn least_loaded(&mut self) -> usize {
         let loops = self.loads.len();
         self.turn = (self.turn + 1) % loops;
@@ -119,7 +136,6 @@ impl Acceptor {
             .map(|i| (self.turn + i) % loops)
             .min_by_key(|&i| self.loads[i].load(Ordering::Relaxed))
             .unwrap_or(0);
-        self.loads[target].fetch_add(1, Ordering::Relaxed);
         target
     }
 }
@@ -130,4 +146,24 @@ fn is_shortage(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_connections_share_a_loop_and_the_others_go_where_there_are_fewest() {
+        let loads: Arc<[AtomicUsize]> = (0..3).map(|_| AtomicUsize::new(0)).collect();
+        let mut acceptor = Acceptor::new(Vec::new(), Arc::clone(&loads), 2);
+        let chosen: Vec<usize> = (0..7).map(|_| acceptor.choose()).collect();
+        assert_eq!(chosen[..2], [0, 0]);
+        assert!(chosen[2..6].iter().all(|&one| one != 0), "{chosen:?}");
+        let counts = || loads.iter().map(|one| one.load(Ordering::Relaxed));
+        assert_eq!(counts().sum::<usize>(), 7);
+        assert!(counts().max() <= counts().min().map(|least| least + 1));
+        // One has left: its place is taken first.
+        loads[0].store(1, Ordering::Relaxed);
+        assert_eq!(acceptor.choose(), 0);
+    }
 }

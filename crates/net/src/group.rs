@@ -22,6 +22,9 @@ pub struct GroupOptions {
     pub name: &'static str,
     /// CPUs to pin the threads to, in turn; empty = not pinned.
     pub cpus: Vec<usize>,
+    /// Connections that loop 0 serves before the next loop is given one. So few that one thread does their work keep the
+    /// order in which their bytes came, as with a server of one thread.
+    pub together: usize,
 }
 
 /// Loops that exist but do not run, so that drivers can be given the mailboxes.
@@ -85,7 +88,7 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
             ));
         }
         let loads: Arc<[AtomicUsize]> = drivers.iter().map(|_| AtomicUsize::new(0)).collect();
-        let mut acceptor = Some(Acceptor::new(listeners, Arc::clone(&loads)));
+        let mut acceptor = Some(Acceptor::new(listeners, Arc::clone(&loads), options.together));
         let mut handles = Vec::with_capacity(drivers.len());
         for (i, (reactor, driver)) in self.reactors.into_iter().zip(drivers).enumerate() {
             let mailboxes = Arc::clone(&self.mailboxes);

@@ -101,6 +101,7 @@ impl Server {
             0 => threads::available_cpus(),
             threads => threads,
         };
+        let together = config.number(Key::ConnectionsTogether) as usize;
         let builder = LoopGroupBuilder::new(threads, wanted_backend(&config))?;
         let users = config.users().to_vec();
         let settings = Live::new(config);
@@ -148,6 +149,7 @@ impl Server {
         let options = GroupOptions {
             name: "tollgate-io",
             cpus: Vec::new(),
+            together,
         };
         let group = builder.start(drivers, listeners, &options)?;
         Ok(Server { shared, group })

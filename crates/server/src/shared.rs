@@ -52,9 +52,11 @@ impl Shared {
             .sum()
     }
 
-    /// Bytes that `maxmemory` covers beside the data.
+    /// Bytes that `maxmemory` covers beside the data. What waits for replicas beyond the backlog is not covered: evicting
+    /// fills it further.
     pub(crate) fn memory_beside_data(&self) -> usize {
-        self.client_memory() + self.engine.script_cache().1
+        let backlog = self.engine.journal_facts().memory_bytes as usize;
+        self.client_memory() + self.engine.script_cache().1 + backlog
     }
 
     /// Resident memory in bytes, remembered if it is the highest seen.

@@ -60,7 +60,8 @@ impl Server {
         .map(Some)
     }
 
-    /// `tollgate serve` with the given flags behind its address.
+    /// `tollgate serve` with the given flags behind its address. Connections are spread over its threads from the first on,
+    /// unless a flag says otherwise.
     pub fn tollgate(flags: &[&str]) -> io::Result<Server> {
         let program = tollgate_binary()?;
         start(program, |port, _| {
@@ -68,6 +69,9 @@ impl Server {
             let mut args = ["serve", "--port", &port, "--bind", "127.0.0.1"]
                 .map(str::to_owned)
                 .to_vec();
+            if !flags.contains(&"--connections-together") {
+                args.extend(["--connections-together", "1"].map(str::to_owned));
+            }
             args.extend(flags.iter().map(|flag| (*flag).to_owned()));
             args
         })

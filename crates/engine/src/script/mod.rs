@@ -507,7 +507,10 @@ fn execute<'e>(
         vm.scratch = run.reply;
         match around.held {
             Some(held) => *held = run.locks,
-            None => engine.settle(&mut run.locks, call.now),
+            None => match &run.running {
+                Some(long) => engine.settle_since(&mut run.locks, call.now, long.started()),
+                None => engine.settle(&mut run.locks, call.now),
+            },
         }
     });
     ran.map(|()| Reply::Written).ok_or_else(no_memory)

@@ -37,6 +37,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// When it began, in monotone nanoseconds.
+    pub(crate) fn started(&self) -> i64 {
+        self.started
+    }
+
     /// Nanoseconds since it began.
     pub(crate) fn ran(&self, now: i64) -> i64 {
         now - self.started

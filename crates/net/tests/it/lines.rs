@@ -197,6 +197,7 @@ impl Server {
         let options = GroupOptions {
             name: "test-io",
             cpus: Vec::new(),
+            together: 1,
         };
         let group = builder.start(drivers, listeners, &options).unwrap();
         Server {

@@ -82,6 +82,14 @@ pub(super) const OWN: &[Setting] = &[
         )
     },
     row(
+        Key::ConnectionsTogether,
+        "connections-together",
+        number(1, 65_535),
+        "4",
+        Change::Restart,
+        "Connections that the first thread serves before the others are given any: commands of so few take effect in the order in which they were sent, as with one thread.",
+    ),
+    row(
         Key::IoBackend,
         "io-backend",
         Kind::Choice(&["auto", "epoll", "io_uring"]),

@@ -23,6 +23,7 @@ pub enum Key {
     Timeout,
     MaxClients,
     Threads,
+    ConnectionsTogether,
     IoBackend,
     Shards,
     Requirepass,

@@ -202,6 +202,10 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("mem_clients_normal", clients);
     text.line("mem_replication_backlog", journal.memory_bytes);
     text.line("mem_total_replication_buffers", journal.buffers_bytes);
+    text.line(
+        "mem_not_counted_for_evict",
+        journal.buffers_bytes.saturating_sub(journal.memory_bytes),
+    );
     text.facts(info_facts::MEMORY);
     text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
     text.bytes("used_memory_peak", shared.metrics.used_peak(used));

@@ -30,6 +30,7 @@ impl Local {
         let own = [
             ("port", "0"),
             ("threads", "2"),
+            ("connections-together", "1"),
             ("io-backend", &backend),
             ("dir", folder.to_str().unwrap()),
         ];
