@@ -88,7 +88,11 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
             ));
         }
         let loads: Arc<[AtomicUsize]> = drivers.iter().map(|_| AtomicUsize::new(0)).collect();
-        let mut acceptor = Some(Acceptor::new(listeners, Arc::clone(&loads), options.together));
+        let mut acceptor = Some(Acceptor::new(
+            listeners,
+            Arc::clone(&loads),
+            options.together,
+        ));
         let mut handles = Vec::with_capacity(drivers.len());
         for (i, (reactor, driver)) in self.reactors.into_iter().zip(drivers).enumerate() {
             let mailboxes = Arc::clone(&self.mailboxes);
