@@ -23,13 +23,27 @@ pub struct Hits<'r> {
     pub within: u64,
     /// Hits that a rule in shadow mode would have refused.
     pub shadow: u64,
+    /// Hits over the limit that were refused without asking the store.
+    pub over_locally: u64,
+}
+
+/// How decisions were made, as far as metrics tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Provenance<'a> {
+    /// A limit is near when more than this share of it is used.
+    pub near_ratio: f32,
+    /// Denied requests count too, as with envoyproxy/ratelimit: what a denial tells as left was left before, and the hits that
+    /// there was room for are not over. Otherwise nothing of a denied request counts, and all of it is over.
+    pub denials_count: bool,
+    /// Indices of descriptors that were denied without asking the store.
+    pub told_locally: &'a [usize],
 }
 
 /// Longest name of a series, in bytes; what is longer is cut.
 const MAX_SERIES: usize = 512;
 
 impl Resolved<'_> {
-    /// Tells `count` of each limit that was decided. A limit is near when more than `near_ratio` of it is used.
+    /// Tells `count` of each limit that was decided.
     ///
     /// # Panics
     /// When there are not as many decisions as [`checks`](Resolved::checks).
@@ -37,7 +51,7 @@ impl Resolved<'_> {
         &self,
         request: &RateLimitRequest,
         decisions: &[Decision],
-        near_ratio: f32,
+        made: &Provenance<'_>,
         mut count: impl FnMut(&Hits<'_>),
     ) {
         let mut decisions = decisions.iter();
@@ -63,15 +77,23 @@ impl Resolved<'_> {
                 near: 0,
                 within: 0,
                 shadow: 0,
+                over_locally: 0,
             };
+            let used = decision.limit.saturating_sub(decision.remaining);
+            let near_from = (decision.limit as f32 * made.near_ratio).floor() as u64;
             if decision.allowed {
-                let used = decision.limit.saturating_sub(decision.remaining);
-                let near_from = (decision.limit as f32 * near_ratio).floor() as u64;
                 counted.within = hits;
                 counted.near = used.saturating_sub(near_from).min(hits);
             } else {
                 counted.over = hits;
+                if made.denials_count && used < decision.limit {
+                    counted.over = hits.saturating_sub(decision.remaining);
+                    counted.near = decision.limit - near_from.max(used);
+                }
                 counted.shadow = if applied.is_shadow() { hits } else { 0 };
+                if made.told_locally.contains(&index) {
+                    counted.over_locally = hits;
+                }
             }
             count(&counted);
         }
@@ -164,6 +186,22 @@ descriptors:
     }
 
     fn counted(pairs: &[&str], given: bool, remaining: Option<u64>, hits: u32) -> Hits<'static> {
+        let own = Provenance {
+            near_ratio: 0.8,
+            denials_count: false,
+            told_locally: &[],
+        };
+        let (allowed, remaining) = (remaining.is_some(), remaining.unwrap_or(0));
+        made(pairs, given, (allowed, remaining), hits, &own)
+    }
+
+    fn made(
+        pairs: &[&str],
+        given: bool,
+        (allowed, remaining): (bool, u64),
+        hits: u32,
+        made: &Provenance<'_>,
+    ) -> Hits<'static> {
         let rules = Ruleset::load(&[("a", RULES)]).expect("valid");
         let request = RateLimitRequest {
             domain: "d".to_owned(),
@@ -179,14 +217,14 @@ descriptors:
         };
         let resolved = rules.resolve(&request).expect("valid");
         let decision = Decision {
-            allowed: remaining.is_some(),
+            allowed,
             limit: 10,
-            remaining: remaining.unwrap_or(0),
+            remaining,
             retry_after: Some(0),
             reset_after: 0,
         };
         let mut found = None;
-        resolved.hits(&request, &[decision], 0.8, |hits| {
+        resolved.hits(&request, &[decision], made, |hits| {
             found = Some(Hits {
                 series: hits.series.to_string().into(),
                 ..hits.clone()
@@ -219,5 +257,37 @@ descriptors:
         assert_eq!(of(Some(0), 1), [1, 0, 1, 1, 0]);
         assert_eq!(of(Some(0), 10), [10, 0, 2, 10, 0]);
         assert_eq!(of(None, 4), [4, 4, 0, 0, 4]);
+    }
+
+    /// As `base_limiter.go` of envoyproxy/ratelimit splits them (`checkOverLimitThreshold`): a limit of 10, near above 8.
+    #[test]
+    fn hits_of_a_request_that_crosses_a_limit_are_split_where_denials_count() {
+        for (left_before, hits, want) in [
+            // Counter before 10 or more: all over.
+            (0, 5, [5, 5, 0]),
+            // 9 → 12: two over, one near.
+            (1, 3, [3, 2, 1]),
+            // 8 → 12: two over, two near.
+            (2, 4, [4, 2, 2]),
+            // 3 → 13: three over, two near, the rest neither.
+            (7, 10, [10, 3, 2]),
+        ] {
+            let fleet = Provenance {
+                near_ratio: 0.8,
+                denials_count: true,
+                told_locally: &[],
+            };
+            let pairs = ["path=p", "user=u"];
+            let of = |how| made(&pairs, false, (false, left_before), hits, how);
+            let counted = of(&fleet);
+            assert_eq!([counted.total, counted.over, counted.near], want);
+            assert_eq!((counted.within, counted.shadow), (0, u64::from(hits)));
+            assert_eq!(counted.over_locally, 0);
+            let locally = Provenance {
+                told_locally: &[0],
+                ..fleet
+            };
+            assert_eq!(of(&locally).over_locally, u64::from(hits));
+        }
     }
 }

@@ -39,6 +39,8 @@ pub struct RlsConfig {
     pub per_second: Option<PerSecondStore>,
     /// The store elsewhere holds the counters of envoyproxy/ratelimit, instead of our own.
     pub envoy_counters: Option<EnvoyCounters>,
+    /// Bytes for denials by a store elsewhere, of which it is not asked again until they can be over; 0 remembers none.
+    pub local_cache_bytes: usize,
     /// Modes of all rules.
     pub modes: Modes,
     /// Headers of the service's own HTTP interface, where a request does not choose.

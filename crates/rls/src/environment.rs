@@ -211,10 +211,10 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "300",
                 "most seconds, at random, that counters are kept beyond their windows, with `--counter-keys envoy`; counts with --rules as well",
             ),
-            ignored(
-                "LOCAL_CACHE_SIZE_IN_BYTES",
+            used(
+                LOCAL_CACHE,
                 "0",
-                "the store is asked each time; the rule key hot_key can keep denials",
+                "most bytes for limits that are over, of which a store elsewhere is not asked again until they can pass; counts with --rules as well",
             ),
             used(
                 "NEAR_LIMIT_RATIO",
@@ -428,6 +428,9 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest REDIS_POOL_SIZE.
 const MAX_POOL: usize = 1_024;
 
+/// Bytes of remembered denials.
+const LOCAL_CACHE: &str = "LOCAL_CACHE_SIZE_IN_BYTES";
+
 /// What the names begin with of the Redis for limits per second.
 const PER_SECOND: &str = "REDIS_PERSECOND_";
 
@@ -482,6 +485,16 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         dir.extend(self.path("RUNTIME_SUBDIRECTORY"));
         dir.push(self.value("RUNTIME_APPDIRECTORY"));
         Some(dir)
+    }
+
+    /// Most bytes for remembered denials; 0 remembers none.
+    ///
+    /// # Errors
+    /// The value is no number of bytes; the text names the variable.
+    pub fn local_cache_bytes(&self) -> Result<usize, String> {
+        let text = self.value(LOCAL_CACHE);
+        let bytes = text.parse();
+        bytes.map_err(|_| bad(LOCAL_CACHE, &text, "no number of bytes"))
     }
 
     /// Makes of a configuration what the environment says; `backend_given` keeps the backend as it is. Gives a line for
@@ -686,6 +699,9 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                 Effect::Ignored(why) => why,
                 Effect::Used(_) if row.name.starts_with("REDIS_") && own_store => {
                     "the store of this process counts; BACKEND_TYPE=redis counts there"
+                }
+                Effect::Used(_) if row.name == LOCAL_CACHE && own_store => {
+                    "the store of this process is as near as any memory of what it said"
                 }
                 Effect::Used(_)
                     if row.name.starts_with(PER_SECOND) && config.per_second.is_none() =>

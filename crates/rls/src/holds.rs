@@ -88,6 +88,7 @@ impl Service {
                 continue;
             }
             let ended = self.backend().end(&check, id, actual).await;
+            self.units_came_back(&check);
             if let Some(ended) = ended.map_err(ServiceError::Backend)? {
                 all.push(EndedLimit {
                     descriptor: check.descriptor,

@@ -17,7 +17,7 @@ use tollgate_engine::Handle;
 use tollgate_limiter::Timestamp;
 use tollgate_policy::Ruleset;
 
-use crate::backend::{AnyBackend, Embedded, HotKeys, Places, Stores, Strategies};
+use crate::backend::{AnyBackend, Embedded, HotKeys, LocalCache, Places, Stores, Strategies};
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
 use crate::rules::load_rules;
-use crate::service::Service;
+use crate::service::{Backing, Service};
 use crate::shed::{Shed, Timed};
 use crate::tls::{Refusals, Tls};
 use crate::{grpc, http};
@@ -187,6 +187,13 @@ fn backend_maker(
     })
 }
 
+/// What is remembered of denials by a store elsewhere; the one of this process is as near as any memory of it.
+fn local_cache(config: &RlsConfig, clock: fn() -> Timestamp) -> Option<LocalCache> {
+    let wanted = config.local_cache_bytes > 0 && config.backend != Backend::Embedded;
+    let envoy = config.envoy_counters.as_ref();
+    wanted.then(|| LocalCache::new(config.local_cache_bytes, envoy, clock))
+}
+
 impl RlsServer {
     /// Reads the rules, listens, and starts the threads. `store` is the one of this process, which the
     /// embedded backend needs; `clock` gives its time. A remote backend is reached with the first request, and
@@ -225,11 +232,16 @@ impl RlsServer {
             threads: Vec::new(),
         };
         let fallbacks = Fallbacks::new(clock);
+        let local_cache = local_cache(&config, clock);
+        if let Some(cache) = &local_cache {
+            metrics.facts.tell_of_cache(cache.clone());
+        }
         let mut lanes = Vec::new();
         for index in 0..config.threads.max(1) {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
-            let (tls, fallbacks) = (tls.clone(), fallbacks.clone());
+            let (tls, fallbacks, local_cache) =
+                (tls.clone(), fallbacks.clone(), local_cache.clone());
             let (rules, counters, make_backend, health, headers, stopped) = (
                 watch.subscribe(),
                 metrics.clone(),
@@ -241,16 +253,13 @@ impl RlsServer {
             let (shed_after, monotonic, log) = (config.shed_after, config.monotonic, config.log);
             server.spawn(format!("rls-{index}"), move || async move {
                 let shed = Shed::new(shed_after, monotonic);
-                let (counters, backend) = (counters.of_thread(index), make_backend());
-                let service = Service::new(
-                    rules,
-                    counters,
-                    backend,
+                let counters = counters.of_thread(index);
+                let backing = Backing {
+                    backend: make_backend(),
+                    local_cache,
                     fallbacks,
-                    health,
-                    headers,
-                    shed.clone(),
-                );
+                };
+                let service = Service::new(rules, counters, backing, health, headers, shed.clone());
                 let lane = Lane::new(service, shed, tls, log);
                 take_arrivals(arrivals, lane, stopped).await;
             })?;

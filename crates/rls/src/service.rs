@@ -10,12 +10,13 @@ use futures_util::FutureExt;
 use tokio::sync::watch;
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
-    Fallback, HeaderForm, LimitCheck, Outcome, RequestError, Resolved, Role, Ruleset, Trace,
+    Fallback, HeaderForm, LimitCheck, Outcome, Provenance, RequestError, Resolved, Role, Ruleset,
+    Trace,
 };
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
 
-use crate::backend::{AnyBackend, BackendError, Checks, Decide, Decisions};
+use crate::backend::{AnyBackend, BackendError, Checks, Decide, Decisions, LocalCache, Told};
 use crate::combine;
 use crate::fallback::{self, Fallbacks};
 use crate::health::Health;
@@ -33,10 +34,38 @@ pub(crate) struct Service {
     rules: RefCell<Rc<InUse>>,
     metrics: ThreadMetrics,
     backend: AnyBackend,
+    /// Denials that the backend is not asked for again.
+    local_cache: Option<LocalCache>,
     fallbacks: Fallbacks,
     health: Health,
     http_headers: HeaderForm,
     shed: Option<Rc<Shed>>,
+}
+
+/// What a service decides by, besides its rules.
+pub(crate) struct Backing {
+    pub(crate) backend: AnyBackend,
+    pub(crate) local_cache: Option<LocalCache>,
+    pub(crate) fallbacks: Fallbacks,
+}
+
+/// Decisions, and where they come from.
+struct Made {
+    decisions: Decisions,
+    /// What decided in the backend's place.
+    by: Option<Fallback>,
+    /// Descriptors that the backend was not asked about.
+    told: Told,
+}
+
+impl Made {
+    fn by_backend(decisions: Decisions) -> Self {
+        Self {
+            decisions,
+            by: None,
+            told: Told::default(),
+        }
+    }
 }
 
 /// Rules as one thread counts their uses.
@@ -70,18 +99,23 @@ impl Service {
     pub(crate) fn new(
         newest: watch::Receiver<Arc<Ruleset>>,
         metrics: ThreadMetrics,
-        backend: AnyBackend,
-        fallbacks: Fallbacks,
+        backing: Backing,
         health: Health,
         http_headers: HeaderForm,
         shed: Option<Rc<Shed>>,
     ) -> Self {
         let rules = newest.borrow().clone();
+        let Backing {
+            backend,
+            local_cache,
+            fallbacks,
+        } = backing;
         Self {
             newest: RefCell::new(newest),
             rules: RefCell::new(Rc::new(InUse(rules))),
             metrics,
             backend,
+            local_cache,
             fallbacks,
             health,
             http_headers,
@@ -144,12 +178,17 @@ impl Service {
         rules: &Ruleset,
         resolved: &Resolved<'_>,
         request: &RateLimitRequest,
-        decisions: &[Decision],
+        made: &Made,
     ) {
         if !rules.has_domain(&request.domain) {
-            self.metrics.event(Event::DomainNotFound);
+            self.metrics.domain_not_found(&request.domain);
         }
-        resolved.hits(request, decisions, self.metrics.near_ratio(), |hits| {
+        let provenance = Provenance {
+            near_ratio: self.metrics.near_ratio(),
+            denials_count: made.by.is_none() && self.backend.counts_each(),
+            told_locally: &made.told.borrow(),
+        };
+        resolved.hits(request, &made.decisions, &provenance, |hits| {
             self.metrics.hits(&request.domain, hits);
         });
     }
@@ -222,14 +261,16 @@ impl Service {
         let answer = resolve(&rules.0, request).and_then(|resolved| {
             let lease = lease_of(&resolved);
             let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-            self.finish(&rules.0, &resolved, request, &checks, |checks| {
-                if combine::is_plain(checks) {
-                    embedded.decide_now(checks)
-                } else {
-                    let decided = combine::decide(embedded, checks).now_or_never();
-                    decided.expect("the store in this process never waits")
-                }
-            })
+            let decided = if checks.is_empty() {
+                Ok(Decisions::new())
+            } else if combine::is_plain(&checks) {
+                embedded.decide_now(&checks)
+            } else {
+                let decided = combine::decide(embedded, &checks).now_or_never();
+                decided.expect("the store in this process never waits")
+            };
+            let made = Made::by_backend(decided.map_err(ServiceError::Backend)?);
+            Ok(self.finish(&rules.0, &resolved, request, &made))
         });
         Some(answer.inspect_err(|error| self.count_error(error)))
     }
@@ -253,8 +294,9 @@ impl Service {
         let resolved = resolve(&rules.0, request)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let (decisions, by) = self.decide_checks(&checks).await?;
-        let mut response = self.finish(&rules.0, &resolved, request, &checks, |_| Ok(decisions))?;
+        let made = self.decide_checks(&checks).await?;
+        let by = made.by;
+        let mut response = self.finish(&rules.0, &resolved, request, &made);
         if let Some(by) = by {
             response.response_headers_to_add.push(HeaderValue {
                 key: fallback::HEADER.to_owned(),
@@ -265,47 +307,63 @@ impl Service {
         Ok(response)
     }
 
-    /// Decides by the backend, or in its place by what the rules say; the latter is told.
-    async fn decide_checks(
-        &self,
-        checks: &Checks<'_>,
-    ) -> Result<(Decisions, Option<Fallback>), ServiceError> {
+    /// Decides by the backend, or in its place by what the rules say. Without a limit there is nothing to decide, and the
+    /// backend is left alone.
+    async fn decide_checks(&self, checks: &Checks<'_>) -> Result<Made, ServiceError> {
+        let told = Told::default();
         if checks.is_empty() {
-            return Ok((Decisions::new(), None));
+            return Ok(Made::by_backend(Decisions::new()));
         }
-        match combine::decide(&self.backend, checks).await {
+        let decided = match &self.local_cache {
+            None => combine::decide(&self.backend, checks).await,
+            // Boxed, so that the future of a decision without it does not grow.
+            Some(cache) => {
+                let cached = cache.before(&self.backend, &told);
+                Box::pin(combine::decide(&cached, checks)).await
+            }
+        };
+        match decided {
             Ok(decisions) => {
                 self.fallbacks.answered();
-                Ok((decisions, None))
+                Ok(Made {
+                    told,
+                    ..Made::by_backend(decisions)
+                })
             }
             Err(error) => {
                 let made = self.fallbacks.decide(checks, error);
                 let made = made.map_err(ServiceError::Backend)?;
                 self.metrics.event(Event::BackendError);
-                Ok((made.decisions, Some(made.by)))
+                Ok(Made {
+                    by: Some(made.by),
+                    ..Made::by_backend(made.decisions)
+                })
             }
         }
     }
 
-    /// Without a limit there is nothing to decide, and the backend is left alone.
+    /// Units of a check's counter have come back by another way than a request.
+    pub(crate) fn units_came_back(&self, check: &LimitCheck<'_>) {
+        if let Some(cache) = &self.local_cache {
+            cache.forget(check.key);
+        }
+    }
+
+    /// Counts, and writes the response.
     fn finish(
         &self,
         rules: &Ruleset,
         resolved: &Resolved<'_>,
         request: &RateLimitRequest,
-        checks: &Checks<'_>,
-        decide: impl FnOnce(&Checks<'_>) -> Result<Decisions, BackendError>,
-    ) -> Result<RateLimitResponse, ServiceError> {
-        let decisions = match checks.is_empty() {
-            true => Decisions::new(),
-            false => decide(checks).map_err(ServiceError::Backend)?,
-        };
-        self.count(rules, resolved, request, &decisions);
-        let mut response = resolved.verdict(request, &decisions);
+        made: &Made,
+    ) -> RateLimitResponse {
+        self.count(rules, resolved, request, made);
+        let decisions = &made.decisions;
+        let mut response = resolved.verdict(request, decisions);
         if resolved.header_form() == Some(&HeaderForm::Draft11)
             && response.overall_code() == Code::OverLimit
         {
-            add_problem(&mut response, &resolved.outcomes(&decisions), request);
+            add_problem(&mut response, &resolved.outcomes(decisions), request);
         }
         if resolved.is_all_shadow()
             && response
@@ -315,7 +373,7 @@ impl Service {
         {
             self.metrics.event(Event::GlobalShadow);
         }
-        Ok(response)
+        response
     }
 
     /// Decides, and makes of it what the caller wants.
@@ -334,10 +392,10 @@ impl Service {
         let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let (decisions, by) = self.decide_checks(&checks).await.map_err(counted)?;
-        self.count(&rules.0, &resolved, request, &decisions);
-        let mut decided = Decided::new(&resolved, request, &decisions);
-        decided.fallback = by.map(Fallback::name);
+        let made = self.decide_checks(&checks).await.map_err(counted)?;
+        self.count(&rules.0, &resolved, request, &made);
+        let mut decided = Decided::new(&resolved, request, &made.decisions);
+        decided.fallback = made.by.map(Fallback::name);
         if decided.allowed && decided.fallback.is_none() && resolved.takes_leases() {
             decided.lease = Some(lease.as_text().to_owned());
         }

@@ -194,6 +194,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         store: store_config(config),
         per_second: per_second(config),
         envoy_counters: envoy_counters(config)?,
+        local_cache_bytes: environment.local_cache_bytes()?,
         modes,
         http_headers: headers.unwrap_or(HeaderForm::Draft11),
         grpc_tls: tls_config(

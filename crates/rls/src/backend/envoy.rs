@@ -93,7 +93,7 @@ impl Counter {
         }
     }
 
-    /// `count` is what the counter holds once the check's hits are in it.
+    /// `count` is what the counter holds once the check's hits are in it. What a denial tells as left was left before.
     fn decision(&self, check: &LimitCheck<'_>, count: u64, now_secs: u64) -> Decision {
         let limit = check.quota.limit;
         // What comes back always may.
@@ -102,7 +102,10 @@ impl Counter {
         Decision {
             allowed,
             limit,
-            remaining: limit.saturating_sub(count),
+            remaining: match allowed {
+                true => limit.saturating_sub(count),
+                false => limit.saturating_sub(count.saturating_sub(self.hits)),
+            },
             retry_after: match allowed {
                 true => Some(0),
                 false => (self.hits <= limit).then_some(to_end),
@@ -382,11 +385,13 @@ mod tests {
             }
         );
         assert!(decision(15).allowed);
-        let denied = decision(16);
-        assert_eq!(
-            (denied.allowed, denied.remaining, denied.retry_after),
-            (false, 0, Some(to_end))
-        );
+        for (count, left_before) in [(16, 1), (17, 0), (99, 0)] {
+            let denied = decision(count);
+            assert_eq!(
+                (denied.allowed, denied.remaining, denied.retry_after),
+                (false, left_before, Some(to_end))
+            );
+        }
         let never = LimitCheck {
             cost: Cost(u64::MAX),
             ..check

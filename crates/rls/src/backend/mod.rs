@@ -28,7 +28,7 @@ use tollgate_limiter::holds::Ended;
 use tollgate_policy::LimitCheck;
 
 pub(crate) use embedded::{Embedded, local_store};
-pub(crate) use hot::{HotKeys, Strategies};
+pub(crate) use hot::{HotKeys, LocalCache, Strategies, Told};
 pub(crate) use stores::{Places, Stores};
 
 /// The checks of one request; most requests have few.

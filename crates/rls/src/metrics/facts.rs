@@ -8,6 +8,7 @@ use tollgate_engine::Handle;
 use tollgate_net::{process, threads};
 
 use super::text::head;
+use crate::backend::LocalCache;
 
 /// Looked at when somebody asks, not counted.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub(crate) struct Facts {
     most_connections: OnceLock<usize>,
     /// The store of this process, if it has one.
     store: OnceLock<Handle>,
+    /// Remembered denials, if they are remembered.
+    local_cache: OnceLock<LocalCache>,
 }
 
 impl fmt::Debug for Facts {
@@ -39,6 +42,15 @@ impl Facts {
     /// Tells of this store from now on.
     pub(crate) fn tell_of(&self, store: Handle) {
         self.store.get_or_init(|| store);
+    }
+
+    /// Tells of this cache from now on.
+    pub(crate) fn tell_of_cache(&self, cache: LocalCache) {
+        self.local_cache.get_or_init(|| cache);
+    }
+
+    pub(super) fn local_cache(&self) -> Option<&LocalCache> {
+        self.local_cache.get()
     }
 
     /// In the form that Prometheus reads. What the system does not tell is left out.
@@ -88,6 +100,15 @@ impl Facts {
         }
         if let Some(store) = self.store.get() {
             write_store(text, store);
+        }
+        for (name, value) in self
+            .local_cache()
+            .map(LocalCache::gauges)
+            .into_iter()
+            .flatten()
+        {
+            let name = format!("ratelimit_localcache_{name}");
+            number(text, &name, "The local cache of denials.", "gauge", value);
         }
     }
 }

@@ -24,18 +24,25 @@ pub(crate) use udp::send_forever;
 
 /// Most series of rules.
 pub(crate) const MAX_SERIES: usize = 4_096;
+/// Most domains without rules that are counted by their names; requests choose those.
+const MAX_UNKNOWN_DOMAINS: usize = 256;
+/// Longest name of one, in bytes; what is longer is cut.
+const MAX_DOMAIN: usize = 256;
+/// Name for all that have no place of their own.
+const OTHER: &str = "other";
 /// Upper ends of the histogram of response times, in microseconds.
 const BUCKETS_US: [u64; 14] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000,
 ];
 /// What a series counts, as its names end.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
     "total_hits",
     "over_limit",
     "near_limit",
     "within_limit",
     "shadow_mode",
+    "over_limit_with_local_cache",
 ];
 /// What a thread counts beside them.
 const EVENTS: usize = Event::ALL.len();
@@ -132,6 +139,8 @@ struct Own {
 pub(crate) struct Metrics {
     series: RwLock<HashMap<Box<str>, Arc<Series>>>,
     other: Arc<Series>,
+    /// Requests for domains without rules. Seldom, so that threads may share the counters.
+    unknown_domains: RwLock<HashMap<Box<str>, AtomicU64>>,
     own: Box<[Own]>,
     loads: Arc<Loads>,
     health: Health,
@@ -153,6 +162,7 @@ impl Metrics {
         Self {
             series: RwLock::default(),
             other: Series::new("", threads),
+            unknown_domains: RwLock::default(),
             own: (0..threads).map(|_| Own::default()).collect(),
             loads,
             health,
@@ -198,6 +208,24 @@ impl Metrics {
         }
     }
 
+    fn count_unknown(&self, domain: &str) {
+        let domain = &domain[..domain.floor_char_boundary(MAX_DOMAIN)];
+        let domains = &self.unknown_domains;
+        let read = domains.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = read.get(domain) {
+            count.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        drop(read);
+        let mut write = domains.write().unwrap_or_else(PoisonError::into_inner);
+        let name = match write.len() < MAX_UNKNOWN_DOMAINS {
+            true => domain,
+            false => OTHER,
+        };
+        let count = write.entry(name.into()).or_default();
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn event(&self, event: Event) -> u64 {
         let all = self.own.iter().map(|own| own.events[event as usize].get());
         all.fold(0, u64::wrapping_add)
@@ -214,7 +242,14 @@ impl ThreadMetrics {
         let found = self.known.borrow().get(&*hits.series).cloned();
         let series = found.unwrap_or_else(|| self.meet(domain, &hits.series));
         let share = &series.shares[self.thread].0;
-        let counts = [hits.total, hits.over, hits.near, hits.within, hits.shadow];
+        let counts = [
+            hits.total,
+            hits.over,
+            hits.near,
+            hits.within,
+            hits.shadow,
+            hits.over_locally,
+        ];
         for (counter, more) in share.iter().zip(counts) {
             if more > 0 {
                 counter.add(more);
@@ -229,6 +264,12 @@ impl ThreadMetrics {
         };
         self.known.borrow_mut().insert(name.into(), series.clone());
         series
+    }
+
+    /// Counts a request for a domain without rules.
+    pub(crate) fn domain_not_found(&self, domain: &str) {
+        self.event(Event::DomainNotFound);
+        self.all.count_unknown(domain);
     }
 
     pub(crate) fn event(&self, event: Event) {
@@ -272,6 +313,7 @@ mod tests {
             near: 0,
             within: 2,
             shadow: 0,
+            over_locally: 1,
         }
     }
 
@@ -286,6 +328,7 @@ mod tests {
         for line in [
             "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a_b\",key2=\"c\"} 9",
             "ratelimit_service_rate_limit_over_limit{domain=\"d\",key1=\"a_b\",key2=\"c\"} 3",
+            "ratelimit_service_rate_limit_over_limit_with_local_cache{domain=\"d\",key1=\"a_b\",key2=\"c\"} 3",
             "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} 3",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
@@ -316,6 +359,28 @@ mod tests {
         // Those that were there before still count.
         metrics.of_thread(1).hits("d", &hits("d.user_1"));
         assert_eq!(metrics.other.totals()[0], 300);
+    }
+
+    #[test]
+    fn domains_without_rules_are_counted_by_name_within_a_bound() {
+        let metrics = metrics();
+        let thread = metrics.of_thread(0);
+        for number in 0..2 * MAX_UNKNOWN_DOMAINS {
+            thread.domain_not_found(&format!("domain{number}"));
+        }
+        thread.domain_not_found("domain0");
+        thread.domain_not_found(&"é".repeat(MAX_DOMAIN));
+        let (first, rest) = (2, MAX_UNKNOWN_DOMAINS + 1);
+        let stats = metrics.stats();
+        for line in [
+            format!("domain0.domain_not_found: {first}"),
+            format!("{OTHER}.domain_not_found: {rest}"),
+        ] {
+            let line = format!("ratelimit.service.rate_limit.{line}\n");
+            assert!(stats.contains(&line), "{line}{stats}");
+        }
+        let names = metrics.unknown_domains.read().expect("whole").len();
+        assert_eq!(names, MAX_UNKNOWN_DOMAINS + 1);
     }
 
     #[test]

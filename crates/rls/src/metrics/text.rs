@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
-use super::{BUCKETS_US, Event, KINDS, Metrics};
+use super::{BUCKETS_US, Event, KINDS, Metrics, OTHER};
+use crate::backend::LocalCache;
 
 /// What a kind of a rule's counters says, for Prometheus.
 const HELP: [&str; KINDS.len()] = [
@@ -13,6 +15,7 @@ const HELP: [&str; KINDS.len()] = [
     "Hits that passed with little left.",
     "Hits that passed.",
     "Hits that a rule in shadow mode would have refused.",
+    "Hits over the limit that were refused without asking the store.",
 ];
 
 /// Labels of a rule's series: domain, and the first two steps of its path.
@@ -29,7 +32,7 @@ impl Metrics {
         drop(series);
         let other = self.other.totals();
         if other != [0; KINDS.len()] {
-            all.push(("other".to_owned(), "other".to_owned(), other));
+            all.push((OTHER.to_owned(), OTHER.to_owned(), other));
         }
         all.sort();
         all
@@ -164,6 +167,14 @@ impl Metrics {
                 lines.push((format!("ratelimit.service.rate_limit.{name}.{kind}"), value));
             }
         }
+        let unknown = self.unknown_domains.read();
+        let unknown = unknown.unwrap_or_else(PoisonError::into_inner);
+        for (domain, count) in &*unknown {
+            let domain = sanitised(domain);
+            let name = format!("ratelimit.service.rate_limit.{domain}.domain_not_found");
+            lines.push((name, count.load(Ordering::Relaxed)));
+        }
+        drop(unknown);
         let (good, bad) = self.loads.counts();
         for (name, value) in [
             (
@@ -199,9 +210,19 @@ impl Metrics {
         lines
     }
 
+    /// The same of what goes up and down.
+    pub(crate) fn gauges(&self) -> Vec<(String, u64)> {
+        let cache = self.facts.local_cache();
+        let gauges = cache.map(LocalCache::gauges).into_iter().flatten();
+        gauges
+            .map(|(name, value)| (format!("ratelimit.localcache.{name}"), value))
+            .collect()
+    }
+
     /// A line each.
     pub(crate) fn stats(&self) -> String {
-        let lines = self.lines();
+        let mut lines = self.lines();
+        lines.extend(self.gauges());
         lines
             .iter()
             .map(|(name, value)| format!("{name}: {value}\n"))

@@ -26,7 +26,13 @@ pub(crate) async fn send_forever(
             () = tokio::time::sleep(config.interval) => false,
             _ = stopped.wait_for(|stop| *stop) => true,
         };
-        let lines = new_lines(&metrics.lines(), &mut sent, &config);
+        let mut lines = new_lines(&metrics.lines(), &mut sent, &config);
+        let gauges = metrics.gauges();
+        lines.extend(
+            gauges
+                .iter()
+                .map(|(name, value)| line(name, *value, "g", &config)),
+        );
         match send(&lines, &config.addr).await {
             Ok(()) => reachable = true,
             // Said once, not at every interval.
@@ -53,14 +59,15 @@ fn new_lines(
         let before = sent.get(name).copied().unwrap_or(0);
         let grown = value.wrapping_sub(before);
         if grown > 0 {
-            new.push(line(name, grown, config));
+            new.push(line(name, grown, "c", config));
             sent.insert(name.clone(), *value);
         }
     }
     new
 }
 
-fn line(name: &str, grown: u64, config: &StatsdConfig) -> String {
+/// `kind` is statsd's: `c` for what was added, `g` for what there is.
+fn line(name: &str, value: u64, kind: &str, config: &StatsdConfig) -> String {
     if config.dog {
         let tags: Vec<String> = config
             .tags
@@ -71,7 +78,7 @@ fn line(name: &str, grown: u64, config: &StatsdConfig) -> String {
             true => String::new(),
             false => format!("|#{}", tags.join(",")),
         };
-        return format!("{name}:{grown}|c{tags}");
+        return format!("{name}:{value}|{kind}{tags}");
     }
     // Plain statsd has no tags; they become part of the name, as the peer writes them.
     let tags: String = config
@@ -79,7 +86,7 @@ fn line(name: &str, grown: u64, config: &StatsdConfig) -> String {
         .iter()
         .map(|(tag, value)| format!(".__{tag}={value}"))
         .collect();
-    format!("{name}{tags}:{grown}|c")
+    format!("{name}{tags}:{value}|{kind}")
 }
 
 async fn send(lines: &[String], addr: &str) -> std::io::Result<()> {
@@ -149,12 +156,13 @@ mod tests {
 
     #[test]
     fn plain_statsd_has_tags_in_its_names() {
-        assert_eq!(line("a", 1, &config(false)), "a.__env=test.__az=1:1|c");
+        assert_eq!(line("a", 1, "c", &config(false)), "a.__env=test.__az=1:1|c");
         let bare = StatsdConfig {
             tags: Vec::new(),
             ..config(true)
         };
-        assert_eq!(line("a", 1, &bare), "a:1|c");
+        assert_eq!(line("a", 1, "c", &bare), "a:1|c");
+        assert_eq!(line("a", 1, "g", &bare), "a:1|g");
     }
 
     #[test]

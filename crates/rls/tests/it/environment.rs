@@ -258,10 +258,32 @@ fn every_variable_is_accepted_and_what_is_ignored_is_told() {
         ];
         let ignored = matches!(row.effect, Effect::Ignored(_))
             || row.name.starts_with("REDIS_")
+            || row.name == "LOCAL_CACHE_SIZE_IN_BYTES"
             || of_counters.contains(&row.name);
         assert_eq!(told, ignored, "{}", row.name);
     }
     assert!(names.len() > 100, "{}", names.len());
+}
+
+#[test]
+fn the_local_cache_has_so_many_bytes() {
+    let of = |value: Option<&str>| {
+        let environment = Environment::new(|name: &str| {
+            let known = name == "LOCAL_CACHE_SIZE_IN_BYTES";
+            value.filter(|_| known).map(str::to_owned)
+        });
+        environment.local_cache_bytes()
+    };
+    assert_eq!(of(None), Ok(0));
+    assert_eq!(of(Some("")), Ok(0));
+    assert_eq!(of(Some("1048576")), Ok(1 << 20));
+    for bad in ["-1", "1MB", "99999999999999999999"] {
+        let error = of(Some(bad)).expect_err(bad);
+        assert!(
+            error.contains(bad) && error.starts_with("LOCAL_CACHE"),
+            "{error}"
+        );
+    }
 }
 
 #[test]
@@ -325,7 +347,18 @@ same keys: a limit is that of all together, and services can be replaced one at 
 * Rules that these counters cannot hold are refused when they are loaded, with file and line (`tollgate check --counter-keys envoy`
   tells beforehand): other algorithms and periods, several `limits`, `concurrency`, `inherit`, `hot_key`. Reservations are refused
   when they are asked for.
-* In metrics all hits of a denied request are over the limit; envoyproxy/ratelimit splits those of one that crosses it.
+* In metrics the hits of a request that crosses its limit are split as there: those that there was room for are not over.
+
+## Local cache
+
+`LOCAL_CACHE_SIZE_IN_BYTES` lets each service remember limits that are over, so that the store is not asked about them again: with
+`--counter-keys envoy` until the window ends, as there, and with counters of our own for the wait that the store told, for whatever
+weighs as much. It holds for every rule without a `hot_key` of its own; places in use (`concurrency`) and reservations are always
+asked for. Nothing passes that the store would refuse. What comes back before its time by way of another service, by
+`is_negative_hits` or a reservation that is cancelled, is found when what is remembered is over. The bytes bound keys and what is
+remembered of them; the newest half at least is kept. Hits that were refused so count in `over_limit` and in
+`over_limit_with_local_cache`; `ratelimit.localcache.*` (`ratelimit_localcache_*` for Prometheus) tell how full it is, without
+`averageAccessTime`.
 
 ## Failover
 

@@ -15,6 +15,7 @@ mod health;
 mod hostile;
 mod hot_key;
 mod http;
+mod local_cache;
 mod matrix;
 mod metrics;
 mod modes;

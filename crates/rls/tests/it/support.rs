@@ -224,6 +224,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         store: StoreConfig::default(),
         per_second: None,
         envoy_counters: None,
+        local_cache_bytes: 0,
         modes: Modes::default(),
         http_headers: HeaderForm::Draft11,
         grpc_tls: None,

@@ -1,7 +1,7 @@
 //! The denial cache: a denial is remembered until it can be over.
 
-use tollgate_limiter::{Decision, Method, Quota, Timestamp};
-use tollgate_policy::{HotKey, LimitCheck};
+use tollgate_limiter::{Act, Decision, Method, Nanos, Quota, Timestamp};
+use tollgate_policy::{HotKey, LimitCheck, Role};
 
 use super::layer::{Answer, Here, Layer, between, told_later};
 use super::stats::Stats;
@@ -9,16 +9,68 @@ use super::table::{Passing, Table};
 
 /// Stores tell waits in whole milliseconds, rounded up, so the last one is not counted on.
 const ROUNDING: u64 = 1_000_000;
+const NANOS_PER_SEC: i64 = 1_000_000_000;
 
 /// A denial, as it was told.
+#[derive(Clone, Copy)]
 pub(super) struct Denial {
     method: Method,
     quota: Quota,
+    /// The least that is denied.
     cost: u64,
     decision: Decision,
     asked_at: Timestamp,
     /// How long it lasts at least.
-    lasts: u64,
+    lasts: Nanos,
+}
+
+impl Denial {
+    /// What can be remembered of an answer, if it denies and nothing else was asked on its key.
+    pub(super) fn of(check: &LimitCheck<'_>, answer: &Answer<'_, '_>) -> Option<Self> {
+        let decision = answer.decision;
+        // What can never pass is told by no time.
+        let wait = decision.retry_after.filter(|_| !decision.allowed)?;
+        let lasts = wait.saturating_sub(ROUNDING);
+        (lasts > 0 && answer.alone).then_some(Self {
+            method: check.method,
+            quota: check.quota,
+            cost: check.cost.0,
+            decision,
+            asked_at: answer.asked_at,
+            lasts,
+        })
+    }
+
+    /// The same of a counter of envoyproxy/ratelimit, which has grown beyond its limit and stays there until its window ends:
+    /// nothing passes until then, whatever it weighs. Its ends are told in seconds of the clock.
+    pub(super) fn of_window(check: &LimitCheck<'_>, answer: &Answer<'_, '_>) -> Option<Self> {
+        let decision = answer.decision;
+        if decision.allowed || check.role == Role::Refund || answer.asked.act != Act::Take {
+            return None;
+        }
+        let nanos = answer.asked_at.nanos();
+        let asked_at = Timestamp::from_nanos(nanos - nanos.rem_euclid(NANOS_PER_SEC));
+        let lasts = decision.reset_after.saturating_sub(ROUNDING);
+        (lasts > 0).then_some(Self {
+            method: check.method,
+            quota: check.quota,
+            cost: 0,
+            // Nothing was left before.
+            decision: Decision {
+                remaining: 0,
+                ..decision
+            },
+            asked_at,
+            lasts,
+        })
+    }
+
+    /// The decision on a check that this denial denies.
+    pub(super) fn told(&self, check: &LimitCheck<'_>, now: Timestamp) -> Option<Decision> {
+        let same =
+            self.method == check.method && self.quota == check.quota && self.cost <= check.cost.0;
+        (same && !self.is_over(now)).then(|| told_later(self.decision, between(self.asked_at, now)))
+    }
 }
 
 impl Passing for Denial {
@@ -39,13 +91,7 @@ impl Layer for Denials<'_> {
     }
 
     fn here<'c>(&self, check: &LimitCheck<'c>, now: Timestamp) -> Here<'c> {
-        let known = self.known.with(check.key, |denial| {
-            let same = denial.method == check.method
-                && denial.quota == check.quota
-                && denial.cost <= check.cost.0;
-            (same && !denial.is_over(now))
-                .then(|| told_later(denial.decision, between(denial.asked_at, now)))
-        });
+        let known = self.known.with(check.key, |denial| denial.told(check, now));
         match known.flatten() {
             Some(decision) => {
                 self.stats.saved(check.hot_key);
@@ -64,24 +110,11 @@ impl Layer for Denials<'_> {
 
     fn learn(&self, check: &LimitCheck<'_>, answer: &Answer<'_, '_>, now: Timestamp) -> Decision {
         self.stats.asked(check.hot_key);
-        let decision = answer.decision;
-        // What can never pass is told by no time.
-        let wait = decision.retry_after.filter(|_| !decision.allowed);
-        let lasts = wait.map_or(0, |wait| wait.saturating_sub(ROUNDING));
-        if lasts == 0 || !answer.alone {
-            return decision;
+        if let Some(denial) = Denial::of(check, answer) {
+            // A full table remembers nothing new, and the store is asked again.
+            self.known
+                .with_new(check.key, now, || denial, |known| *known = denial);
         }
-        let denial = || Denial {
-            method: check.method,
-            quota: check.quota,
-            cost: check.cost.0,
-            decision,
-            asked_at: answer.asked_at,
-            lasts,
-        };
-        // A full table remembers nothing new, and the store is asked again.
-        self.known
-            .with_new(check.key, now, denial, |known| *known = denial());
-        decision
+        answer.decision
     }
 }

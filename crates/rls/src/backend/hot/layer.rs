@@ -53,6 +53,19 @@ pub(super) trait Layer {
         *check
     }
 
+    /// Whether a check that is denied here denies its request, so that nothing is taken of it.
+    fn denies(&self, _check: &LimitCheck<'_>) -> bool {
+        true
+    }
+
+    /// What is asked for a check of a request that is denied here: how it stands.
+    fn beside<'c>(&self, check: &LimitCheck<'c>) -> LimitCheck<'c> {
+        LimitCheck {
+            act: Act::Peek,
+            ..*check
+        }
+    }
+
     /// What was asked for the check has no answer.
     fn failed(&self, _check: &LimitCheck<'_>, _asked: &LimitCheck<'_>) {}
 }
@@ -133,16 +146,19 @@ impl<L: Layer, B: Decide> Decide for Layered<L, B> {
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
         self.inner.release(check, id).await
     }
+
+    fn counts_each(&self) -> bool {
+        self.inner.counts_each()
+    }
 }
 
 /// What is asked of the store below.
-fn questions<'a>(heres: &mut [Here<'a>], denied_here: bool) -> Checks<'a> {
+fn questions<'a, L: Layer>(layer: &L, heres: &mut [Here<'a>], denied_here: bool) -> Checks<'a> {
     let mut asked = Checks::new();
     for here in heres {
         if let Here::Ask(check) = here {
             if denied_here {
-                // Nothing is taken of a request that is denied; the others still say how they stand.
-                check.act = Act::Peek;
+                *check = layer.beside(check);
             }
             asked.push(*check);
         }
@@ -175,11 +191,11 @@ async fn decide<L: Layer, B: Decide>(
             false => Here::Ask(*check),
         });
     }
-    let denied_here = tentative
-        .here
-        .iter()
-        .any(|here| matches!(here, Here::Deny(_)));
-    let asked = questions(&mut tentative.here, denied_here);
+    let both = checks.iter().zip(&tentative.here);
+    let denied_here = both
+        .filter(|(_, here)| matches!(here, Here::Deny(_)))
+        .any(|(check, _)| layer.denies(check));
+    let asked = questions(layer, &mut tentative.here, denied_here);
     let answers = match asked.is_empty() {
         true => Decisions::new(),
         false => inner.decide(&asked).await?,

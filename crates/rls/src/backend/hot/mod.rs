@@ -6,6 +6,9 @@
 mod denials;
 mod layer;
 mod local;
+mod local_cache;
+#[cfg(test)]
+mod local_cache_tests;
 mod sampled;
 mod shards;
 mod stats;
@@ -28,6 +31,7 @@ use tollgate_policy::{HotKey, LimitCheck};
 use self::denials::{Denial, Denials};
 use self::layer::Layered;
 use self::local::Local;
+pub(crate) use self::local_cache::{LocalCache, Told};
 use self::sampled::{Account, Sampled};
 use self::shards::Shards;
 use self::stats::Stats;

@@ -14,31 +14,31 @@ use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
 use super::{HotKeys, Strategies};
 use crate::backend::{BackendError, Decide, Decisions};
 
-const MILLI: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MILLI;
-const EPOCH: i64 = 1_767_225_600_000_000_000;
-const WINDOW: Method = Method::Small(AlgorithmKind::FixedWindowEpoch);
-const BUCKET: Method = Method::Small(AlgorithmKind::TokenBucket);
+pub(super) const MILLI: u64 = 1_000_000;
+pub(super) const SECOND: u64 = 1_000 * MILLI;
+pub(super) const EPOCH: i64 = 1_767_225_600_000_000_000;
+pub(super) const WINDOW: Method = Method::Small(AlgorithmKind::FixedWindowEpoch);
+pub(super) const BUCKET: Method = Method::Small(AlgorithmKind::TokenBucket);
 const SERVICES: u64 = 3;
-const LIMIT: u64 = 100;
+pub(super) const LIMIT: u64 = 100;
 
 thread_local! {
-    static NOW: Cell<i64> = const { Cell::new(EPOCH) };
+    pub(super) static NOW: Cell<i64> = const { Cell::new(EPOCH) };
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::from_nanos(NOW.get())
 }
 
-fn advance(nanos: u64) {
+pub(super) fn advance(nanos: u64) {
     NOW.set(NOW.get() + nanos as i64);
 }
 
 /// A store that decides by the limiter's own states, and can be away.
 #[derive(Default)]
-struct Store {
+pub(super) struct Store {
     slots: RefCell<HashMap<Vec<u8>, Slot>>,
-    asked: Cell<u64>,
+    pub(super) asked: Cell<u64>,
     away: Cell<bool>,
     /// It waits once before each answer, so that others come in between.
     slow: Cell<bool>,
@@ -115,7 +115,7 @@ fn services(store: &Rc<Store>, count: u64) -> Vec<Service> {
         .collect()
 }
 
-fn check(method: Method, hot_key: HotKey, cost: u64) -> LimitCheck<'static> {
+pub(super) fn check(method: Method, hot_key: HotKey, cost: u64) -> LimitCheck<'static> {
     LimitCheck {
         key: b"hot",
         method,
@@ -137,10 +137,10 @@ async fn ask(service: &Service, check: &LimitCheck<'_>) -> Decision {
 }
 
 /// Numbers that look drawn and are the same each time.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
