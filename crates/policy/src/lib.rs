@@ -42,4 +42,4 @@ pub use outcome::{Counting, Outcome};
 pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved, Role};
 pub use ruleset::Ruleset;
 pub use unit::Unit;
-pub use yaml::{MAX_DEPTH, MAX_FILE_LEN, MAX_NODES};
+pub use yaml::{MAX_DEPTH, MAX_FILE_LEN, MAX_NODES, MAX_TEXT, MAX_TEXT_LEN};

@@ -1,7 +1,7 @@
 //! A tree of YAML nodes with their lines, bounded in length, depth and number of nodes.
 //!
 //! Aliases are expanded, and every copy counts, so a file that grows by aliases of aliases ends at
-//! [`MAX_NODES`] instead of in memory.
+//! [`MAX_NODES`] or [`MAX_TEXT`] instead of in memory.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,10 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 pub const MAX_FILE_LEN: usize = 16 << 20;
 /// Most nodes of one file: keys, values, lists and maps, with every copy that anchors and aliases make.
 pub const MAX_NODES: usize = 1 << 20;
+/// Longest key or value, in bytes.
+pub const MAX_TEXT_LEN: usize = 64 << 10;
+/// Most bytes of keys and values of one file, with every copy that anchors and aliases make.
+pub const MAX_TEXT: usize = 4 * MAX_FILE_LEN;
 /// Deepest nesting of lists and maps.
 pub const MAX_DEPTH: usize = 128;
 
@@ -97,17 +101,25 @@ struct Open {
     line: usize,
     anchor: usize,
     children: Vec<Node>,
-    /// Nodes below and including this one when it began.
-    nodes_before: usize,
+    /// All there was when it began.
+    before: Size,
     is_map: bool,
+}
+
+/// How much of a tree there is.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    nodes: usize,
+    /// Bytes of keys and values.
+    text: usize,
 }
 
 #[derive(Default)]
 struct Builder {
     open: Vec<Open>,
-    /// Complete nodes that have an anchor, with their number of nodes.
-    anchors: HashMap<usize, (Node, usize), foldhash::fast::FixedState>,
-    nodes: usize,
+    /// Complete nodes that have an anchor, with their size.
+    anchors: HashMap<usize, (Node, Size), foldhash::fast::FixedState>,
+    size: Size,
     root: Option<Node>,
 }
 
@@ -120,7 +132,15 @@ impl Builder {
             )),
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain && tag.is_none();
-                self.count(1, line)?;
+                if text.len() > MAX_TEXT_LEN {
+                    let reason = format!("a text is longer than {MAX_TEXT_LEN} bytes");
+                    return Err(YamlError::new(line, reason));
+                }
+                let size = Size {
+                    nodes: 1,
+                    text: text.len(),
+                };
+                self.count(size, line)?;
                 let node = Node {
                     line,
                     kind: Kind::Scalar {
@@ -128,37 +148,43 @@ impl Builder {
                         plain,
                     },
                 };
-                self.add(node, anchor, 1)
+                self.add(node, anchor, size)
             }
             Event::SequenceStart(anchor, _) => self.begin(line, anchor, false),
             Event::MappingStart(anchor, _) => self.begin(line, anchor, true),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
-                let Some((node, nodes)) = self.anchors.get(&anchor) else {
+                let Some(&(_, size)) = self.anchors.get(&anchor) else {
                     return Err(YamlError::new(
                         line,
                         "an alias stands within its own anchor",
                     ));
                 };
-                let nodes = *nodes;
-                if nodes > MAX_NODES - self.nodes {
-                    return Err(too_many(line));
-                }
-                let node = node.clone();
-                self.nodes += nodes;
-                self.add(node, 0, nodes)
+                // Counted before it is copied.
+                self.count(size, line)?;
+                let node = self.anchors[&anchor].0.clone();
+                self.add(node, 0, size)
             }
             _ => Ok(()),
         }
     }
 
-    fn count(&mut self, nodes: usize, line: usize) -> Result<(), YamlError> {
-        self.nodes += nodes;
-        if self.nodes > MAX_NODES {
-            Err(too_many(line))
-        } else {
-            Ok(())
+    fn count(&mut self, more: Size, line: usize) -> Result<(), YamlError> {
+        // Neither can overflow: each part is below its bound.
+        self.size.nodes += more.nodes;
+        self.size.text += more.text;
+        if self.size.nodes > MAX_NODES {
+            let reason =
+                format!("more than {MAX_NODES} nodes, counting what anchors and aliases copy");
+            return Err(YamlError::new(line, reason));
         }
+        if self.size.text > MAX_TEXT {
+            let reason = format!(
+                "more than {MAX_TEXT} bytes of text, counting what anchors and aliases copy"
+            );
+            return Err(YamlError::new(line, reason));
+        }
+        Ok(())
     }
 
     fn begin(&mut self, line: usize, anchor: usize, is_map: bool) -> Result<(), YamlError> {
@@ -168,13 +194,13 @@ impl Builder {
                 format!("nested deeper than {MAX_DEPTH} levels"),
             ));
         }
-        let nodes_before = self.nodes;
-        self.count(1, line)?;
+        let before = self.size;
+        self.count(Size { nodes: 1, text: 0 }, line)?;
         self.open.push(Open {
             line,
             anchor,
             children: Vec::new(),
-            nodes_before,
+            before,
             is_map,
         });
         Ok(())
@@ -195,22 +221,25 @@ impl Builder {
         } else {
             Kind::List(open.children)
         };
-        let nodes = self.nodes - open.nodes_before;
+        let size = Size {
+            nodes: self.size.nodes - open.before.nodes,
+            text: self.size.text - open.before.text,
+        };
         self.add(
             Node {
                 line: open.line,
                 kind,
             },
             open.anchor,
-            nodes,
+            size,
         )
     }
 
-    fn add(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), YamlError> {
+    fn add(&mut self, node: Node, anchor: usize, size: Size) -> Result<(), YamlError> {
         if anchor > 0 {
             // The copy for the aliases counts as well: anchors around anchors would square the file.
-            self.count(nodes, node.line)?;
-            self.anchors.insert(anchor, (node.clone(), nodes));
+            self.count(size, node.line)?;
+            self.anchors.insert(anchor, (node.clone(), size));
         }
         match self.open.last_mut() {
             Some(open) => open.children.push(node),
@@ -218,13 +247,6 @@ impl Builder {
         }
         Ok(())
     }
-}
-
-fn too_many(line: usize) -> YamlError {
-    YamlError::new(
-        line,
-        format!("more than {MAX_NODES} nodes, counting what anchors and aliases copy"),
-    )
 }
 
 #[cfg(test)]
@@ -270,6 +292,19 @@ mod tests {
         assert!(!error(&"[".repeat(100_000)).1.is_empty());
         let long = " ".repeat(MAX_FILE_LEN + 1);
         assert!(error(&long).1.contains("longer"));
+    }
+
+    #[test]
+    fn long_texts_and_their_copies_are_refused() {
+        let (line, reason) = error(&format!("a: b\nc: {}", "x".repeat(MAX_TEXT_LEN + 1)));
+        assert_eq!((line, &*reason), (2, "a text is longer than 65536 bytes"));
+        let long = "x".repeat(MAX_TEXT_LEN);
+        assert!(parse(&format!("a: {long}")).is_ok());
+        // A thousand copies would be as many megabytes.
+        let copies = "*a, ".repeat(16 * MAX_TEXT / MAX_TEXT_LEN);
+        let (line, reason) = error(&format!("a: &a {long}\nb: [{copies}]"));
+        assert_eq!(line, 2);
+        assert!(reason.contains("bytes of text"), "{reason}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads a folder of rule files.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tollgate_policy::{LoadOptions, MAX_FILE_LEN, Ruleset};
@@ -58,12 +58,24 @@ pub(crate) fn rule_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// A file's text; one that is too long for the rules is not read into memory.
+/// A file's text. One that is too long for the rules is not read into memory, and what is no file (a pipe, a device) would
+/// never end.
 fn read(path: &Path) -> io::Result<String> {
-    let len = fs::metadata(path)?.len();
-    if len > MAX_FILE_LEN as u64 {
-        let reason = format!("the file is longer than {MAX_FILE_LEN} bytes");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
+    let too_long = || invalid(format!("the file is longer than {MAX_FILE_LEN} bytes"));
+    let about = fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(invalid("it is no regular file".to_owned()));
     }
-    fs::read_to_string(path)
+    if about.len() > MAX_FILE_LEN as u64 {
+        return Err(too_long());
+    }
+    let mut text = String::new();
+    // It may grow while it is read.
+    let most = MAX_FILE_LEN as u64 + 1;
+    fs::File::open(path)?.take(most).read_to_string(&mut text)?;
+    if text.len() > MAX_FILE_LEN {
+        return Err(too_long());
+    }
+    Ok(text)
 }

@@ -1,5 +1,10 @@
 //! Rules that change while the service runs.
 
+use std::fs::File;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::support::{RULES, Service};
@@ -119,10 +124,71 @@ fn bombs_are_refused_and_the_old_rules_stay() {
     }
     let within_itself = "domain: x\ndescriptors: &a [*a]\n".to_owned();
     let deep = format!("domain: {}", "[".repeat(100_000));
-    for (errors, bomb) in [aliases, within_itself, deep].iter().enumerate() {
+    let scalar = format!("domain: {}", "x".repeat(1 << 20));
+    let copies = format!(
+        "domain: &a {}\ndescriptors: [{}]",
+        "x".repeat(60_000),
+        "*a, ".repeat(1 << 18)
+    );
+    let bombs = [aliases, within_itself, deep, scalar, copies];
+    for (errors, bomb) in bombs.iter().enumerate() {
         service.write_rules("bomb.yaml", bomb);
         wait_for(&service, "error", errors as u64 + 1);
         let left = left(&service, "test", "ten");
         assert_eq!(left, Some((9 - errors).to_string()));
+    }
+}
+
+/// Whatever lies in the folder under a rule file's name: the old rules stay, the log names the file, and once it is gone the
+/// folder is read again.
+#[test]
+fn files_that_cannot_be_read_are_named_and_the_old_rules_stay() {
+    static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    fn log(line: &str) {
+        LOG.lock().expect("whole").push(line.to_owned());
+    }
+    let mut dir = PathBuf::new();
+    let service = Service::with_config(|config| {
+        config.log = log;
+        dir.clone_from(&config.rules_dir);
+    });
+    let path = dir.join("bad.yaml");
+    type Make<'a> = &'a dyn Fn(&Path);
+    let kinds: [(&str, Make<'_>); 6] = [
+        ("no regular file", &|path| {
+            std::fs::create_dir(path).expect("the folder is ours");
+        }),
+        ("no regular file", &|path| {
+            let made = Command::new("mkfifo").arg(path).status();
+            assert!(made.expect("mkfifo runs").success());
+        }),
+        ("no regular file", &|path| {
+            symlink("/dev/zero", path).expect("the folder is ours");
+        }),
+        ("No such file", &|path| {
+            symlink("/nowhere", path).expect("the folder is ours");
+        }),
+        ("UTF-8", &|path| {
+            std::fs::write(path, b"domain: \xff").expect("the folder is ours");
+        }),
+        ("longer than", &|path| {
+            let file = File::create(path).expect("the folder is ours");
+            file.set_len(1 << 40).expect("a file without content");
+        }),
+    ];
+    for (turn, (reason, make)) in kinds.into_iter().enumerate() {
+        make(&path);
+        wait_for(&service, "error", turn as u64 + 1);
+        let line = LOG.lock().expect("whole").last().cloned();
+        let line = line.expect("it is told");
+        for part in ["the rules stay as they were", "bad.yaml", reason] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        assert_eq!(left(&service, "test", "ten"), Some((9 - turn).to_string()));
+        match path.is_dir() {
+            true => std::fs::remove_dir(&path).expect("the folder is ours"),
+            false => std::fs::remove_file(&path).expect("the folder is ours"),
+        }
+        wait_for(&service, "success", turn as u64 + 2);
     }
 }

@@ -3,7 +3,7 @@
 use tollgate_rls::{Backend, RlsServer, StoreConfig};
 use tollgate_testkit::{Server, peers, process::free_port};
 
-use crate::support::{Client, config, descriptor, request, system_clock};
+use crate::support::{Client, config, descriptor, patient, request, system_clock};
 use crate::tls::Files;
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn a_store_is_asked_over_tls_with_a_certificate() {
             tls_authority: Some(files.path(authority, "ca")),
             tls_certificate: own.map(|own| files.path(own, "cert")),
             tls_key: own.map(|own| files.path(own, "key")),
-            ..StoreConfig::default()
+            ..patient()
         };
         RlsServer::start(config, None, system_clock)
     };
@@ -57,4 +57,41 @@ async fn a_store_is_asked_over_tls_with_a_certificate() {
     // What cannot be read is told at the start.
     let error = start("nobody", None).expect_err("no such file").to_string();
     assert!(error.contains("nobody-ca.pem"), "{error}");
+}
+
+/// A store whose certificate has expired is not asked, and the error says why.
+#[tokio::test]
+async fn a_store_whose_certificate_has_expired_is_refused() {
+    let files = Files::new();
+    files.sign("store", "127.0.0.1", true);
+    let path = |kind| files.path("store", kind).display().to_string();
+    let port = free_port().expect("a free port").to_string();
+    let flags = [
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        &path("cert"),
+        "--tls-key-file",
+        &path("key"),
+        "--tls-ca-cert-file",
+        &path("ca"),
+        "--tls-auth-clients",
+        "no",
+    ];
+    let Some(_redis) = Server::redis(&flags).expect("redis-server starts with TLS") else {
+        let test = "a_store_whose_certificate_has_expired_is_refused";
+        return peers::skip(test, "redis-server");
+    };
+    let url = format!("rediss://127.0.0.1:{port}");
+    let mut config = config(files.folder(), Backend::Remote(url));
+    config.store.tls_authority = Some(files.path("store", "ca"));
+    let service = RlsServer::start(config, None, system_clock).expect("the service starts");
+    let mut client = Client::connect(service.grpc_addr()).await;
+    let answer = client.ask(request(vec![descriptor(&["ten=late"])])).await;
+    let status = answer.expect_err("it must not be trusted");
+    assert_eq!(status.code(), tonic::Code::Unavailable);
+    assert!(status.message().contains("xpired"), "{status}");
+    // What needs no store is answered.
+    let free = client.ask(request(vec![descriptor(&["free=x"])])).await;
+    free.expect("an answer");
 }
