@@ -10,7 +10,7 @@ use tollgate_wire::resp::Value;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse, UInt64Value};
 
-use crate::support::{Client, Service, config, descriptor, request, system_clock};
+use crate::support::{Client, Service, config, descriptor, patient, request, system_clock};
 
 /// Seconds of a year as envoyproxy/ratelimit counts, so long that no test meets the end of the window.
 const YEAR: u64 = 365 * 86_400;
@@ -254,7 +254,7 @@ async fn per_second_apart(main: Server, apart: Server, envoy: bool) {
         config.envoy_counters = envoy.then(|| counters(false));
         config.per_second = Some(PerSecondStore {
             url: url(&apart),
-            store: StoreConfig::default(),
+            store: patient(),
         });
     });
     let mut client = service.client().await;

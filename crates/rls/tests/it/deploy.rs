@@ -88,6 +88,41 @@ fn compose_mounts_files_that_are_there() {
     assert!(folder().join("Dockerfile").is_file());
 }
 
+/// The commands of the containers, on ports, folders and rules of ours.
+#[test]
+fn compose_starts_what_tollgate_takes() {
+    let text = scalars("docker-compose.yml", &read("docker-compose.yml"));
+    let words = text.iter().enumerate().skip(1);
+    let commands = words.filter(|(at, word)| *word == "serve" && text[at - 1] == "command");
+    let mut started = 0;
+    for (at, _) in commands {
+        let dir = temp_dir().expect("a temporary folder");
+        let folder = dir.display().to_string();
+        let port = free_port().expect("a free port").to_string();
+        let mut flags = vec!["--port".to_owned(), port];
+        let mut words = text[at + 1..].iter();
+        while let Some(name) = words.next().filter(|word| word.starts_with("--")) {
+            let value = words.next().expect("each flag has a value");
+            match &**name {
+                "--bind" => assert_eq!(value, "0.0.0.0", "it is asked from other containers"),
+                "--rules" => assert_eq!(value, "/etc/tollgate/rules"),
+                "--dir" => flags.extend([name.clone(), folder.clone()]),
+                // The store's name is known in the network of the containers alone.
+                "--backend" => {
+                    assert_eq!(value, "redis://store:6379");
+                    flags.extend([name.clone(), "redis://127.0.0.1:1".to_owned()]);
+                }
+                _ => flags.extend([name.clone(), value.clone()]),
+            }
+        }
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        drop(Replica::start(&self::folder().join("rules"), &flags));
+        fs::remove_dir_all(&dir).expect("the folder is ours");
+        started += 1;
+    }
+    assert_eq!(started, 2);
+}
+
 /// Words of PromQL that name no metric.
 const WORDS: [&str; 14] = [
     "by", "without", "on", "ignoring", "or", "and", "unless", "sum", "min", "max", "avg", "count",

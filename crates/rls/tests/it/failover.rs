@@ -18,7 +18,7 @@ use tollgate_wire::resp::Value;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::storm::{BOTH, CLIENTS, KEYS, LIMIT, Place, Until, rules, storm};
-use crate::support::{Client, Service, descriptor, request};
+use crate::support::{Client, Service, descriptor, patient, request};
 use crate::tls::Files;
 
 /// Rules for what happens meanwhile, and a limit that lasts through it.
@@ -95,7 +95,7 @@ impl Tls {
             tls_authority: Some(self.files.path("store", "ca")),
             tls_certificate: Some(self.files.path("own", "cert")),
             tls_key: Some(self.files.path("own", "key")),
-            ..StoreConfig::default()
+            ..patient()
         }
     }
 }
@@ -266,9 +266,7 @@ impl Pair {
     fn service(&self, tls: Option<&Tls>) -> Service {
         let rules = rules() + MORE;
         Service::on_store(&self.url(tls.is_some()), &rules, |config| {
-            config.store = tls.map_or_else(StoreConfig::default, Tls::store_config);
-            // A busy machine makes anything wait.
-            config.store.timeout = Duration::from_secs(20);
+            config.store = tls.map_or_else(patient, Tls::store_config);
         })
     }
 

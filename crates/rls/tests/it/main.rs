@@ -22,6 +22,7 @@ mod modes;
 mod reflection;
 mod reload;
 mod replica;
+mod resp;
 mod shed;
 mod start;
 mod store_tls;

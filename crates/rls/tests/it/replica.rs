@@ -29,7 +29,7 @@ impl Replica {
         let mut process = Command::new(tollgate_binary().expect("tollgate is built"))
             .args(["serve", "--bind", "127.0.0.1", "--threads", "2"])
             // A busy machine makes anything wait.
-            .args(["--shed-after", "0"])
+            .args(["--shed-after", "0", "--backend-timeout", "20000"])
             .args(["--grpc-port", "0", "--http-port", "0", "--rules"])
             .arg(rules)
             .args(flags)
@@ -62,13 +62,18 @@ impl Replica {
 
     /// Requests that it was asked to decide over gRPC and HTTP so far.
     pub(crate) fn asked(&self) -> u64 {
-        let (status, _, text) = http_exchange(self.http, "GET", "/metrics", "");
-        assert_eq!(status, 200);
-        let name = "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} ";
-        text.lines()
-            .find_map(|line| line.strip_prefix(name)?.parse().ok())
-            .expect("the metric is there")
+        asked_on(self.http)
     }
+}
+
+/// Requests that the service of an HTTP port was asked to decide so far.
+pub(crate) fn asked_on(http: SocketAddr) -> u64 {
+    let (status, _, text) = http_exchange(http, "GET", "/metrics", "");
+    assert_eq!(status, 200);
+    let name = "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} ";
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.parse().ok())
+        .expect("the metric is there")
 }
 
 /// The address after a word on the line that says what listens where.

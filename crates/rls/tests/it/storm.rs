@@ -10,6 +10,7 @@ use tokio::sync::Barrier;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::replica::Replica;
+use crate::resp::Resp;
 use crate::support::{Client, Service, descriptor, request};
 
 pub(crate) const CLIENTS: usize = 100;
@@ -61,6 +62,8 @@ pub(crate) fn rules() -> String {
 pub(crate) enum Protocol {
     Grpc,
     Http,
+    /// The store's own commands, where the place has a store.
+    Resp,
 }
 
 /// Where a service listens.
@@ -68,6 +71,7 @@ pub(crate) enum Protocol {
 pub(crate) struct Place {
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
+    pub(crate) resp: Option<SocketAddr>,
 }
 
 impl Place {
@@ -76,6 +80,7 @@ impl Place {
         Self {
             grpc: server.grpc_addr(),
             http: server.http_addr(),
+            resp: None,
         }
     }
 
@@ -83,6 +88,23 @@ impl Place {
         Self {
             grpc: replica.grpc,
             http: replica.http,
+            resp: None,
+        }
+    }
+
+    /// The same with the store that counts, which has commands of its own.
+    pub(crate) fn with_store(self, store: SocketAddr) -> Self {
+        Self {
+            resp: Some(store),
+            ..self
+        }
+    }
+
+    /// All that can be spoken there.
+    fn protocols(&self) -> &'static [Protocol] {
+        match self.resp {
+            Some(_) => ALL,
+            None => BOTH,
         }
     }
 }
@@ -91,6 +113,7 @@ impl Place {
 enum Link {
     Grpc(Client),
     Http(TcpStream),
+    Resp(Resp),
 }
 
 impl Link {
@@ -98,6 +121,7 @@ impl Link {
         match protocol {
             Protocol::Grpc => Self::Grpc(Client::connect(place.grpc).await),
             Protocol::Http => Self::Http(TcpStream::connect(place.http).await.expect("it listens")),
+            Protocol::Resp => Self::Resp(Resp::connect(place.resp.expect("there is a store"))),
         }
     }
 
@@ -118,6 +142,7 @@ impl Link {
                     other => Err(format!("status {other}")),
                 }
             }
+            Self::Resp(resp) => resp.ask(key, value).await,
         }
     }
 }
@@ -199,7 +224,7 @@ async fn one_client(
     seen
 }
 
-/// What `clients` of one or both protocols (in turn) get together.
+/// What `clients` of some protocols (in turn) get together.
 pub(crate) async fn storm(
     place: Place,
     protocols: &[Protocol],
@@ -227,10 +252,12 @@ pub(crate) async fn storm(
 }
 
 pub(crate) const BOTH: &[Protocol] = &[Protocol::Grpc, Protocol::Http];
+pub(crate) const ALL: &[Protocol] = &[Protocol::Grpc, Protocol::Http, Protocol::Resp];
 
-/// As [`storm`] of both protocols, for so many requests of each client for each key, all of which are answered.
+/// As [`storm`] of all that can be spoken, for so many requests of each client for each key, all of which are answered.
 pub(crate) async fn passed(place: Place, clients: usize, rounds: usize) -> Passed {
-    let seen = storm(place, BOTH, clients, "v", Until::Rounds(rounds)).await;
+    let until = Until::Rounds(rounds);
+    let seen = storm(place, place.protocols(), clients, "v", until).await;
     assert_eq!(seen.lost, [0; KEYS.len()], "every request is answered");
     seen.passed
 }

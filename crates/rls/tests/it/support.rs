@@ -214,6 +214,14 @@ impl Drop for Service {
     }
 }
 
+/// A store is waited for as long as a busy machine may take.
+pub(crate) fn patient() -> StoreConfig {
+    StoreConfig {
+        timeout: Duration::from_secs(20),
+        ..StoreConfig::default()
+    }
+}
+
 pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     RlsConfig {
@@ -221,7 +229,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         http_addr: any,
         rules_dir,
         backend,
-        store: StoreConfig::default(),
+        store: patient(),
         per_second: None,
         envoy_counters: None,
         local_cache_bytes: 0,
