@@ -92,12 +92,14 @@ fn load_file(text: &str, ruleset: &mut Ruleset, options: LoadOptions) -> Result<
     let mut compiler = Compiler {
         path: name.to_owned(),
         limits: 0,
+        helpless: 0,
         sharing: 0,
         by_value: 0,
         envoy_counters: options.envoy_counters,
     };
     compiler.add_to(level, descriptors)?;
     ruleset.limits += compiler.limits;
+    ruleset.helpless += compiler.helpless;
     Ok(())
 }
 
@@ -106,6 +108,8 @@ struct Compiler {
     /// Domain and entries down to the current level, for messages.
     path: String,
     limits: usize,
+    /// Limits that are an error without the backend.
+    helpless: usize,
     /// Rules on the way down whose values share one counter.
     sharing: usize,
     /// Rules on the way down whose values metrics name.
@@ -185,6 +189,7 @@ impl Compiler {
             ..limit
         });
         self.limits += usize::from(limit.is_some());
+        self.helpless += usize::from(limit.as_ref().is_some_and(Limit::needs_backend));
         let children = match descriptors {
             Some(list) => Some(self.level(Some(list))?).filter(|level| !level.keys.is_empty()),
             None => None,

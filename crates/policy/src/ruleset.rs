@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tollgate_wire::rls::Struct;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 
-use crate::bound::{Bound, OnError};
+use crate::bound::{Bound, Fallback, OnError};
 use crate::hot_key::HotKey;
 use crate::load::{self, LoadOptions, RuleError};
 use crate::modes::Modes;
@@ -19,6 +19,8 @@ pub(crate) type Map<V> = HashMap<Box<str>, V, foldhash::fast::FixedState>;
 pub struct Ruleset {
     pub(crate) domains: Map<Level>,
     pub(crate) limits: usize,
+    /// Limits that are an error without the backend.
+    pub(crate) helpless: usize,
     pub(crate) modes: Modes,
     /// How many rules these came after, one after the other.
     pub(crate) generation: u64,
@@ -98,6 +100,11 @@ impl Limit {
             detailed: false,
         }
     }
+
+    /// Whether its requests are errors while the backend is away.
+    pub(crate) fn needs_backend(&self) -> bool {
+        self.rate != Rate::Unlimited && self.on_error.fallback == Fallback::Error
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +155,11 @@ impl Ruleset {
     /// Whether there are rules for a domain.
     pub fn has_domain(&self, name: &str) -> bool {
         self.domains.contains_key(name)
+    }
+
+    /// Whether there are limits, and each says by `on_error` what becomes of requests while the backend is away.
+    pub fn decides_without_backend(&self) -> bool {
+        self.limits > 0 && self.helpless == 0
     }
 
     /// How many limits there are in all domains.

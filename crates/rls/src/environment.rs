@@ -281,7 +281,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             ignored(
                 "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
                 "false",
-                "always so: with its backend down the service is not healthy",
+                "always so: with its backend down the service is not healthy, unless every rule says by on_error what happens then",
             ),
         ],
     ),

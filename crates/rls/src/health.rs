@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
-use tollgate_policy::{HotKey, LimitCheck, OnError, Role, Unit};
+use tollgate_policy::{HotKey, LimitCheck, OnError, Role, Ruleset, Unit};
 
 use crate::backend::{AnyBackend, Decide};
 
@@ -20,12 +20,14 @@ const PROBE_KEY_PER_SECOND: &[u8] = b"rl:health:s";
 struct Parts {
     rules: bool,
     backend: bool,
+    /// The rules say what becomes of every request while the backend is away.
+    alone: bool,
     stopping: bool,
 }
 
 impl Parts {
     const fn serving(self) -> bool {
-        self.rules && self.backend && !self.stopping
+        self.rules && (self.backend || self.alone) && !self.stopping
     }
 }
 
@@ -42,21 +44,27 @@ pub(crate) struct Follower {
 
 impl Health {
     /// Healthy as soon as there are rules.
-    pub(crate) fn new(rules: bool) -> Self {
-        Self(Arc::new(watch::Sender::new(Parts {
-            rules,
+    pub(crate) fn new(rules: &Ruleset) -> Self {
+        let health = Self(Arc::new(watch::Sender::new(Parts {
+            rules: false,
             backend: true,
+            alone: false,
             stopping: false,
-        })))
+        })));
+        health.have_rules(rules);
+        health
     }
 
     pub(crate) fn is_serving(&self) -> bool {
         self.0.borrow().serving()
     }
 
-    /// There are rules from now on.
-    pub(crate) fn have_rules(&self) {
-        self.change(|parts| parts.rules = true);
+    /// These rules are in force from now on.
+    pub(crate) fn have_rules(&self, rules: &Ruleset) {
+        self.change(|parts| {
+            parts.rules = rules.domain_count() > 0;
+            parts.alone = rules.decides_without_backend();
+        });
     }
 
     /// The service takes no more work, for good.
@@ -110,6 +118,9 @@ impl Health {
             if self.change(|parts| parts.backend = answer.is_ok()) {
                 match &answer {
                     Ok(_) => log("the backend answers again"),
+                    Err(error) if self.is_serving() => {
+                        log(&format!("serving by on_error: {error}"))
+                    }
                     Err(error) => log(&format!("not serving: {error}")),
                 }
             }
@@ -142,12 +153,38 @@ impl Follower {
 mod tests {
     use super::*;
 
+    fn rules(on_error: &str) -> Ruleset {
+        let text = format!(
+            "domain: d\ndescriptors: [{{key: a, rate_limit: {{unlimited: true}}}}, \
+             {{key: b, rate_limit: {{unit: day, requests_per_unit: 1, on_error: {on_error}}}}}]\n"
+        );
+        Ruleset::load(&[("a", &text)]).expect("valid")
+    }
+
+    /// Whoever is asked by health alone must not be left out for what the rules provide for.
+    #[test]
+    fn rules_that_decide_without_the_backend_are_healthy_without_it() {
+        for (on_error, serves) in [
+            ("error", false),
+            ("closed", true),
+            ("{mode: open, budget: 1s}", true),
+            ("local", true),
+        ] {
+            let health = Health::new(&rules(on_error));
+            assert!(health.is_serving());
+            health.change(|parts| parts.backend = false);
+            assert_eq!(health.is_serving(), serves, "{on_error}");
+            health.have_rules(&rules("error"));
+            assert!(!health.is_serving());
+        }
+    }
+
     #[tokio::test]
     async fn changes_are_told_once_and_the_end_ends() {
-        let health = Health::new(false);
+        let health = Health::new(&Ruleset::default());
         let mut follower = health.follow();
         assert_eq!(follower.next().await, Some(false));
-        health.have_rules();
+        health.have_rules(&rules("error"));
         assert!(health.is_serving());
         assert_eq!(follower.next().await, Some(true));
         assert!(health.change(|parts| parts.backend = false));

@@ -97,7 +97,7 @@ impl Watch {
             false => &loads.bad,
         };
         first.store(1, Ordering::Relaxed);
-        let health = Health::new(have_rules);
+        let health = Health::new(&rules);
         let metrics = Metrics::new(
             config.threads.max(1),
             loads.clone(),
@@ -158,8 +158,8 @@ impl Watch {
                     rules.limit_count()
                 ));
                 self.metrics.announce(&rules);
+                self.health.have_rules(&rules);
                 self.rules.send_replace(Arc::new(rules));
-                self.health.have_rules();
                 self.loads.good.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {

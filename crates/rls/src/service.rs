@@ -54,6 +54,8 @@ struct Made {
     decisions: Decisions,
     /// What decided in the backend's place.
     by: Option<Fallback>,
+    /// Denied requests count too, and what a denial tells as left was left before.
+    denials_count: bool,
     /// Descriptors that the backend was not asked about.
     told: Told,
 }
@@ -63,8 +65,18 @@ impl Made {
         Self {
             decisions,
             by: None,
+            denials_count: false,
             told: Told::default(),
         }
+    }
+
+    /// The decisions as who asked is told them.
+    fn into_decisions(mut self) -> Decisions {
+        if self.denials_count {
+            let denied = self.decisions.iter_mut().filter(|made| !made.allowed);
+            denied.for_each(|made| made.remaining = 0);
+        }
+        self.decisions
     }
 }
 
@@ -185,7 +197,7 @@ impl Service {
         }
         let provenance = Provenance {
             near_ratio: self.metrics.near_ratio(),
-            denials_count: made.by.is_none() && self.backend.counts_each(),
+            denials_count: made.denials_count,
             told_locally: &made.told.borrow(),
         };
         resolved.hits(request, &made.decisions, &provenance, |hits| {
@@ -270,7 +282,7 @@ impl Service {
                 decided.expect("the store in this process never waits")
             };
             let made = Made::by_backend(decided.map_err(ServiceError::Backend)?);
-            Ok(self.finish(&rules.0, &resolved, request, &made))
+            Ok(self.finish(&rules.0, &resolved, request, made))
         });
         Some(answer.inspect_err(|error| self.count_error(error)))
     }
@@ -296,7 +308,7 @@ impl Service {
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let made = self.decide_checks(&checks).await?;
         let by = made.by;
-        let mut response = self.finish(&rules.0, &resolved, request, &made);
+        let mut response = self.finish(&rules.0, &resolved, request, made);
         if let Some(by) = by {
             response.response_headers_to_add.push(HeaderValue {
                 key: fallback::HEADER.to_owned(),
@@ -326,6 +338,7 @@ impl Service {
             Ok(decisions) => {
                 self.fallbacks.answered();
                 Ok(Made {
+                    denials_count: self.backend.counts_each(),
                     told,
                     ..Made::by_backend(decisions)
                 })
@@ -355,10 +368,10 @@ impl Service {
         rules: &Ruleset,
         resolved: &Resolved<'_>,
         request: &RateLimitRequest,
-        made: &Made,
+        made: Made,
     ) -> RateLimitResponse {
-        self.count(rules, resolved, request, made);
-        let decisions = &made.decisions;
+        self.count(rules, resolved, request, &made);
+        let decisions = &made.into_decisions();
         let mut response = resolved.verdict(request, decisions);
         if resolved.header_form() == Some(&HeaderForm::Draft11)
             && response.overall_code() == Code::OverLimit
@@ -394,8 +407,10 @@ impl Service {
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let made = self.decide_checks(&checks).await.map_err(counted)?;
         self.count(&rules.0, &resolved, request, &made);
-        let mut decided = Decided::new(&resolved, request, &made.decisions);
-        decided.fallback = made.by.map(Fallback::name);
+        let by = made.by;
+        let decisions = made.into_decisions();
+        let mut decided = Decided::new(&resolved, request, &decisions);
+        decided.fallback = by.map(Fallback::name);
         if decided.allowed && decided.fallback.is_none() && resolved.takes_leases() {
             decided.lease = Some(lease.as_text().to_owned());
         }

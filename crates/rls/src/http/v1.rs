@@ -9,6 +9,7 @@ use tollgate_wire::rls::RateLimitRequest;
 use super::json::{DescriptorJson as AskedJson, Number, Object, RequestJson};
 use super::problem::Problem;
 use super::{Reply, json_reply, problem_reply, shed_reply};
+use crate::fallback;
 use crate::service::{Decided, Service, ServiceError};
 
 /// Most checks of one request.
@@ -228,6 +229,12 @@ async fn decide_one(service: &Service, one: One) -> Reply {
                 if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
                     reply.headers_mut().insert(name, value);
                 }
+            }
+            if let Some(by) = decided.fallback {
+                let name = HeaderName::from_static(fallback::HEADER);
+                reply
+                    .headers_mut()
+                    .insert(name, HeaderValue::from_static(by));
             }
             reply
         })

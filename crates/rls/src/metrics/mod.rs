@@ -302,7 +302,12 @@ mod tests {
 
     fn metrics() -> Arc<Metrics> {
         let loads = Arc::new(Loads::default());
-        Arc::new(Metrics::new(2, loads, Health::new(true), 0.8))
+        Arc::new(Metrics::new(
+            2,
+            loads,
+            Health::new(&Ruleset::default()),
+            0.8,
+        ))
     }
 
     fn hits(series: &str) -> Hits<'_> {

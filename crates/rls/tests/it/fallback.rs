@@ -65,6 +65,22 @@ async fn all_ways(client: &mut Client, service: &Service) {
     let asked = request(vec![descriptor(&["error=a"])]);
     let status = client.ask(asked).await.expect_err("nobody decides");
     assert_eq!(status.code(), GrpcCode::Unavailable);
+    // HTTP says it in the same header.
+    let asked = |key: &str| {
+        let body = format!(
+            r#"{{"domain":"test","descriptors":[{{"entries":[{{"key":"{key}","value":"a"}}]}}]}}"#
+        );
+        service.http_with_head("POST", "/v1/decide", &body)
+    };
+    for (key, status, by) in [("closed", 429, "closed"), ("open", 200, "open")] {
+        let (told, head, body) = asked(key);
+        assert_eq!(told, status, "{body}");
+        assert!(
+            head.contains(&format!("x-ratelimit-fallback: {by}")),
+            "{head}"
+        );
+        assert!(body.contains(&format!("\"fallback\":\"{by}\"")), "{body}");
+    }
     // One that is closed denies whatever the others say.
     let both = request(vec![descriptor(&["error=a"]), descriptor(&["closed=a"])]);
     let denied = client.ask(both).await.expect("a denial");
@@ -92,7 +108,9 @@ async fn a_store_that_stands_still() {
         peers::skip("a_store_that_stands_still", "redis-server");
         return;
     };
-    let service = Service::remote_with(&format!("redis://{}", redis.addr()), RULES);
+    let service = Service::on_store(&format!("redis://{}", redis.addr()), RULES, |config| {
+        config.store.timeout = Duration::from_secs(3);
+    });
     let mut client = service.client().await;
     assert_eq!(ask(&mut client, "open=a").await, (Code::Ok, None));
     assert_eq!(ask(&mut client, "open=a").await, (Code::OverLimit, None));

@@ -120,12 +120,17 @@ async fn hits_of_a_request_that_crosses_a_limit_are_split() {
     for (hits, code) in [(7, Code::Ok), (5, Code::OverLimit), (4, Code::OverLimit)] {
         assert_eq!(ask(&mut client, "ten=a", hits).await, code);
     }
+    // Nothing is left of what was crossed.
+    let body = r#"{"domain":"test","descriptors":[{"entries":[{"key":"ten","value":"b"}],"hitsAddend":"11"}]}"#;
+    let (status, reply) = service.http("POST", "/v1/decide", body);
+    assert_eq!(status, 429);
+    assert!(reply.contains("\"remaining\":0"), "{reply}");
     has_lines(
         &service,
         &[
-            "ratelimit_service_rate_limit_total_hits{domain=\"test\",key1=\"ten\"} 16",
-            "ratelimit_service_rate_limit_over_limit{domain=\"test\",key1=\"ten\"} 6",
-            "ratelimit_service_rate_limit_near_limit{domain=\"test\",key1=\"ten\"} 2",
+            "ratelimit_service_rate_limit_total_hits{domain=\"test\",key1=\"ten\"} 27",
+            "ratelimit_service_rate_limit_over_limit{domain=\"test\",key1=\"ten\"} 7",
+            "ratelimit_service_rate_limit_near_limit{domain=\"test\",key1=\"ten\"} 4",
             "ratelimit_service_rate_limit_within_limit{domain=\"test\",key1=\"ten\"} 7",
             "ratelimit_service_rate_limit_over_limit_with_local_cache{domain=\"test\",key1=\"ten\"} 0",
         ],
