@@ -132,11 +132,10 @@ impl Acceptor {
     fn least_loaded(&mut self) -> usize {
         let loops = self.loads.len();
         self.turn = (self.turn + 1) % loops;
-        let target = (0..loops)
+        (0..loops)
             .map(|i| (self.turn + i) % loops)
             .min_by_key(|&i| self.loads[i].load(Ordering::Relaxed))
-            .unwrap_or(0);
-        target
+            .unwrap_or(0)
     }
 }
 
