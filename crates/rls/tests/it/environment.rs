@@ -354,11 +354,12 @@ same keys: a limit is that of all together, and services can be replaced one at 
 `LOCAL_CACHE_SIZE_IN_BYTES` lets each service remember limits that are over, so that the store is not asked about them again: with
 `--counter-keys envoy` until the window ends, as there, and with counters of our own for the wait that the store told, for whatever
 weighs as much. It holds for every rule without a `hot_key` of its own; places in use (`concurrency`) and reservations are always
-asked for. Nothing passes that the store would refuse. What comes back before its time by way of another service, by
-`is_negative_hits` or a reservation that is cancelled, is found when what is remembered is over. The bytes bound keys and what is
-remembered of them; the newest half at least is kept. Hits that were refused so count in `over_limit` and in
-`over_limit_with_local_cache`; `ratelimit.localcache.*` (`ratelimit_localcache_*` for Prometheus) tell how full it is, without
-`averageAccessTime`.
+asked for. Nothing passes that the store would refuse. What comes back before its time by way of another service
+(`is_negative_hits`, a reservation that is cancelled) or of the store's own commands is found when what is remembered is over.
+
+The bytes bound keys and what is remembered of them, of which the newest half at least is kept; fewer than 524,288 count as so many,
+as there. Hits that were refused so count in `over_limit` and in `over_limit_with_local_cache`; `ratelimit.localcache.*`
+(`ratelimit_localcache_*` for Prometheus) tell how full it is, without `averageAccessTime`.
 
 ## Failover
 

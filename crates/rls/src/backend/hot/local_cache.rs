@@ -1,8 +1,8 @@
 //! Denials of every limit remembered within bytes, as envoyproxy/ratelimit does with `LOCAL_CACHE_SIZE_IN_BYTES`.
 //!
 //! A limit that is over is answered here until it can pass again: until its window ends, or for the wait that the store told.
-//! So nothing passes that the store would refuse. What comes back meanwhile by way of another service (refunds, changed
-//! limits under other keys) is found when the remembered denial is over.
+//! So nothing passes that the store would refuse. What comes back meanwhile by way of another service or of the store's own
+//! commands is found when the remembered denial is over.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ use crate::config::EnvoyCounters;
 
 /// Parts with a lock each.
 const PARTS: usize = 64;
+/// What less is taken for, as by envoyproxy/ratelimit: 512 KiB.
+const MIN_BYTES: usize = 512 << 10;
 /// What a remembered denial weighs besides its key: a hash table has up to 16 places for 7 that are filled, and the key is an
 /// allocation of its own.
 const ENTRY_BYTES: usize = 16 * SLOT_BYTES / 7 + 16;
@@ -62,6 +64,19 @@ struct Part {
     young_bytes: usize,
 }
 
+impl Part {
+    fn remove(&mut self, key: &[u8]) {
+        if self.young.remove(key).is_some() {
+            self.young_bytes -= weight(key);
+        }
+        self.old.remove(key);
+    }
+}
+
+fn weight(key: &[u8]) -> usize {
+    key.len() + ENTRY_BYTES
+}
+
 #[derive(Default)]
 struct Counts {
     hits: AtomicU64,
@@ -75,7 +90,7 @@ struct Counts {
 pub(crate) type Told = RefCell<SmallVec<[usize; 4]>>;
 
 impl LocalCache {
-    /// `bytes` bounds keys and what is remembered of them. `envoy` says how limits count, where not by our own counters.
+    /// `bytes`, or [`MIN_BYTES`], bound keys and what is remembered of them. `envoy` says how limits count, where not by our own counters.
     pub(crate) fn new(
         bytes: usize,
         envoy: Option<&EnvoyCounters>,
@@ -91,25 +106,24 @@ impl LocalCache {
             counting,
             seed: RandomState::new(),
             parts: (0..PARTS).map(|_| Mutex::default()).collect(),
-            generation_bytes: bytes / PARTS / 2,
+            generation_bytes: bytes.max(MIN_BYTES) / PARTS / 2,
             counts: Counts::default(),
         }))
     }
 
     /// A backend with this cache before it; what was answered from here is noted.
-    pub(crate) fn before<'a, B: Decide>(&'a self, backend: B, told: &'a Told) -> impl Decide + 'a
-    where
-        B: 'a,
-    {
+    pub(crate) fn before<'a, B: Decide + 'a>(
+        &'a self,
+        backend: B,
+        told: &'a Told,
+    ) -> impl Decide + 'a {
         let layer = Remembered { cache: self, told };
         Layered::new(layer, backend, self.0.clock)
     }
 
     /// Units of the key have come back.
     pub(crate) fn forget(&self, key: &[u8]) {
-        let mut part = self.part(key);
-        part.young.remove(key);
-        part.old.remove(key);
+        self.part(key).remove(key);
     }
 
     /// What it does, by the names of envoyproxy/ratelimit.
@@ -148,8 +162,7 @@ impl LocalCache {
         let is_over = known.is_some_and(|denial| denial.is_over(now));
         let found = known.and_then(|denial| denial.told(check, now));
         if is_over {
-            part.young.remove(check.key);
-            part.old.remove(check.key);
+            part.remove(check.key);
             add(&counts.expired, 1);
         }
         drop(part);
@@ -163,7 +176,7 @@ impl LocalCache {
     }
 
     fn remember(&self, key: &[u8], denial: Denial) {
-        let bytes = key.len() + ENTRY_BYTES;
+        let bytes = weight(key);
         let (room, counts) = (self.0.generation_bytes, &self.0.counts);
         if bytes > room {
             return;

@@ -127,7 +127,7 @@ async fn what_comes_back_at_any_time_is_not_remembered() {
 
 #[tokio::test]
 async fn bytes_are_bounded_and_the_newest_are_kept() {
-    const BYTES: usize = 256 * 1024;
+    const BYTES: usize = 512 << 10;
     NOW.set(EPOCH);
     let store = Rc::new(Store::default());
     let cache = LocalCache::new(BYTES, None, now);
