@@ -112,7 +112,9 @@ impl LatencySummary {
         let Some(Ok(exact)) = self.histogram() else {
             return;
         };
-        let Ok(mut coarse) = Histogram::<u64>::new(digits) else {
+        // With bounds: one that grows may be written in a way that is not read back.
+        let bounds = (exact.low(), exact.high());
+        let Ok(mut coarse) = Histogram::<u64>::new_with_bounds(bounds.0, bounds.1, digits) else {
             return;
         };
         for value in exact.iter_recorded() {
@@ -123,7 +125,8 @@ impl LatencySummary {
                 return;
             }
         }
-        if let Ok(text) = encode(&coarse) {
+        let whole = |text: &String| decode(text).is_ok_and(|read| read.len() == exact.len());
+        if let Some(text) = encode(&coarse).ok().filter(whole) {
             self.histogram_ns_base64 = Some(text);
         }
     }
@@ -135,6 +138,19 @@ impl SplitLatency {
         let parts = [&mut self.all, &mut self.allow, &mut self.deny];
         for part in parts.into_iter().flatten() {
             part.coarsen(digits);
+        }
+    }
+
+    /// Keeps one histogram of all answers in place of one of the allowed and one of the denied.
+    pub fn unite(&mut self) {
+        let Some(Ok(text)) = self.merged().map(|sum| encode(&sum)) else {
+            return;
+        };
+        if let Some(all) = &mut self.all {
+            all.histogram_ns_base64 = Some(text);
+            for part in [&mut self.allow, &mut self.deny].into_iter().flatten() {
+                part.histogram_ns_base64 = None;
+            }
         }
     }
 
@@ -211,6 +227,25 @@ mod tests {
         );
         let split = SplitLatency::from_histograms(&histogram(&[]), &histogram(&[])).unwrap();
         assert_eq!(split, SplitLatency::default());
+    }
+
+    #[test]
+    fn a_coarse_histogram_has_every_answer() {
+        for longest in [200_000, 1_000_000, 30_000_000, 900_000_000, 5_000_000_000] {
+            let values: Vec<u64> = (1..500).map(|part| longest / 500 * part + 100).collect();
+            for digits in [1, 2] {
+                let mut summary = LatencySummary::from_histogram(&histogram(&values))
+                    .unwrap()
+                    .unwrap();
+                let before = summary.histogram_ns_base64.clone().unwrap();
+                summary.coarsen(digits);
+                assert!(summary.histogram_ns_base64.as_ref().unwrap().len() < before.len());
+                let coarse = summary.histogram().unwrap().unwrap();
+                assert_eq!(coarse.len(), values.len() as u64, "{longest} {digits}");
+                let (near, far) = (coarse.value_at_quantile(0.5), longest / 2);
+                assert!(near.abs_diff(far) <= far / 8, "{near} {far}");
+            }
+        }
     }
 
     #[test]

@@ -93,6 +93,10 @@ pub struct RecoveryVariant {
     /// End of the overload to the first second at whose end no more requests were open than before the overload;
     /// `None` if that did not happen.
     pub backlog_drain_s: Option<f64>,
+    /// Share of the requests left open by the bad seconds after the overload that waited in the clients for a connection;
+    /// the rest was with the target. `None` without such a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_in_clients_percent: Option<f64>,
     /// What it comes to.
     pub verdict: RecoveryVerdict,
     /// The verdict in a sentence.

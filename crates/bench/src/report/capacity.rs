@@ -11,7 +11,7 @@ use crate::record::capacity::{
     CapacityRecord, CapacitySource, GoalResult, Retention, RetentionClass, SearchEnd, ZoneBound,
     Zones,
 };
-use crate::record::recovery::{RecoveryVariant, RecoveryVerdict};
+use crate::record::recovery::RecoveryVariant;
 use crate::record::{Cell, Grade};
 
 /// Intervals, zones, retention and hysteresis of a cell in a few lines; empty if nothing is known.
@@ -135,19 +135,12 @@ fn variant_line(variant: &RecoveryVariant, lang: Lang) -> String {
         Some(seconds) => f::F_DRAINED.with(lang, &[("seconds", &format!("{seconds:.0}"))]),
         None => f::F_NOT_DRAINED.of(lang).into(),
     };
-    let verdict = match variant.verdict {
-        RecoveryVerdict::Recovered => f::F_RECOVERED,
-        RecoveryVerdict::Metastable => f::F_METASTABLE,
-        RecoveryVerdict::Unharmed => f::F_UNHARMED,
-        RecoveryVerdict::NotHealthyBefore => f::F_NOT_HEALTHY,
-        RecoveryVerdict::Unfinished => f::F_UNFINISHED,
-    };
     f::F_VARIANT.with(
         lang,
         &[
             ("retries", &variant.retries.to_string()),
             ("deadline", &deadline),
-            ("verdict", verdict.of(lang)),
+            ("verdict", words::recovery(variant.verdict, lang)),
             ("sentence", &recorded(&variant.sentence, lang)),
             ("drain", &drain),
             ("times", &format!("{:.2}", variant.amplification)),

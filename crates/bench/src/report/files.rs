@@ -63,7 +63,12 @@ impl RunDirectory {
     /// Makes `root/YYYYMMDD_HHMMSS` for a run that started at `unix_s` (UTC); a second run of the same
     /// second gets `_2` at the end.
     pub fn create(root: &Path, unix_s: i64) -> Result<Self, WriteError> {
-        fs::create_dir_all(root).map_err(|error| WriteError::one(root, &error))?;
+        fs::create_dir_all(root).map_err(|error| {
+            if root.exists() && !root.is_dir() {
+                return WriteError::one(root, &"it is a file, and results need a folder");
+            }
+            WriteError::one(root, &error)
+        })?;
         let stamp = directory_stamp(unix_s);
         for attempt in 1..=SAME_SECOND_MAX {
             let name = if attempt == 1 {
@@ -350,9 +355,13 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let mut file = File::create(&partial)?;
-    file.write_all(bytes)?;
-    // A full disk may show only here.
-    file.sync_all()?;
+    // A full disk may show only when the bytes are asked to be there.
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Of no use to anybody, and its room may be what the next file needs.
+        drop(fs::remove_file(&partial));
+    }
+    written?;
     fs::rename(&partial, path)
 }
 

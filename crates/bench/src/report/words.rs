@@ -2,6 +2,7 @@
 
 use crate::record::attribution::Role;
 use crate::record::paper::{Colour, Judgement};
+use crate::record::recovery::RecoveryVerdict;
 use crate::record::{ComparisonRow, Grade, Label, Level, Noise, TrendRow, Verdict};
 use crate::statistics::Size;
 
@@ -16,6 +17,28 @@ pub(crate) fn grade(grade: Grade, lang: Lang) -> &'static str {
         Grade::Invalid => t::GRADE_INVALID,
     }
     .of(lang)
+}
+
+/// The words for what a recovery run shows.
+pub(crate) fn recovery(verdict: RecoveryVerdict, lang: Lang) -> &'static str {
+    match verdict {
+        RecoveryVerdict::Recovered => f::F_RECOVERED,
+        RecoveryVerdict::Metastable => f::F_METASTABLE,
+        RecoveryVerdict::Unharmed => f::F_UNHARMED,
+        RecoveryVerdict::NotHealthyBefore => f::F_NOT_HEALTHY,
+        RecoveryVerdict::Unfinished => f::F_UNFINISHED,
+    }
+    .of(lang)
+}
+
+/// The word for a phase of a recovery run, by its name in the record.
+pub(crate) fn phase(name: &str, lang: Lang) -> &str {
+    match name {
+        "before" => f::F_BEFORE.of(lang),
+        "overload" => f::F_OVERLOAD.of(lang),
+        "after" => f::F_AFTER.of(lang),
+        other => other,
+    }
 }
 
 /// The word of a process's role.

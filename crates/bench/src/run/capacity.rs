@@ -146,7 +146,9 @@ impl Session<'_> {
             }
             let threads = self.bed.target(series.slot).record().threads;
             let cell = &mut self.record.cells[series.cell];
-            cell.complete = running.record.ended == SearchEnd::Done;
+            // A spent budget is a planned end: the interval is wider than asked, which the search says itself.
+            let ended = running.record.ended;
+            cell.complete = matches!(ended, SearchEnd::Done | SearchEnd::BudgetSpent);
             cell.capacity = Some(concluded(
                 running,
                 &self.record.profile,

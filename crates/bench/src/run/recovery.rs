@@ -15,7 +15,7 @@ use crate::record::recovery::{
 use crate::record::{Grade, Step};
 use crate::search::healing;
 use crate::search::ladder::cpu_points;
-use crate::search::recovery::{Judgement, judge};
+use crate::search::recovery::{Judgement, judge, waited_in_clients};
 
 /// Load before and after the overload, in knees.
 const QUIET: f64 = 0.7;
@@ -234,14 +234,27 @@ impl Session<'_> {
             }
         };
         let whole = outcome.cut_short.is_none();
-        let judged = judge(&self.record.profile, phases, &step.seconds, whole);
+        let mut judged = judge(&self.record.profile, phases, &step.seconds, whole);
+        let load = &self.record.cells[series.cell].load;
+        let on_wire = u64::from(load.connections) * u64::from(load.pipeline_depth);
+        let profile = &self.record.profile;
+        let queued = waited_in_clients(profile, &phases[2], &step.seconds, on_wire);
+        if let Some(share) = queued.filter(|_| judged.verdict == RecoveryVerdict::Metastable) {
+            judged.sentence.push_str(&format!(
+                "; {:.0} % of the open requests waited in the clients' queue, not in the target",
+                share * 100.0
+            ));
+        }
         if let Some(why) = outcome.cut_short.as_ref().filter(|_| !self.bed.stopped()) {
             self.give_up(series.slot, series.cell, why);
         }
         self.bed
             .console()
             .phase(format!("{title}: {}", judged.sentence));
-        let found = row(phases, variant, settings.backoff, (step, outcome), judged);
+        let found = RecoveryVariant {
+            waited_in_clients_percent: queued.map(|share| share * 100.0),
+            ..row(phases, variant, settings.backoff, (step, outcome), judged)
+        };
         self.bed.rest(SETTLE);
         Some(found)
     }
@@ -314,6 +327,7 @@ fn row(
         amplification: 1.0 + outcome.tally.repeated as f64 / pressed.max(1) as f64,
         time_to_recover_s: judged.time_to_recover_s,
         backlog_drain_s: judged.backlog_drain_s,
+        waited_in_clients_percent: None,
         verdict: judged.verdict,
         sentence: judged.sentence,
         validity: step.validity,

@@ -523,11 +523,14 @@ impl<'a> Session<'a> {
         }
         let interrupted = self.bed.stopped();
         let failed = self.bed.obituaries().next().map(str::to_owned);
+        let measured = record.cells.iter().any(|cell| {
+            !cell.steps.is_empty() || cell.capacity.is_some() || cell.recovery.is_some()
+        });
         record.partial_reason = match (interrupted, failed, last) {
             (true, _, _) => Some("interrupted".into()),
             (false, Some(why), _) => Some(why),
             (false, None, false) => Some("the run has not ended".into()),
-            (false, None, true) => None,
+            (false, None, true) => (!measured).then(|| "nothing was measured".into()),
         };
         record.complete = record.partial_reason.is_none();
     }

@@ -24,7 +24,7 @@ pub struct Judgement {
 }
 
 /// Judges a run whose phases are before, overload and after. A run that ends within good seconds, too few of them, tells
-/// nothing. A second is good if its failures are Good by `profile`
+/// nothing. It is metastable if it ends broken: with failures, or with a median far above the one before. A second is good if its failures are Good by `profile`
 /// and its P99 is Good, or not much above the median P99 of the seconds before the overload.
 #[must_use]
 pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: bool) -> Judgement {
@@ -42,11 +42,19 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
     let end_s = overload.start_s + overload.length_s;
     let usual = median(quiet.iter().filter_map(|s| s.p99_us));
     let bound_us = (profile.p99_ms.good * 1e3).max(usual.map_or(0.0, |p99| p99 * LIKE_BEFORE));
-    let good = |second: &&Second| {
+    let answered = |second: &&Second| {
         let fails = second.failed as f64 * 100.0;
-        let in_bounds = fails <= profile.fail_percent.good * second.planned.max(1) as f64;
-        in_bounds && second.good > 0 && second.p99_us.is_some_and(|p99| p99 <= bound_us)
+        fails <= profile.fail_percent.good * second.planned.max(1) as f64 && second.good > 0
     };
+    let good =
+        |second: &&Second| answered(second) && second.p99_us.is_some_and(|p99| p99 <= bound_us);
+    // A P99 above its bound beside a median as before is a hiccup of the machine and not a state of the system.
+    let usual_p50 = median(quiet.iter().filter_map(|s| s.p50_us));
+    let slow = |second: &&Second| match (second.p50_us, usual_p50) {
+        (Some(p50), Some(usual)) => p50 > usual * LIKE_BEFORE,
+        _ => true,
+    };
+    let broken = |second: &&Second| !good(second) && (!answered(second) || slow(second));
     let open_before = quiet.iter().map(|second| second.in_flight).max();
     let drained = healing
         .iter()
@@ -59,7 +67,7 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
         RecoveryVerdict::Unharmed
     } else if recovered.is_some() {
         RecoveryVerdict::Recovered
-    } else if whole && !healing.last().is_some_and(good) {
+    } else if whole && stays_broken(&healing, broken) {
         RecoveryVerdict::Metastable
     } else {
         RecoveryVerdict::Unfinished
@@ -68,7 +76,7 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
         .filter(|_| verdict.healed())
         .map(|at| (at - end_s).max(0.0));
     Judgement {
-        sentence: sentence(verdict, time_to_recover_s, phases),
+        sentence: sentence(verdict, time_to_recover_s, phases, whole),
         backlog_drain_s: drained.map(|second| second.at_s + second.length_s - end_s),
         time_to_recover_s,
         verdict,
@@ -91,6 +99,39 @@ fn first_stretch(seconds: &[&Second], good: impl Fn(&&Second) -> bool) -> Option
     None
 }
 
+/// Whether a system is still broken at the end of its run: the last second is, and so are most of the last
+/// [`GOOD_STRETCH_S`]. A system that came back and has a bad second now and then is not.
+fn stays_broken(healing: &[&Second], broken: impl Fn(&&Second) -> bool) -> bool {
+    let Some(last) = healing.last().filter(|last| broken(last)) else {
+        return false;
+    };
+    let from_s = last.at_s + last.length_s - GOOD_STRETCH_S - EPSILON_S;
+    let end: Vec<&&Second> = healing.iter().filter(|s| s.at_s >= from_s).collect();
+    let count = end.iter().filter(|second| broken(second)).count();
+    2 * count > end.len()
+}
+
+/// Share of the requests open at the ends of the bad seconds after an overload that no connection had taken yet: they waited
+/// in the clients, of which `on_wire` can be under way. `None` without a bad second.
+#[must_use]
+pub fn waited_in_clients(
+    profile: &Profile,
+    after: &Phase,
+    seconds: &[Second],
+    on_wire: u64,
+) -> Option<f64> {
+    let bad = |second: &&Second| {
+        second.at_s >= after.start_s - EPSILON_S
+            && second.at_s < after.start_s + after.length_s - EPSILON_S
+            && second.failed as f64 * 100.0
+                > profile.fail_percent.good * second.planned.max(1) as f64
+    };
+    let open = || seconds.iter().filter(bad).map(|second| second.in_flight);
+    let all: u64 = open().sum();
+    let waiting: u64 = open().map(|open| open.saturating_sub(on_wire)).sum();
+    (all > 0).then(|| waiting as f64 / all as f64)
+}
+
 /// Whether the load before the overload was held at all: nothing Critical over the whole phase.
 fn healthy(profile: &Profile, quiet: &[&Second], usual_p99_us: Option<f64>) -> bool {
     let sum = |field: fn(&Second) -> u64| quiet.iter().map(|second| field(second)).sum::<u64>();
@@ -105,7 +146,12 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-fn sentence(verdict: RecoveryVerdict, recover_s: Option<f64>, phases: &[Phase; 3]) -> String {
+fn sentence(
+    verdict: RecoveryVerdict,
+    recover_s: Option<f64>,
+    phases: &[Phase; 3],
+    whole: bool,
+) -> String {
     let [before, overload, after] = phases;
     let (same, hot) = (after.rate_rps, overload.rate_rps);
     match verdict {
@@ -124,6 +170,10 @@ fn sentence(verdict: RecoveryVerdict, recover_s: Option<f64>, phases: &[Phase; 3
         RecoveryVerdict::NotHealthyBefore => format!(
             "{:.0}/s was not held before the overload, so that nothing follows",
             before.rate_rps
+        ),
+        RecoveryVerdict::Unfinished if whole => format!(
+            "not broken any more at {same:.0}/s, but {GOOD_STRETCH_S:.0} good seconds in a row were not seen within {:.0} s",
+            after.length_s
         ),
         RecoveryVerdict::Unfinished => format!(
             "the run ended before {GOOD_STRETCH_S:.0} good seconds in a row were seen, or could be missed"

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use tollgate_bench::record::TargetKind;
 use tollgate_bench::report::files::{Format, Rendering, RunDirectory};
 use tollgate_bench::target::service::rules_yaml;
-use tollgate_testkit::process::{temp_dir, tollgate_binary};
+use tollgate_testkit::process::{Server, temp_dir, tollgate_binary};
+use tollgate_wire::resp::Value;
 
 use crate::stored::synthetic_run;
 
@@ -87,10 +88,33 @@ fn announced(log: &str, what: &str) -> Option<SocketAddr> {
         .find_map(|part| part.strip_prefix(what)?.trim().parse().ok())
 }
 
-/// Names of the service's metrics in the rules and the dashboard of a run on a service with this URL.
-fn named(folder: &Path, url: &str) -> BTreeSet<String> {
+/// What redis_exporter makes of a server's answers: the metric, and the field or section of INFO that it comes from.
+const OF_INFO: [(&str, &str); 13] = [
+    ("redis_commands_total", "cmdstat_set:calls="),
+    ("redis_commands_failed_calls_total", "failed_calls="),
+    ("redis_commands_rejected_calls_total", "rejected_calls="),
+    (
+        "redis_latency_percentiles_usec",
+        "latency_percentiles_usec_set:",
+    ),
+    (
+        "redis_commands_processed_total",
+        "total_commands_processed:",
+    ),
+    ("redis_cpu_sys_seconds_total", "used_cpu_sys:"),
+    ("redis_cpu_user_seconds_total", "used_cpu_user:"),
+    ("redis_memory_used_bytes", "used_memory:"),
+    ("redis_memory_max_bytes", "maxmemory:"),
+    ("redis_connected_clients", "connected_clients:"),
+    ("redis_config_maxclients", "maxclients:"),
+    ("redis_up", "redis_version:"),
+    ("redis_exporter", ""),
+];
+
+/// Names with one of these beginnings in the rules and the dashboard of a run on a target of this kind and URL.
+fn named(folder: &Path, kind: TargetKind, url: &str, beginnings: &[&str]) -> BTreeSet<String> {
     let mut record = synthetic_run();
-    record.targets[0].kind = TargetKind::Service;
+    record.targets[0].kind = kind;
     record.targets[0].url = url.into();
     RunDirectory::existing(folder)
         .write_formats(
@@ -104,7 +128,7 @@ fn named(folder: &Path, url: &str) -> BTreeSet<String> {
     texts
         .iter()
         .flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')))
-        .filter(|word| word.starts_with("ratelimit_") || word.starts_with("tollgate_"))
+        .filter(|word| beginnings.iter().any(|begin| word.starts_with(begin)))
         .map(Into::into)
         .collect()
 }
@@ -118,7 +142,12 @@ fn rules_and_dashboard_name_metrics_that_the_service_has() {
         .filter_map(|line| line.split(['{', ' ']).next())
         .collect();
     for url in ["grpc://127.0.0.1:1", "http://127.0.0.1:1/json"] {
-        let names = named(&service.folder, url);
+        let names = named(
+            &service.folder,
+            TargetKind::Service,
+            url,
+            &["ratelimit_", "tollgate_"],
+        );
         assert!(
             names.contains("ratelimit_service_total_requests"),
             "{names:?}"
@@ -131,5 +160,30 @@ fn rules_and_dashboard_name_metrics_that_the_service_has() {
         }
         let timed = names.contains("ratelimit_service_response_time_seconds_bucket");
         assert_eq!(timed, url.starts_with("grpc"), "only gRPC is timed");
+    }
+}
+
+#[test]
+fn rules_and_dashboard_of_a_store_name_metrics_that_its_answers_give() {
+    let server = Server::tollgate(&[]).unwrap();
+    let folder = temp_dir().unwrap();
+    let names = named(
+        &folder,
+        TargetKind::Store,
+        "redis://127.0.0.1:1",
+        &["redis_"],
+    );
+    fs::remove_dir_all(&folder).unwrap();
+    let mut client = server.connect().unwrap();
+    client.line("SET key value").unwrap();
+    let Value::Bulk(info) = client.line("INFO everything").unwrap() else {
+        panic!("INFO answers with text");
+    };
+    let info = String::from_utf8(info).unwrap();
+    assert!(names.contains("redis_memory_used_bytes"), "{names:?}");
+    for name in &names {
+        let of = OF_INFO.iter().find(|(metric, _)| metric == name);
+        let (_, field) = of.unwrap_or_else(|| panic!("{name} is no metric of redis_exporter"));
+        assert!(info.contains(field), "{name}: no {field} in {info}");
     }
 }

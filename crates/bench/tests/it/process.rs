@@ -257,7 +257,32 @@ fn targets_that_cannot_be_measured_are_refused_in_a_sentence() {
         );
         assert!(ended.said.contains(word), "{url}: {}", ended.said);
         assert!(!ended.said.contains("panicked"), "{url}: {}", ended.said);
+        // A run that began keeps a record, which claims nothing.
+        if let Some(record) = ended.record {
+            assert!(!record.complete, "{url}");
+            assert_eq!(
+                record.partial_reason.as_deref(),
+                Some("nothing was measured")
+            );
+        }
     }
+}
+
+#[test]
+fn results_that_would_lie_in_a_file_are_refused() {
+    let folder = temp_dir().unwrap();
+    let file = folder.join("taken");
+    fs::write(&file, "").unwrap();
+    let output = Command::new(tollgate_binary().unwrap())
+        .args(["bench", "--only", "tollgate", "--ladder", "100", "--out"])
+        .arg(&file)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("it is a file"), "{said}");
 }
 
 #[test]

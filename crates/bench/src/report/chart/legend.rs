@@ -2,7 +2,7 @@
 
 use super::shape::{escape, mark};
 
-/// One line of a legend: a small drawing and its name.
+/// One line of a legend: a small drawing in a box of 34 by 14, and its name.
 pub(in crate::report) struct LegendEntry {
     pub(in crate::report) svg: String,
     pub(in crate::report) name: String,
@@ -49,10 +49,8 @@ pub(super) fn whisker_entry(name: &str) -> LegendEntry {
 }
 
 fn entry(body: &str, name: &str) -> LegendEntry {
-    let svg =
-        format!("<svg class=\"swatch\" viewBox=\"0 0 34 14\" aria-hidden=\"true\">{body}</svg>");
     LegendEntry {
-        svg,
+        svg: body.to_owned(),
         name: escape(name),
     }
 }

@@ -197,11 +197,19 @@ impl Plot {
     ) {
         let (left, right) = (px(self.px(x0)), self.px(x1));
         let width = px((right - self.px(x0)).max(0.5));
-        for ((y0, y1), share) in tiles {
+        let shade = |share: f64| (share.clamp(0.0, 1.0) * SHADES).round().max(1.0) as u8;
+        let mut tiles = tiles.peekable();
+        while let Some(((y0, mut y1), share)) = tiles.next() {
+            let shade_here = shade(share);
+            // Tiles that touch and look alike are one.
+            while let Some(((_, end), _)) = tiles.next_if(|((from, _), share)| {
+                shade(*share) == shade_here && (from / y1 - 1.0).abs() < 1e-9
+            }) {
+                y1 = end;
+            }
             let (top, bottom) = (self.py(y1), self.py(y0));
             let height = px((bottom - top).max(0.5));
-            let shade = (share.clamp(0.0, 1.0) * SHADES).round().max(1.0) as u8;
-            let outlines = self.shades.entry(shade).or_default();
+            let outlines = self.shades.entry(shade_here).or_default();
             outlines.push_str(&format!("M{left} {}h{width}v{height}h-{width}z", px(top)));
         }
         let (top, height) = (px(TOP), px(HEIGHT - BOTTOM - TOP));

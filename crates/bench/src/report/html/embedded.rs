@@ -10,15 +10,17 @@ use flate2::write::ZlibEncoder;
 
 use serde_json::{Number, Value};
 
-use crate::record::{RunRecord, Second};
+use crate::record::{Cell, RunRecord, Second};
 
+use super::super::findings::CellFindings;
 use super::RenderError;
+use super::cards::telling_step;
 
 /// Above this size the data are compressed.
 const PLAIN_MAX_BYTES: usize = 64 << 10;
 /// Above this size, compressed, a page gets what can be read off it and no more; see [`readable`].
 const EXACT_MAX_BYTES: usize = 64 << 10;
-/// Above this size, compressed, its histograms keep one digit instead of two.
+/// Above this size, compressed, its histograms keep one digit instead of two, and most steps one of all their answers.
 const FINE_MAX_BYTES: usize = 96 << 10;
 /// Significant digits of the figures there: two more than are printed. Whole parts, as of rates, are kept whatever their length.
 const DIGITS: usize = 5;
@@ -53,7 +55,11 @@ pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderE
 fn readable(record: &RunRecord, histogram_digits: u8) -> Result<String, RenderError> {
     let mut record = record.clone();
     for cell in &mut record.cells {
-        for step in &mut cell.steps {
+        let told = told(cell, histogram_digits);
+        for (at, step) in cell.steps.iter_mut().enumerate() {
+            if histogram_digits == 1 && told != Some(at) {
+                step.response.unite();
+            }
             step.response.coarsen(histogram_digits);
             step.service.leave_out_histograms();
             for alone in [&mut step.late, &mut step.send_lag].into_iter().flatten() {
@@ -72,6 +78,14 @@ fn readable(record: &RunRecord, histogram_digits: u8) -> Result<String, RenderEr
     let mut value = serde_json::to_value(&record)?;
     round(&mut value);
     Ok(serde_json::to_string(&value)?)
+}
+
+/// Number of the step whose allowed and denied answers are drawn beside each other; the others need only both together.
+fn told(cell: &Cell, histogram_digits: u8) -> Option<usize> {
+    let step = telling_step(cell, &CellFindings::of(cell)).filter(|_| histogram_digits == 1)?;
+    cell.steps
+        .iter()
+        .position(|other| std::ptr::eq(other, step))
 }
 
 fn without_histogram(second: &mut Second) {

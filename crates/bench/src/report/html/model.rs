@@ -13,6 +13,8 @@ pub(super) struct Page {
     pub(super) verdict: Vec<String>,
     pub(super) numbers: Vec<Number>,
     pub(super) cards: Vec<Card>,
+    /// Drawings of legend entries; entries name them by their place here.
+    pub(super) swatches: Vec<String>,
 }
 
 /// A headline number.
@@ -101,6 +103,8 @@ pub(super) struct Check {
 #[derive(Default, Serialize)]
 pub(super) struct Table {
     pub(super) class: &'static str,
+    /// Columns from the left that hold words, where this is the same in all rows.
+    pub(super) words: usize,
     /// Headings over several columns: text and number of columns.
     pub(super) groups: Vec<(String, usize)>,
     pub(super) heads: Vec<Head>,
@@ -155,7 +159,47 @@ pub(super) struct Tag {
 pub(super) struct Figure {
     pub(super) title: String,
     pub(super) svg: String,
-    pub(super) legend: Vec<(String, String)>,
+    pub(super) legend: Vec<Entry>,
+}
+
+/// A line of a legend.
+#[derive(Serialize)]
+pub(super) struct Entry {
+    /// The drawing, until its place is known: a page has the same few of them hundreds of times.
+    #[serde(skip)]
+    drawing: String,
+    /// Its place in [`Page::swatches`].
+    swatch: usize,
+    /// Markup.
+    name: String,
+}
+
+/// Takes the drawings of all legends out of the cards, each once.
+pub(super) fn swatches(cards: &mut [Card]) -> Vec<String> {
+    let mut found = Vec::new();
+    cards
+        .iter_mut()
+        .for_each(|card| gather(&mut card.blocks, &mut found));
+    found
+}
+
+fn gather(blocks: &mut [Block], found: &mut Vec<String>) {
+    for block in blocks {
+        match block {
+            Block::Fold { blocks, .. } => gather(blocks, found),
+            Block::Figures { figures } => {
+                for entry in figures.iter_mut().flat_map(|figure| &mut figure.legend) {
+                    let drawing = std::mem::take(&mut entry.drawing);
+                    let known = found.iter().position(|known| *known == drawing);
+                    entry.swatch = known.unwrap_or(found.len());
+                    if known.is_none() {
+                        found.push(drawing);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Tag {
@@ -214,21 +258,24 @@ impl Head {
 impl Block {
     /// A table without anything special; `words` columns stand left.
     pub(super) fn plain_table(heads: Vec<String>, words: usize, rows: Vec<Vec<String>>) -> Self {
+        // The style sheet knows so many; with more, every cell says it itself.
+        let alike = words <= 5;
         let cells = |fields: Vec<String>| {
             let cell = |(at, text): (usize, String)| Cell {
-                words: at < words,
+                words: !alike && at < words,
                 text,
                 ..Cell::default()
             };
             fields.into_iter().enumerate().map(cell).collect()
         };
         Self::Table(Table {
+            words: if alike { words } else { 0 },
             heads: heads
                 .into_iter()
                 .enumerate()
                 .map(|(at, text)| Head {
                     text,
-                    words: at < words,
+                    words: !alike && at < words,
                 })
                 .collect(),
             rows: rows
@@ -243,6 +290,16 @@ impl Block {
     }
 }
 
+impl Block {
+    /// The same with texts that break into lines, if it is a table.
+    pub(super) fn wrapped(mut self) -> Self {
+        if let Self::Table(table) = &mut self {
+            table.class = "wrapped";
+        }
+        self
+    }
+}
+
 impl Figure {
     pub(super) fn new(title: impl Into<String>, chart: Chart) -> Self {
         Self {
@@ -251,7 +308,11 @@ impl Figure {
             legend: chart
                 .legend
                 .into_iter()
-                .map(|entry| (entry.svg, entry.name))
+                .map(|entry| Entry {
+                    drawing: entry.svg,
+                    swatch: 0,
+                    name: entry.name,
+                })
                 .collect(),
         }
     }

@@ -46,6 +46,9 @@ texts! {
     F_CPU_PER = "; CPU us per decision: {costs}" | "; CPU us mỗi quyết định: {costs}";
     F_PER_MILLION = "; {cost} per million decisions" | "; {cost} mỗi triệu quyết định";
     F_JOULES = "; {joules} J per million" | "; {joules} J mỗi triệu";
+    F_BEFORE = "before" | "trước";
+    F_OVERLOAD = "overload" | "quá tải";
+    F_AFTER = "after" | "sau";
     F_GENERATOR = "generator" | "bộ phát";
     F_SERVICE = "service" | "dịch vụ";
     F_PROXY = "proxy" | "proxy";

@@ -125,6 +125,8 @@ forms! {
     "good throughout, also at {n}/s: nothing had to recover" | "tốt suốt, cả ở {n}/s: không có gì phải hồi phục";
     "{n}/s was not held before the overload, so that nothing follows" | "{n}/s đã không giữ được trước khi quá tải nên không kết luận được gì";
     "the run ended before {n} good seconds in a row were seen, or could be missed" | "lần chạy kết thúc trước khi thấy {n} giây tốt liên tiếp, hoặc trước khi có thể kết luận là không có";
+    "not broken any more at {n}/s, but {n2} good seconds in a row were not seen within {n3} s"
+        | "không còn hỏng ở {n}/s, nhưng chưa thấy {n2} giây tốt liên tiếp trong {n3} s";
     "{sentence}; {n} % of the open requests waited in the clients' queue, not in the target" | "{sentence}; {n} % yêu cầu đang mở nằm chờ trong hàng đợi của client, không phải ở đích đo";
     "after {n}/s it healed from no load tried, down to {n2}/s" | "sau {n}/s nó không hồi phục từ tải nào đã thử, xuống tới {n2}/s";
     "after {n}/s it was not seen to heal" | "sau {n}/s chưa thấy nó hồi phục";
@@ -156,6 +158,7 @@ forms! {
     "the capacity probe failed: {why}" | "phép dò năng lực thất bại: {why}";
     "it has neither rate limit commands nor scripts" | "nó không có lệnh giới hạn tốc độ lẫn script";
     "interrupted" | "bị ngắt";
+    "nothing was measured" | "không đo được gì";
     "the run has not ended" | "lần chạy chưa kết thúc";
     "start {n} of {n2}: {why}" | "lần khởi động {n} trong {n2}: {why}";
     "{n} of {n2} starts were measured" | "đã đo {n} trong {n2} lần khởi động";
@@ -224,6 +227,14 @@ forms! {
     "No snapshot: {why}." | "Không có ảnh chụp: {why}.";
     "the store does not say when it is written" | "kho dữ liệu không cho biết khi nào ghi xong";
     "not written within {n} s" | "không ghi xong trong {n} s";
+    // What was asked.
+    "single key" | "một khóa";
+    "{n} keys uniform" | "{n} khóa đều";
+    "{n} keys, hot 90/10" | "{n} khóa, nóng 90/10";
+    "{n} keys roundrobin" | "{n} khóa xoay vòng";
+    "{n} keys in turn" | "{n} khóa xoay vòng";
+    "{n} keys {spreading}" | "{n} khóa {spreading}";
+    "{scenario}, {n}% admitted" | "{scenario}, cho qua {n}%";
     // Runs beside runs.
     "{n} rows were tested at 5 % each: of rows without any difference, one in twenty may look different by chance"
         | "{n} dòng được kiểm định ở mức 5 % mỗi dòng: trong các dòng không khác nhau, cứ hai mươi dòng có thể một dòng trông khác do ngẫu nhiên";

@@ -11,12 +11,14 @@ use crate::record::paper::{Judgement, PaperFigures, PaperRecord, PaperRow, Paper
 use crate::record::recovery::{Healing, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
 use crate::record::{
     Accuracy, Cell, CellStatistics, ComparisonRecord, ComparisonRow, Estimate, ExactPart, Metric,
-    RankTest, RateStatistics, RetryAfter, RunRecord, Second, Starts, TrendRow, TrendsRecord,
-    Verdict,
+    RankTest, RateStatistics, RetryAfter, RunRecord, Second, SplitLatency, Starts, TrendRow,
+    TrendsRecord, Verdict,
 };
 
 use super::super::{Beside, HtmlOptions, Lang};
 use super::{fixture, html_in, markup, render_all};
+use crate::load::rng::Rng;
+use crate::load::tally::latency_histogram;
 
 /// Every card's place in the page, in order.
 const CARDS: [&str; 22] = [
@@ -150,7 +152,7 @@ fn attribution() -> Attribution {
         },
         bottleneck: Bottleneck {
             limit: Limit::Store,
-            sentence: "limited by the store (redis): thread redis-1 used 99 % of a core".into(),
+            sentence: "limited by the store (redis): its thread redis-1 used 99 % of a core".into(),
         },
         price_per_hour: Some(0.1),
         cost_per_million: Some(0.0007),
@@ -464,7 +466,7 @@ fn everything_renders_in_every_form() {
         "P99 95 % CI [",
         "5 fresh starts",
         "paper: P1, Redis 7.x",
-        "their step is 60 s",
+        "30 s (shortened)",
         "limited by the store (redis)",
         "<g class=\"over\"><rect",
         "class=\"whisker s0\"",
@@ -492,6 +494,55 @@ fn numbers_of_the_page_carry_their_basis_and_command() {
         .matches("answers in 3.00 s (5 fresh starts)");
     assert_eq!(tips.count(), 27, "every row of three ladders");
     assert!(rows.count() >= 27);
+}
+
+/// Rows of a cell in the main run as it is by default.
+const ROWS: usize = 6;
+
+/// Nine cells with what a run of the program records of each, as the main run has by default.
+fn nine_cells() -> RunRecord {
+    let mut record = fixture::run();
+    record.cells.truncate(9);
+    assert_eq!(record.cells.len(), 9);
+    for (number, cell) in record.cells.iter_mut().enumerate() {
+        cell.steps.truncate(ROWS);
+        for (at, step) in cell.steps.iter_mut().enumerate() {
+            step.attribution = Some(attribution());
+            step.seconds = seconds(step.target_rps, step.goodput_rps, 1);
+            let mut parts = [latency_histogram(), latency_histogram()];
+            let mut rng = Rng::new((number * 16 + at) as u64);
+            for answer in 0..4_000 {
+                let tail = 1.0 / (1.0 - rng.unit()).max(1e-4);
+                let ns = 90_000.0 * (1.0 + rng.unit()) * tail.powf(0.6 + at as f64 * 0.05);
+                parts[answer % 2].record(ns as u64).unwrap();
+            }
+            step.response = SplitLatency::from_histograms(&parts[0], &parts[1]).unwrap();
+            step.service = step.response.clone();
+        }
+    }
+    record.settle();
+    record
+}
+
+#[test]
+fn a_page_of_nine_cells_is_no_large_file() {
+    let html = html_in(&nine_cells(), Lang::En);
+    assert!(html.len() <= 400_000, "{} bytes", html.len());
+    let read = super::super::record_in(&html).unwrap();
+    let answers = |record: &RunRecord| -> Vec<Option<u64>> {
+        let steps = record.cells.iter().flat_map(|cell| &cell.steps);
+        steps
+            .map(|step| Some(step.response.merged()?.len()))
+            .collect()
+    };
+    assert_eq!(answers(&read), answers(&nine_cells()));
+    let again = html_in(&read, Lang::En);
+    let charts = |html: &str| html.matches("<figure>").count();
+    assert_eq!(
+        charts(&again),
+        charts(&html),
+        "what was read draws the same charts"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod everything;
 mod exports;
 mod fixture;
+mod languages;
 mod markup;
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Recovery, judged from seconds made up here.
 
-use super::super::recovery::judge;
+use super::super::recovery::{judge, waited_in_clients};
 use crate::record::recovery::{Phase, RecoveryVerdict};
 use crate::record::{Profile, Second};
 
@@ -80,6 +80,44 @@ fn what_stays_broken_at_a_load_it_held_is_metastable() {
     // Nine good seconds at the end are not enough for either.
     let late = run(|at| if !(5..21).contains(&at) { FINE } else { BROKEN });
     assert_eq!(verdict(&late, true).0, RecoveryVerdict::Unfinished);
+}
+
+#[test]
+fn a_bad_second_now_and_then_is_no_metastable_state() {
+    // It came back, but never for ten seconds in a row, and the last second is bad.
+    let noisy = run(|at| match at {
+        5..12 => BROKEN,
+        16 | 23 | 29 => (0, 300.0, 3),
+        _ => FINE,
+    });
+    assert_eq!(verdict(&noisy, true).0, RecoveryVerdict::Unfinished);
+}
+
+#[test]
+fn a_p99_beside_an_unchanged_median_is_no_metastable_state() {
+    // Every request is answered, the median is as before, and the P99 of most seconds is past its bound.
+    let mut seconds = run(|at| match at {
+        5..11 => BROKEN,
+        at if at > 10 && at % 3 > 0 => (0, 300.0, 3),
+        _ => FINE,
+    });
+    assert_eq!(verdict(&seconds, true).0, RecoveryVerdict::Metastable);
+    for second in &mut seconds[11..] {
+        second.p50_us = Some(10_000.0);
+    }
+    assert_eq!(verdict(&seconds, true).0, RecoveryVerdict::Unfinished);
+}
+
+#[test]
+fn a_queue_in_the_clients_is_told_from_one_in_the_target() {
+    let stuck = run(|at| if at < 5 { FINE } else { BROKEN });
+    let after = &phases()[2];
+    let share =
+        |seconds: &[Second], on_wire| waited_in_clients(&Profile::bench(), after, seconds, on_wire);
+    // 500 are open in each bad second.
+    assert_eq!(share(&stuck, 100), Some(0.8));
+    assert_eq!(share(&stuck, 1_000), Some(0.0));
+    assert_eq!(share(&run(|_| FINE), 100), None);
 }
 
 #[test]

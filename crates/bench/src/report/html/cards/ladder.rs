@@ -87,6 +87,7 @@ fn table(source: &Source<'_>, ranked: &Ranked<'_>) -> Table {
             .into_iter()
             .map(|step| row(source, ranked, step))
             .collect(),
+        ..Table::default()
     }
 }
 

@@ -20,7 +20,7 @@ use super::super::format::{or_dash, rate, seconds};
 use super::super::lang::{Lang, page as t};
 use super::super::{verdict, words};
 use super::HtmlOptions;
-use super::model::{Block, Figure, Page, Tag};
+use super::model::{Block, Figure, Page, Tag, swatches};
 
 pub(in crate::report) use method::{GLOSSARY, thresholds};
 
@@ -73,13 +73,15 @@ pub(super) fn page(record: &RunRecord, options: &HtmlOptions) -> Page {
         method::manifest(&source),
         method::glossary(&source),
     ];
+    let mut cards: Vec<_> = cards.into_iter().flatten().collect();
     Page {
+        swatches: swatches(&mut cards),
         badges: badges(&source),
         command: source.command.clone(),
         started_at: record.manifest.started_at.clone(),
         verdict: verdict::run(record, lang),
         numbers: summary::numbers(&source),
-        cards: cards.into_iter().flatten().collect(),
+        cards,
     }
 }
 

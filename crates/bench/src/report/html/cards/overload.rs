@@ -2,9 +2,10 @@
 
 use super::super::super::chart;
 use super::super::super::findings::CellFindings;
-use super::super::super::format::{or_dash, percent, rate, ratio, seconds, significant};
-use super::super::super::lang::page as t;
+use super::super::super::format::{or_dash, percent, rate, ratio, seconds, short, significant};
+use super::super::super::lang::{Lang, page as t};
 use super::super::super::observations::retention_class;
+use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title};
 use crate::record::RecoveryRecord;
@@ -114,7 +115,7 @@ fn retention(source: &Source<'_>) -> Option<Block> {
         t::H_WARNING_MARGIN,
     ];
     let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
-    (!rows.is_empty()).then(|| Block::plain_table(heads, 1, rows))
+    (!rows.is_empty()).then(|| Block::plain_table(heads, 1, rows).wrapped())
 }
 
 /// Recovery runs: one line and two drawings per client variant.
@@ -127,7 +128,7 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         };
         let mut rows = Vec::new();
         let mut figures = Vec::new();
-        let marks = marks(found);
+        let marks = marks(found, lang);
         for variant in &found.variants {
             let deadline = or_dash(variant.deadline_ms, |ms| format!("{} ms", significant(ms)));
             let name = t::VARIANT.with(
@@ -139,11 +140,11 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
             );
             rows.push(vec![
                 name.clone(),
+                words::recovery(variant.verdict, lang).to_owned(),
+                variant.sentence.clone(),
                 or_dash(variant.time_to_recover_s, seconds),
                 or_dash(variant.backlog_drain_s, seconds),
                 ratio(variant.amplification),
-                variant.verdict.words().to_owned(),
-                variant.sentence.clone(),
             ]);
             let title = t::C_RECOVERY.with(lang, &[("name", &name)]);
             let drawings = chart::recovery(&variant.seconds, &marks, &title, lang);
@@ -163,14 +164,14 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         });
         let heads = [
             t::H_VARIANT,
+            t::H_VERDICT,
+            t::H_WHY,
             t::H_TIME_TO_RECOVER,
             t::H_DRAIN,
             t::H_AMPLIFICATION,
-            t::H_VERDICT,
-            t::H_WHY,
         ];
         let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
-        blocks.push(Block::plain_table(heads, 1, rows));
+        blocks.push(Block::plain_table(heads, 3, rows).wrapped());
         if let Some(healing) = &found.healing {
             let text = healing.sentence.clone();
             blocks.push(Block::Text { text });
@@ -183,11 +184,15 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
 }
 
 /// Where each phase begins, with its name and load.
-fn marks(found: &RecoveryRecord) -> Vec<(f64, String)> {
+fn marks(found: &RecoveryRecord, lang: Lang) -> Vec<(f64, String)> {
     let phases = found.phases.iter();
     phases
         .map(|phase| {
-            let text = format!("{} {}", phase.name, ratio(phase.of_knee));
+            let text = format!(
+                "{} {}×",
+                words::phase(&phase.name, lang),
+                short(phase.of_knee)
+            );
             (phase.start_s, text)
         })
         .collect()

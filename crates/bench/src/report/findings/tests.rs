@@ -1,0 +1,197 @@
+//! What ladders show, on ladders made up here.
+
+use super::*;
+use crate::record::{Failures, Operation, Scenario};
+
+/// A ladder of (load, failed percent).
+fn cell(target: &str, rows: &[(f64, u64)]) -> Cell {
+    let step = |(target_rps, failed): &(f64, u64)| Step {
+        target_rps: *target_rps,
+        planned: 100,
+        goodput_rps: target_rps * (100 - failed) as f64 / 100.0,
+        failures: Failures {
+            timeout: *failed,
+            ..Failures::default()
+        },
+        ..Step::default()
+    };
+    Cell {
+        target: target.into(),
+        scenario: Scenario {
+            name: "s".into(),
+            title: "S".into(),
+            ..Scenario::default()
+        },
+        operation: Operation {
+            title: "op".into(),
+            ..Operation::default()
+        },
+        steps: rows.iter().map(step).collect(),
+        ..Cell::default()
+    }
+}
+
+fn run(cells: Vec<Cell>) -> RunRecord {
+    let mut record = RunRecord {
+        cells,
+        ..RunRecord::default()
+    };
+    record.settle();
+    record
+}
+
+#[test]
+fn a_ladder_with_a_hole_sustains_only_what_lies_below_it() {
+    // The shape of the study's single-key ladder: fails at 15k, holds again at 17.5k.
+    let record = run(vec![cell(
+        "redis",
+        &[(10.0, 0), (12.5, 0), (15.0, 3), (17.5, 0), (30.0, 90)],
+    )]);
+    let found = CellFindings::of(&record.cells[0]);
+    assert_eq!(
+        (found.sustained_rps, found.not_held_rps),
+        (Some(12.5), Some(15.0))
+    );
+    assert_eq!(found.anomalies_rps, [15.0]);
+    assert_eq!(found.breaking_rps, Some(15.0));
+    assert_eq!(found.peak_goodput_rps, Some(17.5));
+    assert_eq!(found.safe_rps, Some(10.0));
+    assert!((found.cliff_margin.unwrap() - 1.4).abs() < 1e-9);
+    let (over, kept) = found.retention.unwrap();
+    assert!((over - 2.4).abs() < 1e-9 && (kept - 3.0 / 17.5).abs() < 1e-9);
+}
+
+#[test]
+fn the_order_of_running_does_not_matter() {
+    let up = run(vec![cell("a", &[(1.0, 0), (2.0, 0), (3.0, 60)])]);
+    let shuffled = run(vec![cell("a", &[(3.0, 60), (1.0, 0), (2.0, 0)])]);
+    assert_eq!(
+        CellFindings::of(&up.cells[0]),
+        CellFindings::of(&shuffled.cells[0])
+    );
+}
+
+#[test]
+fn a_ladder_without_an_end_claims_only_a_lower_bound() {
+    let record = run(vec![
+        cell("open", &[(100.0, 0), (200.0, 0)]),
+        cell("closed", &[(50.0, 0), (100.0, 0), (120.0, 10)]),
+    ]);
+    let scenario = &scenarios(&record)[0];
+    assert_eq!(scenario.ranked[0].cell.target, "open");
+    let (best, other) = (&scenario.ranked[0].findings, &scenario.ranked[1].findings);
+    assert_eq!(advantage(best, other), Advantage::AtLeast(200.0 / 120.0));
+    assert_eq!(scenario.common_rps, Some(100.0));
+}
+
+#[test]
+fn ladders_that_touch_show_no_difference() {
+    let record = run(vec![
+        cell("a", &[(100.0, 0), (120.0, 10)]),
+        cell("b", &[(90.0, 0), (110.0, 10)]),
+    ]);
+    let ranked = &scenarios(&record)[0].ranked;
+    assert_eq!(ranked[0].cell.target, "a");
+    assert_eq!(
+        advantage(&ranked[0].findings, &ranked[1].findings),
+        Advantage::NotShown
+    );
+}
+
+#[test]
+fn an_invalid_row_proves_nothing_against_a_target() {
+    let mut record = run(vec![cell("a", &[(1.0, 0), (2.0, 80), (3.0, 0), (4.0, 70)])]);
+    for step in [1, 3] {
+        record.cells[0].steps[step]
+            .validity
+            .lower(Grade::Invalid, "the generator was late");
+    }
+    let found = CellFindings::of(&record.cells[0]);
+    assert_eq!((found.sustained_rps, found.not_held_rps), (Some(3.0), None));
+    assert_eq!(found.doubtful_rps, Some(2.0));
+    assert_eq!(found.breaking_rps, None);
+}
+
+#[test]
+fn cost_is_compared_where_all_answered_if_not_all_held() {
+    let mut record = run(vec![
+        cell("a", &[(1.0, 0), (2.0, 0)]),
+        cell("b", &[(1.0, 0), (2.0, 0)]),
+    ]);
+    record.cells[1].steps[1].status.level = Level::Degraded;
+    assert_eq!(scenarios(&record)[0].common_rps, Some(1.0));
+    record.cells[1].steps[0].status.level = Level::Degraded;
+    assert_eq!(scenarios(&record)[0].common_rps, Some(2.0));
+}
+
+#[test]
+fn stores_and_services_are_not_ranked_against_each_other() {
+    let mut record = run(vec![
+        cell("redis", &[(100.0, 0), (200.0, 0)]),
+        cell("tollgate-grpc", &[(20.0, 0), (30.0, 50)]),
+    ]);
+    record.targets = ["redis", "tollgate-grpc"]
+        .map(|name| crate::record::TargetRecord {
+            name: name.into(),
+            ..Default::default()
+        })
+        .to_vec();
+    record.targets[1].kind = TargetKind::Service;
+    let found = scenarios(&record);
+    let titles: Vec<String> = found
+        .iter()
+        .map(|scenario| scenario.title(Lang::En))
+        .collect();
+    assert_eq!(titles, ["S", "S · service"]);
+    assert_eq!(found[0].common_rps, Some(200.0));
+    assert_eq!(found[1].common_rps, Some(20.0));
+}
+
+#[test]
+fn the_worst_judgement_of_a_cell_may_stand_in_a_row() {
+    let mut record = run(vec![cell("a", &[(1.0, 0), (2.0, 0)])]);
+    let cell = &mut record.cells[0];
+    for (step, (limit, worst)) in cell.steps.iter_mut().zip([(10, 10), (20, 30)]) {
+        step.accuracy = Some(Accuracy {
+            limit,
+            worst_window_admitted: Some(worst),
+            ..Accuracy::default()
+        });
+    }
+    cell.accuracy = Some(Accuracy::default());
+    assert_eq!(worst_stretch(cell), Some(1.5));
+    assert_eq!(limits(cell), Some((10, 20)));
+    assert_eq!(never_over_admitted(&record), Some(true));
+}
+
+#[test]
+fn a_cell_that_admits_too_much_cannot_win() {
+    let mut record = run(vec![
+        cell("fast", &[(1_000.0, 0)]),
+        cell("right", &[(10.0, 0)]),
+    ]);
+    let first = |record: &RunRecord| scenarios(record)[0].ranked[0].cell.target.clone();
+    assert_eq!(first(&record), "fast");
+    record.cells[0].steps[0].accuracy = Some(Accuracy {
+        over_admission_percent: 0.01,
+        ..Accuracy::default()
+    });
+    assert_eq!(first(&record), "right");
+    let verdict = |record: &RunRecord| super::super::verdict::run(record, Lang::En).join(" ");
+    assert!(verdict(&record).starts_with("S: right with op held 10/s"));
+    record.cells[1].steps[0].accuracy = record.cells[0].steps[0].accuracy.clone();
+    assert!(verdict(&record).contains("so none is ranked"));
+}
+
+#[test]
+fn nothing_measured_gives_nothing_found() {
+    let record = run(vec![cell("dead", &[(100.0, 100)]), cell("empty", &[])]);
+    for cell in &record.cells {
+        let found = CellFindings::of(cell);
+        assert_eq!(found.sustained_rps, None);
+        assert_eq!(found.peak_goodput_rps, None);
+        assert_eq!(found.safe_rps, None);
+    }
+    assert_eq!(never_over_admitted(&record), None);
+    assert_eq!(scenarios(&record)[0].common_rps, None);
+}
