@@ -237,9 +237,7 @@ mod tests {
                 let mut summary = LatencySummary::from_histogram(&histogram(&values))
                     .unwrap()
                     .unwrap();
-                let before = summary.histogram_ns_base64.clone().unwrap();
                 summary.coarsen(digits);
-                assert!(summary.histogram_ns_base64.as_ref().unwrap().len() < before.len());
                 let coarse = summary.histogram().unwrap().unwrap();
                 assert_eq!(coarse.len(), values.len() as u64, "{longest} {digits}");
                 let (near, far) = (coarse.value_at_quantile(0.5), longest / 2);

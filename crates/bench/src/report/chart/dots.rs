@@ -4,6 +4,7 @@ use crate::record::ComparisonRow;
 
 use super::super::format::{rate, ratio, significant};
 use super::super::lang::{Lang, page as t};
+use super::super::words;
 use super::Chart;
 use super::plot::Plot;
 use super::scale::Scale;
@@ -50,7 +51,7 @@ pub(in crate::report) fn ratios(rows: &[&ComparisonRow], lang: Lang) -> Option<C
         if let Some((low, high)) = row.ratio_ci {
             plot.interval(class, y, low, high);
         }
-        plot.mark(class, shape, *value, y, &row.sentence);
+        plot.mark(class, shape, *value, y, &words::difference(row, lang));
         let name = format!(
             "{} @ {}: {}",
             row.metric.name(),

@@ -322,11 +322,12 @@ fn said(text: &str, lang: Lang, depth: u32) -> Cow<'_, str> {
             return Cow::Owned(form.with(lang, &values));
         }
     }
-    // Sentences are joined in these ways.
+    // Sentences are joined in these ways; one of no known form may have the same words in it.
     for (joint, same) in [("; ", "; "), (", and ", ", và ")] {
-        if text.contains(joint) {
-            let parts = text.split(joint).map(|part| said(part, lang, depth - 1));
-            return Cow::Owned(parts.collect::<Vec<_>>().join(same));
+        let parts = text.split(joint).map(|part| said(part, lang, depth - 1));
+        let parts: Vec<Cow<'_, str>> = parts.collect();
+        if parts.len() > 1 && parts.iter().any(|part| matches!(part, Cow::Owned(_))) {
+            return Cow::Owned(parts.join(same));
         }
     }
     Cow::Borrowed(text)
@@ -411,6 +412,7 @@ mod tests {
         for text in [
             "",
             "a note of one's own",
+            "a note, and another; of one's own",
             "the generator used a lot % of its core",
         ] {
             assert_eq!(vi(text), text);
