@@ -82,6 +82,11 @@ impl Flags {
         Flags(self.0 | other.0)
     }
 
+    /// What both have.
+    pub const fn and(self, other: Flags) -> Flags {
+        Flags(self.0 & other.0)
+    }
+
     /// True when every flag of `other` is set.
     #[inline]
     pub const fn contains(self, other: Flags) -> bool {

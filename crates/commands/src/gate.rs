@@ -25,6 +25,48 @@ impl Busy {
     }
 }
 
+/// What a server may not do because of its part in replication.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Restrictions(u8);
+
+impl Restrictions {
+    /// Nothing is restricted.
+    pub const NONE: Restrictions = Restrictions(0);
+    /// A replica that clients may not write to.
+    pub const READ_ONLY: Restrictions = Restrictions(1);
+    /// A replica without a link to its master, which is not to answer from what it has.
+    pub const STALE: Restrictions = Restrictions(1 << 1);
+    /// Data are being loaded.
+    pub const LOADING: Restrictions = Restrictions(1 << 2);
+    /// A replica, which leaves it to its master what goes when memory is short.
+    pub const KEEPS_ALL: Restrictions = Restrictions(1 << 3);
+
+    /// Both together.
+    #[must_use]
+    pub const fn or(self, other: Restrictions) -> Restrictions {
+        Restrictions(self.0 | other.0)
+    }
+
+    /// Whether all of `other` hold.
+    #[inline]
+    pub const fn contains(self, other: Restrictions) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// A replica: nobody waits for replicas of it.
+    pub const REPLICA: Restrictions = Restrictions(1 << 4);
+
+    /// As one byte.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// What [`Restrictions::bits`] gave.
+    pub const fn from_bits(bits: u8) -> Restrictions {
+        Restrictions(bits)
+    }
+}
+
 /// Knows what the user of a connection may do.
 pub trait Permit: std::fmt::Debug {
     /// Refuses the command, or lets it pass.
@@ -50,6 +92,10 @@ pub struct GateView<'a> {
     pub log_error: Option<&'a str>,
     /// Writes need more replicas than there are.
     pub lacks_replicas: bool,
+    /// What the server may not do because of its part in replication.
+    pub restrictions: Restrictions,
+    /// Of what EXEC would run: the flags of any command, and those of all.
+    pub queued: Option<(Flags, Flags)>,
     /// A script has been running for too long.
     pub busy: Option<Busy>,
 }
@@ -66,6 +112,8 @@ impl GateView<'_> {
             out_of_memory: false,
             log_error: None,
             lacks_replicas: false,
+            restrictions: Restrictions::NONE,
+            queued: None,
             busy: None,
         }
     }
@@ -113,11 +161,35 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     if view.lacks_replicas && row.writes() {
         return Err(CmdError::NoReplicas);
     }
+    if view.restrictions != Restrictions::NONE {
+        check_role(row, view)?;
+    }
     if let Some(busy) = view.busy
         && view.origin == Origin::Client
         && !row.flags.contains(Flags::ALLOW_BUSY)
     {
         return Err(busy.error());
+    }
+    Ok(())
+}
+
+/// What a replica may not do: write, answer without its master, use data that are not there yet.
+#[cold]
+fn check_role(row: &Row, view: &GateView<'_>) -> Result<(), CmdError> {
+    if view.origin.is_applied() {
+        return Ok(());
+    }
+    let (any, all) = view.queued.unwrap_or((row.flags, row.flags));
+    let is = |restriction| view.restrictions.contains(restriction);
+    if is(Restrictions::READ_ONLY) && (row.writes() || any.contains(Flags::WRITE)) {
+        return Err(CmdError::ReadOnlyReplica);
+    }
+    let allowed = |flag| row.flags.contains(flag) && all.contains(flag);
+    if is(Restrictions::STALE) && !allowed(Flags::STALE) {
+        return Err(CmdError::MasterDown);
+    }
+    if is(Restrictions::LOADING) && !allowed(Flags::LOADING) {
+        return Err(CmdError::Loading);
     }
     Ok(())
 }

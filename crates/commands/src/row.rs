@@ -102,6 +102,7 @@ pub enum NodeCommand {
     Migrate,
     PSync,
     ReplConf,
+    ReplicaOf,
     Role,
     Sync,
 

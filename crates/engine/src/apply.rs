@@ -14,6 +14,7 @@ use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
+use crate::journal::{Following, RoleGuard};
 use crate::transaction::{Command, Transaction};
 use crate::{Engine, Node, Outcome, Session};
 
@@ -30,6 +31,8 @@ pub enum Applied {
     Whole,
     /// It waits for EXEC.
     Open,
+    /// It did nothing: the master is not followed any more.
+    Over,
 }
 
 /// A command that could not be applied as it was where it comes from. Those of its unit that could have taken effect.
@@ -71,6 +74,10 @@ pub struct Applier {
     /// Replies, which are looked at for errors only.
     replies: ReplyBuf,
     open: Option<Transaction>,
+    /// The time of being a replica to which the stream belongs.
+    following: Option<Following>,
+    /// The bytes of the unit at hand as they came from the master.
+    unit: Vec<u8>,
 }
 
 impl Applier {
@@ -85,7 +92,50 @@ impl Applier {
             session,
             replies: ReplyBuf::new(Protocol::Resp2),
             open: None,
+            following: None,
+            unit: Vec::new(),
         }
+    }
+
+    /// The stream of a master, which goes on with `db` selected: what is applied is passed on as it came.
+    pub fn of_master(following: Following, client: u64, db: DbIndex) -> Applier {
+        let mut applier = Applier::new(Origin::Replica, client);
+        applier.following = Some(following);
+        applier.session.db = db;
+        applier
+    }
+
+    /// Says how the command came that is applied next, or passed over by [`Applier::pass`].
+    pub fn came_as(&mut self, bytes: &[u8]) {
+        self.unit.extend_from_slice(bytes);
+    }
+
+    /// Passes on what has no effect here, such as signs of life.
+    pub fn pass(&mut self, engine: &Engine) -> Applied {
+        if self.open.is_some() {
+            return Applied::Open;
+        }
+        let Some(_role) = self.hold_role(engine) else {
+            return Applied::Over;
+        };
+        self.relay(engine);
+        Applied::Whole
+    }
+
+    fn hold_role<'e>(&self, engine: &'e Engine) -> Option<Option<RoleGuard<'e>>> {
+        match self.following {
+            Some(following) => engine.journal.hold_role(following).map(Some),
+            None => Some(None),
+        }
+    }
+
+    /// Appends the unit to the journal as it came.
+    fn relay(&mut self, engine: &Engine) {
+        if self.following.is_some() && !self.unit.is_empty() {
+            engine.journal.relay(&self.unit, self.session.db);
+        }
+        self.unit.clear();
+        self.unit.shrink_to(REPLIES_KEPT);
     }
 
     /// The selected database.
@@ -96,6 +146,11 @@ impl Applier {
     /// Selects a database, as the command does.
     pub fn select(&mut self, db: DbIndex) {
         self.session.db = db;
+    }
+
+    /// The record of the stream, as connections have one.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Whether a transaction has begun and not ended.
@@ -117,8 +172,16 @@ impl Applier {
         now: Timestamp,
         node: &mut dyn Node,
     ) -> Result<Applied, ApplyError> {
-        let row = resolve(words).map_err(|error| ApplyError::of(words, &error))?;
-        self.check(row, words)?;
+        let found = resolve(words).map_err(|error| ApplyError::of(words, &error));
+        let row = match found.and_then(|row| self.check(row, words).map(|()| row)) {
+            Ok(row) => row,
+            Err(error) => {
+                return match self.pass(engine) {
+                    Applied::Over => Ok(Applied::Over),
+                    _ => Err(error),
+                };
+            }
+        };
         if let Run::Transaction(command) = row.run {
             return self.apply_bracket(engine, command, words, now, node);
         }
@@ -142,6 +205,25 @@ impl Applier {
     }
 
     fn apply_bracket(
+        &mut self,
+        engine: &Engine,
+        command: TransactionCommand,
+        words: &[&[u8]],
+        now: Timestamp,
+        node: &mut dyn Node,
+    ) -> Result<Applied, ApplyError> {
+        let result = self.bracket(engine, command, words, now, node);
+        match result {
+            // The others are a unit of their own, which does nothing.
+            Ok(Applied::Whole) | Err(_) if !self.unit.is_empty() => match self.pass(engine) {
+                Applied::Over => Ok(Applied::Over),
+                _ => result,
+            },
+            result => result,
+        }
+    }
+
+    fn bracket(
         &mut self,
         engine: &Engine,
         command: TransactionCommand,
@@ -183,12 +265,17 @@ impl Applier {
         node: &mut dyn Node,
     ) -> Result<Applied, ApplyError> {
         let mut first_error = None;
-        let session = &mut self.session;
+        // Before anything is locked, since it looks at sizes.
+        let is_long = engine.is_unit_long(&self.session, commands, now);
         {
-            let mut held = engine.lock_transaction(session, commands);
-            if engine.is_unit_long(session, commands, now) {
+            let mut held = engine.lock_transaction(&self.session, commands);
+            let Some(_role) = self.hold_role(engine) else {
+                return Ok(Applied::Over);
+            };
+            if is_long {
                 held.keep();
             }
+            let session = &mut self.session;
             for (row, words) in commands {
                 self.replies.clear();
                 let out = &mut self.replies;
@@ -200,6 +287,7 @@ impl Applier {
                     first_error = Some(ApplyError::new(words, line));
                 }
             }
+            self.relay(engine);
             engine.settle(&mut held, now);
         }
         if engine.listeners.has_put_off() {

@@ -159,6 +159,7 @@ fn looks_at_all(command: NodeCommand) -> bool {
             | NodeCommand::MemoryDoctor
             | NodeCommand::MemoryStats
             | NodeCommand::Debug
+            | NodeCommand::ReplicaOf
             | NodeCommand::Save
             | NodeCommand::BgRewriteAof
             | NodeCommand::BgSave

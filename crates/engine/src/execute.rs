@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use smallvec::SmallVec;
 use tollgate_commands::{
     Args, CmdError, Cx, Effects, Flags, Group, Handler, NodeCommand, Origin, Reply, Row, Run,
-    ShardSet, TransactionCommand, gate, uses_hidden_keys,
+    ShardSet, TransactionCommand, gate, gate::Restrictions, uses_hidden_keys,
 };
 use tollgate_keyspace::{Ahead, DbIndex, Key, Seed, look_ahead};
 use tollgate_limiter::Timestamp;
@@ -223,11 +223,22 @@ impl Engine {
             authenticated: session.authenticated || self.access.is_open(),
             lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
             out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
+            restrictions: self.restrictions(),
+            queued: self.queued_flags(row, session),
             busy: self.scripts.long.busy(),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
         };
         gate::check(row, args, &view)
+    }
+
+    /// What the gate must know of the commands that EXEC would run, while the server's role restricts them.
+    #[inline]
+    fn queued_flags(&self, row: &Row, session: &Session) -> Option<(Flags, Flags)> {
+        if self.restrictions() == Restrictions::NONE || !is_exec(row) {
+            return None;
+        }
+        session.queued_flags()
     }
 
     /// Memory is short: queueing takes memory too, and so does running what was queued. True when the command has been
@@ -679,6 +690,9 @@ impl Engine {
             retry_as: None,
         };
         if matches!(call.row.run, Run::Wait(_)) {
+            if self.restrictions().contains(Restrictions::REPLICA) {
+                return Err(CmdError::WaitOnReplica);
+            }
             cx.replicas = self.journal.acknowledged_for(call.client);
             cx.synced = self.journal.synced_for(call.client);
         }

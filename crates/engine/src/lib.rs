@@ -52,7 +52,8 @@ pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
 pub use hot::LocalHandle;
 pub use journal::{
-    BaseEnd, BaseForm, FollowerFacts, JournalFacts, LogBytes, LogFacts, Replica, SyncStart,
+    AdoptError, BaseEnd, BaseForm, FollowerFacts, Following, JournalFacts, LogBytes, LogFacts,
+    Place as HistoryPlace, Replica, RoleError, SyncStart,
 };
 pub use ledgers::AnyCheck;
 pub use migrate::Parcel;

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tollgate_commands::gate::Restrictions;
 use tollgate_commands::{Effects, Flags, Group, Policy, Row, Run, keys_of};
 use tollgate_keyspace::{Access, DbIndex, EntryRef, Order, TypeName, Victim};
 use tollgate_limiter::Timestamp;
@@ -145,6 +146,9 @@ impl Engine {
     }
 
     fn exceeds(&self) -> bool {
+        if self.restrictions().contains(Restrictions::KEEPS_ALL) {
+            return false;
+        }
         let used = self.memory.used.load(Ordering::Relaxed);
         let overhead = self.memory.overhead.load(Ordering::Relaxed);
         used.saturating_add(overhead) > self.limits.maxmemory()

@@ -11,6 +11,9 @@ use crate::cell::Cells;
 use crate::held::with_held;
 use crate::{Engine, REDIS_VERSION};
 
+/// Says in a file for replicas which database is selected in the stream behind it.
+const STREAM_DB: &str = "repl-stream-db";
+
 /// What [`Engine::load`] has read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -18,6 +21,8 @@ pub struct Loaded {
     pub keys: usize,
     /// Keys of the file whose time had passed.
     pub expired: usize,
+    /// The database that the master which wrote the file had selected in what it sends to replicas.
+    pub stream_db: Option<DbIndex>,
 }
 
 impl Engine {
@@ -28,10 +33,36 @@ impl Engine {
     ///
     /// Those of `out`.
     pub fn save(&self, out: &mut dyn Write, now: Timestamp) -> io::Result<()> {
+        self.save_saying(out, now, &[])
+    }
+
+    /// As [`Engine::save`], for a replica, which goes on with the stream of commands from there: the file names the database
+    /// that is selected in it.
+    pub(crate) fn save_for_replica(
+        &self,
+        out: &mut dyn Write,
+        now: Timestamp,
+        db: Option<DbIndex>,
+    ) -> io::Result<()> {
+        let db = db.map(|db| db.get().to_string());
+        match &db {
+            Some(db) => self.save_saying(out, now, &[(STREAM_DB, db)]),
+            None => self.save_saying(out, now, &[]),
+        }
+    }
+
+    fn save_saying(
+        &self,
+        out: &mut dyn Write,
+        now: Timestamp,
+        more: &[(&str, &str)],
+    ) -> io::Result<()> {
         let about = about(now);
-        let about = about
-            .each_ref()
-            .map(|(name, value)| (*name, value.as_str()));
+        let mut about: Vec<(&str, &str)> = about
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        about.extend(more);
         let mut writer = Writer::new(out, &about)?;
         for code in self.function_codes() {
             writer.lua_library(&code)?;
@@ -79,14 +110,25 @@ impl Engine {
         self.read(source, now, false, now.millis())
     }
 
-    /// As [`Engine::load`], for the base of an append-only file: keys whose time has passed stay, since the file behind it
-    /// says when they went.
+    /// As [`Engine::load`], for the base of an append-only file, or the data of a master: keys whose time has passed stay,
+    /// since what follows says when they went.
     ///
     /// # Errors
     ///
     /// As [`Engine::load`].
     pub fn load_base(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
         self.read(source, now, false, i64::MIN)
+    }
+
+    /// Reads an RDB file to its end and keeps nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is damaged, or holds what this program does not.
+    pub fn check(source: &mut dyn Read) -> Result<(), RdbError> {
+        let mut reader = Reader::new(source)?;
+        while reader.next()?.is_some() {}
+        Ok(())
     }
 
     /// As [`Engine::load`], over what is in the store.
@@ -133,6 +175,7 @@ impl Engine {
             }
             loaded.keys += 1;
         }
+        loaded.stream_db = reader.stream_db();
         let libraries = reader.take_libraries();
         if !libraries.is_empty() {
             self.load_functions(&libraries, merge)

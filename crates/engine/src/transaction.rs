@@ -129,6 +129,16 @@ impl Session {
     }
 }
 
+impl Session {
+    /// The flags that any queued command has, and those that all have; `None` when nothing is queued.
+    pub(crate) fn queued_flags(&self) -> Option<(Flags, Flags)> {
+        let queued = &self.transaction.as_ref()?.queued;
+        let flags = || queued.iter().map(|queued| queued.row.flags);
+        let any = flags().reduce(Flags::or)?;
+        Some((any, flags().reduce(Flags::and)?))
+    }
+}
+
 /// Commands that end a transaction in one way or another: they are allowed when memory is short.
 pub(crate) fn ends_transaction(row: &Row) -> bool {
     matches!(row.name, "EXEC" | "DISCARD" | "QUIT" | "RESET")

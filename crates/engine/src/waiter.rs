@@ -50,6 +50,10 @@ const SIMULTANEOUS: i64 = 2_000_000;
 /// What a client that is unblocked with an error is told.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
+/// What clients that wait are told when the server becomes a replica.
+const ROLE_CHANGED: &str =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+
 /// A command that waits.
 #[derive(Debug)]
 pub(crate) struct Waiter {
@@ -276,6 +280,19 @@ impl Engine {
         }
         waiter.answer(self, &mut done, out.bytes().to_vec());
         true
+    }
+
+    /// The server has become a replica, where what clients wait for does not come about by them.
+    pub fn unblock_all(&self) {
+        let waiters: Vec<_> = self.waiters.0.lock().values().cloned().collect();
+        for waiter in waiters {
+            let mut done = waiter.done.lock();
+            if !*done {
+                let mut out = ReplyBuf::new(waiter.protocol);
+                out.error(ROLE_CHANGED);
+                waiter.answer(self, &mut done, out.bytes().to_vec());
+            }
+        }
     }
 
     /// Replicas, and the append-only file if `local`, have got as far as the client waits for.

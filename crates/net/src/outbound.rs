@@ -1,7 +1,8 @@
 //! A connection to another server, for a thread that has nothing else to do than to wait for it.
 
+use crate::driver::{Peer, PeerAddress};
 use std::io::{self, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// Bytes written at a time, each within the time-out.
@@ -11,6 +12,18 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Outbound {
     stream: BufReader<TcpStream>,
+}
+
+/// Ends an [`Outbound`] from another thread: whatever it waits for fails at once.
+#[derive(Debug)]
+pub struct Closer(TcpStream);
+
+impl Closer {
+    /// Ends the connection.
+    pub fn close(&self) {
+        // One that has ended already cannot be ended once more.
+        drop(self.0.shutdown(Shutdown::Both));
+    }
 }
 
 impl Outbound {
@@ -34,6 +47,41 @@ impl Outbound {
             }
         }
         Err(refused)
+    }
+
+    /// Gives every further read and write so much time.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        let stream = self.stream.get_ref();
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))
+    }
+
+    /// What ends the connection from another thread.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn closer(&self) -> io::Result<Closer> {
+        self.stream.get_ref().try_clone().map(Closer)
+    }
+
+    /// Both ends.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended.
+    pub fn peer(&self) -> io::Result<Peer> {
+        use std::os::fd::AsRawFd;
+        let stream = self.stream.get_ref();
+        Ok(Peer {
+            remote: PeerAddress::Tcp(stream.peer_addr()?),
+            local: PeerAddress::Tcp(stream.local_addr()?),
+            fd: stream.as_raw_fd(),
+        })
     }
 
     /// Sends all bytes.
@@ -68,5 +116,13 @@ impl Outbound {
             line.pop();
         }
         Ok(line)
+    }
+}
+
+/// Reads what has come, at least one byte; 0 at the end. When nothing comes in time, the error is one of
+/// [`io::ErrorKind::WouldBlock`] and [`io::ErrorKind::TimedOut`].
+impl Read for Outbound {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(bytes)
     }
 }

@@ -60,6 +60,10 @@ impl Shared {
                 let bytes = usize::try_from(values.number(key)).unwrap_or(usize::MAX);
                 self.engine.keep_backlog(bytes);
             }
+            Key::ReplicaReadOnly | Key::ReplicaIgnoreMaxmemory | Key::ReplicaServeStaleData => {
+                let is_on = |key| values.get(key) == "yes";
+                self.link.judge_with(&self.engine, &is_on);
+            }
             Key::LimiterLeases => self.engine.set_leases(values.get(key) == "yes"),
             _ => {}
         }

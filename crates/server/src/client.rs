@@ -15,6 +15,9 @@ use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
 
+/// What CLIENT LIST calls the user of a connection that may do everything.
+const SUPERUSER: &[u8] = b"(superuser)";
+
 /// What one thread may tell a connection of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Signal {
@@ -68,6 +71,8 @@ pub(crate) struct Client {
     monitors: AtomicBool,
     /// It is a replica's.
     follows: AtomicBool,
+    /// It is the link to the master.
+    leads: AtomicBool,
     tracked: Mutex<Tracked>,
     delivery: Arc<Delivery>,
     texts: Mutex<Texts>,
@@ -186,6 +191,16 @@ impl Client {
         self.follows.store(true, Ordering::Relaxed);
     }
 
+    /// The connection is the link to the master.
+    pub(crate) fn be_master(&self) {
+        self.leads.store(true, Ordering::Relaxed);
+        lock(&self.texts).user = SUPERUSER.into();
+    }
+
+    pub(crate) fn is_master(&self) -> bool {
+        self.leads.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn set_replica_port(&self, port: u16) {
         lock(&self.texts).replica_port = port;
     }
@@ -287,6 +302,7 @@ impl Client {
     fn flags(&self, in_transaction: bool, tracker: Option<&Tracker>) -> String {
         let tracks = |is: fn(&Tracker) -> bool| tracker.is_some_and(is);
         let letters = [
+            ('M', self.is_master()),
             ('S', self.follows.load(Ordering::Relaxed)),
             ('O', self.monitors.load(Ordering::Relaxed)),
             ('P', !self.subscriptions.is_empty()),
@@ -507,6 +523,7 @@ impl Clients {
             subscriptions: Subscriptions::default(),
             monitors: AtomicBool::new(false),
             follows: AtomicBool::new(false),
+            leads: AtomicBool::new(false),
             tracked: Mutex::default(),
             delivery: Arc::clone(&self.delivery),
             texts: Mutex::new(Texts {

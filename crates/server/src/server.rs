@@ -3,7 +3,9 @@
 use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
+use crate::link::Link;
 use crate::metrics::Metrics;
+use crate::node::replicaof;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotState;
 use crate::tls;
@@ -114,6 +116,7 @@ impl Server {
             settings,
             metrics: Metrics::new(threads),
             snapshot: SnapshotState::new(Clock::now()),
+            link: Link::default(),
             workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(signals),
@@ -140,6 +143,7 @@ impl Server {
                 .load(&shared, Timestamp::from_nanos(Clock::now()))
                 .map_err(StartError::Load)?;
         }
+        replicaof::follow_at_start(&shared).map_err(StartError::Config)?;
         let drivers = (0..threads)
             .map(|thread| {
                 let driver = RespDriver::new(Arc::clone(&shared), thread, limits);
@@ -184,13 +188,15 @@ impl Server {
     /// them within a bounded time. Then the snapshot is written, if SHUTDOWN SAVE asked for it, or there are save points.
     pub fn shutdown(self) -> io::Result<()> {
         self.shared.engine.stop_scripts();
+        self.shared.link.stop();
         self.group.stop(GRACE);
         let ended = self.group.join();
         self.shared.workers.stop();
-        if self.shared.snapshot.is_due_at_end(
-            self.shared.engine.stats().changes,
-            self.shared.settings.saves_at_end(),
-        ) {
+        // What there is of data that were not loaded to the end must not replace the snapshot.
+        let is_whole = !self.shared.engine.has_lost_data();
+        let changes = self.shared.engine.stats().changes;
+        let usual = self.shared.settings.saves_at_end();
+        if is_whole && self.shared.snapshot.is_due_at_end(changes, usual) {
             let now = Timestamp::from_nanos(Clock::now());
             self.shared
                 .snapshot

@@ -2,6 +2,7 @@
 
 use crate::client::{Clients, Signal};
 use crate::config::Live;
+use crate::link::Link;
 use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
@@ -19,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
     pub(crate) snapshot: SnapshotState,
+    /// To the master, if there is one.
+    pub(crate) link: Link,
     /// Run what may be long.
     pub(crate) workers: Workers,
     pub(crate) mailboxes: Arc<Mailboxes<Signal>>,

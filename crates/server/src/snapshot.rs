@@ -181,6 +181,7 @@ pub(crate) fn save_when_due(shared: &Arc<Shared>, now: Timestamp) {
     let points = shared.settings.save_points();
     let changes = shared.engine.stats().changes;
     if !points.is_empty()
+        && !shared.engine.has_lost_data()
         && shared.snapshot.is_due(&points, changes, now.secs())
         && shared.snapshot.begin_background()
     {

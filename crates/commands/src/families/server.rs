@@ -180,7 +180,7 @@ pub(super) static FAMILY: Family = Family {
                 .or(Flags::NOSCRIPT)
                 .or(Flags::STALE)
                 .or(Flags::NO_ASYNC_LOADING),
-            Run::Local(standalone::replicaof),
+            Run::Node(NodeCommand::ReplicaOf),
         )
         .acl(Group::Server, Acl::NONE)
         .takes("host port")
@@ -220,7 +220,7 @@ pub(super) static FAMILY: Family = Family {
                 .or(Flags::NOSCRIPT)
                 .or(Flags::STALE)
                 .or(Flags::NO_ASYNC_LOADING),
-            Run::Local(standalone::replicaof),
+            Run::Node(NodeCommand::ReplicaOf),
         )
         .acl(Group::Server, Acl::NONE)
         .takes("host port")

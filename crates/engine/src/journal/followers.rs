@@ -82,6 +82,10 @@ impl Follower {
         }
     }
 
+    pub(super) fn disconnect(&self) {
+        self.to.disconnect();
+    }
+
     pub(super) fn is_online(&self) -> bool {
         matches!(self.stage, Stage::Online)
     }
@@ -167,7 +171,8 @@ impl Engine {
     pub fn resume(&self, to: Arc<dyn Replica>, id: &[u8], next: i64, now: Timestamp) -> SyncStart {
         let mut state = self.journal.lock();
         let first = state.offset - state.backlog.bytes as u64 + 1;
-        let known = state.open && id.eq_ignore_ascii_case(state.id.as_bytes());
+        let named = id.eq_ignore_ascii_case(state.id.as_bytes());
+        let known = state.open && (named || state.lineage.knows(id, next));
         let wanted = u64::try_from(next)
             .ok()
             .filter(|next| known && (first..=state.offset + 1).contains(next));
@@ -206,16 +211,18 @@ impl Engine {
         now: Timestamp,
     ) -> io::Result<(String, u64)> {
         let opening = self.journal.opening.lock();
-        self.listen_for_journal(true);
         let mut held = self.shards.lock_all();
         held.keep();
         let id = to.id();
+        let db;
+        let (role, relays) = self.journal.hold_any_role();
         let start = {
             let mut state = self.journal.lock();
             state.open = true;
             state.alone_since_ms = None;
-            // The replica begins with no database selected.
+            // The replica begins with no database selected, or with the one that our master has.
             state.db = None;
+            db = relays.then_some(state.master_db());
             state.full_syncs += 1;
             let offset = state.offset;
             let stage = Stage::Data {
@@ -227,8 +234,15 @@ impl Engine {
             state.follow(follower, now.millis());
             (state.id.clone(), offset)
         };
-        drop(opening);
-        let written = while_held(&mut held, || self.save(out, now));
+        drop((role, opening));
+        while_held(&mut held, || self.follow_journal());
+        // What has expired here has not on the master, which may go on with it.
+        let now_there = if relays {
+            Timestamp::from_millis(0)
+        } else {
+            now
+        };
+        let written = while_held(&mut held, || self.save_for_replica(out, now_there, db));
         drop(held);
         if let Err(error) = written {
             self.unfollow(id, now);
@@ -333,7 +347,8 @@ impl Engine {
     ) {
         let now_ms = now.millis();
         let mut state = self.journal.lock();
-        if !state.followers.is_empty() && now_ms - state.pinged_ms >= ping_ms {
+        let relays = state.lineage.relays;
+        if !relays && !state.followers.is_empty() && now_ms - state.pinged_ms >= ping_ms {
             state.pinged_ms = now_ms;
             state.append_command(&[b"PING"]);
         }
@@ -354,18 +369,19 @@ impl Engine {
             return;
         };
         let over = |since: i64| keep_ms > 0 && now_ms - since > keep_ms;
-        if !state.open || !state.alone_since_ms.is_some_and(over) {
+        if relays || !state.open || !state.alone_since_ms.is_some_and(over) {
             return;
         }
         // What changes from now on is not counted, so nobody may go on from here.
         let Some(next_id) = next_id() else { return };
         state.id = next_id;
+        state.lineage.forget();
         state.open = false;
         state.alone_since_ms = None;
         state.backlog.blocks = std::collections::VecDeque::new();
         state.backlog.bytes = 0;
         drop(state);
-        self.listen_for_journal(false);
+        self.follow_journal();
     }
 
     /// Replicas that have been heard of within `secs`.

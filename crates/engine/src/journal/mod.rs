@@ -10,6 +10,7 @@
 
 mod base;
 mod followers;
+mod following;
 mod log;
 mod record;
 mod streams;
@@ -19,6 +20,8 @@ pub use base::{BaseEnd, BaseForm};
 pub use followers::{FollowerFacts, Replica, SyncStart};
 pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
+pub(crate) use following::{Role, RoleGuard};
+pub use following::{AdoptError, Following, Place, RoleError};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,6 +37,8 @@ use followers::Follower;
 pub struct JournalFacts {
     /// Names the history of the data: an offset means something only together with it.
     pub id: String,
+    /// Its name before, and the byte (counted from 1) from which that does not count; zeros and -1 without one.
+    pub before: (String, i64),
     /// Bytes since the history began.
     pub offset: u64,
     /// Something is kept for replicas that come back.
@@ -129,6 +134,7 @@ struct State {
     partial_syncs: u64,
     refused_partial_syncs: u64,
     log: log::Feeds,
+    lineage: following::Lineage,
 }
 
 impl State {
@@ -171,6 +177,7 @@ pub(crate) struct Journal {
     opening: Mutex<()>,
     /// What is known of the append-only file without a lock.
     pub(crate) log: Log,
+    role: Role,
 }
 
 impl Journal {
@@ -223,6 +230,7 @@ impl Journal {
         let len = state.backlog.bytes as u64;
         JournalFacts {
             id: state.id.clone(),
+            before: state.lineage.before(),
             offset: state.offset,
             kept: state.open,
             first: if state.open {

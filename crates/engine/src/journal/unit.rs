@@ -115,7 +115,7 @@ impl Journal {
                 return;
             }
             let mut state = self.lock();
-            if state.open {
+            if state.records() {
                 let mut out = Vec::with_capacity(unit.bytes.len() + 32);
                 unit.write(Audience::REPLICAS, &mut state.db, together, &mut out);
                 if !out.is_empty() {

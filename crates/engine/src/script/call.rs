@@ -232,6 +232,10 @@ impl Run<'_> {
             permit: permit.as_ref().map(|it| it as &dyn gate::Permit),
             read_only_script: self.read_only,
             lacks_replicas: !self.applied && self.engine.lacks_replicas.load(Ordering::Relaxed),
+            restrictions: match self.applied {
+                true => gate::Restrictions::NONE,
+                false => self.engine.restrictions(),
+            },
             all_from_scripts: self.engine.all_from_scripts.load(Ordering::Relaxed),
             out_of_memory: self.out_of_memory && !self.wrote,
             ..gate::GateView::open()

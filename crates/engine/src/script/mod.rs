@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
-use tollgate_commands::gate::Busy;
+use tollgate_commands::gate::{Busy, Restrictions};
 use tollgate_commands::{CmdError, FunctionCommand, Reply, ScriptCommand};
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
@@ -516,10 +516,24 @@ fn execute<'e>(
     ran.map(|()| Reply::Written).ok_or_else(no_memory)
 }
 
-/// Whether what a script says of itself fits the way it is called, the memory there is, and the replicas.
+/// Whether what a script says of itself fits the way it is called, the memory there is, and the server's part in
+/// replication.
 fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result<(), CmdError> {
+    let restrictions = match call.applied {
+        true => Restrictions::NONE,
+        false => engine.restrictions(),
+    };
+    if restrictions.contains(Restrictions::STALE) && !flags.contains(ScriptFlags::ALLOW_STALE) {
+        return Err(match flags.contains(ScriptFlags::COMPATIBLE) {
+            true => CmdError::MasterDown,
+            false => CmdError::MasterDownForScript,
+        });
+    }
     if flags.contains(ScriptFlags::NO_WRITES) || flags.contains(ScriptFlags::COMPATIBLE) {
         return Ok(());
+    }
+    if restrictions.contains(Restrictions::READ_ONLY) {
+        return Err(CmdError::ReadOnlyScriptReplica);
     }
     if call.read_only {
         return Err(CmdError::err(

@@ -12,6 +12,15 @@ use crate::{crc64, lzf};
 /// Bytes read from the source at once.
 const CHUNK: usize = 64 << 10;
 
+/// Name of the auxiliary field that holds [`Reader::stream_db`].
+const STREAM_DB_FIELD: &[u8] = b"repl-stream-db";
+
+/// The database of that number.
+fn database(number: &[u8]) -> Option<DbIndex> {
+    let number = std::str::from_utf8(number).ok()?;
+    DbIndex::new(number.parse().ok()?)
+}
+
 /// One key of a file.
 pub struct Entry {
     /// Its database.
@@ -37,6 +46,7 @@ pub struct Reader<'r> {
     shapes: Shapes,
     /// Code of the libraries met since they were last taken.
     libraries: Vec<Vec<u8>>,
+    stream_db: Option<DbIndex>,
 }
 
 /// A length, or a special encoding of a string.
@@ -78,6 +88,7 @@ impl<'r> Reader<'r> {
             done: false,
             shapes: Shapes::default(),
             libraries: Vec::new(),
+            stream_db: None,
         })
     }
 
@@ -96,6 +107,7 @@ impl<'r> Reader<'r> {
             done: false,
             shapes: Shapes::default(),
             libraries: Vec::new(),
+            stream_db: None,
         }
     }
 
@@ -111,6 +123,11 @@ impl<'r> Reader<'r> {
     /// The code of the libraries of functions that have been met; files have them before their keys.
     pub fn take_libraries(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.libraries)
+    }
+
+    /// The database that is selected in the stream of commands behind the file, if the file says so: one for a replica does.
+    pub fn stream_db(&self) -> Option<DbIndex> {
+        self.stream_db
     }
 
     /// The next key; `None` after the last, when the checksum has been found right.
@@ -137,6 +154,9 @@ impl<'r> Reader<'r> {
                     let value = self.string()?;
                     if name == LIMITER_FIELD {
                         return self.limiter(&value).map(Some);
+                    }
+                    if name == STREAM_DB_FIELD {
+                        self.stream_db = database(&value);
                     }
                 }
                 opcode::EXPIRE_TIME_MS => expires_at_ms = Some(i64::from_le_bytes(self.array()?)),

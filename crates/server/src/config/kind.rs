@@ -61,6 +61,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Output limits of the classes of clients; classes that are not named keep theirs.
     OutputLimits,
+    /// Host and port of a master, or nothing.
+    Master,
     /// Only the default: clients ask for it, and nothing else would be true.
     Fixed,
 }
@@ -96,6 +98,7 @@ impl Kind {
             Kind::Addresses => addresses(text),
             Kind::Choice(words) => choice(text, words),
             Kind::Text | Kind::Fixed => Ok(text.to_owned()),
+            Kind::Master => master(text),
             Kind::FileName => {
                 if text.is_empty() || text == "." || text == ".." || text.contains('/') {
                     return Err("can't be a path, just a filename".to_owned());
@@ -129,6 +132,7 @@ impl Kind {
                 | Kind::OutputLimits
                 | Kind::Percentiles
                 | Kind::SavePoints
+                | Kind::Master
         )
     }
 
@@ -146,6 +150,7 @@ impl Kind {
             Kind::Addresses => "ADDRESSES",
             Kind::Choice(_) => "WORD",
             Kind::Text | Kind::Fixed => "TEXT",
+            Kind::Master => "MASTER",
             Kind::FileName => "FILE",
             Kind::Directory => "DIR",
         }
@@ -177,8 +182,21 @@ impl Kind {
             Kind::FileName => "file name".to_owned(),
             Kind::Directory => "directory".to_owned(),
             Kind::Choice(words) => words.join(", "),
+            Kind::Master => "host and port; empty for none".to_owned(),
             Kind::Fixed => "only the default".to_owned(),
         }
+    }
+}
+
+/// Host and port of a master; empty for none, which `no one` says too.
+fn master(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.eq_ignore_ascii_case("no one") {
+        return Ok(String::new());
+    }
+    let (host, port) = text.split_once(' ').ok_or("wrong number of arguments")?;
+    match port.parse::<u16>() {
+        Ok(port) if !host.is_empty() && port > 0 => Ok(format!("{host} {port}")),
+        _ => Err("Invalid master port".to_owned()),
     }
 }
 

@@ -57,9 +57,9 @@ settings! {
     AofTimestampEnabled, "aof-timestamp-enabled", None, Flag, "no", Live, false, None::<&str>;
     ClusterReplicaNoFailover, "cluster-replica-no-failover", Some("cluster-slave-no-failover"), Flag, "no", Live, false, None::<&str>;
     ReplicaLazyFlush, "replica-lazy-flush", Some("slave-lazy-flush"), Flag, "no", Live, false, None::<&str>;
-    ReplicaServeStaleData, "replica-serve-stale-data", Some("slave-serve-stale-data"), Flag, "yes", Live, false, None::<&str>;
-    ReplicaReadOnly, "replica-read-only", Some("slave-read-only"), Flag, "yes", Live, false, None::<&str>;
-    ReplicaIgnoreMaxmemory, "replica-ignore-maxmemory", Some("slave-ignore-maxmemory"), Flag, "yes", Live, false, None::<&str>;
+    ReplicaServeStaleData, "replica-serve-stale-data", Some("slave-serve-stale-data"), Flag, "yes", Live, false, Some("Whether a replica answers from the data it has while it has no link to its master.");
+    ReplicaReadOnly, "replica-read-only", Some("slave-read-only"), Flag, "yes", Live, false, Some("Whether clients may not write to a replica.");
+    ReplicaIgnoreMaxmemory, "replica-ignore-maxmemory", Some("slave-ignore-maxmemory"), Flag, "yes", Live, false, Some("Whether a replica leaves it to its master what goes when memory is short.");
     JemallocBgThread, "jemalloc-bg-thread", None, Flag, "yes", Live, false, None::<&str>;
     Activedefrag, "activedefrag", None, Flag, "no", Live, false, None::<&str>;
     SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, None::<&str>;
@@ -70,13 +70,13 @@ settings! {
     UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
     DisableThp, "disable-thp", None, Flag, "yes", Start, false, None::<&str>;
     ClusterAllowReplicaMigration, "cluster-allow-replica-migration", None, Flag, "yes", Live, false, None::<&str>;
-    ReplicaAnnounced, "replica-announced", None, Flag, "yes", Live, false, None::<&str>;
+    ReplicaAnnounced, "replica-announced", None, Flag, "yes", Live, false, Some("What INFO tells Sentinel: whether it shows this replica to its clients.");
     LatencyTracking, "latency-tracking", None, Flag, "yes", Live, false, Some("Whether the time of every command is counted for INFO latencystats and LATENCY HISTOGRAM.");
     AofDisableAutoGc, "aof-disable-auto-gc", None, Flag, "no", Live, false, None::<&str>;
     ReplicaIgnoreDiskWriteErrors, "replica-ignore-disk-write-errors", None, Flag, "no", Live, false, None::<&str>;
     Pidfile, "pidfile", None, Text, "", Start, false, None::<&str>;
-    ReplicaAnnounceIp, "replica-announce-ip", Some("slave-announce-ip"), Text, "", Live, false, None::<&str>;
-    Masteruser, "masteruser", None, Text, "", Live, false, None::<&str>;
+    ReplicaAnnounceIp, "replica-announce-ip", Some("slave-announce-ip"), Text, "", Live, false, Some("Address that a replica names to its master; empty for the one it connects from.");
+    Masteruser, "masteruser", None, Text, "", Live, false, Some("User as which a replica authenticates at its master; empty for the default user.");
     ClusterAnnounceIp, "cluster-announce-ip", None, Text, "", Live, false, None::<&str>;
     ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, None::<&str>;
     ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, None::<&str>;
@@ -91,7 +91,7 @@ settings! {
     ProcTitleTemplate, "proc-title-template", None, Text, "{title} {listen-addr} {server-mode}", Live, false, None::<&str>;
     BindSourceAddr, "bind-source-addr", None, Text, "", Live, false, None::<&str>;
     Logfile, "logfile", None, Text, "", Start, false, None::<&str>;
-    Masterauth, "masterauth", None, Text, "", Live, false, None::<&str>;
+    Masterauth, "masterauth", None, Text, "", Live, false, Some("Password with which a replica authenticates at its master; empty for none.");
     Supervised, "supervised", None, Choice(&["upstart", "systemd", "auto", "no"]), "no", Start, false, None::<&str>;
     SyslogFacility, "syslog-facility", None, Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", Start, false, None::<&str>;
     ReplDisklessLoad, "repl-diskless-load", None, Choice(&["disabled", "on-empty-db", "swapdb"]), "disabled", Live, false, None::<&str>;
@@ -117,11 +117,11 @@ settings! {
     ActiveDefragThresholdUpper, "active-defrag-threshold-upper", None, Number { min: 0, max: 1000 }, "100", Live, false, None::<&str>;
     LfuLogFactor, "lfu-log-factor", None, Number { min: 0, max: 2147483647 }, "10", Live, false, Some("How hard it is to raise a high count of uses, under an LFU policy.");
     LfuDecayTime, "lfu-decay-time", None, Number { min: 0, max: 2147483647 }, "1", Live, false, Some("Minutes without use after which a count of uses falls by one; 0 for never.");
-    ReplicaPriority, "replica-priority", Some("slave-priority"), Number { min: 0, max: 2147483647 }, "100", Live, false, None::<&str>;
+    ReplicaPriority, "replica-priority", Some("slave-priority"), Number { min: 0, max: 2147483647 }, "100", Live, false, Some("What INFO tells Sentinel: replicas with a lower number are promoted first, 0 never.");
     ReplDisklessSyncDelay, "repl-diskless-sync-delay", None, Number { min: 0, max: 2147483647 }, "5", Live, false, None::<&str>;
     MaxmemorySamples, "maxmemory-samples", None, Number { min: 1, max: 2147483647 }, "5", Live, false, Some("Entries that are compared before one is evicted.");
     MaxmemoryEvictionTenacity, "maxmemory-eviction-tenacity", None, Number { min: 0, max: 100 }, "10", Live, false, None::<&str>;
-    ReplicaAnnouncePort, "replica-announce-port", Some("slave-announce-port"), Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
+    ReplicaAnnouncePort, "replica-announce-port", Some("slave-announce-port"), Number { min: 0, max: 65535 }, "0", Live, false, Some("Port that a replica names to its master; 0 for `port`.");
     ClusterPort, "cluster-port", None, Number { min: 0, max: 65535 }, "0", Start, false, None::<&str>;
     ClusterAnnounceBusPort, "cluster-announce-bus-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
     ClusterAnnouncePort, "cluster-announce-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
@@ -182,5 +182,5 @@ settings! {
     OomScoreAdjValues, "oom-score-adj-values", None, OomScores, "0 200 800", Live, false, None::<&str>;
     NotifyKeyspaceEvents, "notify-keyspace-events", None, EventClasses, "", Live, false, Some("Classes of changes to keys that are published, as letters; empty for none.");
     LatencyTrackingInfoPercentiles, "latency-tracking-info-percentiles", None, Percentiles, "50 99 99.9", Live, false, Some("Percentiles that INFO latencystats shows.");
-    ReplicaOf, "replicaof", Some("slaveof"), Fixed, "", Start, false, None::<&str>;
+    ReplicaOf, "replicaof", Some("slaveof"), Master, "", Start, false, Some("Host and port of the master that this server follows; empty for none.");
 }

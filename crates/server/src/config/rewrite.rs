@@ -28,6 +28,12 @@ pub(crate) fn rewrite(old: &[u8], values: &[Box<str>], users: Option<&[Vec<u8>]>
             }
             Some(name) => match find(name) {
                 Some(setting) if done[setting.key as usize] => {}
+                // As in Redis: a server that follows nobody has no such line.
+                Some(setting)
+                    if setting.kind == Kind::Master && values[setting.key as usize].is_empty() =>
+                {
+                    done[setting.key as usize] = true;
+                }
                 Some(setting) => {
                     done[setting.key as usize] = true;
                     lines.push(line_of(setting, &values[setting.key as usize]));

@@ -78,6 +78,10 @@ pub(super) fn hello(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
 }
 
 fn greet(cx: &mut NodeCx<'_>) {
+    let role = match cx.engine.is_replica() {
+        true => "replica",
+        false => "master",
+    };
     let out = &mut *cx.out;
     out.map(7);
     for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
@@ -92,7 +96,7 @@ fn greet(cx: &mut NodeCx<'_>) {
     });
     out.bulk(b"id");
     out.int(cx.session.id as i64);
-    for (name, value) in [("mode", "standalone"), ("role", "master")] {
+    for (name, value) in [("mode", "standalone"), ("role", role)] {
         out.bulk(name.as_bytes());
         out.bulk(value.as_bytes());
     }

@@ -100,13 +100,18 @@ pub(super) fn info(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     Ok(Reply::Written)
 }
 
+/// The class of a client as lists have it.
+fn listed_class(client: &Client) -> Option<Class> {
+    (!client.is_master()).then(|| client.class())
+}
+
 /// So that the list shows this connection as it is now and not as it was before the wake-up.
 fn publish_self(runner: &NodeRunner<'_>, cx: &NodeCx<'_>) {
     runner.client.publish(cx.session, cx.now.nanos());
     runner.client.publish_session(cx.session);
 }
 
-/// The class of clients that a type of CLIENT LIST and KILL means; `None` for one that no client is of.
+/// The class of clients that a type of CLIENT LIST and KILL means; `None` for the link to the master.
 fn class_of(word: &[u8]) -> Result<Option<Class>, CmdError> {
     if word.eq_ignore_ascii_case(b"NORMAL") {
         return Ok(Some(Class::Normal));
@@ -134,7 +139,7 @@ pub(super) fn list(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
         [] => {}
         [option, kind] if option.eq_ignore_ascii_case(b"TYPE") => {
             let class = class_of(kind)?;
-            clients.retain(|client| class == Some(client.class()));
+            clients.retain(|client| class == listed_class(client));
         }
         [option, ids @ ..] if option.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
             let ids = ids
@@ -179,7 +184,7 @@ impl Filter<'_> {
     fn selects(&self, client: &Client, me: u64, now: i64) -> bool {
         !(self.skip_me && client.id == me)
             && self.max_age.is_none_or(|age| client.age(now) >= age)
-            && self.class.is_none_or(|class| class == Some(client.class()))
+            && self.class.is_none_or(|class| class == listed_class(client))
             && self.id.is_none_or(|id| client.id == id)
             && self
                 .address
@@ -213,6 +218,10 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
             continue;
         }
         cx.engine.abandon(client.id);
+        if client.is_master() {
+            runner.shared.link.kill(client.id);
+            continue;
+        }
         if runner
             .shared
             .mailboxes

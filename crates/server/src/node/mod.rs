@@ -13,6 +13,7 @@ pub(crate) mod modes;
 mod observe;
 mod pause;
 mod pubsub;
+pub(crate) mod replicaof;
 mod replication;
 mod save;
 mod shutdown;
@@ -94,6 +95,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::Migrate => migrate::migrate(&mut cx),
             NodeCommand::PSync => replication::psync(self, &mut cx),
             NodeCommand::ReplConf => replication::replconf(self, &mut cx),
+            NodeCommand::ReplicaOf => replicaof::replicaof(self, &mut cx),
             NodeCommand::Role => Ok(replication::role(self.shared, &mut cx)),
             NodeCommand::Sync => replication::sync(self, &mut cx),
             NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),

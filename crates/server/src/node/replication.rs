@@ -1,8 +1,9 @@
 //! SYNC, PSYNC, REPLCONF, ROLE: what replicas ask and say.
 
-use super::NodeRunner;
+use super::{NodeRunner, replicaof};
 use super::info::Text;
 use crate::config::Key;
+use crate::link::Stage;
 use crate::replication;
 use crate::shared::Shared;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub(super) fn sync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     if cx.session.follows {
         return Ok(Reply::Written);
     }
+    may_be_followed(runner)?;
     follow(runner, cx);
     replication::begin(runner.shared, runner.client, false);
     Ok(Reply::Written)
@@ -32,12 +34,22 @@ pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
     if !cx.args.is_empty() {
         return Err(CmdError::err("PSYNC FAILOVER can't be sent to a master."));
     }
+    may_be_followed(runner)?;
     follow(runner, cx);
     let to = Arc::clone(runner.client) as Arc<dyn Replica>;
     if cx.engine.resume(to, id, next, cx.now) == SyncStart::Full {
         replication::begin(runner.shared, runner.client, true);
     }
     Ok(Reply::Written)
+}
+
+/// A replica that has no data to pass on says so.
+fn may_be_followed(runner: &NodeRunner<'_>) -> Result<(), CmdError> {
+    let link = runner.shared.link.facts();
+    if link.master.is_some() && link.stage != Stage::Connected {
+        return Err(CmdError::NoMasterLink);
+    }
+    Ok(())
 }
 
 /// The connection is a replica's from now on: it is sent no replies.
@@ -115,6 +127,9 @@ fn replicas(shared: &Shared, now: Timestamp) -> Vec<Shown> {
 }
 
 pub(super) fn role(shared: &Shared, cx: &mut NodeCx<'_>) -> Reply {
+    if let Some(reply) = replicaof::role(shared, cx) {
+        return reply;
+    }
     let mut replicas = replicas(shared, cx.now);
     replicas.retain(|it| it.state == "online");
     cx.out.array(3);
@@ -134,8 +149,18 @@ pub(super) fn role(shared: &Shared, cx: &mut NodeCx<'_>) -> Reply {
 pub(super) fn info(text: &mut Text, shared: &Shared, now: i64) {
     let facts = shared.engine.journal_facts();
     let replicas = replicas(shared, Timestamp::from_nanos(now));
-    text.line("role", "master");
+    let link = shared.link.facts();
+    text.line("role", if link.master.is_some() { "slave" } else { "master" });
+    replicaof::info(text, shared, &link, now);
     text.line("connected_slaves", replicas.len());
+    let number = |key| shared.settings.get(key).parse().unwrap_or(0);
+    let lag = number(Key::MinReplicasMaxLag);
+    if number(Key::MinReplicasToWrite) > 0 && lag > 0 {
+        let good = shared
+            .engine
+            .good_replicas(lag, Timestamp::from_nanos(now));
+        text.line("min_slaves_good_slaves", good);
+    }
     for (number, it) in replicas.iter().enumerate() {
         text.line(
             &format!("slave{number}"),
@@ -147,9 +172,9 @@ pub(super) fn info(text: &mut Text, shared: &Shared, now: i64) {
     }
     text.line("master_failover_state", "no-failover");
     text.line("master_replid", &facts.id);
-    text.line("master_replid2", "0".repeat(40));
+    text.line("master_replid2", &facts.before.0);
     text.line("master_repl_offset", facts.offset);
-    text.line("second_repl_offset", -1);
+    text.line("second_repl_offset", facts.before.1);
     text.line("repl_backlog_active", u8::from(facts.kept));
     text.line(
         "repl_backlog_size",

@@ -1,0 +1,209 @@
+//! What a master sends once this server has its data: commands, applied as they come.
+
+use super::{Broken, Order, is_timeout, silence};
+use crate::client::Client;
+use crate::shared::Shared;
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+use tollgate_commands::{CmdError, NodeCommand, Reply};
+use tollgate_engine::{Applied, Applier, Node, NodeCx};
+use tollgate_limiter::Timestamp;
+use tollgate_net::Clock;
+use tollgate_net::outbound::Outbound;
+use tollgate_wire::resp::{Limits, Progress, RequestParser, write_command};
+
+/// Bytes read at a time.
+const PART: usize = 64 * 1024;
+/// Room that is kept for commands that come in parts.
+const KEPT: usize = 1 << 20;
+/// Time between two words about how far this server is.
+const ACK: i64 = 1_000_000_000;
+/// How long a read waits.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The link while it is up.
+struct Stream<'a> {
+    shared: &'a Arc<Shared>,
+    out: Outbound,
+    number: u64,
+    client: &'a Client,
+    applier: Applier,
+    parser: RequestParser,
+    /// Monotone nanoseconds.
+    acked_at: i64,
+}
+
+/// Applies what the master sends until the connection breaks or is not wanted any more.
+pub(super) fn follow(
+    shared: &Arc<Shared>,
+    out: Outbound,
+    order: Order,
+    client: &Arc<Client>,
+) -> Result<(), Broken> {
+    out.set_timeout(LOOK)?;
+    let db = shared.engine.master_db();
+    let mut stream = Stream {
+        shared,
+        out,
+        number: order.number,
+        client,
+        applier: Applier::of_master(order.following, client.id, db),
+        parser: RequestParser::default(),
+        acked_at: Clock::monotone(),
+    };
+    // A master that has sent data without a length goes on when it hears that they are there.
+    stream.acknowledge()?;
+    stream.run()
+}
+
+impl Stream<'_> {
+    fn run(&mut self) -> Result<(), Broken> {
+        let mut bytes: Vec<u8> = Vec::new();
+        let mut heard_at = Clock::monotone();
+        loop {
+            let start = bytes.len();
+            bytes.resize(start + PART, 0);
+            let read = self.out.read(&mut bytes[start..]);
+            let len = match &read {
+                Ok(len) => *len,
+                Err(_) => 0,
+            };
+            bytes.truncate(start + len);
+            match read {
+                Ok(0) => {
+                    return Err(Broken::Master(
+                        "the master has closed the connection".to_owned(),
+                    ));
+                }
+                Ok(_) => heard_at = Clock::monotone(),
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let now = Clock::now();
+            self.shared.link.note(self.number, |facts| {
+                facts.read += len as u64;
+                if len > 0 {
+                    facts.heard_at = now;
+                }
+            })?;
+            if len > 0 {
+                let done = self.apply_all(&bytes)?;
+                bytes.drain(..done);
+                if bytes.capacity() > KEPT && bytes.len() < PART {
+                    bytes.shrink_to(PART);
+                }
+                self.client.publish(self.applier.session(), now);
+            }
+            if Clock::monotone() - heard_at > silence(self.shared).as_nanos() as i64 {
+                return Err(Broken::Master("the master is silent".to_owned()));
+            }
+            if Clock::monotone() - self.acked_at >= ACK {
+                self.acknowledge()?;
+            }
+        }
+    }
+
+    /// Applies the whole commands at the beginning of `bytes`; returns their length.
+    fn apply_all(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+        let longest = self.shared.engine.limits().proto_max_bulk_len();
+        let limits = Limits {
+            max_bulk_len: usize::try_from(longest).unwrap_or(usize::MAX),
+            ..Limits::authenticated()
+        };
+        // It lends the words; after an error nothing more is read.
+        let mut parser = std::mem::take(&mut self.parser);
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let progress = parser.parse(rest, &limits).map_err(|error| {
+                Broken::Master(format!("the master sends no commands: {error}"))
+            })?;
+            let Progress::Ready { consumed } = progress else {
+                break;
+            };
+            let words = parser.args(rest);
+            self.applier.came_as(&rest[..consumed]);
+            let applied = if is_for_replicas(&words) {
+                if asks(&words) {
+                    self.acknowledge()?;
+                }
+                self.applier.pass(&self.shared.engine)
+            } else {
+                self.apply(&words)
+            };
+            if applied == Applied::Over {
+                return Err(Broken::Over);
+            }
+            at += consumed;
+        }
+        self.parser = parser;
+        Ok(at)
+    }
+
+    fn apply(&mut self, words: &[&[u8]]) -> Applied {
+        let now = Timestamp::from_nanos(Clock::now());
+        let engine = &self.shared.engine;
+        let mut node = LinkNode { client: self.client };
+        match self.applier.apply(engine, words, now, &mut node) {
+            Ok(applied) => applied,
+            Err(error) => {
+                // As in Redis the stream goes on: stopping would not make the data equal.
+                self.shared.metrics.error_reply(error.reply.as_bytes());
+                let told = format!("a command of the master could not be applied: {error}");
+                let noted = self
+                    .shared
+                    .link
+                    .note(self.number, |facts| facts.error = told);
+                match noted {
+                    Ok(()) => Applied::Whole,
+                    Err(_) => Applied::Over,
+                }
+            }
+        }
+    }
+
+    /// Says how far this server is.
+    fn acknowledge(&mut self) -> Result<(), Broken> {
+        self.acked_at = Clock::monotone();
+        let offset = self.shared.engine.journal_facts().offset.to_string();
+        let mut bytes = Vec::new();
+        write_command(&mut bytes, &[b"REPLCONF", b"ACK", offset.as_bytes()]);
+        Ok(self.out.send(&bytes)?)
+    }
+}
+
+/// Whether the words have no effect on data: an empty line, PING, or REPLCONF.
+fn is_for_replicas(words: &[&[u8]]) -> bool {
+    match words {
+        [] => true,
+        [name, ..] => name.eq_ignore_ascii_case(b"PING") || name.eq_ignore_ascii_case(b"REPLCONF"),
+    }
+}
+
+/// Whether the master asks how far this server is.
+fn asks(words: &[&[u8]]) -> bool {
+    matches!(words, [name, what, ..]
+        if name.eq_ignore_ascii_case(b"REPLCONF") && what.eq_ignore_ascii_case(b"GETACK"))
+}
+
+/// Answers the only command of the server that a master sends.
+struct LinkNode<'a> {
+    client: &'a Client,
+}
+
+impl Node for LinkNode<'_> {
+    fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
+        match command {
+            NodeCommand::Select => {
+                cx.session.db = cx.args.database()?;
+                Ok(Reply::Ok)
+            }
+            _ => Err(CmdError::err("a master does not send this command")),
+        }
+    }
+
+    fn source(&self) -> Vec<u8> {
+        self.client.source()
+    }
+}
