@@ -125,6 +125,9 @@ pub(crate) fn tend(shared: &Shared, now: Timestamp) {
 /// Whether there are enough replicas for writes.
 pub(crate) fn judge_replicas(engine: &Engine, wanted: i64, lag: i64) {
     let now = Timestamp::from_nanos(Clock::now());
-    let lacking = !engine.is_replica() && wanted > 0 && lag > 0 && (engine.good_replicas(lag, now) as i64) < wanted;
+    let lacking = !engine.is_replica()
+        && wanted > 0
+        && lag > 0
+        && (engine.good_replicas(lag, now) as i64) < wanted;
     engine.refuse_writes_without_replicas(lacking);
 }

@@ -184,7 +184,9 @@ impl Journal {
 }
 
 /// While it lives, the role stays what it is.
-pub(crate) struct RoleGuard<'a>(#[allow(dead_code, reason = "held")] RwLockReadGuard<'a, RoleState>);
+pub(crate) struct RoleGuard<'a>(
+    #[allow(dead_code, reason = "held")] RwLockReadGuard<'a, RoleState>,
+);
 
 impl Engine {
     /// What clients may not do because of the server's role.

@@ -22,6 +22,7 @@ pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
 pub(crate) use following::{Role, RoleGuard};
 pub use following::{AdoptError, Following, Place, RoleError};
+pub(crate) use following::{Role, RoleGuard};
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -34,7 +34,9 @@ pub(super) fn shake(shared: &Shared, out: &mut Outbound) -> Result<Begun, Broken
     // Whoever wants a password first is content with what comes next.
     let fine = ["+", "-NOAUTH", "-NOPERM", "-ERR operation not permitted"];
     if !fine.iter().any(|start| pong.starts_with(start)) {
-        return Err(Broken::Master(format!("the master answers PING with '{pong}'")));
+        return Err(Broken::Master(format!(
+            "the master answers PING with '{pong}'"
+        )));
     }
     introduce(shared, out)?;
     let silence = silence(shared);
@@ -101,7 +103,9 @@ fn psync(
             "the master wants to go on from where this server is not".to_owned(),
         )),
         Some(begun) => Ok(begun),
-        None => Err(Broken::Master(format!("the master answers PSYNC with '{answer}'"))),
+        None => Err(Broken::Master(format!(
+            "the master answers PSYNC with '{answer}'"
+        ))),
     }
 }
 

@@ -343,7 +343,10 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
     let silence = silence(shared);
     let connected = Outbound::connect(&master.host, master.port, silence);
     let mut out = connected.map_err(|error| {
-        Broken::Master(format!("connecting to {}:{}: {error}", master.host, master.port))
+        Broken::Master(format!(
+            "connecting to {}:{}: {error}",
+            master.host, master.port
+        ))
     })?;
     let closer = out.closer()?;
     let client = shared
@@ -365,9 +368,7 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
     let begun = handshake::shake(shared, &mut out)?;
     let place = match begun {
         handshake::Begun::Continued(id) => {
-            let taken = shared
-                .engine
-                .continue_history(following, id.as_deref());
+            let taken = shared.engine.continue_history(following, id.as_deref());
             taken.map_err(|_| Broken::Over)?;
             shared.engine.place()
         }

@@ -144,7 +144,9 @@ impl Stream<'_> {
     fn apply(&mut self, words: &[&[u8]]) -> Applied {
         let now = Timestamp::from_nanos(Clock::now());
         let engine = &self.shared.engine;
-        let mut node = LinkNode { client: self.client };
+        let mut node = LinkNode {
+            client: self.client,
+        };
         match self.applier.apply(engine, words, now, &mut node) {
             Ok(applied) => applied,
             Err(error) => {

@@ -13,10 +13,7 @@ use tollgate_engine::{NodeCx, RoleError};
 use tollgate_limiter::Timestamp;
 use tollgate_net::process;
 
-pub(super) fn replicaof(
-    runner: &NodeRunner<'_>,
-    cx: &mut NodeCx<'_>,
-) -> Result<Reply, CmdError> {
+pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let (host, port) = (cx.args.next()?, cx.args.next()?);
     if host.eq_ignore_ascii_case(b"NO") && port.eq_ignore_ascii_case(b"ONE") {
         become_master(runner.shared, cx.now)?;
@@ -70,7 +67,9 @@ pub(crate) fn follow_at_start(shared: &Arc<Shared>) -> Result<(), String> {
     let Some((host, port)) = master.split_once(' ') else {
         return Ok(());
     };
-    let port = port.parse().map_err(|_| format!("replicaof: {port} is no port"))?;
+    let port = port
+        .parse()
+        .map_err(|_| format!("replicaof: {port} is no port"))?;
     follow(shared, host, port)
         .map_err(|error| String::from_utf8_lossy(&error.to_line()).into_owned())
 }
@@ -119,12 +118,20 @@ pub(super) fn info(text: &mut Text, shared: &Shared, facts: &LinkFacts, now: i64
     text.line("master_host", &master.host);
     text.line("master_port", master.port);
     text.line("master_link_status", if is_up { "up" } else { "down" });
-    let heard = if is_up { secs_since(facts.heard_at) } else { -1 };
+    let heard = if is_up {
+        secs_since(facts.heard_at)
+    } else {
+        -1
+    };
     text.line("master_last_io_seconds_ago", heard);
     let in_sync = facts.stage == Stage::Sync;
     text.line("master_sync_in_progress", u8::from(in_sync));
     let applied = shared.engine.place().map_or(1, |place| place.offset);
-    let read = if is_up { facts.read.max(applied) } else { applied };
+    let read = if is_up {
+        facts.read.max(applied)
+    } else {
+        applied
+    };
     text.line("slave_read_repl_offset", read);
     text.line("slave_repl_offset", applied);
     if in_sync {

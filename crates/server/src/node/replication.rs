@@ -1,7 +1,7 @@
 //! SYNC, PSYNC, REPLCONF, ROLE: what replicas ask and say.
 
-use super::{NodeRunner, replicaof};
 use super::info::Text;
+use super::{NodeRunner, replicaof};
 use crate::config::Key;
 use crate::link::Stage;
 use crate::replication;
@@ -150,15 +150,20 @@ pub(super) fn info(text: &mut Text, shared: &Shared, now: i64) {
     let facts = shared.engine.journal_facts();
     let replicas = replicas(shared, Timestamp::from_nanos(now));
     let link = shared.link.facts();
-    text.line("role", if link.master.is_some() { "slave" } else { "master" });
+    text.line(
+        "role",
+        if link.master.is_some() {
+            "slave"
+        } else {
+            "master"
+        },
+    );
     replicaof::info(text, shared, &link, now);
     text.line("connected_slaves", replicas.len());
     let number = |key| shared.settings.get(key).parse().unwrap_or(0);
     let lag = number(Key::MinReplicasMaxLag);
     if number(Key::MinReplicasToWrite) > 0 && lag > 0 {
-        let good = shared
-            .engine
-            .good_replicas(lag, Timestamp::from_nanos(now));
+        let good = shared.engine.good_replicas(lag, Timestamp::from_nanos(now));
         text.line("min_slaves_good_slaves", good);
     }
     for (number, it) in replicas.iter().enumerate() {
