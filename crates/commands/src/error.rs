@@ -185,14 +185,11 @@ catalogue! {
          NOSAVE command.",
     // A client wants to write to a replica.
     ReadOnlyReplica => "READONLY You can't write against a read only replica.",
-    // A script that may write is called on a replica.
-    ReadOnlyScriptReplica => "READONLY Can not run script with write flag on readonly replica",
     // A replica without its master is not to answer.
     MasterDown => "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
-    // As [`CmdError::MasterDown`], of a script that does not say that old data will do.
-    MasterDownForScript => "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not set on the script.",
     // A replica without data of its master cannot pass them on.
     NoMasterLink => "NOMASTERLINK Can't SYNC while not connected with my master",
+    NoMasterLinkInFailover => "NOMASTERLINK Can't SYNC while failing over",
     // A replica has nobody to wait for.
     WaitOnReplica => "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica \
          is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.",

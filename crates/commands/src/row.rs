@@ -103,6 +103,7 @@ pub enum NodeCommand {
     PSync,
     ReplConf,
     ReplicaOf,
+    Failover,
     Role,
     Sync,
 

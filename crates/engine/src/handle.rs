@@ -81,7 +81,7 @@ impl Handle {
     pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, WrongState> {
         let engine = &*self.0;
         let count = engine.shards.count();
-        if !engine.has_room_in_log() {
+        if !engine.may_count() {
             return Ok(engine.refuse_all(checks.iter().map(|check| &check.quota)));
         }
         let full = engine.is_out_of_memory(now);

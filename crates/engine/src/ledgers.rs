@@ -248,7 +248,7 @@ impl Engine {
         checks: &[AnyCheck<'_>],
         now: Timestamp,
     ) -> Result<Decisions, WrongState> {
-        if !self.has_room_in_log() {
+        if !self.may_count() {
             return Ok(self.refuse_all(checks.iter().map(|check| &check.quota)));
         }
         let full = self.is_out_of_memory(now);

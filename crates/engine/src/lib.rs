@@ -51,6 +51,7 @@ pub use apply::{Applied, Applier, ApplyError};
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
 pub use hot::LocalHandle;
+pub use journal::unwrap as unwrap_for_replica;
 pub use journal::{
     AdoptError, BaseEnd, BaseForm, FollowerFacts, Following, JournalFacts, LogBytes, LogFacts,
     Place as HistoryPlace, Replica, RoleError, SyncStart,

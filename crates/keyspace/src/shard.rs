@@ -52,7 +52,7 @@ pub struct ExpiredFields {
 /// Most fields of one hash that are removed in one go.
 const FIELDS_AT_ONCE: usize = 64;
 
-/// Picks of a random key before one that has expired will do, where such are kept.
+/// Picks of a random key before it is given up, where entries that have expired are kept.
 const TRIES_MAX: usize = 100;
 
 /// The shard's counters, apart from the tables so that both can be borrowed at once.
@@ -432,8 +432,8 @@ impl Shard {
         next
     }
 
-    /// A live key picked by the random bits `r`, each with the same probability. Where expired entries are kept, it may be
-    /// one of them when no other is met.
+    /// A live key picked by the random bits `r`, each with the same probability. Where expired entries are kept, none may be
+    /// found among many of them.
     pub fn random(&mut self, db: DbIndex, r: u64, now_ms: i64) -> Option<&[u8]> {
         let mut bits = r;
         let mut tries = 0;
@@ -441,13 +441,15 @@ impl Shard {
             let table = self.table(db).filter(|table| table.len() > 0)?;
             let (bucket, index) = table.random_place(&mut bits);
             let entry = EntryRef::new(table.slot(bucket, index), table);
-            tries += 1;
-            let given_up = self.keeps_expired && tries >= TRIES_MAX;
-            if given_up || self.is_live(entry.expires_at_ms(), now_ms) {
+            if self.is_live(entry.expires_at_ms(), now_ms) {
                 let table = self.table(db)?;
                 return Some(EntryRef::new(table.slot(bucket, index), table).key());
             }
-            // At least this entry goes, so the loop ends, unless it is kept: then by the number of tries.
+            tries += 1;
+            if self.keeps_expired && tries >= TRIES_MAX {
+                return None;
+            }
+            // At least this entry goes, unless it is kept, so the loop ends.
             self.expire_bucket(db, bucket, now_ms);
         }
     }

@@ -71,6 +71,8 @@ pub(crate) struct Client {
     monitors: AtomicBool,
     /// It is a replica's.
     follows: AtomicBool,
+    /// It is a replica's of this kind.
+    knows_limiters: AtomicBool,
     /// It is the link to the master.
     leads: AtomicBool,
     tracked: Mutex<Tracked>,
@@ -189,6 +191,11 @@ impl Client {
     /// The connection is a replica's from now on.
     pub(crate) fn follow(&self) {
         self.follows.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection is one of a server of this kind.
+    pub(crate) fn know_limiters(&self) {
+        self.knows_limiters.store(true, Ordering::Relaxed);
     }
 
     /// The connection is the link to the master.
@@ -453,6 +460,10 @@ impl Replica for Client {
         self.deliver(bytes, Place::AfterReply);
     }
 
+    fn knows_limiters(&self) -> bool {
+        self.knows_limiters.load(Ordering::Relaxed)
+    }
+
     fn disconnect(&self) {
         self.drop_slow();
     }
@@ -523,6 +534,7 @@ impl Clients {
             subscriptions: Subscriptions::default(),
             monitors: AtomicBool::new(false),
             follows: AtomicBool::new(false),
+            knows_limiters: AtomicBool::new(false),
             leads: AtomicBool::new(false),
             tracked: Mutex::default(),
             delivery: Arc::clone(&self.delivery),

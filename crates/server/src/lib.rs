@@ -10,6 +10,7 @@ pub mod config;
 mod conn;
 mod elsewhere;
 mod expiry;
+mod failover;
 mod link;
 mod metrics;
 mod node;

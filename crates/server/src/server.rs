@@ -3,6 +3,7 @@
 use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
+use crate::failover::Failover;
 use crate::link::Link;
 use crate::metrics::Metrics;
 use crate::node::replicaof;
@@ -116,6 +117,7 @@ impl Server {
             settings,
             metrics: Metrics::new(threads),
             snapshot: SnapshotState::new(Clock::now()),
+            failover: Failover::default(),
             link: Link::default(),
             workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),

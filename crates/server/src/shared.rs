@@ -2,6 +2,7 @@
 
 use crate::client::{Clients, Signal};
 use crate::config::Live;
+use crate::failover::Failover;
 use crate::link::Link;
 use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
     pub(crate) snapshot: SnapshotState,
+    pub(crate) failover: Failover,
     /// To the master, if there is one.
     pub(crate) link: Link,
     /// Run what may be long.

@@ -81,6 +81,8 @@ impl InProcess {
             settings,
             metrics: Metrics::new(1),
             snapshot: SnapshotState::new(Clock::now()),
+            failover: crate::failover::Failover::default(),
+            link: crate::link::Link::default(),
             // What may be long runs at once.
             workers: Workers::new(0),
             mailboxes: Arc::clone(builder.mailboxes()),

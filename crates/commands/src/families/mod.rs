@@ -43,7 +43,6 @@ mod set;
 mod set_algebra;
 mod set_random;
 mod sort;
-mod standalone;
 mod stream;
 mod string;
 mod string_condition;

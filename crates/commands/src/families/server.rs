@@ -1,6 +1,6 @@
 //! The server as a whole: its commands, settings, databases and clock.
 
-use super::{acl, command, config, flush, lolwut, module, observe, standalone};
+use super::{acl, command, config, flush, lolwut, module, observe};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, CmdError, Cx, Family, Flags, Group, NodeCommand, Reply, Run};
 
@@ -58,7 +58,7 @@ pub(super) static FAMILY: Family = Family {
             "FAILOVER",
             at_least(1),
             Flags::ADMIN.or(Flags::NOSCRIPT).or(Flags::STALE),
-            Run::Local(standalone::failover),
+            Run::Node(NodeCommand::Failover),
         )
         .acl(Group::Server, Acl::NONE)
         .takes("[TO host port] [ABORT] [TIMEOUT milliseconds]")

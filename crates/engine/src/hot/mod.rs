@@ -157,7 +157,7 @@ impl LocalHandle {
     #[inline(never)]
     fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
         let engine = self.handle.engine();
-        if !engine.has_room_in_log() {
+        if !engine.may_count() {
             return Ok(engine.refuse(&check.quota));
         }
         let may_lease = check.may_lease()

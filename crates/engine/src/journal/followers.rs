@@ -18,6 +18,8 @@ pub trait Replica: fmt::Debug + Send + Sync {
     fn id(&self) -> u64;
     /// Queues bytes for it, behind all that is queued. Never waits; one that does not read is disconnected.
     fn send(&self, bytes: &Arc<[u8]>);
+    /// It knows rate limiters: it is sent their state, which Redis has no form for.
+    fn knows_limiters(&self) -> bool;
     /// Disconnects it: it has fallen behind too far, or is silent.
     fn disconnect(&self);
 }
@@ -173,6 +175,7 @@ impl Engine {
         let first = state.offset - state.backlog.bytes as u64 + 1;
         let named = id.eq_ignore_ascii_case(state.id.as_bytes());
         let known = state.open && (named || state.lineage.knows(id, next));
+        let known = known && (!to.knows_limiters() || state.has_limiters_from(next));
         let wanted = u64::try_from(next)
             .ok()
             .filter(|next| known && (first..=state.offset + 1).contains(next));
@@ -219,6 +222,9 @@ impl Engine {
         let start = {
             let mut state = self.journal.lock();
             state.open = true;
+            if to.knows_limiters() {
+                self.journal.want_limiters(&mut state);
+            }
             state.alone_since_ms = None;
             // The replica begins with no database selected, or with the one that our master has.
             state.db = None;
@@ -376,6 +382,8 @@ impl Engine {
         let Some(next_id) = next_id() else { return };
         state.id = next_id;
         state.lineage.forget();
+        state.forget_limiters();
+        self.journal.end_limiters();
         state.open = false;
         state.alone_since_ms = None;
         state.backlog.blocks = std::collections::VecDeque::new();

@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::io::Read;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard};
 use tollgate_commands::gate::Restrictions;
@@ -71,6 +71,8 @@ pub(crate) struct Role {
     state: RwLock<RoleState>,
     /// What clients may not do, as [`Restrictions`] has it.
     restrictions: AtomicU8,
+    /// Replicas want the state of rate limiters. Once they do, they may come back for what they have missed, so it stays.
+    limiters: AtomicBool,
 }
 
 #[derive(Default)]
@@ -97,6 +99,8 @@ pub(super) struct Lineage {
     before: Option<(String, u64)>,
     /// The database that the master has selected.
     db: DbIndex,
+    /// From which byte on (counted from 1) the journal has the state of rate limiters, if it has.
+    limiters_from: Option<u64>,
 }
 
 impl Lineage {
@@ -152,6 +156,18 @@ impl State {
         self.lineage.db
     }
 
+    /// Whether the journal has the state of rate limiters from the byte `next` on. That of a master has what its replicas
+    /// need, of which this server is one.
+    pub(super) fn has_limiters_from(&self, next: i64) -> bool {
+        let next = u64::try_from(next).unwrap_or(0);
+        self.lineage.relays || self.lineage.limiters_from.is_some_and(|from| from <= next)
+    }
+
+    /// Forgets that somebody wanted the state of rate limiters.
+    pub(super) fn forget_limiters(&mut self) {
+        self.lineage.limiters_from = None;
+    }
+
     fn drop_backlog(&mut self) {
         let most = self.backlog.most;
         self.backlog = Backlog {
@@ -162,6 +178,23 @@ impl State {
 }
 
 impl Journal {
+    /// From now on the journal has the state of rate limiters too.
+    pub(super) fn want_limiters(&self, state: &mut State) {
+        let next = state.offset + 1;
+        state.lineage.limiters_from.get_or_insert(next);
+        self.role.limiters.store(true, Ordering::Relaxed);
+    }
+
+    /// Nobody can come back for them any more.
+    pub(super) fn end_limiters(&self) {
+        self.role.limiters.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether replicas want the state of rate limiters.
+    pub(super) fn wants_limiters(&self) -> bool {
+        self.role.limiters.load(Ordering::Relaxed)
+    }
+
     /// The role as it is while the guard lives, and whether the server is a replica.
     pub(super) fn hold_any_role(&self) -> (RoleGuard<'_>, bool) {
         let guard = self.role.state.read();
@@ -271,6 +304,9 @@ impl Engine {
             state.lineage.lost = false;
             // Whoever comes back has whatever database selected that the old master had.
             state.db = None;
+            // Its replicas have what this server has been sent, and go on from there.
+            state.lineage.limiters_from = Some(0);
+            self.journal.role.limiters.store(true, Ordering::Relaxed);
             state.alone_since_ms = Some(now.millis());
             Following(role.number)
         };
@@ -294,6 +330,13 @@ impl Engine {
             }
             self.listen_for_journal(wanted);
         }
+    }
+
+    /// Whether decisions can be counted: not on a replica, whose data are its master's, and not without room in the
+    /// append-only file.
+    #[inline]
+    pub(crate) fn may_count(&self) -> bool {
+        self.has_room_in_log() && !self.restrictions().contains(Restrictions::READ_ONLY)
     }
 
     /// Whether this server is a replica.

@@ -15,14 +15,15 @@ mod log;
 mod record;
 mod streams;
 mod unit;
+mod wrap;
 
 pub use base::{BaseEnd, BaseForm};
 pub use followers::{FollowerFacts, Replica, SyncStart};
-pub(crate) use log::Log;
-pub use log::{LogBytes, LogFacts};
-pub(crate) use following::{Role, RoleGuard};
 pub use following::{AdoptError, Following, Place, RoleError};
 pub(crate) use following::{Role, RoleGuard};
+pub(crate) use log::Log;
+pub use log::{LogBytes, LogFacts};
+pub use wrap::unwrap;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

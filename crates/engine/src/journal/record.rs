@@ -15,8 +15,8 @@ use tollgate_keyspace::{DbIndex, EntryRef, Key, TypeName, ValueRef};
 use tollgate_persist::rdb::dump_value;
 use tollgate_wire::resp::{Value, read_value};
 
-use super::streams;
 use super::unit::{self, Audience};
+use super::{streams, wrap};
 use crate::Engine;
 use crate::cell::{Cell, Cells};
 use crate::execute::Call;
@@ -155,12 +155,24 @@ impl Engine {
         }
     }
 
+    /// Whether replicas are sent the state of rate limiters.
+    fn sends_limiters(&self) -> bool {
+        self.listeners.replicates() && self.journal.wants_limiters()
+    }
+
     /// A decision of the service has changed the limiter at a key.
     pub(crate) fn record_limiter(&self, db: DbIndex, key: Key<'_>, cell: &Cell) {
-        if !self.listeners.logs() {
+        let (logs, replicates) = (self.listeners.logs(), self.sends_limiters());
+        if !logs && !replicates {
             return;
         }
         let state = cell.look(db, key, i64::MIN).map(dumped);
+        if replicates {
+            wrap::add(db, key.bytes(), state.as_ref());
+        }
+        if !logs {
+            return;
+        }
         let audience = self.audience_of(key.bytes()).and(Audience::LOGS);
         unit::for_audience(audience, || add_state(db, key.bytes(), state.as_ref()));
     }
@@ -304,6 +316,32 @@ impl<'a> Done<'a> {
         }
         if self.engine.listeners.replicates() {
             unit::for_audience(Audience::REPLICAS, || self.record_state_for_redis(held));
+        }
+        if self.engine.sends_limiters() {
+            self.record_limiters(held);
+        }
+    }
+
+    /// The state of every limiter that was changed, for replicas that know what it is.
+    fn record_limiters<H: Cells + ?Sized>(&self, held: &mut H) {
+        let mut seen: Vec<(DbIndex, &[u8])> = Vec::new();
+        for touch in self.effects.touches() {
+            let name = (touch.db, touch.key);
+            if !is_change(touch.event) || seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            let state = self.entry(held, name, |entry| {
+                (entry.type_name() == TypeName::RateLimit).then(|| dumped(entry))
+            });
+            match state {
+                Some(None) => {}
+                Some(Some(state)) => wrap::add(touch.db, touch.key, Some(&state)),
+                None if touch.event.class() == EventClass::RateLimit => {
+                    wrap::add(touch.db, touch.key, None);
+                }
+                None => {}
+            }
         }
     }
 

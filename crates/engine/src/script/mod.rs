@@ -523,17 +523,16 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
         true => Restrictions::NONE,
         false => engine.restrictions(),
     };
+    let may_write =
+        !flags.contains(ScriptFlags::NO_WRITES) && !flags.contains(ScriptFlags::COMPATIBLE);
+    if may_write && restrictions.contains(Restrictions::READ_ONLY) {
+        return Err(CmdError::ReadOnlyReplica);
+    }
     if restrictions.contains(Restrictions::STALE) && !flags.contains(ScriptFlags::ALLOW_STALE) {
-        return Err(match flags.contains(ScriptFlags::COMPATIBLE) {
-            true => CmdError::MasterDown,
-            false => CmdError::MasterDownForScript,
-        });
+        return Err(CmdError::MasterDown);
     }
-    if flags.contains(ScriptFlags::NO_WRITES) || flags.contains(ScriptFlags::COMPATIBLE) {
+    if !may_write {
         return Ok(());
-    }
-    if restrictions.contains(Restrictions::READ_ONLY) {
-        return Err(CmdError::ReadOnlyScriptReplica);
     }
     if call.read_only {
         return Err(CmdError::err(

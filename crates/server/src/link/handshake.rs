@@ -2,6 +2,8 @@
 
 use super::{Broken, is_timeout, silence};
 use crate::config::Key;
+use crate::failover;
+use crate::node::replication::ABILITY;
 use crate::shared::Shared;
 use std::io;
 use std::time::Duration;
@@ -15,8 +17,16 @@ const ANSWER: Duration = Duration::from_secs(5);
 const ANSWER_MAX: usize = 1_024;
 /// Length of the name of a history.
 const ID_LEN: usize = 40;
-/// What this server understands: data without a length, and new names for old histories.
-const ABILITIES: [&[u8]; 5] = [b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"];
+/// What this server understands: data without a length, new names for old histories, rate limiters.
+const ABILITIES: [&[u8]; 7] = [
+    b"REPLCONF",
+    b"capa",
+    b"eof",
+    b"capa",
+    b"psync2",
+    b"capa",
+    ABILITY,
+];
 
 /// How the master goes on.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +51,9 @@ pub(super) fn shake(shared: &Shared, out: &mut Outbound) -> Result<Begun, Broken
     introduce(shared, out)?;
     let silence = silence(shared);
     let place = shared.engine.place();
-    let begun = psync(out, place.as_ref(), silence)?;
+    let takes_over = shared.failover.stage() == failover::Stage::InProgress;
+    let begun = psync(out, place.as_ref(), takes_over, silence)?;
+    shared.failover.succeeded(shared);
     if let Begun::Continued(_) = begun
         && shared.engine.place() != place
     {
@@ -85,11 +97,15 @@ fn introduce(shared: &Shared, out: &mut Outbound) -> Result<(), Broken> {
 fn psync(
     out: &mut Outbound,
     place: Option<&HistoryPlace>,
+    takes_over: bool,
     silence: Duration,
 ) -> Result<Begun, Broken> {
     let next = place.map_or("-1".to_owned(), |place| (place.offset + 1).to_string());
     let id = place.map_or("?", |place| &place.id);
-    send(out, &[b"PSYNC", id.as_bytes(), next.as_bytes()])?;
+    let mut words: Vec<&[u8]> = vec![b"PSYNC", id.as_bytes(), next.as_bytes()];
+    // A replica that has everything is to be the master.
+    words.extend(takes_over.then_some(&b"FAILOVER"[..]));
+    send(out, &words)?;
     out.set_timeout(silence)?;
     let answer = loop {
         let line = line(out)?;
@@ -103,7 +119,7 @@ fn psync(
             "the master wants to go on from where this server is not".to_owned(),
         )),
         Some(begun) => Ok(begun),
-        None => Err(Broken::Master(format!(
+        None => Err(Broken::Refused(format!(
             "the master answers PSYNC with '{answer}'"
         ))),
     }

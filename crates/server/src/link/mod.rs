@@ -10,6 +10,7 @@ mod transfer;
 
 use crate::client::Client;
 use crate::config::Key;
+use crate::failover;
 use crate::shared::Shared;
 use std::fmt;
 use std::io;
@@ -78,6 +79,8 @@ pub(crate) struct LinkFacts {
     pub(crate) master: Option<Master>,
     pub(crate) stage: Stage,
     pub(crate) progress: Progress,
+    /// Since when the link is up, in clock nanoseconds.
+    up_since: i64,
     /// When the master was last heard, in clock nanoseconds; of a link that is up.
     pub(crate) heard_at: i64,
     /// Since when the link is down, in clock nanoseconds; 0 = it has never been up.
@@ -126,6 +129,8 @@ pub(crate) enum Broken {
     Io(io::Error),
     /// What the master says.
     Master(String),
+    /// What the master says to the wish to follow it.
+    Refused(String),
     /// Another one is to be followed, or none.
     Over,
 }
@@ -140,7 +145,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Broken::Io(error) => error.fmt(f),
-            Broken::Master(reason) => f.write_str(reason),
+            Broken::Master(reason) | Broken::Refused(reason) => f.write_str(reason),
             Broken::Over => f.write_str("another master is followed"),
         }
     }
@@ -311,12 +316,18 @@ fn run(shared: &Arc<Shared>) {
     let link = &shared.link;
     while let Some((master, order)) = link.next() {
         let ended = attempt(shared, &master, order);
+        if matches!(ended, Err(Broken::Refused(_)))
+            && shared.failover.stage() == failover::Stage::InProgress
+        {
+            failover::abort(shared);
+        }
         let mut state = link.lock();
         state.closer = None;
         let client = state.client.take();
         if state.number == order.number {
             let facts = &mut state.facts;
             let was_connected = facts.stage == Stage::Connected;
+            let lasted = was_connected && Clock::now() - facts.up_since >= PAUSE.as_nanos() as i64;
             facts.stage = Stage::Connect;
             facts.progress = Progress::default();
             if was_connected {
@@ -325,7 +336,8 @@ fn run(shared: &Arc<Shared>) {
             if let Err(reason) = ended {
                 facts.error = reason.to_string().chars().take(ERROR_MAX).collect();
             }
-            state.hurry |= was_connected;
+            // One that breaks as soon as it is there is not made anew in a loop.
+            state.hurry |= lasted;
         }
         drop(state);
         if let Some(client) = client {
@@ -383,6 +395,7 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
     link.note(number, |facts| {
         facts.stage = Stage::Connected;
         facts.progress = Progress::default();
+        facts.up_since = now;
         facts.heard_at = now;
         facts.read = read;
         facts.error.clear();

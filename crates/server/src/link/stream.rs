@@ -7,7 +7,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
-use tollgate_engine::{Applied, Applier, Node, NodeCx};
+use tollgate_engine::{Applied, Applier, Node, NodeCx, unwrap_for_replica};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::outbound::Outbound;
@@ -124,7 +124,9 @@ impl Stream<'_> {
             };
             let words = parser.args(rest);
             self.applier.came_as(&rest[..consumed]);
-            let applied = if is_for_replicas(&words) {
+            let applied = if let Some(wrapped) = unwrap_for_replica(&words) {
+                self.apply_wrapped(wrapped, &limits)
+            } else if is_for_replicas(&words) {
                 if asks(&words) {
                     self.acknowledge()?;
                 }
@@ -162,6 +164,18 @@ impl Stream<'_> {
                     Err(_) => Applied::Over,
                 }
             }
+        }
+    }
+
+    /// Applies what a server of this kind sends to its like.
+    fn apply_wrapped(&mut self, wrapped: &[u8], limits: &Limits) -> Applied {
+        let mut parser = RequestParser::default();
+        match parser.parse(wrapped, limits) {
+            Ok(Progress::Ready { consumed }) if consumed == wrapped.len() => {
+                self.apply(&parser.args(wrapped))
+            }
+            // Whatever it is, it was not meant for this server.
+            _ => self.applier.pass(&self.shared.engine),
         }
     }
 

@@ -6,6 +6,7 @@ mod client;
 mod config;
 mod debug;
 mod digest;
+mod failover;
 mod info;
 mod info_facts;
 mod migrate;
@@ -14,7 +15,7 @@ mod observe;
 mod pause;
 mod pubsub;
 pub(crate) mod replicaof;
-mod replication;
+pub(crate) mod replication;
 mod save;
 mod shutdown;
 pub(crate) mod tracking;
@@ -95,6 +96,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::Migrate => migrate::migrate(&mut cx),
             NodeCommand::PSync => replication::psync(self, &mut cx),
             NodeCommand::ReplConf => replication::replconf(self, &mut cx),
+            NodeCommand::Failover => failover::failover(self, &mut cx),
             NodeCommand::ReplicaOf => replicaof::replicaof(self, &mut cx),
             NodeCommand::Role => Ok(replication::role(self.shared, &mut cx)),
             NodeCommand::Sync => replication::sync(self, &mut cx),

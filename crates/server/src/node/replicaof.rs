@@ -3,6 +3,7 @@
 use super::NodeRunner;
 use super::info::Text;
 use crate::config::Key;
+use crate::failover;
 use crate::link::{Link, LinkFacts, Master, Stage};
 use crate::shared::Shared;
 use std::io;
@@ -14,6 +15,9 @@ use tollgate_limiter::Timestamp;
 use tollgate_net::process;
 
 pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if runner.shared.failover.stage() != failover::Stage::None {
+        return Err(CmdError::err("REPLICAOF not allowed while failing over."));
+    }
     let (host, port) = (cx.args.next()?, cx.args.next()?);
     if host.eq_ignore_ascii_case(b"NO") && port.eq_ignore_ascii_case(b"ONE") {
         become_master(runner.shared, cx.now)?;
@@ -37,7 +41,7 @@ pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<
 }
 
 /// Makes this server the replica of a master, whether that is there or not.
-pub(super) fn follow(shared: &Arc<Shared>, host: &str, port: u16) -> Result<(), CmdError> {
+pub(crate) fn follow(shared: &Arc<Shared>, host: &str, port: u16) -> Result<(), CmdError> {
     let following = shared.engine.follow().map_err(refused)?;
     shared.engine.unblock_all();
     let master = Master {
@@ -50,7 +54,7 @@ pub(super) fn follow(shared: &Arc<Shared>, host: &str, port: u16) -> Result<(), 
 }
 
 /// Makes this server a master, if it is none, which goes on with the data it has.
-pub(super) fn become_master(shared: &Arc<Shared>, now: Timestamp) -> Result<(), CmdError> {
+pub(crate) fn become_master(shared: &Arc<Shared>, now: Timestamp) -> Result<(), CmdError> {
     if shared.link.facts().master.is_none() {
         return Ok(());
     }

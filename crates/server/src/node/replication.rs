@@ -3,6 +3,7 @@
 use super::info::Text;
 use super::{NodeRunner, replicaof};
 use crate::config::Key;
+use crate::failover;
 use crate::link::Stage;
 use crate::replication;
 use crate::shared::Shared;
@@ -11,6 +12,9 @@ use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Replica, SyncStart};
 use tollgate_limiter::Timestamp;
+
+/// What a replica of this kind says to be able to, beside what those of Redis are: to know rate limiters.
+pub(crate) const ABILITY: &[u8] = b"tollgate";
 
 /// Longest address that a replica may give.
 const ADDRESS_MAX: usize = 1_025;
@@ -31,8 +35,8 @@ pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
     }
     let id = cx.args.next()?;
     let next = cx.args.int()?;
-    if !cx.args.is_empty() {
-        return Err(CmdError::err("PSYNC FAILOVER can't be sent to a master."));
+    if cx.args.keyword("FAILOVER") {
+        take_over(runner, cx, id)?;
     }
     may_be_followed(runner)?;
     follow(runner, cx);
@@ -43,8 +47,23 @@ pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
     Ok(Reply::Written)
 }
 
+/// The master asks this server to take its place.
+fn take_over(runner: &NodeRunner<'_>, cx: &NodeCx<'_>, id: &[u8]) -> Result<(), CmdError> {
+    if !cx.engine.is_replica() {
+        return Err(CmdError::err("PSYNC FAILOVER can't be sent to a master."));
+    }
+    let own = cx.engine.journal_facts().id;
+    if !id.eq_ignore_ascii_case(own.as_bytes()) {
+        return Err(CmdError::err("PSYNC FAILOVER replid must match my replid."));
+    }
+    replicaof::become_master(runner.shared, cx.now)
+}
+
 /// A replica that has no data to pass on says so.
 fn may_be_followed(runner: &NodeRunner<'_>) -> Result<(), CmdError> {
+    if runner.shared.failover.stage() != failover::Stage::None {
+        return Err(CmdError::NoMasterLinkInFailover);
+    }
     let link = runner.shared.link.facts();
     if link.master.is_some() && link.stage != Stage::Connected {
         return Err(CmdError::NoMasterLink);
@@ -81,6 +100,7 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
                     value.len()
                 )));
             }
+            b"capa" if value.eq_ignore_ascii_case(ABILITY) => runner.client.know_limiters(),
             // The data are sent with their length, which every replica understands.
             b"capa" => {}
             b"ack" => {
@@ -175,7 +195,7 @@ pub(super) fn info(text: &mut Text, shared: &Shared, now: i64) {
             ),
         );
     }
-    text.line("master_failover_state", "no-failover");
+    text.line("master_failover_state", shared.failover.stage().name());
     text.line("master_replid", &facts.id);
     text.line("master_replid2", &facts.before.0);
     text.line("master_repl_offset", facts.offset);

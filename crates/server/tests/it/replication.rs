@@ -2,6 +2,7 @@
 
 use crate::harness::{Local, info, text};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 use tollgate_testkit::{Client, Server, peers};
@@ -19,7 +20,7 @@ const COMMANDS: u32 = 400;
 const DBS: u64 = 3;
 
 /// Waits until `done`.
-fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(start.elapsed() < PATIENCE, "{what}: did not happen");
@@ -205,10 +206,10 @@ fn write(mut client: Client, seed: u64) {
 }
 
 /// All writers write; `meanwhile` runs at the same time.
-fn write_all(server: &Local, round: u64, meanwhile: impl FnOnce()) {
+pub(crate) fn write_all(server: SocketAddr, round: u64, meanwhile: impl FnOnce()) {
     thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let client = server.connect();
+            let client = Client::connect(server).unwrap();
             scope.spawn(move || write(client, round * WRITERS + writer));
         }
         meanwhile();
@@ -303,9 +304,9 @@ fn groups(client: &mut Client, key: &str) -> String {
 }
 
 /// Waits until the replica has all that the master has sent, and compares them.
-fn compare(server: &Local, replica: &Server) {
-    let mut here = server.connect();
-    let mut there = replica.connect().unwrap();
+pub(crate) fn compare(server: SocketAddr, replica: SocketAddr) {
+    let mut here = Client::connect(server).unwrap();
+    let mut there = Client::connect(replica).unwrap();
     wait_for("the replica has caught up", || {
         info(&mut here, "master_repl_offset") == info(&mut there, "slave_repl_offset")
     });
@@ -336,14 +337,14 @@ fn compare(server: &Local, replica: &Server) {
     }
 }
 
-fn attach(replica: &mut Client, server: &Local) {
-    let port = server.addr.port();
+pub(crate) fn attach(replica: &mut Client, server: SocketAddr) {
+    let port = server.port();
     replica
         .line(&format!("REPLICAOF 127.0.0.1 {port}"))
         .unwrap();
 }
 
-fn wait_for_link(replica: &mut Client) {
+pub(crate) fn wait_for_link(replica: &mut Client) {
     wait_for("the link is up", || {
         info(replica, "master_link_status") == "up"
     });
@@ -357,11 +358,11 @@ fn follows_writers(settings: &[(&str, &str)], seed: u64) {
     let server = Local::start(settings);
     let mut here = server.connect();
     let mut there = replica.connect().unwrap();
-    write_all(&server, seed, || attach(&mut there, &server));
+    write_all(server.addr, seed, || attach(&mut there, server.addr));
     wait_for_link(&mut there);
-    compare(&server, &replica);
+    compare(server.addr, replica.addr());
     assert_eq!(info(&mut here, "sync_full"), "1");
-    write_all(&server, seed + 1, || {
+    write_all(server.addr, seed + 1, || {
         let killed = here.line("CLIENT KILL TYPE replica").unwrap();
         assert_eq!(killed, Value::Int(1));
     });
@@ -369,7 +370,7 @@ fn follows_writers(settings: &[(&str, &str)], seed: u64) {
         info(&mut here, "sync_partial_ok") == "1"
     });
     assert_eq!(here.line("WAIT 1 60000").ok(), Some(Value::Int(1)));
-    compare(&server, &replica);
+    compare(server.addr, replica.addr());
     assert_eq!(info(&mut here, "sync_full"), "1");
 }
 
@@ -391,7 +392,7 @@ fn a_replica_that_has_missed_too_much_is_sent_all_data() {
     let server = Local::start(&[("repl-backlog-size", "1000")]);
     let mut here = server.connect();
     let mut there = replica.connect().unwrap();
-    attach(&mut there, &server);
+    attach(&mut there, server.addr);
     wait_for_link(&mut there);
     here.line("SET k v").unwrap();
     assert_eq!(here.line("WAIT 1 60000").ok(), Some(Value::Int(1)));
@@ -405,7 +406,7 @@ fn a_replica_that_has_missed_too_much_is_sent_all_data() {
         let value = "x".repeat(1_000);
         here.line(&format!("SET k{number} {value}")).unwrap();
     }
-    attach(&mut there, &server);
+    attach(&mut there, server.addr);
     wait_for_link(&mut there);
     assert_eq!(info(&mut here, "sync_full"), "2");
     assert_eq!(there.line("DBSIZE").ok(), Some(Value::Int(11)));
