@@ -67,7 +67,8 @@ fn what_was_saved_is_what_is_loaded() {
         loaded,
         Loaded {
             keys: 4_004 - 500,
-            expired: 500
+            expired: 500,
+            stream_db: None,
         }
     );
     let mut copy = Client::new(&target);
