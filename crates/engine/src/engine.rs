@@ -109,8 +109,14 @@ impl Engine {
             "proto-max-bulk-len",
             i64::try_from(config.max_bulk_len).unwrap_or(i64::MAX),
         );
+        let pause = Pause::default();
+        let make = || {
+            let mut shard = Shard::new(&seed);
+            shard.rest_with(pause.is_on());
+            shard
+        };
         Arc::new(Engine {
-            shards: Shards::new(config.shards, || Shard::new(&seed)),
+            shards: Shards::new(config.shards, make),
             limits,
             counters: Counters::new(),
             garbage: Garbage::default(),
@@ -125,7 +131,7 @@ impl Engine {
             tracking: Tracking::new(&seed),
             monitors: Monitors::default(),
             memory: Memory::default(),
-            pause: Pause::default(),
+            pause,
             hot: HotKeys::new(),
             journal: Journal::default(),
             expire_cursor: AtomicUsize::new(0),

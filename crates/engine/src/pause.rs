@@ -1,7 +1,8 @@
-//! CLIENT PAUSE: for some time commands, or those that may write, are put off.
+//! CLIENT PAUSE: for some time commands, or those that may write, are put off. Meanwhile what has expired is found by nobody
+//! and stays, so nothing is sent to replicas.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use tollgate_commands::{Flags, Row, Run, TransactionCommand};
@@ -30,6 +31,8 @@ struct State {
 pub struct Pause {
     /// End of the pause in Unix milliseconds; 0 = there is none.
     until_ms: AtomicI64,
+    /// There is one.
+    on: Arc<AtomicBool>,
     state: Mutex<State>,
 }
 
@@ -39,6 +42,7 @@ impl Pause {
         let mut state = self.state.lock();
         state.what = state.what.max(Some(what));
         self.until_ms.fetch_max(until_ms, Ordering::Relaxed);
+        self.on.store(self.is_active(), Ordering::Relaxed);
     }
 
     /// Ends the pause: what was put off is tried again.
@@ -46,6 +50,7 @@ impl Pause {
         let put_off = {
             let mut state = self.state.lock();
             self.until_ms.store(0, Ordering::Relaxed);
+            self.on.store(false, Ordering::Relaxed);
             std::mem::take(&mut *state).put_off
         };
         for mail in put_off {
@@ -64,6 +69,11 @@ impl Pause {
     #[inline]
     pub fn is_active(&self) -> bool {
         self.until_ms.load(Ordering::Relaxed) != 0
+    }
+
+    /// The flag that is set while there is a pause.
+    pub(crate) fn is_on(&self) -> &Arc<AtomicBool> {
+        &self.on
     }
 
     /// When it ends, in Unix milliseconds.

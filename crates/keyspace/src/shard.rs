@@ -1,5 +1,8 @@
 //! One shard of the keyspace: the tables of all databases for its part of the keys.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tollgate_limiter::top::Hitter;
 
 use crate::access::Access;
@@ -138,6 +141,8 @@ pub struct Shard {
     quiet: bool,
     /// See [`Shard::keep_expired`].
     keeps_expired: bool,
+    /// See [`Shard::rest_with`].
+    rests: Option<Arc<AtomicBool>>,
     /// See [`Shard::set_timeless`].
     timeless: bool,
     tally: Tally,
@@ -168,6 +173,7 @@ impl Shard {
             replaced: 0,
             quiet: false,
             keeps_expired: false,
+            rests: None,
             timeless: false,
             tally: Tally::default(),
         }
@@ -210,7 +216,7 @@ impl Shard {
         if self.timeless {
             return Some(found);
         }
-        if self.keeps_expired && wanted == Use::Read {
+        if wanted == Use::Read && self.keeps() {
             return None;
         }
         if let Some(table) = select(&mut self.first, &mut self.others, db) {
@@ -224,6 +230,17 @@ impl Shard {
     /// nothing goes by itself. So it is where another server decides when an entry goes.
     pub fn keep_expired(&mut self, keeps: bool) {
         self.keeps_expired = keeps;
+    }
+
+    /// While the flag is set expired entries stay, as [`Shard::keep_expired`] has it. It is shared, so that it can be set by
+    /// those who hold some of the shards.
+    pub fn rest_with(&mut self, flag: &Arc<AtomicBool>) {
+        self.rests = Some(Arc::clone(flag));
+    }
+
+    fn keeps(&self) -> bool {
+        let rests = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        self.keeps_expired || self.rests.as_ref().is_some_and(rests)
     }
 
     /// Whether expired entries are found as if their time had not come: for commands that another server, or this one at
@@ -446,7 +463,7 @@ impl Shard {
                 return Some(EntryRef::new(table.slot(bucket, index), table).key());
             }
             tries += 1;
-            if self.keeps_expired && tries >= TRIES_MAX {
+            if tries >= TRIES_MAX && self.keeps() {
                 return None;
             }
             // At least this entry goes, unless it is kept, so the loop ends.
@@ -456,7 +473,7 @@ impl Shard {
 
     /// Removes the expired entries of a bucket and returns their number.
     fn expire_bucket(&mut self, db: DbIndex, bucket: u32, now_ms: i64) -> usize {
-        if self.keeps_expired || self.timeless {
+        if self.timeless || self.keeps() {
             return 0;
         }
         let Self {
@@ -479,7 +496,7 @@ impl Shard {
     /// in which nothing can have expired since they were last swept cost nothing.
     pub fn expire_cycle(&mut self, now_ms: i64, budget: usize) -> ExpireProgress {
         let mut progress = ExpireProgress::default();
-        if self.keeps_expired {
+        if self.keeps() {
             return progress;
         }
         let mut finished = 0;
