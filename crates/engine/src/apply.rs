@@ -15,11 +15,14 @@ use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::journal::{Following, RoleGuard};
-use crate::transaction::{Command, Transaction};
+use crate::transaction::{Command, QUEUED_BYTES_MAX, Transaction};
 use crate::{Engine, Node, Outcome, Session};
 
 /// Capacity for replies, which nobody reads, that is kept from one unit to the next.
 const REPLIES_KEPT: usize = 64 * 1024;
+
+/// Most bytes of one unit: what a transaction of a client may hold, and a command of that length at its end.
+const UNIT_BYTES_MAX: usize = 2 * QUEUED_BYTES_MAX;
 
 /// Bytes of a command's name that an error repeats.
 const NAME_MAX: usize = 64;
@@ -105,9 +108,15 @@ impl Applier {
         applier
     }
 
-    /// Says how the command came that is applied next, or passed over by [`Applier::pass`].
-    pub fn came_as(&mut self, bytes: &[u8]) {
-        self.unit.extend_from_slice(bytes);
+    /// Says how the command came that is applied next, or passed over by [`Applier::pass`]. False, and nothing is noted, when
+    /// the transaction at hand is longer than any may be: then the stream cannot go on.
+    #[must_use]
+    pub fn came_as(&mut self, bytes: &[u8]) -> bool {
+        let fits = self.unit.len() + bytes.len() <= UNIT_BYTES_MAX;
+        if fits {
+            self.unit.extend_from_slice(bytes);
+        }
+        fits
     }
 
     /// Passes on what has no effect here, such as signs of life.

@@ -23,7 +23,7 @@ use crate::walk::{LockedWalk, NoWalk};
 use crate::{Engine, Node, NodeCx, Outcome, Session};
 
 /// Bytes that the queued commands of one connection may hold: as much as one command may (`client-query-buffer-limit`).
-const QUEUED_BYTES_MAX: usize = 1 << 30;
+pub(crate) const QUEUED_BYTES_MAX: usize = 1 << 30;
 
 /// A command that waits for EXEC.
 #[derive(Debug)]

@@ -123,7 +123,10 @@ impl Stream<'_> {
                 break;
             };
             let words = parser.args(rest);
-            self.applier.came_as(&rest[..consumed]);
+            if !self.applier.came_as(&rest[..consumed]) {
+                let reason = "a transaction of the master is too large";
+                return Err(Broken::Master(reason.to_owned()));
+            }
             let applied = if let Some(wrapped) = unwrap_for_replica(&words) {
                 self.apply_wrapped(wrapped, &limits)
             } else if is_for_replicas(&words) {
