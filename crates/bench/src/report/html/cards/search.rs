@@ -82,10 +82,8 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
         let mut blocks = Vec::new();
         let mut items = vec![found.ended_because.clone()];
         if found.refused.is_some() || found.zones.is_some() {
+            // With its doubts, if there are any.
             items.push(capacity::zone_line(found, lang));
-        }
-        if let Some(zones) = &found.zones {
-            items.extend(zones.doubts.iter().cloned());
         }
         if found.non_monotone {
             let loads: Vec<String> = found.inverted_rps.iter().map(|rps| rate(*rps)).collect();
