@@ -209,11 +209,7 @@ impl Cx<'_> {
         let now = self.now.millis();
         let shard = self.shards.of(key);
         let found = shard.peek(self.db, key, now).map(f);
-        let stats = shard.stats_mut();
-        match found {
-            Some(_) => stats.hits += 1,
-            None => stats.misses += 1,
-        }
+        shard.count_access(found.is_some());
         found
     }
 

@@ -4,6 +4,7 @@
 //! notifications, blocked clients and the journal. When none of them listens, a change costs one
 //! addition.
 
+use smallvec::SmallVec;
 use tollgate_keyspace::{DbIndex, Value};
 
 /// The class of an event, by which `notify-keyspace-events` selects.
@@ -143,13 +144,23 @@ struct Record {
     end: usize,
 }
 
-/// What one command changed.
+/// What one command changed. Most change nothing that anybody listens to, so the log is made when it is needed.
 #[derive(Default)]
 pub struct Effects {
     dirty: u64,
     listening: bool,
-    records: Vec<Record>,
-    arena: Vec<u8>,
+    log: Option<Box<Log>>,
+}
+
+/// Events that fit without a further allocation, and bytes of their keys.
+const INLINE_RECORDS: usize = 2;
+const INLINE_KEYS: usize = 64;
+
+#[derive(Default)]
+struct Log {
+    records: SmallVec<[Record; INLINE_RECORDS]>,
+    /// The keys of the records, one behind the other.
+    arena: SmallVec<[u8; INLINE_KEYS]>,
     flushed: Vec<DbIndex>,
     discarded: Vec<Value>,
 }
@@ -173,43 +184,53 @@ impl Effects {
 
     /// Touched keys in the order of their changes; empty when nobody listens.
     pub fn touches(&self) -> impl Iterator<Item = Touch<'_>> {
-        self.records.iter().map(|record| Touch {
-            db: record.db,
-            key: &self.arena[record.start..record.end],
-            event: record.event,
+        self.log.iter().flat_map(|log| {
+            log.records.iter().map(|record| Touch {
+                db: record.db,
+                key: &log.arena[record.start..record.end],
+                event: record.event,
+            })
         })
     }
 
     /// Databases that were emptied.
     pub fn flushed(&self) -> &[DbIndex] {
-        &self.flushed
+        self.log.as_ref().map_or(&[], |log| &log.flushed)
     }
 
     /// Leaves a removed value to be freed when nothing is locked.
     pub(crate) fn discard(&mut self, value: Value) {
-        self.discarded.push(value);
+        self.log().discarded.push(value);
+    }
+
+    fn log(&mut self) -> &mut Log {
+        self.log.get_or_insert_default()
+    }
+
+    /// Whether there are values to be freed later.
+    #[inline]
+    pub fn has_discarded(&self) -> bool {
+        self.log
+            .as_ref()
+            .is_some_and(|log| !log.discarded.is_empty())
     }
 
     /// The values to be freed later.
     #[inline]
     pub fn take_discarded(&mut self) -> Vec<Value> {
-        std::mem::take(&mut self.discarded)
+        match &mut self.log {
+            Some(log) => std::mem::take(&mut log.discarded),
+            None => Vec::new(),
+        }
     }
 
     /// Forgets the changes, for the next command.
     #[inline]
     pub fn clear(&mut self) {
         self.dirty = 0;
-        if !self.records.is_empty() || !self.flushed.is_empty() {
-            self.clear_records();
+        if let Some(log) = &mut self.log {
+            log.clear();
         }
-    }
-
-    #[cold]
-    fn clear_records(&mut self) {
-        self.records.clear();
-        self.arena.clear();
-        self.flushed.clear();
     }
 
     /// Logs one change of one key.
@@ -236,19 +257,9 @@ impl Effects {
 
     #[cold]
     fn record(&mut self, db: DbIndex, key: &[u8], event: Event) {
-        let record = self.keep(db, key, event);
-        self.records.push(record);
-    }
-
-    fn keep(&mut self, db: DbIndex, key: &[u8], event: Event) -> Record {
-        let start = self.arena.len();
-        self.arena.extend_from_slice(key);
-        Record {
-            db,
-            event,
-            start,
-            end: self.arena.len(),
-        }
+        let log = self.log();
+        let record = log.keep(db, key, event);
+        log.records.push(record);
     }
 
     /// Logs that a command which reads did not find the key.
@@ -269,19 +280,25 @@ impl Effects {
     pub(crate) fn mark_of_move(&self) -> usize {
         let leaving =
             |record: &&Record| matches!(record.event, Event::RenameFrom | Event::MoveFrom);
-        self.records.len() - usize::from(self.records.last().filter(leaving).is_some())
+        let records = self.records();
+        records.len() - usize::from(records.last().filter(leaving).is_some())
+    }
+
+    fn records(&self) -> &[Record] {
+        self.log.as_ref().map_or(&[], |log| &log.records)
     }
 
     /// How many events are logged.
     pub(crate) fn mark(&self) -> usize {
-        self.records.len()
+        self.records().len()
     }
 
     /// Logs that a key has come to be, before the events since `mark`.
     pub(crate) fn created(&mut self, mark: usize, db: DbIndex, key: &[u8]) {
         if self.listening {
-            let record = self.keep(db, key, Event::New);
-            self.records.insert(mark, record);
+            let log = self.log();
+            let record = log.keep(db, key, Event::New);
+            log.records.insert(mark, record);
         }
     }
 
@@ -304,7 +321,27 @@ impl Effects {
     pub(crate) fn flush(&mut self, db: DbIndex, removed: usize) {
         self.dirty += removed as u64;
         if removed > 0 {
-            self.flushed.push(db);
+            self.log().flushed.push(db);
+        }
+    }
+}
+
+impl Log {
+    #[cold]
+    fn clear(&mut self) {
+        self.records.clear();
+        self.arena.clear();
+        self.flushed.clear();
+    }
+
+    fn keep(&mut self, db: DbIndex, key: &[u8], event: Event) -> Record {
+        let start = self.arena.len();
+        self.arena.extend_from_slice(key);
+        Record {
+            db,
+            event,
+            start,
+            end: self.arena.len(),
         }
     }
 }

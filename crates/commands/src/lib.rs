@@ -49,4 +49,4 @@ pub use row::{
     PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};
-pub use table::{by_full_name, families, lookup, resolve, rows};
+pub use table::{by_full_name, families, find, lookup, resolve, rows};

@@ -1,6 +1,6 @@
 //! One row per command: the only place where its name, arity, flags, keys and docs are written.
 
-use crate::{Acl, Args, CmdError, Cx, Flags, KeySpec, Reply};
+use crate::{Acl, Args, BeginSearch, CmdError, Cx, FindKeys, Flags, KeySpec, Reply};
 
 /// What runs a command that touches data or needs nothing of the server.
 pub type Handler = fn(&mut Cx<'_>, Args<'_>) -> Result<Reply, CmdError>;
@@ -290,6 +290,9 @@ pub struct Deprecation {
     pub instead: &'static str,
 }
 
+/// Words up to which a command that only takes longer the more it is given is short.
+const FEW_WORDS: usize = 32;
+
 /// The declared facts of one command or sub-command.
 #[derive(Debug)]
 pub struct Row {
@@ -325,6 +328,10 @@ pub struct Row {
     pub run: Run,
     /// Sub-commands; empty for most.
     pub subs: &'static [Row],
+    /// Only the more it is given.
+    long_by_words: bool,
+    is_sub: bool,
+    has_one_first_key: bool,
 }
 
 impl Row {
@@ -343,13 +350,25 @@ impl Row {
     /// How many of the words are the command's own name: 1, or 2 for a sub-command.
     #[inline]
     pub fn name_words(&self) -> usize {
-        1 + usize::from(self.is_sub())
+        1 + usize::from(self.is_sub)
+    }
+
+    /// Whether a call of so many words, the name included, may take long.
+    #[inline]
+    pub fn may_be_long_with(&self, words: usize) -> bool {
+        self.may_be_long && (words > FEW_WORDS || !self.long_by_words)
     }
 
     /// True for a sub-command.
     #[inline]
     pub fn is_sub(&self) -> bool {
-        self.name.as_bytes().contains(&b'|')
+        self.is_sub
+    }
+
+    /// True when it has exactly one key, and that is word 1.
+    #[inline]
+    pub fn has_one_first_key(&self) -> bool {
+        self.has_one_first_key
     }
 
     /// True when it may change data.
@@ -389,6 +408,17 @@ pub(crate) const fn row(name: &'static str, arity: Arity, flags: Flags, run: Run
         deprecated: None,
         run,
         subs: &[],
+        long_by_words: false,
+        is_sub: has_bar(name.as_bytes()),
+        has_one_first_key: false,
+    }
+}
+
+const fn has_bar(name: &[u8]) -> bool {
+    match name {
+        [] => false,
+        [b'|', ..] => true,
+        [_, rest @ ..] => has_bar(rest),
     }
 }
 
@@ -402,6 +432,14 @@ pub(crate) const fn at_least(words: u16) -> Arity {
 
 impl Row {
     pub(crate) const fn keys(mut self, keys: &'static [KeySpec]) -> Row {
+        self.has_one_first_key = matches!(
+            keys,
+            [KeySpec {
+                begin: BeginSearch::Index(1),
+                find: FindKeys::Range { last: 0, .. },
+                ..
+            }]
+        );
         self.keys = keys;
         self
     }
@@ -433,6 +471,28 @@ impl Row {
         self.since = since;
         self.complexity = complexity;
         self.may_be_long = !matches!(complexity.as_bytes(), [b'O', b'(', b'1', b')', ..]);
+        self.long_by_words = matches!(
+            complexity.as_bytes(),
+            [.., b' ', b'g', b'i', b'v', b'e', b'n']
+                | [
+                    ..,
+                    b'f',
+                    b'o',
+                    b'r',
+                    b' ',
+                    b'e',
+                    b'a',
+                    b'c',
+                    b'h',
+                    b' ',
+                    b'm',
+                    b'e',
+                    b'm',
+                    b'b',
+                    b'e',
+                    b'r'
+                ]
+        );
         self
     }
 

@@ -54,18 +54,26 @@ pub fn by_full_name(name: &[u8]) -> Option<&'static Row> {
 }
 
 /// The row that runs `words`: the command's, or its sub-command's.
-///
-/// Fails with the reply for a command or sub-command that does not exist.
+#[inline]
+pub fn find(words: &[&[u8]]) -> Option<&'static Row> {
+    let row = lookup(words.first()?)?;
+    match words.get(1) {
+        Some(word) if !row.subs.is_empty() => row.sub(word),
+        _ => Some(row),
+    }
+}
+
+/// As [`find`]; fails with the reply for a command or sub-command that does not exist.
 #[inline]
 pub fn resolve(words: &[&[u8]]) -> Result<&'static Row, CmdError> {
-    let Some(row) = words.first().and_then(|name| lookup(name)) else {
-        return Err(CmdError::unknown_command(words));
-    };
-    match words.get(1) {
-        Some(word) if !row.subs.is_empty() => row
-            .sub(word)
-            .ok_or_else(|| CmdError::unknown_subcommand(row.name, word)),
-        _ => Ok(row),
+    find(words).ok_or_else(|| unknown(words))
+}
+
+#[cold]
+fn unknown(words: &[&[u8]]) -> CmdError {
+    match (words.first().and_then(|name| lookup(name)), words.get(1)) {
+        (Some(row), Some(word)) => CmdError::unknown_subcommand(row.name, word),
+        _ => CmdError::unknown_command(words),
     }
 }
 

@@ -55,11 +55,12 @@ pub(crate) struct Side {
     waiting: HashMap<Box<[u8]>, VecDeque<Arc<Waiter>>>,
 }
 
-/// A shard and its side.
+/// A shard and its side. What every command reads comes first: [`Cell::HOT`] bytes.
+#[repr(C)]
 pub(crate) struct Cell {
-    shard: Shard,
     /// Present while somebody watches or waits.
     side: Option<Box<Side>>,
+    shard: Shard,
     /// Bytes counted for the shard, while memory is limited.
     counted: usize,
 }
@@ -81,6 +82,9 @@ impl DerefMut for Cell {
 }
 
 impl Cell {
+    /// Bytes from the front that every command reads.
+    pub(crate) const HOT: usize = std::mem::offset_of!(Cell, shard) + Shard::HOT;
+
     pub(crate) fn new(shard: Shard) -> Cell {
         Cell {
             shard,

@@ -46,6 +46,12 @@ impl Listeners {
         self.flags.load(Ordering::Relaxed) & !(PUT_OFF | LIMITED) != 0
     }
 
+    /// Whether nobody listens to anything, nothing is counted, and nobody is to be served.
+    #[inline]
+    pub(crate) fn are_silent(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether somebody wants to know of every key that expires.
     pub(crate) fn hear_expired(&self) -> bool {
         self.any()

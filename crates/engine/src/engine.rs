@@ -300,13 +300,7 @@ impl Engine {
         self.counters.reset();
         self.garbage.reset();
         self.reset_evicted();
-        self.for_each_shard(|shard| {
-            let stats = shard.stats_mut();
-            stats.hits = 0;
-            stats.misses = 0;
-            stats.expired = 0;
-            stats.expired_fields = 0;
-        });
+        self.for_each_shard(Shard::reset_stats);
     }
 
     /// Scripts in the cache, and the bytes of their bodies.

@@ -1,22 +1,19 @@
 //! The executor: every command of every origin passes here.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use smallvec::SmallVec;
 use tollgate_commands::{
     Args, CmdError, Cx, Effects, Flags, Group, Handler, NodeCommand, Origin, Reply, Row, Run,
-    ShardSet, TransactionCommand, gate, gate::Restrictions, uses_hidden_keys,
+    ShardSet, TransactionCommand, gate, gate::Restrictions, resolve, uses_hidden_keys,
 };
-use tollgate_keyspace::{Ahead, DbIndex, Key, Seed, look_ahead};
+use tollgate_keyspace::{DbIndex, Key, Seed};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::access::{Caller, UserPermit};
 use crate::cell::{Cells, One};
-use crate::plan::{AHEAD, is_about_collections};
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
@@ -32,7 +29,7 @@ pub(crate) enum Long<'a> {
     /// It runs on this thread, which is there for such commands; what it locks is marked.
     Worker,
     /// It is not run, and the mark is set.
-    Elsewhere(&'a Cell<bool>),
+    Elsewhere(&'a std::cell::Cell<bool>),
 }
 
 impl Long<'_> {
@@ -141,15 +138,32 @@ impl Engine {
         out: &mut ReplyBuf,
         node: &mut dyn Node,
     ) -> Outcome {
-        let row = match plan.row {
-            Ok(row) => row,
-            Err(ref error) => {
-                session.abort();
-                error.write(out);
-                return Outcome::Continue;
-            }
+        let Some(row) = plan.row else {
+            return unknown(session, args, out);
         };
         session.last = Some(row);
+        let counters = self.counters.row(row);
+        if let Some((handler, key)) = self.passes(plan, row, session, args.len()) {
+            session.out_of_memory = false;
+            let call = Call::of_client(row, args, session, now);
+            self.run_keys_timed(handler, &call, Some(key), counters, session, out);
+            return Outcome::Continue;
+        }
+        self.execute_asking(plan, row, session, args, now, out, node)
+    }
+
+    /// Runs a command after asking all that could stand in its way.
+    #[allow(clippy::too_many_arguments, reason = "the executor's own second half")]
+    fn execute_asking(
+        &self,
+        plan: &Plan<'_>,
+        row: &'static Row,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+        out: &mut ReplyBuf,
+        node: &mut dyn Node,
+    ) -> Outcome {
         let counters = self.counters.row(row);
         if let Err(error) = self.pass_gate(row, session, args, now) {
             counters.rejected();
@@ -276,7 +290,8 @@ impl Engine {
         out: &mut ReplyBuf,
     ) {
         let sampled = counters.called();
-        let started = (sampled || self.observer.times(call.row)).then(Clock::monotone);
+        let started =
+            (sampled || self.observer.times(call.row, call.args.len())).then(Clock::monotone);
         self.run_keys(handler, call, key, counters, out);
         if let Some(started) = started {
             let nanos = elapsed(started);
@@ -315,14 +330,14 @@ impl Engine {
         let sampled = !session.is_worker && counters.called();
         let short = !session.is_worker
             && matches!(row.run, Run::Local(_) | Run::Script(_) | Run::PubSub(_));
-        let timed = sampled || !short || self.observer.times(row);
+        let timed = sampled || !short || self.observer.times(row, args.len());
         let started = timed.then(Clock::monotone);
         let mark = out.len();
         let mut outcome = Outcome::Continue;
         let caller = self.access.caller(row, session, now);
         let mut call = Call::of_client(row, args, session, now);
         call.caller = caller;
-        let elsewhere = Cell::new(false);
+        let elsewhere = std::cell::Cell::new(false);
         if session.may_move {
             call.long = Long::Elsewhere(&elsewhere);
         }
@@ -425,10 +440,11 @@ impl Engine {
         let result = if let Some(key) = key {
             let index = key.shard(self.shards.count());
             let mut cell = self.shards.lock(index);
-            let mut held = One::new(index, &mut cell, &self.shards);
-            let result = self.run_one(handler, call, &[key], &mut held, out);
-            self.settle(&mut held, call.now);
-            result
+            if self.is_unheard(&cell, call) {
+                self.run_alone(handler, call, key, index, &mut cell, out)
+            } else {
+                self.run_heard(handler, call, key, index, &mut cell, out)
+            }
         } else {
             self.run_many(handler, call, out)
         };
@@ -458,7 +474,7 @@ impl Engine {
         call: &Call<'_>,
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
-        let keys = self.keys_in(call.row, call.args)?;
+        let mut keys = self.keys_in(call.row, call.args)?;
         let wanted = self.shards_of_keys(&keys);
         let is_worker = matches!(call.long, Long::Worker);
         let ahead = self.is_deep();
@@ -486,24 +502,12 @@ impl Engine {
             held.keep();
         }
         if ahead {
-            self.look_ahead_of(call, &keys, &held);
+            self.look_ahead_of(call, &mut keys, &held);
         }
         let args = call.cursor(&self.seed).with_keys(&keys);
         let result = self.run_on(handler, call, args, &mut held, out, &mut None);
         self.settle(&mut held, call.now);
         result
-    }
-
-    /// Brings what a command on several keys will look at into the cache, step by step for all of them.
-    fn look_ahead_of(&self, call: &Call<'_>, keys: &[Key<'_>], held: &LockSet<'_>) {
-        let count = self.shards.count();
-        for keys in keys.chunks(AHEAD) {
-            let mut lookups: SmallVec<[Ahead<'_>; AHEAD]> = keys
-                .iter()
-                .filter_map(|key| held.held_cell(key.shard(count)).ahead(call.db, *key))
-                .collect();
-            look_ahead(&mut lookups, is_about_collections(call.row));
-        }
     }
 
     /// Runs a handler in a transaction or a script, whose shards the caller holds; further ones are locked as the lock
@@ -531,7 +535,7 @@ impl Engine {
     ) -> Outcome {
         let counters = self.counters.row(row);
         let sampled = counters.called();
-        let started = (sampled || self.observer.times(row)).then(Clock::monotone);
+        let started = (sampled || self.observer.times(row, args.len())).then(Clock::monotone);
         let mark = out.len();
         let mut call = Call::of_client(row, args, session, now);
         let mail = session.mail.clone();
@@ -717,11 +721,21 @@ impl Engine {
 
     /// Counts the changes of a command.
     #[inline]
-    fn count(&self, effects: &Effects) {
+    pub(crate) fn count(&self, effects: &Effects) {
         if effects.dirty() > 0 {
             self.counters.changed(effects.dirty());
         }
     }
+}
+
+/// There is no such command.
+#[cold]
+fn unknown(session: &mut Session, args: &[&[u8]], out: &mut ReplyBuf) -> Outcome {
+    session.abort();
+    if let Err(error) = resolve(args) {
+        error.write(out);
+    }
+    Outcome::Continue
 }
 
 fn is_exec(row: &Row) -> bool {

@@ -1,7 +1,7 @@
 //! The keys of a call, hashed, and the shards that they are in.
 
 use smallvec::SmallVec;
-use tollgate_commands::{BeginSearch, CmdError, FindKeys, KeySpec, Row, keys_of};
+use tollgate_commands::{CmdError, Row, keys_of};
 use tollgate_keyspace::Key;
 
 use crate::Engine;
@@ -39,17 +39,4 @@ impl Engine {
     pub(crate) fn shards_of(&self, row: &Row, args: &[&[u8]]) -> Result<ShardList, CmdError> {
         Ok(self.shards_of_keys(&self.keys_in(row, args)?))
     }
-}
-
-/// True when the command has exactly one key, and that is word 1.
-#[inline]
-pub(crate) fn has_one_first_key(row: &Row) -> bool {
-    matches!(
-        row.keys,
-        [KeySpec {
-            begin: BeginSearch::Index(1),
-            find: FindKeys::Range { last: 0, .. },
-            ..
-        }]
-    )
 }

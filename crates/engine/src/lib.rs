@@ -32,6 +32,7 @@ mod pause;
 mod plan;
 mod populate;
 mod pubsub;
+mod quick;
 mod script;
 mod serve;
 mod session;

@@ -145,8 +145,8 @@ impl Observer {
 
     /// Whether the time of a command is asked for.
     #[inline]
-    pub(crate) fn times(&self, row: &Row) -> bool {
-        row.may_be_long || self.times_all.load(Ordering::Relaxed)
+    pub(crate) fn times(&self, row: &Row, words: usize) -> bool {
+        row.may_be_long_with(words) || self.times_all.load(Ordering::Relaxed)
     }
 
     /// A command of a connection took `nanos`.

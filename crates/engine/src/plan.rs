@@ -6,14 +6,15 @@
 
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
-use tollgate_commands::{CmdError, Group, Row, resolve};
+use tollgate_commands::{Group, Row, Run, find};
 use tollgate_keyspace::{Ahead, DbIndex, Key, look_ahead};
 
 use std::sync::atomic::Ordering;
 
 use crate::Engine;
 use crate::cell::Cell;
-use crate::keys::has_one_first_key;
+use crate::execute::Call;
+use crate::shards::LockSet;
 
 /// Bytes of data from which looking ahead pays: about what the cache of one core holds.
 const DEEP: usize = 1 << 20;
@@ -23,15 +24,22 @@ pub(crate) const AHEAD: usize = 16;
 
 /// A command as far as it is known without running it.
 pub struct Plan<'a> {
-    pub(crate) row: Result<&'static Row, CmdError>,
+    /// Its row; none when there is no such command.
+    pub(crate) row: Option<&'static Row>,
     /// The key, of a command that has exactly one and has it as word 1.
     pub(crate) key: Option<Key<'a>>,
 }
 
 impl Plan<'_> {
+    /// Whether the command does nothing but with the data of keys.
+    #[inline]
+    pub fn is_about_keys(&self) -> bool {
+        self.row.is_some_and(|row| matches!(row.run, Run::Keys(_)))
+    }
+
     /// The command's row, if there is such a command.
     pub fn row(&self) -> Option<&'static Row> {
-        self.row.as_ref().ok().copied()
+        self.row
     }
 }
 
@@ -40,9 +48,9 @@ impl Engine {
     /// [`Engine::execute_planned`].
     #[inline]
     pub fn plan<'a>(&self, args: &[&'a [u8]]) -> Plan<'a> {
-        let row = resolve(args);
-        let key = match (&row, args) {
-            (Ok(row), [_, word, ..]) if has_one_first_key(row) => Some(self.seed.key(word)),
+        let row = find(args);
+        let key = match (row, args) {
+            (Some(row), [_, word, ..]) if row.has_one_first_key() => Some(self.seed.key(word)),
             _ => None,
         };
         Plan { row, key }
@@ -56,8 +64,9 @@ impl Engine {
         }
     }
 
-    /// Brings what the commands will look at into the cache, as far as nobody else has it locked. Changes nothing.
-    pub fn look_ahead(&self, db: DbIndex, plans: &[Plan<'_>]) {
+    /// Brings what the commands will look at into the cache, as far as nobody else has it locked, and tells their keys where
+    /// they were found. Changes nothing in the store.
+    pub fn look_ahead(&self, db: DbIndex, plans: &mut [Plan<'_>]) {
         if self.is_deep() {
             self.prefetch(db, plans);
         }
@@ -69,40 +78,68 @@ impl Engine {
         self.deep.load(Ordering::Relaxed)
     }
 
-    fn prefetch(&self, db: DbIndex, plans: &[Plan<'_>]) {
+    fn prefetch(&self, db: DbIndex, plans: &mut [Plan<'_>]) {
         let collections = plans
             .iter()
-            .any(|plan| matches!(plan.row, Ok(row) if is_about_collections(row)));
-        for plans in plans.chunks(AHEAD) {
-            let keys: SmallVec<[Key<'_>; AHEAD]> =
-                plans.iter().filter_map(|plan| plan.key).collect();
-            self.prefetch_keys(db, &keys, collections);
+            .any(|plan| plan.row.is_some_and(is_about_collections));
+        for plans in plans.chunks_mut(AHEAD) {
+            self.prefetch_some(db, plans, collections);
         }
     }
 
-    /// Brings what lookups of the keys will read into the cache. The shards are only tried, and held together for as long
-    /// as that takes: a lock for each step would keep the steps from overlapping.
-    fn prefetch_keys(&self, db: DbIndex, keys: &[Key<'_>], collections: bool) {
+    /// Does so for up to [`AHEAD`] of them. The shards are only tried, and held together for as long as that takes: a lock
+    /// for each step would keep the steps from overlapping.
+    fn prefetch_some(&self, db: DbIndex, plans: &mut [Plan<'_>], collections: bool) {
         let count = self.shards.count();
-        for key in keys {
+        for key in plans.iter().filter_map(|plan| plan.key) {
             self.shards.prefetch(key.shard(count));
         }
         let mut held = SmallVec::<[(usize, MutexGuard<'_, Cell>); AHEAD]>::new();
-        let mut at = SmallVec::<[(usize, Key<'_>); AHEAD]>::new();
-        for key in keys {
+        // The plan, and the position of its shard among those held.
+        let mut at = SmallVec::<[(usize, usize, Key<'_>); AHEAD]>::new();
+        for (number, plan) in plans.iter().enumerate() {
+            let Some(key) = plan.key else {
+                continue;
+            };
             let index = key.shard(count);
             if let Some(cell) = self.shards.try_lock_once(index) {
-                at.push((held.len(), *key));
+                at.push((number, held.len(), key));
                 held.push((index, cell));
             } else if let Some(position) = held.iter().position(|(other, _)| *other == index) {
-                at.push((position, *key));
+                at.push((number, position, key));
             }
         }
-        let mut lookups: SmallVec<[Ahead<'_>; AHEAD]> = at
-            .iter()
-            .filter_map(|(position, key)| held[*position].1.ahead(db, *key))
-            .collect();
+        let mut lookups = SmallVec::<[Ahead<'_, '_>; AHEAD]>::new();
+        let mut owners = SmallVec::<[usize; AHEAD]>::new();
+        for (number, position, key) in at {
+            if let Some(ahead) = held[position].1.ahead(db, key) {
+                lookups.push(ahead);
+                owners.push(number);
+            }
+        }
         look_ahead(&mut lookups, collections);
+        for (ahead, number) in lookups.iter().zip(owners) {
+            plans[number].key = Some(ahead.key());
+        }
+    }
+
+    /// Does so for a command on several keys, whose shards are held.
+    pub(crate) fn look_ahead_of(&self, call: &Call<'_>, keys: &mut [Key<'_>], held: &LockSet<'_>) {
+        let count = self.shards.count();
+        for keys in keys.chunks_mut(AHEAD) {
+            let mut lookups = SmallVec::<[Ahead<'_, '_>; AHEAD]>::new();
+            let mut owners = SmallVec::<[usize; AHEAD]>::new();
+            for (number, key) in keys.iter().enumerate() {
+                if let Some(ahead) = held.held_cell(key.shard(count)).ahead(call.db, *key) {
+                    lookups.push(ahead);
+                    owners.push(number);
+                }
+            }
+            look_ahead(&mut lookups, is_about_collections(call.row));
+            for (ahead, number) in lookups.iter().zip(owners) {
+                keys[number] = ahead.key();
+            }
+        }
     }
 }
 
@@ -116,7 +153,7 @@ pub(crate) fn is_about_collections(row: &Row) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_commands::{NodeCommand, Reply};
+    use tollgate_commands::{CmdError, NodeCommand, Reply};
     use tollgate_limiter::Timestamp;
     use tollgate_wire::resp::{Protocol, ReplyBuf};
 
@@ -167,16 +204,17 @@ mod tests {
             let (mut session, mut out) = (Session::new(1, true), ReplyBuf::new(Protocol::Resp2));
             engine.deep.store(ahead, Ordering::Relaxed);
             let now = Timestamp::from_millis(1);
-            let plans: Vec<_> = commands.iter().map(|words| engine.plan(words)).collect();
+            let mut plans: Vec<_> = commands.iter().map(|words| engine.plan(words)).collect();
             if ahead {
                 for db in DbIndex::all() {
-                    engine.prefetch(db, &plans);
+                    engine.prefetch(db, &mut plans);
                 }
             }
-            for (plan, words) in plans.iter().zip(commands) {
+            for (number, words) in commands.iter().enumerate() {
                 if ahead {
+                    let plan = &plans[number];
                     engine.execute_planned(plan, &mut session, words, now, &mut out, &mut NoNode);
-                    engine.prefetch(DbIndex::ZERO, &plans);
+                    engine.prefetch(DbIndex::ZERO, &mut plans);
                 } else {
                     engine.execute(&mut session, words, now, &mut out, &mut NoNode);
                 }
@@ -218,7 +256,7 @@ mod tests {
             shards: 1,
             ..EngineConfig::default()
         });
-        let plans = [engine.plan(&[b"GET", b"key"])];
-        engine.for_each_shard(|_| engine.prefetch(DbIndex::ZERO, &plans));
+        let mut plans = [engine.plan(&[b"GET", b"key"])];
+        engine.for_each_shard(|_| engine.prefetch(DbIndex::ZERO, &mut plans));
     }
 }

@@ -30,12 +30,20 @@ const INLINE_LOCKS: usize = 16;
 
 /// One shard on its own pair of cache lines (the prefetcher fetches lines in pairs), so that threads working on
 /// neighbouring shards do not slow each other down.
-#[repr(align(128))]
+#[repr(C, align(128))]
 struct Slot {
     cell: Mutex<Cell>,
     /// A long command has it locked.
     kept: AtomicBool,
 }
+
+/// Bytes of a slot that every command reads: its lock, and the beginning of its cell.
+const HOT: usize = size_of::<usize>() + Cell::HOT;
+
+const _: () = assert!(
+    HOT <= 3 * 64 && align_of::<Cell>() <= size_of::<usize>(),
+    "what every command reads lies on three cache lines: the lock stands right before the cell"
+);
 
 /// All shards of the store.
 pub(crate) struct Shards {
@@ -102,7 +110,8 @@ impl Shards {
     /// Asks for the cache lines that every command on a shard reads.
     #[inline]
     pub(crate) fn prefetch(&self, index: usize) {
-        tollgate_keyspace::prefetch_lines(&raw const self.slots[index]);
+        let slot = &raw const self.slots[index];
+        tollgate_keyspace::prefetch_lines(slot.cast(), HOT);
     }
 
     /// A set that holds nothing.

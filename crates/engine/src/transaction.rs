@@ -342,7 +342,7 @@ impl Engine {
         let counters = self.counters.row(row);
         session.last = Some(row);
         let sampled = counters.called();
-        let started = (sampled || self.observer.times(row)).then(Clock::monotone);
+        let started = (sampled || self.observer.times(row, words.len())).then(Clock::monotone);
         let mark = out.len();
         let applied = session.origin.is_applied();
         if !applied && !self.access.is_unrestricted(session) && !self.access.refresh(session) {

@@ -50,6 +50,7 @@ impl Head {
         (self.blocks[index / BLOCK], index % BLOCK)
     }
 
+    #[inline]
     pub(crate) fn tag(&self, index: usize) -> u8 {
         self.tags[index]
     }

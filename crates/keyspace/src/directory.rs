@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::{SmallVec, smallvec};
+
 /// Entry of a part of the hash space that has no bucket.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -11,20 +13,23 @@ const MAX_ENTRIES: usize = 1 << 30;
 /// A power of two entries; the entry of a hash is picked by its highest bits. A bucket owns a run of entries whose length is a
 /// power of two and whose start is a multiple of it, that is, an interval of the hash space.
 pub(crate) struct Directory {
-    entries: Box<[u32]>,
+    entries: SmallVec<[u32; INLINE_ENTRIES]>,
 }
+
+/// Entries kept in the directory itself: so many as a table of 100 records has.
+const INLINE_ENTRIES: usize = 8;
 
 impl Directory {
     pub(crate) fn new() -> Self {
         Self {
-            entries: Box::default(),
+            entries: SmallVec::new(),
         }
     }
 
     /// One entry without a bucket, if there are none yet.
     pub(crate) fn open(&mut self) {
         if self.entries.is_empty() {
-            self.entries = Box::new([NONE]);
+            self.entries = smallvec![NONE];
         }
     }
 
@@ -34,7 +39,11 @@ impl Directory {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.entries)
+        if self.entries.spilled() {
+            self.entries.capacity() * size_of::<u32>()
+        } else {
+            0
+        }
     }
 
     /// The entry of a hash, which exists only after [`Directory::open`].
@@ -112,11 +121,12 @@ impl Directory {
         {
             return false;
         }
-        self.entries = self
-            .entries
-            .iter()
-            .flat_map(|&entry| [entry, entry])
-            .collect();
+        let mut doubled = SmallVec::with_capacity(2 * self.entries.len());
+        for &entry in &self.entries {
+            doubled.push(entry);
+            doubled.push(entry);
+        }
+        self.entries = doubled;
         true
     }
 

@@ -5,6 +5,10 @@ use std::hash::Hasher as _;
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 
+use crate::bucket::CAPACITY;
+#[cfg(doc)]
+use crate::directory::NONE;
+
 /// Number of databases.
 pub const DATABASES: usize = 16;
 
@@ -75,6 +79,7 @@ impl Seed {
             bytes,
             hash,
             shard_hash,
+            hint: Hint::NONE,
         }
     }
 
@@ -113,6 +118,29 @@ pub struct Key<'a> {
     bytes: &'a [u8],
     pub(crate) hash: u64,
     shard_hash: u64,
+    /// Where the key's record was when somebody looked ahead.
+    pub(crate) hint: Hint,
+}
+
+/// A place in a table where a record may be: bucket and index in it in one word, since a key is copied at every turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hint(u64);
+
+impl Hint {
+    /// No place.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
+    #[inline]
+    pub(crate) fn at(bucket: u32, index: usize) -> Self {
+        debug_assert!(index < CAPACITY);
+        Self(u64::from(bucket) << 8 | index as u64)
+    }
+
+    /// The bucket, [`NONE`] if there is none, and the index.
+    #[inline]
+    pub(crate) fn place(self) -> (u32, usize) {
+        ((self.0 >> 8) as u32, (self.0 & 0xff) as usize)
+    }
 }
 
 impl<'a> Key<'a> {

@@ -14,24 +14,32 @@ use crate::table::Table;
 ///
 /// Changes nothing and counts as no access. The shard stays borrowed, so what a step has found is there at the next one.
 #[derive(Clone, Copy)]
-pub struct Ahead<'s> {
+pub struct Ahead<'s, 'k> {
     table: &'s Table,
-    /// The low bits of the key's hash, which choose its bucket.
-    hash: u32,
-    tag: u8,
+    key: Key<'k>,
     bucket: u32,
+    /// Records of the bucket that may be the key's, one bit each.
+    likely: u64,
     slot: Option<Slot>,
+}
+
+impl<'k> Ahead<'_, 'k> {
+    /// The key that was looked for, told where it was found, so that the next lookup begins there.
+    #[inline]
+    pub fn key(&self) -> Key<'k> {
+        self.key
+    }
 }
 
 impl Shard {
     /// Begins to look ahead for `key`; `None` when its database is empty.
     #[inline]
-    pub fn ahead(&self, db: DbIndex, key: Key<'_>) -> Option<Ahead<'_>> {
+    pub fn ahead<'k>(&self, db: DbIndex, key: Key<'k>) -> Option<Ahead<'_, 'k>> {
         Some(Ahead {
             table: self.table(db)?,
-            hash: key.hash as u32,
-            tag: key.tag(),
+            key,
             bucket: NONE,
+            likely: 0,
             slot: None,
         })
     }
@@ -39,26 +47,27 @@ impl Shard {
 
 /// Brings what the lookups will read into the cache; with `collections` also what commands on collections read first.
 #[inline]
-pub fn look_ahead(lookups: &mut [Ahead<'_>], collections: bool) {
+pub fn look_ahead(lookups: &mut [Ahead<'_, '_>], collections: bool) {
     // The directory, and where heads and blocks are.
     for ahead in &*lookups {
-        ahead.table.prefetch_index(ahead.hash);
+        ahead.table.prefetch_index(ahead.key.hash as u32);
     }
     // The bucket's tags and block numbers.
     for ahead in &mut *lookups {
-        ahead.bucket = ahead.table.prefetch_bucket(ahead.hash);
+        ahead.bucket = ahead.table.prefetch_bucket(ahead.key.hash as u32);
     }
-    // The first record whose tag fits: nearly always the one meant.
+    // The records whose tag fits: nearly always one.
     for ahead in &mut *lookups {
-        ahead.slot = ahead.table.likely(ahead.bucket, ahead.tag);
-        if let Some(slot) = ahead.slot {
-            slot.prefetch();
-        }
+        ahead.likely = ahead.table.prefetch_likely(ahead.bucket, ahead.key.tag());
     }
-    // What lies outside of the record: a long key, the bytes of a string, the head of a collection.
-    for slot in lookups.iter().filter_map(|ahead| ahead.slot) {
-        // SAFETY: places with a tag hold initialised records, and the borrow of the table keeps them.
-        unsafe { slot.prefetch_heap() };
+    // What lies outside of the key's record: a long key, the bytes of a string, the head of a collection.
+    for ahead in &mut *lookups {
+        if let Some((hint, slot)) = ahead.table.confirm(&ahead.key, ahead.bucket, ahead.likely) {
+            ahead.key.hint = hint;
+            ahead.slot = Some(slot);
+            // SAFETY: the record is the key's, and the borrow of the table keeps it.
+            unsafe { slot.prefetch_heap() };
+        }
     }
     if collections {
         for slot in lookups.iter().filter_map(|ahead| ahead.slot) {
@@ -68,11 +77,11 @@ pub fn look_ahead(lookups: &mut [Ahead<'_>], collections: bool) {
     }
 }
 
-/// Asks for all cache lines of a value.
+/// Asks for the cache lines of so many bytes, from the beginning of one.
 #[inline]
-pub fn prefetch_lines<T>(value: *const T) {
-    for offset in (0..size_of::<T>()).step_by(64) {
-        line(value.cast::<u8>().wrapping_add(offset));
+pub fn prefetch_lines(start: *const u8, bytes: usize) {
+    for offset in (0..bytes).step_by(64) {
+        line(start.wrapping_add(offset));
     }
 }
 

@@ -169,7 +169,8 @@ impl Slot {
                     prefetch::line(self.at(0).cast::<*const u8>().read_unaligned());
                 }
                 Kind::Object => {
-                    prefetch::prefetch_lines(self.at(0).cast::<*const Object>().read_unaligned());
+                    let object = self.at(0).cast::<*const u8>().read_unaligned();
+                    prefetch::prefetch_lines(object, size_of::<Object>());
                 }
                 Kind::Int | Kind::FixedWindow | Kind::Gcra => {}
             }

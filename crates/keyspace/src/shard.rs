@@ -58,13 +58,16 @@ const FIELDS_AT_ONCE: usize = 64;
 /// Picks of a random key before it is given up, where entries that have expired are kept.
 const TRIES_MAX: usize = 100;
 
-/// The shard's counters, apart from the tables so that both can be borrowed at once.
+/// The counters that commands change, apart from the tables so that both can be borrowed at once.
 #[derive(Default)]
 pub(crate) struct Counters {
-    stats: ShardStats,
-    version: u64,
+    hits: u64,
+    /// Changes, removals by expiry included; never set back.
+    changes: u64,
     /// How uses are recorded.
     access: Access,
+    /// Accesses do not count as uses.
+    quiet: bool,
     /// State of the generator by which counts of uses rise.
     random: u64,
 }
@@ -72,13 +75,15 @@ pub(crate) struct Counters {
 impl Counters {
     #[inline]
     pub(crate) fn changed(&mut self) {
-        self.version += 1;
-        self.stats.dirty += 1;
+        self.changes += 1;
     }
 
     /// Records a use of an entry that was just found.
     #[inline]
     fn touch(&mut self, found: Found, now_ms: i64) {
+        if self.quiet {
+            return;
+        }
         // SAFETY: the caller just found the record and nothing changed since.
         unsafe {
             let tail = found.slot.tail();
@@ -100,9 +105,11 @@ impl Counters {
     }
 }
 
-/// Keys that expired, if somebody wants to know.
+/// What expired: how many, and which if somebody wants to know.
 #[derive(Default)]
 struct ExpiredLog {
+    expired: u64,
+    expired_fields: u64,
     on: bool,
     keys: Vec<Expired>,
     fields: Vec<ExpiredFields>,
@@ -110,7 +117,7 @@ struct ExpiredLog {
 
 impl ExpiredLog {
     fn note(&mut self, counters: &mut Counters, db: DbIndex, key: &[u8]) {
-        counters.stats.expired += 1;
+        self.expired += 1;
         counters.changed();
         if self.on {
             self.keys.push((db, key.into()));
@@ -123,8 +130,8 @@ type Others = Box<[Table; DATABASES - 1]>;
 
 /// Tables of all databases for one part of the keys.
 ///
-/// What every command reads comes first: two cache lines.
-#[repr(C, align(64))]
+/// What every command reads comes first: [`Shard::HOT`] bytes.
+#[repr(C)]
 pub struct Shard {
     counters: Counters,
     /// Database 0, which nearly all clients use.
@@ -137,14 +144,14 @@ pub struct Shard {
     sweep_db: u8,
     /// Databases emptied or exchanged since [`Shard::take_replaced`], one bit each.
     replaced: u16,
-    /// Accesses do not count as uses.
-    quiet: bool,
     /// See [`Shard::keep_expired`].
     keeps_expired: bool,
     /// See [`Shard::rest_with`].
     rests: Option<Arc<AtomicBool>>,
     /// See [`Shard::set_timeless`].
     timeless: bool,
+    /// Reads that did not find their key.
+    misses: u64,
     tally: Tally,
 }
 
@@ -161,6 +168,9 @@ const _: () = assert!(
 );
 
 impl Shard {
+    /// Bytes from the front that every command reads.
+    pub const HOT: usize = std::mem::offset_of!(Shard, first) + Table::HOT;
+
     /// An empty shard; `seed` must be the one that makes its keys.
     pub fn new(seed: &Seed) -> Self {
         Self {
@@ -171,10 +181,10 @@ impl Shard {
             expired: ExpiredLog::default(),
             sweep_db: 0,
             replaced: 0,
-            quiet: false,
             keeps_expired: false,
             rests: None,
             timeless: false,
+            misses: 0,
             tally: Tally::default(),
         }
     }
@@ -257,20 +267,18 @@ impl Shard {
 
     /// Whether accesses leave the access clock as it is.
     pub fn set_quiet(&mut self, quiet: bool) {
-        self.quiet = quiet;
+        self.counters.quiet = quiet;
     }
 
     /// Finds an entry to read; counts a hit or a miss and touches the access clock.
     #[inline]
     pub fn get(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
         let Some(found) = self.find(db, &key, now_ms, Use::Read) else {
-            self.counters.stats.misses += 1;
+            self.misses += 1;
             return None;
         };
-        self.counters.stats.hits += 1;
-        if !self.quiet {
-            self.counters.touch(found, now_ms);
-        }
+        self.counters.hits += 1;
+        self.counters.touch(found, now_ms);
         self.table(db).map(|table| EntryRef::new(found.slot, table))
     }
 
@@ -293,9 +301,7 @@ impl Shard {
     #[inline]
     pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
         let found = self.find(db, &key, now_ms, Use::Write)?;
-        if !self.quiet {
-            self.counters.touch(found, now_ms);
-        }
+        self.counters.touch(found, now_ms);
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(EntryMut::new(found.slot, table, &mut self.counters))
     }
@@ -549,7 +555,7 @@ impl Shard {
             ),
             None => (0, false),
         };
-        counters.stats.expired_fields += removed as u64;
+        expired.expired_fields += removed as u64;
         if expired.on {
             // SAFETY: the record is one of the table, which nobody else has.
             let key = unsafe { found.slot.key() }.into();
@@ -568,6 +574,7 @@ impl Shard {
             on,
             keys: Vec::new(),
             fields: Vec::new(),
+            ..self.expired
         };
     }
 
@@ -634,21 +641,38 @@ impl Shard {
     }
 
     /// Counters.
-    #[inline]
-    pub fn stats(&self) -> &ShardStats {
-        &self.counters.stats
+    pub fn stats(&self) -> ShardStats {
+        ShardStats {
+            hits: self.counters.hits,
+            misses: self.misses,
+            expired: self.expired.expired,
+            expired_fields: self.expired.expired_fields,
+            dirty: self.counters.changes,
+        }
     }
 
-    /// Counters to reset or add to.
+    /// Counts an access that was made by [`Shard::peek`].
     #[inline]
-    pub fn stats_mut(&mut self) -> &mut ShardStats {
-        &mut self.counters.stats
+    pub fn count_access(&mut self, found: bool) {
+        if found {
+            self.counters.hits += 1;
+        } else {
+            self.misses += 1;
+        }
+    }
+
+    /// Sets all counters but the number of changes to zero.
+    pub fn reset_stats(&mut self) {
+        self.counters.hits = 0;
+        self.misses = 0;
+        self.expired.expired = 0;
+        self.expired.expired_fields = 0;
     }
 
     /// Grows with every change.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.counters.version
+        self.counters.changes
     }
 }
 

@@ -6,15 +6,20 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
+use smallvec::SmallVec;
+
 /// A power of two, which allocators align by itself; small, since half a page is free on average in each shard.
 const PAGE: Layout = match Layout::from_size_align(1024, 64) {
     Ok(layout) => layout,
     Err(_) => panic!("64 is a power of two"),
 };
 
+/// Pages that are listed in the slab itself: as many as a table has whose list would be a cache line by itself.
+const INLINE_PAGES: usize = 4;
+
 /// Cells of `CELL` bytes, a power of two up to the page's size.
 pub(crate) struct Slab<const CELL: usize> {
-    pages: Vec<NonNull<u8>>,
+    pages: SmallVec<[NonNull<u8>; INLINE_PAGES]>,
     len: u32,
 }
 
@@ -24,9 +29,9 @@ impl<const CELL: usize> Slab<CELL> {
         (PAGE.size() / CELL) as u32
     };
 
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            pages: Vec::new(),
+            pages: SmallVec::new(),
             len: 0,
         }
     }
@@ -39,13 +44,18 @@ impl<const CELL: usize> Slab<CELL> {
 
     /// Bytes allocated for pages and for the list of them.
     pub(crate) fn bytes(&self) -> usize {
-        self.pages.len() * PAGE.size() + self.pages.capacity() * size_of::<NonNull<u8>>()
+        let list = if self.pages.spilled() {
+            self.pages.capacity() * size_of::<NonNull<u8>>()
+        } else {
+            0
+        };
+        self.pages.len() * PAGE.size() + list
     }
 
-    /// Address of the list of pages, to be prefetched.
+    /// Address of the list of pages, to be prefetched; none if it lies in the slab itself.
     #[inline]
-    pub(crate) fn pages(&self) -> *const NonNull<u8> {
-        self.pages.as_ptr()
+    pub(crate) fn pages(&self) -> Option<*const NonNull<u8>> {
+        self.pages.spilled().then(|| self.pages.as_ptr())
     }
 
     /// The cell with a number below [`Slab::len`]; stays where it is as long as it exists.
@@ -89,8 +99,8 @@ impl<const CELL: usize> Slab<CELL> {
                 unsafe { dealloc(page.as_ptr(), PAGE) };
             }
             if self.pages.capacity() > 8 && self.pages.len() < self.pages.capacity() / 2 {
-                self.pages
-                    .shrink_to(self.pages.len() + self.pages.len() / 8 + 1);
+                self.pages.shrink_to_fit();
+                self.pages.reserve_exact(self.pages.len() / 8 + 1);
             }
         }
     }

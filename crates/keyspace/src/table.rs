@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use crate::bucket::{BLOCK, CAPACITY, Head};
 use crate::directory::{Directory, NONE};
 use crate::due::Due;
-use crate::key::{Key, Seed};
+use crate::key::{Hint, Key, Seed};
 use crate::prefetch;
 use crate::record::{Expiry, RECORD, Slot, Tail};
 use crate::slab::Slab;
@@ -55,7 +55,7 @@ pub(crate) struct Found {
     pub(crate) slot: Slot,
 }
 
-/// The records of one database in one shard. What a lookup reads comes first.
+/// The records of one database in one shard. What a lookup reads comes first: [`Table::HOT`] bytes.
 #[repr(C)]
 pub(crate) struct Table {
     directory: Directory,
@@ -81,6 +81,9 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
+    /// Bytes from the front that lookups read.
+    pub(crate) const HOT: usize = std::mem::offset_of!(Table, spilled);
+
     pub(crate) fn new() -> Self {
         Self {
             directory: Directory::new(),
@@ -154,6 +157,9 @@ impl Table {
 
     #[inline]
     pub(crate) fn find(&self, key: &Key<'_>) -> Option<Found> {
+        if let Some(found) = self.find_hinted(key) {
+            return Some(found);
+        }
         let bucket = self.directory.bucket(key.hash as u32);
         if bucket != NONE
             && let Some(found) = self.find_in(bucket, key)
@@ -165,6 +171,26 @@ impl Table {
         } else {
             self.find_spilled(key)
         }
+    }
+
+    /// The key's record, if it is where its hint says. The hint may be of any age, or of another table.
+    #[inline]
+    fn find_hinted(&self, key: &Key<'_>) -> Option<Found> {
+        let (bucket, index) = key.hint.place();
+        if bucket >= self.heads.len() || index >= CAPACITY {
+            return None;
+        }
+        let head = self.head(bucket);
+        if head.tag(index) != key.tag() {
+            return None;
+        }
+        let slot = self.place(head, index);
+        // SAFETY: places with a tag hold initialised records.
+        unsafe { slot.matches(key) }.then_some(Found {
+            bucket,
+            index,
+            slot,
+        })
     }
 
     #[inline]
@@ -188,13 +214,13 @@ impl Table {
         None
     }
 
-    /// Asks for the directory's entry of a hash, and for the beginnings of the lists of pages, which small tables have
-    /// whole.
+    /// Asks for the directory's entry of a hash, and for the beginnings of the lists of pages; small tables have all three
+    /// in themselves.
     #[inline]
     pub(crate) fn prefetch_index(&self, hash: u32) {
         prefetch::line(self.directory.entry(hash));
-        prefetch::line(self.heads.pages());
-        prefetch::line(self.blocks.pages());
+        self.heads.pages().into_iter().for_each(prefetch::line);
+        self.blocks.pages().into_iter().for_each(prefetch::line);
     }
 
     /// Asks for the tags and block numbers of the bucket of a hash; returns its number, or [`NONE`].
@@ -209,15 +235,40 @@ impl Table {
         bucket
     }
 
-    /// The first record of a bucket, or of [`NONE`], with this tag.
+    /// The records of a bucket, or of [`NONE`], with this tag, one bit each; asks for them.
     #[inline]
-    pub(crate) fn likely(&self, bucket: u32, tag: u8) -> Option<Slot> {
+    pub(crate) fn prefetch_likely(&self, bucket: u32, tag: u8) -> u64 {
         if bucket == NONE {
-            return None;
+            return 0;
         }
         let head = self.head(bucket);
         let hits = head.matches(tag);
-        (hits != 0).then(|| self.place(head, hits.trailing_zeros() as usize))
+        let mut left = hits;
+        while left != 0 {
+            self.place(head, left.trailing_zeros() as usize).prefetch();
+            left &= left - 1;
+        }
+        hits
+    }
+
+    /// The key's record among those that [`Table::prefetch_likely`] has told of, if it is there.
+    #[inline]
+    pub(crate) fn confirm(
+        &self,
+        key: &Key<'_>,
+        bucket: u32,
+        mut hits: u64,
+    ) -> Option<(Hint, Slot)> {
+        while hits != 0 {
+            let index = hits.trailing_zeros() as usize;
+            let slot = self.place(self.head(bucket), index);
+            // SAFETY: places with a tag hold initialised records.
+            if unsafe { slot.matches(key) } {
+                return Some((Hint::at(bucket, index), slot));
+            }
+            hits &= hits - 1;
+        }
+        None
     }
 
     #[cold]

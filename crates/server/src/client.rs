@@ -146,10 +146,19 @@ impl Client {
     }
 
     /// Whether replies of so many bytes, which nothing has been sent of yet, are more than the client may have.
-    #[inline]
     pub(crate) fn is_too_much(&self, replies: usize) -> bool {
-        let hard = self.delivery.limits.hard(self.class());
-        hard.is_some_and(|hard| (replies + self.output.load(Ordering::Relaxed)) as u64 >= hard)
+        replies >= self.most_replies()
+    }
+
+    /// From so many bytes of replies on, which nothing has been sent of yet, they are more than the client may have.
+    #[inline]
+    pub(crate) fn most_replies(&self) -> usize {
+        match self.delivery.limits.hard(self.class()) {
+            Some(hard) => usize::try_from(hard)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(self.output.load(Ordering::Relaxed)),
+            None => usize::MAX,
+        }
     }
 
     /// Drops the client, which has not read what it may leave unread.

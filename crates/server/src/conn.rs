@@ -15,7 +15,7 @@ use tollgate_commands::{Flags, Row, Run};
 use tollgate_engine::{ClientInfo, Outcome, Plan, Replies, Session};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Driver, Flow, Peer, Refused, Step};
-use tollgate_wire::resp::{ArgList, Limits, Protocol, ProtocolError, ReplyBuf, RequestParser};
+use tollgate_wire::resp::{Limits, Protocol, ProtocolError, ReplyBuf, RequestParser};
 
 /// Replies are handed to the socket above this many bytes; just below what the reply buffer keeps when it is emptied.
 const WRITE_AT: usize = 60 * 1024;
@@ -89,6 +89,14 @@ impl RespDriver {
 
     /// Runs the complete commands of `input`.
     fn run(&mut self, conn: &mut Conn, input: &[u8]) -> Step {
+        let mut words = self.pipeline.take_room();
+        let step = self.run_in(conn, input, &mut words);
+        self.pipeline.put_room(words);
+        step
+    }
+
+    /// As [`RespDriver::run`]; `words` is room for those of a batch.
+    fn run_in<'i>(&mut self, conn: &mut Conn, input: &'i [u8], words: &mut Vec<&'i [u8]>) -> Step {
         let ended = |consumed, flow| Step {
             consumed,
             needed: 0,
@@ -106,17 +114,16 @@ impl RespDriver {
             // A password lifts the limits on what follows it, so nothing is read ahead of it.
             let most = if authenticated { BATCH } else { 1 };
             let rest = &input[at..];
-            let end = self.pipeline.read(rest, &limits, most);
-            match self.run_batch(conn, rest) {
+            words.clear();
+            let end = self.pipeline.read(rest, &limits, most, words);
+            match self.run_batch(conn, rest, words) {
                 Ran::All => at += self.pipeline.consumed(),
                 Ran::Full(last) => {
                     at += self.pipeline.end(last);
-                    self.pipeline.abandon();
                     return ended(at, Flow::Yield);
                 }
                 Ran::Wait(last) => {
                     at += self.pipeline.end(last);
-                    self.pipeline.abandon();
                     self.waits.start(conn);
                     return ended(at, Flow::Wait);
                 }
@@ -124,11 +131,9 @@ impl RespDriver {
                     at += next
                         .checked_sub(1)
                         .map_or(0, |last| self.pipeline.end(last));
-                    self.pipeline.abandon();
                     return ended(at, Flow::Wait);
                 }
                 end @ (Ran::Close | Ran::Drop) => {
-                    self.pipeline.abandon();
                     return ended(
                         input.len(),
                         if matches!(end, Ran::Close) {
@@ -157,29 +162,34 @@ impl RespDriver {
 
     /// Runs the commands that were read from the front of `input`. One alone runs as it comes; several are looked up
     /// together first.
-    fn run_batch(&mut self, conn: &mut Conn, input: &[u8]) -> Ran {
+    fn run_batch(&mut self, conn: &mut Conn, input: &[u8], words: &[&[u8]]) -> Ran {
         let len = self.pipeline.len();
         if self.since_clock >= COMMANDS_PER_CLOCK {
             self.now = self.now.max(Clock::now());
             self.since_clock = 0;
         }
         self.since_clock += len as u32;
-        let mut words: [ArgList<'_>; BATCH] = std::array::from_fn(|_| ArgList::new());
-        for (i, words) in words[..len].iter_mut().enumerate() {
-            self.pipeline.words(i, input, words);
-        }
+        let parsed = self.pipeline.parsed(input);
+        let words_of = |i| match &parsed {
+            Some(words) => &words[..],
+            None => self.pipeline.words(i, words),
+        };
         let engine = &self.shared.engine;
         let mut plans = SmallVec::<[Plan<'_>; BATCH]>::new();
-        plans.extend(words[..len].iter().map(|words| engine.plan(words)));
+        for i in 0..len {
+            plans.push(engine.plan(words_of(i)));
+        }
         if len > 1 {
-            engine.look_ahead(conn.session.db, &plans);
+            engine.look_ahead(conn.session.db, &mut plans);
         }
         let mut node = NodeRunner {
             shared: &self.shared,
             client: &conn.client,
         };
         let now = Timestamp::from_nanos(self.now);
-        for (i, (plan, words)) in plans.iter().zip(&words).enumerate() {
+        let mut most_replies = conn.client.most_replies();
+        for (i, plan) in plans.iter().enumerate() {
+            let words = words_of(i);
             self.traffic.commands += 1;
             let mark = self.out.len();
             let outcome = engine.execute_planned(
@@ -197,7 +207,11 @@ impl RespDriver {
             if conn.client.outbox.is_pending() {
                 conn.client.outbox.take(&mut self.out, mark);
             }
-            if conn.client.is_too_much(self.out.len()) {
+            if !plan.is_about_keys() {
+                // What the client may leave unread depends on what it is.
+                most_replies = conn.client.most_replies();
+            }
+            if self.out.len() >= most_replies {
                 conn.client.drop_for_output();
                 return Ran::Drop;
             }

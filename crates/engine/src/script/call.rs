@@ -15,7 +15,6 @@ use super::{Run, to_lua, vm};
 use crate::cell::{Cells, OneOf};
 use crate::execute::{Call, Long};
 use crate::held::while_held;
-use crate::keys::has_one_first_key;
 use crate::walk::{LockedWalk, NoWalk};
 use crate::{NodeCx, Outcome};
 
@@ -291,7 +290,7 @@ impl Run<'_> {
     fn run_row(&mut self, call: &Call<'_>) -> Result<Reply, CmdError> {
         let engine = self.engine;
         match call.row.run {
-            Runs::Keys(handler) if has_one_first_key(call.row) => {
+            Runs::Keys(handler) if call.row.has_one_first_key() => {
                 let key = engine.seed.key(call.args[1]);
                 let index = key.shard(engine.shards.count());
                 self.locks

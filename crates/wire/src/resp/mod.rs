@@ -6,6 +6,7 @@ mod reader;
 mod reply;
 mod request;
 mod value;
+mod whole;
 
 pub use digits::parse_int;
 pub use digits::push_double;
@@ -14,6 +15,7 @@ pub use reader::{FrameError, FrameSkipper, MAX_DEPTH, frame_len, read_value};
 pub use reply::{DeferredArray, ReplyBuf};
 pub use request::{ArgList, Limits, Progress, ProtocolError, RequestParser, write_command};
 pub use value::Value;
+pub use whole::read_whole;
 
 /// Version of the protocol that a connection speaks; it starts at 2 and HELLO changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
