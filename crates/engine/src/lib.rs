@@ -23,6 +23,7 @@ mod hot;
 mod journal;
 mod keys;
 mod ledgers;
+mod lock;
 mod memory;
 mod migrate;
 mod monitor;

@@ -1,7 +1,8 @@
 //! What took long: the slow log, and the latency of events over time.
 //!
-//! Reading the clock twice costs as much as half a short command, so commands of constant cost are looked at only when
-//! the thresholds ask for times that they can reach; all others always.
+//! Reading the clock twice costs as much as half a short command, so commands of constant cost, and those that cost what
+//! they are given and are given little, are looked at only when the thresholds ask for times that they can reach; all
+//! others always.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use crate::monitor::is_secret_of_migrate;
 const WORDS: usize = 32;
 /// Bytes of a word that an entry keeps.
 const WORD_LEN: usize = 128;
-/// Below this threshold, in nanoseconds, commands of constant cost are timed as well.
+/// Below this threshold, in nanoseconds, short commands are timed as well.
 const SHORT: i64 = 1_000_000;
 /// Samples kept for each event.
 const SAMPLES: usize = 160;
@@ -86,7 +87,7 @@ pub struct Observer {
     slow_after: AtomicI64,
     /// Nanoseconds from which the latency of an event is kept; `i64::MAX` for never.
     latency_after: AtomicI64,
-    /// Commands of constant cost are timed too.
+    /// Short commands are timed too.
     times_all: AtomicBool,
     slow_len: AtomicUsize,
     slow: Mutex<SlowLog>,
@@ -143,7 +144,7 @@ impl Observer {
         lock(&self.slow).entries.truncate(most);
     }
 
-    /// Whether the time of a command is asked for.
+    /// Whether the time of a call of so many words is asked for.
     #[inline]
     pub(crate) fn times(&self, row: &Row, words: usize) -> bool {
         row.may_be_long_with(words) || self.times_all.load(Ordering::Relaxed)

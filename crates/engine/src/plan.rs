@@ -4,7 +4,6 @@
 //! together if each step of their lookups is taken for all of them before the next step. In a small store that would be
 //! work for nothing: a tenth of the time of a GET (measured).
 
-use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use tollgate_commands::{Group, Row, Run, find};
 use tollgate_keyspace::{Ahead, DbIndex, Key, look_ahead};
@@ -14,6 +13,7 @@ use std::sync::atomic::Ordering;
 use crate::Engine;
 use crate::cell::Cell;
 use crate::execute::Call;
+use crate::lock::Guard;
 use crate::shards::LockSet;
 
 /// Bytes of data from which looking ahead pays: about what the cache of one core holds.
@@ -21,6 +21,10 @@ const DEEP: usize = 1 << 20;
 
 /// Lookups made ahead together, and so locks held for it: as many as a core waits for at once.
 pub(crate) const AHEAD: usize = 16;
+const _: () = assert!(
+    AHEAD < u8::MAX as usize,
+    "positions fit a byte, and one is free for none"
+);
 
 /// A command as far as it is known without running it.
 pub struct Plan<'a> {
@@ -94,32 +98,36 @@ impl Engine {
         for key in plans.iter().filter_map(|plan| plan.key) {
             self.shards.prefetch(key.shard(count));
         }
-        let mut held = SmallVec::<[(usize, MutexGuard<'_, Cell>); AHEAD]>::new();
-        // The plan, and the position of its shard among those held.
-        let mut at = SmallVec::<[(usize, usize, Key<'_>); AHEAD]>::new();
-        for (number, plan) in plans.iter().enumerate() {
-            let Some(key) = plan.key else {
-                continue;
-            };
-            let index = key.shard(count);
-            if let Some(cell) = self.shards.try_lock_once(index) {
-                at.push((number, held.len(), key));
-                held.push((index, cell));
-            } else if let Some(position) = held.iter().position(|(other, _)| *other == index) {
-                at.push((number, position, key));
+        let mut held = SmallVec::<[(usize, Guard<'_, Cell>); AHEAD]>::new();
+        // For each plan, the position of its shard among those held; one that is not if there is none.
+        let mut positions = SmallVec::<[u8; AHEAD]>::new();
+        for plan in &*plans {
+            let mut position = usize::MAX;
+            if let Some(key) = plan.key {
+                let index = key.shard(count);
+                if let Some(cell) = self.shards.try_lock_once(index) {
+                    position = held.len();
+                    held.push((index, cell));
+                } else if let Some(other) = held.iter().position(|(other, _)| *other == index) {
+                    position = other;
+                }
             }
+            positions.push(position as u8);
         }
         let mut lookups = SmallVec::<[Ahead<'_, '_>; AHEAD]>::new();
-        let mut owners = SmallVec::<[usize; AHEAD]>::new();
-        for (number, position, key) in at {
-            if let Some(ahead) = held[position].1.ahead(db, key) {
+        let mut owners = SmallVec::<[u8; AHEAD]>::new();
+        for (number, (plan, position)) in plans.iter().zip(positions).enumerate() {
+            if let Some(key) = plan.key
+                && let Some((_, cell)) = held.get(usize::from(position))
+                && let Some(ahead) = cell.ahead(db, key)
+            {
                 lookups.push(ahead);
-                owners.push(number);
+                owners.push(number as u8);
             }
         }
         look_ahead(&mut lookups, collections);
         for (ahead, number) in lookups.iter().zip(owners) {
-            plans[number].key = Some(ahead.key());
+            plans[usize::from(number)].key = Some(ahead.key());
         }
     }
 

@@ -16,6 +16,7 @@ use tollgate_commands::{LockedShards, ShardSet};
 use tollgate_keyspace::{DbIndex, Shard};
 
 use crate::cell::{Cell, Cells, ReadyKey};
+use crate::lock::{Guard, Lock};
 use crate::waiter::Mail;
 
 /// Attempts before a shard counts as taken: shorter than most commands, so that two transactions which
@@ -32,7 +33,7 @@ const INLINE_LOCKS: usize = 16;
 /// neighbouring shards do not slow each other down.
 #[repr(C, align(128))]
 struct Slot {
-    cell: Mutex<Cell>,
+    cell: Lock<Cell>,
     /// A long command has it locked.
     kept: AtomicBool,
 }
@@ -67,7 +68,7 @@ impl Shards {
         Shards {
             slots: (0..count)
                 .map(|_| Slot {
-                    cell: Mutex::new(Cell::new(make())),
+                    cell: Lock::new(Cell::new(make())),
                     kept: AtomicBool::new(false),
                 })
                 .collect(),
@@ -86,12 +87,12 @@ impl Shards {
 
     /// Waits for one shard. The caller holds no other, or holds the gate.
     #[inline]
-    pub(crate) fn lock(&self, index: usize) -> MutexGuard<'_, Cell> {
+    pub(crate) fn lock(&self, index: usize) -> Guard<'_, Cell> {
         self.slots[index].cell.lock()
     }
 
     /// Takes a shard unless somebody keeps it for longer than a few operations.
-    pub(crate) fn try_lock(&self, index: usize) -> Option<MutexGuard<'_, Cell>> {
+    pub(crate) fn try_lock(&self, index: usize) -> Option<Guard<'_, Cell>> {
         for _ in 0..SPINS_MAX {
             if let Some(guard) = self.slots[index].cell.try_lock() {
                 return Some(guard);
@@ -103,7 +104,7 @@ impl Shards {
 
     /// Takes a shard if it is free at this moment.
     #[inline]
-    pub(crate) fn try_lock_once(&self, index: usize) -> Option<MutexGuard<'_, Cell>> {
+    pub(crate) fn try_lock_once(&self, index: usize) -> Option<Guard<'_, Cell>> {
         self.slots[index].cell.try_lock()
     }
 
@@ -203,7 +204,7 @@ impl Shards {
 /// Shards held together, in ascending order; released when dropped.
 pub(crate) struct LockSet<'e> {
     shards: &'e Shards,
-    held: SmallVec<[(usize, MutexGuard<'e, Cell>); INLINE_LOCKS]>,
+    held: SmallVec<[(usize, Guard<'e, Cell>); INLINE_LOCKS]>,
     /// Keys that became ready under these locks.
     ready: Vec<ReadyKey>,
     // Declared after `held`: the gate opens when the shards are free.
@@ -282,7 +283,7 @@ impl<'e> LockSet<'e> {
     }
 
     /// Adds a lock.
-    fn add(&mut self, position: usize, index: usize, guard: MutexGuard<'e, Cell>) {
+    fn add(&mut self, position: usize, index: usize, guard: Guard<'e, Cell>) {
         if self.kept {
             self.shards.slots[index].kept.store(true, Ordering::Relaxed);
         }

@@ -95,9 +95,37 @@ impl Seed {
 /// The part of a key that picks its shard: between the first `{` and the next `}` if that is not empty, else all.
 #[inline]
 fn hash_tag(key: &[u8]) -> &[u8] {
+    if key.len() <= SHORT && !has_brace(key) {
+        return key;
+    }
     match memchr::memchr(b'{', key) {
         None => key,
         Some(open) => inner_tag(key, open),
+    }
+}
+
+/// Keys up to this length are searched here: calling for a search costs more than it.
+const SHORT: usize = 32;
+
+/// Whether a key may have a tag: eight bytes at a time.
+#[inline]
+fn has_brace(key: &[u8]) -> bool {
+    const LOW: u64 = u64::MAX / 255;
+    const HIGH: u64 = LOW << 7;
+    // The high bit of each byte that is an opening brace, and perhaps of bytes behind one.
+    let braces = |chunk: [u8; 8]| {
+        let zero = u64::from_le_bytes(chunk) ^ (LOW * u64::from(b'{'));
+        zero.wrapping_sub(LOW) & !zero & HIGH
+    };
+    match key.last_chunk() {
+        None => key.contains(&b'{'),
+        Some(last) => {
+            let (chunks, _) = key.as_chunks();
+            chunks
+                .iter()
+                .fold(braces(*last), |found, chunk| found | braces(*chunk))
+                != 0
+        }
     }
 }
 
@@ -193,6 +221,20 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(hash_tag(key.as_bytes()), tag.as_bytes(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_brace_is_found_wherever_it_is() {
+        for len in 0..=2 * SHORT {
+            let plain = vec![b'z'; len];
+            assert_eq!(hash_tag(&plain), plain);
+            for at in 0..len.saturating_sub(2) {
+                let mut key = plain.clone();
+                key[at] = b'{';
+                key[at + 2] = b'}';
+                assert_eq!(hash_tag(&key), b"z", "{at} of {len}");
+            }
         }
     }
 

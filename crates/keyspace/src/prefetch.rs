@@ -77,12 +77,14 @@ pub fn look_ahead(lookups: &mut [Ahead<'_, '_>], collections: bool) {
     }
 }
 
-/// Asks for the cache lines of so many bytes, from the beginning of one.
+/// Asks for the cache lines of so many bytes.
 #[inline]
 pub fn prefetch_lines(start: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(64) {
         line(start.wrapping_add(offset));
     }
+    // They need not begin where a line does.
+    line(start.wrapping_add(bytes.saturating_sub(1)));
 }
 
 /// Asks for the cache line of an address, which need not be valid.

@@ -99,10 +99,11 @@ pub(super) enum Side {
 }
 
 impl Chunk {
-    /// Address of the first element.
+    /// An address a little before the first element, where the next one goes.
     #[inline]
     pub(super) fn front(&self) -> *const u8 {
-        self.buf.as_ptr().wrapping_add(self.start as usize)
+        let before = (self.start as usize).saturating_sub(LEAST);
+        self.buf.as_ptr().wrapping_add(before)
     }
 
     /// Elements.

@@ -7,6 +7,9 @@ use super::{Protocol, ProtocolError};
 /// stay charged to an idle connection.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
+/// Longest bulk that is copied by a few fixed steps.
+const SHORT: usize = 24;
+
 /// Replies of one connection, in order, not yet sent.
 ///
 /// Every method appends one reply or one header; the caller writes the promised elements after a header.
@@ -173,11 +176,49 @@ impl ReplyBuf {
 
     #[inline]
     fn sized(&mut self, kind: u8, bytes: &[u8]) {
+        if bytes.len() <= SHORT {
+            return self.short(kind, bytes);
+        }
         // 25 = kind, 20 digits, two CR LF.
         self.buf.reserve(bytes.len() + 25);
         push_header(&mut self.buf, kind, bytes.len() as i64);
         self.buf.extend_from_slice(bytes);
         self.buf.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes a short bulk into room of a fixed size: copying so few bytes costs less than calling for it.
+    #[inline]
+    fn short(&mut self, kind: u8, bytes: &[u8]) {
+        const ROOM: [u8; SHORT + 7] = [0; SHORT + 7];
+        let (len, at) = (bytes.len(), self.buf.len());
+        self.buf.extend_from_slice(&ROOM);
+        let line = &mut self.buf[at..at + ROOM.len()];
+        line[0] = kind;
+        let start = if len < 10 {
+            line[1] = b'0' + len as u8;
+            2
+        } else {
+            line[1] = b'0' + (len / 10) as u8;
+            line[2] = b'0' + (len % 10) as u8;
+            3
+        };
+        line[start..start + 2].copy_from_slice(b"\r\n");
+        let body = &mut line[start + 2..start + 2 + SHORT + 2];
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            // Chunks of eight from the front, and the last eight over them.
+            let (chunks, _) = bytes.as_chunks::<8>();
+            body[..8].copy_from_slice(first);
+            for (index, chunk) in chunks.iter().enumerate().skip(1) {
+                body[8 * index..8 * index + 8].copy_from_slice(chunk);
+            }
+            body[len - 8..len].copy_from_slice(last);
+        } else {
+            body.iter_mut()
+                .zip(bytes)
+                .for_each(|(to, from)| *to = *from);
+        }
+        body[len..len + 2].copy_from_slice(b"\r\n");
+        self.buf.truncate(at + start + 2 + len + 2);
     }
 
     /// `$len` and the decimal text of `value`: an integer stored under a key, read as a string.
@@ -379,6 +420,20 @@ mod tests {
             "=29\r\ntxt:This is a verbatim\nstring\r\n",
         );
         check(|out| out.big_number(b"123"), "$3\r\n123\r\n", "(123\r\n");
+    }
+
+    #[test]
+    fn bulks_of_every_length_are_whole() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut out = ReplyBuf::new(Protocol::Resp2);
+        let mut expected = Vec::new();
+        for len in 0..bytes.len() {
+            out.bulk(&bytes[..len]);
+            expected.extend_from_slice(format!("${len}\r\n").as_bytes());
+            expected.extend_from_slice(&bytes[..len]);
+            expected.extend_from_slice(b"\r\n");
+        }
+        assert_eq!(out.bytes(), expected);
     }
 
     #[test]
