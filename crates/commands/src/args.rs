@@ -77,16 +77,23 @@ impl<'a> Args<'a> {
     }
 
     /// The next word as a key.
-    #[inline]
+    // Always inlined: a key that is returned through memory is read back in other pieces than it was written, and the
+    // processor waits for that.
+    #[inline(always)]
     pub fn key(&mut self) -> Result<Key<'a>, CmdError> {
         let word = self.next()?;
-        if let Some((key, rest)) = self.keys.split_first()
-            && std::ptr::eq(key.bytes(), word)
-        {
-            self.keys = rest;
-            return Ok(*key);
+        match self.keys {
+            [key, rest @ ..] if std::ptr::eq(key.bytes(), word) => {
+                self.keys = rest;
+                Ok(*key)
+            }
+            _ => Ok(self.hashed(word)),
         }
-        Ok(self.seed.key(word))
+    }
+
+    #[cold]
+    fn hashed(&self, word: &'a [u8]) -> Key<'a> {
+        self.seed.key(word)
     }
 
     /// The next word as an integer.

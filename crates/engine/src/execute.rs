@@ -215,7 +215,8 @@ impl Engine {
         self.run_other(row, session, args, now, out, node, counters)
     }
 
-    /// Asks the gate about a command of a client.
+    /// Asks the gate about a command of a client. Commands that [`Engine::passes`] lets through are not asked, so it must
+    /// know of whatever is asked here.
     #[inline]
     fn pass_gate(
         &self,

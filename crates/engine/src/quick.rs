@@ -5,7 +5,8 @@
 
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::{CmdError, Cx, Effects, Flags, Handler, Reply, Row, Run, ShardSet};
+use tollgate_commands::gate::GateView;
+use tollgate_commands::{CmdError, Cx, Effects, Flags, Handler, Origin, Reply, Row, Run, ShardSet};
 use tollgate_keyspace::Key;
 use tollgate_wire::resp::ReplyBuf;
 
@@ -13,6 +14,22 @@ use crate::cell::{Cell, One};
 use crate::execute::Call;
 use crate::walk::{NoWalk, random};
 use crate::{Engine, Plan, Session};
+
+/// All that the gate asks. A new question does not compile until it stands here; [`Engine::is_calm`] or
+/// [`Engine::is_plain`] must know the answer to it.
+const _: fn(&GateView<'_>) = |view| {
+    let GateView {
+        authenticated: _,
+        origin: _,
+        permit: _,
+        read_only_script: _,
+        all_from_scripts: _,
+        out_of_memory: _,
+        log_error: _,
+        lacks_replicas: _,
+        busy: _,
+    } = view;
+};
 
 impl Engine {
     /// The handler and key of a command that passes the gate and all that stands behind it without being asked anything:
@@ -33,7 +50,9 @@ impl Engine {
         (fits && self.is_calm() && self.is_plain(session)).then_some((handler, key))
     }
 
-    /// Nothing is going on in the server that a command would have to look at.
+    /// Nothing is going on in the server that a command would have to look at: neither for the gate nor behind it. What is
+    /// asked there and may forbid a command on a key must be asked here. The append-only file listens, so whether it can
+    /// be written is too.
     #[inline]
     fn is_calm(&self) -> bool {
         self.listeners.are_silent()
@@ -53,6 +72,7 @@ impl Engine {
             && session.transaction.is_none()
             && !session.monitors
             && !session.is_worker
+            && session.origin == Origin::Client
     }
 
     /// Whether nobody is to hear of what a command does to this cell, which is locked, and nothing of it is counted.
@@ -86,6 +106,7 @@ impl Engine {
             origin: call.origin,
             may_block: false,
             replicas: 0,
+            synced: None,
             retry_as: None,
         };
         let result = handler(&mut cx, call.cursor(&self.seed).with_keys(&[key]));

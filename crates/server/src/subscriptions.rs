@@ -62,7 +62,9 @@ impl Subscriptions {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.counts() == [0; 3]
+        self.counts
+            .iter()
+            .all(|count| count.load(Ordering::Relaxed) == 0)
     }
 
     /// What replies count: shard channels by themselves, channels and patterns together.
