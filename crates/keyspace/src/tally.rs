@@ -1,7 +1,8 @@
 //! Who asks the limiters of one shard most.
 //!
-//! The first decisions are counted one by one; of the later ones about one in sixteen is, and stands for sixteen, so
-//! that counting costs next to nothing. The gaps differ, so that no rhythm of the requests hides a key.
+//! The first decisions are counted one by one while each key has a counter to itself; of the later ones about one in
+//! sixteen is, and stands for sixteen, so that counting costs next to nothing. The gaps differ, so that no rhythm of the
+//! requests hides a key.
 
 use tollgate_limiter::top::{HeavyHitters, Hitter};
 
@@ -9,7 +10,7 @@ use crate::key::{DbIndex, Key};
 
 /// Counters of one shard. Its keys are a small part of all, so the shards together tell many more apart.
 const COUNTERS: usize = 32;
-/// Decisions of a shard that are counted one by one.
+/// Decisions of a shard that are counted one by one, if its keys are few.
 const EXACT: u64 = 1_024;
 /// Of later decisions, one in so many is counted.
 const ONE_IN: u64 = 16;
@@ -37,7 +38,10 @@ impl Tally {
 
     #[cold]
     fn sample(&mut self, db: DbIndex, key: Key<'_>, allowed: bool) {
-        let exact = self.top.as_ref().is_none_or(|top| top.counted() < EXACT);
+        let exact = self
+            .top
+            .as_ref()
+            .is_none_or(|top| top.counted() < EXACT && top.is_exact());
         let weight = if exact { 1 } else { ONE_IN };
         if !exact {
             // Drawn by the hash of the key too, which nobody outside knows. Fifteen are passed over on average.

@@ -59,6 +59,8 @@ pub struct HeavyHitters {
     most: Vec<u64>,
     hitters: Vec<Hitter>,
     counted: u64,
+    /// A key has taken over the counter of another.
+    crowded: bool,
 }
 
 impl HeavyHitters {
@@ -71,7 +73,13 @@ impl HeavyHitters {
             most: Vec::with_capacity(capacity),
             hitters: Vec::with_capacity(capacity),
             counted: 0,
+            crowded: false,
         }
+    }
+
+    /// Whether all keys so far have had a counter to themselves, so that what is said of them is exact.
+    pub fn is_exact(&self) -> bool {
+        !self.crowded
     }
 
     /// Counts decisions on `key`, whose hash is `hash`.
@@ -116,6 +124,7 @@ impl HeavyHitters {
         }
         let smallest = self.most.iter().enumerate().min_by_key(|(_, most)| **most);
         let at = smallest.map_or(0, |(at, _)| at);
+        self.crowded = true;
         self.hashes[at] = hash;
         let hitter = &mut self.hitters[at];
         hitter.shown.clear();
@@ -232,5 +241,8 @@ mod tests {
             .map(|of| (of.space, of.counted()))
             .collect();
         assert_eq!(said, [(0, 1), (1, 2)]);
+        assert!(sketch.is_exact());
+        (2..5).for_each(|space| sketch.count(space, b"k", 1, 1, 0));
+        assert!(!sketch.is_exact());
     }
 }

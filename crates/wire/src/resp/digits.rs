@@ -49,12 +49,18 @@ pub(crate) fn push_header(out: &mut Vec<u8>, kind: u8, value: i64) {
         out.extend_from_slice(&[kind, b'0' + value as u8, b'\r', b'\n']);
         return;
     }
-    let mut line = [0; MAX_INT_LEN + 3];
-    let start = write_backwards(&mut line, MAX_INT_LEN + 1, value) - 1;
-    line[start] = kind;
-    line[MAX_INT_LEN + 1] = b'\r';
-    line[MAX_INT_LEN + 2] = b'\n';
-    out.extend_from_slice(&line[start..]);
+    const LINE: usize = MAX_INT_LEN + 3;
+    // A line and as much behind it, so that a fixed number of bytes can be copied from wherever it starts: that takes no
+    // call. Those too many are taken back.
+    let mut lines = [0; 2 * LINE];
+    let start = write_backwards(&mut lines, LINE - 2, value) - 1;
+    lines[start] = kind;
+    lines[LINE - 2] = b'\r';
+    lines[LINE - 1] = b'\n';
+    let end = out.len() + LINE - start;
+    let line: &[u8; LINE] = lines[start..].first_chunk().unwrap_or(&[0; LINE]);
+    out.extend_from_slice(line);
+    out.truncate(end);
 }
 
 /// Writes `value` so that its text ends before `end`; returns where it starts.
