@@ -1,23 +1,21 @@
 //! The executor: every command of every origin passes here.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tollgate_commands::{
     Args, CmdError, Cx, Effects, Flags, Group, Handler, NodeCommand, Origin, Reply, Row, Run,
-    ShardSet, TransactionCommand, gate, gate::Restrictions, resolve, uses_hidden_keys,
+    ShardSet, TransactionCommand, gate::Restrictions, resolve, uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
-use crate::access::{Caller, UserPermit};
+use crate::access::Caller;
 use crate::cell::{Cells, One};
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
-use crate::transaction::ends_transaction;
 use crate::walk::{EngineWalk, NoWalk};
 use crate::{Engine, Node, NodeCx, Outcome, Plan, Session};
 
@@ -213,70 +211,6 @@ impl Engine {
             return Outcome::Elsewhere;
         }
         self.run_other(row, session, args, now, out, node, counters)
-    }
-
-    /// Asks the gate about a command of a client. Commands that [`Engine::passes`] lets through are not asked, so it must
-    /// know of whatever is asked here.
-    #[inline]
-    fn pass_gate(
-        &self,
-        row: &'static Row,
-        session: &mut Session,
-        args: &[&[u8]],
-        now: Timestamp,
-    ) -> Result<(), CmdError> {
-        self.look_again(row);
-        session.out_of_memory = self.is_out_of_memory(now);
-        if self.listeners.tracking() {
-            self.tracking.trim();
-        }
-        let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
-        let permit = UserPermit::of_client(&self.access, session, now);
-        let log_error = self.log_error();
-        let view = gate::GateView {
-            log_error: log_error.as_deref(),
-            authenticated: session.authenticated || self.access.is_open(),
-            lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
-            out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
-            restrictions: self.restrictions(),
-            queued: self.queued_flags(row, session),
-            busy: self.scripts.long.busy(),
-            permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
-            ..gate::GateView::open()
-        };
-        gate::check(row, args, &view)
-    }
-
-    /// What the gate must know of the commands that EXEC would run, while the server's role restricts them.
-    #[inline]
-    fn queued_flags(&self, row: &Row, session: &Session) -> Option<(Flags, Flags)> {
-        if self.restrictions() == Restrictions::NONE || !is_exec(row) {
-            return None;
-        }
-        session.queued_flags()
-    }
-
-    /// Memory is short: queueing takes memory too, and so does running what was queued. True when the command has been
-    /// answered here.
-    #[cold]
-    fn refused_for_memory(
-        &self,
-        row: &Row,
-        session: &mut Session,
-        counters: RowCounters<'_>,
-        out: &mut ReplyBuf,
-    ) -> bool {
-        let error = CmdError::OutOfMemory;
-        if session.queued().is_some() && !ends_transaction(row) {
-            session.abort();
-            error.write(out);
-        } else if is_exec(row) && session.queues(Flags::DENYOOM) {
-            self.refuse_exec(session, &error).write(out);
-        } else {
-            return false;
-        }
-        counters.rejected();
-        true
     }
 
     /// [`Engine::run_keys`], timed where that is wanted.
@@ -710,16 +644,6 @@ impl Engine {
         result
     }
 
-    /// A command was refused by the gate.
-    #[cold]
-    fn refused(&self, row: &Row, session: &mut Session, error: &CmdError) -> CmdError {
-        if is_exec(row) {
-            return self.refuse_exec(session, error);
-        }
-        session.abort();
-        error.clone()
-    }
-
     /// Counts the changes of a command.
     #[inline]
     pub(crate) fn count(&self, effects: &Effects) {
@@ -739,7 +663,7 @@ fn unknown(session: &mut Session, args: &[&[u8]], out: &mut ReplyBuf) -> Outcome
     Outcome::Continue
 }
 
-fn is_exec(row: &Row) -> bool {
+pub(crate) fn is_exec(row: &Row) -> bool {
     matches!(row.run, Run::Transaction(TransactionCommand::Exec))
 }
 

@@ -9,6 +9,7 @@
 //! [`shards`], of which there is one at a time. So there is no deadlock and no global order to keep.
 
 mod access;
+mod admission;
 mod apply;
 mod cell;
 mod commit;

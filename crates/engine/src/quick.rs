@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::gate::GateView;
+use tollgate_commands::gate::{GateView, Restrictions};
 use tollgate_commands::{CmdError, Cx, Effects, Flags, Handler, Origin, Reply, Row, Run, ShardSet};
 use tollgate_keyspace::Key;
 use tollgate_wire::resp::ReplyBuf;
@@ -27,6 +27,8 @@ const _: fn(&GateView<'_>) = |view| {
         out_of_memory: _,
         log_error: _,
         lacks_replicas: _,
+        restrictions: _,
+        queued: _,
         busy: _,
     } = view;
 };
@@ -60,6 +62,7 @@ impl Engine {
             && !self.monitors.is_active()
             && !self.shards.are_kept()
             && !self.lacks_replicas.load(Ordering::Relaxed)
+            && self.restrictions() == Restrictions::NONE
             && self.scripts.long.busy().is_none()
     }
 

@@ -1,0 +1,89 @@
+//! Asking the gate about the commands of clients, and refusing them.
+
+use std::sync::atomic::Ordering;
+
+use tollgate_commands::{CmdError, Flags, Row, gate, gate::Restrictions};
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::ReplyBuf;
+
+use crate::access::UserPermit;
+use crate::execute::is_exec;
+use crate::stats::RowCounters;
+use crate::transaction::ends_transaction;
+use crate::{Engine, Session};
+
+impl Engine {
+    /// Asks the gate about a command of a client. Commands that [`Engine::passes`] lets through are not asked, so it must
+    /// know of whatever is asked here.
+    #[inline]
+    pub(crate) fn pass_gate(
+        &self,
+        row: &'static Row,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+    ) -> Result<(), CmdError> {
+        self.look_again(row);
+        session.out_of_memory = self.is_out_of_memory(now);
+        if self.listeners.tracking() {
+            self.tracking.trim();
+        }
+        let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
+        let permit = UserPermit::of_client(&self.access, session, now);
+        let log_error = self.log_error();
+        let view = gate::GateView {
+            log_error: log_error.as_deref(),
+            authenticated: session.authenticated || self.access.is_open(),
+            lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
+            out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
+            restrictions: self.restrictions(),
+            queued: self.queued_flags(row, session),
+            busy: self.scripts.long.busy(),
+            permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
+            ..gate::GateView::open()
+        };
+        gate::check(row, args, &view)
+    }
+
+    /// What the gate must know of the commands that EXEC would run, while the server's role restricts them.
+    #[inline]
+    fn queued_flags(&self, row: &Row, session: &Session) -> Option<(Flags, Flags)> {
+        if self.restrictions() == Restrictions::NONE || !is_exec(row) {
+            return None;
+        }
+        session.queued_flags()
+    }
+
+    /// Memory is short: queueing takes memory too, and so does running what was queued. True when the command has been
+    /// answered here.
+    #[cold]
+    pub(crate) fn refused_for_memory(
+        &self,
+        row: &Row,
+        session: &mut Session,
+        counters: RowCounters<'_>,
+        out: &mut ReplyBuf,
+    ) -> bool {
+        let error = CmdError::OutOfMemory;
+        if session.queued().is_some() && !ends_transaction(row) {
+            session.abort();
+            error.write(out);
+        } else if is_exec(row) && session.queues(Flags::DENYOOM) {
+            self.refuse_exec(session, &error).write(out);
+        } else {
+            return false;
+        }
+        counters.rejected();
+        true
+    }
+
+    /// A command was refused by the gate.
+    #[cold]
+    pub(crate) fn refused(&self, row: &Row, session: &mut Session, error: &CmdError) -> CmdError {
+        if is_exec(row) {
+            return self.refuse_exec(session, error);
+        }
+        session.abort();
+        error.clone()
+    }
+}
