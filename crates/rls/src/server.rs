@@ -451,6 +451,7 @@ async fn accept(
 /// What the connections of one thread share.
 struct Lane {
     service: Rc<Service>,
+    http: Rc<http::Shared>,
     shed: Option<Rc<Shed>>,
     tls: PortsTls,
     log: fn(&str),
@@ -464,8 +465,10 @@ impl Lane {
             // It ends with the thread's runtime.
             drop(tokio::task::spawn_local(shed.clone().tend()));
         }
+        let service = Rc::new(service);
         Rc::new(Self {
-            service: Rc::new(service),
+            http: http::Shared::new(service.clone()),
+            service,
             shed,
             tls,
             log,
@@ -497,9 +500,7 @@ impl Lane {
     ) {
         match speaks {
             Speaks::Grpc => grpc::serve(stream, self.service.clone(), stop).await,
-            Speaks::Http(port) => {
-                http::serve(stream, self.service.clone(), port, stop).await;
-            }
+            Speaks::Http(port) => http::serve(stream, self.http.clone(), port, stop).await,
         }
     }
 }

@@ -251,6 +251,11 @@ impl Service {
         &self.backend
     }
 
+    /// Whether decisions come from elsewhere, after a while.
+    pub(crate) fn waits_for_backend(&self) -> bool {
+        matches!(self.backend, AnyBackend::Remote(_))
+    }
+
     fn rules(&self) -> Rc<InUse> {
         let mut newest = self.newest.borrow_mut();
         // Without its sender, which ends with the service, there is nothing newer.

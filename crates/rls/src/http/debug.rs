@@ -1,20 +1,20 @@
 //! The debug port, by the paths of envoyproxy/ratelimit, and the port for Prometheus alone.
 
-use http::{HeaderValue, Method, Request, StatusCode};
-use hyper::body::Incoming;
+use http::StatusCode;
+use tollgate_http1::Head;
 
-use super::{Reply, not_allowed, text, with_type};
+use super::reply::Reply;
+use super::{READ, not_allowed, text};
 use crate::service::Service;
 
 const INDEX: &str = "/debug/pprof/: not served, see there\n/rlconfig: print out the currently loaded configuration for debugging\n/stats: print out stats\n/metrics: stats for Prometheus\n";
 const NO_PROFILES: &str =
     "there are no Go profiles here: this is no Go program; use `perf record -p PID`\n";
-const READ: &[Method] = &[Method::GET, Method::HEAD];
 
 /// Answers on the debug port.
-pub(super) fn answer(service: &Service, request: &Request<Incoming>) -> Reply {
-    let path = request.uri().path();
-    if !READ.contains(request.method()) {
+pub(super) fn answer(service: &Service, head: &Head<'_>) -> Reply {
+    let path = head.path;
+    if !READ.contains(&head.method) {
         return not_allowed(path, READ);
     }
     match path {
@@ -28,15 +28,8 @@ pub(super) fn answer(service: &Service, request: &Request<Incoming>) -> Reply {
 }
 
 /// Answers on the port for Prometheus.
-pub(super) fn answer_prometheus(
-    service: &Service,
-    request: &Request<Incoming>,
-    path: &str,
-) -> Reply {
-    match (
-        request.uri().path() == path,
-        READ.contains(request.method()),
-    ) {
+pub(super) fn answer_prometheus(service: &Service, head: &Head<'_>, path: &str) -> Reply {
+    match (head.path == path, READ.contains(&head.method)) {
         (true, true) => metrics(service),
         (true, false) => not_allowed(path, READ),
         (false, _) => text(StatusCode::NOT_FOUND, format!("metrics are at {path}\n")),
@@ -45,9 +38,9 @@ pub(super) fn answer_prometheus(
 
 /// All metrics, in the form of Prometheus.
 pub(super) fn metrics(service: &Service) -> Reply {
-    with_type(
+    Reply::new(
         StatusCode::OK,
-        HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
-        service.metrics(),
+        "text/plain; version=0.0.4; charset=utf-8",
+        service.metrics().into_bytes(),
     )
 }

@@ -9,8 +9,9 @@ use tollgate_wire::rls::RateLimitRequest;
 
 use super::json::{DescriptorJson, Number, Object, RequestJson};
 use super::problem::Problem;
+use super::reply::Reply;
 use super::v1::{VerdictJson, bad_request, denied, error_reply};
-use super::{Reply, json_reply, problem_reply};
+use super::{json_reply, problem_reply};
 use crate::lease::LeaseName;
 use crate::service::Service;
 
@@ -33,7 +34,7 @@ struct Held {
 }
 
 /// What is done with the units.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Reserve,
     Commit,

@@ -1,44 +1,36 @@
 //! HTTP/1.1: `/json` takes and gives the gRPC messages as JSON, `/healthcheck` says `OK`, `/metrics`
 //! is for Prometheus, and `/v1` is the service's own interface, which `/openapi.json` describes.
 
-mod body;
+mod connection;
 mod debug;
 mod holds;
 mod json;
 pub(crate) mod problem;
+mod reply;
 mod v1;
 
-use std::convert::Infallible;
-use std::pin::pin;
-use std::rc::Rc;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use http::StatusCode;
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tollgate_http1::Head;
+use tollgate_wire::http2;
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::service::{Service, ServiceError};
-use crate::shed::{self, RETRY_SECS, Refused};
+use crate::shed::{RETRY_SECS, Refused};
+pub(crate) use connection::{Shared, serve};
 use holds::Deed;
 use problem::Problem;
+use reply::Reply;
 
-/// Longest head of a request, in bytes; hyper takes no less than 8 KiB.
-const MAX_HEAD: usize = 16 << 10;
-/// Longest wait for a request's head, from the end of the one before.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest body of a request, in bytes.
+const MAX_BODY: usize = 1 << 20;
 /// What `/v1` takes and gives.
 const OPENAPI: &str = include_str!("openapi.json");
+const JSON: &str = "application/json";
 
 /// What a port of HTTP is for.
 #[derive(Clone, Debug)]
@@ -51,136 +43,131 @@ pub(crate) enum Port {
     Prometheus(Arc<str>),
 }
 
-type Reply = Response<Full<Bytes>>;
+/// What a request with a body asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    Json,
+    Decide,
+    Explain,
+    Held(Deed),
+}
 
-/// Serves one connection to its end; when `stop` turns true it ends with the request under way.
-pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
-    io: IO,
-    service: Rc<Service>,
-    port: Port,
-    mut stop: watch::Receiver<bool>,
-) {
-    let handler = service_fn(|request| {
-        let (service, port) = (service.clone(), port.clone());
-        async move {
-            let reply = match &port {
-                Port::Service => reply(&service, request).await,
-                Port::Debug => debug::answer(&service, &request),
-                Port::Prometheus(path) => debug::answer_prometheus(&service, &request, path),
-            };
-            Ok::<_, Infallible>(reply)
-        }
-    });
-    let mut connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
-            .max_buf_size(MAX_HEAD)
-            // Answers are short: one piece costs less than a list of two.
-            .writev(false)
-            .serve_connection(TokioIo::new(io), handler)
-    );
-    tokio::select! {
-        // The peer went away or broke the protocol: there is nobody to tell.
-        ended = connection.as_mut() => drop(ended),
-        _ = stop.wait_for(|stop| *stop) => {
-            connection.as_mut().graceful_shutdown();
-            drop(connection.await);
-        }
-    }
+/// What the head of a request leads to.
+enum Looked {
+    /// Its body is not needed.
+    Reply(Reply),
+    Asks(Ask),
 }
 
 /// What there is, with the methods it takes; none where any will do.
-const PATHS: &[(&str, &[Method])] = &[
+const PATHS: &[(&str, &[&str])] = &[
     ("/json", &[]),
     ("/healthcheck", &[]),
-    ("/metrics", &[Method::GET, Method::HEAD]),
-    ("/openapi.json", &[Method::GET, Method::HEAD]),
-    ("/v1/decide", &[Method::POST]),
-    ("/v1/explain", &[Method::POST]),
-    ("/v1/reserve", &[Method::POST]),
-    ("/v1/commit", &[Method::POST]),
-    ("/v1/cancel", &[Method::POST]),
-    ("/v1/release", &[Method::POST]),
+    ("/metrics", READ),
+    ("/openapi.json", READ),
+    ("/v1/decide", POST),
+    ("/v1/explain", POST),
+    ("/v1/reserve", POST),
+    ("/v1/commit", POST),
+    ("/v1/cancel", POST),
+    ("/v1/release", POST),
 ];
+const READ: &[&str] = &["GET", "HEAD"];
+const POST: &[&str] = &["POST"];
 
-async fn reply(service: &Service, request: Request<Incoming>) -> Reply {
-    let path = request.uri().path();
-    let Some((path, methods)) = PATHS.iter().find(|(known, _)| *known == path) else {
+/// Looks at the head of a request before its body has come.
+fn look(service: &Service, port: &Port, head: &Head<'_>) -> Looked {
+    match port {
+        Port::Service => look_at_service(service, head),
+        Port::Debug => Looked::Reply(debug::answer(service, head)),
+        Port::Prometheus(path) => Looked::Reply(debug::answer_prometheus(service, head, path)),
+    }
+}
+
+fn look_at_service(service: &Service, head: &Head<'_>) -> Looked {
+    let Some((path, methods)) = PATHS.iter().find(|(known, _)| *known == head.path) else {
         let known: Vec<&str> = PATHS.iter().map(|(path, _)| *path).collect();
         let detail = format!("this service has {}", known.join(", "));
-        return problem_reply(&Problem::new(StatusCode::NOT_FOUND, detail));
+        let problem = Problem::new(StatusCode::NOT_FOUND, detail);
+        return Looked::Reply(problem_reply(&problem));
     };
-    if !methods.is_empty() && !methods.contains(request.method()) {
-        return not_allowed(path, methods);
+    if !methods.is_empty() && !methods.contains(&head.method) {
+        return Looked::Reply(not_allowed(path, methods));
     }
+    let ask = match *path {
+        "/json" => Ask::Json,
+        "/v1/decide" => Ask::Decide,
+        "/v1/explain" => Ask::Explain,
+        "/v1/reserve" => Ask::Held(Deed::Reserve),
+        "/v1/commit" => Ask::Held(Deed::Commit),
+        "/v1/cancel" => Ask::Held(Deed::Cancel),
+        "/v1/release" => Ask::Held(Deed::Release),
+        "/healthcheck" => return Looked::Reply(healthcheck(service)),
+        "/metrics" => return Looked::Reply(debug::metrics(service)),
+        _ => return Looked::Reply(Reply::new(StatusCode::OK, JSON, OPENAPI.as_bytes())),
+    };
     // What gives units back is never refused: it makes room.
-    if matches!(
-        *path,
-        "/json" | "/v1/decide" | "/v1/explain" | "/v1/reserve"
-    ) && let Some(refused) = service.refuse(shed::grpc_timeout(request.headers()))
+    let makes_room = matches!(ask, Ask::Held(deed) if deed != Deed::Reserve);
+    if !makes_room && let Some(refused) = service.refuse(head.timeout.and_then(http2::grpc_timeout))
     {
-        return shed_reply(refused);
+        return Looked::Reply(shed_reply(refused));
     }
-    match *path {
-        "/json" => answer_json(service, request).await,
-        "/healthcheck" => match service.health().is_serving() {
-            true => text(StatusCode::OK, "OK"),
-            false => text(StatusCode::INTERNAL_SERVER_ERROR, "not serving\n"),
-        },
-        "/metrics" => debug::metrics(service),
-        "/openapi.json" => with_type(
-            StatusCode::OK,
-            HeaderValue::from_static("application/json"),
-            OPENAPI,
-        ),
-        _ => answer_v1(service, path, request).await,
+    if ask != Ask::Json && !head.content_type.is_none_or(is_json) {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Looked::Reply(refusal(ask, status, "a body is application/json"));
+    }
+    Looked::Asks(ask)
+}
+
+/// Whether a body of this type is JSON.
+fn is_json(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|byte| *byte == b';').next();
+    let essence = essence
+        .unwrap_or_default()
+        .trim_ascii()
+        .to_ascii_lowercase();
+    essence == b"application/json"
+        || (essence.starts_with(b"application/") && essence.ends_with(b"+json"))
+}
+
+/// Answers a request that came whole.
+async fn answer(service: &Service, ask: Ask, body: &[u8]) -> Reply {
+    match ask {
+        Ask::Json => answer_json(service, body).await,
+        Ask::Decide => v1::decide(service, body).await,
+        Ask::Explain => v1::explain(service, body).await,
+        Ask::Held(deed) => holds::answer(service, deed, body).await,
     }
 }
 
-/// Whatever is under `/v1` takes a body of JSON.
-async fn answer_v1(service: &Service, path: &str, request: Request<Incoming>) -> Reply {
-    if !body::is_json(request.headers()) {
-        let problem = Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "a body is application/json",
-        );
-        return problem_reply(&problem);
-    }
-    let body = match body::read(request.into_body()).await {
-        Ok(body) => body,
-        Err((status, reason)) => return problem_reply(&Problem::new(status, reason)),
-    };
-    match path {
-        "/v1/decide" => v1::decide(service, &body).await,
-        "/v1/reserve" => holds::answer(service, Deed::Reserve, &body).await,
-        "/v1/commit" => holds::answer(service, Deed::Commit, &body).await,
-        "/v1/cancel" => holds::answer(service, Deed::Cancel, &body).await,
-        "/v1/release" => holds::answer(service, Deed::Release, &body).await,
-        _ => v1::explain(service, &body).await,
+/// Answers a request whose body is not taken: `/v1` in problems, `/json` in the words of envoyproxy/ratelimit.
+fn refusal(ask: Ask, status: StatusCode, reason: &str) -> Reply {
+    match ask {
+        Ask::Json => {
+            let name = status.canonical_reason().unwrap_or("Error");
+            text(status, format!("{name}: {reason}\n"))
+        }
+        _ => problem_reply(&Problem::new(status, reason)),
     }
 }
 
-fn not_allowed(path: &str, methods: &[Method]) -> Reply {
-    let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
+fn healthcheck(service: &Service) -> Reply {
+    match service.health().is_serving() {
+        true => text(StatusCode::OK, "OK"),
+        false => text(StatusCode::INTERNAL_SERVER_ERROR, "not serving\n"),
+    }
+}
+
+fn not_allowed(path: &str, methods: &[&str]) -> Reply {
     let methods = methods.join(", ");
     let detail = format!("{path} takes {methods}");
     let mut reply = problem_reply(&Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
-    if let Ok(allow) = HeaderValue::from_str(&methods) {
-        reply.headers_mut().insert(ALLOW, allow);
-    }
+    reply.set("allow".into(), methods);
     reply
 }
 
-async fn answer_json(service: &Service, request: Request<Incoming>) -> Reply {
-    let body = match body::read(request.into_body()).await {
-        Ok(body) => body,
-        Err((status, reason)) => {
-            let name = status.canonical_reason().unwrap_or("Error");
-            return text(status, format!("{name}: {reason}\n"));
-        }
-    };
-    let request = match json::read_request(&body) {
+async fn answer_json(service: &Service, body: &[u8]) -> Reply {
+    let request = match json::read_request(body) {
         Ok(request) => request,
         Err(error) => return bad_request(&error.to_string()),
     };
@@ -192,9 +179,10 @@ async fn answer_json(service: &Service, request: Request<Incoming>) -> Reply {
         Ok(response) => verdict(&response),
         Err(ServiceError::Request(error)) => bad_request(&error.to_string()),
         Err(ServiceError::Shed(refused)) => shed_reply(refused),
-        Err(error) => text(
+        Err(error) => refusal(
+            Ask::Json,
             StatusCode::INTERNAL_SERVER_ERROR,
-            format!("Internal Server Error: {error}\n"),
+            &error.to_string(),
         ),
     }
 }
@@ -205,56 +193,33 @@ fn verdict(response: &RateLimitResponse) -> Reply {
         Code::OverLimit => StatusCode::TOO_MANY_REQUESTS,
         Code::Unknown => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    with_type(
-        status,
-        HeaderValue::from_static("application/json"),
-        json::write_response(response),
-    )
+    Reply::new(status, JSON, json::write_response(response))
 }
 
 fn bad_request(reason: &str) -> Reply {
-    text(StatusCode::BAD_REQUEST, format!("Bad Request: {reason}\n"))
+    refusal(Ask::Json, StatusCode::BAD_REQUEST, reason)
 }
 
 /// A request that was refused because the service is overloaded, and when to come again.
 fn shed_reply(refused: Refused) -> Reply {
     let mut reply = problem_reply(&Problem::reduced_capacity(refused.reason()));
-    reply
-        .headers_mut()
-        .insert(RETRY_AFTER, HeaderValue::from(RETRY_SECS));
+    reply.set("retry-after".into(), RETRY_SECS.to_string());
     reply
 }
 
 fn problem_reply(problem: &Problem) -> Reply {
-    with_type(
-        problem.status(),
-        HeaderValue::from_static(problem::CONTENT_TYPE),
-        problem.to_json(),
-    )
+    Reply::new(problem.status(), problem::CONTENT_TYPE, problem.to_json())
 }
 
 fn json_reply(status: StatusCode, body: &impl Serialize) -> Reply {
     let body = serde_json::to_vec(body).expect("the structure has text keys and plain values only");
-    with_type(status, HeaderValue::from_static("application/json"), body)
+    Reply::new(status, JSON, body)
 }
 
-/// The body is a problem with more members than others.
-fn set_problem_type(reply: &mut Reply) {
-    let problem = HeaderValue::from_static(problem::CONTENT_TYPE);
-    reply.headers_mut().insert(CONTENT_TYPE, problem);
-}
-
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Reply {
-    with_type(
-        status,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-        body,
-    )
-}
-
-fn with_type(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
-    *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, content_type);
-    reply
+fn text(status: StatusCode, body: impl Into<Cow<'static, str>>) -> Reply {
+    let body = match body.into() {
+        Cow::Borrowed(body) => Cow::Borrowed(body.as_bytes()),
+        Cow::Owned(body) => Cow::Owned(body.into_bytes()),
+    };
+    Reply::new(status, "text/plain; charset=utf-8", body)
 }

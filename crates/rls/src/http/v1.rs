@@ -1,14 +1,14 @@
 //! The service's own interface: decide one or many checks, and explain what would be decided.
 
 use http::StatusCode;
-use http::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use tollgate_policy::{HeaderForm, Outcome, Role, Standing, Trace};
 use tollgate_wire::rls::RateLimitRequest;
 
 use super::json::{DescriptorJson as AskedJson, Number, Object, RequestJson};
-use super::problem::Problem;
-use super::{Reply, json_reply, problem_reply, shed_reply};
+use super::problem::{self, Problem};
+use super::reply::Reply;
+use super::{json_reply, problem_reply, shed_reply};
 use crate::fallback;
 use crate::service::{Decided, Service, ServiceError};
 
@@ -225,16 +225,10 @@ async fn decide_one(service: &Service, one: One) -> Reply {
                 false => denied(&decided, &request),
             };
             for (name, value) in form.headers(&standings) {
-                let name = HeaderName::from_bytes(name.as_bytes());
-                if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(&value)) {
-                    reply.headers_mut().insert(name, value);
-                }
+                reply.set(name, value);
             }
             if let Some(by) = decided.fallback {
-                let name = HeaderName::from_static(fallback::HEADER);
-                reply
-                    .headers_mut()
-                    .insert(name, HeaderValue::from_static(by));
+                reply.set(fallback::HEADER.into(), by.to_owned());
             }
             reply
         })
@@ -253,7 +247,7 @@ pub(super) fn denied(decided: &Decided<'_>, request: &RateLimitRequest) -> Reply
     let possible = verdict.retry_after_ms >= 0;
     let problem = Problem::quota_exceeded(violated(&standings), possible);
     let mut reply = json_reply(problem.status(), &DeniedJson { problem, verdict });
-    super::set_problem_type(&mut reply);
+    reply.content_type = problem::CONTENT_TYPE;
     reply
 }
 

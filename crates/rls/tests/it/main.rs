@@ -31,3 +31,4 @@ mod support;
 mod tls;
 mod traps;
 mod v1;
+mod wire;

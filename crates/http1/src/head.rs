@@ -1,0 +1,180 @@
+//! Heads of requests.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Error, Request, Status};
+
+use crate::{Framing, MAX_FIELDS, MAX_HEAD, Malformed};
+
+/// What the head of a request says, as far as this service asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// `GET`, `POST`, ...
+    pub method: &'a str,
+    /// The target without its query: `/json`. Other forms than a path are found by nobody.
+    pub path: &'a str,
+    /// `content-type`.
+    pub content_type: Option<&'a [u8]>,
+    /// `grpc-timeout`.
+    pub timeout: Option<&'a [u8]>,
+}
+
+/// A whole head.
+pub(crate) struct Parsed<'a> {
+    pub(crate) head: Head<'a>,
+    /// Its length in bytes.
+    pub(crate) length: usize,
+    pub(crate) framing: Framing,
+    pub(crate) keeps_alive: bool,
+    pub(crate) is_http10: bool,
+    pub(crate) expects: bool,
+}
+
+/// The head at the front of `input`; `None` while it is incomplete. What is incomplete is looked at again only when another
+/// line has come: `looked` says how far it was looked at, 0 for not at all.
+pub(crate) fn parse<'a>(
+    input: &'a [u8],
+    looked: &mut usize,
+) -> Result<Option<Parsed<'a>>, Malformed> {
+    if input.is_empty() {
+        return Ok(None);
+    }
+    // What lies behind the longest head must not matter, since it may come later.
+    let input = &input[..input.len().min(MAX_HEAD)];
+    // Most heads come whole, with their body behind them.
+    if *looked == 0
+        && let Ok(Some(parsed)) = parse_lines(input)
+    {
+        return Ok(Some(parsed));
+    }
+    let line = input[*looked..].iter().rposition(|byte| *byte == b'\n');
+    if let Some(at) = line
+        && let Some(parsed) = parse_lines(&input[..=*looked + at])?
+    {
+        return Ok(Some(parsed));
+    }
+    *looked = input.len();
+    match input.len() == MAX_HEAD {
+        true => Err(too_long(input)),
+        false => Ok(None),
+    }
+}
+
+fn parse_lines(input: &[u8]) -> Result<Option<Parsed<'_>>, Malformed> {
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut request = Request::new(&mut []);
+    match request.parse_with_uninit_headers(input, &mut fields) {
+        Ok(Status::Complete(length)) => read(&request, length).map(Some),
+        Ok(Status::Partial) => Ok(None),
+        Err(Error::TooManyHeaders) => Err(Malformed::HeadTooLong),
+        Err(Error::Version) => Err(Malformed::Version),
+        Err(Error::HeaderName | Error::HeaderValue) => {
+            Err(Malformed::Request("a header field is not valid"))
+        }
+        Err(Error::NewLine | Error::Status | Error::Token) => {
+            Err(Malformed::Request("the request line is not valid"))
+        }
+    }
+}
+
+fn too_long(input: &[u8]) -> Malformed {
+    // Empty lines may come before a request.
+    match input.trim_ascii_start().contains(&b'\n') {
+        true => Malformed::HeadTooLong,
+        false => Malformed::TargetTooLong,
+    }
+}
+
+/// Makes of the fields what they mean.
+fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malformed> {
+    let is_http10 = request.version == Some(0);
+    let mut parsed = Parsed {
+        head: Head {
+            method: request.method.unwrap_or_default(),
+            path: path_of(request.path.unwrap_or_default()),
+            content_type: None,
+            timeout: None,
+        },
+        length,
+        framing: Framing::Length(0),
+        keeps_alive: !is_http10,
+        is_http10,
+        expects: false,
+    };
+    let mut announced = None;
+    let mut chunked = false;
+    for field in &*request.headers {
+        let (name, value) = (field.name, field.value);
+        // Names differ by length mostly, which costs less to compare than letters.
+        match name.len() {
+            10 if name.eq_ignore_ascii_case("connection") => {
+                for token in value.split(|byte| *byte == b',') {
+                    let token = token.trim_ascii();
+                    if token.eq_ignore_ascii_case(b"close") {
+                        parsed.keeps_alive = false;
+                        break;
+                    }
+                    parsed.keeps_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if name.eq_ignore_ascii_case("content-length") => {
+                let length = content_length(value)?;
+                if announced.is_some_and(|earlier| earlier != length) {
+                    return Err(Malformed::Request("two lengths of the body"));
+                }
+                announced = Some(length);
+            }
+            17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                if is_http10 {
+                    return Err(Malformed::Request("HTTP/1.0 has no transfer codings"));
+                }
+                if chunked || !value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return Err(Malformed::Coding);
+                }
+                chunked = true;
+            }
+            12 if name.eq_ignore_ascii_case("content-type") => {
+                parsed.head.content_type.get_or_insert(value);
+            }
+            12 if name.eq_ignore_ascii_case("grpc-timeout") => {
+                parsed.head.timeout.get_or_insert(value);
+            }
+            6 if name.eq_ignore_ascii_case("expect") => {
+                parsed.expects =
+                    !is_http10 && value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
+            }
+            _ => {}
+        }
+    }
+    if chunked {
+        parsed.framing = Framing::Chunked;
+        // Whoever sent both may be misunderstood by somebody in between (RFC 9112, 6.1).
+        parsed.keeps_alive &= announced.is_none();
+    } else if let Some(length) = announced {
+        parsed.framing = Framing::Length(length);
+    }
+    Ok(parsed)
+}
+
+fn content_length(value: &[u8]) -> Result<u64, Malformed> {
+    let digits = value.trim_ascii();
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    });
+    let number = number.filter(|_| !digits.is_empty());
+    number.ok_or(Malformed::Request("the length of the body is no number"))
+}
+
+/// The path in a target: alone, or behind the authority of a URL.
+fn path_of(target: &str) -> &str {
+    let path = match target.starts_with('/') {
+        true => target,
+        false => match target.split_once("://") {
+            Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+            None => target,
+        },
+    };
+    let end = path.bytes().position(|byte| matches!(byte, b'?' | b'#'));
+    &path[..end.unwrap_or(path.len())]
+}
