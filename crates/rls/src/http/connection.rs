@@ -332,14 +332,16 @@ async fn flush<IO: AsyncWrite + Unpin>(io: &mut IO, output: &mut Vec<u8>) -> io:
     if output.is_empty() {
         return Ok(());
     }
-    let mut sending = pin!(async {
-        io.write_all(output).await?;
-        io.flush().await
-    });
-    // Mostly the socket takes everything at once, and there is nothing to wait for.
-    match poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await {
-        Poll::Ready(sent) => sent?,
-        Poll::Pending => tokio::time::timeout(WRITE_TIMEOUT, sending).await??,
+    {
+        let mut sending = pin!(async {
+            io.write_all(output).await?;
+            io.flush().await
+        });
+        // Mostly the socket takes everything at once, and there is nothing to wait for.
+        match poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await {
+            Poll::Ready(sent) => sent?,
+            Poll::Pending => tokio::time::timeout(WRITE_TIMEOUT, sending).await??,
+        }
     }
     let length = output.len();
     discard(output, length);

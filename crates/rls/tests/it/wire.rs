@@ -70,7 +70,11 @@ fn requests_may_come_byte_by_byte_or_together() {
     ]
     .concat();
     let together = exchange(&service, all.as_bytes());
-    assert_eq!(together.matches("HTTP/1.1 200 OK\r\n").count(), 4, "{together}");
+    assert_eq!(
+        together.matches("HTTP/1.1 200 OK\r\n").count(),
+        4,
+        "{together}"
+    );
     assert_eq!(together.matches("\r\nconnection: close\r\n").count(), 1);
     assert_eq!(together.matches("\r\ndate: ").count(), 4);
     let mut stream = connect(&service);
