@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tollgate_http1::{Answer, Event, MAX_HEAD, Malformed, Reader};
+use tollgate_wire::http1::{Answer, Event, MAX_HEAD, Malformed, Reader};
 
 const MAX_BODY: usize = 256;
 

@@ -1,9 +1,10 @@
-//! Wire codecs: RESP2/RESP3, HTTP/2 for gRPC, and the Envoy rate limit service messages.
+//! Wire codecs: RESP2/RESP3, HTTP/1.1, HTTP/2 for gRPC, and the Envoy rate limit service messages.
 //!
 //! Bytes in, values out, and back. Nothing here knows a socket, a command or a store, so the server, the load
 //! generator, the tests and the fuzz targets share one codec.
 #![forbid(unsafe_code)]
 
+pub mod http1;
 pub mod http2;
 pub mod resp;
 pub mod rls;

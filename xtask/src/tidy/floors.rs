@@ -12,7 +12,6 @@ use crate::Failure;
 const FLOORS: &[(&str, u8)] = &[
     ("wire", 0),
     ("containers", 0),
-    ("http1", 0),
     ("limiter", 0),
     ("keyspace", 1),
     ("commands", 2),

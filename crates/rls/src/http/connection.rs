@@ -8,14 +8,14 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
-use tollgate_http1::{CONTINUE, Event, Malformed, Reader};
+use tollgate_wire::http1::{CONTINUE, Event, Malformed, Reader};
 
 use super::reply::Reply;
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal, text};
@@ -80,6 +80,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     port: Port,
     mut stop: watch::Receiver<bool>,
 ) {
+    let stop_seen = stop.clone();
     let stopped = pin!(async move { stop.wait_for(|stop| *stop).await.is_ok() });
     let timer = pin!(tokio::time::sleep(HEAD_TIMEOUT));
     let connection = Connection {
@@ -93,17 +94,21 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
         answered: 0,
     };
     let waits = Waits {
+        stop: stop_seen,
         stopped,
         stops: false,
         timer,
         due: Instant::now(),
         for_what: None,
+        armed: None,
     };
     connection.run(waits).await;
 }
 
 /// What ends the wait for a request besides the request.
 struct Waits<'a, S> {
+    /// Tells without a lock whether `stopped` may have ended.
+    stop: watch::Receiver<bool>,
     stopped: Pin<&'a mut S>,
     stops: bool,
     /// Set anew only when it ends before what is due.
@@ -111,6 +116,8 @@ struct Waits<'a, S> {
     due: Instant,
     /// Of how many requests before, and whether a body is waited for.
     for_what: Option<(u64, bool)>,
+    /// Whom the stop and the timer wake, since both were found pending.
+    armed: Option<Waker>,
 }
 
 /// Why no more bytes are waited for.
@@ -288,11 +295,16 @@ impl<S: Future<Output = bool>> Waits<'_, S> {
         self.due = Instant::now() + if within { BODY_TIMEOUT } else { HEAD_TIMEOUT };
         if self.due < self.timer.deadline() {
             self.timer.as_mut().reset(self.due);
+            self.armed = None;
         }
     }
 
     /// What ends the wait of a connection, which has no request under way if it is `idle`.
     fn poll(&mut self, cx: &mut Context<'_>, idle: bool) -> Poll<End> {
+        if !self.stops && self.is_armed(cx.waker()) {
+            return Poll::Pending;
+        }
+        self.armed = None;
         if !self.stops && self.stopped.as_mut().poll(cx).is_ready() {
             self.stops = true;
         }
@@ -300,12 +312,24 @@ impl<S: Future<Output = bool>> Waits<'_, S> {
             return Poll::Ready(End::Stopped);
         }
         loop {
-            ready!(self.timer.as_mut().poll(cx));
+            if self.timer.as_mut().poll(cx).is_pending() {
+                self.armed = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
             if Instant::now() >= self.due {
                 return Poll::Ready(End::Late);
             }
             self.timer.as_mut().reset(self.due);
         }
+    }
+
+    /// Whether neither the stop nor the timer has ended since they were last polled, and both will wake this waker. To ask
+    /// costs less than to poll them, and most waits end with a request.
+    fn is_armed(&self, waker: &Waker) -> bool {
+        let known = self.armed.as_ref();
+        known.is_some_and(|armed| armed.will_wake(waker))
+            && self.stop.has_changed() == Ok(false)
+            && !self.timer.is_elapsed()
     }
 }
 

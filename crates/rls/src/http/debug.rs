@@ -1,7 +1,7 @@
 //! The debug port, by the paths of envoyproxy/ratelimit, and the port for Prometheus alone.
 
 use http::StatusCode;
-use tollgate_http1::Head;
+use tollgate_wire::http1::Head;
 
 use super::reply::Reply;
 use super::{READ, not_allowed, text};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde::Serialize;
-use tollgate_http1::Head;
+use tollgate_wire::http1::Head;
 use tollgate_wire::http2;
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;

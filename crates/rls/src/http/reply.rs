@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
-use tollgate_http1::{Answer, Reader};
+use tollgate_wire::http1::{Answer, Reader};
 
 /// A whole answer.
 #[derive(Debug)]

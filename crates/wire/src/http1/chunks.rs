@@ -2,7 +2,7 @@
 
 use httparse::{Status, parse_chunk_size};
 
-use crate::{MAX_HEAD, Malformed};
+use super::{MAX_HEAD, Malformed};
 
 /// Longest line of a chunk's size, in bytes.
 const MAX_LINE: usize = 1 << 10;

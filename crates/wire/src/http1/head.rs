@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Error, Request, Status};
 
-use crate::{Framing, MAX_FIELDS, MAX_HEAD, Malformed};
+use super::{Framing, MAX_FIELDS, MAX_HEAD, Malformed};
 
 /// What the head of a request says, as far as this service asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
