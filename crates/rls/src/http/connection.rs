@@ -328,7 +328,7 @@ impl<S: Future<Output = bool>> Waits<'_, S> {
     fn is_armed(&self, waker: &Waker) -> bool {
         let known = self.armed.as_ref();
         known.is_some_and(|armed| armed.will_wake(waker))
-            && self.stop.has_changed() == Ok(false)
+            && matches!(self.stop.has_changed(), Ok(false))
             && !self.timer.is_elapsed()
     }
 }
