@@ -29,8 +29,6 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use futures_util::task::AtomicWaker;
-use http::HeaderMap;
-use tollgate_wire::http2;
 
 use flight::Flights;
 pub(crate) use gulp::Gulp;
@@ -339,15 +337,8 @@ impl<F: Future> Future for Timed<F> {
     }
 }
 
-/// How long the caller of a gRPC call waits: `grpc-timeout`. `None` where it does not say, or not in the protocol's form.
-pub(crate) fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
-    http2::grpc_timeout(headers.get("grpc-timeout")?.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use std::future::poll_fn;
     use std::sync::{LazyLock, Mutex};
 
@@ -494,46 +485,5 @@ mod tests {
     #[test]
     fn nothing_is_refused_without_patience() {
         assert!(Shed::new(Duration::ZERO, clock).is_none());
-    }
-
-    #[test]
-    fn timeouts_are_read_as_the_protocol_writes_them() {
-        let read = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(
-                "grpc-timeout",
-                HeaderValue::from_str(text).expect("visible"),
-            );
-            grpc_timeout(&headers)
-        };
-        for (text, nanos) in [
-            ("20m", 20_000_000),
-            ("250u", 250_000),
-            ("99999999n", 99_999_999),
-            ("1S", 1_000_000_000),
-            ("2M", 120_000_000_000),
-            ("1H", 3_600_000_000_000),
-            ("0m", 0),
-        ] {
-            assert_eq!(read(text), Some(Duration::from_nanos(nanos)), "{text}");
-        }
-        for text in [
-            "",
-            "m",
-            "20",
-            "20ms",
-            "-1m",
-            "999999999m",
-            "2 m",
-            "1.5S",
-            "1h",
-        ] {
-            assert_eq!(read(text), None, "{text}");
-        }
-        assert_eq!(
-            read("99999999H").map(|wait| wait.as_secs()),
-            Some(359_999_996_400)
-        );
-        assert_eq!(grpc_timeout(&HeaderMap::new()), None);
     }
 }
