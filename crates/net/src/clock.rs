@@ -74,6 +74,13 @@ thread_local! {
 pub struct Clock;
 
 impl Clock {
+    /// Processor time of the calling thread; costs a system call.
+    #[must_use]
+    pub fn of_thread() -> std::time::Duration {
+        let nanos = read(libc::CLOCK_THREAD_CPUTIME_ID);
+        std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+    }
+
     /// Nanoseconds since the Unix epoch; never less than an earlier reading on the same thread.
     pub fn now() -> i64 {
         let reading = OFFSET.read(read(libc::CLOCK_MONOTONIC), || read(libc::CLOCK_REALTIME));

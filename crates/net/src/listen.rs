@@ -63,6 +63,16 @@ impl Listener {
         })
     }
 
+    /// A TCP socket that listens already; connections are accepted without waiting.
+    pub fn of_tcp(listener: std::net::TcpListener) -> io::Result<Listener> {
+        listener.set_nonblocking(true)?;
+        Ok(Listener {
+            address: PeerAddress::Tcp(listener.local_addr()?),
+            socket: listener.into(),
+            path: None,
+        })
+    }
+
     /// Listens on a unix socket. A socket file that nobody listens on is replaced; any other file is left alone.
     pub fn unix(
         path: &Path,

@@ -67,8 +67,11 @@ pub struct RlsConfig {
     pub monotonic: fn() -> Instant,
     /// Takes a line for each change of rules.
     pub log: fn(&str),
-    /// Threads that serve connections; at least one.
+    /// Threads that serve connections; at least one. Where decisions over HTTP need no waiting, as many beside them serve
+    /// those.
     pub threads: usize,
+    /// What the event loops run on that serve HTTP.
+    pub io: tollgate_net::Backend,
 }
 
 /// How a store elsewhere is connected to.
@@ -119,6 +122,20 @@ impl RlsConfig {
         LoadOptions {
             merge_domains: self.merge_domains,
             envoy_counters: self.envoy_counters.is_some(),
+        }
+    }
+
+    /// Whether decisions over HTTP are served on event loops: nothing has to be waited for, and the port has no TLS.
+    pub(crate) fn has_http_loops(&self) -> bool {
+        self.backend == Backend::Embedded && self.http_tls.is_none()
+    }
+
+    /// Threads that count requests.
+    pub(crate) fn counting_threads(&self) -> usize {
+        let threads = self.threads.max(1);
+        match self.has_http_loops() {
+            true => 2 * threads,
+            false => threads,
         }
     }
 

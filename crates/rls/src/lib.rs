@@ -22,6 +22,7 @@ mod health;
 mod holds;
 mod http;
 mod lease;
+mod loops;
 mod metrics;
 mod reload;
 mod rules;

@@ -99,7 +99,7 @@ impl Watch {
         first.store(1, Ordering::Relaxed);
         let health = Health::new(&rules);
         let metrics = Metrics::new(
-            config.threads.max(1),
+            config.counting_threads(),
             loads.clone(),
             health.clone(),
             config.near_limit_ratio,

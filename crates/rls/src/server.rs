@@ -21,7 +21,8 @@ use crate::backend::{AnyBackend, Embedded, HotKeys, LocalCache, Places, Stores, 
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
-use crate::http::Port;
+use crate::http::{MakeService, Port};
+use crate::loops::{LoopOptions, Loops};
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
@@ -50,8 +51,10 @@ pub struct RlsServer {
     domains: usize,
     limits: usize,
     health: Health,
+    log: fn(&str),
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    loops: Option<Loops>,
 }
 
 /// What a connection speaks.
@@ -89,10 +92,10 @@ impl PortsTls {
 }
 
 /// One of [`MAX_CONNECTIONS`].
-struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Place {
-    fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
+    pub(crate) fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
         if count.fetch_add(1, Ordering::Relaxed) < MAX_CONNECTIONS {
             return Some(Self(count.clone()));
         }
@@ -222,6 +225,7 @@ impl RlsServer {
         let (health, metrics) = (watch.health(), watch.metrics());
         let mut server = Self {
             health: health.clone(),
+            log: config.log,
             grpc_addr: ports.grpc_addr,
             http_addr: ports.http_addr,
             debug_addr: ports.debug_addr,
@@ -230,46 +234,71 @@ impl RlsServer {
             limits,
             stop,
             threads: Vec::new(),
+            loops: None,
         };
         let fallbacks = Fallbacks::new(clock);
         let local_cache = local_cache(&config, clock);
         if let Some(cache) = &local_cache {
             metrics.facts.tell_of_cache(cache.clone());
         }
-        let mut lanes = Vec::new();
-        for index in 0..config.threads.max(1) {
-            let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
-            lanes.push(lane);
-            let (tls, fallbacks, local_cache) =
-                (tls.clone(), fallbacks.clone(), local_cache.clone());
-            let (rules, counters, make_backend, health, headers, stopped) = (
+        let makes = |index: usize| {
+            let (fallbacks, local_cache) = (fallbacks.clone(), local_cache.clone());
+            let (rules, counters, make_backend, health, headers) = (
                 watch.subscribe(),
                 metrics.clone(),
                 make_backend.clone(),
                 health.clone(),
                 config.http_headers.clone(),
-                stopped.clone(),
             );
-            let (shed_after, monotonic, log) = (config.shed_after, config.monotonic, config.log);
-            server.spawn(format!("rls-{index}"), move || async move {
-                let shed = Shed::new(shed_after, monotonic);
-                let counters = counters.of_thread(index);
+            move |shed| {
                 let backing = Backing {
                     backend: make_backend(),
                     local_cache,
                     fallbacks,
                 };
-                let service = Service::new(rules, counters, backing, health, headers, shed.clone());
-                let lane = Lane::new(service, shed, tls, log);
+                let counters = counters.of_thread(index);
+                Service::new(rules, counters, backing, health, headers, shed)
+            }
+        };
+        let threads = config.threads.max(1);
+        let mut lanes = Vec::new();
+        for index in 0..threads {
+            let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
+            lanes.push(lane);
+            let (make, tls, stopped) = (makes(index), tls.clone(), stopped.clone());
+            let (shed_after, monotonic, log) = (config.shed_after, config.monotonic, config.log);
+            server.spawn(format!("rls-{index}"), move || async move {
+                let shed = Shed::new(shed_after, monotonic);
+                let lane = Lane::new(make(shed.clone()), shed, tls, log);
                 take_arrivals(arrivals, lane, stopped).await;
             })?;
         }
+        let places = metrics.facts.connections(MAX_CONNECTIONS);
+        let mut listeners = ports.listeners;
+        if config.has_http_loops() {
+            let is_service =
+                |(_, speaks): &(_, Speaks)| matches!(speaks, Speaks::Http(Port::Service));
+            let at = listeners.iter().position(is_service);
+            if let Some((listener, _)) = at.map(|at| listeners.remove(at)) {
+                let makes = (threads..2 * threads).map(|index| {
+                    let make = makes(index);
+                    Box::new(move || make(None)) as MakeService
+                });
+                let options = LoopOptions {
+                    io: config.io,
+                    places: places.clone(),
+                    shed_after: config.shed_after,
+                    monotonic: config.monotonic,
+                };
+                let loops = Loops::start(listener, makes.collect(), options);
+                server.loops = Some(loops.map_err(StartError::Thread)?);
+            }
+        }
         server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
-        let places = watch.metrics().facts.connections(MAX_CONNECTIONS);
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
         server.spawn("rls-accept".to_owned(), move || {
-            accept_all(ports.listeners, lanes, places, stopped)
+            accept_all(listeners, lanes, places, stopped)
         })?;
         Ok(server)
     }
@@ -335,6 +364,9 @@ impl RlsServer {
         // Whoever follows the health hears it before connections end.
         self.health.stop();
         self.stop.send_replace(true);
+        if let Some(loops) = &self.loops {
+            loops.stop();
+        }
     }
 
     /// Waits until the service has ended after [`shutdown`](Self::shutdown).
@@ -347,6 +379,11 @@ impl RlsServer {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
             }
+        }
+        if let Some(loops) = self.loops.take()
+            && let Err(error) = loops.end(SHUTDOWN_GRACE)
+        {
+            (self.log)(&format!("an event loop of HTTP failed: {error}"));
         }
     }
 

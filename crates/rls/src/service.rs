@@ -143,6 +143,23 @@ impl Service {
         }
     }
 
+    /// As [`tend`](Self::tend), on a thread that waits for something else: what is to be given back now, and whether there
+    /// is more later.
+    pub(crate) fn give_back(&self) -> bool {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.give_back(),
+            AnyBackend::Remote(_) => false,
+        }
+    }
+
+    /// Whether there is something to give back.
+    pub(crate) fn holds_units(&self) -> bool {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.holds_units(),
+            AnyBackend::Remote(_) => false,
+        }
+    }
+
     /// Writes what was admitted and is not written yet when the thread ends; how many units could not be written.
     pub(crate) async fn settle(&self) -> u64 {
         match &self.backend {

@@ -27,4 +27,4 @@ mod tls;
 mod waits;
 mod workers;
 
-pub use server::{Server, StartError};
+pub use server::{Server, StartError, wanted_backend};

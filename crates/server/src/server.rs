@@ -286,7 +286,8 @@ fn request_limits(config: &Config) -> Limits {
     }
 }
 
-fn wanted_backend(config: &Config) -> Backend {
+/// What event loops are to run on.
+pub fn wanted_backend(config: &Config) -> Backend {
     match config.get(Key::IoBackend) {
         "epoll" => Backend::Epoll,
         "io_uring" => Backend::IoUring,

@@ -223,6 +223,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         monotonic: tollgate_net::Clock::instant,
         log: rules_log,
         threads,
+        io: tollgate_server::wanted_backend(config),
     };
     if drop_in {
         let backend_given = service.backend != Backend::Embedded;

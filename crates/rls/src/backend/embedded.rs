@@ -66,12 +66,23 @@ impl Embedded {
             self.held.notified().await;
             loop {
                 tokio::time::sleep(TEND_EVERY).await;
-                if !self.local.borrow_mut().give_back((self.clock)()) {
+                if !self.give_back() {
                     break;
                 }
             }
-            self.tended.set(false);
         }
+    }
+
+    /// Gives back what the thread took of hot keys and does not use; whether there is more, to be looked after again.
+    pub(crate) fn give_back(&self) -> bool {
+        let more = self.local.borrow_mut().give_back((self.clock)());
+        self.tended.set(more);
+        more
+    }
+
+    /// Whether there is something to give back.
+    pub(crate) fn holds_units(&self) -> bool {
+        self.tended.get()
     }
 
     /// Counters of changed limits go on from those before.

@@ -22,17 +22,17 @@ use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal, text};
 use crate::service::Service;
 
 /// Longest wait for a request's head, from the end of the one before.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest wait for a request's body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time in which a peer takes what is sent.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a peer may go on sending after it was told that nobody listens; it would miss the answer otherwise.
-const LINGER: Duration = Duration::from_secs(2);
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// Most bytes read at once.
-const READ_SIZE: usize = 64 << 10;
+pub(super) const READ_SIZE: usize = 64 << 10;
 /// Unsent answers above which they are sent before the next request is looked at, in bytes.
-const MAX_UNSENT: usize = 64 << 10;
+pub(super) const MAX_UNSENT: usize = 64 << 10;
 /// Memory of a buffer that an idle connection keeps, in bytes.
 const KEPT: usize = 1 << 10;
 
@@ -55,13 +55,13 @@ impl Shared {
 
 /// The date as HTTP writes it; written once a second.
 #[derive(Default)]
-struct Date {
+pub(super) struct Date {
     secs: u64,
     text: String,
 }
 
 impl Date {
-    fn now(&mut self) -> &[u8] {
+    pub(super) fn now(&mut self) -> &[u8] {
         let now = SystemTime::now();
         let since = now.duration_since(SystemTime::UNIX_EPOCH);
         let secs = since.unwrap_or_default().as_secs();
@@ -173,7 +173,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                     done += used;
                     break;
                 }
-                Event::Head(head) => match look(&self.shared.service, &self.port, &head) {
+                Event::Head(head) => match look(&self.shared.service, &self.port, &head, |caller| {
+                    self.shared.service.refuse(caller)
+                }) {
                     Looked::Asks(ask) => {
                         done += used;
                         self.ask = ask;
@@ -193,17 +195,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                     done += used;
                     reply
                 }
-                Event::Malformed(malformed) => {
-                    let status = StatusCode::from_u16(malformed.status());
-                    let status = status.unwrap_or(StatusCode::BAD_REQUEST);
-                    match malformed {
-                        Malformed::BodyTooLong => {
-                            let reason = format!("the body is longer than {MAX_BODY} bytes");
-                            refusal(self.ask, status, &reason)
-                        }
-                        _ => text_of(status, malformed.reason()),
-                    }
-                }
+                Event::Malformed(malformed) => refuse_malformed(self.ask, malformed),
             };
             self.reply(&reply, last);
             if !self.reader.keeps_alive() {
@@ -235,7 +227,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
         &mut self,
         waits: &mut Waits<'_, S>,
     ) -> Result<(), End> {
-        let within = self.reader.is_within_request();
+        let within = self.reader.is_within_request() || self.reader.is_skipping();
         waits.begin((self.answered, within));
         let shared = self.shared.clone();
         poll_fn(|cx| {
@@ -333,10 +325,19 @@ impl<S: Future<Output = bool>> Waits<'_, S> {
     }
 }
 
-/// An answer to what is no request.
-fn text_of(status: StatusCode, reason: &str) -> Reply {
-    let name = status.canonical_reason().unwrap_or("Error");
-    text(status, format!("{name}: {reason}\n"))
+/// Answers what is no request; `ask` is what its head asked for, if that came.
+pub(super) fn refuse_malformed(ask: Ask, malformed: Malformed) -> Reply {
+    let status = StatusCode::from_u16(malformed.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    match malformed {
+        Malformed::BodyTooLong => {
+            let reason = format!("the body is longer than {MAX_BODY} bytes");
+            refusal(ask, status, &reason)
+        }
+        _ => {
+            let name = status.canonical_reason().unwrap_or("Error");
+            text(status, format!("{name}: {}\n", malformed.reason()))
+        }
+    }
 }
 
 /// Drops the first bytes of a buffer, and its memory when nothing is left of much.

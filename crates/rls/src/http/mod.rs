@@ -3,6 +3,8 @@
 
 mod connection;
 mod debug;
+mod direct;
+mod dues;
 mod holds;
 mod json;
 pub(crate) mod problem;
@@ -11,6 +13,7 @@ mod v1;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use serde::Serialize;
@@ -22,6 +25,7 @@ use tollgate_wire::rls::rate_limit_response::Code;
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
 pub(crate) use connection::{Shared, serve};
+pub(crate) use direct::{HttpLoop, MakeService};
 use holds::Deed;
 use problem::Problem;
 use reply::Reply;
@@ -75,16 +79,26 @@ const PATHS: &[(&str, &[&str])] = &[
 const READ: &[&str] = &["GET", "HEAD"];
 const POST: &[&str] = &["POST"];
 
-/// Looks at the head of a request before its body has come.
-fn look(service: &Service, port: &Port, head: &Head<'_>) -> Looked {
+/// Looks at the head of a request before its body has come. `refuse` judges a request for a decision by how long who asks
+/// waits for it.
+fn look(
+    service: &Service,
+    port: &Port,
+    head: &Head<'_>,
+    refuse: impl FnOnce(Option<Duration>) -> Option<Refused>,
+) -> Looked {
     match port {
-        Port::Service => look_at_service(service, head),
+        Port::Service => look_at_service(service, head, refuse),
         Port::Debug => Looked::Reply(debug::answer(service, head)),
         Port::Prometheus(path) => Looked::Reply(debug::answer_prometheus(service, head, path)),
     }
 }
 
-fn look_at_service(service: &Service, head: &Head<'_>) -> Looked {
+fn look_at_service(
+    service: &Service,
+    head: &Head<'_>,
+    refuse: impl FnOnce(Option<Duration>) -> Option<Refused>,
+) -> Looked {
     let Some((path, methods)) = PATHS.iter().find(|(known, _)| *known == head.path) else {
         let known: Vec<&str> = PATHS.iter().map(|(path, _)| *path).collect();
         let detail = format!("this service has {}", known.join(", "));
@@ -108,8 +122,7 @@ fn look_at_service(service: &Service, head: &Head<'_>) -> Looked {
     };
     // What gives units back is never refused: it makes room.
     let makes_room = matches!(ask, Ask::Held(deed) if deed != Deed::Reserve);
-    if !makes_room && let Some(refused) = service.refuse(head.timeout.and_then(http2::grpc_timeout))
-    {
+    if !makes_room && let Some(refused) = refuse(head.timeout.and_then(http2::grpc_timeout)) {
         return Looked::Reply(shed_reply(refused));
     }
     if ask != Ask::Json && !head.content_type.is_none_or(is_json) {

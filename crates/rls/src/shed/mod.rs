@@ -16,6 +16,7 @@
 
 mod flight;
 mod gulp;
+mod looped;
 mod queue;
 mod turns;
 
@@ -32,6 +33,7 @@ use futures_util::task::AtomicWaker;
 
 use flight::Flights;
 pub(crate) use gulp::Gulp;
+pub(crate) use looped::{Brought, LoopShed, Seen};
 use queue::Queue;
 pub(crate) use queue::Refused;
 use turns::Turns;

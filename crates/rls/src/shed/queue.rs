@@ -31,7 +31,7 @@ pub(crate) enum Refused {
 }
 
 /// The queue of one thread.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
     patience: Duration,
     /// End of the interval that is looked at.

@@ -248,6 +248,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         monotonic: Instant::now,
         log: |_| {},
         threads: 2,
+        io: tollgate_net::Backend::Auto,
     }
 }
 

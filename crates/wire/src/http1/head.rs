@@ -102,7 +102,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
         expects: false,
     };
     let mut announced = None;
-    let mut chunked = false;
+    let (mut chunked, mut closes) = (false, false);
     for field in &*request.headers {
         let (name, value) = (field.name, field.value);
         // Names differ by length mostly, which costs less to compare than letters.
@@ -110,10 +110,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             10 if name.eq_ignore_ascii_case("connection") => {
                 for token in value.split(|byte| *byte == b',') {
                     let token = token.trim_ascii();
-                    if token.eq_ignore_ascii_case(b"close") {
-                        parsed.keeps_alive = false;
-                        break;
-                    }
+                    closes |= token.eq_ignore_ascii_case(b"close");
                     parsed.keeps_alive |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
@@ -146,13 +143,17 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             _ => {}
         }
     }
-    if chunked {
-        parsed.framing = Framing::Chunked;
-        // Whoever sent both may be misunderstood by somebody in between (RFC 9112, 6.1).
-        parsed.keeps_alive &= announced.is_none();
-    } else if let Some(length) = announced {
-        parsed.framing = Framing::Length(length);
-    }
+    parsed.keeps_alive &= !closes;
+    parsed.framing = match (chunked, announced) {
+        // Somebody in between may have gone by the other one, and taken part of the body for a request (RFC 9112, 6.1).
+        (true, Some(_)) => {
+            return Err(Malformed::Request(
+                "the body has both a length and a transfer coding",
+            ));
+        }
+        (true, None) => Framing::Chunked,
+        (false, announced) => Framing::Length(announced.unwrap_or(0)),
+    };
     Ok(parsed)
 }
 

@@ -115,6 +115,8 @@ pub struct Reader {
     expects: bool,
     /// The request at hand was answered before it was whole.
     is_cut_off: bool,
+    /// Bytes to come of the body of a request that is answered already.
+    skips: u64,
 }
 
 impl Reader {
@@ -132,12 +134,21 @@ impl Reader {
             is_head: false,
             expects: false,
             is_cut_off: false,
+            skips: 0,
         }
     }
 
     /// What `input` begins with, and how many bytes of it are done with. An answer is due after a body and after what is
     /// malformed; before it there is nothing more to be had.
     pub fn next<'a>(&'a mut self, input: &'a [u8]) -> (usize, Event<'a>) {
+        let skipped = self.skips.min(input.len() as u64);
+        self.skips -= skipped;
+        let skipped = skipped as usize;
+        let (used, event) = self.read(&input[skipped..]);
+        (skipped + used, event)
+    }
+
+    fn read<'a>(&'a mut self, input: &'a [u8]) -> (usize, Event<'a>) {
         match self.state {
             State::Head => match head::parse(input, &mut self.looked) {
                 Ok(None) => (0, Event::More),
@@ -184,19 +195,31 @@ impl Reader {
     }
 
     fn give_up(&mut self, malformed: Malformed) -> (usize, Event<'static>) {
+        if matches!(self.state, State::Head) {
+            // What was known is of the request before.
+            (self.is_head, self.is_http10) = (false, false);
+        }
         self.state = State::Answer;
         self.cut_off();
         (0, Event::Malformed(malformed))
     }
 
-    /// The body of the request whose head came is not wanted: how many bytes of `input` it is. One that is not there as a
-    /// whole makes this request the last of its connection.
+    /// The body of the request whose head came is not wanted: how many bytes of `input` it is. What is to come of it is left
+    /// out when it comes, if it is of a known length that the reader takes and the peer does not wait to send it; any
+    /// other one that is not there as a whole makes this request the last of its connection.
     pub fn skip_body(&mut self, input: &[u8]) -> usize {
         let State::Body(framing) = self.state else {
             return 0;
         };
         let used = match framing {
-            Framing::Length(length) => (length <= input.len() as u64).then_some(length as usize),
+            Framing::Length(length) => {
+                let here = length.min(input.len() as u64);
+                let comes = length <= self.max_body as u64 && !self.expects;
+                (here == length || comes).then(|| {
+                    self.skips = length - here;
+                    here as usize
+                })
+            }
             Framing::Chunked => {
                 let decoded = self.chunks.decode(input, &mut self.body, self.max_body);
                 decoded.ok().and_then(|(used, whole)| whole.then_some(used))
@@ -230,6 +253,12 @@ impl Reader {
     #[must_use]
     pub fn is_within_request(&self) -> bool {
         matches!(self.state, State::Body(_))
+    }
+
+    /// Whether part of the body of a request that is answered is still on its way.
+    #[must_use]
+    pub fn is_skipping(&self) -> bool {
+        self.skips > 0
     }
 
     /// Whether the connection goes on after the answer that was written last.

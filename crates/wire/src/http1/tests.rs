@@ -212,11 +212,59 @@ fn whatever_may_grow_has_a_bound() {
 }
 
 #[test]
-fn two_ways_to_end_a_body_end_the_connection() {
-    let both = b"POST / HTTP/1.1\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
-    let (seen, out) = whole(both);
-    assert_eq!(seen, [head("POST", "/"), Seen::Body(Vec::new())]);
-    assert!(out.contains("connection: close"), "{out}");
+fn two_ways_to_end_a_body_are_no_request() {
+    for both in [
+        &b"POST / HTTP/1.1\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"[..],
+        b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+    ] {
+        let (seen, out) = whole(both);
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        assert_eq!(malformed(both).map(Malformed::status), Some(400));
+        assert!(out.contains("connection: close"), "{out}");
+    }
+}
+
+#[test]
+fn who_asks_to_close_is_not_kept_by_another_field() {
+    for fields in [
+        "connection: close\r\nconnection: keep-alive\r\n",
+        "connection: keep-alive, close\r\n",
+    ] {
+        let request = format!("GET / HTTP/1.1\r\n{fields}\r\n");
+        let (seen, _) = whole(request.repeat(2).as_bytes());
+        assert_eq!(seen.len(), 2, "{fields}");
+    }
+}
+
+/// What is told of a request that cannot be read is told whole, whatever the request before was.
+#[test]
+fn the_request_before_says_nothing_about_a_malformed_one() {
+    let (_, out) = whole(b"HEAD / HTTP/1.1\r\n\r\nGET\r\n\r\n");
+    assert!(out.ends_with("\r\n\r\nhello"), "{out}");
+}
+
+#[test]
+fn a_body_that_nobody_wants_is_left_out_when_it_comes() {
+    let mut reader = Reader::new(MAX_BODY);
+    let mut out = Vec::new();
+    let asked = b"POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\n";
+    assert!(matches!(reader.next(asked).1, Event::Head(_)));
+    assert_eq!(reader.skip_body(b"ab"), 2);
+    reader.answer(&OK, &mut out);
+    assert!(reader.keeps_alive() && reader.is_skipping() && !reader.is_within_request());
+    assert_eq!(reader.next(b"c"), (1, Event::More));
+    let (used, event) = reader.next(b"deGET /next HTTP/1.1\r\n\r\n");
+    assert_eq!(used, 25);
+    assert!(matches!(event, Event::Head(head) if head.path == "/next"));
+    assert!(!reader.is_skipping());
+    assert_eq!(reader.next(b""), (0, Event::Body(b"")));
+    reader.answer(&OK, &mut out);
+    // One that the reader would not take ends the connection.
+    let long = format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n", MAX_BODY + 1);
+    assert!(matches!(reader.next(long.as_bytes()).1, Event::Head(_)));
+    assert_eq!(reader.skip_body(b"ab"), 0);
+    reader.answer(&OK, &mut out);
+    assert!(!reader.keeps_alive() && reader.is_cut_off());
 }
 
 #[test]

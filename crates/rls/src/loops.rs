@@ -1,0 +1,86 @@
+//! Event loops for the connections whose decisions need no waiting.
+
+use std::fmt;
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tollgate_net::{Backend, GroupOptions, Listener, LoopGroup, LoopGroupBuilder, Mailboxes};
+
+use crate::http::{HttpLoop, MakeService};
+
+/// Between two looks whether all connections have ended.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// Running loops.
+pub(crate) struct Loops {
+    group: LoopGroup<()>,
+    mailboxes: Arc<Mailboxes<()>>,
+    places: Arc<AtomicUsize>,
+    stops: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Loops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loops").finish_non_exhaustive()
+    }
+}
+
+/// How loops are set up.
+#[derive(Clone)]
+pub(crate) struct LoopOptions {
+    pub(crate) io: Backend,
+    /// Connections of the whole service.
+    pub(crate) places: Arc<AtomicUsize>,
+    pub(crate) shed_after: Duration,
+    pub(crate) monotonic: fn() -> Instant,
+}
+
+impl Loops {
+    /// Serves what `listener` accepts, on a thread for each of `makes`.
+    pub(crate) fn start(
+        listener: TcpListener,
+        makes: Vec<MakeService>,
+        options: LoopOptions,
+    ) -> io::Result<Loops> {
+        let builder = LoopGroupBuilder::new(makes.len(), options.io)?;
+        let mailboxes = builder.mailboxes().clone();
+        let stops = Arc::new(AtomicBool::new(false));
+        let (places, shed_after, monotonic) =
+            (options.places, options.shed_after, options.monotonic);
+        let drivers = makes
+            .into_iter()
+            .map(|make| HttpLoop::new(make, places.clone(), stops.clone(), shed_after, monotonic));
+        let listener = Listener::of_tcp(listener)?;
+        let names = GroupOptions {
+            name: "rls-http",
+            cpus: Vec::new(),
+        };
+        let group = builder.start(drivers.collect(), vec![listener], &names)?;
+        Ok(Loops {
+            group,
+            mailboxes,
+            places,
+            stops,
+        })
+    }
+
+    /// Ends the connections that are idle, and the others with the request under way.
+    pub(crate) fn stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+        // A loop whose mailbox is full looks when it has emptied it.
+        self.mailboxes.tick_all().ok();
+    }
+
+    /// Waits until the loops have ended after [`stop`](Self::stop), for connections at most until `grace` is over.
+    pub(crate) fn end(self, grace: Duration) -> io::Result<()> {
+        let until = Instant::now() + grace;
+        while self.places.load(Ordering::Relaxed) > 0 && Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        self.group.stop(0);
+        self.group.join()
+    }
+}
