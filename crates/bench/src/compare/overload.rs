@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::LIMIT;
 use super::services::{Setting, Side};
 use crate::load::open::Outcome;
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
@@ -29,8 +30,18 @@ const BUDGET: f64 = 0.95;
 /// Most requests that one connection may have unanswered. A service that allows fewer streams refuses the others; with fewer
 /// here, calls to a fast service would wait at the generator and be sent when they are nearly too old.
 const DEPTH_MAX: u32 = 250;
-/// Requests per connection with which the capacity is looked for.
+/// Requests per connection of the closed loop by which the rates are chosen at which the capacity is looked for.
 const PROBE_DEPTH: u32 = 16;
+/// Those rates, as shares of what the closed loop reached. The capacity is the most that is answered in time at any of them:
+/// in an open loop more requests come together than in a closed one, which makes each cheaper.
+const PROBES: [f64; 7] = [0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4];
+/// Share of a rate below which the service does not keep up with it, and higher ones are not tried.
+const KEPT_UP: f64 = 0.9;
+/// Descriptors of a request. The generator has one core as the service has, and has to send twice what that can answer: so a
+/// decision must cost several times what a request costs. A throttlecrab takes only one.
+const DESCRIPTORS: u32 = 8;
+/// Most keys: rendered requests of several descriptors are long.
+const KEYS_MAX: u32 = 10_000;
 
 /// Measures both services in all shapes. On an error the rows so far stay.
 pub(super) fn measure(
@@ -65,24 +76,42 @@ fn shape(
         backlog_limit: BACKLOG_LIMIT,
     };
     let mut measured = [OverloadSide::default(), OverloadSide::default()];
-    for (side, measured) in sides.iter().zip(&mut measured) {
+    let keys = setting.args.keys.min(KEYS_MAX);
+    let askings = [&sides[0], &sides[1]].map(|side| {
+        match side.peer.asking_several(LIMIT, "cmp:", keys, DESCRIPTORS) {
+            Asking::Grpc(calls) => Asking::Grpc(calls.waiting(deadline_ms)),
+            http @ Asking::Http(_) => http,
+        }
+    });
+    for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
         console.phase(format!(
             "overload · {connections} connections · capacity of {}",
             side.peer.record.name
         ));
         let closed = bounds(PROBE_DEPTH, 5 * SECOND);
         let plan = setting.plan(Arrivals::Closed, 0.0, length, closed, 0);
-        measured.capacity_rps = goodput(&setting.ask(side, &plan, length, console)?);
-        if measured.capacity_rps < 1.0 && !interrupt::asked() {
+        let closed_rps = goodput(&setting.ask_as(side, asking, &plan, length, console)?);
+        if closed_rps < 1.0 && !interrupt::asked() {
             return Err(format!("{}: no answers", side.peer.record.name));
+        }
+        let depth = depth(2.0 * closed_rps, connections, deadline_ms);
+        for share in PROBES {
+            if interrupt::asked() {
+                break;
+            }
+            let rate = share * closed_rps;
+            let bounds = bounds(depth, deadline_ms * 1_000_000);
+            let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, 0);
+            let outcome = setting.ask_as(side, asking, &plan, length, console)?;
+            let good_rps = step(share, length, &outcome).goodput_rps;
+            measured.capacity_rps = measured.capacity_rps.max(good_rps);
+            if good_rps < KEPT_UP * rate {
+                break;
+            }
         }
     }
     let capacity = measured[0].capacity_rps.max(measured[1].capacity_rps);
     let depth = depth(capacity, connections, deadline_ms);
-    let askings = [&sides[0], &sides[1]].map(|side| match &side.asking {
-        Asking::Grpc(calls) => Some(Asking::Grpc(calls.clone().waiting(deadline_ms))),
-        Asking::Http(_) => None,
-    });
     for (round, load) in LOADS.into_iter().enumerate() {
         for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
             if interrupt::asked() {
@@ -95,7 +124,6 @@ fn shape(
             ));
             let bounds = bounds(depth, deadline_ms * 1_000_000);
             let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, round as u32 + 1);
-            let asking = asking.as_ref().unwrap_or(&side.asking);
             let outcome = setting.ask_as(side, asking, &plan, length, console)?;
             measured.steps.push(step(load, length, &outcome));
         }
@@ -103,7 +131,7 @@ fn shape(
     let [a, b] = measured;
     let ours = sides[0].peer.record.server_name == "tollgate";
     Ok(OverloadRow {
-        title: format!("overload, {connections} connections x {depth}"),
+        title: format!("overload, {connections} connections x {depth}, {DESCRIPTORS} descriptors"),
         connections,
         pipeline_depth: depth,
         deadline_ms: deadline_ms as f64,

@@ -106,21 +106,36 @@ impl Calls {
     /// One descriptor `entry = prefix0`, `entry = prefix1`, ... per key, asked of the service at `authority`.
     #[must_use]
     pub fn new(domain: &str, entry: &str, prefix: &str, keys: u32, authority: String) -> Calls {
+        Calls::of_several(domain, entry, prefix, (keys, 1), authority)
+    }
+
+    /// The same with `descriptors` descriptors in each call: `entry = prefix0`, `entry = prefix0.1`, ...
+    #[must_use]
+    pub fn of_several(
+        domain: &str,
+        entry: &str,
+        prefix: &str,
+        (keys, descriptors): (u32, u32),
+        authority: String,
+    ) -> Calls {
+        let descriptor = |value: String| RateLimitDescriptor {
+            entries: vec![Entry {
+                key: entry.into(),
+                value,
+            }],
+            limit: None,
+            hits_addend: None,
+            is_negative_hits: false,
+        };
         let message = |index: u32| {
-            let request = RateLimitRequest {
+            let first = format!("{prefix}{index}");
+            let others = (1..descriptors).map(|other| format!("{prefix}{index}.{other}"));
+            let values = std::iter::once(first).chain(others);
+            prefixed(&RateLimitRequest {
                 domain: domain.into(),
-                descriptors: vec![RateLimitDescriptor {
-                    entries: vec![Entry {
-                        key: entry.into(),
-                        value: format!("{prefix}{index}"),
-                    }],
-                    limit: None,
-                    hits_addend: None,
-                    is_negative_hits: false,
-                }],
+                descriptors: values.map(descriptor).collect(),
                 hits_addend: 1,
-            };
-            prefixed(&request)
+            })
         };
         Calls {
             messages: (0..keys).map(message).collect(),

@@ -46,6 +46,18 @@ const OWN_HEADERS: [&str; 4] = ["host", "content-length", "transfer-encoding", "
 pub const RATE_LIMIT_BODY: &str =
     r#"{"domain":"bench","descriptors":[{"entries":[{"key":"limit_{limit}","value":"{key}"}]}]}"#;
 
+/// The same with several descriptors: `{key}`, `{key}.1`, ...
+#[must_use]
+pub fn rate_limit_body(descriptors: u32) -> String {
+    let (front, back) = RATE_LIMIT_BODY
+        .split_once("[{")
+        .and_then(|(front, rest)| Some((front, rest.strip_suffix("]}")?)))
+        .unwrap_or((RATE_LIMIT_BODY, ""));
+    let others = (1..descriptors).map(|other| back.replace("{key}", &format!("{{key}}.{other}")));
+    let all: Vec<String> = std::iter::once(back.to_owned()).chain(others).collect();
+    format!("{front}[{{{}]}}", all.join(",{"))
+}
+
 impl HttpAsk {
     /// A request to `target` at `authority`. Without a body the method is GET, with one POST, unless `method` says
     /// otherwise. Fails where a part could not stand in a request.
@@ -308,6 +320,18 @@ mod tests {
         more.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         assert_eq!(answer_len(&more), Ok(Some(bytes.len())), "{answer:?}");
         verdict(bytes)
+    }
+
+    #[test]
+    fn bodies_may_have_several_descriptors() {
+        assert_eq!(rate_limit_body(1), RATE_LIMIT_BODY);
+        let three: serde_json::Value = serde_json::from_str(&rate_limit_body(3)).unwrap();
+        let values = |at: usize| &three["descriptors"][at]["entries"][0]["value"];
+        assert_eq!(
+            [values(0), values(1), values(2)],
+            ["{key}", "{key}.1", "{key}.2"]
+        );
+        assert_eq!(three["descriptors"].as_array().map(Vec::len), Some(3));
     }
 
     #[test]

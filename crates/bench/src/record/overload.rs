@@ -26,7 +26,7 @@ pub struct OverloadRow {
 /// One server past its saturation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverloadSide {
-    /// Answers per second in a closed loop of the same shape.
+    /// Most answers in time per second in an open loop of the same shape.
     pub capacity_rps: f64,
     /// The steps, by rising load.
     pub steps: Vec<OverloadStep>,

@@ -8,7 +8,7 @@ use super::service::{DOMAIN, HttpOptions, Service, WINDOW_S, entry};
 use super::url::{Protocol, TargetUrl};
 use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
 use crate::load::grpc::Calls;
-use crate::load::http::HttpAsk;
+use crate::load::http::{HttpAsk, RATE_LIMIT_BODY, rate_limit_body};
 use crate::load::workload::{Ask, Rule, Workload};
 use crate::os::{listener, proc};
 use crate::record::{TargetKind, TargetRecord};
@@ -197,15 +197,31 @@ impl Peer {
     /// Requests for `keys` keys under a limit, which is one of [`super::service::limits`].
     #[must_use]
     pub fn asking(&self, limit: u64, prefix: &str, keys: u32) -> Asking {
+        self.asking_several(limit, prefix, keys, 1)
+    }
+
+    /// The same with several descriptors in each request, where the service takes any; their keys are counted once.
+    #[must_use]
+    pub fn asking_several(&self, limit: u64, prefix: &str, keys: u32, descriptors: u32) -> Asking {
         let rule = rule(limit);
         if let Some(http) = &self.http {
-            let ask = Ask::Http(Box::new(http.clone()), rule);
+            let mut http = http.clone();
+            if http.body == RATE_LIMIT_BODY {
+                http.body = rate_limit_body(descriptors);
+            }
+            let ask = Ask::Http(Box::new(http), rule);
             return Asking::Http(Workload::render(&ask, prefix, keys));
         }
         let authority = self.endpoint.address.to_string();
         Asking::Grpc(match self.is_throttlecrab() {
             true => Calls::throttlecrab(rule, prefix, keys, authority),
-            false => Calls::new(DOMAIN, &entry(limit), prefix, keys, authority),
+            false => Calls::of_several(
+                DOMAIN,
+                &entry(limit),
+                prefix,
+                (keys, descriptors),
+                authority,
+            ),
         })
     }
 

@@ -219,6 +219,13 @@ impl HttpLoop {
     }
 }
 
+/// Whether there is more than one request, by what every first line ends with; in doubt there is.
+fn is_several(input: &[u8]) -> bool {
+    const END: &[u8] = b" HTTP/1.";
+    let mut ends = input.windows(END.len()).filter(|bytes| *bytes == END);
+    ends.nth(1).is_some()
+}
+
 fn after(now: i64, wait: Duration) -> i64 {
     now.saturating_add(i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX))
 }
@@ -257,8 +264,9 @@ impl Driver for HttpLoop {
         if let Some(shed) = &mut self.shed {
             let bytes = (input.len(), input.len() >= READ_SIZE / 2);
             let now = clock;
-            let came = shed.arrive(&mut conn.seen, bytes, now, Clock::of_thread);
-            if shed.puts_aside(conn.at, &mut conn.seen, &came, now) {
+            let mut came = shed.arrive(&mut conn.seen, bytes, now, Clock::of_thread);
+            let several = || is_several(input);
+            if shed.puts_aside(conn.at, &mut conn.seen, &mut came, now, several) {
                 return step(0, Flow::Wait);
             }
             brought = Some(came);

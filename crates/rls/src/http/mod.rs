@@ -12,7 +12,7 @@ mod reply;
 mod v1;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -215,7 +215,14 @@ fn bad_request(reason: &str) -> Reply {
 
 /// A request that was refused because the service is overloaded, and when to come again.
 fn shed_reply(refused: Refused) -> Reply {
-    let mut reply = problem_reply(&Problem::reduced_capacity(refused.reason()));
+    // Past saturation this is what most time would go into.
+    static PROBLEMS: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
+        let all = [Refused::Deadline, Refused::Overload, Refused::Queue];
+        all.map(|refused| Problem::reduced_capacity(refused.reason()).to_json())
+    });
+    let problem = PROBLEMS[refused as usize].as_slice();
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let mut reply = Reply::new(status, problem::CONTENT_TYPE, problem);
     reply.set("retry-after".into(), RETRY_SECS.to_string());
     reply
 }

@@ -59,7 +59,7 @@ pub(crate) struct Seen {
     /// Bytes that this turn took, and the turn before.
     bytes: usize,
     bytes_before: usize,
-    /// It brings several requests at once.
+    /// It has brought several requests at once, which a peer that waits for each answer never does.
     is_wide: bool,
     /// What it brought was not done with.
     is_behind: bool,
@@ -172,16 +172,21 @@ impl<C: Copy> LoopShed<C> {
         (self.turn, self.found) = (now, 0);
     }
 
-    /// Whether what a connection brings is left for later.
+    /// Whether what a connection brings is left for later. `is_several` looks whether it is more than one request.
     pub(crate) fn puts_aside(
         &mut self,
         connection: C,
         seen: &mut Seen,
-        brought: &Brought,
+        brought: &mut Brought,
         now: Duration,
+        is_several: impl FnOnce() -> bool,
     ) -> bool {
-        let stays = seen.was_aside || brought.is_wide || self.aside.len() >= MAX_ASIDE;
-        if stays || !self.queue.is_stale(brought.waited) {
+        let is_stale = self.queue.is_stale(brought.waited);
+        if is_stale && !seen.is_wide && is_several() {
+            (seen.is_wide, brought.is_wide) = (true, true);
+        }
+        let stays = seen.was_aside || seen.is_wide || self.aside.len() >= MAX_ASIDE;
+        if stays || !is_stale {
             self.served += 1;
             self.tend = now + TEND_INTERVAL;
             let is_idle = brought.waited < IDLE && !seen.was_aside;
@@ -203,9 +208,7 @@ impl<C: Copy> LoopShed<C> {
         seen.bytes += bytes;
         seen.is_behind = is_behind;
         seen.was_aside = false;
-        if answered > 0 {
-            seen.is_wide = answered > 1;
-        }
+        seen.is_wide |= answered > 1;
     }
 
     /// A turn ends; `cpu` tells the processor time of the loop.

@@ -91,8 +91,9 @@ fn simulate(costs: Costs, connections: usize, depth: usize, rate: f64, sheds: bo
         now += costs.visit;
         let connection = &mut all[at];
         let count = connection.asked.len();
-        let brought = shed.arrive(&mut connection.seen, (count, false), now, || busy);
-        if sheds && shed.puts_aside(at, &mut connection.seen, &brought, now) {
+        let mut brought = shed.arrive(&mut connection.seen, (count, false), now, || busy);
+        let several = || count > 1;
+        if sheds && shed.puts_aside(at, &mut connection.seen, &mut brought, now, several) {
             connection.is_aside = true;
             busy += now - began;
             continue;
@@ -141,9 +142,16 @@ fn goodput_stays_where_many_requests_come_together() {
             let run = simulate(WIDE, connections, 1_000, load * capacity, true);
             let kept = run.goodput / peak;
             assert!(kept >= 0.95, "{connections}, {load}x: {kept}");
-            assert!(run.late <= 0.01, "{connections}, {load}x: {} late", run.late);
+            assert!(
+                run.late <= 0.01,
+                "{connections}, {load}x: {} late",
+                run.late
+            );
             let without = simulate(WIDE, connections, 1_000, load * capacity, false).goodput;
-            assert!(without < 0.5 * peak, "{connections}, {load}x: {without} without");
+            assert!(
+                without < 0.5 * peak,
+                "{connections}, {load}x: {without} without"
+            );
         }
     }
 }
@@ -215,8 +223,8 @@ fn who_is_aside_is_taken_up_again() {
             if seen.is_aside() {
                 continue;
             }
-            let brought = shed.arrive(seen, (1, false), now, || now);
-            if shed.puts_aside(connection, seen, &brought, now) {
+            let mut brought = shed.arrive(seen, (1, false), now, || now);
+            if shed.puts_aside(connection, seen, &mut brought, now, || false) {
                 aside.push(connection);
             } else {
                 shed.served(seen, 1, 1, false);

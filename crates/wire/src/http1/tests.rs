@@ -260,7 +260,10 @@ fn a_body_that_nobody_wants_is_left_out_when_it_comes() {
     assert_eq!(reader.next(b""), (0, Event::Body(b"")));
     reader.answer(&OK, &mut out);
     // One that the reader would not take ends the connection.
-    let long = format!("POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n", MAX_BODY + 1);
+    let long = format!(
+        "POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n",
+        MAX_BODY + 1
+    );
     assert!(matches!(reader.next(long.as_bytes()).1, Event::Head(_)));
     assert_eq!(reader.skip_body(b"ab"), 0);
     reader.answer(&OK, &mut out);
