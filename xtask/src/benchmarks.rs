@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tollgate_testkit::{Server, peers, repo_root};
 
-use crate::{Failure, agreement, runs};
+use crate::{Failure, agreement, runs, services};
 
 /// The command lines, without host, port and output format.
 const LINES: &[&str] = &[
@@ -46,10 +46,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
             println!("{section}");
             return Ok(());
         }
+        [only] if only == "services" => return services::run(),
         [first, rest @ ..] if first == "runs" => return runs::run(rest),
         _ => {
             return Err(
-                "usage: cargo run --release -p xtask -- benchmarks [generator | runs ...]".into(),
+                "usage: cargo run --release -p xtask -- benchmarks [generator | services | runs ...]".into(),
             );
         }
     }
@@ -142,7 +143,12 @@ fn measure(server: &Server, line: &str, figures: &mut Figures) -> Result<(), Fai
 
 /// CPU time of the server so far, user and system.
 pub(crate) fn cpu_seconds(server: &Server) -> Result<f64, Failure> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid()))?;
+    cpu_of(server.pid())
+}
+
+/// CPU time of a process so far, user and system.
+pub(crate) fn cpu_of(pid: u32) -> Result<f64, Failure> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields
         .split_ascii_whitespace()

@@ -12,6 +12,7 @@ mod fuzz;
 mod peers;
 mod runs;
 mod scripts;
+mod services;
 mod tidy;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   benchmarks [generator]                      run redis-benchmark on redis-server and Tollgate, and our generator beside others, write docs/benchmarks.md
+  benchmarks services                         compare the rate limit service with a peer, write docs/benchmarks-services.md
   benchmarks runs [--quick] [--missing] [PART...]
                                               perform the bench's own runs, 12 minutes, keep them under docs/benchmarks
   compatibility                               run the scripts on redis-server and Tollgate, write docs/compatibility.md

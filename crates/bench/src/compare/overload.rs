@@ -22,7 +22,7 @@ use crate::target::peer::Asking;
 /// Connections of the shapes.
 const CONNECTIONS: [u32; 2] = [50, 800];
 /// Offered loads, as shares of the capacity.
-const LOADS: [f64; 5] = [0.7, 0.9, 1.0, 1.5, 2.0];
+const LOADS: [f64; 6] = [0.7, 0.8, 0.9, 1.0, 1.5, 2.0];
 /// Slices that a step is as long as: queues need time to stand.
 const SLICES_PER_STEP: u64 = 8;
 /// Goodput over its peak that the design asks for.
