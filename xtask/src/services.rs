@@ -97,7 +97,10 @@ fn compare(folder: &str, options: &str) -> Result<String, Failure> {
 fn results(report: &str) -> Option<String> {
     let at = report.find("\n| Load |")?;
     let behind = &report[at + 1..];
-    let has_rows = behind.lines().nth(2).is_some_and(|row| row.starts_with('|'));
+    let has_rows = behind
+        .lines()
+        .nth(2)
+        .is_some_and(|row| row.starts_with('|'));
     let behind = match has_rows {
         true => behind,
         false => behind.split_once("\n\n")?.1,
@@ -123,7 +126,10 @@ impl Remote {
             .arg("--rules")
             .arg(rules)
             .args(["--backend", &format!("redis://{}", store.addr())]);
-        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn()?;
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()?;
         let stdout = child.stdout.take().ok_or("the service has no output")?;
         let mut output = BufReader::new(stdout);
         let mut line = String::new();

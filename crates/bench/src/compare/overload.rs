@@ -39,7 +39,7 @@ const PROBES: [f64; 7] = [0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4];
 const KEPT_UP: f64 = 0.9;
 /// Descriptors of a request. The generator has one core as the service has, and has to send twice what that can answer: so a
 /// decision must cost several times what a request costs. A throttlecrab takes only one.
-const DESCRIPTORS: u32 = 8;
+const DESCRIPTORS: u32 = 16;
 /// Most keys: rendered requests of several descriptors are long.
 const KEYS_MAX: u32 = 10_000;
 

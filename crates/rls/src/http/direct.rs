@@ -52,8 +52,6 @@ pub(crate) struct HttpLoop {
     shed: Option<LoopShed<ConnRef>>,
     monotonic: fn() -> Instant,
     began: Instant,
-    /// What the loop's time is ahead of that since it began, in nanoseconds.
-    ahead: i64,
     dues: Dues<ConnRef>,
     fired: Fired,
     /// When units taken in advance are looked after, if there are any.
@@ -91,22 +89,22 @@ pub(crate) struct Connection {
 
 impl HttpLoop {
     /// A loop that makes its service when it starts. `places` counts the connections of all, `stops` tells all to end, and
-    /// requests are refused after `shed_after`.
+    /// requests are refused after `shed_after`. `reads_early` says that the loop reads all connections before it serves one.
     pub(crate) fn new(
         make: MakeService,
         places: Arc<AtomicUsize>,
         stops: Arc<AtomicBool>,
         shed_after: Duration,
+        reads_early: bool,
         monotonic: fn() -> Instant,
     ) -> HttpLoop {
         HttpLoop {
             make: Some(make),
             places,
             stops,
-            shed: LoopShed::new(shed_after),
+            shed: LoopShed::new(shed_after, reads_early),
             monotonic,
             began: monotonic(),
-            ahead: 0,
             dues: Dues::default(),
             fired: Fired::Resume,
             tend: None,
@@ -263,10 +261,9 @@ impl Driver for HttpLoop {
         let mut brought = None;
         if let Some(shed) = &mut self.shed {
             let bytes = (input.len(), input.len() >= READ_SIZE / 2);
-            let now = clock;
-            let mut came = shed.arrive(&mut conn.seen, bytes, now, Clock::of_thread);
             let several = || is_several(input);
-            if shed.puts_aside(conn.at, &mut conn.seen, &mut came, now, several) {
+            let came = shed.arrive(&mut conn.seen, bytes, clock, several, Clock::of_thread);
+            if shed.puts_aside(conn.at, &mut conn.seen, &came, clock) {
                 return step(0, Flow::Wait);
             }
             brought = Some(came);
@@ -276,7 +273,7 @@ impl Driver for HttpLoop {
             None => (0, 0, Flow::Drop),
         });
         if let Some(shed) = &self.shed {
-            shed.served(&mut conn.seen, done, answered, flow == Flow::Yield);
+            shed.served(&mut conn.seen, done, flow == Flow::Yield);
         }
         if conn.reader.takes_up_expectation() {
             self.output.extend_from_slice(CONTINUE);
@@ -294,9 +291,9 @@ impl Driver for HttpLoop {
     }
 
     fn next_timeout(&self) -> Option<i64> {
-        let aside = self.shed.as_ref().and_then(LoopShed::next);
-        let aside = aside.map(|due| after(self.ahead, due));
-        let dues = [self.dues.next(), self.tend, aside];
+        let has_aside = self.shed.as_ref().is_some_and(LoopShed::has_aside);
+        let at_once = has_aside.then_some(i64::MIN);
+        let dues = [self.dues.next(), self.tend, at_once];
         dues.into_iter().flatten().min()
     }
 
@@ -305,8 +302,7 @@ impl Driver for HttpLoop {
             let goes_on = SERVICE.with(|service| service.get().is_some_and(Service::give_back));
             self.tend = goes_on.then(|| after(now, TEND_EVERY));
         }
-        let aside = self.shed.as_ref().is_some_and(|shed| shed.next().is_some());
-        if aside {
+        if self.shed.as_ref().is_some_and(LoopShed::has_aside) {
             let clock = self.since_began();
             if let Some(taken) = self.shed.as_mut().and_then(|shed| shed.take(clock)) {
                 self.fired = Fired::Resume;
@@ -355,7 +351,6 @@ impl Driver for HttpLoop {
 
     fn batch_done(&mut self, now: i64) {
         let clock = self.since_began();
-        self.ahead = now.saturating_sub(i64::try_from(clock.as_nanos()).unwrap_or(i64::MAX));
         if let Some(shed) = &mut self.shed {
             shed.turn_done(clock, Clock::of_thread);
         }

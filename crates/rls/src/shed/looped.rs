@@ -2,18 +2,37 @@
 //!
 //! A loop asks the system what has come, serves the connections that it names, and asks again: a turn. What a turn finds
 //! came while the turn before was served, or just now if the loop slept. So it is known between which times the bytes of a
-//! connection came, and they are taken to have come evenly ([`Gulp`]).
+//! connection came, and they are taken to have come evenly. On io_uring all are read before the first is served, and the
+//! answers leave together when the last is.
+//!
+//! Of what a connection brings at once the newest are answered and those refused that have waited for too long: for a fifth of
+//! the patience when they were read, so that a turn takes only as much longer than that as more is asked than can be decided.
 //!
 //! A connection that brings one request after another costs nearly as much to refuse as to decide, because most of either
-//! is spent on sockets. So past saturation such a connection is put aside unanswered, and taken up again, the newest first,
-//! as far as there is time.
+//! is spent on sockets. Where its request has waited for too long it is put aside unanswered, and taken up again, the newest
+//! first, as far as there is time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use super::gulp::Gulp;
 use super::queue::{Queue, Refused};
-use super::{ASIDE_MAX, IDLE, SERVED_PER_ASIDE, TEND_INTERVAL};
+use super::{ASIDE_MAX, IDLE, SERVED_PER_ASIDE};
+
+/// Twentieths of the patience that a request may be old when it is read, to be answered: while the queue stands, and while
+/// it does not.
+const FRESH: u32 = 4;
+const BURST: u32 = 5;
+/// Twentieths that it may be old when its turn comes. The rest is for what is served after it and for the ways there and
+/// back.
+const LATE: u32 = 10;
+/// The patience by this is how old the only request of a connection may be to be decided before others.
+const STALE: (u32, u32) = (3, 8);
+/// The same for one whose connection was put aside.
+const STALE_ASIDE: (u32, u32) = (1, 2);
+/// The patience by this is below what it matters whether a connection brings several requests.
+const YOUNG_DIVISOR: u32 = 8;
+/// Connections that are taken up when a turn has found nothing.
+const IDLE_TAKES: usize = 8;
 
 /// A turn of this length is worth asking the system how much of the time behind it the loop slept.
 const LONG_TURN: Duration = Duration::from_micros(500);
@@ -29,6 +48,9 @@ const MAX_ASIDE: usize = 65_536;
 #[derive(Debug)]
 pub(crate) struct LoopShed<C> {
     queue: Queue,
+    patience: Duration,
+    /// A turn reads all before it serves the first.
+    reads_early: bool,
     /// Number of the turn, when it began, and the time before which nothing came that it finds.
     number: u64,
     turn: Duration,
@@ -41,11 +63,11 @@ pub(crate) struct LoopShed<C> {
     aside: BTreeMap<u64, (C, Duration)>,
     asides: u64,
     /// Connections to be served although they were put aside.
-    taken: Vec<C>,
+    taken: VecDeque<C>,
     /// Connections served since one was taken up.
     served: u32,
-    /// When it is looked after those that are aside if nobody is served.
-    tend: Duration,
+    /// The turn found nothing, for which some were taken up.
+    idle: bool,
 }
 
 /// What is known of one connection.
@@ -59,8 +81,6 @@ pub(crate) struct Seen {
     /// Bytes that this turn took, and the turn before.
     bytes: usize,
     bytes_before: usize,
-    /// It has brought several requests at once, which a peer that waits for each answer never does.
-    is_wide: bool,
     /// What it brought was not done with.
     is_behind: bool,
     /// Its number while it is aside.
@@ -72,31 +92,60 @@ pub(crate) struct Seen {
 /// What a connection brings now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brought {
-    queue: Queue,
-    gulp: Gulp,
-    /// How long it has waited on average, as far as one can tell.
-    waited: Duration,
-    is_wide: bool,
+    patience: Duration,
+    stands: bool,
+    /// The span in which it came, and how long it has been read.
+    span: Duration,
+    gone: Duration,
+    is_several: bool,
+    was_aside: bool,
     /// Of the bytes that the turn takes from this connection: those before these, and all.
     before: usize,
     all: usize,
 }
 
 impl Brought {
+    /// How long it has waited on average, as far as one can tell.
+    fn waited(&self) -> Duration {
+        self.gone + self.span / 2
+    }
+
     /// Whether the request at byte `at` is refused; `caller` is how long who asked waits for the answer.
     pub(crate) fn refuse(&self, caller: Option<Duration>, at: usize) -> Option<Refused> {
-        match self.is_wide {
-            true => self.gulp.refuse(caller, self.before + at, self.all),
-            false => self.queue.refuse(self.waited, caller),
+        let patience = caller.map_or(self.patience, |caller| caller.min(self.patience));
+        let refused = |waited, is_late| {
+            if waited >= patience {
+                Some(Refused::Deadline)
+            } else {
+                Some(Refused::Overload).filter(|_| is_late)
+            }
+        };
+        // A connection that was aside may have brought all that it can right after it was put there.
+        if !self.is_several || self.was_aside {
+            let (part, of) = STALE_ASIDE;
+            let is_late = self.was_aside && self.waited() >= patience * part / of;
+            return refused(self.waited(), is_late);
         }
+        let newer = self.all.saturating_sub(self.before + at) as f64;
+        let old = self.span.mul_f64(newer / self.all.max(1) as f64);
+        let fresh = match self.stands {
+            true => FRESH,
+            false => BURST,
+        };
+        let waited = self.gone + old;
+        let is_late = old >= patience * fresh / 20 || waited >= patience * LATE / 20;
+        refused(waited, is_late)
     }
 }
 
 impl<C: Copy> LoopShed<C> {
-    /// Refuses requests after `patience`; none when it is zero.
-    pub(crate) fn new(patience: Duration) -> Option<Self> {
+    /// Refuses requests after `patience`; none when it is zero. `reads_early` says that a turn reads all before it serves the
+    /// first.
+    pub(crate) fn new(patience: Duration, reads_early: bool) -> Option<Self> {
         (!patience.is_zero()).then(|| Self {
             queue: Queue::new(patience),
+            patience,
+            reads_early,
             number: 0,
             turn: Duration::ZERO,
             since: Duration::ZERO,
@@ -104,19 +153,20 @@ impl<C: Copy> LoopShed<C> {
             ended: Some((Duration::ZERO, None)),
             aside: BTreeMap::new(),
             asides: 0,
-            taken: Vec::new(),
+            taken: VecDeque::new(),
             served: 0,
-            tend: Duration::ZERO,
+            idle: false,
         })
     }
 
     /// A connection brings `bytes` bytes, of which there may be more if they are `full` as a read can bring at once.
-    /// `cpu` tells the processor time of the loop.
+    /// `is_several` looks whether they are more than one request, `cpu` tells the processor time of the loop.
     pub(crate) fn arrive(
         &mut self,
         seen: &mut Seen,
         (bytes, full): (usize, bool),
         now: Duration,
+        is_several: impl FnOnce() -> bool,
         cpu: impl FnOnce() -> Duration,
     ) -> Brought {
         if let Some(end) = self.ended.take() {
@@ -130,24 +180,32 @@ impl<C: Copy> LoopShed<C> {
             (seen.number, seen.turn) = (self.number, self.turn);
             seen.bytes_before = std::mem::take(&mut seen.bytes);
         }
-        let span = now.saturating_sub(seen.since);
+        let read = match self.reads_early {
+            true => self.turn,
+            false => now,
+        };
         // How long it was aside says nothing about the queue.
         if !seen.was_aside {
-            self.queue.note(now, span);
+            self.queue.note(now, now.saturating_sub(seen.since));
         }
         let came = seen.bytes + bytes;
-        Brought {
-            queue: self.queue,
-            gulp: self.queue.gulp(span),
-            waited: now.saturating_sub(self.turn) + self.turn.saturating_sub(seen.since) / 2,
-            is_wide: seen.is_wide,
+        let mut brought = Brought {
+            patience: self.patience,
+            stands: self.queue.stands(),
+            span: read.saturating_sub(seen.since),
+            gone: now.saturating_sub(read),
+            is_several: false,
+            was_aside: seen.was_aside,
             before: seen.bytes,
             // As many follow as in the turn before.
             all: match full {
                 true => came.max(seen.bytes_before),
                 false => came,
             },
-        }
+        };
+        let is_young = brought.waited() < self.patience / YOUNG_DIVISOR;
+        brought.is_several = seen.bytes > 0 || (!is_young && is_several());
+        brought
     }
 
     /// A turn begins behind one that ended then.
@@ -172,24 +230,20 @@ impl<C: Copy> LoopShed<C> {
         (self.turn, self.found) = (now, 0);
     }
 
-    /// Whether what a connection brings is left for later. `is_several` looks whether it is more than one request.
+    /// Whether what a connection brings is left for later.
     pub(crate) fn puts_aside(
         &mut self,
         connection: C,
         seen: &mut Seen,
-        brought: &mut Brought,
+        brought: &Brought,
         now: Duration,
-        is_several: impl FnOnce() -> bool,
     ) -> bool {
-        let is_stale = self.queue.is_stale(brought.waited);
-        if is_stale && !seen.is_wide && is_several() {
-            (seen.is_wide, brought.is_wide) = (true, true);
-        }
-        let stays = seen.was_aside || seen.is_wide || self.aside.len() >= MAX_ASIDE;
+        let (part, of) = STALE;
+        let is_stale = brought.waited() >= self.patience * part / of;
+        let stays = brought.was_aside || brought.is_several || self.aside.len() >= MAX_ASIDE;
         if stays || !is_stale {
             self.served += 1;
-            self.tend = now + TEND_INTERVAL;
-            let is_idle = brought.waited < IDLE && !seen.was_aside;
+            let is_idle = brought.waited() < IDLE && !brought.was_aside;
             if self.served >= SERVED_PER_ASIDE || is_idle {
                 self.take_up(now);
             }
@@ -202,13 +256,11 @@ impl<C: Copy> LoopShed<C> {
         true
     }
 
-    /// A connection was served: of its bytes so many are done with, and so many requests were answered. `is_behind` says
-    /// that whole ones are left.
-    pub(crate) fn served(&self, seen: &mut Seen, bytes: usize, answered: u64, is_behind: bool) {
+    /// A connection was served: so many of its bytes are done with. `is_behind` says that whole requests are left.
+    pub(crate) fn served(&self, seen: &mut Seen, bytes: usize, is_behind: bool) {
         seen.bytes += bytes;
         seen.is_behind = is_behind;
         seen.was_aside = false;
-        seen.is_wide |= answered > 1;
     }
 
     /// A turn ends; `cpu` tells the processor time of the loop.
@@ -217,6 +269,7 @@ impl<C: Copy> LoopShed<C> {
             // It found nothing, so whatever comes next comes after it.
             self.turn = now;
         }
+        self.idle = false;
         let is_long = now.saturating_sub(self.turn) >= LONG_TURN;
         self.ended = Some((now, is_long.then(cpu)));
     }
@@ -233,22 +286,21 @@ impl<C: Copy> LoopShed<C> {
         self.taken.extend(taken.map(|(connection, _)| connection));
     }
 
-    /// When a connection that was put aside is to be taken up.
-    pub(crate) fn next(&self) -> Option<Duration> {
-        match (self.taken.is_empty(), self.aside.is_empty()) {
-            (false, _) => Some(Duration::ZERO),
-            (true, false) => Some(self.tend),
-            (true, true) => None,
-        }
+    /// Whether connections are aside. The loop must not sleep then.
+    pub(crate) fn has_aside(&self) -> bool {
+        !self.taken.is_empty() || !self.aside.is_empty()
     }
 
-    /// A connection that was put aside and is to be served now.
+    /// A connection that was put aside and is to be served now. Asked after all others of the turn were served.
     pub(crate) fn take(&mut self, now: Duration) -> Option<C> {
-        if self.taken.is_empty() && !self.aside.is_empty() && now >= self.tend {
-            self.tend = now + TEND_INTERVAL;
-            self.take_up(now);
+        if self.ended.is_some() && !self.idle {
+            // Nobody else was there.
+            self.idle = true;
+            for _ in 0..IDLE_TAKES {
+                self.take_up(now);
+            }
         }
-        self.taken.pop()
+        self.taken.pop_front()
     }
 
     /// Whether a connection is aside; from now on it is not.

@@ -31,7 +31,7 @@ pub(crate) enum Refused {
 }
 
 /// The queue of one thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Queue {
     patience: Duration,
     /// End of the interval that is looked at.
@@ -75,6 +75,11 @@ impl Queue {
     /// Whether what has waited for so long comes after what is newer.
     pub(crate) fn is_stale(&self, waited: Duration) -> bool {
         self.stands && waited >= self.patience / STALE_DIVISOR
+    }
+
+    /// Whether requests have waited for too long for a while.
+    pub(crate) fn stands(&self) -> bool {
+        self.stands
     }
 
     /// Requests that came at once, within the last `span`.
