@@ -33,7 +33,7 @@ const COMPARISONS: &[(&str, &str, &str)] = &[
     (
         "gRPC past saturation",
         "grpc-overload",
-        "compare tollgate-grpc throttlecrab-grpc --loads overload --slice-ms 150",
+        "compare tollgate-grpc tollgate-grpc --loads overload --slice-ms 150",
     ),
     (
         "HTTP past saturation",

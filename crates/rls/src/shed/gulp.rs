@@ -12,9 +12,9 @@ use super::queue::Refused;
 /// the newest are that young, so the thread never runs out of requests that can be answered in time; and as it decides no
 /// more than came within that time, a turn takes only as much longer as more is asked than it can decide. The rest of the
 /// patience is for the ways there and back, which past saturation are long at the caller's end too.
-const FRESH_EIGHTHS: u32 = 3;
+const FRESH_EIGHTHS: u32 = 2;
 /// The same while it does not stand.
-const BURST_EIGHTHS: u32 = 4;
+const BURST_EIGHTHS: u32 = 3;
 
 /// Requests that one read brought, the oldest first. How old each is nobody knows; they are taken to have come evenly.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,8 @@ impl Gulp {
         if self.span < fresh {
             return None;
         }
-        let newer = count.saturating_sub(at) as f64;
+        // One alone came in the middle of the span, as far as one can tell.
+        let newer = (count as f64 - at as f64 - 0.5).max(0.0);
         let waited = self.span.mul_f64(newer / count.max(1) as f64);
         if waited >= patience {
             Some(Refused::Deadline)
@@ -187,7 +188,7 @@ mod tests {
                 .count()
         };
         assert_eq!(refused(gulp(at(4), true), None), 0);
-        assert_eq!(refused(gulp(at(20), true), None), 7);
+        assert_eq!(refused(gulp(at(20), true), None), 8);
         assert_eq!(refused(gulp(at(40), true), None), 9);
         assert_eq!(refused(gulp(at(40), false), None), 8);
         let oldest = gulp(at(40), true).refuse(None, 0, 10);
@@ -197,7 +198,7 @@ mod tests {
             Some(Refused::Overload)
         );
         // Callers that wait for less are believed, those that wait for more keep nobody waiting.
-        assert_eq!(refused(gulp(at(9), true), Some(at(9))), 7);
+        assert_eq!(refused(gulp(at(9), true), Some(at(9))), 8);
         assert_eq!(refused(gulp(at(40), true), Some(at(500))), 9);
         let none_left = gulp(Duration::ZERO, false).refuse(Some(Duration::ZERO), 0, 1);
         assert_eq!(none_left, Some(Refused::Deadline));

@@ -118,14 +118,13 @@ fn a_peer_that_sends_no_more_is_answered_still() {
     stream.write_all(plain("").as_bytes()).expect("it reads");
     stream.shutdown(Shutdown::Write).expect("a socket");
     assert!(read_all(stream).starts_with("HTTP/1.1 200 OK\r\n"));
-    // A body that ends early is told of.
+    // Of half a request there is nothing to be said.
     let mut stream = connect(&service);
     stream
         .write_all(post("content-length: 1000\r\n", BODY).as_bytes())
         .expect("it reads");
     stream.shutdown(Shutdown::Write).expect("a socket");
-    assert!(read_all(stream).starts_with("HTTP/1.1 400 Bad Request\r\n"));
-    // Of half a head there is nothing to be said.
+    assert_eq!(read_all(stream), "");
     let mut stream = connect(&service);
     stream.write_all(b"POST /json HT").expect("it reads");
     stream.shutdown(Shutdown::Write).expect("a socket");
@@ -195,4 +194,44 @@ fn a_peer_that_does_not_read_is_not_read_from() {
     }
     assert!(sent < 64 << 20, "{sent} bytes were read and not answered");
     assert_eq!(service.http("GET", "/healthcheck", "").0, 200);
+}
+
+/// What is refused by its head alone keeps the connection, though its body comes later.
+#[test]
+fn a_body_that_nobody_wants_may_come_later() {
+    let service = Service::embedded();
+    let mut stream = connect(&service);
+    for _ in 0..3 {
+        stream
+            .write_all(b"POST /none HTTP/1.1\r\ncontent-length: 10\r\n\r\nabc")
+            .expect("it reads");
+        let reply = read_until(&mut stream, "}");
+        assert!(reply.starts_with("HTTP/1.1 404 Not Found\r\n"), "{reply}");
+        stream.write_all(b"defghij").expect("it reads");
+    }
+    stream.write_all(plain("").as_bytes()).expect("it reads");
+    let reply = read_until(&mut stream, "}");
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+}
+
+/// Both of the loops that serve decisions, and what serves those that may wait.
+#[test]
+fn all_that_serves_is_asked_to_stop_and_ends() {
+    for io in [tollgate_net::Backend::Epoll, tollgate_net::Backend::Auto] {
+        let service = Service::with_config(|config| config.io = io);
+        let mut idle = connect(&service);
+        let mut busy = connect(&service);
+        let request = plain("expect: 100-continue\r\n");
+        let (first, rest) = request.split_at(request.len() - 20);
+        busy.write_all(first.as_bytes()).expect("it reads");
+        let told = read_until(&mut busy, "\r\n\r\n");
+        assert_eq!(told, "HTTP/1.1 100 Continue\r\n\r\n");
+        service.server().shutdown();
+        let mut end = [0; 1];
+        assert_eq!(idle.read(&mut end).expect("it is ended"), 0);
+        busy.write_all(rest.as_bytes()).expect("it reads");
+        let reply = read_all(busy);
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+        assert!(reply.contains("\r\nconnection: close\r\n"), "{reply}");
+    }
 }
