@@ -91,7 +91,8 @@ fn http_requests_that_waited_are_told_to_come_again() {
     let held = ASKED.replacen('{', "{\"id\":\"nobody\",", 1);
     for path in ["/v1/cancel", "/v1/release"] {
         let (status, body) = service.http("POST", path, &held);
-        assert_ne!(status, 503, "{path}: {body}");
+        // Nobody is there who could.
+        assert!(!body.contains("overloaded"), "{path}: {status} {body}");
     }
 }
 
