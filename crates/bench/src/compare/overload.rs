@@ -43,6 +43,8 @@ const REPEATS: u32 = 3;
 /// Descriptors of a request. The generator has one core as the service has, and has to send twice what that can answer: so a
 /// decision must cost several times what a request costs. A throttlecrab takes only one.
 const DESCRIPTORS: u32 = 16;
+/// Over HTTP a request that is late keeps its place until it is answered, so there are more of them.
+const KEPT_PLACES: f64 = 4.0;
 /// Most keys: rendered requests of several descriptors are long.
 const KEYS_MAX: u32 = 10_000;
 
@@ -116,7 +118,8 @@ fn shape(
         }
     }
     let capacity = measured[0].capacity_rps.max(measured[1].capacity_rps);
-    let depth = depth(capacity, connections, deadline_ms);
+    let kept_places = if sides[0].peer.is_http { KEPT_PLACES } else { 1.0 };
+    let depth = depth(kept_places * capacity, connections, deadline_ms);
     for (round, load) in LOADS.into_iter().enumerate() {
         for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
             if interrupt::asked() {
