@@ -118,7 +118,11 @@ fn shape(
         }
     }
     let capacity = measured[0].capacity_rps.max(measured[1].capacity_rps);
-    let kept_places = if sides[0].peer.is_http { KEPT_PLACES } else { 1.0 };
+    let kept_places = if sides[0].peer.is_http {
+        KEPT_PLACES
+    } else {
+        1.0
+    };
     let depth = depth(kept_places * capacity, connections, deadline_ms);
     for (round, load) in LOADS.into_iter().enumerate() {
         for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
