@@ -61,6 +61,7 @@ impl Loops {
         let names = GroupOptions {
             name: "rls-http",
             cpus: Vec::new(),
+            together: 0,
         };
         let group = builder.start(drivers.collect(), vec![listener], &names)?;
         Ok(Loops {
