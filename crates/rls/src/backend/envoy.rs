@@ -189,7 +189,15 @@ impl Envoy {
         let pipelines = asked.map(|(counter, question)| {
             let mut pipeline = redis::pipe();
             counter.ask(question, self.expire_secs(counter), &mut pipeline);
-            async move { link.ask_all(connection, &pipeline).await }
+            let key = &*counter.key;
+            async move {
+                if let Some(outage) = link.outage(connection, key) {
+                    return Err(outage);
+                }
+                let replies = link.ask_all(connection, &pipeline).await;
+                link.judge_node(connection, key, &replies);
+                replies
+            }
         });
         let replies = futures_util::future::try_join_all(pipelines).await?;
         Ok(replies.into_iter().flatten().collect())

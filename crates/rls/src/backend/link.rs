@@ -12,6 +12,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
 use super::BackendError;
+use super::outages::Outages;
 use super::url::{Address, Place};
 use crate::config::StoreConfig;
 
@@ -33,6 +34,8 @@ struct Shared {
     generation: Cell<u64>,
     /// Requests so far; tells which connection is next.
     turn: Cell<usize>,
+    /// Of a cluster, what is known to be away.
+    outages: Outages,
 }
 
 enum State {
@@ -75,6 +78,7 @@ impl Link {
             connecting: tokio::sync::Mutex::new(()),
             generation: Cell::new(0),
             turn: Cell::new(0),
+            outages: Outages::default(),
         }))
     }
 
@@ -130,6 +134,30 @@ impl Link {
         }
     }
 
+    /// Why a key cannot be asked for, if it is known that its node of the cluster is away.
+    pub(super) fn outage(&self, connection: &Connection, key: &[u8]) -> Option<RedisError> {
+        let is_cluster = connection.is_cluster();
+        let reason = is_cluster.then(|| self.0.outages.reason(key)).flatten()?;
+        let kind = ErrorKind::Io;
+        Some(RedisError::from((kind, "the node is away", reason)))
+    }
+
+    /// Keeps in mind what a reply about a key says of its node of the cluster: while that is away, a task beside the requests
+    /// tries until it answers.
+    pub(super) fn judge_node<T>(
+        &self,
+        connection: &Connection,
+        key: &[u8],
+        reply: &Result<T, RedisError>,
+    ) {
+        let (Streams::Cluster(cluster), Err(error)) = (&connection.streams, reply) else {
+            return;
+        };
+        if is_away(error) && self.0.outages.add(key, error.to_string()) {
+            tokio::task::spawn_local(try_again(Rc::downgrade(&self.0), cluster.clone()));
+        }
+    }
+
     /// The connection whose turn it is.
     fn next(&self, streams: &[MultiplexedConnection]) -> MultiplexedConnection {
         let turn = self.0.turn.get().wrapping_add(1);
@@ -166,6 +194,31 @@ fn is_in_doubt(error: &RedisError) -> bool {
         ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown) => true,
         ErrorKind::Server(_) | ErrorKind::Extension => false,
         _ => true,
+    }
+}
+
+/// Whether the node of a cluster that was asked, or the cluster, cannot answer for the moment.
+fn is_away(error: &RedisError) -> bool {
+    is_in_doubt(error) || error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown)
+}
+
+/// Asks for keys that could not be asked for, after pauses that grow, until one can.
+async fn try_again(shared: Weak<Shared>, mut cluster: ClusterConnection) {
+    let mut pause = PAUSE_MIN;
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        for key in shared.outages.to_try() {
+            let mut command = redis::cmd("PTTL");
+            let reply: Result<Value, RedisError> =
+                command.arg(&*key).query_async(&mut cluster).await;
+            if !reply.is_err_and(|error| is_away(&error)) {
+                return shared.outages.clear();
+            }
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 

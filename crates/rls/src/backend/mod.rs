@@ -10,6 +10,7 @@ mod hot;
 mod inherit_tests;
 mod link;
 mod native;
+mod outages;
 mod parts;
 mod remote;
 mod scripts;

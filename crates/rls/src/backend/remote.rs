@@ -63,12 +63,17 @@ impl Remote {
 
     /// Runs a script by its name, or by its text where the store has forgotten it.
     async fn run(&self, connection: &Connection, call: &Call<'_>) -> Result<Value, RedisError> {
-        match self.link.ask(connection, &call.by_name()).await {
+        if let Some(outage) = self.link.outage(connection, call.key()) {
+            return Err(outage);
+        }
+        let reply = match self.link.ask(connection, &call.by_name()).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.link.ask(connection, &call.by_text()).await
             }
             reply => reply,
-        }
+        };
+        self.link.judge_node(connection, call.key(), &reply);
+        reply
     }
 
     /// Counters of changed limits go on from those before.

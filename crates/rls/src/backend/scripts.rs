@@ -52,6 +52,11 @@ impl Call<'_> {
         self.command("EVAL", self.script.text)
     }
 
+    /// The first of its keys, which are all of one slot.
+    pub(super) fn key(&self) -> &[u8] {
+        self.keys.first().map_or(b"", |key| key)
+    }
+
     fn command(&self, name: &str, script: &str) -> Cmd {
         let mut command = redis::cmd(name);
         command.arg(script).arg(self.keys.len());
