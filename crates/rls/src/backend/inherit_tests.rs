@@ -1,6 +1,7 @@
 //! Counters that go on under another limit, on every backend.
 
 use redis::Client;
+use std::time::Duration;
 use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
@@ -114,7 +115,17 @@ async fn go_on_remotely(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let remote = || {
         let address = Address::Direct(Box::new(Client::open(&*url).expect("a URL")));
-        let remote = Remote::new(Link::new(address, &StoreConfig::default()), || NOW);
+        let remote = Remote::new(
+            Link::new(
+                address,
+                &StoreConfig {
+                    // A busy machine makes anything wait.
+                    timeout: Duration::from_secs(20),
+                    ..StoreConfig::default()
+                },
+            ),
+            || NOW,
+        );
         if scripts_only {
             remote.by_scripts()
         } else {
@@ -160,7 +171,11 @@ async fn a_cluster_by_scripts() {
         peers::skip("inherit: a_cluster_by_scripts", "redis-server");
         return;
     };
-    let store = StoreConfig::default();
+    let store = StoreConfig {
+        // A busy machine makes anything wait.
+        timeout: Duration::from_secs(20),
+        ..StoreConfig::default()
+    };
     let remote = || {
         let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
         Remote::new(Link::new(address, &store), || NOW)

@@ -197,9 +197,15 @@ fn is_in_doubt(error: &RedisError) -> bool {
     }
 }
 
-/// Whether the node of a cluster that was asked, or the cluster, cannot answer for the moment.
+/// Whether the node of a cluster that was asked, or the cluster, cannot answer for the moment. Redirections are followed, so that
+/// one that is left in the end leads to a node that cannot be reached.
 fn is_away(error: &RedisError) -> bool {
-    is_in_doubt(error) || error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown)
+    match error.kind() {
+        ErrorKind::Server(
+            ServerErrorKind::ClusterDown | ServerErrorKind::Moved | ServerErrorKind::Ask,
+        ) => true,
+        _ => is_in_doubt(error),
+    }
 }
 
 /// Asks for keys that could not be asked for, after pauses that grow, until one can.

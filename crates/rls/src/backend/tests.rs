@@ -1,6 +1,7 @@
 //! Every algorithm and every act on every backend, held to the limiter's own states.
 
 use redis::Client;
+use std::time::Duration;
 use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
@@ -213,7 +214,17 @@ async fn hold_remote(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let address = Address::Direct(Box::new(Client::open(url).expect("a URL")));
     let clock = || NOW;
-    let remote = Remote::new(Link::new(address, &StoreConfig::default()), clock);
+    let remote = Remote::new(
+        Link::new(
+            address,
+            &StoreConfig {
+                // A busy machine makes anything wait.
+                timeout: Duration::from_secs(20),
+                ..StoreConfig::default()
+            },
+        ),
+        clock,
+    );
     let remote = if scripts_only {
         remote.by_scripts()
     } else {
@@ -255,7 +266,11 @@ async fn a_cluster_by_scripts() {
         peers::skip("a_cluster_by_scripts", "redis-server");
         return;
     };
-    let store = StoreConfig::default();
+    let store = StoreConfig {
+        // A busy machine makes anything wait.
+        timeout: Duration::from_secs(20),
+        ..StoreConfig::default()
+    };
     let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
     let remote = Remote::new(Link::new(address, &store), || NOW);
     LocalSet::new().run_until(hold_to_the_model(&remote)).await;
