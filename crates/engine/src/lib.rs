@@ -69,7 +69,7 @@ pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
 pub use script::{REDIS_VERSION, sha1};
 pub use session::{Node, NodeCx, Outcome, Replies, Session};
-pub use snapshot::Loaded;
+pub use snapshot::{Base, Loaded};
 pub use stats::{CommandStats, Stats, TIMES};
 pub use subscriber::{Place, Subscriber};
 pub use tracking::{Tracker, Tracking, TrackingOptions};

@@ -25,6 +25,17 @@ pub struct Loaded {
     pub stream_db: Option<DbIndex>,
 }
 
+/// What [`Engine::load_base`] has read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Base {
+    /// Keys.
+    pub loaded: Loaded,
+    /// Bytes behind the end of the RDB file that have been read already.
+    pub rest: Vec<u8>,
+    /// Where they begin.
+    pub end: u64,
+}
+
 impl Engine {
     /// Writes all databases as an RDB file. Shards are locked one at a time: with writers at work, every key is saved as
     /// it is at some moment of the call. Entries that have expired at `now` are left out.
@@ -108,15 +119,16 @@ impl Engine {
     /// The file cannot be read, is damaged, or holds what this program does not, or what is in the store already.
     pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
         self.read(source, now, false, now.millis())
+            .map(|base| base.loaded)
     }
 
     /// As [`Engine::load`], for the base of an append-only file, or the data of a master: keys whose time has passed stay,
-    /// since what follows says when they went.
+    /// since what follows says when they went. What was read behind the end is given too.
     ///
     /// # Errors
     ///
     /// As [`Engine::load`].
-    pub fn load_base(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+    pub fn load_base(&self, source: &mut dyn Read, now: Timestamp) -> Result<Base, RdbError> {
         self.read(source, now, false, i64::MIN)
     }
 
@@ -138,6 +150,7 @@ impl Engine {
     /// The file cannot be read, is damaged, or holds what this program does not.
     pub fn merge(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
         self.read(source, now, true, now.millis())
+            .map(|base| base.loaded)
     }
 
     /// Leaves out what has expired at `over_ms`.
@@ -147,7 +160,7 @@ impl Engine {
         now: Timestamp,
         merge: bool,
         over_ms: i64,
-    ) -> Result<Loaded, RdbError> {
+    ) -> Result<Base, RdbError> {
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);
@@ -183,7 +196,12 @@ impl Engine {
                     reason: error.to_string(),
                 })?;
         }
-        Ok(loaded)
+        let (rest, end) = reader.rest();
+        Ok(Base {
+            loaded,
+            rest: rest.to_vec(),
+            end,
+        })
     }
 }
 

@@ -109,6 +109,10 @@ impl<D: Driver> EventLoop<D> {
             };
             slot.unread = false;
             match read_large(slot).0 {
+                Ok(0) if slot.holding => {
+                    slot.closing = true;
+                    return;
+                }
                 Ok(0) => return self.close(index),
                 Ok(_) if slot.input.len() > INPUT_LIMIT => return self.close(index),
                 Ok(_) => report(slot, &mut self.driver, &mut self.held),
@@ -166,8 +170,9 @@ impl<D: Driver> EventLoop<D> {
             }
             match step.flow {
                 Flow::Continue | Flow::Drop => break,
-                Flow::Wait => {
+                Flow::Wait | Flow::Hold => {
                     slot.waiting = true;
+                    slot.holding = step.flow == Flow::Hold;
                     break;
                 }
                 Flow::Close => {
@@ -191,7 +196,7 @@ impl<D: Driver> EventLoop<D> {
             None => slot.input = shrink(own, at),
         }
         report(slot, &mut self.driver, &mut self.held);
-        if slot.closing && !slot.unrun && slot.unsent() == 0 {
+        if slot.is_done() {
             self.close(index);
             return Fate::Gone;
         }
@@ -211,11 +216,12 @@ impl<D: Driver> EventLoop<D> {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
-        let waited = std::mem::replace(&mut slot.waiting, flow == Flow::Wait);
-        slot.unrun |= waited && !slot.waiting && !slot.input.is_empty();
+        let waited = std::mem::replace(&mut slot.waiting, flow.waits());
+        slot.holding = flow == Flow::Hold;
+        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && !slot.input.is_empty();
         let again = waited && slot.unrun;
         report(slot, &mut self.driver, &mut self.held);
-        if slot.closing && slot.unsent() == 0 {
+        if slot.is_done() {
             return self.close(index);
         }
         if again {
@@ -236,7 +242,7 @@ impl<D: Driver> EventLoop<D> {
         // Half of the limit, so that a slow reader does not alternate between full and one reply less.
         if slot.unsent() <= limit / 2 && (slot.unrun || slot.unread) {
             self.enqueue(index);
-        } else if slot.closing && !slot.unrun && slot.unsent() == 0 {
+        } else if slot.is_done() {
             self.close(index);
         }
     }
@@ -269,11 +275,7 @@ impl<D: Driver> EventLoop<D> {
     }
 
     fn close_if_done(&mut self, index: u32) {
-        if self
-            .slots
-            .get_mut(index)
-            .is_some_and(|slot| slot.closing && !slot.unrun && slot.unsent() == 0)
-        {
+        if self.slots.get_mut(index).is_some_and(|slot| slot.is_done()) {
             self.close(index);
         }
     }

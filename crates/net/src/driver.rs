@@ -84,10 +84,21 @@ pub enum Flow {
     /// The connection waits for a message or for its time: its input is read and kept, but none of it is run until a
     /// message or the end of the wait gives another flow. A peer that hangs up meanwhile is gone at once.
     Wait,
+    /// As `Wait`, but what has been run is still to be answered: a peer that hangs up meanwhile, and the end of the loop,
+    /// wait for that.
+    Hold,
     /// Send what is in the reply buffer, then close.
     Close,
     /// Close at once; unsent replies are dropped.
     Drop,
+}
+
+impl Flow {
+    /// Whether input is kept and not run.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        matches!(self, Flow::Wait | Flow::Hold)
+    }
 }
 
 /// Result of [`Driver::data`].

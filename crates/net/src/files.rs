@@ -61,8 +61,8 @@ fn write_synced(
     file.sync_all()
 }
 
-/// Makes the rename itself durable.
-fn sync_directory(path: &Path) -> io::Result<()> {
+/// Makes what was renamed to, or made at, `path` durable.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -22,6 +22,8 @@ pub(crate) struct Slot<C> {
     pub(crate) unrun: bool,
     /// The driver waits: input is kept and not run.
     pub(crate) waiting: bool,
+    /// The driver has yet to answer what has been run.
+    pub(crate) holding: bool,
     /// Close once the output is sent; nothing more is read.
     pub(crate) closing: bool,
     /// Unsent output as counted in the loop's total.
@@ -45,6 +47,7 @@ impl<C> Slot<C> {
             unread: false,
             unrun: false,
             waiting: false,
+            holding: false,
             closing: false,
             counted: 0,
             reported: false,
@@ -54,6 +57,11 @@ impl<C> Slot<C> {
 
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() - self.output_sent
+    }
+
+    /// Nothing is left to run or to send.
+    pub(crate) fn is_done(&self) -> bool {
+        self.closing && !self.unrun && !self.holding && self.unsent() == 0
     }
 }
 

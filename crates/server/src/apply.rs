@@ -64,6 +64,7 @@ impl Shared {
                 let is_on = |key| values.get(key) == "yes";
                 self.link.judge_with(&self.engine, &is_on);
             }
+            Key::Appendfsync | Key::AofTimestampEnabled => self.aof.configure(self, values),
             Key::LimiterLeases => self.engine.set_leases(values.get(key) == "yes"),
             _ => {}
         }

@@ -29,6 +29,8 @@ pub(crate) enum Signal {
     Outbox,
     /// What a command was put off for is over.
     TryAgain,
+    /// What replies are held back for is on the disk.
+    Written,
 }
 
 /// What delivering to clients takes.

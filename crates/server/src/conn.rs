@@ -1,5 +1,6 @@
 //! The RESP protocol on one thread's connections: bytes in, replies out.
 
+use crate::aof::Held;
 use crate::client::{Client, Signal};
 use crate::elsewhere;
 use crate::expiry::{self, House};
@@ -31,6 +32,8 @@ pub(crate) struct Conn {
     parser: Option<Box<RequestParser>>,
     /// A command of it is run elsewhere, or is put off.
     away: bool,
+    /// Replies that wait until what they tell of is in the append-only file.
+    held: Option<Box<Held>>,
 }
 
 impl Conn {
@@ -262,6 +265,68 @@ impl RespDriver {
 }
 
 impl RespDriver {
+    /// Keeps back what a connection is to be sent until the append-only file has what it tells of, if that is asked for.
+    #[inline]
+    fn hold(&mut self, conn: &mut Conn, flow: Flow) -> Flow {
+        if !self.shared.aof.is_on() && conn.held.is_none() {
+            return flow;
+        }
+        self.hold_back(conn, flow)
+    }
+
+    #[cold]
+    fn hold_back(&mut self, conn: &mut Conn, flow: Flow) -> Flow {
+        // What is written for a connection that is dropped is sent to nobody; replicas have no replies.
+        if flow == Flow::Drop || conn.session.follows {
+            return flow;
+        }
+        let until = self
+            .shared
+            .aof
+            .holds_until(&self.shared, !self.out.is_empty());
+        if conn.held.is_none() {
+            let Some(until) = until.filter(|&until| self.shared.aof.hold(until, conn.client.at))
+            else {
+                return flow;
+            };
+            conn.held = Some(Box::new(Held {
+                replies: Vec::new(),
+                until,
+                flow,
+            }));
+        }
+        if let Some(held) = &mut conn.held {
+            held.replies.extend_from_slice(self.out.bytes());
+            held.until = held.until.max(until.unwrap_or(0));
+            held.flow = flow;
+            self.out.clear();
+        }
+        Flow::Hold
+    }
+
+    /// The append-only file has got on: what was held back is sent, if it has got far enough.
+    #[cold]
+    fn release(&mut self, conn: &mut Conn) -> Flow {
+        let aof = &self.shared.aof;
+        if let Some(held) = &conn.held
+            && aof.hold(held.until, conn.client.at)
+        {
+            return Flow::Hold;
+        }
+        let Some(held) = conn.held.take() else {
+            return match conn.is_waiting() {
+                true => Flow::Wait,
+                false => Flow::Continue,
+            };
+        };
+        self.out.raw(&held.replies);
+        match held.flow {
+            Flow::Close => Flow::Close,
+            _ if conn.is_waiting() => Flow::Wait,
+            _ => Flow::Continue,
+        }
+    }
+
     /// Does what another thread, or another connection of this one, has asked for.
     fn take_message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
         match message {
@@ -296,6 +361,8 @@ impl RespDriver {
                 }
                 Flow::Continue
             }
+            // Taken by `release`.
+            Signal::Written => Flow::Continue,
             Signal::Kill => Flow::Drop,
             Signal::Outbox => {
                 // A reply that is made elsewhere, or is on its way, may hold what an invalidation behind it makes stale.
@@ -334,6 +401,7 @@ impl Driver for RespDriver {
             client,
             parser: None,
             away: false,
+            held: None,
         })
     }
 
@@ -354,8 +422,9 @@ impl Driver for RespDriver {
             self.pipeline.resume(*parser);
         }
         let running = Running::client(conn.client.id);
-        let step = self.run(conn, input);
+        let mut step = self.run(conn, input);
         drop(running);
+        step.flow = self.hold(conn, step.flow);
         conn.client.publish(&conn.session, self.now);
         self.traffic.input += step.consumed as u64;
         self.traffic.reads += 1;
@@ -363,11 +432,15 @@ impl Driver for RespDriver {
     }
 
     fn message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
-        let flow = self.take_message(conn, message, now);
-        if flow == Flow::Continue && conn.is_waiting() {
-            return Flow::Wait;
-        }
-        flow
+        let flow = match message {
+            Signal::Written => return self.release(conn),
+            message => self.take_message(conn, message, now),
+        };
+        let flow = match flow {
+            Flow::Continue if conn.is_waiting() => Flow::Wait,
+            flow => flow,
+        };
+        self.hold(conn, flow)
     }
 
     fn next_timeout(&self) -> Option<i64> {
@@ -386,11 +459,11 @@ impl Driver for RespDriver {
             conn.client.publish(&conn.session, now);
         }
         // If somebody else was faster, the answer is on its way.
-        if conn.is_waiting() {
-            Flow::Wait
-        } else {
-            Flow::Continue
-        }
+        let flow = match conn.is_waiting() {
+            true => Flow::Wait,
+            false => Flow::Continue,
+        };
+        self.hold(conn, flow)
     }
 
     fn unsent(&self) -> &[u8] {
@@ -445,6 +518,7 @@ impl Driver for RespDriver {
         let timeout = self.shared.settings.timeout_secs();
         timeout > 0
             && !conn.is_waiting()
+            && conn.held.is_none()
             && (now - conn.client.last_seen()) / 1_000_000_000 >= timeout as i64
     }
 

@@ -4,6 +4,7 @@
 //! most a quarter of one core. Without keys that expire, and without clients that
 //! could make some, the loop sleeps for a second at a time.
 
+use crate::aof;
 use crate::metrics::Traffic;
 use crate::replication;
 use crate::shared::Shared;
@@ -66,6 +67,7 @@ pub(crate) fn keep_house(
         shared.engine.judge_size();
         replication::tend(shared, Timestamp::from_nanos(now));
         save_when_due(shared, Timestamp::from_nanos(now));
+        aof::tend(shared);
         if shared.engine.limits().maxmemory() > 0 {
             shared.engine.audit_memory(shared.memory_beside_data());
         }

@@ -4,6 +4,7 @@
 //! without I/O, [`node`] the commands that concern the process and its connections rather than the data,
 //! [`config`] the one table of settings.
 
+mod aof;
 mod apply;
 mod client;
 pub mod config;

@@ -1,5 +1,6 @@
 //! Starting, describing and ending a server.
 
+use crate::aof::{self, Aof};
 use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
@@ -37,7 +38,7 @@ const OTHER_DESCRIPTORS: u64 = 128;
 pub enum StartError {
     /// A socket could not be opened.
     Listen(ListenError),
-    /// The snapshot could not be loaded.
+    /// The snapshot or the append-only file could not be loaded.
     Load(String),
     /// Settings or users that cannot be taken over.
     Config(String),
@@ -92,6 +93,16 @@ impl Server {
         signals: Signals,
         script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
     ) -> Result<Server, StartError> {
+        Server::start_with_log(config, signals, script_log, |_| {})
+    }
+
+    /// As [`Server::start`]; `log` hears a line of whatever else the operator should know.
+    pub fn start_with_log(
+        config: Config,
+        signals: Signals,
+        script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
+        log: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Server, StartError> {
         let (listeners, tls) = listen(&config)?;
         let limits = request_limits(&config);
         let engine = Engine::new(EngineConfig {
@@ -119,6 +130,8 @@ impl Server {
             snapshot: SnapshotState::new(Clock::now()),
             failover: Failover::default(),
             link: Link::default(),
+            aof: Aof::new(),
+            notices: Box::new(log),
             workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(signals),
@@ -139,12 +152,13 @@ impl Server {
         shared.correct_settings()?;
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
-        if shared.settings.load_snapshot {
+        if shared.settings.load_snapshot && !shared.settings.is_set(Key::AppendOnly) {
             shared
                 .snapshot
-                .load(&shared, Timestamp::from_nanos(Clock::now()))
+                .load(&shared, shared.now())
                 .map_err(StartError::Load)?;
         }
+        aof::start(&shared).map_err(StartError::Load)?;
         replicaof::follow_at_start(&shared).map_err(StartError::Config)?;
         let drivers = (0..threads)
             .map(|thread| {
@@ -190,10 +204,12 @@ impl Server {
     /// them within a bounded time. Then the snapshot is written, if SHUTDOWN SAVE asked for it, or there are save points.
     pub fn shutdown(self) -> io::Result<()> {
         self.shared.engine.stop_scripts();
+        aof::stop_rewriting(&self.shared);
         self.shared.link.stop();
         self.group.stop(GRACE);
         let ended = self.group.join();
         self.shared.workers.stop();
+        aof::shut_down(&self.shared);
         // What there is of data that were not loaded to the end must not replace the snapshot.
         let is_whole = !self.shared.engine.has_lost_data();
         let changes = self.shared.engine.stats().changes;

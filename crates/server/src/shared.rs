@@ -1,5 +1,6 @@
 //! What all threads of a server share.
 
+use crate::aof::Aof;
 use crate::client::{Clients, Signal};
 use crate::config::Live;
 use crate::failover::Failover;
@@ -10,6 +11,8 @@ use crate::workers::Workers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tollgate_engine::Engine;
+use tollgate_limiter::Timestamp;
+use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
 use tollgate_net::tls::TlsAcceptor;
 use tollgate_net::{IoBackend, Mailboxes, PeerAddress};
@@ -24,6 +27,9 @@ pub(crate) struct Shared {
     pub(crate) failover: Failover,
     /// To the master, if there is one.
     pub(crate) link: Link,
+    pub(crate) aof: Aof,
+    /// Takes what the operator should know.
+    pub(crate) notices: Box<dyn Fn(&str) + Send + Sync>,
     /// Run what may be long.
     pub(crate) workers: Workers,
     pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
@@ -48,6 +54,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(Clock::now())
+    }
+
+    /// Tells the operator a line.
+    pub(crate) fn log(&self, line: &str) {
+        (self.notices)(line);
+    }
+
     /// Bytes held for clients.
     pub(crate) fn client_memory(&self) -> usize {
         self.clients

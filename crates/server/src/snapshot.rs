@@ -105,6 +105,11 @@ impl SnapshotState {
 }
 
 impl SnapshotState {
+    /// The data were read from another file, which has what was changed so far.
+    pub(crate) fn loaded_changes(&self, changes: u64) {
+        self.lock().changes_at_save = changes;
+    }
+
     /// Writes the snapshot beside the old one and puts it in its place. The error names the file.
     pub(crate) fn save(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
         let path = path(shared);

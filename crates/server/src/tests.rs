@@ -16,6 +16,7 @@ use tollgate_testkit::process::temp_dir;
 use tollgate_testkit::script::{self, Executor, Received, run_all};
 use tollgate_wire::resp::Limits;
 
+use crate::aof::Aof;
 use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Key, Live};
 use crate::conn::{Conn, RespDriver};
@@ -69,6 +70,8 @@ impl InProcess {
             .map_err(io::Error::other)?;
         let settings = Live::new(config);
         let shared = Shared {
+            aof: Aof::new(),
+            notices: Box::new(|_| {}),
             engine: Engine::new(EngineConfig {
                 shards: SHARDS,
                 seed: 7,
@@ -124,7 +127,7 @@ impl InProcess {
             match step.flow {
                 Flow::Continue => return,
                 Flow::Yield => {}
-                Flow::Wait => *waiting = true,
+                Flow::Wait | Flow::Hold => *waiting = true,
                 Flow::Close | Flow::Drop => {
                     if let Some(conn) = slot.take() {
                         self.driver.closed(conn, self.now);
@@ -177,7 +180,7 @@ impl InProcess {
         let flow = f(&mut self.driver, conn, self.now);
         link.output.extend_from_slice(self.driver.unsent());
         self.driver.sent();
-        link.waiting = flow == Flow::Wait;
+        link.waiting = flow.waits();
         if matches!(flow, Flow::Close | Flow::Drop) {
             self.close(number);
         }

@@ -56,8 +56,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     {
         return run_service_alone(service.clone(), &signals);
     }
-    warn_of_missing_log(&config);
-    let server = Server::start(config, signals, script_log).map_err(|error| error.to_string())?;
+    let server = Server::start_with_log(config, signals, script_log, notice)
+        .map_err(|error| error.to_string())?;
     let mut ready = describe(&server);
     let service = match service {
         None => None,
@@ -84,17 +84,6 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
         .map_err(|error| format!("the server did not end cleanly: {error}"))
 }
 
-/// Whoever asks for an append-only file must know that a crash costs more here.
-fn warn_of_missing_log(config: &Config) {
-    if config.get(Key::AppendOnly) == "yes" {
-        // A log that nobody takes must not keep the server from starting.
-        drop(writeln!(
-            std::io::stderr(),
-            "tollgate: appendonly yes: there is no append-only file; a crash loses what came after the last snapshot"
-        ));
-    }
-}
-
 /// The lowest level of `redis.log` that is written, as with Redis' default `loglevel notice`.
 const SCRIPT_LOG_NOTICE: u8 = 2;
 
@@ -110,9 +99,9 @@ fn script_log(level: u8, text: &[u8]) {
     }
 }
 
-/// A line for each change of rules.
-fn rules_log(text: &str) {
-    // A log that nobody takes must not end the service.
+/// A line of what the operator should know.
+fn notice(text: &str) {
+    // A log that nobody takes must not end the server.
     drop(writeln!(std::io::stderr(), "tollgate: {text}"));
 }
 
@@ -221,14 +210,14 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         statsd: statsd_config(config),
         shed_after: Duration::from_millis(config.number(Key::ShedAfter)),
         monotonic: tollgate_net::Clock::instant,
-        log: rules_log,
+        log: notice,
         threads,
         io: tollgate_server::wanted_backend(config),
     };
     if drop_in {
         let backend_given = service.backend != Backend::Embedded;
         for line in environment.apply(&mut service, backend_given)? {
-            rules_log(&line);
+            notice(&line);
         }
     }
     Ok(Some(service))

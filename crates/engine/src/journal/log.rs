@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use tollgate_keyspace::DbIndex;
 use tollgate_net::clock::Clock;
 
-use super::unit::{Audience, Unit};
+use super::unit::{self, Audience, Unit};
 use crate::Engine;
 
 /// Bytes that may wait to be written: above, whoever changes data waits. A unit that is appended may exceed it once.
@@ -261,11 +261,9 @@ impl Engine {
         into.position = self.journal.log.appended.load(Ordering::Acquire);
     }
 
-    /// The file in force begins anew: its readers have no database selected.
-    pub fn reselect_log(&self) {
-        if let Some(main) = &mut self.journal.lock().log.main {
-            main.db = None;
-        }
+    /// Runs `f`, of which nothing is recorded: what it does has been recorded before.
+    pub fn unrecorded<R>(&self, f: impl FnOnce() -> R) -> R {
+        unit::for_audience(Audience::NONE, f)
     }
 
     /// Has the writer look around.

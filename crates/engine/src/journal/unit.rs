@@ -16,6 +16,8 @@ const KEPT: usize = 64 * 1024;
 pub(super) struct Audience(u8);
 
 impl Audience {
+    /// Nobody.
+    pub(super) const NONE: Audience = Audience(0);
     /// Replicas.
     pub(super) const REPLICAS: Audience = Audience(1);
     /// The append-only file.
@@ -88,10 +90,18 @@ pub(super) fn add(db: DbIndex, words: &[&[u8]]) {
 /// Runs `f`, in which commands that are added are for those of `audience` who are wanted already.
 pub(super) fn for_audience<R>(audience: Audience, f: impl FnOnce() -> R) -> R {
     let before = AUDIENCE.get();
+    let _restore = Restore(before);
     AUDIENCE.set(audience.and(before));
-    let result = f();
-    AUDIENCE.set(before);
-    result
+    f()
+}
+
+/// Puts back what the audience was, however the scope ends.
+struct Restore(Audience);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        AUDIENCE.set(self.0);
+    }
 }
 
 /// The parts added from now on belong to this attempt at a new base. Those of an earlier one are not wanted any more.

@@ -25,6 +25,8 @@ struct Tls {
     plain: Vec<u8>,
     /// The inner driver waits, so that `plain` is kept from it.
     waiting: bool,
+    /// The peer sends no more; what it has sent is yet to be answered.
+    ended: bool,
 }
 
 /// Serves connections of the TLS port by TLS, others as they come.
@@ -63,6 +65,7 @@ impl<D: Driver> TlsDriver<D> {
             session,
             plain: Vec::new(),
             waiting: false,
+            ended: false,
         })))
     }
 
@@ -79,7 +82,10 @@ impl<D: Driver> TlsDriver<D> {
             };
             take_plain(&mut tls.session, &mut tls.plain);
             if state.peer_has_closed() {
-                self.run(conn, tls, now);
+                if self.run(conn, tls, now) == Flow::Hold {
+                    tls.ended = true;
+                    return Flow::Hold;
+                }
                 self.end(tls);
                 return Flow::Close;
             }
@@ -103,7 +109,7 @@ impl<D: Driver> TlsDriver<D> {
 
     /// What follows a call of the inner driver.
     fn finish(&mut self, tls: &mut Tls, flow: Flow) -> Flow {
-        tls.waiting = flow == Flow::Wait;
+        tls.waiting = flow.waits();
         self.encipher(tls);
         if flow == Flow::Close {
             self.end(tls);
@@ -114,9 +120,13 @@ impl<D: Driver> TlsDriver<D> {
     /// After a message or the end of a wait: what has come meanwhile is run, if the wait is over.
     fn go_on(&mut self, conn: &mut D::Conn, tls: &mut Tls, flow: Flow, now: i64) -> Flow {
         let waited = tls.waiting;
-        let flow = self.finish(tls, flow);
+        let mut flow = self.finish(tls, flow);
         if waited && flow == Flow::Continue {
-            return self.run(conn, tls, now);
+            flow = self.run(conn, tls, now);
+        }
+        if tls.ended && flow == Flow::Continue {
+            self.end(tls);
+            return Flow::Close;
         }
         flow
     }

@@ -144,7 +144,10 @@ impl<D: Driver> UringLoop<D> {
                 slot.closing = true;
                 at = bytes.len();
             }
-            Flow::Wait => slot.waiting = true,
+            Flow::Wait | Flow::Hold => {
+                slot.waiting = true;
+                slot.holding = flow == Flow::Hold;
+            }
             Flow::Continue | Flow::Yield => {}
         }
         match chunk {
@@ -190,8 +193,9 @@ impl<D: Driver> UringLoop<D> {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
-        let waited = std::mem::replace(&mut slot.waiting, flow == Flow::Wait);
-        slot.unrun |= waited && !slot.waiting && !slot.input.is_empty();
+        let waited = std::mem::replace(&mut slot.waiting, flow.waits());
+        slot.holding = flow == Flow::Hold;
+        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && !slot.input.is_empty();
         if waited && slot.unrun {
             self.enqueue(index);
         }

@@ -36,6 +36,8 @@ pub(crate) struct UringSlot<C> {
     pub(crate) unrun: bool,
     /// The driver waits: input is kept and not run.
     pub(crate) waiting: bool,
+    /// The driver has yet to answer what has been run.
+    pub(crate) holding: bool,
     /// Close once the output is sent; nothing more is run.
     pub(crate) closing: bool,
     /// Take what is in the socket when the receive has ended, then close.
@@ -68,6 +70,7 @@ impl<C> UringSlot<C> {
             cancelling: false,
             unrun: false,
             waiting: false,
+            holding: false,
             closing: false,
             finishing: false,
             counted: 0,
@@ -84,7 +87,7 @@ impl<C> UringSlot<C> {
 
     /// Nothing is left to run or to send.
     pub(crate) fn is_done(&self) -> bool {
-        self.closing && !self.unrun && self.unsent() == 0
+        self.closing && !self.unrun && !self.holding && self.unsent() == 0
     }
 
     /// Gives the socket what it takes of the replies that wait for the end of the turn. They come before whatever ends

@@ -120,6 +120,12 @@ impl<'r> Reader<'r> {
         self.source.byte()
     }
 
+    /// Behind the last entry: the bytes after the end of the file that were read from the source already, as one that
+    /// commands follow has them, and where they begin.
+    pub fn rest(&self) -> (&[u8], u64) {
+        (&self.source.chunk[self.source.at..], self.source.offset)
+    }
+
     /// The code of the libraries of functions that have been met; files have them before their keys.
     pub fn take_libraries(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.libraries)

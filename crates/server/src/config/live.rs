@@ -32,7 +32,8 @@ impl Live {
         let live = Live {
             load_snapshot: config.given(Key::Dir)
                 || config.given(Key::DbFilename)
-                || keeps_data(config.get(Key::Save), config.get(Key::AppendOnly)),
+                || !config.get(Key::Save).is_empty()
+                || config.get(Key::AppendOnly) == "yes",
             file: config.file().map(ToOwned::to_owned),
             values: Mutex::new(config.into_values()),
             max_clients: AtomicUsize::new(0),
@@ -103,6 +104,11 @@ impl Live {
         self.mirror(&values);
     }
 
+    /// Whether a flag is `yes`.
+    pub(crate) fn is_set(&self, key: Key) -> bool {
+        *self.lock()[key as usize] == *"yes"
+    }
+
     /// Most clients at a time.
     pub fn max_clients(&self) -> usize {
         self.max_clients.load(Ordering::Relaxed)
@@ -115,11 +121,7 @@ impl Live {
 
     /// Whether the end of the server writes a snapshot unless it is told otherwise.
     pub(crate) fn saves_at_end(&self) -> bool {
-        let values = self.lock();
-        keeps_data(
-            &values[Key::Save as usize],
-            &values[Key::AppendOnly as usize],
-        )
+        !self.lock()[Key::Save as usize].is_empty()
     }
 
     /// Seconds of silence after which a client is disconnected; 0 = never.
@@ -259,11 +261,6 @@ impl Values<'_> {
     }
 }
 
-/// Whether the data are to outlive a restart.
-fn keeps_data(save: &str, append_only: &str) -> bool {
-    !save.is_empty() || append_only == "yes"
-}
-
 fn known(name: &[u8]) -> Option<&'static Setting> {
     std::str::from_utf8(name).ok().and_then(find)
 }
@@ -284,7 +281,8 @@ fn unknown(name: &[u8]) -> CmdError {
     )
 }
 
-fn failed(name: &[u8], reason: &str) -> CmdError {
+/// A value that was refused.
+pub(crate) fn failed(name: &[u8], reason: &str) -> CmdError {
     let head = b"CONFIG SET failed (possibly related to argument '";
     CmdError::err([head, name, b"') - ", reason.as_bytes()].concat())
 }

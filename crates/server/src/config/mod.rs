@@ -17,6 +17,7 @@ mod table;
 
 pub use file::FileError;
 pub use kind::Kind;
+pub(crate) use live::failed;
 pub use live::{Live, Values};
 pub(crate) use rewrite::rewrite;
 pub use table::{Change, Key, Setting, TABLE, UNUSED_HEAD, find, render_docs, render_unused};

@@ -400,7 +400,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Flag,
         "no",
         Change::Live,
-        "Whether the data outlive a restart: the snapshot is loaded at the start and written at the end. There is no append-only file.",
+        "Whether everything that changes data is written to the append-only file, from which it is read at the start.",
     ),
     row(
         Key::MaxMemory,

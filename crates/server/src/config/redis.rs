@@ -48,13 +48,13 @@ settings! {
     LazyfreeLazyUserFlush, "lazyfree-lazy-user-flush", None, Flag, "no", Live, false, None::<&str>;
     ReplDisableTcpNodelay, "repl-disable-tcp-nodelay", None, Flag, "no", Live, false, None::<&str>;
     ReplDisklessSync, "repl-diskless-sync", None, Flag, "yes", Live, false, None::<&str>;
-    AofRewriteIncrementalFsync, "aof-rewrite-incremental-fsync", None, Flag, "yes", Live, false, None::<&str>;
-    NoAppendfsyncOnRewrite, "no-appendfsync-on-rewrite", None, Flag, "no", Live, false, None::<&str>;
+    AofRewriteIncrementalFsync, "aof-rewrite-incremental-fsync", None, Flag, "yes", Live, false, Some("Whether a new base of the append-only file is put on the disk in steps of 4 MiB.");
+    NoAppendfsyncOnRewrite, "no-appendfsync-on-rewrite", None, Flag, "no", Live, false, Some("Whether fsync of the append-only file is left out while it is made anew or a snapshot is written.");
     ClusterRequireFullCoverage, "cluster-require-full-coverage", None, Flag, "yes", Live, false, None::<&str>;
     RdbSaveIncrementalFsync, "rdb-save-incremental-fsync", None, Flag, "yes", Live, false, None::<&str>;
-    AofLoadTruncated, "aof-load-truncated", None, Flag, "yes", Live, false, None::<&str>;
-    AofUseRdbPreamble, "aof-use-rdb-preamble", None, Flag, "yes", Live, false, None::<&str>;
-    AofTimestampEnabled, "aof-timestamp-enabled", None, Flag, "no", Live, false, None::<&str>;
+    AofLoadTruncated, "aof-load-truncated", None, Flag, "yes", Live, false, Some("Whether a file that ends in the middle of a command or transaction is cut off there at the start; otherwise the server does not start.");
+    AofUseRdbPreamble, "aof-use-rdb-preamble", None, Flag, "yes", Live, false, Some("Whether the base of the append-only file is an RDB file; otherwise it holds commands.");
+    AofTimestampEnabled, "aof-timestamp-enabled", None, Flag, "no", Live, false, Some("Whether times are written between the commands of the append-only file.");
     ClusterReplicaNoFailover, "cluster-replica-no-failover", Some("cluster-slave-no-failover"), Flag, "no", Live, false, None::<&str>;
     ReplicaLazyFlush, "replica-lazy-flush", Some("slave-lazy-flush"), Flag, "no", Live, false, None::<&str>;
     ReplicaServeStaleData, "replica-serve-stale-data", Some("slave-serve-stale-data"), Flag, "yes", Live, false, Some("Whether a replica answers from the data it has while it has no link to its master.");
@@ -72,7 +72,7 @@ settings! {
     ClusterAllowReplicaMigration, "cluster-allow-replica-migration", None, Flag, "yes", Live, false, None::<&str>;
     ReplicaAnnounced, "replica-announced", None, Flag, "yes", Live, false, Some("What INFO tells Sentinel: whether it shows this replica to its clients.");
     LatencyTracking, "latency-tracking", None, Flag, "yes", Live, false, Some("Whether the time of every command is counted for INFO latencystats and LATENCY HISTOGRAM.");
-    AofDisableAutoGc, "aof-disable-auto-gc", None, Flag, "no", Live, false, None::<&str>;
+    AofDisableAutoGc, "aof-disable-auto-gc", None, Flag, "no", Live, false, Some("Whether files of the append-only file that are of no use any more stay.");
     ReplicaIgnoreDiskWriteErrors, "replica-ignore-disk-write-errors", None, Flag, "no", Live, false, None::<&str>;
     Pidfile, "pidfile", None, Text, "", Start, false, None::<&str>;
     ReplicaAnnounceIp, "replica-announce-ip", Some("slave-announce-ip"), Text, "", Live, false, Some("Address that a replica names to its master; empty for the one it connects from.");
@@ -81,8 +81,8 @@ settings! {
     ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, None::<&str>;
     ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, None::<&str>;
     SyslogIdent, "syslog-ident", None, Text, "redis", Start, false, None::<&str>;
-    Appendfilename, "appendfilename", None, Text, "appendonly.aof", Start, false, None::<&str>;
-    Appenddirname, "appenddirname", None, Text, "appendonlydir", Start, false, None::<&str>;
+    Appendfilename, "appendfilename", None, FileName, "appendonly.aof", Start, false, Some("How the names of the files of the append-only file begin.");
+    Appenddirname, "appenddirname", None, FileName, "appendonlydir", Start, false, Some("The folder of the append-only file, in `dir`.");
     ServerCpulist, "server_cpulist", None, Text, "", Start, false, None::<&str>;
     BioCpulist, "bio_cpulist", None, Text, "", Start, false, None::<&str>;
     AofRewriteCpulist, "aof_rewrite_cpulist", None, Text, "", Start, false, None::<&str>;
@@ -96,7 +96,7 @@ settings! {
     SyslogFacility, "syslog-facility", None, Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", Start, false, None::<&str>;
     ReplDisklessLoad, "repl-diskless-load", None, Choice(&["disabled", "on-empty-db", "swapdb"]), "disabled", Live, false, None::<&str>;
     Loglevel, "loglevel", None, Choice(&["debug", "verbose", "notice", "warning"]), "notice", Live, false, None::<&str>;
-    Appendfsync, "appendfsync", None, Choice(&["everysec", "always", "no"]), "everysec", Live, false, None::<&str>;
+    Appendfsync, "appendfsync", None, Choice(&["everysec", "always", "no"]), "everysec", Live, false, Some("When what was written to the append-only file is put on the disk: before a reply leaves, once a second, or when the system likes.");
     OomScoreAdj, "oom-score-adj", None, Choice(&["no", "yes", "relative", "absolute"]), "no", Live, false, None::<&str>;
     AclPubsubDefault, "acl-pubsub-default", None, Choice(&["allchannels", "resetchannels"]), "resetchannels", Live, false, Some("Whether users that are made or reset may use every channel, or none until rules say so.");
     SanitizeDumpPayload, "sanitize-dump-payload", None, Choice(&["no", "yes", "clients"]), "no", Live, false, None::<&str>;
@@ -107,7 +107,7 @@ settings! {
     PropagationErrorBehavior, "propagation-error-behavior", None, Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", Live, false, None::<&str>;
     ShutdownOnSigint, "shutdown-on-sigint", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
     ShutdownOnSigterm, "shutdown-on-sigterm", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
-    AutoAofRewritePercentage, "auto-aof-rewrite-percentage", None, Number { min: 0, max: 2147483647 }, "100", Live, false, None::<&str>;
+    AutoAofRewritePercentage, "auto-aof-rewrite-percentage", None, Number { min: 0, max: 2147483647 }, "100", Live, false, Some("How much the append-only file may grow since it was made before it is made anew, in percent; 0 = it is not.");
     ClusterReplicaValidityFactor, "cluster-replica-validity-factor", Some("cluster-slave-validity-factor"), Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
     ListMaxListpackSize, "list-max-listpack-size", Some("list-max-ziplist-size"), Integer { min: -2147483648, max: 2147483647 }, "-2", Live, false, Some("Most elements of a list node when positive; its size from 4 KiB (-1) to 64 KiB (-5) when negative.");
     ClusterMigrationBarrier, "cluster-migration-barrier", None, Number { min: 0, max: 2147483647 }, "1", Live, false, None::<&str>;
@@ -157,7 +157,7 @@ settings! {
     HllSparseMaxBytes, "hll-sparse-max-bytes", None, Bytes { min: 0, max: i64::MAX as u64 }, "3000", Live, false, Some("Largest sparse HyperLogLog, in bytes.");
     MaxmemoryClients, "maxmemory-clients", None, BytesOrPercent, "0", Live, false, None::<&str>;
     ReplBacklogTtl, "repl-backlog-ttl", None, Number { min: 0, max: i64::MAX as u64 }, "3600", Live, false, Some("Seconds for which they are kept without a replica; 0 for ever.");
-    AutoAofRewriteMinSize, "auto-aof-rewrite-min-size", None, Bytes { min: 0, max: i64::MAX as u64 }, "67108864", Live, false, None::<&str>;
+    AutoAofRewriteMinSize, "auto-aof-rewrite-min-size", None, Bytes { min: 0, max: i64::MAX as u64 }, "67108864", Live, false, Some("Bytes below which the append-only file is not made anew by itself.");
     LoadingProcessEventsIntervalBytes, "loading-process-events-interval-bytes", None, Number { min: 1024, max: 2147483647 }, "2097152", Live, true, None::<&str>;
     TlsPort, "tls-port", None, Number { min: 0, max: 65535 }, "0", Start, false, Some("TCP port for TLS; 0 for none.");
     TlsSessionCacheSize, "tls-session-cache-size", None, Number { min: 0, max: 2147483647 }, "20480", Live, false, None::<&str>;

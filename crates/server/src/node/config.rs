@@ -2,7 +2,8 @@
 
 use super::NodeRunner;
 use super::acl::system_reason;
-use crate::config::{Key, Values};
+use crate::aof;
+use crate::config::{Key, Live, Values, failed};
 use crate::shared::Shared;
 use std::io::ErrorKind;
 use tollgate_commands::{CmdError, Reply};
@@ -28,8 +29,15 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
     let pairs: Vec<_> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let protected = runner.is_allowed(Key::EnableProtectedConfigs);
     let apply = |keys: &[Key], values: &Values<'_>| shared.apply(keys, values);
+    let kept = |settings: &Live| settings.is_set(Key::AppendOnly);
+    let before = kept(&shared.settings);
     shared.settings.set(&pairs, protected, apply)?;
     shared.settings.configure(&shared.engine);
+    if let Err(reason) = aof::switch(shared, kept(&shared.settings)) {
+        let old = if before { "yes" } else { "no" };
+        shared.settings.correct(Key::AppendOnly, old);
+        return Err(failed(Key::AppendOnly.setting().name.as_bytes(), &reason));
+    }
     // Sweeps and rounds of the expiry follow the new settings at once. A loop whose mailbox is full follows at its next tick.
     shared.mailboxes.tick_all().ok();
     Ok(Reply::Ok)

@@ -1,12 +1,13 @@
 //! DEBUG: what test suites ask of a server.
 
 use super::{NodeRunner, digest};
+use crate::aof;
 use crate::config::Key;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::{glob, number};
-use tollgate_engine::NodeCx;
+use tollgate_engine::{Engine, NodeCx};
 use tollgate_keyspace::DbIndex;
 use tollgate_net::threads;
 use tollgate_wire::resp::Protocol;
@@ -67,7 +68,7 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         (b"RELOAD", options) if options.iter().all(|it| is_reload_option(it)) => {
             reload(runner, cx, options)
         }
-        (b"LOADAOF", []) => reload(runner, cx, &[]),
+        (b"LOADAOF", []) => load_log(runner, cx),
         (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL", []) => Ok(Reply::Ok),
         // What these change of Redis' inside has no counterpart here.
         (b"SET-SKIP-CHECKSUM-VALIDATION", [_]) => Ok(Reply::Ok),
@@ -151,17 +152,38 @@ fn reload(
         return Err(CmdError::line("ERR"));
     }
     if !has(b"NOFLUSH") {
-        cx.engine.for_each_shard(|shard| {
-            for db in DbIndex::all() {
-                shard.clear(db);
-            }
-        });
-        cx.engine.forget_functions();
+        forget_all(cx.engine);
     }
     shared
         .snapshot
         .load_as(shared, cx.now, has(b"MERGE"))
         .map_err(|_| CmdError::err("Error trying to load the RDB dump, check server logs."))?;
+    Ok(Reply::Ok)
+}
+
+/// Forgets all data and functions.
+fn forget_all(engine: &Engine) {
+    engine.for_each_shard(|shard| {
+        for db in DbIndex::all() {
+            shard.clear(db);
+        }
+    });
+    engine.forget_functions();
+}
+
+/// Forgets everything and reads the append-only file.
+fn load_log(runner: &NodeRunner<'_>, cx: &NodeCx<'_>) -> Result<Reply, CmdError> {
+    if cx.in_transaction {
+        // What is read is locked piece by piece.
+        return Err(CmdError::err(
+            "DEBUG LOADAOF is not allowed in transactions",
+        ));
+    }
+    let shared = runner.shared;
+    aof::reload(shared, || forget_all(cx.engine)).map_err(|reason| {
+        shared.log(&reason);
+        CmdError::err("Error trying to load the AOF files, check server logs.")
+    })?;
     Ok(Reply::Ok)
 }
 

@@ -206,6 +206,7 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
         "mem_not_counted_for_evict",
         journal.buffers_bytes.saturating_sub(journal.memory_bytes),
     );
+    text.line("mem_aof_buffer", shared.aof.buffered(shared));
     text.facts(info_facts::MEMORY);
     text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
     text.bytes("used_memory_peak", shared.metrics.used_peak(used));
@@ -239,12 +240,47 @@ fn persistence(text: &mut Text, shared: &Shared, _: i64) {
     text.line("rdb_saves", snapshot.saves);
     text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
     text.line("rdb_last_load_keys_expired", snapshot.keys_expired);
-    text.line("aof_enabled", 0);
-    // What BGREWRITEAOF has begun.
+    append_only_file(text, shared);
+}
+
+fn append_only_file(text: &mut Text, shared: &Shared) {
+    let facts = shared.aof.facts();
+    let word = |failed| if failed { "err" } else { "ok" };
+    let flag = u8::from;
+    text.line("aof_enabled", flag(shared.aof.is_on()));
+    text.line("aof_rewrite_in_progress", flag(shared.aof.is_rewriting()));
+    text.line("aof_rewrite_scheduled", flag(facts.scheduled));
     text.line(
-        "aof_rewrite_in_progress",
-        u8::from(shared.snapshot.is_in_background()),
+        "aof_last_rewrite_time_sec",
+        facts.last_rewrite_secs.unwrap_or(-1),
     );
+    let since = |began| (Clock::monotone() - began) / 1_000_000_000;
+    text.line(
+        "aof_current_rewrite_time_sec",
+        facts.rewrite_began.map_or(-1, since),
+    );
+    text.line("aof_last_bgrewrite_status", word(facts.rewrite_failed));
+    text.line("aof_rewrites", facts.rewrites);
+    text.line("aof_rewrites_consecutive_failures", facts.failures_in_row);
+    text.line(
+        "aof_last_write_status",
+        word(facts.write_failed || facts.sync_failed),
+    );
+    // Nothing is forked.
+    text.line("aof_last_cow_size", 0);
+    if shared.aof.is_on() {
+        text.line("aof_current_size", facts.size);
+        text.line("aof_base_size", facts.base_size);
+        text.line(
+            "aof_pending_rewrite",
+            flag(facts.scheduled || facts.starting),
+        );
+        text.line("aof_buffer_length", shared.aof.buffered(shared));
+        let log = shared.engine.log_facts();
+        text.line("aof_pending_bio_fsync", flag(log.synced < log.written));
+        // The thread that syncs is the one that writes: what comes meanwhile waits in memory.
+        text.line("aof_delayed_fsync", 0);
+    }
 }
 
 fn stats(text: &mut Text, shared: &Shared, now: i64) {

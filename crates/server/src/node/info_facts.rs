@@ -20,7 +20,6 @@ pub(super) const MEMORY: Facts = &[
     ("used_memory_startup", "0"),
     ("mem_clients_slaves", "0"),
     ("mem_cluster_links", "0"),
-    ("mem_aof_buffer", "0"),
     ("mem_allocator", "mimalloc"),
     ("active_defrag_running", "0"),
 ];

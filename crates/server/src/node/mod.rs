@@ -90,7 +90,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::SlowlogReset => Ok(observe::slowlog_reset(&cx)),
             NodeCommand::Info => info::info(self.shared, &mut cx),
             NodeCommand::Save => save::save(self.shared, &cx),
-            NodeCommand::BgRewriteAof => save::rewrite_log(self.shared),
+            NodeCommand::BgRewriteAof => save::rewrite_log(self.shared, &cx),
             NodeCommand::BgSave => save::background(self.shared, &mut cx),
             NodeCommand::LastSave => Ok(save::last(self.shared)),
             NodeCommand::Migrate => migrate::migrate(&mut cx),

@@ -268,7 +268,7 @@ pub(super) fn memory_stats(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply
         ("clients.slaves", 0),
         ("clients.normal", clients as i64),
         ("cluster.links", 0),
-        ("aof.buffer", 0),
+        ("aof.buffer", shared.aof.buffered(shared) as i64),
         ("lua.caches", scripts as i64),
         ("functions.caches", 0),
         ("overhead.total", (clients + scripts) as i64),

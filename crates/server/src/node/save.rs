@@ -1,5 +1,6 @@
 //! SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE.
 
+use crate::aof::{self, Asked};
 use crate::shared::Shared;
 use crate::snapshot::save_in_background;
 use std::sync::Arc;
@@ -40,19 +41,22 @@ pub(super) fn background(shared: &Arc<Shared>, cx: &mut NodeCx<'_>) -> Result<Re
     Ok(Reply::Simple("Background saving started"))
 }
 
-/// BGREWRITEAOF: where Redis makes its append-only file anew, which then holds the data as they are, the snapshot is written.
-pub(super) fn rewrite_log(shared: &Arc<Shared>) -> Result<Reply, CmdError> {
-    if !shared.snapshot.begin_background() {
-        return Err(CmdError::err(
+/// BGREWRITEAOF.
+pub(super) fn rewrite_log(shared: &Arc<Shared>, cx: &NodeCx<'_>) -> Result<Reply, CmdError> {
+    match aof::ask(shared, cx.in_transaction) {
+        Asked::Begun => Ok(Reply::Simple(
+            "Background append only file rewriting started",
+        )),
+        Asked::Scheduled => Ok(Reply::Simple(
+            "Background append only file rewriting scheduled",
+        )),
+        Asked::Busy => Err(CmdError::err(
             "Background append only file rewriting already in progress",
-        ));
+        )),
+        Asked::Refused => Err(CmdError::err(
+            "Can't execute an AOF background rewriting. Please check the server logs for more information.",
+        )),
     }
-    if !save_in_background(shared) {
-        return Err(failed());
-    }
-    Ok(Reply::Simple(
-        "Background append only file rewriting started",
-    ))
 }
 
 pub(super) fn last(shared: &Shared) -> Reply {

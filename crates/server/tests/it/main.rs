@@ -1,6 +1,8 @@
 //! The server on real sockets.
 
 mod admission;
+mod aof;
+mod aof_crash;
 mod applications;
 mod auth;
 mod backends;

@@ -167,7 +167,7 @@ fn digests_are_those_of_redis() {
     );
     let all = "+8240c970fa97b7c716ba864038becbf6df75657f\r\n";
     assert_eq!(raw(&mut client, "DEBUG DIGEST"), all);
-    assert_eq!(raw(&mut client, "DEBUG LOADAOF"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "DEBUG RELOAD"), "+OK\r\n");
     assert_eq!(raw(&mut client, "DEBUG DIGEST"), all);
 }
 
