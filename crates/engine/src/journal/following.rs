@@ -402,7 +402,7 @@ impl Engine {
     ) -> Result<Loaded, AdoptError> {
         self.begin_loading(following)?;
         self.empty(now);
-        let loaded = self.load_base(source, now);
+        let loaded = self.load_base(source, now).map(|base| base.loaded);
         if loaded.is_err() {
             self.empty(now);
         }

@@ -264,6 +264,25 @@ pub(crate) fn switch(shared: &Arc<Shared>, on: bool) -> Result<(), String> {
     })
 }
 
+/// All data are about to be replaced, which is not recorded: ends until [`resume`]. True when the file was kept.
+pub(crate) fn pause(shared: &Arc<Shared>) -> bool {
+    let kept = shared.aof.is_on();
+    if kept {
+        end(shared);
+    }
+    kept
+}
+
+/// Begins anew with the data as they are, if that is still wanted.
+pub(crate) fn resume(shared: &Arc<Shared>, kept: bool) {
+    if kept
+        && shared.settings.is_set(Key::AppendOnly)
+        && let Err(reason) = switch(shared, true)
+    {
+        shared.log(&reason);
+    }
+}
+
 /// Ends it: all that was appended is put on the disk.
 fn end(shared: &Arc<Shared>) {
     let aof = &shared.aof;

@@ -2,11 +2,13 @@
 //! is cut off, damaged or not understood leaves this server with the data it had.
 
 use super::{Broken, Order, Progress, is_timeout, silence};
+use crate::aof;
 use crate::config::Key;
 use crate::shared::Shared;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tollgate_engine::{AdoptError, Engine, HistoryPlace};
 use tollgate_limiter::Timestamp;
@@ -35,7 +37,7 @@ enum End {
 
 /// Takes over the data that `place` names.
 pub(super) fn take_over(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     order: Order,
     out: &mut Outbound,
     place: &HistoryPlace,
@@ -49,7 +51,10 @@ pub(super) fn take_over(
     file.rewind()?;
     let now = Timestamp::from_nanos(Clock::now());
     let mut source = Signs::new(shared, order, out, &mut file);
+    // The file of the old data says nothing of the new ones: it begins anew with them.
+    let logs = aof::pause(shared);
     let adopted = engine.adopt(order.following, place, &mut source, now);
+    aof::resume(shared, logs);
     match adopted {
         Ok(_) => Ok(()),
         Err(AdoptError::Over) => Err(Broken::Over),
