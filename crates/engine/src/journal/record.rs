@@ -57,7 +57,10 @@ impl Engine {
         }
         let is_passed = |key: &[u8]| self.seed.key(key).shard(self.shards.count()) < passed;
         let changed = done.keys();
-        let is_whole = changed.iter().all(|(_, key)| is_passed(key));
+        // What it has only read must be there too, as it was then.
+        let named = self.keys_in(call.row, call.args);
+        let reads_passed = named.iter().flatten().all(|key| is_passed(key.bytes()));
+        let is_whole = reads_passed && changed.iter().all(|(_, key)| is_passed(key));
         let audience = if is_whole {
             Audience::ALL
         } else {
