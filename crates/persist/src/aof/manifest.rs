@@ -12,6 +12,12 @@ use tollgate_wire::resp::split_line;
 /// Longest line, bytes.
 const LINE_MAX: usize = 1024;
 
+/// Longest name of a file, bytes: quoted, four for each, it fits in a line.
+const NAME_MAX: usize = 240;
+
+/// Highest number of a file that is read: so many more can follow that the number never overflows.
+const SEQ_MAX: i64 = i64::MAX / 2;
+
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
@@ -125,6 +131,9 @@ impl Manifest {
                 if text.contains(['/', '\\']) || matches!(text, "." | "..") {
                     return Err("File can't be a path, just a filename");
                 }
+                if text.len() > NAME_MAX || text.contains('\0') {
+                    return Err(INVALID);
+                }
                 name = Some(text.to_owned());
             } else if word.eq_ignore_ascii_case(b"seq") {
                 seq = number::parse_i64(value).unwrap_or(0);
@@ -135,7 +144,7 @@ impl Manifest {
         let (Some(name), Some(kind)) = (name.filter(|name| !name.is_empty()), kind) else {
             return Err(INVALID);
         };
-        if seq <= 0 {
+        if !(1..=SEQ_MAX).contains(&seq) {
             return Err(INVALID);
         }
         let file = NamedFile { name, seq };
@@ -180,12 +189,10 @@ impl Manifest {
 
     /// Adds a file of commands behind the others. `stem` is `appendfilename`.
     pub fn add_incr(&mut self, stem: &str) -> &NamedFile {
-        let all = self.incr.iter().chain(&self.history);
-        let seq = 1 + all
-            .filter(|file| file.name.ends_with(".incr.aof"))
-            .map(|file| file.seq)
-            .max()
-            .unwrap_or(0);
+        let past = self.history.iter();
+        let past = past.filter(|file| file.name.ends_with(".incr.aof"));
+        let seqs = self.incr.iter().chain(past).map(|file| file.seq);
+        let seq = 1 + seqs.max().unwrap_or(0);
         self.incr.push(NamedFile {
             name: format!("{stem}.{seq}.incr.aof"),
             seq,
@@ -259,7 +266,7 @@ mod tests {
             "tab\t",
             "\"q\"",
             "back\\",
-            "nul\0",
+            "bell\x07",
             "ü",
             "plain.aof",
         ] {
@@ -305,6 +312,8 @@ mod tests {
             ("file a seq 1\n", INVALID),
             ("file a seq 1 type i more\n", INVALID),
             ("file a seq 0 type i\n", INVALID),
+            ("file a seq 9223372036854775807 type i\n", INVALID),
+            ("file \"\\x00\" seq 1 type i\n", INVALID),
             ("file a seq x type i\n", INVALID),
             ("file \"a seq 1 type i\n", INVALID),
             ("file \"\" seq 1 type i\n", INVALID),
@@ -326,5 +335,14 @@ mod tests {
         assert_eq!(reason(""), (1, "Found an empty AOF manifest"));
         let twice = "file a seq 2 type i\nfile b seq 2 type i\n";
         assert_eq!(reason(twice), (2, "Found a non-monotonic sequence number"));
+    }
+
+    #[test]
+    fn a_file_is_added_behind_one_of_any_name() {
+        let text = "file other seq 7 type i\n";
+        let mut manifest = Manifest::parse(text.as_bytes()).expect("it is whole");
+        assert_eq!(manifest.add_incr("a").seq, 8);
+        let again = Manifest::parse(manifest.to_text().as_bytes());
+        assert_eq!(again.expect("an own text is whole"), manifest);
     }
 }

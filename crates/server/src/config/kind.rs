@@ -4,6 +4,9 @@ use super::{output_limits, save_points};
 use std::net::IpAddr;
 use tollgate_engine::Notify;
 
+/// Longest name of a file, bytes: numbers and endings are added to it, and systems take 255.
+const FILE_NAME_MAX: usize = 200;
+
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -102,6 +105,11 @@ impl Kind {
             Kind::FileName => {
                 if text.is_empty() || text == "." || text == ".." || text.contains('/') {
                     return Err("can't be a path, just a filename".to_owned());
+                }
+                if text.len() > FILE_NAME_MAX || text.contains('\0') {
+                    return Err(format!(
+                        "must be a filename of {FILE_NAME_MAX} bytes at most"
+                    ));
                 }
                 Ok(text.to_owned())
             }
