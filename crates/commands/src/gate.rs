@@ -153,12 +153,12 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
         return Err(CmdError::OutOfMemory);
     }
     if let Some(reason) = view.log_error
-        && (row.writes() || row.name == "PING")
+        && (writes(row, view) || row.name == "PING")
         && matches!(view.origin, Origin::Client | Origin::Script)
     {
         return Err(CmdError::log_failed(reason));
     }
-    if view.lacks_replicas && row.writes() {
+    if view.lacks_replicas && writes(row, view) {
         return Err(CmdError::NoReplicas);
     }
     if view.restrictions != Restrictions::NONE {
@@ -173,15 +173,23 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     Ok(())
 }
 
+/// Whether the command writes, or is an EXEC of one that does.
+fn writes(row: &Row, view: &GateView<'_>) -> bool {
+    row.writes()
+        || view
+            .queued
+            .is_some_and(|(any, _)| any.contains(Flags::WRITE))
+}
+
 /// What a replica may not do: write, answer without its master, use data that are not there yet.
 #[cold]
 fn check_role(row: &Row, view: &GateView<'_>) -> Result<(), CmdError> {
     if view.origin.is_applied() {
         return Ok(());
     }
-    let (any, all) = view.queued.unwrap_or((row.flags, row.flags));
+    let all = view.queued.map_or(row.flags, |(_, all)| all);
     let is = |restriction| view.restrictions.contains(restriction);
-    if is(Restrictions::READ_ONLY) && (row.writes() || any.contains(Flags::WRITE)) {
+    if is(Restrictions::READ_ONLY) && writes(row, view) {
         return Err(CmdError::ReadOnlyReplica);
     }
     let allowed = |flag| row.flags.contains(flag) && all.contains(flag);

@@ -31,27 +31,23 @@ impl Engine {
         let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
         let permit = UserPermit::of_client(&self.access, session, now);
         let log_error = self.log_error();
+        let lacks_replicas = self.lacks_replicas.load(Ordering::Relaxed);
+        let restricts =
+            lacks_replicas || log_error.is_some() || self.restrictions() != Restrictions::NONE;
         let view = gate::GateView {
             log_error: log_error.as_deref(),
             authenticated: session.authenticated || self.access.is_open(),
-            lacks_replicas: self.lacks_replicas.load(Ordering::Relaxed),
+            lacks_replicas,
             out_of_memory: session.out_of_memory && !self.keeps_limiter(row, args, session.db, now),
             restrictions: self.restrictions(),
-            queued: self.queued_flags(row, session),
+            queued: (restricts && is_exec(row))
+                .then(|| session.queued_flags())
+                .flatten(),
             busy: self.scripts.long.busy(),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
         };
         gate::check(row, args, &view)
-    }
-
-    /// What the gate must know of the commands that EXEC would run, while the server's role restricts them.
-    #[inline]
-    fn queued_flags(&self, row: &Row, session: &Session) -> Option<(Flags, Flags)> {
-        if self.restrictions() == Restrictions::NONE || !is_exec(row) {
-            return None;
-        }
-        session.queued_flags()
     }
 
     /// Memory is short: queueing takes memory too, and so does running what was queued. True when the command has been

@@ -11,6 +11,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tollgate_net::threads;
+
 /// Looks at a lock that is held before the processor is given to others: a few commands' time.
 const SPINS: u32 = 100;
 /// Times that the processor is given to others before sleeping.
@@ -86,7 +88,7 @@ impl<T> Lock<T> {
                 yields += 1;
                 std::thread::yield_now();
             } else {
-                std::thread::sleep(pause);
+                threads::stand_still(pause);
                 pause = LONGEST.min(pause * 2);
             }
         }

@@ -18,7 +18,8 @@ pub fn spawn<T: Send + 'static>(
     })
 }
 
-/// Stands still, and with it whatever the calling thread serves: for DEBUG SLEEP, which asks for that.
+/// Stands still, and with it whatever the calling thread serves: for DEBUG SLEEP, which asks for that, and for who cannot have
+/// a lock for long.
 pub fn stand_still(time: Duration) {
     std::thread::sleep(time);
 }

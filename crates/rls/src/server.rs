@@ -220,22 +220,9 @@ impl RlsServer {
         let make_backend = backend_maker(&config, store, clock)?;
         let tls = PortsTls::new(&config)?;
         let ports = Listening::on(&config)?;
-        let (domains, limits) = (rules.domain_count(), rules.limit_count());
         let (stop, stopped) = watch::channel(false);
         let (health, metrics) = (watch.health(), watch.metrics());
-        let mut server = Self {
-            health: health.clone(),
-            log: config.log,
-            grpc_addr: ports.grpc_addr,
-            http_addr: ports.http_addr,
-            debug_addr: ports.debug_addr,
-            prometheus_addr: ports.prometheus_addr,
-            domains,
-            limits,
-            stop,
-            threads: Vec::new(),
-            loops: None,
-        };
+        let mut server = Self::idle(&config, &ports, &rules, health.clone(), stop);
         let fallbacks = Fallbacks::new(clock);
         let local_cache = local_cache(&config, clock);
         if let Some(cache) = &local_cache {
@@ -276,23 +263,11 @@ impl RlsServer {
         let places = metrics.facts.connections(MAX_CONNECTIONS);
         let mut listeners = ports.listeners;
         if config.has_http_loops() {
-            let is_service =
-                |(_, speaks): &(_, Speaks)| matches!(speaks, Speaks::Http(Port::Service));
-            let at = listeners.iter().position(is_service);
-            if let Some((listener, _)) = at.map(|at| listeners.remove(at)) {
-                let makes = (threads..2 * threads).map(|index| {
-                    let make = makes(index);
-                    Box::new(move || make(None)) as MakeService
-                });
-                let options = LoopOptions {
-                    io: config.io,
-                    places: places.clone(),
-                    shed_after: config.shed_after,
-                    monotonic: config.monotonic,
-                };
-                let loops = Loops::start(listener, makes.collect(), options);
-                server.loops = Some(loops.map_err(StartError::Thread)?);
-            }
+            let makes = (threads..2 * threads).map(|index| {
+                let make = makes(index);
+                Box::new(move || make(None)) as MakeService
+            });
+            server.start_loops(&config, &mut listeners, &places, makes.collect())?;
         }
         server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
         let told = stopped.clone();
@@ -301,6 +276,52 @@ impl RlsServer {
             accept_all(listeners, lanes, places, stopped)
         })?;
         Ok(server)
+    }
+
+    /// A service of which nothing runs yet.
+    fn idle(
+        config: &RlsConfig,
+        ports: &Listening,
+        rules: &Ruleset,
+        health: Health,
+        stop: watch::Sender<bool>,
+    ) -> Self {
+        Self {
+            health,
+            log: config.log,
+            grpc_addr: ports.grpc_addr,
+            http_addr: ports.http_addr,
+            debug_addr: ports.debug_addr,
+            prometheus_addr: ports.prometheus_addr,
+            domains: rules.domain_count(),
+            limits: rules.limit_count(),
+            stop,
+            threads: Vec::new(),
+            loops: None,
+        }
+    }
+
+    /// Has the HTTP port of the service served by event loops, whose services `makes` makes.
+    fn start_loops(
+        &mut self,
+        config: &RlsConfig,
+        listeners: &mut Vec<(StdListener, Speaks)>,
+        places: &Arc<AtomicUsize>,
+        makes: Vec<MakeService>,
+    ) -> Result<(), StartError> {
+        let is_service = |(_, speaks): &(_, Speaks)| matches!(speaks, Speaks::Http(Port::Service));
+        let at = listeners.iter().position(is_service);
+        if let Some((listener, _)) = at.map(|at| listeners.remove(at)) {
+            let options = LoopOptions {
+                io: config.io,
+                places: places.clone(),
+                shed_after: config.shed_after,
+                monotonic: config.monotonic,
+            };
+            let loops = Loops::start(listener, makes, options);
+            self.loops = Some(loops.map_err(StartError::Thread)?);
+        }
+        Ok(())
     }
 
     /// Starts what runs beside the threads that serve: certificates, health of the store, statsd.

@@ -163,25 +163,29 @@ impl RespDriver {
         ended(at, Flow::Continue)
     }
 
-    /// Runs the commands that were read from the front of `input`. One alone runs as it comes; several are looked up
-    /// together first.
-    fn run_batch(&mut self, conn: &mut Conn, input: &[u8], words: &[&[u8]]) -> Ran {
-        let len = self.pipeline.len();
+    /// Looks at the clock again when many commands have run since.
+    #[inline]
+    fn follow_clock(&mut self, commands: usize) {
         if self.since_clock >= COMMANDS_PER_CLOCK {
             self.now = self.now.max(Clock::now());
             self.since_clock = 0;
         }
-        self.since_clock += len as u32;
+        self.since_clock += commands as u32;
+    }
+
+    /// Runs the commands that were read from the front of `input`. One alone runs as it comes; several are looked up
+    /// together first.
+    fn run_batch(&mut self, conn: &mut Conn, input: &[u8], words: &[&[u8]]) -> Ran {
+        let len = self.pipeline.len();
+        self.follow_clock(len);
         let parsed = self.pipeline.parsed(input);
         let words_of = |i| match &parsed {
             Some(words) => &words[..],
             None => self.pipeline.words(i, words),
         };
         let engine = &self.shared.engine;
-        let mut plans = SmallVec::<[Plan<'_>; BATCH]>::new();
-        for i in 0..len {
-            plans.push(engine.plan(words_of(i)));
-        }
+        let mut plans: SmallVec<[Plan<'_>; BATCH]> =
+            (0..len).map(|i| engine.plan(words_of(i))).collect();
         if len > 1 {
             engine.look_ahead(conn.session.db, &mut plans);
         }

@@ -152,14 +152,7 @@ impl Server {
         shared.correct_settings()?;
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
-        if shared.settings.load_snapshot && !shared.settings.is_set(Key::AppendOnly) {
-            shared
-                .snapshot
-                .load(&shared, shared.now())
-                .map_err(StartError::Load)?;
-        }
-        aof::start(&shared).map_err(StartError::Load)?;
-        replicaof::follow_at_start(&shared).map_err(StartError::Config)?;
+        load(&shared)?;
         let drivers = (0..threads)
             .map(|thread| {
                 let driver = RespDriver::new(Arc::clone(&shared), thread, limits);
@@ -244,6 +237,17 @@ impl Shared {
         self.settings.correct(Key::MaxClients, &most.to_string());
         Ok(())
     }
+}
+
+/// Loads what was there before: the append-only file, or the snapshot if there is none; then follows the master that the
+/// settings name.
+fn load(shared: &Arc<Shared>) -> Result<(), StartError> {
+    if shared.settings.load_snapshot && !shared.settings.is_set(Key::AppendOnly) {
+        let loaded = shared.snapshot.load(shared, shared.now());
+        loaded.map_err(StartError::Load)?;
+    }
+    aof::start(shared).map_err(StartError::Load)?;
+    replicaof::follow_at_start(shared).map_err(StartError::Config)
 }
 
 /// The port of TLS and its certificates, if there is one.

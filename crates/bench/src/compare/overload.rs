@@ -72,15 +72,12 @@ fn shape(
     console: &mut Console,
 ) -> Result<OverloadRow, String> {
     let deadline_ms = setting.args.deadline_ms;
-    let step_ms = setting.args.slice_ms * SLICES_PER_STEP;
-    let length = Duration::from_millis(step_ms);
-    let bounds = |depth: u32, deadline_ns: u64| Bounds {
-        connections: connections as usize,
-        depth: depth as usize,
-        deadline_ns,
-        backlog_limit: BACKLOG_LIMIT,
+    let shape = Shape {
+        setting,
+        connections,
+        deadline_ms,
+        step_ms: setting.args.slice_ms * SLICES_PER_STEP,
     };
-    let mut measured = [OverloadSide::default(), OverloadSide::default()];
     let keys = setting.args.keys.min(KEYS_MAX);
     let askings = [&sides[0], &sides[1]].map(|side| {
         match side.peer.asking_several(LIMIT, "cmp:", keys, DESCRIPTORS) {
@@ -88,34 +85,9 @@ fn shape(
             http @ Asking::Http(_) => http,
         }
     });
+    let mut measured = [OverloadSide::default(), OverloadSide::default()];
     for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
-        console.phase(format!(
-            "overload · {connections} connections · capacity of {}",
-            side.peer.record.name
-        ));
-        let closed = bounds(PROBE_DEPTH, 5 * SECOND);
-        let plan = setting.plan(Arrivals::Closed, 0.0, length, closed, 0);
-        let closed_rps = goodput(&setting.ask_as(side, asking, &plan, length, console)?);
-        if closed_rps < 1.0 && !interrupt::asked() {
-            return Err(format!("{}: no answers", side.peer.record.name));
-        }
-        let depth = depth(2.0 * closed_rps, connections, deadline_ms);
-        let mut not_kept_up = 0;
-        for share in PROBES {
-            if interrupt::asked() {
-                break;
-            }
-            let rate = share * closed_rps;
-            let bounds = bounds(depth, deadline_ms * 1_000_000);
-            let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, 0);
-            let outcome = setting.ask_as(side, asking, &plan, length, console)?;
-            let good_rps = step(share, length, &outcome).goodput_rps;
-            measured.capacity_rps = measured.capacity_rps.max(good_rps);
-            not_kept_up += u32::from(good_rps < KEPT_UP * rate);
-            if not_kept_up == NOT_KEPT_UP_MAX {
-                break;
-            }
-        }
+        measured.capacity_rps = shape.capacity(side, asking, console)?;
     }
     let capacity = measured[0].capacity_rps.max(measured[1].capacity_rps);
     let kept_places = if sides[0].peer.is_http {
@@ -126,24 +98,12 @@ fn shape(
     let depth = depth(kept_places * capacity, connections, deadline_ms);
     for (round, load) in LOADS.into_iter().enumerate() {
         for ((side, asking), measured) in sides.iter().zip(&askings).zip(&mut measured) {
-            if interrupt::asked() {
-                break;
+            if !interrupt::asked() {
+                let rate = load * measured.capacity_rps;
+                let load = (round as u32, load, rate);
+                let step = shape.load(side, asking, load, depth, console)?;
+                measured.steps.push(step);
             }
-            let rate = load * measured.capacity_rps;
-            console.phase(format!(
-                "overload · {connections} connections · {load} of the capacity of {}",
-                side.peer.record.name
-            ));
-            let bounds = bounds(depth, deadline_ms * 1_000_000);
-            let mut steps = Vec::new();
-            for repeat in 0..REPEATS {
-                let round = round as u32 * REPEATS + repeat + 1;
-                let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, round);
-                let outcome = setting.ask_as(side, asking, &plan, length, console)?;
-                steps.push(step(load, length, &outcome));
-            }
-            steps.sort_by(|a, b| a.goodput_rps.total_cmp(&b.goodput_rps));
-            measured.steps.push(steps.swap_remove(steps.len() / 2));
         }
     }
     let [a, b] = measured;
@@ -153,11 +113,94 @@ fn shape(
         connections,
         pipeline_depth: depth,
         deadline_ms: deadline_ms as f64,
-        step_ms,
+        step_ms: shape.step_ms,
         a,
         b,
         budget_a: ours.then_some(BUDGET),
     })
+}
+
+/// What all steps with one number of connections have in common.
+struct Shape<'s> {
+    setting: &'s Setting<'s>,
+    connections: u32,
+    deadline_ms: u64,
+    step_ms: u64,
+}
+
+impl Shape<'_> {
+    fn length(&self) -> Duration {
+        Duration::from_millis(self.step_ms)
+    }
+
+    fn bounds(&self, depth: u32, deadline_ns: u64) -> Bounds {
+        Bounds {
+            connections: self.connections as usize,
+            depth: depth as usize,
+            deadline_ns,
+            backlog_limit: BACKLOG_LIMIT,
+        }
+    }
+
+    /// The highest goodput per second of an open loop that climbs past what a closed one reaches.
+    fn capacity(&self, side: &Side, asking: &Asking, console: &mut Console) -> Result<f64, String> {
+        let (connections, name) = (self.connections, &side.peer.record.name);
+        console.phase(format!(
+            "overload · {connections} connections · capacity of {name}"
+        ));
+        let (setting, length) = (self.setting, self.length());
+        let closed = self.bounds(PROBE_DEPTH, 5 * SECOND);
+        let plan = setting.plan(Arrivals::Closed, 0.0, length, closed, 0);
+        let closed_rps = goodput(&setting.ask_as(side, asking, &plan, length, console)?);
+        if closed_rps < 1.0 && !interrupt::asked() {
+            return Err(format!("{name}: no answers"));
+        }
+        let depth = depth(2.0 * closed_rps, connections, self.deadline_ms);
+        let (mut capacity_rps, mut not_kept_up) = (0.0f64, 0);
+        for share in PROBES {
+            if interrupt::asked() {
+                break;
+            }
+            let rate = share * closed_rps;
+            let bounds = self.bounds(depth, self.deadline_ms * 1_000_000);
+            let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, 0);
+            let outcome = setting.ask_as(side, asking, &plan, length, console)?;
+            let good_rps = step(share, length, &outcome).goodput_rps;
+            capacity_rps = capacity_rps.max(good_rps);
+            not_kept_up += u32::from(good_rps < KEPT_UP * rate);
+            if not_kept_up == NOT_KEPT_UP_MAX {
+                break;
+            }
+        }
+        Ok(capacity_rps)
+    }
+
+    /// The median of several steps at one load: its place in the order of loads, its share of the capacity, and requests
+    /// per second.
+    fn load(
+        &self,
+        side: &Side,
+        asking: &Asking,
+        (round, load, rate): (u32, f64, f64),
+        depth: u32,
+        console: &mut Console,
+    ) -> Result<OverloadStep, String> {
+        let (connections, name) = (self.connections, &side.peer.record.name);
+        console.phase(format!(
+            "overload · {connections} connections · {load} of the capacity of {name}"
+        ));
+        let (setting, length) = (self.setting, self.length());
+        let bounds = self.bounds(depth, self.deadline_ms * 1_000_000);
+        let mut steps = Vec::new();
+        for repeat in 0..REPEATS {
+            let round = round * REPEATS + repeat + 1;
+            let plan = setting.plan(Arrivals::Poisson, rate, length, bounds, round);
+            let outcome = setting.ask_as(side, asking, &plan, length, console)?;
+            steps.push(step(load, length, &outcome));
+        }
+        steps.sort_by(|a, b| a.goodput_rps.total_cmp(&b.goodput_rps));
+        Ok(steps.swap_remove(steps.len() / 2))
+    }
 }
 
 /// Requests per connection such that the server, not the generator, holds what twice the capacity brings within a deadline.

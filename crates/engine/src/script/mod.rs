@@ -507,13 +507,18 @@ fn execute<'e>(
         vm.scratch = run.reply;
         match around.held {
             Some(held) => *held = run.locks,
-            None => match &run.running {
-                Some(long) => engine.settle_since(&mut run.locks, call.now, long.started()),
-                None => engine.settle(&mut run.locks, call.now),
-            },
+            None => settle(engine, &mut run.locks, run.running.as_deref(), call.now),
         }
     });
     ran.map(|()| Reply::Written).ok_or_else(no_memory)
+}
+
+/// Serves those who wait for what a script has changed; `long` if it has run for long.
+fn settle(engine: &Engine, locks: &mut LockSet<'_>, long: Option<&Running>, now: Timestamp) {
+    match long {
+        Some(long) => engine.settle_since(locks, now, long.started()),
+        None => engine.settle(locks, now),
+    }
 }
 
 /// Whether what a script says of itself fits the way it is called, the memory there is, and the server's part in

@@ -77,6 +77,15 @@ impl Callers {
     }
 }
 
+/// The connections that have sent something, in the order in which they did.
+fn heard_from(all: &[Connection]) -> Vec<usize> {
+    let mut ready: Vec<usize> = (0..all.len())
+        .filter(|at| !all[*at].sent.is_empty())
+        .collect();
+    ready.sort_by_key(|at| all[*at].sent[0]);
+    ready
+}
+
 /// A loop that reads all before it serves the first, and whose answers leave when it has served the last.
 fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
     let mut shed = LoopShed::new(PATIENCE, true).expect("it sheds");
@@ -92,10 +101,7 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
     let (mut now, mut good, mut late, mut refused) = (Duration::ZERO, 0, 0, 0);
     while now < LENGTH {
         callers.send(&mut all, now);
-        let mut ready: Vec<usize> = (0..connections)
-            .filter(|at| !all[*at].sent.is_empty())
-            .collect();
-        ready.sort_by_key(|at| all[*at].sent[0]);
+        let mut ready = heard_from(&all);
         for connection in &mut all {
             connection.read.append(&mut connection.sent);
         }
@@ -138,12 +144,10 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
             }
         }
         shed.turn_done(now, || now);
-        for came in answers {
-            match now + WAYS - came <= PATIENCE {
-                true => good += 1,
-                false => late += 1,
-            }
-        }
+        let in_time = |came: &&Duration| now + WAYS - **came <= PATIENCE;
+        let met = answers.iter().filter(in_time).count() as u32;
+        good += met;
+        late += answers.len() as u32 - met;
         if found + resumed == 0 {
             now = callers.next.max(now + Duration::from_nanos(1));
         }

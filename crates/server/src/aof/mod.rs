@@ -162,7 +162,7 @@ impl Aof {
         shared.engine.poke_log();
     }
 
-    /// Whether fsync is left out for now (`no-appendfsync-on-rewrite`).
+    /// Whether fsync is left out while a rewrite is at work (`no-appendfsync-on-rewrite`).
     fn leaves_sync_out(&self, shared: &Shared) -> bool {
         (self.is_rewriting() || shared.snapshot.is_in_background())
             && shared.settings.is_set(Key::NoAppendfsyncOnRewrite)
