@@ -191,10 +191,19 @@ fn backend_maker(
 }
 
 /// What is remembered of denials by a store elsewhere; the one of this process is as near as any memory of it.
-fn local_cache(config: &RlsConfig, clock: fn() -> Timestamp) -> Option<LocalCache> {
+/// The cache of limits that are over, if one is asked for; metrics tell of it.
+fn local_cache(
+    config: &RlsConfig,
+    clock: fn() -> Timestamp,
+    metrics: &Metrics,
+) -> Option<LocalCache> {
     let wanted = config.local_cache_bytes > 0 && config.backend != Backend::Embedded;
     let envoy = config.envoy_counters.as_ref();
-    wanted.then(|| LocalCache::new(config.local_cache_bytes, envoy, clock))
+    let cache = wanted.then(|| LocalCache::new(config.local_cache_bytes, envoy, clock));
+    if let Some(cache) = &cache {
+        metrics.facts.tell_of_cache(cache.clone());
+    }
+    cache
 }
 
 impl RlsServer {
@@ -224,10 +233,7 @@ impl RlsServer {
         let (health, metrics) = (watch.health(), watch.metrics());
         let mut server = Self::idle(&config, &ports, &rules, health.clone(), stop);
         let fallbacks = Fallbacks::new(clock);
-        let local_cache = local_cache(&config, clock);
-        if let Some(cache) = &local_cache {
-            metrics.facts.tell_of_cache(cache.clone());
-        }
+        let local_cache = local_cache(&config, clock, &metrics);
         let makes = |index: usize| {
             let (fallbacks, local_cache) = (fallbacks.clone(), local_cache.clone());
             let (rules, counters, make_backend, health, headers) = (

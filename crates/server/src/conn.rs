@@ -196,9 +196,8 @@ impl RespDriver {
         let now = Timestamp::from_nanos(self.now);
         let mut most_replies = conn.client.most_replies();
         for (i, plan) in plans.iter().enumerate() {
-            let words = words_of(i);
+            let (words, mark) = (words_of(i), self.out.len());
             self.traffic.commands += 1;
-            let mark = self.out.len();
             let outcome = engine.execute_planned(
                 plan,
                 &mut conn.session,
@@ -222,9 +221,8 @@ impl RespDriver {
                 conn.client.drop_for_output();
                 return Ran::Drop;
             }
-            let reply = &self.out.bytes()[mark..];
-            if reply.first() == Some(&b'-') {
-                self.shared.metrics.error_reply(&reply[1..]);
+            if let Some(error) = self.out.bytes()[mark..].strip_prefix(b"-") {
+                self.shared.metrics.error_reply(error);
             }
             match outcome {
                 Outcome::Continue => {}

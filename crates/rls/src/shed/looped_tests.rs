@@ -86,6 +86,13 @@ fn heard_from(all: &[Connection]) -> Vec<usize> {
     ready
 }
 
+/// How many of those that came then are answered in time at `now`, and how many are not.
+fn judge(came: &[Duration], now: Duration) -> (u32, u32) {
+    let in_time = |came: &&Duration| now - **came <= PATIENCE;
+    let met = came.iter().filter(in_time).count();
+    (met as u32, (came.len() - met) as u32)
+}
+
 /// A loop that reads all before it serves the first, and whose answers leave when it has served the last.
 fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
     let mut shed = LoopShed::new(PATIENCE, true).expect("it sheds");
@@ -144,10 +151,9 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
             }
         }
         shed.turn_done(now, || now);
-        let in_time = |came: &&Duration| now + WAYS - **came <= PATIENCE;
-        let met = answers.iter().filter(in_time).count() as u32;
+        let (met, missed) = judge(&answers, now + WAYS);
         good += met;
-        late += answers.len() as u32 - met;
+        late += missed;
         if found + resumed == 0 {
             now = callers.next.max(now + Duration::from_nanos(1));
         }
