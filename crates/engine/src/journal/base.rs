@@ -43,7 +43,7 @@ const PIECE: usize = 1 << 20;
 
 /// What writes entries in one of the forms. Nothing reaches the file before `hand_on`.
 trait Form {
-    fn library(&mut self, code: &[u8]) -> io::Result<()>;
+    fn lua_code(&mut self, code: &[u8]) -> io::Result<()>;
     fn entry(&mut self, db: DbIndex, key: &[u8], entry: EntryRef<'_>) -> io::Result<()>;
     fn hand_on(&mut self) -> io::Result<()>;
 }
@@ -51,7 +51,7 @@ trait Form {
 struct Rdb<'w>(Writer<'w>);
 
 impl Form for Rdb<'_> {
-    fn library(&mut self, code: &[u8]) -> io::Result<()> {
+    fn lua_code(&mut self, code: &[u8]) -> io::Result<()> {
         self.0.lua_library(code)
     }
 
@@ -72,7 +72,7 @@ struct Commands<'w> {
 }
 
 impl Form for Commands<'_> {
-    fn library(&mut self, code: &[u8]) -> io::Result<()> {
+    fn lua_code(&mut self, code: &[u8]) -> io::Result<()> {
         write_command(&mut self.bytes, &[b"FUNCTION", b"LOAD", code]);
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Engine {
             self.open_next_log();
         }
         for code in self.function_codes() {
-            form.library(&code)?;
+            form.lua_code(&code)?;
         }
         for index in 0..self.shards.count() {
             if stop() {

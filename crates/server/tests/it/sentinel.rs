@@ -82,7 +82,7 @@ fn watch(program: &Path, master: SocketAddr) -> Process {
     let (dir, port) = (temp_dir().unwrap(), free_port().unwrap());
     let text = format!(
         "port {port}\nbind 127.0.0.1\nprotected-mode no\nsentinel monitor main 127.0.0.1 {} 2\n\
-         sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 10000\n\
+         sentinel down-after-milliseconds main 3000\nsentinel failover-timeout main 10000\n\
          sentinel parallel-syncs main 2\n",
         master.port()
     );
@@ -199,6 +199,10 @@ fn a_killed_master_is_replaced_and_comes_back_as_a_replica() {
         asked(&servers[at], "SET k 2"),
         Some(Value::Simple(b"OK".to_vec()))
     );
+    assert_eq!(
+        servers[at].connect().line("WAIT 1 60000").ok(),
+        Some(Value::Int(1))
+    );
     // The order has reached the configuration files, so it outlives a restart.
     let file = |server: &Process| fs::read_to_string(server.dir.join("tollgate.conf")).unwrap();
     wait_for("the files say so", || {
@@ -207,8 +211,10 @@ fn a_killed_master_is_replaced_and_comes_back_as_a_replica() {
     assert!(!file(&servers[at]).contains("replicaof"));
     servers[0].child = run(&servers[0].dir);
     wait_for("the old master answers", || answers(first));
-    wait_for("it follows the new one", || {
-        told(&servers[0], "master_port") == port.to_string()
+    // Sentinels on a busy machine may have changed their mind meanwhile.
+    wait_for("it follows the one that they name", || {
+        let named = master_of(&sentinels[0]).map(|port| port.to_string());
+        named.is_some_and(|port| told(&servers[0], "master_port") == port)
             && told(&servers[0], "master_link_status") == "up"
     });
     assert_eq!(
