@@ -68,7 +68,7 @@ fn turn(shared: &Shared, io: &mut Io) -> Duration {
     }
     aof.holds.release(shared, io.written);
     match unsynced && aof.policy() != Policy::No && io.synced < io.written {
-        // It was left out for now.
+        // It was left out while a rewrite is at work: another look, whatever comes.
         true => Duration::from_nanos(SYNC_EVERY as u64),
         false => IDLE,
     }
