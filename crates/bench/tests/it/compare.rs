@@ -140,6 +140,8 @@ fn services_get_pairs_of_the_same_load_and_their_processes_are_found() {
     );
     args.loads = vec!["decide".into()];
     args.slices = 2;
+    // Long enough that fifty threads of a busy machine get their turn: a slice without an answer is an error.
+    args.slice_ms = 500;
     let record = run(&args).unwrap();
     assert!(record.complete, "{:?}", record.partial_reason);
     assert_eq!(record.rows.len(), 1);
