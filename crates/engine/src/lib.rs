@@ -57,14 +57,14 @@ pub use hot::LocalHandle;
 pub use journal::unwrap as unwrap_for_replica;
 pub use journal::{
     AdoptError, BaseEnd, BaseForm, FollowerFacts, Following, JournalFacts, LogBytes, LogFacts,
-    Place as HistoryPlace, Replica, RoleError, SyncStart,
+    Parting, Place as HistoryPlace, Replica, RoleError, SyncStart,
 };
 pub use ledgers::AnyCheck;
 pub use migrate::Parcel;
 pub use monitor::Monitors;
 pub use notify::Notify;
 pub use observe::{LatencySample, LatencySeries, Observer, SlowEntry};
-pub use pause::{Pause, Paused};
+pub use pause::{Pause, Paused, PausedBy};
 pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
 pub use script::{REDIS_VERSION, sha1};

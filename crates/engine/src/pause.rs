@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tollgate_commands::{Flags, Row, Run, TransactionCommand};
 use tollgate_limiter::Timestamp;
 
@@ -20,16 +20,46 @@ pub enum Paused {
     All,
 }
 
+/// Who has paused the clients. The pauses of several end one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PausedBy {
+    /// CLIENT PAUSE.
+    Client,
+    /// FAILOVER.
+    Failover,
+    /// The server is about to end, and its replicas are to have everything.
+    Shutdown,
+}
+
+/// How many there are of [`PausedBy`].
+const PURPOSES: usize = 3;
+
+/// One pause: what it puts off, and its end in Unix milliseconds.
+type One = Option<(Paused, i64)>;
+
 #[derive(Default)]
 struct State {
-    what: Option<Paused>,
+    pauses: [One; PURPOSES],
     put_off: Vec<Arc<dyn Mail>>,
 }
 
-/// The pause of the server's clients.
+impl State {
+    /// What all pauses together put off.
+    fn what(&self) -> Option<Paused> {
+        self.pauses.iter().flatten().map(|(what, _)| *what).max()
+    }
+
+    /// When the next one ends.
+    fn next_end(&self) -> i64 {
+        let ends = self.pauses.iter().flatten().map(|(_, until)| *until);
+        ends.min().unwrap_or(0)
+    }
+}
+
+/// The pauses of the server's clients.
 #[derive(Default)]
 pub struct Pause {
-    /// End of the pause in Unix milliseconds; 0 = there is none.
+    /// When the next pause ends, in Unix milliseconds; 0 = there is none.
     until_ms: AtomicI64,
     /// There is one.
     on: Arc<AtomicBool>,
@@ -37,31 +67,48 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Begins a pause. One that goes on is only made longer and stricter.
-    pub fn begin(&self, what: Paused, until_ms: i64) {
+    /// Begins a pause. One of the same purpose that goes on is only made longer and stricter.
+    pub fn begin(&self, by: PausedBy, what: Paused, until_ms: i64) {
         let mut state = self.state.lock();
-        state.what = state.what.max(Some(what));
-        self.until_ms.fetch_max(until_ms, Ordering::Relaxed);
+        let pause = &mut state.pauses[by as usize];
+        *pause = Some(match *pause {
+            None => (what, until_ms),
+            Some((old, until)) => (old.max(what), until.max(until_ms)),
+        });
+        self.publish(&state);
+    }
+
+    /// Ends the pause of that purpose: what was put off is tried again.
+    pub fn end(&self, by: PausedBy) {
+        let mut state = self.state.lock();
+        state.pauses[by as usize] = None;
+        self.conclude(state);
+    }
+
+    /// Ends the pauses whose time is over; to be called when [`Pause::until_ms`] says so.
+    pub fn end_in_time(&self, now: Timestamp) {
+        if !self.is_active() || now.millis() < self.until_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state.lock();
+        for pause in &mut state.pauses {
+            *pause = pause.filter(|(_, until)| now.millis() < *until);
+        }
+        self.conclude(state);
+    }
+
+    fn publish(&self, state: &State) {
+        self.until_ms.store(state.next_end(), Ordering::Relaxed);
         self.on.store(self.is_active(), Ordering::Relaxed);
     }
 
-    /// Ends the pause: what was put off is tried again.
-    pub fn end(&self) {
-        let put_off = {
-            let mut state = self.state.lock();
-            self.until_ms.store(0, Ordering::Relaxed);
-            self.on.store(false, Ordering::Relaxed);
-            std::mem::take(&mut *state).put_off
-        };
+    /// Pauses have ended. What another one puts off is put off anew when it is tried.
+    fn conclude(&self, mut state: MutexGuard<'_, State>) {
+        self.publish(&state);
+        let put_off = std::mem::take(&mut state.put_off);
+        drop(state);
         for mail in put_off {
             mail.try_again();
-        }
-    }
-
-    /// Ends the pause if its time is over; to be called when [`Pause::until_ms`] says so.
-    pub fn end_in_time(&self, now: Timestamp) {
-        if self.is_active() && now.millis() >= self.until_ms.load(Ordering::Relaxed) {
-            self.end();
         }
     }
 
@@ -76,7 +123,7 @@ impl Pause {
         &self.on
     }
 
-    /// When it ends, in Unix milliseconds.
+    /// When the next one ends, in Unix milliseconds.
     pub fn until_ms(&self) -> Option<i64> {
         let until = self.until_ms.load(Ordering::Relaxed);
         (until != 0).then_some(until)
@@ -91,7 +138,7 @@ impl Pause {
     fn put_off(&self, mail: &Arc<dyn Mail>, writes: bool) -> bool {
         // Under the lock, so that whoever ends the pause finds the entry.
         let mut state = self.state.lock();
-        let concerns = match state.what {
+        let concerns = match state.what() {
             None => false,
             Some(Paused::All) => true,
             Some(Paused::Writes) => writes,
@@ -143,12 +190,12 @@ mod tests {
         let waiting = Arc::new(Waiting::default());
         let mail: Arc<dyn Mail> = waiting.clone();
         assert!(!pause.put_off(&mail, true));
-        pause.begin(Paused::Writes, 1_000);
+        pause.begin(PausedBy::Client, Paused::Writes, 1_000);
         assert!(!pause.put_off(&mail, false));
         assert!(pause.put_off(&mail, true));
-        pause.begin(Paused::All, 500);
+        pause.begin(PausedBy::Client, Paused::All, 500);
         assert_eq!(pause.until_ms(), Some(1_000));
-        pause.begin(Paused::Writes, 600);
+        pause.begin(PausedBy::Client, Paused::Writes, 600);
         assert!(pause.put_off(&mail, false), "it stays as strict as it was");
         assert_eq!(pause.waiting(), 2);
         pause.end_in_time(Timestamp::from_millis(999));
@@ -156,7 +203,28 @@ mod tests {
         pause.end_in_time(Timestamp::from_millis(1_000));
         assert_eq!(waiting.0.load(Ordering::Relaxed), 2);
         assert!(!pause.is_active() && !pause.put_off(&mail, true));
-        pause.begin(Paused::Writes, 2_000);
+        pause.begin(PausedBy::Client, Paused::Writes, 2_000);
         assert!(!pause.put_off(&mail, false), "a new one is as it says");
+    }
+
+    #[test]
+    fn pauses_of_several_purposes_end_one_by_one() {
+        let pause = Pause::default();
+        let waiting = Arc::new(Waiting::default());
+        let mail: Arc<dyn Mail> = waiting.clone();
+        pause.begin(PausedBy::Failover, Paused::Writes, i64::MAX);
+        pause.begin(PausedBy::Client, Paused::All, 1_000);
+        assert_eq!(pause.until_ms(), Some(1_000));
+        assert!(pause.put_off(&mail, false));
+        pause.end(PausedBy::Client);
+        assert_eq!(waiting.0.load(Ordering::Relaxed), 1);
+        assert!(pause.is_active(), "the failover's goes on");
+        assert!(!pause.put_off(&mail, false) && pause.put_off(&mail, true));
+        pause.begin(PausedBy::Client, Paused::All, 2_000);
+        pause.end_in_time(Timestamp::from_millis(2_000));
+        assert_eq!(waiting.0.load(Ordering::Relaxed), 2);
+        assert!(!pause.put_off(&mail, false) && pause.put_off(&mail, true));
+        pause.end(PausedBy::Failover);
+        assert!(!pause.is_active() && !pause.put_off(&mail, true));
     }
 }

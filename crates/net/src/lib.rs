@@ -17,6 +17,7 @@
 
 mod acceptor;
 mod backend;
+pub mod calendar;
 pub mod clock;
 mod conn_io;
 pub mod driver;
@@ -29,6 +30,7 @@ pub mod outbound;
 pub mod process;
 pub mod signal;
 mod slots;
+pub mod supervisor;
 pub mod threads;
 mod timers;
 pub mod tls;

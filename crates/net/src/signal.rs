@@ -90,6 +90,34 @@ impl Signals {
         })
     }
 
+    /// Waits for the next one, so long at most; `None` when none comes in time.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn wait_for(&self, time: std::time::Duration) -> io::Result<Option<Wake>> {
+        let mut wanted = libc::pollfd {
+            fd: std::os::fd::AsRawFd::as_raw_fd(
+                &*self
+                    .reader
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner),
+            ),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let millis = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: `wanted` is one valid pollfd for the length of the call.
+        match unsafe { libc::poll(&mut wanted, 1, millis) } {
+            0 => Ok(None),
+            1.. => self.wait().map(Some),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
     /// Wakes the waiting thread as a signal would.
     pub fn notify(&self) -> io::Result<()> {
         (&self.writer).write_all(&[0])
@@ -110,6 +138,10 @@ mod tests {
     fn a_notification_and_a_signal_wake_the_waiter() {
         let signals = Signals::install().unwrap();
         assert!(Signals::install().is_err(), "only one owner");
+        let time = std::time::Duration::from_millis(1);
+        assert_eq!(signals.wait_for(time).unwrap(), None);
+        signals.notify().unwrap();
+        assert_eq!(signals.wait_for(time).unwrap(), Some(Wake::Notified));
         signals.notify().unwrap();
         assert_eq!(signals.wait().unwrap(), Wake::Notified);
         // SAFETY: raise has no preconditions; the handler is installed.

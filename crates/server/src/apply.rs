@@ -12,7 +12,9 @@ impl Shared {
     /// Hands over the values of `keys`; an error names the setting that was refused, and the caller keeps the old values.
     pub(crate) fn apply(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
         if let Some(&key) = keys.iter().find(|key| tls::SETTINGS.contains(key)) {
-            self.reload_tls(|key| values.get(key)).map_err(|_| {
+            self.reload_tls(|key| values.get(key)).map_err(|error| {
+                self.log
+                    .warning(format_args!("Failed to configure TLS: {error}"));
                 let reason = "Unable to update TLS configuration. Check server logs.";
                 (key, reason.to_owned())
             })?;
@@ -65,6 +67,7 @@ impl Shared {
                 self.link.judge_with(&self.engine, &is_on);
             }
             Key::Appendfsync | Key::AofTimestampEnabled => self.aof.configure(self, values),
+            Key::Loglevel => self.log.set_level(values.get(key)),
             Key::LimiterLeases => self.engine.set_leases(values.get(key) == "yes"),
             _ => {}
         }
@@ -97,6 +100,7 @@ impl Shared {
             }
             if !path.is_empty() {
                 *table = read_file(table, &path)?;
+                self.log.notice(format_args!("ACL file {path} loaded"));
             }
             Ok(())
         })

@@ -1,5 +1,6 @@
 //! What is known of every client, for CLIENT and INFO.
 
+use crate::log::Log;
 use crate::outbox::{Class, Outbox, OutputLimits, Running, SoftLimit};
 use crate::subscriptions::Subscriptions;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::Row;
 use tollgate_commands::acl::DEFAULT_USER;
-use tollgate_engine::{ClientInfo, Place, Replica, Session, Subscriber, Tracker};
+use tollgate_engine::{ClientInfo, Parting, Place, Replica, Session, Subscriber, Tracker};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
 use tollgate_wire::resp::Protocol;
@@ -38,6 +39,7 @@ pub(crate) enum Signal {
 pub(crate) struct Delivery {
     pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
     pub(crate) limits: Arc<OutputLimits>,
+    pub(crate) log: Arc<Log>,
 }
 
 /// One client, as other threads see it. The connection's own thread writes after each wake-up.
@@ -127,11 +129,28 @@ impl Client {
         self.delivery.mailboxes.message(self.at, Signal::Kill).ok();
     }
 
+    /// Drops the connection of a replica that cannot be served.
+    #[cold]
+    fn drop_replica(&self, what: &str) {
+        if self.kill() {
+            let (host, port) = self.replica_address();
+            self.delivery
+                .log
+                .warning(format_args!("{what}: {host}:{port}"));
+            self.outbox.close();
+            self.post_kill();
+        }
+    }
+
     /// Drops the client for not reading.
     #[cold]
     fn drop_slow(&self) {
         if self.kill() {
             self.delivery.limits.count_drop();
+            self.delivery.log.warning(format_args!(
+                "Client {} scheduled to be closed ASAP for overcoming of output buffer limits.",
+                self.show(Timestamp::from_nanos(Clock::now()))
+            ));
             self.outbox.close();
             self.post_kill();
         }
@@ -340,6 +359,11 @@ impl Client {
         if set.is_empty() { "N".to_owned() } else { set }
     }
 
+    /// As CLIENT LIST has it, for the log.
+    pub(crate) fn show(&self, now: Timestamp) -> String {
+        String::from_utf8_lossy(&self.describe(now.nanos(), &[])).into_owned()
+    }
+
     /// The line of CLIENT LIST, without a line end. `words`: of the command that it is running, if it is the one that
     /// asks. Reply buffers of fixed size are the threads', so a client has none.
     pub(crate) fn describe(&self, now: i64, words: &[&[u8]]) -> Vec<u8> {
@@ -475,8 +499,13 @@ impl Replica for Client {
         self.knows_limiters.load(Ordering::Relaxed)
     }
 
-    fn disconnect(&self) {
-        self.drop_slow();
+    fn disconnect(&self, why: Parting) {
+        match why {
+            Parting::Overflow => self.drop_slow(),
+            Parting::Silence => self.drop_replica("Disconnecting timedout replica"),
+            Parting::NewHistory => self.drop_replica("Disconnecting for a new history replica"),
+            Parting::Failed => self.drop_replica("Disconnecting unsynchronized replica"),
+        }
     }
 }
 
@@ -583,7 +612,13 @@ impl Clients {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Connections refused because there were too many.
+    /// A connection was refused before it became a client.
+    pub(crate) fn reject(&self) {
+        self.received.fetch_add(1, Ordering::Relaxed);
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections refused: there were too many, or they came from elsewhere in protected mode.
     pub(crate) fn rejected(&self) -> u64 {
         self.rejected.load(Ordering::Relaxed)
     }

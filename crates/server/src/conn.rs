@@ -4,10 +4,12 @@ use crate::aof::Held;
 use crate::client::{Client, Signal};
 use crate::elsewhere;
 use crate::expiry::{self, House};
+use crate::log::Level;
 use crate::metrics::Traffic;
 use crate::node::{NodeRunner, modes, tracking};
 use crate::outbox::Running;
 use crate::pipeline::{BATCH, Pipeline, ReadEnd};
+use crate::protected;
 use crate::shared::Shared;
 use crate::waits::{Post, Waits};
 use smallvec::SmallVec;
@@ -127,6 +129,8 @@ impl RespDriver {
                 }
                 Ran::Wait(last) => {
                     at += self.pipeline.end(last);
+                    // What does not wait for keys is answered by whoever has been asked for something.
+                    conn.away |= !conn.session.is_waiting();
                     self.waits.start(conn);
                     return ended(at, Flow::Wait);
                 }
@@ -329,6 +333,17 @@ impl RespDriver {
         }
     }
 
+    fn tell_closed(&self, conn: &Conn, now: i64) {
+        let log = &self.shared.log;
+        if conn.session.follows {
+            let (host, port) = conn.client.replica_address();
+            log.notice(format_args!("Connection with replica {host}:{port} lost."));
+        } else if log.takes(Level::Verbose) {
+            let client = conn.client.show(Timestamp::from_nanos(now));
+            log.verbose(format_args!("Client closed connection {client}"));
+        }
+    }
+
     /// Does what another thread, or another connection of this one, has asked for.
     fn take_message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
         match message {
@@ -383,6 +398,10 @@ impl Driver for RespDriver {
 
     fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Conn, Refused> {
         let settings = &self.shared.settings;
+        if !protected::admits(&self.shared, &peer.remote) {
+            self.shared.clients.reject();
+            return Err(Refused(protected::DENIED));
+        }
         let client = self
             .shared
             .clients
@@ -390,6 +409,8 @@ impl Driver for RespDriver {
         let Some(client) = client else {
             return Err(Refused(TOO_MANY_CLIENTS));
         };
+        let log = &self.shared.log;
+        log.verbose(format_args!("Accepted {}", client.peer.remote));
         let mut session = Session::new(client.id, true);
         self.shared.engine.access().begin(&mut session);
         session.client = Some(Arc::clone(&client) as Arc<dyn ClientInfo>);
@@ -482,6 +503,7 @@ impl Driver for RespDriver {
     }
 
     fn closed(&mut self, mut conn: Conn, now: i64) {
+        self.tell_closed(&conn, now);
         self.waits.end(&conn);
         self.shared.engine.leave(&mut conn.session);
         // What a failed connection left unsent is nobody's.

@@ -5,7 +5,7 @@ use crate::node::replicaof;
 use crate::shared::Shared;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tollgate_engine::Paused;
+use tollgate_engine::{Paused, PausedBy};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, threads};
 
@@ -81,7 +81,7 @@ impl Failover {
     fn end(&self, shared: &Shared) -> Stage {
         let stage = std::mem::take(&mut self.lock().stage);
         if stage != Stage::None {
-            shared.engine.pause().end();
+            shared.engine.pause().end(PausedBy::Failover);
         }
         stage
     }
@@ -105,7 +105,18 @@ pub(crate) fn begin(shared: &Arc<Shared>, wanted: Wanted) -> bool {
         state.number += 1;
         state.number
     };
-    shared.engine.pause().begin(Paused::Writes, i64::MAX);
+    shared
+        .engine
+        .pause()
+        .begin(PausedBy::Failover, Paused::Writes, i64::MAX);
+    match &wanted.target {
+        Some((host, port)) => shared
+            .log
+            .notice(format_args!("FAILOVER requested to {host}:{port}.")),
+        None => shared
+            .log
+            .notice(format_args!("FAILOVER requested to any replica.")),
+    }
     let job = Arc::clone(shared);
     let work = move || wait(&job, number, &wanted);
     if shared.workers.run(work).is_err() {

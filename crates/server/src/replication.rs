@@ -9,7 +9,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tollgate_engine::{Engine, Replica};
+use tollgate_engine::{Engine, Parting, Replica};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, files, process, threads};
 
@@ -25,8 +25,18 @@ pub(crate) fn begin(shared: &Arc<Shared>, client: &Arc<Client>, greets: bool) {
     let job = (Arc::clone(shared), Arc::clone(client));
     let work = move || {
         let (shared, client) = job;
-        if send_all(&shared, &client, greets).is_err() {
-            client.disconnect();
+        let (host, port) = client.replica_address();
+        match send_all(&shared, &client, greets) {
+            Ok(()) if client.is_killed() => {}
+            Ok(()) => shared.log.notice(format_args!(
+                "Synchronization with replica {host}:{port} succeeded"
+            )),
+            Err(error) => {
+                shared.log.warning(format_args!(
+                    "Synchronization with replica {host}:{port} failed: {error}"
+                ));
+                client.disconnect(Parting::Failed);
+            }
         }
     };
     if let Err(work) = shared.workers.run(work) {

@@ -4,8 +4,10 @@ use crate::aof::{self, Aof};
 use crate::client::{Clients, Delivery, Signal};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
+use crate::ending::{self, Ending};
 use crate::failover::Failover;
 use crate::link::Link;
+use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::node::replicaof;
 use crate::shared::Shared;
@@ -85,32 +87,18 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Starts a server; `signals` wakes [`Server::wait`]. `script_log` hears what scripts say by `redis.log`, from the
-    /// first script on: its level (0 debug, 1 verbose, 2 notice, 3 warning) and the text. It is called while the script
-    /// holds its locks.
-    pub fn start(
-        config: Config,
-        signals: Signals,
-        script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
-    ) -> Result<Server, StartError> {
-        Server::start_with_log(config, signals, script_log, |_| {})
-    }
-
-    /// As [`Server::start`]; `log` hears a line of whatever else the operator should know.
-    pub fn start_with_log(
-        config: Config,
-        signals: Signals,
-        script_log: impl Fn(u8, &[u8]) + Send + Sync + 'static,
-        log: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Result<Server, StartError> {
+    /// Starts a server; `signals` wakes [`Server::wait`].
+    pub fn start(config: Config, signals: Signals, log: Arc<Log>) -> Result<Server, StartError> {
         let (listeners, tls) = listen(&config)?;
+        tell_start(&log, &config);
         let limits = request_limits(&config);
         let engine = Engine::new(EngineConfig {
             shards: config.number(Key::Shards) as usize,
             seed: u64::from_le_bytes(process::random()?),
             max_bulk_len: limits.max_bulk_len,
         });
-        engine.on_script_log(script_log);
+        let script_log = Arc::clone(&log);
+        engine.on_script_log(move |level, text| script_log.script_line(level, text));
         let threads = match config.number(Key::Threads) as usize {
             0 => threads::available_cpus(),
             threads => threads,
@@ -124,14 +112,16 @@ impl Server {
             clients: Clients::new(Delivery {
                 mailboxes: Arc::clone(builder.mailboxes()),
                 limits: Arc::clone(settings.output_limits()),
+                log: Arc::clone(&log),
             }),
             settings,
             metrics: Metrics::new(threads),
             snapshot: SnapshotState::new(Clock::now()),
             failover: Failover::default(),
             link: Link::default(),
+            ending: Ending::default(),
             aof: Aof::new(),
-            notices: Box::new(log),
+            log,
             workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(signals),
@@ -165,6 +155,7 @@ impl Server {
             together,
         };
         let group = builder.start(drivers, listeners, &options)?;
+        tell_ready(&shared);
         Ok(Server { shared, group })
     }
 
@@ -188,9 +179,20 @@ impl Server {
         Arc::clone(&self.shared.signals)
     }
 
-    /// Waits for SIGTERM, SIGINT, SHUTDOWN or a notification.
+    /// Waits for SIGTERM, SIGINT, SHUTDOWN or a notification, and for replicas as `shutdown-timeout` says. Returns when the
+    /// server is to end; one that cannot, since its snapshot cannot be written, goes on.
     pub fn wait(&self) -> io::Result<()> {
-        self.shared.signals.wait().map(drop)
+        ending::wait(&self.shared)
+    }
+
+    /// What systemd is told when the server is ready.
+    pub fn status(&self) -> &'static str {
+        match self.shared.engine.is_replica() {
+            false => "Ready to accept connections",
+            true => {
+                "Ready to accept connections in read-only mode. Waiting for MASTER <-> REPLICA sync"
+            }
+        }
     }
 
     /// Ends the server: no new connections, what has arrived is answered, replies are sent as far as the clients take
@@ -202,6 +204,11 @@ impl Server {
         self.group.stop(GRACE);
         let ended = self.group.join();
         self.shared.workers.stop();
+        if self.shared.aof.is_on() {
+            self.shared
+                .log
+                .notice(format_args!("Calling fsync() on the AOF file."));
+        }
         aof::shut_down(&self.shared);
         // What there is of data that were not loaded to the end must not replace the snapshot.
         let is_whole = !self.shared.engine.has_lost_data();
@@ -234,9 +241,58 @@ impl Shared {
         let wanted = self.settings.max_clients() as u64;
         let granted = process::raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS))?;
         let most = wanted.min(granted.saturating_sub(OTHER_DESCRIPTORS).max(1));
+        if most < wanted {
+            self.log.warning(format_args!(
+                "Current maximum open files is {granted}. maxclients has been reduced to {most} to compensate for low \
+                 ulimit. If you need higher maxclients increase 'ulimit -n'."
+            ));
+        }
         self.settings.correct(Key::MaxClients, &most.to_string());
         Ok(())
     }
+}
+
+/// The first lines of a server that has its addresses.
+fn tell_start(log: &Log, config: &Config) {
+    log.warning(format_args!(
+        "Tollgate version={}, bits={}, pid={}, just started",
+        env!("CARGO_PKG_VERSION"),
+        usize::BITS,
+        std::process::id()
+    ));
+    match config.file() {
+        Some(file) => log.warning(format_args!("Configuration loaded from {}", file.display())),
+        None => log.warning(format_args!(
+            "Warning: no config file specified, using the default config. In order to specify a config file use \
+             tollgate serve --config FILE"
+        )),
+    }
+}
+
+/// The last lines of the start.
+fn tell_ready(shared: &Shared) {
+    let log = &shared.log;
+    let noun = if shared.threads == 1 {
+        "thread"
+    } else {
+        "threads"
+    };
+    log.notice(format_args!(
+        "Running mode=standalone, port={}, {} {noun} on {}.",
+        shared.settings.get(Key::Port),
+        shared.threads,
+        shared.backend
+    ));
+    log.warning(format_args!("Server initialized"));
+    for address in &shared.addresses {
+        match address {
+            PeerAddress::Tcp(address) => log.notice(format_args!("Listening on {address}")),
+            PeerAddress::Unix(path) => log.notice(format_args!(
+                "The server is now ready to accept connections at {path}"
+            )),
+        }
+    }
+    log.notice(format_args!("Ready to accept connections"));
 }
 
 /// Loads what was there before: the append-only file, or the snapshot if there is none; then follows the master that the

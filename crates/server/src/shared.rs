@@ -3,8 +3,10 @@
 use crate::aof::Aof;
 use crate::client::{Clients, Signal};
 use crate::config::Live;
+use crate::ending::Ending;
 use crate::failover::Failover;
 use crate::link::Link;
+use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
@@ -27,9 +29,10 @@ pub(crate) struct Shared {
     pub(crate) failover: Failover,
     /// To the master, if there is one.
     pub(crate) link: Link,
+    pub(crate) ending: Ending,
     pub(crate) aof: Aof,
     /// Takes what the operator should know.
-    pub(crate) notices: Box<dyn Fn(&str) + Send + Sync>,
+    pub(crate) log: Arc<Log>,
     /// Run what may be long.
     pub(crate) workers: Workers,
     pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
@@ -57,11 +60,6 @@ impl Shared {
     /// The time.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_nanos(Clock::now())
-    }
-
-    /// Tells the operator a line.
-    pub(crate) fn log(&self, line: &str) {
-        (self.notices)(line);
     }
 
     /// Bytes held for clients.

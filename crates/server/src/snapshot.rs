@@ -93,14 +93,19 @@ impl SnapshotState {
         asked.unwrap_or(usual) && (facts.last_failed || facts.changes_at_save != changes)
     }
 
-    /// True when one of the points has come. After a failure some seconds pass before the next attempt.
-    fn is_due(&self, points: &[SavePoint], changes: u64, now_secs: i64) -> bool {
+    /// The point that has come, if one has. After a failure some seconds pass before the next attempt.
+    fn due<'p>(
+        &self,
+        points: &'p [SavePoint],
+        changes: u64,
+        now_secs: i64,
+    ) -> Option<&'p SavePoint> {
         let facts = self.lock();
         let unsaved = changes.saturating_sub(facts.changes_at_save);
         let elapsed = now_secs - facts.last_save_secs;
         let reached = |point: &SavePoint| unsaved >= point.changes && elapsed > point.seconds;
-        points.iter().any(reached)
-            && (!facts.last_failed || now_secs - facts.last_try_secs > RETRY_SECS)
+        let may_try = !facts.last_failed || now_secs - facts.last_try_secs > RETRY_SECS;
+        points.iter().find(|point| may_try && reached(point))
     }
 }
 
@@ -125,7 +130,18 @@ impl SnapshotState {
             facts.changes_at_save = changes;
             facts.last_save_secs = now.secs();
         }
-        written.map_err(|error| format!("cannot write the snapshot {}: {error}", path.display()))
+        let log = &shared.log;
+        match written {
+            Ok(()) => {
+                log.notice(format_args!("DB saved on disk"));
+                Ok(())
+            }
+            Err(error) => {
+                let reason = format!("cannot write the snapshot {}: {error}", path.display());
+                log.warning(format_args!("{reason}"));
+                Err(reason)
+            }
+        }
     }
 
     /// Loads the snapshot if there is one. The error names the file.
@@ -151,6 +167,7 @@ impl SnapshotState {
                 ));
             }
         };
+        let began = Clock::monotone();
         let loaded = match merge {
             true => shared.engine.merge(&mut file, now),
             false => shared.engine.load(&mut file, now),
@@ -161,6 +178,14 @@ impl SnapshotState {
         facts.keys_loaded = loaded.keys as u64;
         facts.keys_expired = loaded.expired as u64;
         facts.changes_at_save = shared.engine.stats().changes;
+        shared.log.notice(format_args!(
+            "Done loading RDB, keys loaded: {}, keys expired: {}.",
+            loaded.keys, loaded.expired
+        ));
+        shared.log.notice(format_args!(
+            "DB loaded from disk: {:.3} seconds",
+            (Clock::monotone() - began) as f64 / 1e9
+        ));
         Ok(())
     }
 }
@@ -168,14 +193,23 @@ impl SnapshotState {
 /// Has a worker write the snapshot; the caller has begun it. False when no worker can.
 pub(crate) fn save_in_background(shared: &Arc<Shared>) -> bool {
     let job = Arc::clone(shared);
+    shared.log.notice(format_args!("Background saving started"));
     let started = shared.workers.run(move || {
         let now = Timestamp::from_nanos(Clock::now());
         // INFO tells whether it went well.
-        drop(job.snapshot.save(&job, now));
+        match job.snapshot.save(&job, now) {
+            Ok(()) => job
+                .log
+                .notice(format_args!("Background saving terminated with success")),
+            Err(_) => job.log.warning(format_args!("Background saving error")),
+        }
         job.snapshot.end_background();
     });
     let started = started.is_ok();
     if !started {
+        shared.log.warning(format_args!(
+            "Can't save in background: there is no thread for it"
+        ));
         shared.snapshot.end_background();
     }
     started
@@ -187,9 +221,13 @@ pub(crate) fn save_when_due(shared: &Arc<Shared>, now: Timestamp) {
     let changes = shared.engine.stats().changes;
     if !points.is_empty()
         && !shared.engine.has_lost_data()
-        && shared.snapshot.is_due(&points, changes, now.secs())
+        && let Some(point) = shared.snapshot.due(&points, changes, now.secs())
         && shared.snapshot.begin_background()
     {
+        shared.log.notice(format_args!(
+            "{} changes in {} seconds. Saving...",
+            point.changes, point.seconds
+        ));
         save_in_background(shared);
     }
 }
@@ -205,22 +243,23 @@ mod tests {
     #[test]
     fn a_snapshot_is_due_when_a_point_has_come() {
         let state = SnapshotState::new(1_000 * 1_000_000_000);
+        let is_due = |points: &[SavePoint], changes, now| state.due(points, changes, now).is_some();
         let points =
             [(60, 100), (3_600, 1)].map(|(seconds, changes)| SavePoint { seconds, changes });
-        assert!(!state.is_due(&points, 100, 1_060));
-        assert!(state.is_due(&points, 100, 1_061));
-        assert!(!state.is_due(&points, 99, 4_600));
-        assert!(state.is_due(&points, 1, 4_601));
-        assert!(!state.is_due(&points, 0, 9_999));
-        assert!(!state.is_due(&[], 100, 9_999));
+        assert!(!is_due(&points, 100, 1_060));
+        assert!(is_due(&points, 100, 1_061));
+        assert!(!is_due(&points, 99, 4_600));
+        assert!(is_due(&points, 1, 4_601));
+        assert!(!is_due(&points, 0, 9_999));
+        assert!(!is_due(&[], 100, 9_999));
         state.lock().changes_at_save = 50;
-        assert!(!state.is_due(&points, 149, 1_061));
+        assert!(!is_due(&points, 149, 1_061));
         // After a failure it waits a little.
         let mut facts = state.lock();
         (facts.last_failed, facts.last_try_secs) = (true, 1_200);
         drop(facts);
-        assert!(!state.is_due(&points, 150, 1_205));
-        assert!(state.is_due(&points, 150, 1_206));
+        assert!(!is_due(&points, 150, 1_205));
+        assert!(is_due(&points, 150, 1_206));
     }
 
     #[test]

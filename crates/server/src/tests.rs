@@ -69,9 +69,10 @@ impl InProcess {
             .set(Key::Dir, &folder.display().to_string())
             .map_err(io::Error::other)?;
         let settings = Live::new(config);
+        let log = Arc::new(crate::log::Log::silent());
         let shared = Shared {
             aof: Aof::new(),
-            notices: Box::new(|_| {}),
+            log: Arc::clone(&log),
             engine: Engine::new(EngineConfig {
                 shards: SHARDS,
                 seed: 7,
@@ -80,12 +81,14 @@ impl InProcess {
             clients: Clients::new(Delivery {
                 mailboxes: Arc::clone(builder.mailboxes()),
                 limits: Arc::clone(settings.output_limits()),
+                log,
             }),
             settings,
             metrics: Metrics::new(1),
             snapshot: SnapshotState::new(Clock::now()),
             failover: crate::failover::Failover::default(),
             link: crate::link::Link::default(),
+            ending: crate::ending::Ending::default(),
             // What may be long runs at once.
             workers: Workers::new(0),
             mailboxes: Arc::clone(builder.mailboxes()),

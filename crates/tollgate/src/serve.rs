@@ -4,6 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
@@ -12,8 +13,8 @@ use tollgate_rls::{
     Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, Modes,
     PerSecondStore, RlsConfig, RlsServer, StatsdConfig, StoreConfig, TlsConfig,
 };
-use tollgate_server::Server;
 use tollgate_server::config::{Config, Key, TABLE};
+use tollgate_server::{Daemon, Log, Server};
 
 /// The flags are the settings.
 pub(crate) fn command() -> Command {
@@ -44,9 +45,29 @@ pub(crate) fn command() -> Command {
         .args(settings)
 }
 
+/// Where lines of the service go, which it hands to a plain function.
+static LOG: OnceLock<Arc<Log>> = OnceLock::new();
+
 /// Runs until SIGTERM, SIGINT or SHUTDOWN.
 pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     let config = read_config(matches)?;
+    // A process with threads cannot go to the background.
+    tollgate_server::go_to_background(&config)
+        .map_err(|error| format!("cannot go to the background: {error}"))?;
+    let log = Arc::new(Log::start(&config)?);
+    LOG.get_or_init(|| Arc::clone(&log));
+    let ended = serve(config, &log);
+    match &ended {
+        Ok(()) => log.warning(format_args!("Tollgate is now ready to exit, bye bye...")),
+        Err(reason) if !log.is_on_stderr() => log.warning(format_args!("{reason}")),
+        // The program says it there when it ends.
+        Err(_) => {}
+    }
+    log.flush();
+    ended
+}
+
+fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
     let signals =
         Signals::install().map_err(|error| format!("cannot take over signals: {error}"))?;
     let service = service_config(&config)?;
@@ -54,10 +75,12 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
         .as_ref()
         .filter(|service| service.backend != Backend::Embedded)
     {
-        return run_service_alone(service.clone(), &signals);
+        let daemon = Daemon::begin(&config, log);
+        return run_service_alone(service.clone(), &signals, &daemon);
     }
-    let server = Server::start_with_log(config, signals, script_log, notice)
-        .map_err(|error| error.to_string())?;
+    let settings = config.clone();
+    let server =
+        Server::start(config, signals, Arc::clone(log)).map_err(|error| error.to_string())?;
     let mut ready = describe(&server);
     let service = match service {
         None => None,
@@ -71,10 +94,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
             }
         },
     };
+    let daemon = Daemon::begin(&settings, log);
+    daemon.is_ready(server.status());
     announce(&ready);
     server
         .wait()
         .map_err(|error| format!("waiting for signals failed: {error}"))?;
+    daemon.is_ending();
     if let Some(service) = service {
         service.shutdown();
         service.wait();
@@ -84,25 +110,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
         .map_err(|error| format!("the server did not end cleanly: {error}"))
 }
 
-/// The lowest level of `redis.log` that is written, as with Redis' default `loglevel notice`.
-const SCRIPT_LOG_NOTICE: u8 = 2;
-
-/// A line a message on the standard error output, whatever bytes the script gave.
-fn script_log(level: u8, text: &[u8]) {
-    if level >= SCRIPT_LOG_NOTICE {
-        // A log that nobody takes must not end the script.
-        drop(writeln!(
-            std::io::stderr(),
-            "tollgate: script: {}",
-            text.escape_ascii()
-        ));
-    }
-}
-
 /// A line of what the operator should know.
 fn notice(text: &str) {
-    // A log that nobody takes must not end the server.
-    drop(writeln!(std::io::stderr(), "tollgate: {text}"));
+    if let Some(log) = LOG.get() {
+        log.notice(format_args!("{text}"));
+    }
 }
 
 /// Defaults, then the file, the environment, the flags.
@@ -283,13 +295,15 @@ fn tls_config(config: &Config, keys: [Key; 3]) -> Result<Option<TlsConfig>, Stri
 }
 
 /// With a store elsewhere there is none here.
-fn run_service_alone(config: RlsConfig, signals: &Signals) -> Result<(), String> {
+fn run_service_alone(config: RlsConfig, signals: &Signals, daemon: &Daemon) -> Result<(), String> {
     let mut ready = Vec::new();
     let service = start_service(config, None, &mut ready)?;
+    daemon.is_ready("Ready to accept connections");
     announce(&ready);
     signals
         .wait()
         .map_err(|error| format!("waiting for signals failed: {error}"))?;
+    daemon.is_ending();
     service.shutdown();
     service.wait();
     Ok(())

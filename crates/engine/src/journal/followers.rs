@@ -20,8 +20,21 @@ pub trait Replica: fmt::Debug + Send + Sync {
     fn send(&self, bytes: &Arc<[u8]>);
     /// It knows rate limiters: it is sent their state, which Redis has no form for.
     fn knows_limiters(&self) -> bool;
-    /// Disconnects it: it has fallen behind too far, or is silent.
-    fn disconnect(&self);
+    /// Disconnects it.
+    fn disconnect(&self, why: Parting);
+}
+
+/// Why a replica is disconnected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parting {
+    /// More waits for it than it may leave unread.
+    Overflow,
+    /// It has said nothing for too long.
+    Silence,
+    /// The history it follows is another one now, or none; it is to come back.
+    NewHistory,
+    /// It could not be sent the data.
+    Failed,
 }
 
 /// How a replica begins to follow.
@@ -84,8 +97,8 @@ impl Follower {
         }
     }
 
-    pub(super) fn disconnect(&self) {
-        self.to.disconnect();
+    pub(super) fn disconnect(&self, why: Parting) {
+        self.to.disconnect(why);
     }
 
     pub(super) fn is_online(&self) -> bool {
@@ -110,7 +123,7 @@ impl Follower {
                 *bytes += block.len();
                 if self.most > 0 && *bytes as u64 >= self.most {
                     *queued = Vec::new();
-                    return self.to.disconnect();
+                    return self.to.disconnect(Parting::Overflow);
                 }
                 queued.push(Arc::clone(block));
             }
@@ -365,7 +378,7 @@ impl Engine {
                 Stage::Data { .. } => {}
                 Stage::Online => {
                     if follower.acks && now_ms - follower.acked_ms > silence_ms {
-                        follower.to.disconnect();
+                        follower.to.disconnect(Parting::Silence);
                     }
                 }
             }

@@ -18,7 +18,7 @@ use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::RdbError;
 
-use super::{Backlog, Journal, State};
+use super::{Backlog, Journal, Parting, State};
 use crate::cell::One;
 use crate::{Engine, Loaded};
 
@@ -147,7 +147,7 @@ impl State {
     /// Replicas are to come back: something has become of the history.
     fn disconnect_all(&mut self) {
         for follower in self.followers.drain(..) {
-            follower.disconnect();
+            follower.disconnect(Parting::NewHistory);
         }
     }
 

@@ -18,7 +18,7 @@ mod unit;
 mod wrap;
 
 pub use base::{BaseEnd, BaseForm};
-pub use followers::{FollowerFacts, Replica, SyncStart};
+pub use followers::{FollowerFacts, Parting, Replica, SyncStart};
 pub use following::{AdoptError, Following, Place, RoleError};
 pub(crate) use following::{Role, RoleGuard};
 pub(crate) use log::Log;

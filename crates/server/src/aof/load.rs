@@ -7,6 +7,7 @@ use std::path::Path;
 use smallvec::SmallVec;
 use tollgate_commands::{CmdError, NodeCommand, Origin, Reply};
 use tollgate_engine::{Applied, Applier, Node, NodeCx};
+use tollgate_net::Clock;
 use tollgate_persist::aof::{Manifest, NamedFile, Records, RecordsError};
 
 use super::files::Place;
@@ -74,6 +75,7 @@ pub(super) fn load(shared: &Shared, place: &Place, why: Purpose) -> Result<Manif
         }
     }
     let changes = shared.engine.stats().changes;
+    let began = Clock::monotone();
     for (at, file) in files.iter().enumerate() {
         let is_last = at + 1 == files.len();
         let path = place.file(&file.name);
@@ -82,7 +84,23 @@ pub(super) fn load(shared: &Shared, place: &Place, why: Purpose) -> Result<Manif
             path: &path,
             failed: 0,
         };
+        let began = Clock::monotone();
         reading.read(is_last)?;
+        let kind = match (&manifest.base, at) {
+            (Some(_), 0) => "base",
+            _ => "incr",
+        };
+        shared.log.notice(format_args!(
+            "DB loaded from {kind} file {}: {:.3} seconds",
+            file.name,
+            seconds_since(began)
+        ));
+    }
+    if !files.is_empty() {
+        shared.log.notice(format_args!(
+            "DB loaded from append only file: {:.3} seconds",
+            seconds_since(began)
+        ));
     }
     if !files.is_empty() && why == Purpose::Start {
         // Nobody has run these.
@@ -93,6 +111,11 @@ pub(super) fn load(shared: &Shared, place: &Place, why: Purpose) -> Result<Manif
         Purpose::Again => changes,
     });
     Ok(manifest)
+}
+
+/// Seconds since a moment of the monotone clock.
+fn seconds_since(began: i64) -> f64 {
+    (Clock::monotone() - began) as f64 / 1e9
 }
 
 /// Servers before Redis 7 had one file, beside where the folder is now: it becomes the base.
@@ -124,7 +147,7 @@ fn take_over_old_file(
             old.display()
         )
     })?;
-    shared.log(&format!(
+    shared.log.warning(format_args!(
         "the old AOF file {} was moved to {}",
         old.display(),
         place.folder()
@@ -157,6 +180,10 @@ impl Reading<'_> {
             let base = base.map_err(|error| {
                 format!("error reading the RDB data of the AOF file {shown}, AOF loading aborted: {error}")
             })?;
+            self.shared.log.notice(format_args!(
+                "Done loading RDB, keys loaded: {}, keys expired: {}.",
+                base.loaded.keys, base.loaded.expired
+            ));
             (base.rest, base.end)
         } else {
             (start, 0)
@@ -214,7 +241,7 @@ impl Reading<'_> {
         }
         self.failed += 1;
         if self.failed <= TOLD {
-            self.shared.log(&format!(
+            self.shared.log.warning(format_args!(
                 "the append only file {shown}: '{command}' at offset {offset} was answered by '{reply}'"
             ));
         }
@@ -244,7 +271,7 @@ impl Reading<'_> {
                 file.sync_all()
             });
         cut.map_err(|error| format!("error truncating the AOF file {shown}: {error}"))?;
-        self.shared.log(&format!(
+        self.shared.log.warning(format_args!(
             "the AOF file {shown} ended in the middle of a unit and was truncated at offset {offset}, because \
              aof-load-truncated is enabled"
         ));

@@ -199,7 +199,9 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<(), String> {
     if io.manifest.is_empty() {
         let suffix = rewrite::suffix(shared);
         let name = io.manifest.renew(place.stem(), suffix).name.clone();
-        shared.log(&format!("creating AOF base file {name} on server start"));
+        shared.log.notice(format_args!(
+            "Creating AOF base file {name} on server start"
+        ));
         rewrite::write_base_file(shared, &place.file(&name), false)
             .map_err(|error| format!("cannot write the AOF base {name}: {error}"))?;
     }
@@ -279,7 +281,7 @@ pub(crate) fn resume(shared: &Arc<Shared>, kept: bool) {
         && shared.settings.is_set(Key::AppendOnly)
         && let Err(reason) = switch(shared, true)
     {
-        shared.log(&reason);
+        shared.log.warning(format_args!("{reason}"));
     }
 }
 
@@ -366,6 +368,11 @@ pub(crate) fn tend(shared: &Arc<Shared>) {
     let base = facts.base_size.max(1);
     let growth = (u128::from(facts.size) * 100 / u128::from(base)).saturating_sub(100);
     let has_grown = percentage > 0 && facts.size > min_size && growth >= u128::from(percentage);
+    if has_grown {
+        shared.log.notice(format_args!(
+            "Starting automatic rewriting of AOF on {growth}% growth"
+        ));
+    }
     if facts.starting || has_grown {
         rewrite::ask(shared, false);
     }

@@ -61,6 +61,9 @@ pub(crate) fn ask(shared: &Arc<Shared>, later: bool) -> Asked {
     facts.rewrite_began = Some(Clock::monotone());
     drop(facts);
     let job = Arc::clone(shared);
+    shared.log.notice(format_args!(
+        "Background append only file rewriting started"
+    ));
     let started = shared.workers.run(move || {
         let result = rewrite(&job);
         conclude(&job, result);
@@ -96,14 +99,25 @@ fn conclude(shared: &Shared, result: io::Result<bool>) {
             };
             // At least a second, as long as the next look takes.
             facts.retry_at = now + minutes * 60_000_000_000;
+            if minutes > 0 {
+                shared.log.warning(format_args!(
+                    "Background AOF rewrite has repeatedly failed and triggered the limit, will retry in {minutes} minutes"
+                ));
+            }
         }
     }
     drop(facts);
     aof.rewriting.store(false, Ordering::Release);
     match result {
-        Ok(true) => shared.log("background AOF rewrite finished successfully"),
-        Ok(false) => {}
-        Err(error) => shared.log(&format!("background AOF rewrite failed: {error}")),
+        Ok(true) => shared
+            .log
+            .notice(format_args!("Background AOF rewrite finished successfully")),
+        Ok(false) => shared
+            .log
+            .notice(format_args!("Background AOF rewrite was given up")),
+        Err(error) => shared.log.warning(format_args!(
+            "Background AOF rewrite terminated with error: {error}"
+        )),
     }
     // An fsync may have been left out meanwhile.
     shared.engine.poke_log();
@@ -239,7 +253,9 @@ fn put_in_force(
         io.manifest = manifest;
         if let Err(error) = deleted {
             // They are deleted after the next rewrite.
-            shared.log(&format!("deleting old files of the AOF: {error}"));
+            shared
+                .log
+                .warning(format_args!("deleting old files of the AOF: {error}"));
         }
     }
     Ok(true)

@@ -83,7 +83,9 @@ pub(super) fn write(shared: &Shared, io: &mut Io) -> io::Result<()> {
     if let Some(next) = &mut io.next
         && let Err(error) = next.write(&mut io.pending.next)
     {
-        shared.log(&format!("writing behind the new AOF base: {error}"));
+        shared
+            .log
+            .warning(format_args!("writing behind the new AOF base: {error}"));
         // The rewrite finds it gone and fails; the file in force has everything.
         io.next = None;
         shared.engine.abandon_next_log();
@@ -100,7 +102,9 @@ pub(super) fn write(shared: &Shared, io: &mut Io) -> io::Result<()> {
     io.pending.main.clear();
     if aof.facts().write_failed {
         aof.lock_facts().write_failed = false;
-        shared.log("AOF write error looks solved, the server can write again");
+        shared.log.warning(format_args!(
+            "AOF write error looks solved, the server can write again."
+        ));
         recovered(shared);
     }
     io.written = io.pending.position;
@@ -153,16 +157,19 @@ fn failed(
 ) {
     let aof = &shared.aof;
     if aof.policy() == Policy::Always {
-        shared.log(&format!(
-            "{what} the append-only file failed: {error}. Can't recover when the AOF fsync policy is 'always'. Exiting"
+        shared.log.warning(format_args!(
+            "{what} the append-only file failed: {error}. Can't recover when the AOF fsync policy is 'always'. Exiting..."
         ));
+        shared.log.flush();
         std::process::exit(1);
     }
     let mut facts = aof.lock_facts();
     let before = std::mem::replace(mark(&mut facts), true);
     drop(facts);
     if !before {
-        shared.log(&format!("{what} the append-only file failed: {error}"));
+        shared
+            .log
+            .warning(format_args!("{what} the append-only file failed: {error}"));
     }
     shared.engine.log_fails(Some(&reason(error)));
 }

@@ -7,6 +7,11 @@ use tollgate_engine::Notify;
 /// Longest name of a file, bytes: numbers and endings are added to it, and systems take 255.
 const FILE_NAME_MAX: usize = 200;
 
+/// Levels of the log.
+const LEVELS: &[&str] = &["debug", "verbose", "notice", "warning"];
+/// What stands for no level.
+const NO_LEVEL: &str = "nothing";
+
 /// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -62,6 +67,8 @@ pub enum Kind {
     Directory,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A level of the log.
+    LogLevel,
     /// Output limits of the classes of clients; classes that are not named keep theirs.
     OutputLimits,
     /// Host and port of a master, or nothing.
@@ -100,6 +107,9 @@ impl Kind {
             Kind::Mode => mode(text),
             Kind::Addresses => addresses(text),
             Kind::Choice(words) => choice(text, words),
+            // A word of Redis 7.2, whose list of words is that of 7.0.
+            Kind::LogLevel if text.eq_ignore_ascii_case(NO_LEVEL) => Ok(NO_LEVEL.to_owned()),
+            Kind::LogLevel => choice(text, LEVELS),
             Kind::Text | Kind::Fixed => Ok(text.to_owned()),
             Kind::Master => master(text),
             Kind::FileName => {
@@ -156,7 +166,7 @@ impl Kind {
             Kind::EventClasses => "LETTERS",
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
-            Kind::Choice(_) => "WORD",
+            Kind::Choice(_) | Kind::LogLevel => "WORD",
             Kind::Text | Kind::Fixed => "TEXT",
             Kind::Master => "MASTER",
             Kind::FileName => "FILE",
@@ -190,6 +200,7 @@ impl Kind {
             Kind::FileName => "file name".to_owned(),
             Kind::Directory => "directory".to_owned(),
             Kind::Choice(words) => words.join(", "),
+            Kind::LogLevel => format!("{}, {NO_LEVEL}", LEVELS.join(", ")),
             Kind::Master => "host and port; empty for none".to_owned(),
             Kind::Fixed => "only the default".to_owned(),
         }

@@ -20,7 +20,7 @@ pub use kind::Kind;
 pub(crate) use live::failed;
 pub use live::{Live, Values};
 pub(crate) use rewrite::rewrite;
-pub use table::{Change, Key, Setting, TABLE, UNUSED_HEAD, find, render_docs, render_unused};
+pub use table::{Change, Key, Setting, TABLE, find, render_docs};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Settings of Redis that this program has no part of its own for, and those of its operation.
 //!
 //! A name without a sentence is accepted, checked and returned so that configurations and tools written for Redis work;
-//! it changes nothing here, and `docs/differences.md` lists it.
+//! it changes nothing here, and `docs/settings.md` lists it.
 
 use super::kind::Kind;
 use super::table::{Change, Key, Setting};
@@ -31,10 +31,10 @@ const UNUSED: &str = "Accepted for configurations of Redis; changes nothing here
 
 settings! {
     Rdbchecksum, "rdbchecksum", None, Flag, "yes", Start, false, None::<&str>;
-    Daemonize, "daemonize", None, Flag, "no", Start, false, None::<&str>;
+    Daemonize, "daemonize", None, Flag, "no", Start, false, Some("Whether the program goes on in the background, without a terminal, while the command that started it ends. What goes wrong then only the log says.");
     IoThreadsDoReads, "io-threads-do-reads", None, Flag, "no", Start, false, None::<&str>;
     AlwaysShowLogo, "always-show-logo", None, Flag, "no", Start, false, None::<&str>;
-    ProtectedMode, "protected-mode", None, Flag, "yes", Live, false, None::<&str>;
+    ProtectedMode, "protected-mode", None, Flag, "yes", Live, false, Some("Whether only clients of this machine may connect as long as the default user has no password.");
     Rdbcompression, "rdbcompression", None, Flag, "yes", Live, false, None::<&str>;
     RdbDelSyncFiles, "rdb-del-sync-files", None, Flag, "no", Live, false, None::<&str>;
     Activerehashing, "activerehashing", None, Flag, "yes", Live, false, None::<&str>;
@@ -62,7 +62,7 @@ settings! {
     ReplicaIgnoreMaxmemory, "replica-ignore-maxmemory", Some("slave-ignore-maxmemory"), Flag, "yes", Live, false, Some("Whether a replica leaves it to its master what goes when memory is short.");
     JemallocBgThread, "jemalloc-bg-thread", None, Flag, "yes", Live, false, None::<&str>;
     Activedefrag, "activedefrag", None, Flag, "no", Live, false, None::<&str>;
-    SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, None::<&str>;
+    SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether the lines of the log also go to the system's log.");
     ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, None::<&str>;
     ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, None::<&str>;
     CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, None::<&str>;
@@ -74,13 +74,13 @@ settings! {
     LatencyTracking, "latency-tracking", None, Flag, "yes", Live, false, Some("Whether the time of every command is counted for INFO latencystats and LATENCY HISTOGRAM.");
     AofDisableAutoGc, "aof-disable-auto-gc", None, Flag, "no", Live, false, Some("Whether files of the append-only file that are of no use any more stay.");
     ReplicaIgnoreDiskWriteErrors, "replica-ignore-disk-write-errors", None, Flag, "no", Live, false, None::<&str>;
-    Pidfile, "pidfile", None, Text, "", Start, false, None::<&str>;
+    Pidfile, "pidfile", None, Text, "", Start, false, Some("File for the number of the process, from `dir` if it is relative, written at the start and removed at the end; empty for none, and for `/var/run/redis.pid` with `daemonize`.");
     ReplicaAnnounceIp, "replica-announce-ip", Some("slave-announce-ip"), Text, "", Live, false, Some("Address that a replica names to its master; empty for the one it connects from.");
     Masteruser, "masteruser", None, Text, "", Live, false, Some("User as which a replica authenticates at its master; empty for the default user.");
     ClusterAnnounceIp, "cluster-announce-ip", None, Text, "", Live, false, None::<&str>;
     ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, None::<&str>;
     ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, None::<&str>;
-    SyslogIdent, "syslog-ident", None, Text, "redis", Start, false, None::<&str>;
+    SyslogIdent, "syslog-ident", None, Text, "redis", Start, false, Some("Name of the program in the system's log.");
     Appendfilename, "appendfilename", None, FileName, "appendonly.aof", Start, false, Some("How the names of the files of the append-only file begin.");
     Appenddirname, "appenddirname", None, FileName, "appendonlydir", Start, false, Some("The folder of the append-only file, in `dir`.");
     ServerCpulist, "server_cpulist", None, Text, "", Start, false, None::<&str>;
@@ -90,12 +90,12 @@ settings! {
     IgnoreWarnings, "ignore-warnings", None, Text, "", Live, false, None::<&str>;
     ProcTitleTemplate, "proc-title-template", None, Text, "{title} {listen-addr} {server-mode}", Live, false, None::<&str>;
     BindSourceAddr, "bind-source-addr", None, Text, "", Live, false, None::<&str>;
-    Logfile, "logfile", None, Text, "", Start, false, None::<&str>;
+    Logfile, "logfile", None, Text, "", Start, false, Some("File of the log, from `dir` if it is relative; empty for standard error. It is opened for each burst of lines, so it may be moved away at any time. Lines that cannot be written are lost, and counted in the next one that can.");
     Masterauth, "masterauth", None, Text, "", Live, false, Some("Password with which a replica authenticates at its master; empty for none.");
-    Supervised, "supervised", None, Choice(&["upstart", "systemd", "auto", "no"]), "no", Start, false, None::<&str>;
-    SyslogFacility, "syslog-facility", None, Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", Start, false, None::<&str>;
+    Supervised, "supervised", None, Choice(&["upstart", "systemd", "auto", "no"]), "no", Start, false, Some("Who is told when the server is ready: systemd by `NOTIFY_SOCKET`, upstart by a stop, or whichever of them has started it.");
+    SyslogFacility, "syslog-facility", None, Choice(&["user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"]), "local0", Start, false, Some("Facility in the system's log.");
     ReplDisklessLoad, "repl-diskless-load", None, Choice(&["disabled", "on-empty-db", "swapdb"]), "disabled", Live, false, None::<&str>;
-    Loglevel, "loglevel", None, Choice(&["debug", "verbose", "notice", "warning"]), "notice", Live, false, None::<&str>;
+    Loglevel, "loglevel", None, LogLevel, "notice", Live, false, Some("The least level of lines in the log.");
     Appendfsync, "appendfsync", None, Choice(&["everysec", "always", "no"]), "everysec", Live, false, Some("When what was written to the append-only file is put on the disk: before a reply leaves, once a second, or when the system likes.");
     OomScoreAdj, "oom-score-adj", None, Choice(&["no", "yes", "relative", "absolute"]), "no", Live, false, None::<&str>;
     AclPubsubDefault, "acl-pubsub-default", None, Choice(&["allchannels", "resetchannels"]), "resetchannels", Live, false, Some("Whether users that are made or reset may use every channel, or none until rules say so.");
@@ -105,8 +105,8 @@ settings! {
     EnableModuleCommand, "enable-module-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("What MODULE LOAD answers: that it is not allowed, or that there is no such module.");
     ClusterPreferredEndpointType, "cluster-preferred-endpoint-type", None, Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", Live, false, None::<&str>;
     PropagationErrorBehavior, "propagation-error-behavior", None, Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", Live, false, None::<&str>;
-    ShutdownOnSigint, "shutdown-on-sigint", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
-    ShutdownOnSigterm, "shutdown-on-sigterm", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, None::<&str>;
+    ShutdownOnSigint, "shutdown-on-sigint", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, Some("What SIGINT does: whether a snapshot is written (by default if there are save points), whether replicas are not waited for, and whether errors do not matter.");
+    ShutdownOnSigterm, "shutdown-on-sigterm", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, Some("The same for SIGTERM.");
     AutoAofRewritePercentage, "auto-aof-rewrite-percentage", None, Number { min: 0, max: 2147483647 }, "100", Live, false, Some("How much the append-only file may grow since it was made before it is made anew, in percent; 0 = it is not.");
     ClusterReplicaValidityFactor, "cluster-replica-validity-factor", Some("cluster-slave-validity-factor"), Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
     ListMaxListpackSize, "list-max-listpack-size", Some("list-max-ziplist-size"), Integer { min: -2147483648, max: 2147483647 }, "-2", Live, false, Some("Most elements of a list node when positive; its size from 4 KiB (-1) to 64 KiB (-5) when negative.");
@@ -135,7 +135,7 @@ settings! {
     MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Replicas without which writes are refused.");
     MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds since it was heard of for which a replica counts there.");
     WatchdogPeriod, "watchdog-period", None, Number { min: 0, max: 2147483647 }, "0", Live, true, None::<&str>;
-    ShutdownTimeout, "shutdown-timeout", None, Number { min: 0, max: 2147483647 }, "10", Live, false, None::<&str>;
+    ShutdownTimeout, "shutdown-timeout", None, Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds for which the end of the server waits until its replicas have everything; 0 for none.");
     ReplDisklessSyncMaxReplicas, "repl-diskless-sync-max-replicas", None, Number { min: 0, max: 2147483647 }, "0", Live, false, None::<&str>;
     SocketMarkId, "socket-mark-id", None, Number { min: 0, max: 4294967295 }, "0", Start, false, None::<&str>;
     ActiveDefragMaxScanFields, "active-defrag-max-scan-fields", None, Number { min: 1, max: i64::MAX as u64 }, "1000", Live, false, None::<&str>;

@@ -358,22 +358,8 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     })
 }
 
-/// How the line of `docs/differences.md` begins that names the settings without a use.
-pub const UNUSED_HEAD: &str = "| settings without a use here |";
-
-/// The line of `docs/differences.md` with the settings that are accepted and change nothing.
-pub fn render_unused() -> String {
-    let unused: Vec<String> = TABLE
-        .iter()
-        .filter(|setting| !setting.used)
-        .map(|setting| format!("`{}`", setting.name))
-        .collect();
-    format!(
-        "{UNUSED_HEAD} as named | accepted, checked and returned; they change nothing: {} | configurations and tools \
-         written for Redis work |",
-        unused.join(", ")
-    )
-}
+/// Letters in a line of settings without effect.
+const UNUSED_WIDTH: usize = 120;
 
 /// `docs/settings.md`.
 pub fn render_docs() -> String {
@@ -407,6 +393,28 @@ pub fn render_docs() -> String {
         )
         .expect("writing to a String cannot fail");
     }
+    text.push_str(
+        "\n## Without effect\n\nAccepted, checked and returned, so that configurations and tools written for Redis work; they \
+         change nothing here:\n",
+    );
+    let mut line = String::new();
+    for setting in TABLE.iter().filter(|setting| !setting.used) {
+        let name = format!(" `{}`,", setting.name);
+        if line.len() + name.len() > UNUSED_WIDTH {
+            text.push_str(&line);
+            line.clear();
+        }
+        line.push_str(
+            if line.is_empty() {
+                name.replacen(' ', "\n", 1)
+            } else {
+                name
+            }
+            .as_str(),
+        );
+    }
+    text.push_str(line.trim_end_matches(','));
+    text.push_str(".\n");
     text
 }
 

@@ -48,9 +48,22 @@ pub(super) fn shake(shared: &Shared, out: &mut Outbound) -> Result<Begun, Broken
             "the master answers PING with '{pong}'"
         )));
     }
+    shared.log.notice(format_args!(
+        "Master replied to PING, replication can continue..."
+    ));
     introduce(shared, out)?;
     let silence = silence(shared);
     let place = shared.engine.place();
+    match &place {
+        Some(place) => shared.log.notice(format_args!(
+            "Trying a partial resynchronization (request {}:{}).",
+            place.id,
+            place.offset + 1
+        )),
+        None => shared.log.notice(format_args!(
+            "Partial resynchronization not possible (no cached master)"
+        )),
+    }
     let takes_over = shared.failover.stage() == failover::Stage::InProgress;
     let begun = psync(out, place.as_ref(), takes_over, silence)?;
     shared.failover.succeeded(shared);

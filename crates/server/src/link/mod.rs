@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tollgate_commands::gate::Restrictions;
-use tollgate_engine::{Engine, Following};
+use tollgate_engine::{Engine, Following, HistoryPlace};
 use tollgate_net::outbound::{Closer, Outbound};
 use tollgate_net::{Clock, ConnRef, threads};
 
@@ -177,6 +177,7 @@ impl Link {
         state.number += 1;
         state.hurry = true;
         let has_master = master.is_some();
+        shared.log.set_replica(has_master);
         let was_connected = state.facts.stage == Stage::Connected;
         state.facts = LinkFacts {
             stage: match master {
@@ -334,6 +335,7 @@ fn run(shared: &Arc<Shared>) {
                 facts.down_since = Clock::now();
             }
             if let Err(reason) = ended {
+                tell_end(shared, &reason, was_connected);
                 facts.error = reason.to_string().chars().take(ERROR_MAX).collect();
             }
             // One that breaks as soon as it is there is not made anew in a loop.
@@ -347,11 +349,24 @@ fn run(shared: &Arc<Shared>) {
     }
 }
 
+/// Says why a link has ended.
+fn tell_end(shared: &Shared, reason: &Broken, was_connected: bool) {
+    let log = &shared.log;
+    match was_connected {
+        true => log.warning(format_args!("Connection with master lost: {reason}")),
+        false => log.warning(format_args!("MASTER <-> REPLICA sync failed: {reason}")),
+    }
+}
+
 /// One connection, from its beginning to its end.
 fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Broken> {
     let link = &shared.link;
-    let Order { number, following } = order;
+    let number = order.number;
     link.note(number, |facts| facts.stage = Stage::Connecting)?;
+    shared.log.notice(format_args!(
+        "Connecting to MASTER {}:{}",
+        master.host, master.port
+    ));
     let silence = silence(shared);
     let connected = Outbound::connect(&master.host, master.port, silence);
     let mut out = connected.map_err(|error| {
@@ -377,19 +392,10 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
         return Err(Broken::Over);
     };
     client.be_master();
-    let begun = handshake::shake(shared, &mut out)?;
-    let place = match begun {
-        handshake::Begun::Continued(id) => {
-            let taken = shared.engine.continue_history(following, id.as_deref());
-            taken.map_err(|_| Broken::Over)?;
-            shared.engine.place()
-        }
-        handshake::Begun::Full(place) => {
-            link.note(number, |facts| facts.stage = Stage::Sync)?;
-            transfer::take_over(shared, order, &mut out, &place)?;
-            Some(place)
-        }
-    };
+    shared
+        .log
+        .notice(format_args!("MASTER <-> REPLICA sync started"));
+    let place = catch_up(shared, order, &mut out)?;
     let read = place.map_or(0, |place| place.offset);
     let now = Clock::now();
     link.note(number, |facts| {
@@ -402,6 +408,45 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
     })?;
     judge(shared);
     stream::follow(shared, out, order, &client)
+}
+
+/// Comes to where the master is: from what this server has, or by taking over all data. Returns the place in the history.
+fn catch_up(
+    shared: &Arc<Shared>,
+    order: Order,
+    out: &mut Outbound,
+) -> Result<Option<HistoryPlace>, Broken> {
+    match handshake::shake(shared, out)? {
+        handshake::Begun::Continued(id) => {
+            let taken = shared
+                .engine
+                .continue_history(order.following, id.as_deref());
+            taken.map_err(|_| Broken::Over)?;
+            shared.log.notice(format_args!(
+                "Successful partial resynchronization with master."
+            ));
+            if let Some(id) = id {
+                shared
+                    .log
+                    .notice(format_args!("Master replication ID changed to {id}"));
+            }
+            Ok(shared.engine.place())
+        }
+        handshake::Begun::Full(place) => {
+            shared.log.notice(format_args!(
+                "Full resync from master: {}:{}",
+                place.id, place.offset
+            ));
+            shared
+                .link
+                .note(order.number, |facts| facts.stage = Stage::Sync)?;
+            transfer::take_over(shared, order, out, &place)?;
+            shared.log.notice(format_args!(
+                "MASTER <-> REPLICA sync: Finished with success"
+            ));
+            Ok(Some(place))
+        }
+    }
 }
 
 /// `repl-timeout`.

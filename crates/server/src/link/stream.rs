@@ -158,6 +158,9 @@ impl Stream<'_> {
                 // As in Redis the stream goes on: stopping would not make the data equal.
                 self.shared.metrics.error_reply(error.reply.as_bytes());
                 let told = format!("a command of the master could not be applied: {error}");
+                self.shared
+                    .log
+                    .warning(format_args!("== CRITICAL == {told}"));
                 let noted = self
                     .shared
                     .link

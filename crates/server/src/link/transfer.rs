@@ -51,12 +51,21 @@ pub(super) fn take_over(
     file.rewind()?;
     let now = Timestamp::from_nanos(Clock::now());
     let mut source = Signs::new(shared, order, out, &mut file);
+    shared.log.notice(format_args!(
+        "MASTER <-> REPLICA sync: Loading DB in memory"
+    ));
     // The file of the old data says nothing of the new ones: it begins anew with them.
     let logs = aof::pause(shared);
     let adopted = engine.adopt(order.following, place, &mut source, now);
     aof::resume(shared, logs);
     match adopted {
-        Ok(_) => Ok(()),
+        Ok(loaded) => {
+            shared.log.notice(format_args!(
+                "Done loading RDB, keys loaded: {}, keys expired: {}.",
+                loaded.keys, loaded.expired
+            ));
+            Ok(())
+        }
         Err(AdoptError::Over) => Err(Broken::Over),
         Err(AdoptError::Broken(error)) => Err(Broken::Master(format!(
             "the data of the master could not be loaded: {error}"
@@ -77,6 +86,14 @@ fn receive(shared: &Shared, order: Order, out: &mut Outbound) -> Result<File, Br
             Broken::Master(format!("the master sends '{line}' instead of its data"))
         })?;
     };
+    match &end {
+        End::Length(total) => shared.log.notice(format_args!(
+            "MASTER <-> REPLICA sync: receiving {total} bytes from master to disk"
+        )),
+        End::Mark(_) => shared.log.notice(format_args!(
+            "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF to disk"
+        )),
+    }
     let name = format!("temp-{}-link-{}.rdb", std::process::id(), order.number);
     let dir = shared.settings.get(Key::Dir);
     let file = files::nameless(Path::new(&*dir), &name)?;

@@ -181,7 +181,12 @@ fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError>
         *users = read_file(users, &path.to_string_lossy())?;
         Ok(())
     });
-    loaded.map_err(|text: String| CmdError::err(text))?;
+    let log = &runner.shared.log;
+    loaded.map_err(|text: String| {
+        log.warning(format_args!("{text}"));
+        CmdError::err(text)
+    })?;
+    log.notice(format_args!("ACL file {} loaded", path.display()));
     close_clients(runner, cx, |client| *client.user_name() != *DEFAULT_USER);
     Ok(Reply::Ok)
 }
@@ -190,7 +195,11 @@ fn save(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError>
     let path = file(runner)?;
     let text = cx.engine.access().users().save();
     let written = files::replace(&path, &mut |out| out.write_all(&text));
-    written.map_err(|_| {
+    written.map_err(|error| {
+        runner.shared.log.warning(format_args!(
+            "There was an error trying to save the ACLs to {}: {error}",
+            path.display()
+        ));
         CmdError::err(
             "There was an error trying to save the ACLs. Please check the server logs for more information",
         )

@@ -60,8 +60,15 @@ pub(super) fn rewrite(shared: &Shared) -> Result<Reply, CmdError> {
         files::replace(path, &mut |out| out.write_all(&new))
     });
     written.map_err(|error| {
-        CmdError::err(format!("Rewriting config file: {}", system_reason(&error)))
+        let reason = system_reason(&error);
+        shared
+            .log
+            .warning(format_args!("CONFIG REWRITE failed: {reason}"));
+        CmdError::err(format!("Rewriting config file: {reason}"))
     })?;
+    shared
+        .log
+        .warning(format_args!("CONFIG REWRITE executed with success."));
     Ok(Reply::Ok)
 }
 

@@ -181,7 +181,7 @@ fn load_log(runner: &NodeRunner<'_>, cx: &NodeCx<'_>) -> Result<Reply, CmdError>
     }
     let shared = runner.shared;
     aof::reload(shared, || forget_all(cx.engine)).map_err(|reason| {
-        shared.log(&reason);
+        shared.log.warning(format_args!("{reason}"));
         CmdError::err("Error trying to load the AOF files, check server logs.")
     })?;
     Ok(Reply::Ok)

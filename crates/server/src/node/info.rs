@@ -125,6 +125,10 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("server_time_usec", now / 1_000);
     text.line("uptime_in_seconds", uptime);
     text.line("uptime_in_days", uptime / 86_400);
+    if let Some(until_ms) = shared.ending.until_ms() {
+        let left = (until_ms - now / 1_000_000).max(0);
+        text.line("shutdown_in_milliseconds", left);
+    }
     text.line("lru_clock", (now / 1_000_000_000) & 0xff_ffff);
     text.line("hz", shared.settings.hz());
     text.line("configured_hz", shared.settings.hz());

@@ -100,7 +100,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::ReplicaOf => replicaof::replicaof(self, &mut cx),
             NodeCommand::Role => Ok(replication::role(self.shared, &mut cx)),
             NodeCommand::Sync => replication::sync(self, &mut cx),
-            NodeCommand::Shutdown => shutdown::shutdown(self.shared, &mut cx),
+            NodeCommand::Shutdown => shutdown::shutdown(self, &mut cx),
             NodeCommand::Subscribe => pubsub::subscribe(self, &mut cx, Topic::Channel),
             NodeCommand::Unsubscribe => pubsub::unsubscribe(self, &mut cx, Topic::Channel),
             NodeCommand::PSubscribe => pubsub::subscribe(self, &mut cx, Topic::Pattern),
@@ -118,6 +118,12 @@ impl Node for NodeRunner<'_> {
 }
 
 impl NodeRunner<'_> {
+    /// The client as CLIENT LIST has it now, for the log.
+    fn shown(&self, cx: &NodeCx<'_>) -> String {
+        self.client.publish(cx.session, cx.now.nanos());
+        self.client.show(cx.now)
+    }
+
     fn quit(&self, cx: &mut NodeCx<'_>) -> Reply {
         self.client.leave();
         *cx.outcome = Outcome::Close;

@@ -3,7 +3,7 @@
 use super::NodeRunner;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
-use tollgate_engine::{NodeCx, Paused};
+use tollgate_engine::{NodeCx, Paused, PausedBy};
 
 pub(super) fn pause(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let (millis, what) = match *cx.args.rest() {
@@ -20,7 +20,7 @@ pub(super) fn pause(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
     // As in Redis 7.0, an end beyond all numbers lies in the past.
     let end = cx.now.millis().checked_add(millis);
     if let Some(end) = end.filter(|_| millis > 0) {
-        cx.engine.pause().begin(what, end);
+        cx.engine.pause().begin(PausedBy::Client, what, end);
         // Loop 0 ends it in time. A loop whose mailbox is full looks at its next tick, within a second.
         runner.shared.mailboxes.tick_all().ok();
     }
@@ -28,6 +28,6 @@ pub(super) fn pause(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
 }
 
 pub(super) fn unpause(cx: &NodeCx<'_>) -> Reply {
-    cx.engine.pause().end();
+    cx.engine.pause().end(PausedBy::Client);
     Reply::Ok
 }

@@ -20,7 +20,14 @@ pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<
     }
     let (host, port) = (cx.args.next()?, cx.args.next()?);
     if host.eq_ignore_ascii_case(b"NO") && port.eq_ignore_ascii_case(b"ONE") {
+        let was_replica = runner.shared.link.facts().master.is_some();
         become_master(runner.shared, cx.now)?;
+        if was_replica {
+            runner.shared.log.notice(format_args!(
+                "MASTER MODE enabled (user request from '{}')",
+                runner.shown(cx)
+            ));
+        }
         return Ok(Reply::Ok);
     }
     if cx.session.follows {
@@ -34,9 +41,17 @@ pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<
     let facts = runner.shared.link.facts();
     let same = |it: &Master| it.host.eq_ignore_ascii_case(&host) && it.port == port;
     if facts.master.as_ref().is_some_and(same) {
+        runner.shared.log.notice(format_args!(
+            "REPLICAOF would result into synchronization with the master we are already connected with. No operation \
+             performed."
+        ));
         return Ok(Reply::Simple("OK Already connected to specified master"));
     }
     follow(runner.shared, &host, port)?;
+    runner.shared.log.notice(format_args!(
+        "REPLICAOF {host}:{port} enabled (user request from '{}')",
+        runner.shown(cx)
+    ));
     Ok(Reply::Ok)
 }
 

@@ -25,6 +25,10 @@ pub(super) fn sync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
     }
     may_be_followed(runner)?;
     follow(runner, cx);
+    let (host, port) = runner.client.replica_address();
+    runner.shared.log.notice(format_args!(
+        "Replica {host}:{port} asks for synchronization by SYNC"
+    ));
     replication::begin(runner.shared, runner.client, false);
     Ok(Reply::Written)
 }
@@ -41,7 +45,24 @@ pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
     may_be_followed(runner)?;
     follow(runner, cx);
     let to = Arc::clone(runner.client) as Arc<dyn Replica>;
-    if cx.engine.resume(to, id, next, cx.now) == SyncStart::Full {
+    let (host, port) = runner.client.replica_address();
+    let log = &runner.shared.log;
+    log.notice(format_args!(
+        "Replica {host}:{port} asks for synchronization"
+    ));
+    let start = cx.engine.resume(to, id, next, cx.now);
+    if start == SyncStart::Continued {
+        log.notice(format_args!(
+            "Partial resynchronization request from {host}:{port} accepted, from offset {next}."
+        ));
+    } else {
+        match id {
+            b"?" => log.notice(format_args!("Full resync requested by replica {host}:{port}")),
+            id => log.notice(format_args!(
+                "Unable to partial resync with replica {host}:{port} (Replica request was: {}:{next}).",
+                id.escape_ascii()
+            )),
+        }
         replication::begin(runner.shared, runner.client, true);
     }
     Ok(Reply::Written)
@@ -56,7 +77,14 @@ fn take_over(runner: &NodeRunner<'_>, cx: &NodeCx<'_>, id: &[u8]) -> Result<(), 
     if !id.eq_ignore_ascii_case(own.as_bytes()) {
         return Err(CmdError::err("PSYNC FAILOVER replid must match my replid."));
     }
-    replicaof::become_master(runner.shared, cx.now)
+    let log = &runner.shared.log;
+    log.warning(format_args!("Failover request received for replid {own}."));
+    replicaof::become_master(runner.shared, cx.now)?;
+    log.notice(format_args!(
+        "MASTER MODE enabled (failover request from '{}')",
+        runner.shown(cx)
+    ));
+    Ok(())
 }
 
 /// A replica that has no data to pass on says so.

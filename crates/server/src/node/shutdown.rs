@@ -1,10 +1,12 @@
 //! SHUTDOWN.
 
-use crate::shared::Shared;
+use super::NodeRunner;
+use crate::ending::Request;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::{NodeCx, Outcome};
 
-pub(super) fn shutdown(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+pub(super) fn shutdown(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let shared = runner.shared;
     let (mut save, mut no_save, mut force, mut abort, mut now) =
         (false, false, false, false, false);
     for word in cx.args.rest() {
@@ -22,22 +24,30 @@ pub(super) fn shutdown(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, Cm
         return Err(CmdError::Syntax);
     }
     if abort {
-        return Err(CmdError::err("No shutdown in progress."));
+        return match shared.ending.abort() {
+            true => Ok(Reply::Ok),
+            false => Err(CmdError::err("No shutdown in progress.")),
+        };
     }
     if let Some(busy) = cx.engine.busy().filter(|_| !no_save) {
         return Err(busy.error());
     }
-    let save = save || (!no_save && shared.settings.saves_at_end());
-    // A snapshot that cannot be written is told while the client can still be told. What is written after it and before
-    // the loops have stopped goes into a second one.
-    if save && shared.snapshot.save(shared, cx.now).is_err() && !force {
+    let request = Request {
+        save: match (save, no_save) {
+            (false, false) => None,
+            (save, _) => Some(save),
+        },
+        now,
+        force,
+    };
+    if shared
+        .ending
+        .ask(shared, request, runner.client.at)
+        .is_err()
+    {
         return Err(CmdError::err("Errors trying to SHUTDOWN. Check logs."));
     }
-    shared.snapshot.save_at_end(save);
-    if shared.signals.notify().is_err() {
-        return Err(CmdError::err("Errors trying to SHUTDOWN. Check logs."));
-    }
-    // As in Redis, the end of the connection is the reply.
-    *cx.outcome = Outcome::Close;
+    // As in Redis, the end of the connection is the reply, unless the server does not end.
+    *cx.outcome = Outcome::Wait;
     Ok(Reply::Written)
 }

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tollgate_net::PeerAddress;
 use tollgate_net::signal::Signals;
-use tollgate_server::Server;
 use tollgate_server::config::{Config, find};
+use tollgate_server::{Log, Server};
 use tollgate_testkit::Client;
 use tollgate_testkit::process::temp_dir;
 
@@ -37,7 +38,8 @@ impl Local {
         for (name, value) in own.iter().chain(settings) {
             config.set(find(name).unwrap().key, value).unwrap();
         }
-        let server = Server::start(config, Signals::pipe().unwrap(), |_, _| {}).unwrap();
+        let server =
+            Server::start(config, Signals::pipe().unwrap(), Arc::new(Log::silent())).unwrap();
         let PeerAddress::Tcp(addr) = server.addresses()[0] else {
             panic!("the first listener is TCP")
         };

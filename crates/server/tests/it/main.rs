@@ -11,6 +11,7 @@ mod fields;
 mod harness;
 mod hostile;
 mod limits;
+mod log;
 mod long;
 mod migrate;
 mod operations;

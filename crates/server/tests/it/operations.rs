@@ -1,11 +1,12 @@
 //! Files of users and settings, and DEBUG.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tollgate_net::signal::Signals;
-use tollgate_server::Server;
 use tollgate_server::config::Config;
+use tollgate_server::{Log, Server};
 
 use crate::harness::{Local, raw, text};
 
@@ -79,7 +80,7 @@ fn a_rewritten_file_gives_the_same_server() {
     let start = || {
         let mut config = Config::default();
         config.read_file(&file.0).unwrap();
-        Server::start(config, Signals::pipe().unwrap(), |_, _| {}).unwrap()
+        Server::start(config, Signals::pipe().unwrap(), Arc::new(Log::silent())).unwrap()
     };
     let address = |server: &Server| match server.addresses()[0] {
         tollgate_net::PeerAddress::Tcp(address) => address,

@@ -12,8 +12,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tollgate_net::signal::Signals;
-use tollgate_server::Server;
 use tollgate_server::config::{Config, find};
+use tollgate_server::{Log, Server};
 use tollgate_testkit::peers;
 
 use crate::harness::BACKEND_VARIABLE;
@@ -117,7 +117,7 @@ impl Tls {
         {
             config.set(find(name).unwrap().key, value).unwrap();
         }
-        Server::start(config, Signals::pipe().unwrap(), |_, _| {})
+        Server::start(config, Signals::pipe().unwrap(), Arc::new(Log::silent()))
             .map_err(|error| error.to_string())
     }
 
