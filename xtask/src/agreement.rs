@@ -15,19 +15,19 @@ use tollgate_testkit::process::{free_port, temp_dir, tollgate_binary};
 use tollgate_testkit::{Server, peers};
 
 use crate::Failure;
-use crate::benchmarks::{ROUNDS, TICKS, cpu_seconds, median, ratios, spread};
+use crate::benchmarks::{ROUNDS, Size, TICKS, cpu_seconds, median, ratios, spread};
 
 /// One connection that waits for each answer: a low load that a tool without a rate can offer too.
 const ONE_AT_A_TIME: &str = "-t get -n 20000 -c 1";
-/// Loads that ask for all a generator or a server can do: title, options, requests, ratio asked for.
-const CEILINGS: &[(&str, &str, f64, f64)] = &[
-    ("not pipelined", "-t get -n 400000 -c 50 -P 1", 4e5, 3.0),
-    ("16 at once", "-t get -n 2000000 -c 50 -P 16", 2e6, 2.0),
+/// Loads that ask for all a generator or a server can do: title, options, ratio asked for.
+const CEILINGS: &[(&str, &str, f64)] = &[
+    ("not pipelined", "-t get -n 400000 -c 50 -P 1", 3.0),
+    ("16 at once", "-t get -n 2000000 -c 50 -P 16", 2.0),
 ];
 /// Seconds that wrk and the bench load the HTTP port.
 const HTTP_SECONDS: u32 = 4;
 /// Requests of ab, which is told a number and not a time.
-const AB_REQUESTS: u32 = 40_000;
+const AB_REQUESTS: u64 = 40_000;
 /// Processor of generators, where there are two.
 const GENERATOR_CORE: usize = 0;
 /// Longest wait for a server to listen.
@@ -69,15 +69,15 @@ fn other_generator(program: &Path) -> Command {
 }
 
 /// Appends the section to `page`. `redis` is a running redis-server.
-pub(crate) fn section(page: &mut String, redis: &Server) -> Result<(), Failure> {
+pub(crate) fn section(page: &mut String, redis: &Server, size: Size) -> Result<(), Failure> {
     page.push_str(
         "\n## The generator of `tollgate bench` beside other tools\n\n\
          Each row is the median of the rounds, the tools in turn; every tool runs on the first processor and every server on the last. With one \
          connection that waits for every answer all tools offer the same low load, so rate and latency should agree.\n\n\
          | target | figure | other tool | `tollgate bench` | ratio |\n|---|---|---|---|---|\n",
     );
-    low_load(page, redis)?;
-    http(page)?;
+    low_load(page, redis, size)?;
+    http(page, size)?;
     page.push_str(
         "\nThe generator alone, on one core against a server on another core that answers without looking, and against redis-server in that \
          server's place. A ratio well above 1 means that a figure of redis-server is not the generator's limit. \
@@ -86,18 +86,19 @@ pub(crate) fn section(page: &mut String, redis: &Server) -> Result<(), Failure> 
          | load | null server | redis-server | ratio | asked for | generator's CPU per request: own code | kernel | redis-server's CPU per request | ratio by CPU |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
-    ceilings(page, redis)
+    ceilings(page, redis, size)
 }
 
 /// redis-benchmark and the bench with the same options on the same server.
-fn low_load(page: &mut String, redis: &Server) -> Result<(), Failure> {
+fn low_load(page: &mut String, redis: &Server, size: Size) -> Result<(), Failure> {
+    let line = size.line(ONE_AT_A_TIME);
     let theirs =
         peers::find("redis-benchmark").ok_or("needs redis-benchmark: cargo xtask peers")?;
     let port = redis.addr().port();
     let (mut other, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        other.push(get_row(other_generator(&theirs), port, ONE_AT_A_TIME)?);
-        ours.push(get_row(bench_redis()?, port, ONE_AT_A_TIME)?);
+        other.push(get_row(other_generator(&theirs), port, &line)?);
+        ours.push(get_row(bench_redis()?, port, &line)?);
     }
     for (column, figure) in [
         (0, "requests per second"),
@@ -108,7 +109,7 @@ fn low_load(page: &mut String, redis: &Server) -> Result<(), Failure> {
         let pick = |rows: &[Vec<f64>]| -> Vec<f64> { rows.iter().map(|row| row[column]).collect() };
         row(
             page,
-            &format!("redis-server, `redis-benchmark {ONE_AT_A_TIME}`"),
+            &format!("redis-server, `redis-benchmark {line}`"),
             figure,
             &pick(&other),
             &pick(&ours),
@@ -120,7 +121,7 @@ fn low_load(page: &mut String, redis: &Server) -> Result<(), Failure> {
 /// wrk, ab and the bench on Tollgate's HTTP port, each with one connection that waits for every answer; a line for a tool
 /// that is not installed. wrk's percentiles are not compared: it adds answers that it thinks a stall has kept it from
 /// asking for, so that they are not those of the requests it sent.
-fn http(page: &mut String) -> Result<(), Failure> {
+fn http(page: &mut String, size: Size) -> Result<(), Failure> {
     let folder = temp_dir()?;
     let service = Service::start(&folder)?;
     let url = format!("http://127.0.0.1:{}/healthcheck", service.http_port);
@@ -128,11 +129,11 @@ fn http(page: &mut String) -> Result<(), Failure> {
     let (mut of_wrk, mut of_ab, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         if let Some(wrk) = &wrk {
-            of_wrk.push(wrk_rate(wrk, &url)?);
+            of_wrk.push(wrk_rate(wrk, &url, size)?);
         }
-        ours.push(bench_figures(&folder, &url)?);
+        ours.push(bench_figures(&folder, &url, size)?);
         if let Some(ab) = &ab {
-            of_ab.push(ab_figures(ab, &url, &folder)?);
+            of_ab.push(ab_figures(ab, &url, &folder, size)?);
         }
     }
     drop(service);
@@ -163,10 +164,12 @@ fn http(page: &mut String) -> Result<(), Failure> {
     Ok(())
 }
 
-fn ceilings(page: &mut String, redis: &Server) -> Result<(), Failure> {
+fn ceilings(page: &mut String, redis: &Server, size: Size) -> Result<(), Failure> {
     let null = Null::start()?;
     let mut notes = String::new();
-    for (title, line, requests, asked) in CEILINGS {
+    for (title, line, asked) in CEILINGS {
+        let line = &size.line(line);
+        let requests = requests_of(line)?;
         let (mut alone, mut with_redis) = (Vec::new(), Vec::new());
         let (mut own, mut kernel, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
@@ -202,6 +205,21 @@ fn ceilings(page: &mut String, redis: &Server) -> Result<(), Failure> {
     }
     page.push_str(&notes);
     Ok(())
+}
+
+/// What a command line of redis-benchmark has behind `-n`.
+fn requests_of(line: &str) -> Result<f64, Failure> {
+    let number = line.split(' ').skip_while(|word| *word != "-n").nth(1);
+    Ok(number
+        .ok_or("the line names no number of requests")?
+        .parse()?)
+}
+
+fn http_seconds(size: Size) -> u32 {
+    match size {
+        Size::Full => HTTP_SECONDS,
+        Size::Quick => 1,
+    }
 }
 
 /// CPU seconds of the programs that were run so far and have ended: own code, kernel.
@@ -269,8 +287,8 @@ fn said(command: &mut Command) -> Result<String, Failure> {
 }
 
 /// Requests per second.
-fn wrk_rate(wrk: &Path, url: &str) -> Result<f64, Failure> {
-    let seconds = format!("{HTTP_SECONDS}s");
+fn wrk_rate(wrk: &Path, url: &str, size: Size) -> Result<f64, Failure> {
+    let seconds = format!("{}s", http_seconds(size));
     let mut command = other_generator(wrk);
     command.args(["-t", "1", "-c", "1", "-d", &seconds, url]);
     let text = said(&mut command)?;
@@ -280,11 +298,19 @@ fn wrk_rate(wrk: &Path, url: &str) -> Result<f64, Failure> {
 }
 
 /// Requests per second, then P50 and P99 in milliseconds.
-fn ab_figures(ab: &Path, url: &str, folder: &Path) -> Result<[f64; 3], Failure> {
+fn ab_figures(ab: &Path, url: &str, folder: &Path, size: Size) -> Result<[f64; 3], Failure> {
     let table = folder.join("ab.csv");
     let mut command = other_generator(ab);
     command
-        .args(["-q", "-k", "-c", "1", "-n", &AB_REQUESTS.to_string(), "-e"])
+        .args([
+            "-q",
+            "-k",
+            "-c",
+            "1",
+            "-n",
+            &size.of(AB_REQUESTS).to_string(),
+            "-e",
+        ])
         .arg(&table)
         .arg(url);
     let text = said(&mut command)?;
@@ -306,14 +332,14 @@ fn ab_figures(ab: &Path, url: &str, folder: &Path) -> Result<[f64; 3], Failure> 
 }
 
 /// The same of one connection of the bench that waits for every answer.
-fn bench_figures(folder: &Path, url: &str) -> Result<[f64; 3], Failure> {
+fn bench_figures(folder: &Path, url: &str, size: Size) -> Result<[f64; 3], Failure> {
     let results = folder.join("results");
     let mut command = Command::new(tollgate_binary()?);
     command
         .args(["bench", "--quiet", "--no-calibrate", "--target"])
         .arg(format!("service={url}"))
         .args(["--scenario", "single-key", "--arrivals", "closed"])
-        .args(["--step", &format!("{HTTP_SECONDS}s")])
+        .args(["--step", &format!("{}s", http_seconds(size))])
         .args(["--ladder", "1", "--out"])
         .arg(&results)
         .stdin(Stdio::null());

@@ -22,6 +22,45 @@ pub(crate) const ROUNDS: usize = 3;
 /// Kernel clock ticks per second, in which `/proc` counts CPU time; 100 on every Linux that this runs on.
 pub(crate) const TICKS: f64 = 100.0;
 
+/// Requests of a quick run, by those of the page: enough to see that everything works, and its figures say nothing.
+const QUICK_PART: u64 = 100;
+/// Fewest requests of a quick run.
+const QUICK_MIN: u64 = 200;
+/// Where the page goes, and where that of a quick run does, which is no part of the repository.
+const PAGE: &str = "docs/benchmarks.md";
+const PAGE_QUICK: &str = "target/benchmark-runs/benchmarks.md";
+
+/// How many requests are sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// As many as the page is made with.
+    Full,
+    /// Few.
+    Quick,
+}
+
+impl Size {
+    /// A number of requests.
+    pub(crate) fn of(self, requests: u64) -> u64 {
+        match self {
+            Size::Full => requests,
+            Size::Quick => (requests / QUICK_PART).max(QUICK_MIN),
+        }
+    }
+
+    /// A command line with its `-n` in this size.
+    pub(crate) fn line(self, line: &str) -> String {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let number = words.iter().position(|word| word == "-n").map(|at| at + 1);
+        if let Some(word) = number.and_then(|at| words.get_mut(at))
+            && let Ok(requests) = word.parse()
+        {
+            *word = self.of(requests).to_string();
+        }
+        words.join(" ")
+    }
+}
+
 /// The figures of one server on one command line.
 #[derive(Default)]
 struct Figures {
@@ -37,24 +76,26 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         let found = Server::redis(&[])?;
         Ok(found.ok_or("redis-server is neither on PATH nor in .peers: cargo xtask peers")?)
     };
-    match args {
-        [] => {}
+    let size = match args {
+        [] => Size::Full,
+        [only] if only == "--quick" => Size::Quick,
         // A look at the generator, which changes no page.
         [only] if only == "generator" => {
             let mut section = String::new();
-            agreement::section(&mut section, &agreement::redis()?)?;
+            agreement::section(&mut section, &agreement::redis()?, Size::Full)?;
             println!("{section}");
             return Ok(());
         }
-        [only] if only == "services" => return services::run(),
+        [first] if first == "services" => return services::run(false),
+        [first, quick] if first == "services" && quick == "--quick" => return services::run(true),
         [first, rest @ ..] if first == "runs" => return runs::run(rest),
         _ => {
             return Err(
-                "usage: cargo run --release -p xtask -- benchmarks [generator | services | runs ...]".into(),
+                "usage: cargo run --release -p xtask -- benchmarks [--quick | generator | services [--quick] | runs ...]".into(),
             );
         }
-    }
-    if cfg!(debug_assertions) {
+    };
+    if cfg!(debug_assertions) && size == Size::Full {
         return Err(
             "an unoptimised server says nothing: cargo run --release -p xtask -- benchmarks".into(),
         );
@@ -62,7 +103,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let redis = redis()?;
     let tollgate = Server::tollgate(&["--threads", "1"])?;
     let mut page = head(&redis)?;
-    for line in LINES {
+    for line in LINES.iter().map(|line| size.line(line)) {
         let (mut theirs, mut ours) = (Figures::default(), Figures::default());
         for round in 0..ROUNDS {
             let mut turns = [(&redis, &mut theirs), (&tollgate, &mut ours)];
@@ -70,7 +111,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
                 turns.reverse();
             }
             for (server, figures) in turns {
-                measure(server, line, figures)?;
+                measure(server, &line, figures)?;
                 println!(
                     "{line}: round {} of {ROUNDS} on {}",
                     round + 1,
@@ -78,12 +119,16 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
                 );
             }
         }
-        table(&mut page, line, &theirs, &ours)?;
+        table(&mut page, &line, &theirs, &ours)?;
     }
     drop(tollgate);
     drop(redis);
-    agreement::section(&mut page, &agreement::redis()?)?;
-    let path = repo_root().join("docs/benchmarks.md");
+    agreement::section(&mut page, &agreement::redis()?, size)?;
+    let path = repo_root().join(match size {
+        Size::Full => PAGE,
+        Size::Quick => PAGE_QUICK,
+    });
+    fs::create_dir_all(path.parent().ok_or("the page has no folder")?)?;
     fs::write(&path, page)?;
     println!("{}", path.display());
     Ok(())

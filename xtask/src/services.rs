@@ -16,37 +16,64 @@ use crate::benchmarks::{cpu_of, cpu_seconds};
 
 /// Where the bench writes, within the repository.
 const WORK: &str = "target/benchmark-runs/services";
+/// Where the page goes, and where that of a quick run does: its figures say nothing, so it is no part of the repository.
+const PAGE: &str = "docs/benchmarks-services.md";
+const PAGE_QUICK: &str = "target/benchmark-runs/benchmarks-services.md";
 /// The peer that is compared with.
 const PEER: &str = "throttlecrab-server";
-/// Comparisons: title, folder, and what the bench is told.
-const COMPARISONS: &[(&str, &str, &str)] = &[
-    (
-        "gRPC, a closed loop",
-        "grpc-decide",
-        "compare tollgate-grpc throttlecrab-grpc --loads decide",
-    ),
-    (
-        "HTTP, a closed loop",
-        "http-decide",
-        "compare tollgate-http throttlecrab-http --loads decide",
-    ),
-    (
-        "gRPC past saturation",
-        "grpc-overload",
-        "compare tollgate-grpc tollgate-grpc --loads overload --slice-ms 150",
-    ),
-    (
-        "HTTP past saturation",
-        "http-overload",
-        "compare tollgate-http throttlecrab-http --loads overload --slice-ms 150",
-    ),
-];
-/// Decisions per second that a service on redis-server is asked for.
-const RATES: [u32; 3] = [5_000, 10_000, 20_000];
 
-/// Runs the task.
-pub(crate) fn run() -> Result<(), Failure> {
-    if cfg!(debug_assertions) {
+/// A comparison of two services by the bench.
+struct Comparison {
+    title: &'static str,
+    folder: &'static str,
+    /// What the bench is told.
+    options: &'static str,
+    /// What it is told besides, for the page and for a quick run.
+    full: &'static str,
+    quick: &'static str,
+}
+
+const COMPARISONS: [Comparison; 4] = [
+    Comparison {
+        title: "gRPC, a closed loop",
+        folder: "grpc-decide",
+        options: "compare tollgate-grpc throttlecrab-grpc --loads decide",
+        full: "",
+        quick: " --depth 1 --connections 4 --slices 3 --slice-ms 30",
+    },
+    Comparison {
+        title: "HTTP, a closed loop",
+        folder: "http-decide",
+        options: "compare tollgate-http throttlecrab-http --loads decide",
+        full: "",
+        quick: " --depth 1 --connections 4 --slices 3 --slice-ms 30",
+    },
+    Comparison {
+        title: "gRPC past saturation",
+        folder: "grpc-overload",
+        options: "compare tollgate-grpc tollgate-grpc --loads overload",
+        full: " --slice-ms 150",
+        quick: " --slice-ms 10",
+    },
+    Comparison {
+        title: "HTTP past saturation",
+        folder: "http-overload",
+        options: "compare tollgate-http throttlecrab-http --loads overload",
+        full: " --slice-ms 150",
+        quick: " --slice-ms 10",
+    },
+];
+/// Decisions per second that a service on redis-server is asked for, and for how long.
+const RATES: [u32; 3] = [5_000, 10_000, 20_000];
+const RATE_STEP: &str = "4s";
+const RATES_QUICK: [u32; 2] = [200, 500];
+const RATE_STEP_QUICK: &str = "500ms";
+/// Exit status of a bench whose run broke its own validity rules: measured, and marked.
+const STATUS_INVALID: i32 = 3;
+
+/// Runs the task: about six minutes, or one with `quick`, whose page says nothing but that everything works.
+pub(crate) fn run(quick: bool) -> Result<(), Failure> {
+    if cfg!(debug_assertions) && !quick {
         return Err(
             "an unoptimised server says nothing: cargo run --release -p xtask -- benchmarks services"
                 .into(),
@@ -58,20 +85,47 @@ pub(crate) fn run() -> Result<(), Failure> {
          ratios above 1 are in favour of Tollgate. *Past saturation* each service is offered shares of the most that it answered within the \
          deadline in an open loop; the row at 0.8 shows the latency of a service that has still room, against the 20 ms that Envoy waits.\n",
     );
-    if peers::find(PEER).is_none() {
-        return Err(format!("needs {PEER}: cargo install {PEER}").into());
-    }
-    for (title, folder, options) in COMPARISONS {
+    let has_peer = peers::find(PEER).is_some();
+    for comparison in &COMPARISONS {
+        let Comparison { title, options, .. } = comparison;
         println!("== {title}");
-        let text = compare(folder, options)?;
-        write!(page, "\n## {title}\n\n`tollgate bench {options}`\n\n{text}")?;
+        let more = if quick {
+            comparison.quick
+        } else {
+            comparison.full
+        };
+        let text = if options.contains("throttlecrab") && !has_peer {
+            let why = format!("Not measured: it needs {PEER} on PATH (`cargo install {PEER}`).\n");
+            print!("{why}");
+            why
+        } else {
+            compare(comparison.folder, &format!("{options}{more}"))?
+        };
+        write!(
+            page,
+            "\n## {title}\n\n`tollgate bench {options}{more}`\n\n{text}"
+        )?;
     }
     println!("== on redis-server");
-    on_redis(&mut page)?;
-    let path = repo_root().join("docs/benchmarks-services.md");
+    match (peers::find("redis-server"), quick) {
+        (None, _) => {
+            page.push_str("\n## On redis-server\n\nNot measured: it needs redis-server.\n")
+        }
+        (_, true) => on_redis(&mut page, &RATES_QUICK, RATE_STEP_QUICK)?,
+        (_, false) => on_redis(&mut page, &RATES, RATE_STEP)?,
+    }
+    let path = repo_root().join(if quick { PAGE_QUICK } else { PAGE });
+    fs::create_dir_all(path.parent().ok_or("the page has no folder")?)?;
     fs::write(&path, page)?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// `PATH` with the peers of this repository, where the bench looks for programs to start.
+fn path_with_peers() -> Result<std::ffi::OsString, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(peers::folder().join("bin")).chain(std::env::split_paths(&path));
+    Ok(std::env::join_paths(all)?)
 }
 
 /// Runs one comparison; its tables and sentences.
@@ -82,10 +136,11 @@ fn compare(folder: &str, options: &str) -> Result<String, Failure> {
         .args(options.split(' '))
         .arg("--out")
         .arg(&out)
+        .env("PATH", path_with_peers()?)
         .current_dir(repo_root())
         .stdin(Stdio::null())
         .status()?;
-    if !status.success() {
+    if !status.success() && status.code() != Some(STATUS_INVALID) {
         return Err(format!("the bench ended with {status}").into());
     }
     let path = repo_root().join(out).join("latest/README.md");
@@ -162,7 +217,7 @@ impl Drop for Remote {
 }
 
 /// What the service costs beside its store.
-fn on_redis(page: &mut String) -> Result<(), Failure> {
+fn on_redis(page: &mut String, rates: &[u32], step: &str) -> Result<(), Failure> {
     let store = agreement::redis()?;
     let folder: PathBuf = temp_dir()?;
     let rules = Command::new(tollgate_binary()?)
@@ -176,11 +231,11 @@ fn on_redis(page: &mut String) -> Result<(), Failure> {
          rates each wake-up serves fewer requests, which makes them dearer.\n\n\
          | Decisions/s | Service | redis-server |\n| --: | --: | --: |\n",
     );
-    for rate in RATES {
+    for rate in rates {
         let calls = scripts(&store)?;
         let before = (service.cpu_seconds()?, cpu_seconds(&store)?);
         let output = Command::new(tollgate_binary()?)
-            .args(["bench", "--scenario", "hundred-keys", "--step", "4s"])
+            .args(["bench", "--scenario", "hundred-keys", "--step", step])
             .args(["--target", &format!("service=grpc://{}", service.addr)])
             .args(["--ladder", &rate.to_string(), "--out"])
             .arg(Path::new(WORK).join("redis"))

@@ -21,7 +21,7 @@ use crate::run::plan::Ladder;
 /// Starts every store as a child process, finds its capacity, and climbs a ladder of offered loads in three scenarios. Latency
 /// counts from the time at which a request was due. The results go to results/YYYYMMDD_HHMMSS/ and results/latest.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, after_long_help = super::environment::HELP)]
+#[command(args_conflicts_with_subcommands = true, after_help = super::examples::BENCH, after_long_help = format!("{}\n{}", super::examples::BENCH, super::environment::VARIABLES))]
 pub struct BenchArgs {
     /// What to do instead of the main run.
     #[command(subcommand)]
@@ -107,101 +107,107 @@ pub struct Pins {
     pub target: Option<usize>,
 }
 
+/// Headings of the help.
+pub(super) const MEASURED: &str = "What is measured";
+pub(super) const LOAD: &str = "Load";
+const JUDGED: &str = "Judging and watching";
+const RESULTS: &str = "Results";
+
 /// Options of the main run.
 #[derive(Args, Debug)]
 pub struct RunArgs {
     /// A running system: NAME=redis://HOST:PORT, NAME=unix:///PATH, NAME=memcache://HOST:PORT, NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable. Nothing else is measured then, unless named with --only
-    #[arg(long = "target", value_name = "NAME=URL")]
+    #[arg(long = "target", value_name = "NAME=URL", help_heading = MEASURED)]
     pub targets: Vec<String>,
     /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, memcached; comma separated [default: all that are installed, without memcached]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub only: Vec<String>,
     /// Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: all three]
-    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub scenario: Vec<String>,
     /// Number of keys of a scenario of your own
-    #[arg(long, conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = MEASURED)]
     pub keys: Option<u32>,
     /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] (moves on after EVERY requests), trace:FILE (a key per line, a time in seconds before it if there is one)
-    #[arg(long, conflicts_with = "scenario")]
+    #[arg(long, conflicts_with = "scenario", help_heading = MEASURED)]
     pub dist: Option<Spreading>,
     /// Offered rates: FROM:TO:STEP or a list [default: shares of the measured capacity]
-    #[arg(long, value_parser = values::ladder)]
+    #[arg(long, value_parser = values::ladder, help_heading = LOAD)]
     pub ladder: Option<Ladder>,
     /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
-    #[arg(long, aliases = ["duration", "time"], value_parser = values::positive_duration)]
+    #[arg(long, aliases = ["duration", "time"], value_parser = values::positive_duration, help_heading = LOAD)]
     pub step: Option<Duration>,
     /// Load before each step that is not counted: a length of time, or steady[:LONGEST] to go on until throughput and P50 are steady [LONGEST by default: 120s]
-    #[arg(long, default_value = "200ms", value_parser = values::warm_up)]
+    #[arg(long, default_value = "200ms", value_parser = values::warm_up, help_heading = LOAD)]
     pub warmup: values::WarmUpRule,
     /// Pause after each step
-    #[arg(long, default_value = "0s", value_parser = values::duration)]
+    #[arg(long, default_value = "0s", value_parser = values::duration, help_heading = LOAD)]
     pub pause: Duration,
     /// Gaps between requests: poisson, constant, trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
-    #[arg(long, default_value = "poisson")]
+    #[arg(long, default_value = "poisson", help_heading = LOAD)]
     pub arrivals: Arrivals,
     /// Connections to a store
-    #[arg(long, alias = "concurrency", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, alias = "concurrency", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = LOAD)]
     pub connections: u32,
     /// Requests that one connection may have unanswered
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_096), help_heading = LOAD)]
     pub pipeline: u32,
     /// Connections to a gRPC service
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000), help_heading = LOAD)]
     pub grpc_connections: u32,
     /// Streams per connection to a gRPC service
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = LOAD)]
     pub grpc_streams: u32,
     /// An answer later than this is a failure
-    #[arg(long, default_value = "1s", value_parser = values::positive_duration)]
+    #[arg(long, default_value = "1s", value_parser = values::positive_duration, help_heading = LOAD)]
     pub deadline: Duration,
     /// Window of the limits in seconds
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = MEASURED)]
     pub window: u64,
     /// Seed of the schedule and of the key choice
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, help_heading = LOAD)]
     pub seed: u64,
     /// Thresholds: store (asked directly) or bench (a service behind a proxy)
-    #[arg(long, default_value = "store")]
+    #[arg(long, default_value = "store", help_heading = JUDGED)]
     pub profile: String,
     /// Cores of generator and targets: gen=CORE,sut=CORE or none [default: the first and the last]
-    #[arg(long, value_parser = values::pins)]
+    #[arg(long, value_parser = values::pins, help_heading = JUDGED)]
     pub pin: Option<Pins>,
     /// Do not measure the generator first
-    #[arg(long)]
+    #[arg(long, help_heading = JUDGED)]
     pub no_calibrate: bool,
     /// What all keys begin with, before a part that differs from step to step
-    #[arg(long, default_value = "", value_parser = values::key_prefix)]
+    #[arg(long, default_value = "", value_parser = values::key_prefix, help_heading = MEASURED)]
     pub key_prefix: String,
     /// A further process to watch: NAME=PID, or ROLE:NAME=PID with service, proxy or store as the role; repeatable
-    #[arg(long, value_name = "NAME=PID")]
+    #[arg(long, value_name = "NAME=PID", help_heading = JUDGED)]
     pub watch: Vec<Watched>,
     /// Price of this machine per hour; gives the cost of a million decisions
-    #[arg(long, value_name = "AMOUNT", value_parser = values::price)]
+    #[arg(long, value_name = "AMOUNT", value_parser = values::price, help_heading = JUDGED)]
     pub price_per_hour: Option<f64>,
     /// What is asked, and how.
     #[command(flatten)]
     pub load: LoadArgs,
     /// Fresh starts of every target, in the order A B B A; with 5 or more, differences can be claimed
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::run::starts::STARTS_MAX)))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::run::starts::STARTS_MAX)), help_heading = LOAD)]
     pub starts: u32,
     /// Where the results go
-    #[arg(long, default_value = "results", value_name = "FOLDER")]
+    #[arg(long, default_value = "results", value_name = "FOLDER", help_heading = RESULTS)]
     pub out: PathBuf,
     /// A further file for the rows, in the JSON layout of ratelimit_bench: one object, or a list of several
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RESULTS)]
     pub output_file: Option<PathBuf>,
     /// Allow targets on other machines
-    #[arg(long)]
+    #[arg(long, help_heading = MEASURED)]
     pub i_own_this_target: bool,
     /// Print nothing but complaints
-    #[arg(long)]
+    #[arg(long, help_heading = RESULTS)]
     pub quiet: bool,
     /// Print one JSON object a line instead of text: per second of load, per row, and at the end
-    #[arg(long, conflicts_with = "quiet")]
+    #[arg(long, conflicts_with = "quiet", help_heading = RESULTS)]
     pub json: bool,
     /// Language of the report and of the text printed
-    #[arg(long, value_enum, default_value_t = crate::report::Lang::En)]
+    #[arg(long, value_enum, default_value_t = crate::report::Lang::En, help_heading = RESULTS)]
     pub lang: crate::report::Lang,
 }
 
@@ -226,6 +232,7 @@ impl RunArgs {
 
 /// Options of the paired comparison.
 #[derive(Args, Debug)]
+#[command(after_help = super::examples::COMPARE)]
 pub struct CompareArgs {
     /// The first server: a store (tollgate, redis-server, valkey-server, dragonfly; started with one thread; or a redis:// URL), a service (tollgate-grpc, tollgate-http, throttlecrab-grpc, throttlecrab-http, or a grpc:// or http:// URL), or a folder of stored runs
     pub a: String,

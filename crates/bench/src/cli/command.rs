@@ -96,6 +96,11 @@ fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
 fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
     open_loop_only(&args.run)?;
+    if args.knee.is_some() && args.run.ladder.is_some() {
+        return Err(
+            "--ladder is the range in which the knee is searched: leave it out, or --knee".into(),
+        );
+    }
     measure(&args.run, |plan| args.settings(plan).map(Job::Recovery))
 }
 
@@ -104,6 +109,11 @@ fn open_loop_only(args: &RunArgs) -> Result<(), String> {
     if args.starts > 1 {
         return Err(
             "--starts is for ladders: here every load is tried several times already".into(),
+        );
+    }
+    if args.load.order.is_some() || !args.pause.is_zero() {
+        return Err(
+            "--order and --pause are for ladders: here the loads that were tried say which comes next".into(),
         );
     }
     if args.arrivals == Arrivals::Closed {

@@ -12,7 +12,7 @@ use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 
 /// What they are, for the help.
-pub(super) const HELP: &str = "Environment (of ratelimit_bench's scripts; options go before it): DURATION and CONNECTIONS \
+pub(super) const VARIABLES: &str = "Environment (of ratelimit_bench's scripts; options go before it): DURATION and CONNECTIONS \
 stand for --step and --connections; TARGET_URL, REQUEST_TYPE and RATE_LIMITER_TYPE for one http:// target in a closed loop: \
 its address, its path (light, heavy) and its name; OUTPUT_FILE for --output-file.";
 

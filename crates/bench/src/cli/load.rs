@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::args::{LOAD, MEASURED};
 use super::values;
 use crate::load::operation::Op;
 use crate::run::order::Order;
@@ -11,25 +12,25 @@ use crate::target::service::HttpOptions;
 #[derive(Args, Clone, Debug, Default)]
 pub struct LoadArgs {
     /// Operations asked of stores, each a ladder of its own: native, script, rl.take:ALGORITHM, cl.throttle, rl.throttle, throttle, gcra, increx, evalsha[:ALGORITHM], fcall[:ALGORITHM], get, set, incr, lpush, ...; of memcached: counter, get, set, incr, touch; comma separated [default: native,script]
-    #[arg(long = "op", value_delimiter = ',', value_name = "NAMES")]
+    #[arg(long = "op", value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub ops: Vec<Op>,
     /// Order of the rungs: up, down, shuffled (by the seed) or updown [default: as given]
-    #[arg(long)]
+    #[arg(long, help_heading = LOAD)]
     pub order: Option<Order>,
     /// Shares of the offered load that the limits are to admit, each with cells of its own; comma separated, such as 1.0,0.5,0.01 [default: both answers occur, no share is aimed at]
-    #[arg(long, value_delimiter = ',', value_name = "RATIOS", value_parser = values::ratio)]
+    #[arg(long, value_delimiter = ',', value_name = "RATIOS", value_parser = values::ratio, help_heading = MEASURED)]
     pub admit: Vec<f64>,
     /// Method of requests to http:// targets [default: POST with a body, else GET]
-    #[arg(long, value_name = "METHOD")]
+    #[arg(long, value_name = "METHOD", help_heading = MEASURED)]
     pub http_method: Option<String>,
     /// Header of requests to http:// targets; {key}, {limit} and {window} are filled in; repeatable
-    #[arg(long = "http-header", value_name = "NAME: VALUE", value_parser = values::header)]
+    #[arg(long = "http-header", value_name = "NAME: VALUE", value_parser = values::header, help_heading = MEASURED)]
     pub http_headers: Vec<(String, String)>,
     /// Body of requests to http:// targets; {key}, {limit} and {window} (seconds) are filled in [default for the path /json: a rate limit request under the rules of 'bench rules']
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", help_heading = MEASURED)]
     pub http_body: Option<String>,
     /// Requests that one connection to an http:// target may have unanswered
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_024), help_heading = LOAD)]
     pub http_pipeline: u32,
 }
 

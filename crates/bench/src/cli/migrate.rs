@@ -13,6 +13,7 @@ use crate::run::console::Console;
 
 /// Options of the migration checklist.
 #[derive(Args, Debug)]
+#[command(after_help = super::examples::MIGRATE)]
 pub struct MigrateArgs {
     /// System in use
     #[arg(long)]

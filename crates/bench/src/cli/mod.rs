@@ -4,6 +4,7 @@ mod args;
 mod capacity;
 mod command;
 mod environment;
+mod examples;
 mod gather;
 mod load;
 mod measure;

@@ -31,6 +31,7 @@ const LADDER_SYSTEMS: [Program; 3] = [Program::Redis, Program::Dragonfly, Progra
 
 /// Options of paper mode.
 #[derive(Args, Debug)]
+#[command(after_help = super::examples::PAPER)]
 pub struct PaperArgs {
     /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 003 (memtier rows), 004 (redis-benchmark), or
     /// hundred-keys for the 100-key ladder with the flags of the study's own tool

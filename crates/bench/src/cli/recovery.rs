@@ -11,7 +11,6 @@ use crate::record::SearchGoal;
 use crate::run::capacity::CapacitySettings;
 use crate::run::plan::RunPlan;
 use crate::run::recovery::{ClientVariant, RecoverySettings};
-use crate::search::recovery::GOOD_STRETCH_S;
 
 /// Length of a trial of the search for the knee unless `--step` gives one.
 const TRIAL: Duration = Duration::from_millis(500);
@@ -22,12 +21,27 @@ const TRIALS_MAX: u32 = 24;
 /// Width of its interval.
 const WIDTH: f64 = 0.1;
 
+/// Shortest good stretch that can count: one second may be good by chance.
+const GOOD_FOR_MIN: Duration = Duration::from_secs(2);
+
 /// Options of the recovery run.
 #[derive(Args, Debug)]
+#[command(
+    after_help = super::examples::RECOVERY,
+    mut_arg("step", |arg| arg.help("Length of a trial of the search for the knee [default: 500ms]")),
+    mut_arg("ladder", |arg| arg.help("The range of that search: FROM:TO:STEP, or its ends [default: around the capacity found by a probe]")),
+    mut_arg("scenario", |arg| arg.help("Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: hundred-keys]")),
+    mut_arg("order", |arg| arg.hide(true)),
+    mut_arg("pause", |arg| arg.hide(true)),
+    mut_arg("starts", |arg| arg.hide(true)),
+)]
 pub struct RecoveryArgs {
-    /// Lengths before, during and after the overload; the last one at least 10s. Meant for a report: 60s,30s,120s
+    /// Lengths before, during and after the overload; the last one at least that of --good-for. Meant for a report: 60s,30s,120s
     #[arg(long, value_delimiter = ',', default_value = "4s,4s,16s", value_name = "TIMES", value_parser = values::positive_duration)]
     pub phase: Vec<Duration>,
+    /// So long it must be good again to count as recovered
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::positive_duration)]
+    pub good_for: Duration,
     /// The load that 0.7 and 1.5 are shares of [default: found by a short search]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub knee: Option<f64>,
@@ -59,9 +73,16 @@ impl RecoveryArgs {
             self.phase.clone().try_into().map_err(
                 |_| "give three lengths to --phase: before, during and after the overload",
             )?;
-        if phases[2].as_secs_f64() < GOOD_STRETCH_S {
+        if self.good_for < GOOD_FOR_MIN {
             return Err(format!(
-                "the last length of --phase must be at least {GOOD_STRETCH_S:.0}s: so many good seconds in a row count as recovered"
+                "--good-for must be at least {}s: a run is judged second by second",
+                GOOD_FOR_MIN.as_secs()
+            ));
+        }
+        if phases[2] < self.good_for {
+            return Err(format!(
+                "the last length of --phase must be at least {}s: so many good seconds in a row count as recovered (--good-for)",
+                self.good_for.as_secs_f64()
             ));
         }
         let trial = self.run.step.unwrap_or(TRIAL);
@@ -100,6 +121,7 @@ impl RecoveryArgs {
                 })
                 .collect(),
             backoff: self.backoff,
+            good_stretch: self.good_for,
         })
     }
 }

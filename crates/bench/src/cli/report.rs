@@ -19,6 +19,7 @@ const TEMPLATE_MAX_BYTES: u64 = 4 << 20;
 
 /// Options of the report.
 #[derive(Args, Debug)]
+#[command(after_help = super::examples::REPORT)]
 pub struct ReportArgs {
     /// Runs: their folders, folders of such folders, results.json files or report.html files
     #[arg(value_name = "DIR", default_value = "results/latest")]

@@ -101,6 +101,7 @@ pub struct TrendsArgs {
 
 /// Options of `bench gate`.
 #[derive(Args, Debug)]
+#[command(after_help = super::examples::GATE)]
 pub struct GateArgs {
     /// The run to judge, or a folder of runs
     #[arg(value_name = "DIR")]

@@ -81,7 +81,7 @@ fn shape(
     let keys = setting.args.keys.min(KEYS_MAX);
     let askings = [&sides[0], &sides[1]].map(|side| {
         match side.peer.asking_several(LIMIT, "cmp:", keys, DESCRIPTORS) {
-            Asking::Grpc(calls) => Asking::Grpc(calls.waiting(deadline_ms)),
+            Asking::Grpc(calls) => Asking::Grpc(calls.waiting(Duration::from_millis(deadline_ms))),
             http @ Asking::Http(_) => http,
         }
     });

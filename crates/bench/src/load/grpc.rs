@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
 use prost::Message;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
@@ -170,12 +171,11 @@ impl Calls {
         }
     }
 
-    /// The same by callers that wait for `wait_ms` milliseconds, as Envoy does: they say so with every call, and reset a
-    /// call that has no answer by then.
+    /// The same by callers that wait for `wait`, as Envoy does: they say so with every call, and reset a call that has no
+    /// answer by then. Who waits for longer than the protocol has words for (a day and some hours) does not give up.
     #[must_use]
-    pub fn waiting(mut self, wait_ms: u64) -> Calls {
-        // Eight digits at most, by the protocol.
-        self.timeout = Some(format!("{}m", wait_ms.min(99_999_999)));
+    pub fn waiting(mut self, wait: Duration) -> Calls {
+        self.timeout = spoken(wait);
         self
     }
 
@@ -199,6 +199,18 @@ fn prefixed(request: &impl Message) -> Vec<u8> {
     message.extend_from_slice(&(body.len() as u32).to_be_bytes());
     message.extend_from_slice(&body);
     message
+}
+
+/// A time as `grpc-timeout` has it: eight digits at most and a unit. Whole milliseconds where it is some.
+fn spoken(wait: Duration) -> Option<String> {
+    const MOST: u128 = 99_999_999;
+    let (whole, micros) = (wait.as_millis(), wait.as_micros());
+    let whole_ms = micros == whole * 1_000;
+    match (whole_ms, micros <= MOST, whole <= MOST) {
+        (false, true, _) => Some(format!("{}u", micros.max(1))),
+        (_, _, true) => Some(format!("{}m", whole.max(1))),
+        _ => None,
+    }
 }
 
 /// Calls of one connection that were given up and whose answer may be on the way, at most.
@@ -621,8 +633,21 @@ mod tests {
     }
 
     #[test]
+    fn times_are_said_in_the_words_of_the_protocol() {
+        let said = |wait| spoken(wait);
+        assert_eq!(said(Duration::from_secs(1)).as_deref(), Some("1000m"));
+        assert_eq!(said(Duration::from_micros(1_500)).as_deref(), Some("1500u"));
+        assert_eq!(said(Duration::from_nanos(1)).as_deref(), Some("1m"));
+        assert_eq!(
+            said(Duration::from_secs(90_000)).as_deref(),
+            Some("90000000m")
+        );
+        assert_eq!(said(Duration::from_secs(365 * 86_400)), None);
+    }
+
+    #[test]
     fn an_answer_to_what_was_given_up_is_late() {
-        let calls = calls().waiting(20);
+        let calls = calls().waiting(Duration::from_millis(20));
         let mut speaker = asked(&calls);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
@@ -729,7 +754,7 @@ mod tests {
         );
         let later = later_headers(&calls());
         assert_eq!(later[2..], [65, 64, 63, 62].map(|index| 0x80 | index));
-        let waiting = calls().waiting(20);
+        let waiting = calls().waiting(Duration::from_millis(20));
         let block = first_headers(&waiting);
         assert!(String::from_utf8_lossy(&block).ends_with("\x0cgrpc-timeout\x0320m"));
         assert_eq!(later_headers(&waiting)[2..3], [0x80 | 66]);

@@ -151,7 +151,12 @@ impl OpenLoop {
             let Some(request) = on_wire else { continue };
             lane.ring.pop_front();
             self.in_flight -= 1;
-            self.tally.timeout += 1;
+            // Who retries may have noticed before: then it is counted, or sent again, already.
+            let noticed = lane.expired > 0;
+            lane.expired = lane.expired.saturating_sub(1);
+            if !noticed && !self.again(now, request.first, request.key, request.attempt) {
+                self.tally.timeout += 1;
+            }
             self.tally.record_lost(request.key, request.sent);
             cancel(index, intended);
         }

@@ -13,11 +13,22 @@ pub struct RecoveryRecord {
     pub knee_source: String,
     /// The three phases.
     pub phases: Vec<Phase>,
+    /// So many good seconds in a row count as recovered.
+    #[serde(default = "usual_stretch")]
+    pub good_stretch_s: f64,
     /// One per combination of retries and deadline that was run.
     pub variants: Vec<RecoveryVariant>,
     /// From which loads the system comes back; `None` if that was not tried.
     #[serde(default)]
     pub healing: Option<Healing>,
+}
+
+/// Length of the good stretch that counts as recovered, unless another is asked for.
+pub const GOOD_STRETCH_S: f64 = 10.0;
+
+/// Records of before this could be chosen.
+fn usual_stretch() -> f64 {
+    GOOD_STRETCH_S
 }
 
 /// The hidden capacity: the highest load from which a system comes back by itself after the overload.
@@ -88,7 +99,7 @@ pub struct RecoveryVariant {
     pub amplification: f64,
     /// One bucket per second.
     pub seconds: Vec<Second>,
-    /// End of the overload to the start of the first ten good seconds in a row; `None` if there were none.
+    /// End of the overload to the start of the first good seconds in a row, as many as count as recovered; `None` if there were none.
     pub time_to_recover_s: Option<f64>,
     /// End of the overload to the first second at whose end no more requests were open than before the overload;
     /// `None` if that did not happen.

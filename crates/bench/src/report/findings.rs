@@ -81,12 +81,6 @@ impl CellFindings {
             .iter()
             .map(|step| step.goodput_rps)
             .max_by(f64::total_cmp);
-        let first_at = |level: Level| {
-            steps
-                .iter()
-                .find(|s| s.status.level >= level)
-                .map(|s| s.target_rps)
-        };
         let doubtful = measured
             .iter()
             .find(|step| !step.holds() && step.validity.grade == Grade::Invalid);
@@ -96,22 +90,22 @@ impl CellFindings {
             not_held_rps: not_held,
             doubtful_rps: doubtful.map(|step| step.target_rps),
             peak_goodput_rps: peak.filter(|peak| *peak > 0.0),
-            first_warning_rps: first_at(Level::NearLimit),
-            breaking_rps: first_at(Level::Failed),
+            first_warning_rps: first_at(&steps, Level::NearLimit),
+            breaking_rps: first_at(&steps, Level::Failed),
             anomalies_rps: anomalies
                 .filter(|rps| highest_held.is_some_and(|h| *rps < h))
                 .collect(),
             safe_rps: sustained.map(|sustained| safe(&held, sustained)),
             retention: retention(&steps, sustained),
             cliff_margin: sustained
-                .zip(first_at(Level::Collapsed))
+                .zip(first_at(&steps, Level::Collapsed))
                 .map(|(sustained, cliff)| cliff / sustained - 1.0),
         };
-        ladder.with_search(cell)
+        ladder.with_search(cell, &steps)
     }
 
     /// A search with repeated trials knows more than single rungs: its interval and its zones stand instead.
-    fn with_search(mut self, cell: &Cell) -> Self {
+    fn with_search(mut self, cell: &Cell, steps: &[&Step]) -> Self {
         let Some(capacity) = &cell.capacity else {
             return self;
         };
@@ -121,6 +115,12 @@ impl CellFindings {
             self.sustained_rps = goal.lower_rps;
             self.not_held_rps = goal.upper_rps;
             self.safe_rps = None;
+            // What is left past a load is told of the load that is named.
+            self.retention = retention(steps, self.sustained_rps);
+            self.cliff_margin = self
+                .sustained_rps
+                .zip(first_at(steps, Level::Collapsed))
+                .map(|(sustained, cliff)| cliff / sustained - 1.0);
         }
         if capacity.refused.is_some() {
             self.safe_rps = None;
@@ -130,6 +130,12 @@ impl CellFindings {
         }
         self
     }
+}
+
+/// The lowest load with this level or a worse one.
+fn first_at(steps: &[&Step], level: Level) -> Option<f64> {
+    let worse = steps.iter().find(|step| step.status.level >= level);
+    worse.map(|step| step.target_rps)
 }
 
 fn safe(held: &[&Step], sustained: f64) -> f64 {

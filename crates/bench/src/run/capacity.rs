@@ -11,7 +11,7 @@ use crate::record::capacity::{CapacityRecord, CapacitySource, LoadPoint, SearchE
 use crate::record::validity::HEADROOM_MIN;
 use crate::record::{Grade, Measure, Profile, SearchGoal, Step};
 use crate::search::ladder::cpu_points;
-use crate::search::retention::{self, FACTORS, knee, telling};
+use crate::search::retention::{self, FACTORS, knee_from, telling};
 use crate::search::zones::{CpuPoint, Grounds, cpu_70, zones};
 use crate::search::{Attempt, Next, Search, SearchPlan, hysteresis};
 use crate::target::Way;
@@ -342,7 +342,7 @@ impl Session<'_> {
             at += 1;
             if sustained.is_some() && at == BELOW.len() + 1 + FACTORS.len() {
                 // A goal of latency can be lost long before goodput is: then the knee lies further up.
-                loads.extend(self.judging_load(series, loads[at - 1]));
+                loads.extend(self.judging_load(series, sustained, loads[at - 1]));
             }
         }
         let up = points(&running.record.trials, "up");
@@ -372,9 +372,10 @@ impl Session<'_> {
     }
 
     /// 1.25 times the knee, if the way up did not get there.
-    fn judging_load(&self, series: &Series, highest: f64) -> Option<f64> {
+    fn judging_load(&self, series: &Series, held_rps: Option<f64>, highest: f64) -> Option<f64> {
         let rows = telling(&self.record.cells[series.cell].by_load());
-        let wanted = knee(&self.record.profile, &rows)?.target_rps * FACTORS[1];
+        let knee = knee_from(&self.record.profile, &rows, held_rps)?;
+        let wanted = knee.target_rps * FACTORS[1];
         let bound = self.ceiling(series.way).unwrap_or(f64::INFINITY);
         (wanted > highest && wanted <= bound).then(|| wanted.round())
     }
@@ -412,7 +413,8 @@ fn concluded(
     record.non_monotone = !record.inverted_rps.is_empty();
     zone(&mut record, None, &cpu_points(steps, threads));
     record.refuse(over_admitted);
-    record.retention = retention::of_steps(profile, steps);
+    let held = record.goals.first().and_then(|goal| goal.lower_rps);
+    record.retention = retention::of_steps(profile, steps, held);
     record
 }
 

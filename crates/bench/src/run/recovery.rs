@@ -15,7 +15,7 @@ use crate::record::recovery::{
 use crate::record::{Grade, Step};
 use crate::search::healing;
 use crate::search::ladder::cpu_points;
-use crate::search::recovery::{Judgement, judge, waited_in_clients};
+use crate::search::recovery::{Judgement, Standard, judge, waited_in_clients};
 
 /// Load before and after the overload, in knees.
 const QUIET: f64 = 0.7;
@@ -59,6 +59,8 @@ pub struct RecoverySettings {
     pub variants: Vec<ClientVariant>,
     /// Mean wait before the first repetition.
     pub backoff: Duration,
+    /// Length of the good stretch that counts as recovered.
+    pub good_stretch: Duration,
 }
 
 impl RecoverySettings {
@@ -115,6 +117,7 @@ impl Session<'_> {
             knee_rps,
             knee_source: source.into(),
             phases: phases.to_vec(),
+            good_stretch_s: settings.good_stretch.as_secs_f64(),
             variants: Vec::new(),
             healing: None,
         };
@@ -234,7 +237,11 @@ impl Session<'_> {
             }
         };
         let whole = outcome.cut_short.is_none();
-        let mut judged = judge(&self.record.profile, phases, &step.seconds, whole);
+        let standard = Standard {
+            profile: &self.record.profile,
+            good_stretch_s: settings.good_stretch.as_secs_f64(),
+        };
+        let mut judged = judge(standard, phases, &step.seconds, whole);
         let load = &self.record.cells[series.cell].load;
         let on_wire = u64::from(load.connections) * u64::from(load.pipeline_depth);
         let profile = &self.record.profile;

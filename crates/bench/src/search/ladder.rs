@@ -90,7 +90,7 @@ pub fn capacity(
         ended: SearchEnd::Done,
         ended_because: "the ladder ended".into(),
         zones,
-        retention: retention::of_steps(profile, steps),
+        retention: retention::of_steps(profile, steps, None),
         goals: vec![result],
         ..CapacityRecord::default()
     })

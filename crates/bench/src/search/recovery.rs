@@ -1,14 +1,30 @@
 //! Does a system come back after overload, and how soon?
 
-use crate::record::recovery::{Phase, RecoveryVerdict};
+use crate::record::recovery::{GOOD_STRETCH_S, Phase, RecoveryVerdict};
 use crate::record::{Profile, Second};
 
-/// Length of the good stretch that counts as recovered.
-pub const GOOD_STRETCH_S: f64 = 10.0;
 /// P99 after the overload, as a factor on the P99 before it, up to which a second is as good as before.
 const LIKE_BEFORE: f64 = 1.5;
 /// Lengths of buckets are compared with this tolerance.
 const EPSILON_S: f64 = 1e-6;
+
+/// What a second must keep to be good, and how long it must stay so.
+#[derive(Clone, Copy, Debug)]
+pub struct Standard<'a> {
+    /// Thresholds.
+    pub profile: &'a Profile,
+    /// Length of the good stretch that counts as recovered.
+    pub good_stretch_s: f64,
+}
+
+impl<'a> From<&'a Profile> for Standard<'a> {
+    fn from(profile: &'a Profile) -> Self {
+        Standard {
+            profile,
+            good_stretch_s: GOOD_STRETCH_S,
+        }
+    }
+}
 
 /// What the seconds of a recovery run say.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +43,16 @@ pub struct Judgement {
 /// nothing. It is metastable if it ends broken: with failures, or with a median far above the one before. A second is good if its failures are Good by `profile`
 /// and its P99 is Good, or not much above the median P99 of the seconds before the overload.
 #[must_use]
-pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: bool) -> Judgement {
+pub fn judge<'a>(
+    standard: impl Into<Standard<'a>>,
+    phases: &[Phase; 3],
+    seconds: &[Second],
+    whole: bool,
+) -> Judgement {
+    let Standard {
+        profile,
+        good_stretch_s,
+    } = standard.into();
     let [before, overload, after] = phases;
     let within = |phase: &Phase| -> Vec<&Second> {
         let end = phase.start_s + phase.length_s;
@@ -59,7 +84,7 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
     let drained = healing
         .iter()
         .find(|second| open_before.is_some_and(|open| second.in_flight <= open));
-    let recovered = first_stretch(&healing, good);
+    let recovered = first_stretch(&healing, good_stretch_s, good);
     let fine_before = healthy(profile, &quiet, usual);
     let verdict = if !fine_before {
         RecoveryVerdict::NotHealthyBefore
@@ -67,7 +92,7 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
         RecoveryVerdict::Unharmed
     } else if recovered.is_some() {
         RecoveryVerdict::Recovered
-    } else if whole && stays_broken(&healing, broken) {
+    } else if whole && stays_broken(&healing, good_stretch_s, broken) {
         RecoveryVerdict::Metastable
     } else {
         RecoveryVerdict::Unfinished
@@ -76,7 +101,7 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
         .filter(|_| verdict.healed())
         .map(|at| (at - end_s).max(0.0));
     Judgement {
-        sentence: sentence(verdict, time_to_recover_s, phases, whole),
+        sentence: sentence(verdict, time_to_recover_s, phases, (whole, good_stretch_s)),
         backlog_drain_s: drained.map(|second| second.at_s + second.length_s - end_s),
         time_to_recover_s,
         verdict,
@@ -84,7 +109,11 @@ pub fn judge(profile: &Profile, phases: &[Phase; 3], seconds: &[Second], whole: 
 }
 
 /// Start of the first stretch of good seconds that is long enough.
-fn first_stretch(seconds: &[&Second], good: impl Fn(&&Second) -> bool) -> Option<f64> {
+fn first_stretch(
+    seconds: &[&Second],
+    stretch_s: f64,
+    good: impl Fn(&&Second) -> bool,
+) -> Option<f64> {
     let mut start = None;
     for second in seconds {
         if !good(second) {
@@ -92,20 +121,20 @@ fn first_stretch(seconds: &[&Second], good: impl Fn(&&Second) -> bool) -> Option
             continue;
         }
         let from = *start.get_or_insert(second.at_s);
-        if second.at_s + second.length_s - from >= GOOD_STRETCH_S - EPSILON_S {
+        if second.at_s + second.length_s - from >= stretch_s - EPSILON_S {
             return Some(from);
         }
     }
     None
 }
 
-/// Whether a system is still broken at the end of its run: the last second is, and so are most of the last
-/// [`GOOD_STRETCH_S`]. A system that came back and has a bad second now and then is not.
-fn stays_broken(healing: &[&Second], broken: impl Fn(&&Second) -> bool) -> bool {
+/// Whether a system is still broken at the end of its run: the last second is, and so are most of the last `stretch_s`.
+/// A system that came back and has a bad second now and then is not.
+fn stays_broken(healing: &[&Second], stretch_s: f64, broken: impl Fn(&&Second) -> bool) -> bool {
     let Some(last) = healing.last().filter(|last| broken(last)) else {
         return false;
     };
-    let from_s = last.at_s + last.length_s - GOOD_STRETCH_S - EPSILON_S;
+    let from_s = last.at_s + last.length_s - stretch_s - EPSILON_S;
     let end: Vec<&&Second> = healing.iter().filter(|s| s.at_s >= from_s).collect();
     let count = end.iter().filter(|second| broken(second)).count();
     2 * count > end.len()
@@ -150,7 +179,7 @@ fn sentence(
     verdict: RecoveryVerdict,
     recover_s: Option<f64>,
     phases: &[Phase; 3],
-    whole: bool,
+    (whole, stretch_s): (bool, f64),
 ) -> String {
     let [before, overload, after] = phases;
     let (same, hot) = (after.rate_rps, overload.rate_rps);
@@ -172,11 +201,11 @@ fn sentence(
             before.rate_rps
         ),
         RecoveryVerdict::Unfinished if whole => format!(
-            "not broken any more at {same:.0}/s, but {GOOD_STRETCH_S:.0} good seconds in a row were not seen within {:.0} s",
+            "not broken any more at {same:.0}/s, but {stretch_s:.0} good seconds in a row were not seen within {:.0} s",
             after.length_s
         ),
         RecoveryVerdict::Unfinished => format!(
-            "the run ended before {GOOD_STRETCH_S:.0} good seconds in a row were seen, or could be missed"
+            "the run ended before {stretch_s:.0} good seconds in a row were seen, or could be missed"
         ),
     }
 }

@@ -13,12 +13,34 @@ const GRACEFUL_FROM: f64 = 0.9;
 const COLLAPSE_BELOW: f64 = 0.5;
 /// Goodput in percent of the offered load under which a load is past the cliff.
 const CLIFF_BELOW_PERCENT: f64 = 50.0;
+/// Loads are offered as whole numbers of requests per second.
+const ROUNDING_RPS: f64 = 0.5;
 
 /// What is left past the knee of the rows of `steps` (in rising order of load) that tell something about the target.
+/// `held_rps` is a load that repeated trials found held, if there were any.
 #[must_use]
-pub fn of_steps(profile: &Profile, steps: &[&Step]) -> Option<Retention> {
+pub fn of_steps(profile: &Profile, steps: &[&Step], held_rps: Option<f64>) -> Option<Retention> {
     let rows = telling(steps);
-    retention(profile, &rows, knee(profile, &rows)?)
+    retention(profile, &rows, knee_from(profile, &rows, held_rps)?)
+}
+
+/// The knee of `rows` (in rising order of load), which cannot lie below a load that repeated trials found held: one row
+/// that went worse by chance weighs less than they do.
+#[must_use]
+pub fn knee_from<'a>(
+    profile: &Profile,
+    rows: &'a [Measure],
+    held_rps: Option<f64>,
+) -> Option<&'a Measure> {
+    let held = held_rps.and_then(|held| {
+        let up_to_it = |row: &&Measure| row.target_rps <= held + ROUNDING_RPS;
+        rows.iter().take_while(up_to_it).last()
+    });
+    let higher = |a: &'a Measure, b: &'a Measure| if a.target_rps > b.target_rps { a } else { b };
+    match (held, knee(profile, rows)) {
+        (Some(held), Some(knee)) => Some(higher(held, knee)),
+        (held, knee) => held.or(knee),
+    }
 }
 
 /// The rows that tell something about the target, in their order.

@@ -1,6 +1,7 @@
 //! The bench against servers whose behaviour is known.
 
 mod compare;
+mod deadlines;
 mod fake;
 mod faults;
 mod json;

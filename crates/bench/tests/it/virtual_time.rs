@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use tollgate_bench::load::clients::RetryPolicy;
 use tollgate_bench::load::keys::Spreading;
 use tollgate_bench::load::open::Plan;
 use tollgate_bench::load::open_loop::Bounds;
@@ -99,6 +100,35 @@ fn what_is_given_up_makes_room() {
             .iter()
             .all(|(lane, age)| *lane != 0 && *age > 5 * MS && *age <= 6 * MS)
     );
+}
+
+/// The same with clients that ask again: each attempt is taken back, and each request is counted once.
+#[test]
+fn what_is_given_up_is_asked_again_by_who_retries() {
+    let plan = Plan {
+        arrivals: Arrivals::Constant,
+        clients: Some(RetryPolicy {
+            retries: 2,
+            backoff_ns: MS,
+            drain_ns: 100 * MS,
+            seed: 3,
+        }),
+        ..plan(100.0, 1, 10, 1, 5 * MS)
+    };
+    let mut state = plan.begin(1, 0).giving_up();
+    let (mut now, mut taken_back) = (0, 0);
+    while !state.finished(now) {
+        state.give_up(now, |_, _| taken_back += 1);
+        let touched = state.dispatch(now, |_, _| {}).to_vec();
+        for lane in touched {
+            state.stamp(lane, now);
+        }
+        now = state.next_due().unwrap_or(now + 1).max(now + 1);
+        now = now.min(state.last_call() + 1);
+    }
+    let tally = state.finish();
+    assert_eq!((tally.planned, tally.timeout), (100, 100));
+    assert_eq!((tally.repeated, taken_back), (200, 300));
 }
 
 /// 0.1 ms of work, and no work at all during the first second of every ten.

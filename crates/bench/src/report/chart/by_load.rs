@@ -297,16 +297,11 @@ fn whiskers(
     pick: fn(&crate::record::RateStatistics) -> Option<Estimate>,
 ) {
     let rates = cell.statistics.iter().flat_map(|found| &found.rates);
-    for rate in rates {
-        if let Some(Estimate {
-            low: Some(low),
-            high: Some(high),
-            ..
-        }) = pick(rate)
-        {
-            plot.whisker(class, rate.target_rps, low, high);
-        }
-    }
+    let intervals = rates.filter_map(|rate| {
+        let Estimate { low, high, .. } = pick(rate)?;
+        Some((rate.target_rps, low?, high?))
+    });
+    plot.whiskers(class, intervals);
 }
 
 fn notes(plot: &mut Plot, legend: &mut Vec<LegendEntry>, steps: &[&Step], lang: Lang) {

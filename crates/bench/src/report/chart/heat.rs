@@ -51,14 +51,13 @@ pub(in crate::report) fn heat_map(cell: &Cell, lang: Lang) -> Option<Chart> {
     if high <= 0.0 {
         return None;
     }
-    let mut plot = Plot::new(
-        Scale::between(0.0, end),
-        Scale::log([low, high].into_iter()),
-    );
+    // Every tile has its whole height in the frame.
+    let ends = [tile(low).0, tile(high).1];
+    let mut plot = Plot::new(Scale::between(0.0, end), Scale::log(ends.into_iter()));
     for column in &columns {
         tiles(&mut plot, column, lang);
     }
-    plot.lay_tiles();
+    plot.lay_tiles(tile(low));
     plot.axes(
         [t::X_TIME.of(lang), t::Y_RESPONSE.of(lang)],
         None,
@@ -132,20 +131,28 @@ fn recorded(histogram: &hdrhistogram::Histogram<u64>) -> Vec<(f64, u64)> {
         .collect()
 }
 
+/// Number of the row of tiles that a latency lies in.
+fn tile_row(us: f64) -> f64 {
+    (us.log10() * ROWS_PER_DECADE).floor()
+}
+
+/// The latencies in µs between which its tile stands.
+fn tile(us: f64) -> (f64, f64) {
+    let end = |row: f64| 10_f64.powf(row / ROWS_PER_DECADE);
+    (end(tile_row(us)), end(tile_row(us) + 1.0))
+}
+
 fn tiles(plot: &mut Plot, column: &Column, lang: Lang) {
     let total: u64 = column.values.iter().map(|(_, count)| count).sum();
-    let row = |us: f64| (us.log10() * ROWS_PER_DECADE).floor();
     let tiles = column
         .values
-        .chunk_by(|a, b| row(a.0) == row(b.0))
+        .chunk_by(|a, b| tile_row(a.0) == tile_row(b.0))
         .filter_map(|part| {
             let answers: u64 = part.iter().map(|(_, count)| count).sum();
             let share = answers as f64 / total.max(1) as f64;
-            let low = 10_f64.powf(row(part[0].0) / ROWS_PER_DECADE);
-            let high = 10_f64.powf((row(part[0].0) + 1.0) / ROWS_PER_DECADE);
             // The root lets small shares be seen beside large ones.
             let shade = 0.06 + 0.94 * share.sqrt();
-            (share >= TILE_SHARE_MIN).then_some(((low, high), shade))
+            (share >= TILE_SHARE_MIN).then_some((tile(part[0].0), shade))
         });
     let at = |quantile| or_dash(quantile_of(&column.values, quantile), latency);
     let tip = t::COLUMN_TIP.with(

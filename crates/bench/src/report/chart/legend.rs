@@ -9,15 +9,18 @@ pub(in crate::report) struct LegendEntry {
 }
 
 pub(super) fn line_entry(class: &str, shape: Option<usize>, name: &str) -> LegendEntry {
-    let mark = shape.map_or(String::new(), |shape| {
-        mark(class, shape, (17.0, 7.0), 4.0, "")
-    });
+    let mark = shape.map_or(String::new(), |shape| one_mark(class, shape));
     let svg = format!("<path class=\"line {class}\" d=\"M1 7H33\"/>{mark}");
     entry(&svg, name)
 }
 
 pub(super) fn mark_entry(class: &str, shape: usize, name: &str) -> LegendEntry {
-    entry(&mark(class, shape, (17.0, 7.0), 4.0, ""), name)
+    entry(&one_mark(class, shape), name)
+}
+
+fn one_mark(class: &str, shape: usize) -> String {
+    let mark = mark(shape, (17.0, 7.0), 4.0, "");
+    format!("<g class=\"mark {class}\">{mark}</g>")
 }
 
 pub(super) fn box_entry(class: &str, name: &str) -> LegendEntry {
@@ -32,13 +35,16 @@ pub(super) fn shade_entry(name: &str) -> LegendEntry {
     let steps: String = (1..=5)
         .map(|at| {
             format!(
-                "<path d=\"M{} 1h6v12h-6z\" opacity=\".{}\"/>",
+                "<path d=\"M{} 7h6\" opacity=\".{}\"/>",
                 at * 6 - 4,
                 at * 2 - 1
             )
         })
         .collect();
-    entry(&format!("<g class=\"tile\">{steps}</g>"), name)
+    entry(
+        &format!("<g class=\"tile\" stroke-width=\"12\">{steps}</g>"),
+        name,
+    )
 }
 
 pub(super) fn whisker_entry(name: &str) -> LegendEntry {

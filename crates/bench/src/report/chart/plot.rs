@@ -24,6 +24,14 @@ const RIGHT_OF_BANDS: f64 = 76.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 54.0;
 
+/// A tile in pixels. All tiles of a map are equally high.
+struct Tile {
+    /// Of its middle.
+    y: f64,
+    left: f64,
+    right: f64,
+}
+
 /// A chart being drawn.
 pub(super) struct Plot {
     x: Scale,
@@ -32,9 +40,11 @@ pub(super) struct Plot {
     body: String,
     /// Where the texts of [`Plot::divide`] so far end, and the line that the next one takes if it begins before.
     divided: (f64, u32),
-    /// Outlines of the tiles of each shade, and the places over them that carry texts.
-    shades: BTreeMap<u8, String>,
+    /// The tiles of each shade, and the places over them that carry texts.
+    shades: BTreeMap<u8, Vec<Tile>>,
     over: String,
+    /// Class of the marks drawn last and where they end.
+    marks: Option<(String, usize)>,
 }
 
 impl Plot {
@@ -47,6 +57,7 @@ impl Plot {
             divided: (0.0, 0),
             shades: BTreeMap::new(),
             over: String::new(),
+            marks: None,
         }
     }
 
@@ -163,15 +174,23 @@ impl Plot {
         }
     }
 
-    /// An interval on the y axis.
-    pub(super) fn whisker(&mut self, class: &str, x: f64, low: f64, high: f64) {
-        let (x, top, bottom) = (self.px(x), self.py(high), self.py(low));
-        self.raw(&format!(
-            "<path class=\"whisker {class}\" d=\"M{} {}v{height}m-4 0h8m-8-{height}h8\"/>",
-            px(x),
-            px(top),
-            height = px(bottom - top)
-        ));
+    /// Intervals on the y axis, each at its x.
+    pub(super) fn whiskers(
+        &mut self,
+        class: &str,
+        intervals: impl Iterator<Item = (f64, f64, f64)>,
+    ) {
+        let one = |(x, low, high): (f64, f64, f64)| {
+            let (x, top, bottom) = (px(self.px(x)), self.py(high), self.py(low));
+            let (top, height) = (px(top), px(bottom - top));
+            format!("M{x} {top}v{height}m-4 0h8m-8-{height}h8")
+        };
+        let outlines: String = intervals.map(one).collect();
+        if !outlines.is_empty() {
+            self.raw(&format!(
+                "<path class=\"whisker {class}\" d=\"{outlines}\"/>"
+            ));
+        }
     }
 
     /// An interval on the x axis.
@@ -195,35 +214,37 @@ impl Plot {
         tiles: impl Iterator<Item = ((f64, f64), f64)>,
         tip: &str,
     ) {
-        let (left, right) = (px(self.px(x0)), self.px(x1));
-        let width = px((right - self.px(x0)).max(0.5));
-        let shade = |share: f64| (share.clamp(0.0, 1.0) * SHADES).round().max(1.0) as u8;
-        let mut tiles = tiles.peekable();
-        while let Some(((y0, mut y1), share)) = tiles.next() {
-            let shade_here = shade(share);
-            // Tiles that touch and look alike are one.
-            while let Some(((_, end), _)) = tiles.next_if(|((from, _), share)| {
-                shade(*share) == shade_here && (from / y1 - 1.0).abs() < 1e-9
-            }) {
-                y1 = end;
+        let (left, right) = (self.px(x0), self.px(x1).max(self.px(x0) + 0.5));
+        for ((y0, y1), share) in tiles {
+            let shade = (share.clamp(0.0, 1.0) * SHADES).round().max(1.0) as u8;
+            let y = f64::midpoint(self.py(y0), self.py(y1));
+            let alike = self.shades.entry(shade).or_default();
+            // Neighbours in a row that look alike are one.
+            let touches =
+                |tile: &&mut Tile| (tile.y - y).abs() < 1e-6 && (tile.right - left).abs() < 1e-6;
+            match alike.iter_mut().rev().find(touches) {
+                Some(before) => before.right = right,
+                None => alike.push(Tile { y, left, right }),
             }
-            let (top, bottom) = (self.py(y1), self.py(y0));
-            let height = px((bottom - top).max(0.5));
-            let outlines = self.shades.entry(shade_here).or_default();
-            outlines.push_str(&format!("M{left} {}h{width}v{height}h-{width}z", px(top)));
         }
         let (top, height) = (px(TOP), px(HEIGHT - BOTTOM - TOP));
+        let (left, width) = (px(left), px(right - left));
         let place = format!("x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"");
         self.over.push_str(&element("rect", &place, tip));
     }
 
-    /// Draws the columns of tiles so far. Those of one shade are one path: a map has hundreds of them.
-    pub(super) fn lay_tiles(&mut self) {
-        self.raw("<g class=\"tile\">");
-        for (shade, outlines) in std::mem::take(&mut self.shades) {
+    /// Draws the columns of tiles so far, each as high as the stretch between two y values. A tile is a line as broad as
+    /// it is high, and those of one shade are one path: a map has hundreds of them.
+    pub(super) fn lay_tiles(&mut self, (y0, y1): (f64, f64)) {
+        let height = px((self.py(y0) - self.py(y1)).max(0.5));
+        self.raw(&format!("<g class=\"tile\" stroke-width=\"{height}\">"));
+        for (shade, tiles) in std::mem::take(&mut self.shades) {
+            let line =
+                |tile: &Tile| format!("M{} {}H{}", px(tile.left), px(tile.y), px(tile.right));
+            let lines: String = tiles.iter().map(line).collect();
             let opacity = format!("{:.2}", f64::from(shade) / SHADES);
             let opacity = opacity.trim_start_matches('0');
-            self.raw(&format!("<path d=\"{outlines}\" opacity=\"{opacity}\"/>"));
+            self.raw(&format!("<path d=\"{lines}\" opacity=\"{opacity}\"/>"));
         }
         let over = std::mem::take(&mut self.over);
         self.raw(&format!("</g><g class=\"over\">{over}</g>"));
@@ -293,19 +314,19 @@ impl Plot {
     /// A mark at a point, with a text that shows on hovering.
     pub(super) fn mark(&mut self, class: &str, shape: usize, x: f64, y: f64, tip: &str) {
         let at = (self.px(x), self.py(y));
-        self.raw(&mark(class, shape, at, MARK_RADIUS, tip));
+        self.marked(class, &mark(shape, at, MARK_RADIUS, tip));
     }
 
     /// A small mark, for series of many points.
     pub(super) fn dot(&mut self, class: &str, shape: usize, x: f64, y: f64, tip: &str) {
         let at = (self.px(x), self.py(y));
-        self.raw(&mark(class, shape, at, DOT_RADIUS, tip));
+        self.marked(class, &mark(shape, at, DOT_RADIUS, tip));
     }
 
     /// A cross at the upper edge: there is no value to draw.
     pub(super) fn missing(&mut self, class: &str, x: f64, tip: &str) {
         let at = (self.px(x), TOP + 7.0);
-        self.raw(&mark(class, CROSS, at, MARK_RADIUS, tip));
+        self.marked(class, &mark(CROSS, at, MARK_RADIUS, tip));
     }
 
     /// Text in the data area, e.g. where a chart has no data.
@@ -339,6 +360,20 @@ impl Plot {
             px(x),
             px(y)
         ));
+    }
+
+    /// Draws a mark. Marks of one class that follow each other share one group, which has their looks.
+    fn marked(&mut self, class: &str, mark: &str) {
+        const END: &str = "</g>";
+        let open = |(last, end): &(String, usize)| last == class && *end == self.body.len();
+        if self.marks.as_ref().is_some_and(open) {
+            self.body.truncate(self.body.len() - END.len());
+        } else {
+            self.raw(&format!("<g class=\"mark {class}\">"));
+        }
+        self.raw(mark);
+        self.raw(END);
+        self.marks = Some((class.to_owned(), self.body.len()));
     }
 
     fn raw(&mut self, markup: &str) {

@@ -3,17 +3,14 @@
 /// A point of a path that lies this near to the line through its neighbours, in pixels, is left out: it could not be seen.
 const UNSEEN: f64 = 0.3;
 
-/// The mark number `shape` (they repeat): disc, square, triangle, diamond, cross; with a text that shows on hovering.
-pub(super) fn mark(class: &str, shape: usize, (x, y): (f64, f64), r: f64, tip: &str) -> String {
+/// The mark number `shape` (they repeat): disc, square, triangle, diamond, cross; with a text that shows on hovering. Its
+/// looks are those of the group that it stands in.
+pub(super) fn mark(shape: usize, (x, y): (f64, f64), r: f64, tip: &str) -> String {
     let from = |dx: f64, dy: f64| format!("M{} {}", px(x + dx), px(y + dy));
     let path = match shape % 5 {
         0 => {
             let attributes = format!("cx=\"{}\" cy=\"{}\" r=\"{}\"", px(x), px(y), px(r));
-            return element(
-                "circle",
-                &format!("class=\"mark {class}\" {attributes}"),
-                tip,
-            );
+            return element("circle", &attributes, tip);
         }
         1 => format!("{}h{d}v{d}h-{d}z", from(-r, -r), d = px(2.0 * r)),
         2 => format!(
@@ -30,7 +27,7 @@ pub(super) fn mark(class: &str, shape: usize, (x, y): (f64, f64), r: f64, tip: &
         ),
         _ => format!("{}l{d} {d}m0-{d}l-{d} {d}", from(-r, -r), d = px(2.0 * r)),
     };
-    element("path", &format!("class=\"mark {class}\" d=\"{path}\""), tip)
+    element("path", &format!("d=\"{path}\""), tip)
 }
 
 /// An element without content, or with a text that shows on hovering.

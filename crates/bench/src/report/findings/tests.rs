@@ -1,6 +1,7 @@
 //! What ladders show, on ladders made up here.
 
 use super::*;
+use crate::record::capacity::{CapacityRecord, GoalResult};
 use crate::record::{Failures, Operation, Scenario};
 
 /// A ladder of (load, failed percent).
@@ -59,6 +60,28 @@ fn a_ladder_with_a_hole_sustains_only_what_lies_below_it() {
     assert!((found.cliff_margin.unwrap() - 1.4).abs() < 1e-9);
     let (over, kept) = found.retention.unwrap();
     assert!((over - 2.4).abs() < 1e-9 && (kept - 3.0 / 17.5).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_left_past_a_search_is_told_of_the_load_that_it_names() {
+    // The row at the load that the search found held went worse by chance.
+    let mut cells = vec![cell(
+        "a",
+        &[(50.0, 0), (100.0, 6), (200.0, 40), (400.0, 90)],
+    )];
+    cells[0].capacity = Some(CapacityRecord {
+        source: CapacitySource::Search,
+        goals: vec![GoalResult {
+            lower_rps: Some(100.0),
+            upper_rps: Some(104.0),
+            ..GoalResult::default()
+        }],
+        ..CapacityRecord::default()
+    });
+    let found = CellFindings::of(&run(cells).cells[0]);
+    assert_eq!(found.sustained_rps, Some(100.0));
+    assert_eq!(found.retention.unwrap().0, 4.0);
+    assert_eq!(found.cliff_margin, Some(3.0));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The record inside the page: JSON, or DEFLATE and base64 of it when it is long.
+//! The record inside the page: JSON, or DEFLATE and base64 of it by [`columns`] when it is long.
 
 use std::io::{Read, Write};
 
@@ -13,8 +13,8 @@ use serde_json::{Number, Value};
 use crate::record::{Cell, RunRecord, Second};
 
 use super::super::findings::CellFindings;
-use super::RenderError;
 use super::cards::telling_step;
+use super::{RenderError, columns};
 
 /// Above this size the data are compressed.
 const PLAIN_MAX_BYTES: usize = 64 << 10;
@@ -31,7 +31,9 @@ const INFLATED_MAX_BYTES: u64 = 1 << 30;
 /// The element that holds the data.
 const ELEMENT: &str = "<script type=\"application/json\" id=\"tollgate-record\"";
 const PLAIN: &str = "json";
+/// As pages of earlier versions have it.
 const COMPRESSED: &str = "zlib-base64";
+const BY_COLUMNS: &str = "zlib-base64-columns";
 
 /// The record as text that may stand inside a `script` element, and the name of its encoding.
 pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderError> {
@@ -39,20 +41,20 @@ pub(super) fn data(record: &RunRecord) -> Result<(String, &'static str), RenderE
     if whole.len() <= PLAIN_MAX_BYTES {
         return Ok((inert(&whole), PLAIN));
     }
-    let exact = packed(&whole)?;
+    let exact = packed(&serde_json::from_str(&whole)?)?;
     if exact.len() <= EXACT_MAX_BYTES {
-        return Ok((exact, COMPRESSED));
+        return Ok((exact, BY_COLUMNS));
     }
     let fine = packed(&readable(record, 2)?)?;
     if fine.len() <= FINE_MAX_BYTES {
-        return Ok((fine, COMPRESSED));
+        return Ok((fine, BY_COLUMNS));
     }
-    Ok((packed(&readable(record, 1)?)?, COMPRESSED))
+    Ok((packed(&readable(record, 1)?)?, BY_COLUMNS))
 }
 
 /// The record of a long run as JSON without what would fill the page: response histograms keep one or two digits, service
 /// times their percentiles, seconds their figures. `results.json` beside the page has everything in full.
-fn readable(record: &RunRecord, histogram_digits: u8) -> Result<String, RenderError> {
+fn readable(record: &RunRecord, histogram_digits: u8) -> Result<Value, RenderError> {
     let mut record = record.clone();
     for cell in &mut record.cells {
         let told = told(cell, histogram_digits);
@@ -77,7 +79,7 @@ fn readable(record: &RunRecord, histogram_digits: u8) -> Result<String, RenderEr
     }
     let mut value = serde_json::to_value(&record)?;
     round(&mut value);
-    Ok(serde_json::to_string(&value)?)
+    Ok(value)
 }
 
 /// Number of the step whose allowed and denied answers are drawn beside each other; the others need only both together.
@@ -112,7 +114,8 @@ fn round(value: &mut Value) {
     }
 }
 
-fn packed(text: &str) -> Result<String, RenderError> {
+fn packed(value: &Value) -> Result<String, RenderError> {
+    let text = serde_json::to_string(&columns::taken_apart(value))?;
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     let packed = encoder
         .write_all(text.as_bytes())
@@ -141,21 +144,31 @@ pub fn record_in(html: &str) -> Result<RunRecord, RenderError> {
     let (text, _) = rest.split_once("</script>").ok_or_else(missing)?;
     match encoding {
         PLAIN => Ok(serde_json::from_str(text)?),
-        COMPRESSED => {
-            let packed = STANDARD
-                .decode(text.trim())
-                .map_err(|error| RenderError(format!("tollgate-record: {error}")))?;
-            let mut text = String::new();
-            ZlibDecoder::new(packed.as_slice())
-                .take(INFLATED_MAX_BYTES)
-                .read_to_string(&mut text)
-                .map_err(|error| RenderError(format!("tollgate-record: {error}")))?;
-            Ok(serde_json::from_str(&text)?)
+        COMPRESSED => Ok(serde_json::from_str(&unpacked(text)?)?),
+        BY_COLUMNS => {
+            let columns = serde_json::from_str(&unpacked(text)?)?;
+            let whole = columns::put_together(columns).ok_or_else(|| {
+                RenderError("tollgate-record: its columns do not fit together".into())
+            })?;
+            Ok(serde_json::from_value(whole)?)
         }
         other => Err(RenderError(format!(
             "tollgate-record has the unknown encoding {other:?}"
         ))),
     }
+}
+
+fn unpacked(text: &str) -> Result<String, RenderError> {
+    let broken = |error: &dyn std::fmt::Display| RenderError(format!("tollgate-record: {error}"));
+    let packed = STANDARD
+        .decode(text.trim())
+        .map_err(|error| broken(&error))?;
+    let mut text = String::new();
+    ZlibDecoder::new(packed.as_slice())
+        .take(INFLATED_MAX_BYTES)
+        .read_to_string(&mut text)
+        .map_err(|error| broken(&error))?;
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `report.html`: one file that needs neither network nor scripts.
 
 mod cards;
+mod columns;
 mod embedded;
 mod model;
 
@@ -59,11 +60,12 @@ pub struct HtmlOptions {
 }
 
 /// Prints a value. Text is escaped as in drawings: minijinja's own way makes six characters of each slash, and a page is
-/// full of them.
+/// full of them. Line breaks stay: what is copied from a page is files.
 fn print(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.as_str() {
         Some(text) if !value.is_safe() && matches!(state.auto_escape(), AutoEscape::Html) => {
-            out.write_str(&escape(text)).map_err(Error::from)
+            let lines: Vec<String> = text.split('\n').map(escape).collect();
+            out.write_str(&lines.join("\n")).map_err(Error::from)
         }
         _ => minijinja::escape_formatter(out, state, value),
     }

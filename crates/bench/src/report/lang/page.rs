@@ -58,7 +58,7 @@ texts! {
     H_HELD = "held /s" | "giữ được /s";
     H_NOT_HELD = "not held /s" | "không giữ /s";
     H_SAFE = "safe /s" | "an toàn /s";
-    H_SUSTAINED = "sustained /s" | "duy trì /s";
+    H_KNEE = "knee /s" | "điểm gối /s";
     H_PEAK = "peak goodput /s" | "goodput đỉnh /s";
     H_MEMORY = "memory" | "bộ nhớ";
     H_OVER = "over-admission" | "cho qua vượt mức";
@@ -131,8 +131,8 @@ texts! {
         | "Mỗi điểm là một giây trong phần được đo của từng bậc, theo thứ tự chạy.";
     HEAT_INTRO = "Time runs to the right, response time upwards on a log scale; the darker a tile, the larger the share of the answers of that moment in it."
         | "Thời gian chạy sang phải, thời gian đáp ứng hướng lên theo thang log; ô càng đậm thì càng nhiều câu trả lời của thời điểm đó rơi vào đó.";
-    OVERLOAD_INTRO = "What remains past the limit, whether the way down equals the way up, and whether the target heals by itself."
-        | "Còn lại gì khi vượt giới hạn, đường xuống có trùng đường lên không, và đích đo có tự hồi phục không.";
+    OVERLOAD_INTRO = "What remains past the limit, whether the way down equals the way up, and whether the target heals by itself. The knee is the highest load at which goodput holds; the latency that was asked for may be lost before."
+        | "Còn lại gì khi vượt giới hạn, đường xuống có trùng đường lên không, và đích đo có tự hồi phục không. Điểm gối là tải cao nhất mà goodput còn giữ được; độ trễ yêu cầu có thể đã mất trước đó.";
     ACCURACY_INTRO = "What the limiter admitted against the bounds its algorithm sets for the requests offered. The worst stretch is the most that one key was admitted in any stretch of one window's length, in multiples of the limit: a fixed window may reach 2× across an edge without breaking its promise. Unknown are requests whose verdict never arrived. Fairness is Jain's index over keys of equal demand: 1 is perfectly fair."
         | "Bộ giới hạn đã cho qua bao nhiêu so với các chặn mà thuật toán đặt ra cho số yêu cầu gửi đến. Đoạn tệ nhất là số lượt nhiều nhất mà một khóa được cho qua trong một đoạn dài bằng cửa sổ, tính theo bội số của giới hạn: cửa sổ cố định có thể đạt 2× qua mép cửa sổ mà không sai cam kết. Không rõ là yêu cầu mà phán quyết không bao giờ đến. Công bằng là chỉ số Jain trên các khóa có nhu cầu bằng nhau: 1 là hoàn toàn công bằng.";
     COMMON_NONE = "none" | "không có";

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::super::format::count;
 use super::{Lang, Text};
 
 /// Fields of records that hold sentences, or lists of them.
@@ -249,12 +250,38 @@ forms! {
     "{row}: {n} runs are too few for a trend." | "{row}: {n} lần chạy là quá ít để nói về xu hướng.";
 }
 
-/// `text` in `lang`, where its form is known.
+/// `text` in `lang`, where its form is known, with its rates as tables have them.
 pub(crate) fn recorded(text: &str, lang: Lang) -> Cow<'_, str> {
-    match lang {
+    let said = match lang {
         Lang::En => Cow::Borrowed(text),
         Lang::Vi => said(text, lang, DEPTH_MAX),
+    };
+    match with_grouped_rates(&said) {
+        Some(grouped) => Cow::Owned(grouped),
+        None => said,
     }
+}
+
+/// `669900/s` as `669,900/s`; `None` where nothing is to be changed.
+fn with_grouped_rates(text: &str) -> Option<String> {
+    const UNIT: &str = "/s";
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(UNIT) {
+        let (before, after) = rest.split_at(at);
+        let head = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &before[head.len()..];
+        let whole = !head.ends_with([',', '.']);
+        out.push_str(head);
+        match digits.parse::<u64>() {
+            Ok(rate) if whole && !digits.starts_with('0') => out.push_str(&count(rate)),
+            _ => out.push_str(digits),
+        }
+        out.push_str(UNIT);
+        rest = &after[UNIT.len()..];
+    }
+    out.push_str(rest);
+    (out != text).then_some(out)
 }
 
 /// Recorded sentences in a row, in `lang`.
@@ -263,14 +290,11 @@ pub(crate) fn recorded_all(texts: &[String], lang: Lang) -> String {
     texts.join("; ")
 }
 
-/// A record with its sentences in `lang`, for rendering; in English, or where it cannot be read back, as it is.
+/// A record with its sentences in `lang`, for rendering; where it cannot be read back, as it is.
 pub(crate) fn in_language<T>(record: &T, lang: Lang) -> Cow<'_, T>
 where
     T: Clone + Serialize + DeserializeOwned,
 {
-    if lang == Lang::En {
-        return Cow::Borrowed(record);
-    }
     let Ok(mut value) = serde_json::to_value(record) else {
         return Cow::Borrowed(record);
     };
@@ -399,12 +423,32 @@ mod tests {
             vi(
                 "tollgate · EVALSHA · single key: 1 of 4 rows is indicative; at 5000/s start 2: P99 of the send lag is 0.80 ms, tolerated are 1.00 ms, and the generator used 78.8 % of its core"
             ),
-            "tollgate · EVALSHA · single key: 1 trong 4 dòng là tham khảo; ở 5000/s lần khởi động 2: P99 của độ trễ gửi là 0.80 ms, mức cho phép là 1.00 ms, và bộ phát dùng 78.8 % nhân CPU của nó"
+            "tollgate · EVALSHA · single key: 1 trong 4 dòng là tham khảo; ở 5,000/s lần khởi động 2: P99 của độ trễ gửi là 0.80 ms, mức cho phép là 1.00 ms, và bộ phát dùng 78.8 % nhân CPU của nó"
         );
         assert_eq!(
             vi("limited by the store (redis-server): its thread redis-server used 98 % of a core"),
             "bị giới hạn bởi kho dữ liệu (redis-server): luồng redis-server của nó dùng 98 % một nhân"
         );
+    }
+
+    #[test]
+    fn rates_are_said_as_tables_have_them() {
+        let en = |text| recorded(text, Lang::En).into_owned();
+        assert_eq!(
+            en("good again at 669900/s 3 s after 3 s at 1435500/s"),
+            "good again at 669,900/s 3 s after 3 s at 1,435,500/s"
+        );
+        for same in [
+            "at 500/s",
+            "at 5,000/s",
+            "at 1234.5/s",
+            "/s",
+            "requests/s",
+            "at 0005/s",
+        ] {
+            assert_eq!(en(same), same);
+        }
+        assert_eq!(vi("{n} % 12345/s"), "{n} % 12,345/s");
     }
 
     #[test]

@@ -127,10 +127,11 @@ fn overload(out: &mut String, record: &CompareRecord) {
             )
         });
         out.push_str(&format!(
-            "\n{}: steps of {} ms, each server at shares of its own capacity, deadline {} ms.{budget}\n\n",
+            "\n{}: steps of {} ms, each server at shares of its own capacity, deadline {} ms.{}{budget}\n\n",
             text(&measured.title),
             measured.step_ms,
             short(measured.deadline_ms),
+            one_descriptor(record),
         ));
         head(
             out,
@@ -166,6 +167,17 @@ fn overload(out: &mut String, record: &CompareRecord) {
                     ],
                 );
             }
+        }
+    }
+}
+
+/// A request to a throttlecrab is a single decision.
+fn one_descriptor(record: &CompareRecord) -> &'static str {
+    let takes_one = |name: &str| name.starts_with("throttlecrab");
+    match takes_one(&record.a.server_name) == takes_one(&record.b.server_name) {
+        true => "",
+        false => {
+            " throttlecrab takes one descriptor a request, so that the two capacities are not to be compared."
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::record::{
     TrendsRecord, Verdict,
 };
 
+use super::super::advice::prometheus;
+use super::super::advice::thresholds::PROD;
 use super::super::{Beside, HtmlOptions, Lang};
 use super::{fixture, html_in, markup, render_all};
 use crate::load::rng::Rng;
@@ -250,6 +252,7 @@ fn recovery(knee_rps: f64) -> RecoveryRecord {
             phase("overload", 1.5, 6.0, 3.0),
             phase("after", 0.7, 9.0, 12.0),
         ],
+        good_stretch_s: 10.0,
         variants: vec![RecoveryVariant {
             retries: 3,
             deadline_ms: Some(100.0),
@@ -494,6 +497,23 @@ fn numbers_of_the_page_carry_their_basis_and_command() {
         .matches("answers in 3.00 s (5 fresh starts)");
     assert_eq!(tips.count(), 27, "every row of three ladders");
     assert!(rows.count() >= 27);
+}
+
+/// What the copy button takes is what `--format prometheus` writes: YAML lives by its lines.
+#[test]
+fn the_alerts_in_the_page_are_the_file() {
+    let html = html_in(&run(), Lang::En);
+    let (_, rest) = html
+        .split_once("<pre id=\"prometheus-rules\" tabindex=\"0\">")
+        .unwrap();
+    let (shown, _) = rest.split_once("</pre>").unwrap();
+    let shown = shown.replace("&quot;", "\"").replace("&#39;", "'");
+    let shown = shown
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    assert_eq!(shown, prometheus::rules(&run(), &PROD, None));
+    assert!(shown.lines().count() > 20, "{shown}");
 }
 
 /// Rows of a cell in the main run as it is by default.

@@ -228,7 +228,7 @@ fn long_data_are_compressed_and_read_again() {
         }
     }
     let html = run_html(&record).unwrap();
-    assert!(html.contains("data-encoding=\"zlib-base64\""));
+    assert!(html.contains("data-encoding=\"zlib-base64-columns\""));
     let kept = record_in(&html).unwrap();
     assert_eq!(kept.cells.len(), record.cells.len());
     for (kept, cell) in kept.cells.iter().zip(&record.cells) {
@@ -258,6 +258,8 @@ fn a_page_without_data_or_with_broken_data_is_refused() {
         "<p>hello</p>",
         "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"json\">{</script>",
         "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"zlib-base64\">%%</script>",
+        "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"zlib-base64-columns\">%%</script>",
+        "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"zlib-base64-columns\">eJyLjgUAARUAuQ==</script>",
         "<script type=\"application/json\" id=\"tollgate-record\" data-encoding=\"x\">{}</script>",
         "<script type=\"application/json\" id=\"tollgate-record\"",
     ] {

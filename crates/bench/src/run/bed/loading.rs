@@ -123,7 +123,8 @@ impl Bed<'_> {
                 open::run(&plan, &workload, target.endpoint(), stop, &live)
             }),
             (Target::Service(service), None) => {
-                let calls = service.calls(rule, &prefix, keys);
+                let wait = Duration::from_nanos(plan.bounds.deadline_ns);
+                let calls = service.calls(rule, &prefix, keys).waiting(wait);
                 generate(core, &live, length, self.console, || {
                     open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
                 })

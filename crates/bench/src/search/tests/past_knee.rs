@@ -1,6 +1,6 @@
 //! Retention, zones and hysteresis, on the seeds' tables and on plain numbers.
 
-use super::super::retention::{knee, retention};
+use super::super::retention::{knee, knee_from, retention};
 use super::super::zones::{CpuPoint, Grounds, cpu_70, zones};
 use super::super::{hysteresis, ladder};
 use super::seeds;
@@ -229,4 +229,16 @@ fn a_ladder_has_zones_too() {
     assert!(ladder::capacity(&profile, &[], None).is_none());
     let lost = ladder::capacity(&profile, &refs[3..], None).unwrap();
     assert!(lost.zones.is_none() && lost.goals[0].lower_rps.is_none());
+}
+
+#[test]
+fn a_load_that_repeated_trials_held_is_not_past_the_knee() {
+    let profile = Profile::bench();
+    // One row at the held load went worse by chance; the load above it is past the knee without doubt.
+    let rows = rows(&[(750.0, 750.0), (1_000.0, 940.0), (1_250.0, 1_100.0)]);
+    assert_eq!(knee(&profile, &rows).unwrap().target_rps, 750.0);
+    let at = |held| knee_from(&profile, &rows, held).unwrap().target_rps;
+    assert_eq!((at(None), at(Some(1_000.0))), (750.0, 1_000.0));
+    // A goal of latency may be lost long before goodput is.
+    assert_eq!(at(Some(500.0)), 750.0);
 }

@@ -108,7 +108,7 @@ fn retention(source: &Source<'_>) -> Option<Block> {
     }
     let heads = [
         t::H_CELL,
-        t::H_SUSTAINED,
+        t::H_KNEE,
         t::H_RETENTION,
         t::H_CLASS,
         t::H_CLIFF,
