@@ -208,6 +208,25 @@ catalogue! {
     ChannelNotPermitted =>
         "NOPERM this user has no permissions to access one of the channels used as arguments",
     NoCluster => "ERR This instance has cluster support disabled",
+    CrossSlot => "CROSSSLOT Keys in request don't hash to the same slot",
+    ClusterDown => "CLUSTERDOWN The cluster is down",
+    ClusterReadsOnly => "CLUSTERDOWN The cluster is down and only accepts read commands",
+    SlotNotServed => "CLUSTERDOWN Hash slot not served",
+    ScriptClusterDown => "ERR Script attempted to execute a command while the cluster is down",
+    ScriptClusterReadsOnly =>
+        "ERR Script attempted to execute a write command while the cluster is down and readonly",
+    ScriptForeignKey => "ERR Script attempted to access a non local key in a cluster node",
+    ScriptCrossSlot => "ERR Script attempted to access keys that do not hash to the same slot",
+    ScriptNotOnCluster => "ERR Can not run script on cluster, 'no-cluster' flag is set.",
+    NoSelectInCluster => "ERR SELECT is not allowed in cluster mode",
+    NoMoveInCluster => "ERR MOVE is not allowed in cluster mode",
+    NoSwapInCluster => "ERR SWAPDB is not allowed in cluster mode",
+    NoCopyInCluster => "ERR Copying to another database is not allowed in cluster mode",
+    NoSortByInCluster => "ERR BY option of SORT denied in Cluster mode.",
+    NoSortGetInCluster => "ERR GET option of SORT denied in Cluster mode.",
+    NoReplicaOfInCluster => "ERR REPLICAOF not allowed in cluster mode.",
+    NoFailoverInCluster =>
+        "ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.",
     DebugNotAllowed =>
         "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
          you can run it from a local connection, otherwise you need to set this option in the \

@@ -73,6 +73,12 @@ pub trait Permit: std::fmt::Debug {
     fn permit(&self, row: &'static Row, words: &[&[u8]]) -> Result<(), CmdError>;
 }
 
+/// Knows which slots a node of a cluster serves.
+pub trait Slots: std::fmt::Debug {
+    /// Lets a command on keys of one slot that is served here pass, if the cluster is well; of EXEC, what is queued.
+    fn admit(&self, row: &'static Row, words: &[&[u8]]) -> Result<(), CmdError>;
+}
+
 /// What the gate must know of the connection and the server.
 #[derive(Clone, Copy, Debug)]
 pub struct GateView<'a> {
@@ -82,6 +88,8 @@ pub struct GateView<'a> {
     pub origin: Origin,
     /// Whom to ask about the user's permissions; nobody when the user may do everything.
     pub permit: Option<&'a dyn Permit>,
+    /// The slots served here, if the server is a node of a cluster.
+    pub slots: Option<&'a dyn Slots>,
     /// The script that asks may not write.
     pub read_only_script: bool,
     /// Scripts may call what they otherwise may not; only DEBUG allows that.
@@ -107,6 +115,7 @@ impl GateView<'_> {
             authenticated: true,
             origin: Origin::Client,
             permit: None,
+            slots: None,
             read_only_script: false,
             all_from_scripts: false,
             out_of_memory: false,
@@ -139,6 +148,9 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     }
     if let Some(permit) = view.permit {
         permit.permit(row, words)?;
+    }
+    if let Some(slots) = view.slots {
+        slots.admit(row, words)?;
     }
     if view.origin == Origin::Script
         && view.read_only_script

@@ -299,6 +299,15 @@ pub fn keys_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
     Ok(found)
 }
 
+/// The positions of the words that a cluster routes by: keys and the names of shard channels.
+pub fn routes_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
+    let mut found = KeyPositions::new();
+    for spec in row.keys {
+        spec.collect(words, &mut found)?;
+    }
+    Ok(found)
+}
+
 /// True when a call of these words may touch keys that none of them names.
 #[inline]
 pub fn uses_hidden_keys(row: &Row, words: &[&[u8]]) -> bool {

@@ -40,13 +40,13 @@ pub use families::{shapes, sort_option_for_any_key};
 pub use flags::{Acl, Flags};
 pub use keyspec::{
     BeginSearch, FindKeys, Finder, KeyFlags, KeyPositions, KeySpec, Refusal, Uses, Varying,
-    keys_of, uses_hidden_keys,
+    keys_of, routes_of, uses_hidden_keys,
 };
 pub use limits::{IncrexForm, Policy, StoreLimits};
 pub use reply::Reply;
 pub use row::{
-    AclCommand, Arity, Channels, Deprecation, Family, FunctionCommand, Group, Handler, NodeCommand,
-    PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
+    AclCommand, Arity, Channels, ClusterCommand, Deprecation, Family, FunctionCommand, Group,
+    Handler, NodeCommand, PubSubCommand, Row, Run, ScriptCommand, TransactionCommand,
 };
 pub use shards::{LockedShards, ShardSet, Walk};
 pub use table::{by_full_name, families, find, lookup, resolve, rows};

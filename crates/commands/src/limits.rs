@@ -78,6 +78,8 @@ limits! {
     increx_form = "increx-form", IncrexForm::Redis as i64;
     /// 1: decisions of limiters are counted for RL.TOP.
     limiter_top = "limiter-top", 1;
+    /// 1: the server is a node of a cluster.
+    in_cluster = "cluster-enabled", 0;
 }
 
 /// Whose INCREX is spoken.

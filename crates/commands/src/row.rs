@@ -45,11 +45,49 @@ pub enum AclCommand {
     WhoAmI,
 }
 
+/// Sub-commands of CLUSTER, and the commands of clients of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant is the command of that name")]
+pub enum ClusterCommand {
+    AddSlots,
+    AddSlotsRange,
+    Asking,
+    BumpEpoch,
+    CountFailureReports,
+    CountKeysInSlot,
+    DelSlots,
+    DelSlotsRange,
+    Failover,
+    FlushSlots,
+    Forget,
+    GetKeysInSlot,
+    Help,
+    Info,
+    KeySlot,
+    Links,
+    Meet,
+    MyId,
+    MyShardId,
+    Nodes,
+    ReadOnly,
+    ReadWrite,
+    Replicas,
+    Replicate,
+    Reset,
+    SaveConfig,
+    SetConfigEpoch,
+    SetSlot,
+    Shards,
+    SlotStats,
+    Slots,
+}
+
 /// Commands whose answer belongs to the server: it matches this enum exhaustively.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant is the command of that name")]
 pub enum NodeCommand {
     Acl(AclCommand),
+    Cluster(ClusterCommand),
     Auth,
     Hello,
     Select,

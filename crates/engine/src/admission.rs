@@ -7,6 +7,7 @@ use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
+use crate::cluster::{self, OfClient};
 use crate::execute::is_exec;
 use crate::stats::RowCounters;
 use crate::transaction::ends_transaction;
@@ -30,6 +31,10 @@ impl Engine {
         }
         let unrestricted = self.access.is_unrestricted(session) || self.access.refresh(session);
         let permit = UserPermit::of_client(&self.access, session, now);
+        let slots = OfClient {
+            cluster: &self.cluster,
+            session,
+        };
         let log_error = self.log_error();
         let lacks_replicas = self.lacks_replicas.load(Ordering::Relaxed);
         let restricts =
@@ -44,6 +49,7 @@ impl Engine {
                 .then(|| session.queued_flags())
                 .flatten(),
             busy: self.scripts.long.busy(),
+            slots: self.cluster.is_on().then_some(&slots as &dyn gate::Slots),
             permit: (!unrestricted).then_some(&permit as &dyn gate::Permit),
             ..gate::GateView::open()
         };
@@ -76,6 +82,11 @@ impl Engine {
     /// A command was refused by the gate.
     #[cold]
     pub(crate) fn refused(&self, row: &Row, session: &mut Session, error: &CmdError) -> CmdError {
+        if is_exec(row) && cluster::is_refusal(error) {
+            session.transaction = None;
+            self.unwatch(session);
+            return error.clone();
+        }
         if is_exec(row) {
             return self.refuse_exec(session, error);
         }

@@ -2,8 +2,8 @@
 //! command holds what they need.
 
 use tollgate_commands::{
-    Flags, FunctionCommand, NodeCommand, Row, Run, ScriptCommand, TransactionCommand, keys_of,
-    uses_hidden_keys,
+    ClusterCommand, Flags, FunctionCommand, NodeCommand, Row, Run, ScriptCommand,
+    TransactionCommand, keys_of, uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, ValueRef};
 use tollgate_limiter::Timestamp;
@@ -163,6 +163,13 @@ fn looks_at_all(command: NodeCommand) -> bool {
             | NodeCommand::Save
             | NodeCommand::BgRewriteAof
             | NodeCommand::BgSave
+            | NodeCommand::Cluster(
+                ClusterCommand::CountKeysInSlot
+                    | ClusterCommand::FlushSlots
+                    | ClusterCommand::GetKeysInSlot
+                    | ClusterCommand::Reset
+                    | ClusterCommand::SlotStats
+            )
     )
 }
 

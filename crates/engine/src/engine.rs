@@ -9,6 +9,7 @@ use tollgate_limiter::Timestamp;
 
 use crate::access::Access;
 use crate::cell::{Cell, Cells, One};
+use crate::cluster::Cluster;
 use crate::commit::Listeners;
 use crate::costs::Costs;
 use crate::garbage::Garbage;
@@ -68,6 +69,7 @@ pub struct Engine {
     pub(crate) pause: Pause,
     pub(crate) hot: HotKeys,
     pub(crate) journal: Journal,
+    pub(crate) cluster: Cluster,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -134,6 +136,7 @@ impl Engine {
             pause,
             hot: HotKeys::new(),
             journal: Journal::default(),
+            cluster: Cluster::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -150,6 +153,11 @@ impl Engine {
     /// Which client is to be told of which keys.
     pub fn tracking(&self) -> &Tracking {
         &self.tracking
+    }
+
+    /// The slots of a cluster that are served here.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     /// CLIENT PAUSE.

@@ -12,6 +12,7 @@ mod access;
 mod admission;
 mod apply;
 mod cell;
+mod cluster;
 mod commit;
 mod costs;
 mod elsewhere;
@@ -51,6 +52,7 @@ mod watch;
 
 pub use access::{Access, ClientInfo};
 pub use apply::{Applied, Applier, ApplyError};
+pub use cluster::Cluster;
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
 pub use handle::{Check, Decisions, Handle, WrongState};
 pub use hot::LocalHandle;

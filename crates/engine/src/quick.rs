@@ -22,6 +22,7 @@ const _: fn(&GateView<'_>) = |view| {
         authenticated: _,
         origin: _,
         permit: _,
+        slots: _,
         read_only_script: _,
         all_from_scripts: _,
         out_of_memory: _,
@@ -62,6 +63,7 @@ impl Engine {
             && !self.monitors.is_active()
             && !self.shards.are_kept()
             && !self.lacks_replicas.load(Ordering::Relaxed)
+            && !self.cluster.asks_each()
             && self.restrictions() == Restrictions::NONE
             && self.scripts.long.busy().is_none()
     }

@@ -106,7 +106,7 @@ impl Seed {
 }
 
 /// The part of a key that picks its shard: between the first `{` and the next `}` if that is not empty, else all.
-fn hash_tag(key: &[u8]) -> &[u8] {
+pub(crate) fn hash_tag(key: &[u8]) -> &[u8] {
     match memchr::memchr(b'{', key) {
         None => key,
         Some(open) => inner_tag(key, open),

@@ -28,7 +28,7 @@ impl Shared {
     fn apply_one(&self, key: Key, values: &Values<'_>) {
         let name = key.setting().name;
         if StoreLimits::NAMES.contains(&name) {
-            self.engine.limits().set(name, values.number(key));
+            self.engine.limits().set(name, values.limit(key));
             return;
         }
         let access = self.engine.access();
@@ -68,6 +68,16 @@ impl Shared {
             }
             Key::Appendfsync | Key::AofTimestampEnabled => self.aof.configure(self, values),
             Key::Loglevel => self.log.set_level(values.get(key)),
+            Key::ClusterRequireFullCoverage
+            | Key::ClusterAllowReadsWhenDown
+            | Key::ClusterAllowPubsubshardWhenDown => {
+                let is_on = |key| values.get(key) == "yes";
+                self.engine.cluster().configure(
+                    is_on(Key::ClusterRequireFullCoverage),
+                    is_on(Key::ClusterAllowReadsWhenDown),
+                    is_on(Key::ClusterAllowPubsubshardWhenDown),
+                );
+            }
             Key::LimiterLeases => self.engine.set_leases(values.get(key) == "yes"),
             _ => {}
         }

@@ -7,6 +7,7 @@
 mod aof;
 mod apply;
 mod client;
+mod cluster;
 pub mod config;
 mod conn;
 mod daemon;

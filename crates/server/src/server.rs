@@ -2,6 +2,7 @@
 
 use crate::aof::{self, Aof};
 use crate::client::{Clients, Delivery, Signal};
+use crate::cluster::{self, ClusterNode};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
 use crate::ending::{self, Ending};
@@ -9,7 +10,7 @@ use crate::failover::Failover;
 use crate::link::Link;
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::node::replicaof;
+use crate::node::{auth, replicaof};
 use crate::shared::Shared;
 use crate::snapshot::SnapshotState;
 use crate::tls;
@@ -122,6 +123,7 @@ impl Server {
             ending: Ending::default(),
             aof: Aof::new(),
             log,
+            cluster: ClusterNode::default(),
             workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(signals),
@@ -142,6 +144,7 @@ impl Server {
         shared.correct_settings()?;
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
+        cluster::start(&shared).map_err(StartError::Config)?;
         load(&shared)?;
         let drivers = (0..threads)
             .map(|thread| {
@@ -278,7 +281,8 @@ fn tell_ready(shared: &Shared) {
         "threads"
     };
     log.notice(format_args!(
-        "Running mode=standalone, port={}, {} {noun} on {}.",
+        "Running mode={}, port={}, {} {noun} on {}.",
+        auth::mode(&shared.engine),
         shared.settings.get(Key::Port),
         shared.threads,
         shared.backend

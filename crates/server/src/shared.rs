@@ -2,6 +2,7 @@
 
 use crate::aof::Aof;
 use crate::client::{Clients, Signal};
+use crate::cluster::ClusterNode;
 use crate::config::Live;
 use crate::ending::Ending;
 use crate::failover::Failover;
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     pub(crate) link: Link,
     pub(crate) ending: Ending,
     pub(crate) aof: Aof,
+    pub(crate) cluster: ClusterNode,
     /// Takes what the operator should know.
     pub(crate) log: Arc<Log>,
     /// Run what may be long.

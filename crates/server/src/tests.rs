@@ -73,6 +73,7 @@ impl InProcess {
         let shared = Shared {
             aof: Aof::new(),
             log: Arc::clone(&log),
+            cluster: crate::cluster::ClusterNode::default(),
             engine: Engine::new(EngineConfig {
                 shards: SHARDS,
                 seed: 7,

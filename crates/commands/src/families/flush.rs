@@ -28,6 +28,9 @@ pub(super) fn flushall(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdErro
 
 /// SWAPDB: every shard is held, so that nobody sees half of it.
 pub(super) fn swapdb(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    if cx.limits.in_cluster() != 0 {
+        return Err(CmdError::NoSwapInCluster);
+    }
     let mut number = |error: CmdError| {
         let number = number::parse_i64(args.next()?).and_then(|n| i32::try_from(n).ok());
         number.ok_or(error)

@@ -1,7 +1,7 @@
 //! Keys, whatever they hold.
 
 use tollgate_containers::glob;
-use tollgate_keyspace::{Encoding, Key, Value};
+use tollgate_keyspace::{DbIndex, Encoding, Key, Value};
 
 use super::{object, scan, sort};
 use crate::keyspec::{KeyFlags, KeySpec};
@@ -370,6 +370,9 @@ fn rename_to(cx: &mut Cx<'_>, mut args: Args<'_>, replace: bool) -> Result<bool,
 }
 
 fn move_(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    if cx.limits.in_cluster() != 0 {
+        return Err(CmdError::NoMoveInCluster);
+    }
     let key = args.key()?;
     let target = args.database()?;
     if target == cx.db {
@@ -396,6 +399,9 @@ fn copy(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         } else {
             return Err(CmdError::Syntax);
         }
+    }
+    if cx.limits.in_cluster() != 0 && target != DbIndex::ZERO {
+        return Err(CmdError::NoCopyInCluster);
     }
     if target == cx.db && from.bytes() == to.bytes() {
         return Err(CmdError::SameObject);

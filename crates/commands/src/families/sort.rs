@@ -98,7 +98,12 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(mut args: Args<'a>, may_store: bool) -> Result<Options<'a>, CmdError> {
+    /// A node of a cluster has no keys of other slots, which patterns could name.
+    fn parse(
+        mut args: Args<'a>,
+        may_store: bool,
+        in_cluster: bool,
+    ) -> Result<Options<'a>, CmdError> {
         let mut options = Options {
             descending: false,
             alpha: false,
@@ -122,9 +127,15 @@ impl<'a> Options<'a> {
                 options.store = Some(args.key()?);
             } else if follow >= 1 && args.keyword("BY") {
                 let pattern = Pattern::parse(args.next()?);
+                if in_cluster && matches!(pattern, Pattern::Key { .. }) {
+                    return Err(CmdError::NoSortByInCluster);
+                }
                 options.keeps_order |= !matches!(pattern, Pattern::Key { .. });
                 options.by = Some(pattern);
             } else if follow >= 1 && args.keyword("GET") {
+                if in_cluster {
+                    return Err(CmdError::NoSortGetInCluster);
+                }
                 options.gets.push(Pattern::parse(args.next()?));
             } else {
                 return Err(CmdError::Syntax);
@@ -242,7 +253,8 @@ pub(super) fn sort_ro(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError
 
 fn run(cx: &mut Cx<'_>, mut args: Args<'_>, may_store: bool) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let mut options = Options::parse(args, may_store)?;
+    let in_cluster = cx.limits.in_cluster() != 0;
+    let mut options = Options::parse(args, may_store, in_cluster)?;
     let elements = load(cx, key, &mut options)?;
     let elements = if options.keeps_order {
         elements

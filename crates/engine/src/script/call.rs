@@ -5,14 +5,16 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, CmdError, Flags, Group, NodeCommand, Origin, Reply, Run as Runs, gate, resolve,
+    Args, CmdError, Flags, Group, NodeCommand, Origin, Reply, Row, Run as Runs, gate, resolve,
 };
 use tollgate_containers::number;
+use tollgate_keyspace::DbIndex;
 use tollgate_net::clock::Clock;
 
 use super::lua::*;
 use super::{Run, to_lua, vm};
 use crate::cell::{Cells, OneOf};
+use crate::cluster::error_in_script;
 use crate::execute::{Call, Long};
 use crate::held::while_held;
 use crate::walk::{LockedWalk, NoWalk};
@@ -246,6 +248,9 @@ impl Run<'_> {
             }
             return Err(error);
         }
+        if self.engine.cluster.is_on() && !self.applied {
+            self.keep_slot(row, args)?;
+        }
         let started = counters.called().then(Clock::monotone);
         if row.writes() {
             if let Some(running) = &self.running
@@ -284,6 +289,22 @@ impl Run<'_> {
             self.engine.monitors.show(row, self.db, b"lua", args);
         }
         result
+    }
+
+    /// On a node of a cluster: keys must be served here, and be of one slot unless the script may use several.
+    #[cold]
+    fn keep_slot(&mut self, row: &'static Row, args: &[&[u8]]) -> Result<(), CmdError> {
+        let cluster = &self.engine.cluster;
+        let slot = cluster
+            .admit(row, args)
+            .map_err(|error| error_in_script(&error))?;
+        let (Some(slot), false) = (slot, self.crosses_slots) else {
+            return Ok(());
+        };
+        match *self.slot.get_or_insert(slot) == slot {
+            true => Ok(()),
+            false => Err(CmdError::ScriptCrossSlot),
+        }
     }
 
     #[inline]
@@ -329,7 +350,11 @@ impl Run<'_> {
             }
             // SELECT counts until the script ends.
             Runs::Node(NodeCommand::Select) => {
-                self.db = Args::new(call.args, 1, &engine.seed).database()?;
+                let db = Args::new(call.args, 1, &engine.seed).database()?;
+                if db != DbIndex::ZERO && engine.cluster.is_on() {
+                    return Err(CmdError::NoSelectInCluster);
+                }
+                self.db = db;
                 Ok(Reply::Ok)
             }
             Runs::Node(command) => self.ask_node(command, call),

@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 use tollgate_commands::gate::{Busy, Restrictions};
 use tollgate_commands::{CmdError, FunctionCommand, Reply, ScriptCommand};
 use tollgate_containers::number;
-use tollgate_keyspace::DbIndex;
+use tollgate_keyspace::{DbIndex, slot_of};
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -103,6 +103,10 @@ struct Run<'e> {
     no_touch: bool,
     /// Another server has run it, so nothing is refused.
     applied: bool,
+    /// On a node of a cluster: its keys may be of several slots.
+    crosses_slots: bool,
+    /// On a node of a cluster: the slot of its keys, once it has any.
+    slot: Option<u16>,
     /// A command that may write has been run.
     wrote: bool,
     /// The script was ended by the hook.
@@ -483,6 +487,12 @@ fn execute<'e>(
             out_of_memory: call.out_of_memory && !compiled.flags.contains(ScriptFlags::ALLOW_OOM),
             no_touch: call.no_touch,
             applied: call.applied,
+            crosses_slots: compiled.flags.contains(ScriptFlags::COMPATIBLE)
+                || compiled.flags.contains(ScriptFlags::ALLOW_CROSS_SLOT_KEYS),
+            slot: match call.keys.first() {
+                Some(key) if engine.cluster.is_on() => Some(slot_of(key)),
+                _ => None,
+            },
             wrote: false,
             killed: false,
             last_error: None,
@@ -528,6 +538,9 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
         true => Restrictions::NONE,
         false => engine.restrictions(),
     };
+    if flags.contains(ScriptFlags::NO_CLUSTER) && engine.cluster.is_on() {
+        return Err(CmdError::ScriptNotOnCluster);
+    }
     let may_write =
         !flags.contains(ScriptFlags::NO_WRITES) && !flags.contains(ScriptFlags::COMPATIBLE);
     if may_write && restrictions.contains(Restrictions::READ_ONLY) {

@@ -78,14 +78,7 @@ impl Live {
         engine.set_script_time_limit(millis(Key::ScriptTimeLimit));
         for name in StoreLimits::NAMES {
             let Some(setting) = find(name) else { continue };
-            let value = &values[setting.key as usize];
-            let number = match setting.key {
-                Key::MaxMemoryPolicy => Policy::by_name(value).map(|policy| policy as i64),
-                Key::IncrexForm => IncrexForm::number(value),
-                Key::LimiterTop => Some(i64::from(value.as_ref() == "yes")),
-                _ => value.parse().ok(),
-            };
-            engine.set_limit(name, number.unwrap_or_default());
+            engine.set_limit(name, Values(&values).limit(setting.key));
         }
         engine.follow_memory_limits();
         let events = &values[Key::NotifyKeyspaceEvents as usize];
@@ -258,6 +251,19 @@ impl Values<'_> {
     pub fn number(&self, key: Key) -> i64 {
         // Numeric settings hold what `Kind::normalise` printed; one beyond the range is as good as the largest.
         self.get(key).parse().unwrap_or(i64::MAX)
+    }
+
+    /// The value of a setting among [`StoreLimits`], where words have numbers.
+    pub(crate) fn limit(&self, key: Key) -> i64 {
+        let value = self.get(key);
+        let number = match key {
+            Key::MaxMemoryPolicy => Policy::by_name(value).map(|policy| policy as i64),
+            Key::IncrexForm => IncrexForm::number(value),
+            Key::LimiterTop => Some(i64::from(value == "yes")),
+            Key::ClusterEnabled => Some(i64::from(value != "no")),
+            _ => return self.number(key),
+        };
+        number.unwrap_or_default()
     }
 }
 

@@ -424,10 +424,10 @@ pub(super) const OWN: &[Setting] = &[
     row(
         Key::ClusterEnabled,
         "cluster-enabled",
-        Kind::Fixed,
+        Kind::Choice(&["no", "yes", "emulated"]),
         "no",
         Change::Start,
-        "The server is not part of a cluster.",
+        "Whether the server is a cluster of one node, for clients that want a cluster: `yes` with the slots that CLUSTER ADDSLOTS gives it, `emulated` with all.",
     ),
     Setting {
         alias: Some("lua-time-limit"),

@@ -50,7 +50,7 @@ settings! {
     ReplDisklessSync, "repl-diskless-sync", None, Flag, "yes", Live, false, None::<&str>;
     AofRewriteIncrementalFsync, "aof-rewrite-incremental-fsync", None, Flag, "yes", Live, false, Some("Whether a new base of the append-only file is put on the disk in steps of 4 MiB.");
     NoAppendfsyncOnRewrite, "no-appendfsync-on-rewrite", None, Flag, "no", Live, false, Some("Whether fsync of the append-only file is left out while it is made anew or a snapshot is written.");
-    ClusterRequireFullCoverage, "cluster-require-full-coverage", None, Flag, "yes", Live, false, None::<&str>;
+    ClusterRequireFullCoverage, "cluster-require-full-coverage", None, Flag, "yes", Live, false, Some("Whether a node serves no slot unless all slots are served.");
     RdbSaveIncrementalFsync, "rdb-save-incremental-fsync", None, Flag, "yes", Live, false, None::<&str>;
     AofLoadTruncated, "aof-load-truncated", None, Flag, "yes", Live, false, Some("Whether a file that ends in the middle of a command or transaction is cut off there at the start; otherwise the server does not start.");
     AofUseRdbPreamble, "aof-use-rdb-preamble", None, Flag, "yes", Live, false, Some("Whether the base of the append-only file is an RDB file; otherwise it holds commands.");
@@ -63,8 +63,8 @@ settings! {
     JemallocBgThread, "jemalloc-bg-thread", None, Flag, "yes", Live, false, None::<&str>;
     Activedefrag, "activedefrag", None, Flag, "no", Live, false, None::<&str>;
     SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether the lines of the log also go to the system's log.");
-    ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, None::<&str>;
-    ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, None::<&str>;
+    ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, Some("Whether a node answers reads while the cluster is down.");
+    ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, Some("Whether shard channels work while the cluster is down.");
     CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, None::<&str>;
     CrashMemcheckEnabled, "crash-memcheck-enabled", None, Flag, "yes", Live, false, None::<&str>;
     UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
@@ -77,9 +77,9 @@ settings! {
     Pidfile, "pidfile", None, Text, "", Start, false, Some("File for the number of the process, from `dir` if it is relative, written at the start and removed at the end; empty for none, and for `/var/run/redis.pid` with `daemonize`.");
     ReplicaAnnounceIp, "replica-announce-ip", Some("slave-announce-ip"), Text, "", Live, false, Some("Address that a replica names to its master; empty for the one it connects from.");
     Masteruser, "masteruser", None, Text, "", Live, false, Some("User as which a replica authenticates at its master; empty for the default user.");
-    ClusterAnnounceIp, "cluster-announce-ip", None, Text, "", Live, false, None::<&str>;
-    ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, None::<&str>;
-    ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, None::<&str>;
+    ClusterAnnounceIp, "cluster-announce-ip", None, Text, "", Live, false, Some("Address that a node tells clients; empty for the one by which they have come.");
+    ClusterConfigFile, "cluster-config-file", None, Text, "nodes.conf", Start, false, Some("File in `dir` that a node keeps its name and its slots in.");
+    ClusterAnnounceHostname, "cluster-announce-hostname", None, Text, "", Live, false, Some("Host name that a node tells clients.");
     SyslogIdent, "syslog-ident", None, Text, "redis", Start, false, Some("Name of the program in the system's log.");
     Appendfilename, "appendfilename", None, FileName, "appendonly.aof", Start, false, Some("How the names of the files of the append-only file begin.");
     Appenddirname, "appenddirname", None, FileName, "appendonlydir", Start, false, Some("The folder of the append-only file, in `dir`.");
@@ -103,7 +103,7 @@ settings! {
     EnableProtectedConfigs, "enable-protected-configs", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether CONFIG SET may change protected settings: never, always, or for clients of this machine.");
     EnableDebugCommand, "enable-debug-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether DEBUG is allowed: never, always, or to clients of this machine.");
     EnableModuleCommand, "enable-module-command", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("What MODULE LOAD answers: that it is not allowed, or that there is no such module.");
-    ClusterPreferredEndpointType, "cluster-preferred-endpoint-type", None, Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", Live, false, None::<&str>;
+    ClusterPreferredEndpointType, "cluster-preferred-endpoint-type", None, Choice(&["ip", "hostname", "unknown-endpoint"]), "ip", Live, false, Some("By what clients are to find a node.");
     PropagationErrorBehavior, "propagation-error-behavior", None, Choice(&["ignore", "panic", "panic-on-replicas"]), "ignore", Live, false, None::<&str>;
     ShutdownOnSigint, "shutdown-on-sigint", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, Some("What SIGINT does: whether a snapshot is written (by default if there are save points), whether replicas are not waited for, and whether errors do not matter.");
     ShutdownOnSigterm, "shutdown-on-sigterm", None, Choices(&["default", "save", "nosave", "now", "force"]), "default", Live, false, Some("The same for SIGTERM.");
@@ -122,10 +122,10 @@ settings! {
     MaxmemorySamples, "maxmemory-samples", None, Number { min: 1, max: 2147483647 }, "5", Live, false, Some("Entries that are compared before one is evicted.");
     MaxmemoryEvictionTenacity, "maxmemory-eviction-tenacity", None, Number { min: 0, max: 100 }, "10", Live, false, None::<&str>;
     ReplicaAnnouncePort, "replica-announce-port", Some("slave-announce-port"), Number { min: 0, max: 65535 }, "0", Live, false, Some("Port that a replica names to its master; 0 for `port`.");
-    ClusterPort, "cluster-port", None, Number { min: 0, max: 65535 }, "0", Start, false, None::<&str>;
-    ClusterAnnounceBusPort, "cluster-announce-bus-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
-    ClusterAnnouncePort, "cluster-announce-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
-    ClusterAnnounceTlsPort, "cluster-announce-tls-port", None, Number { min: 0, max: 65535 }, "0", Live, false, None::<&str>;
+    ClusterPort, "cluster-port", None, Number { min: 0, max: 65535 }, "0", Start, false, Some("Port of the cluster bus that a node names; there is no bus.");
+    ClusterAnnounceBusPort, "cluster-announce-bus-port", None, Number { min: 0, max: 65535 }, "0", Live, false, Some("Port of the cluster bus that a node names; 0 for `cluster-port`.");
+    ClusterAnnouncePort, "cluster-announce-port", None, Number { min: 0, max: 65535 }, "0", Live, false, Some("Port that a node tells clients; 0 for `port`.");
+    ClusterAnnounceTlsPort, "cluster-announce-tls-port", None, Number { min: 0, max: 65535 }, "0", Live, false, Some("Port of TLS that a node tells clients; 0 for `tls-port`.");
     ReplTimeout, "repl-timeout", None, Number { min: 1, max: 2147483647 }, "60", Live, false, Some("Seconds of silence after which a replica is disconnected.");
     ReplPingReplicaPeriod, "repl-ping-replica-period", Some("repl-ping-slave-period"), Number { min: 1, max: 2147483647 }, "10", Live, false, Some("Seconds between signs of life for replicas.");
     ListCompressDepth, "list-compress-depth", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Nodes at each end of a list that stay uncompressed; 0 for no compression.");

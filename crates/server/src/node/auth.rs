@@ -4,7 +4,7 @@ use super::client::valid_name;
 use tollgate_commands::acl::DEFAULT_USER;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
-use tollgate_engine::{NodeCx, REDIS_VERSION};
+use tollgate_engine::{Engine, NodeCx, REDIS_VERSION};
 use tollgate_wire::resp::Protocol;
 
 pub(super) fn auth(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
@@ -77,11 +77,20 @@ pub(super) fn hello(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
+/// `redis_mode`: whether the server is a node of a cluster.
+pub(crate) fn mode(engine: &Engine) -> &'static str {
+    match engine.cluster().is_on() {
+        true => "cluster",
+        false => "standalone",
+    }
+}
+
 fn greet(cx: &mut NodeCx<'_>) {
     let role = match cx.engine.is_replica() {
         true => "replica",
         false => "master",
     };
+    let mode = mode(cx.engine);
     let out = &mut *cx.out;
     out.map(7);
     for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
@@ -96,7 +105,7 @@ fn greet(cx: &mut NodeCx<'_>) {
     });
     out.bulk(b"id");
     out.int(cx.session.id as i64);
-    for (name, value) in [("mode", "standalone"), ("role", role)] {
+    for (name, value) in [("mode", mode), ("role", role)] {
         out.bulk(name.as_bytes());
         out.bulk(value.as_bytes());
     }

@@ -8,6 +8,9 @@ use tollgate_engine::NodeCx;
 
 pub(super) fn failover(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let shared = runner.shared;
+    if cx.engine.cluster().is_on() {
+        return Err(CmdError::NoFailoverInCluster);
+    }
     let words = cx.args.rest();
     if let [word] = words
         && word.eq_ignore_ascii_case(b"ABORT")

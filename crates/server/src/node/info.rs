@@ -1,5 +1,6 @@
 //! INFO: every line is a measurement or a fact of this process; what is not measured is not printed.
 
+use super::auth;
 use super::info_facts::{self, Facts};
 use super::observe;
 use crate::config::Key;
@@ -115,7 +116,7 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("redis_version", REDIS_VERSION);
     text.line("tollgate_version", env!("CARGO_PKG_VERSION"));
     text.facts(info_facts::SERVER);
-    text.line("redis_mode", "standalone");
+    text.line("redis_mode", auth::mode(&shared.engine));
     text.line("os", process::system_name());
     text.line("arch_bits", usize::BITS);
     text.line("multiplexing_api", shared.backend);
@@ -380,8 +381,9 @@ fn errorstats(text: &mut Text, shared: &Shared, _: i64) {
     }
 }
 
-fn cluster(text: &mut Text, _: &Shared, _: i64) {
-    text.line("cluster_enabled", 0);
+fn cluster(text: &mut Text, shared: &Shared, _: i64) {
+    let is_on = shared.engine.cluster().is_on();
+    text.line("cluster_enabled", u8::from(is_on));
 }
 
 fn keyspace(text: &mut Text, shared: &Shared, _: i64) {

@@ -1,8 +1,9 @@
 //! Commands that the server answers.
 
 pub(crate) mod acl;
-mod auth;
+pub(crate) mod auth;
 mod client;
+mod cluster;
 mod config;
 mod debug;
 mod digest;
@@ -44,6 +45,7 @@ impl Node for NodeRunner<'_> {
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
         let result = match command {
             NodeCommand::Acl(command) => acl::run(self, command, &mut cx),
+            NodeCommand::Cluster(command) => cluster::run(self, command, &mut cx),
             NodeCommand::Auth => auth::auth(&mut cx),
             NodeCommand::Hello => auth::hello(&mut cx),
             NodeCommand::Select => select(&mut cx),
@@ -168,7 +170,11 @@ impl NodeRunner<'_> {
 }
 
 fn select(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    cx.session.db = cx.args.database()?;
+    let db = cx.args.database()?;
+    if db != DbIndex::ZERO && cx.engine.cluster().is_on() {
+        return Err(CmdError::NoSelectInCluster);
+    }
+    cx.session.db = db;
     Ok(Reply::Ok)
 }
 

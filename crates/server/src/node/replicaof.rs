@@ -15,6 +15,9 @@ use tollgate_limiter::Timestamp;
 use tollgate_net::process;
 
 pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    if cx.engine.cluster().is_on() {
+        return Err(CmdError::NoReplicaOfInCluster);
+    }
     if runner.shared.failover.stage() != failover::Stage::None {
         return Err(CmdError::err("REPLICAOF not allowed while failing over."));
     }

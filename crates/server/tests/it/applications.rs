@@ -5,8 +5,17 @@ use std::process::Command;
 use tollgate_testkit::{Server, peers};
 
 /// Lets a program use a server of its own; it gets the port and the password and prints `ok` at its end.
-fn works(mut command: Command, more: &[&str]) {
-    let server = Server::tollgate(&["--requirepass", "secret", "--threads", "2"]).unwrap();
+fn works(command: Command, more: &[&str]) {
+    works_on(
+        &["--requirepass", "secret", "--threads", "2"],
+        command,
+        more,
+    );
+}
+
+/// As [`works`], on a server with these flags, among them the password.
+fn works_on(flags: &[&str], mut command: Command, more: &[&str]) {
+    let server = Server::tollgate(flags).unwrap();
     command
         .arg(server.addr().port().to_string())
         .arg("secret")
@@ -16,26 +25,56 @@ fn works(mut command: Command, more: &[&str]) {
 }
 
 fn python(test: &str, program: &str) {
+    if let Some(command) = python_program(test, program) {
+        works(command, &[]);
+    }
+}
+
+fn python_program(test: &str, program: &str) -> Option<Command> {
     let Some(python) = peers::python() else {
-        return peers::skip(test, "the Python clients");
+        peers::skip(test, "the Python clients");
+        return None;
     };
     let mut command = Command::new(python);
     command.arg(peers::clients().join(program));
-    works(command, &[]);
+    Some(command)
 }
 
 fn node(test: &str, program: &str, more: &[&str]) {
+    if let Some(command) = node_program(test, program) {
+        works(command, more);
+    }
+}
+
+fn node_program(test: &str, program: &str) -> Option<Command> {
     let Some(modules) = peers::node_modules() else {
-        return peers::skip(test, "the Node clients");
+        peers::skip(test, "the Node clients");
+        return None;
     };
-    let Some(node) = peers::find_or_skip(test, "node") else {
-        return;
-    };
-    let mut command = Command::new(node);
+    let mut command = Command::new(peers::find_or_skip(test, "node")?);
     command
         .env("NODE_PATH", modules)
         .arg(peers::clients().join(program));
-    works(command, more);
+    Some(command)
+}
+
+/// Flags of a cluster of one node.
+const CLUSTER: &[&str] = &["--requirepass", "secret", "--cluster-enabled", "emulated"];
+
+#[test]
+fn redis_py_cluster() {
+    if let Some(command) = python_program("redis_py_cluster", "redis_py_cluster.py") {
+        works_on(CLUSTER, command, &[]);
+    }
+}
+
+#[test]
+fn ioredis_cluster() {
+    for library in ["ioredis", "iovalkey"] {
+        if let Some(command) = node_program("ioredis_cluster", "ioredis_cluster.js") {
+            works_on(CLUSTER, command, &[library]);
+        }
+    }
 }
 
 #[test]

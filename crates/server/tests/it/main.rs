@@ -7,6 +7,7 @@ mod applications;
 mod auth;
 mod backends;
 mod clients;
+mod cluster;
 mod fields;
 mod harness;
 mod hostile;

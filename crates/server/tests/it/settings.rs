@@ -158,3 +158,21 @@ fn the_settings_are_documented() {
         "docs/settings.md is out of date: run with TOLLGATE_REGENERATE=1"
     );
 }
+
+/// Settings whose words stand for numbers within the store hold from the start on, not only after CONFIG SET.
+#[test]
+fn words_given_at_the_start_reach_the_store() {
+    let server = Local::start(&[
+        ("maxmemory", "4mb"),
+        ("maxmemory-policy", "allkeys-lru"),
+        ("increx-form", "valkey"),
+    ]);
+    let mut client = server.connect();
+    let value = "x".repeat(100_000);
+    for i in 0..100 {
+        assert_eq!(raw(&mut client, &format!("SET {i} {value}")), "+OK\r\n");
+    }
+    assert_ne!(info(&mut client, "evicted_keys"), "0");
+    // Only Valkey's form knows NX.
+    assert!(!raw(&mut client, "INCREX fresh NX").starts_with('-'));
+}

@@ -1,0 +1,225 @@
+//! This server as a cluster of one node, beside redis-server as one.
+
+use crate::harness::{eventually, text};
+use tollgate_testkit::process::free_port;
+use tollgate_testkit::{Client, Server, peers};
+use tollgate_wire::resp::{Value, write_command};
+
+/// Between the port of a node and that of its bus.
+const BUS_OFFSET: u32 = 10_000;
+
+/// Replies with what differs from node to node replaced: names of nodes, ports, times.
+fn shown(frame: &[u8], port: u16) -> String {
+    let mut text = String::from_utf8_lossy(frame).into_owned();
+    let is_name = |part: &str| part.len() == 40 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let parts: Vec<String> = text
+        .split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .map(|part| {
+            let (word, end) = part.split_at(
+                part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+                    .len(),
+            );
+            match is_name(word) {
+                true => format!("NAME{end}"),
+                false => part.to_owned(),
+            }
+        })
+        .collect();
+    text = parts.concat();
+    let bus = u32::from(port) + BUS_OFFSET;
+    // The port of the bus is given to redis-server, as the usual one may be taken; lengths of texts depend on them.
+    let text = text.replace(&bus.to_string(), "BUS");
+    text.replace(&port.to_string(), "PORT")
+}
+
+/// Without the lengths of texts that name ports, and what redis-server learns seconds after its start.
+fn comparable(reply: &str) -> String {
+    let is_length = |line: &str| {
+        line.starts_with(['$', '='])
+            && line.len() > 1
+            && line[1..].bytes().all(|b| b.is_ascii_digit())
+    };
+    let lines = reply.split("\r\n");
+    let lines: Vec<&str> = lines
+        .filter(|line| !is_length(line) && !line.starts_with("cluster_size:"))
+        .collect();
+    lines.join("\n")
+}
+
+struct Node {
+    client: Client,
+    port: u16,
+}
+
+impl Node {
+    fn new(server: &Server) -> Node {
+        Node {
+            client: server.connect().unwrap(),
+            port: server.addr().port(),
+        }
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        let words: Vec<String> = line
+            .split(' ')
+            .map(|word| word.replace('~', " ").replace('^', "\n"))
+            .collect();
+        let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        let mut bytes = Vec::new();
+        write_command(&mut bytes, &words);
+        self.client.send(&bytes).unwrap();
+        comparable(&shown(&self.client.frame().unwrap(), self.port))
+    }
+
+    fn is_well(&mut self) -> bool {
+        text(&mut self.client, "CLUSTER INFO").contains("cluster_state:ok")
+    }
+}
+
+fn sorted(reply: &str) -> Vec<String> {
+    let mut lines: Vec<String> = reply.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn compare(protocol: &str) {
+    let bus = free_port().unwrap();
+    let Some(theirs) = Server::redis(&[
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        &bus.to_string(),
+    ])
+    .unwrap() else {
+        return peers::skip("a_node_answers_as_redis_server_does", "redis-server");
+    };
+    let own = Server::tollgate(&["--cluster-enabled", "yes"]).unwrap();
+    let (mut theirs, mut ours) = (Node::new(&theirs), Node::new(&own));
+    for node in [&mut theirs, &mut ours] {
+        node.ask(&format!("HELLO {protocol}"));
+    }
+    let mut as_sets = false;
+    let cases = include_str!("cluster_cases.txt").lines();
+    for line in cases.filter(|line| !line.starts_with('#')) {
+        match line {
+            "@well" => eventually("the cluster is well", || theirs.is_well() && ours.is_well()),
+            "@sorted" => as_sets = true,
+            _ => {
+                let bus_of = |text: String| text.replace(&bus.to_string(), "BUS");
+                let (theirs, ours) = (bus_of(theirs.ask(line)), ours.ask(line));
+                match std::mem::take(&mut as_sets) {
+                    true => assert_eq!(sorted(&ours), sorted(&theirs), "{line}"),
+                    false => assert_eq!(ours, theirs, "{line}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_answers_as_redis_server_does() {
+    compare("2");
+}
+
+#[test]
+fn a_node_answers_as_redis_server_does_in_resp3() {
+    compare("3");
+}
+
+#[test]
+fn the_file_of_a_node_is_read_again_by_both() {
+    let dir = tollgate_testkit::process::temp_dir().unwrap();
+    let place = dir.to_str().unwrap();
+    let flags = ["--cluster-enabled", "yes", "--dir", place];
+    let node = |client: &mut Client| {
+        let line = text(client, "CLUSTER NODES");
+        let (name, _) = line.split_once(' ').unwrap();
+        let (_, slots) = line.trim_end().split_once("connected").unwrap();
+        (name.to_owned(), slots.to_owned())
+    };
+    let first = {
+        let server = Server::tollgate(&flags).unwrap();
+        let mut client = server.connect().unwrap();
+        let ok = Value::Simple(b"OK".to_vec());
+        assert_eq!(
+            client.line("CLUSTER ADDSLOTSRANGE 0 99 200 300").unwrap(),
+            ok
+        );
+        assert_eq!(client.line("CLUSTER DELSLOTS 50").unwrap(), ok);
+        node(&mut client)
+    };
+    assert_eq!(first.1, " 0-49 51-99 200-300");
+    {
+        let server = Server::tollgate(&flags).unwrap();
+        assert_eq!(node(&mut server.connect().unwrap()), first);
+    }
+    let bus = free_port().unwrap().to_string();
+    let with_bus = [&flags[..], &["--cluster-port", &bus]].concat();
+    if let Some(server) = Server::redis(&with_bus).unwrap() {
+        assert_eq!(node(&mut server.connect().unwrap()), first);
+    } else {
+        peers::skip("the_file_of_a_node_is_read_again_by_both", "redis-server");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn an_emulated_cluster_serves_all_slots_from_the_start() {
+    let server = Server::tollgate(&["--cluster-enabled", "emulated"]).unwrap();
+    let mut client = server.connect().unwrap();
+    let nodes = text(&mut client, "CLUSTER NODES");
+    assert!(nodes.ends_with(" connected 0-16383\n"), "{nodes}");
+    assert!(nodes.contains(&format!(" {}@", server.addr())), "{nodes}");
+    assert!(text(&mut client, "CLUSTER INFO").starts_with("cluster_state:ok\r\n"));
+    let ok = Value::Simple(b"OK".to_vec());
+    assert_eq!(client.line("MSET {a}1 x {a}2 y").unwrap(), ok);
+    let refused = client.line("MSET a x b y").unwrap();
+    assert_eq!(
+        refused
+            .as_error()
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .as_deref(),
+        Some("CROSSSLOT Keys in request don't hash to the same slot")
+    );
+    // The keys of one decision are of one slot too.
+    let refused = client
+        .line("RL.MTAKE 2 a b FIXED 1 1000 FIXED 1 1000")
+        .unwrap();
+    assert!(
+        refused
+            .as_error()
+            .is_some_and(|line| line.starts_with(b"CROSSSLOT"))
+    );
+    let refused = client.line("CLUSTER MEET 127.0.0.1 7000").unwrap();
+    assert!(refused.as_error().is_some(), "{refused:?}");
+}
+
+#[test]
+fn slot_stats_count_keys() {
+    let server = Server::tollgate(&["--cluster-enabled", "emulated"]).unwrap();
+    let mut client = server.connect().unwrap();
+    for key in ["{a}1", "{a}2", "b"] {
+        client.line(&format!("SET {key} v")).unwrap();
+    }
+    let stats = |client: &mut Client, rest: &str| {
+        format!(
+            "{:?}",
+            client.line(&format!("CLUSTER SLOT-STATS {rest}")).unwrap()
+        )
+    };
+    let most = stats(&mut client, "ORDERBY KEY-COUNT LIMIT 1");
+    let slot = client.line("CLUSTER KEYSLOT a").unwrap().as_int().unwrap();
+    assert!(
+        most.contains(&slot.to_string()) && most.contains('2'),
+        "{most}"
+    );
+    for wrong in [
+        "SLOTSRANGE 5 4",
+        "SLOTSRANGE 0 16384",
+        "ORDERBY X",
+        "ORDERBY KEY-COUNT LIMIT 0",
+        "X Y",
+    ] {
+        assert!(stats(&mut client, wrong).contains("Error"), "{wrong}");
+    }
+}
