@@ -287,6 +287,7 @@ fn commands(lines: &[&str]) -> Vec<u8> {
     bytes
 }
 
+/// Fact 100: half of a transaction is no transaction.
 #[test]
 fn a_torn_end_is_cut_off_unless_that_is_not_wanted() {
     let whole = commands(&["SELECT 0", "SET a 1", "MULTI", "SET b 1", "EXEC"]);

@@ -277,6 +277,7 @@ fn ask(client: &mut Client, command: &str) -> String {
     String::from_utf8_lossy(&client.frame().unwrap()).into_owned()
 }
 
+/// Fact 61: it reads as absent before, and is deleted by the master's DEL.
 #[test]
 fn keys_of_a_replica_expire_when_the_master_says_so() {
     let Some(master) = redis(&[]) else { return };

@@ -214,6 +214,7 @@ fn check(threads: &str, shards: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// Facts 100 (transactions as one unit) and 114 (the stream byte by byte).
 #[test]
 fn replicas_of_one_shard_are_sent_what_redis_sends() {
     check("1", "1");
