@@ -17,8 +17,9 @@ use tollgate_testkit::{peers, repo_root};
 
 use crate::Failure;
 
-const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--quick] [--missing] [PART...]
+const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--quick] [--missing | --render] [PART...]
 
+  --render   measure nothing: draw what is kept again from its records, as after a change of the pages
   --quick    two minutes of short steps into target/benchmark-runs/kept, to see that everything works
   --missing  only parts of which no whole record is kept
   PART       scenarios-stores, scenarios-service, counters, capacity, recovery, paper-000";
@@ -112,6 +113,8 @@ fn point() -> Result<(), Failure> {
 /// Which parts, and how.
 struct Choice {
     quick: bool,
+    /// Nothing is measured.
+    render: bool,
     parts: Vec<&'static Part>,
 }
 
@@ -129,7 +132,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     for part in &choice.parts {
         let start = Instant::now();
         println!("== {}", part.title);
-        match perform(part, choice.quick).and_then(|folder| keep(&folder, &kept.join(part.name))) {
+        let to = kept.join(part.name);
+        let done = if choice.render {
+            render(&to)
+        } else {
+            perform(part, choice.quick).and_then(|folder| keep(&folder, &to))
+        };
+        match done {
             Ok(()) => println!("== {}: {:.0} s", part.name, start.elapsed().as_secs_f64()),
             Err(failure) => {
                 println!("== {} failed: {failure}", part.name);
@@ -148,15 +157,19 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     if failures.is_empty() {
         return Ok(());
     }
+    let (what, option) = match choice.render {
+        true => ("not drawn", "--render "),
+        false => ("not measured", ""),
+    };
     Err(format!(
-        "not measured: {names}; what was kept of them stays. To repeat: benchmarks runs {names}",
+        "{what}: {names}; what was kept of them stays. To repeat: benchmarks runs {option}{names}",
         names = failures.join(" ")
     )
     .into())
 }
 
 fn choice(args: &[String]) -> Result<Choice, Failure> {
-    let (mut quick, mut missing, mut parts) = (false, false, Vec::new());
+    let (mut quick, mut missing, mut render, mut parts) = (false, false, false, Vec::new());
     for arg in args {
         match (
             arg.as_str(),
@@ -164,11 +177,15 @@ fn choice(args: &[String]) -> Result<Choice, Failure> {
         ) {
             ("--quick", _) => quick = true,
             ("--missing", _) => missing = true,
+            ("--render", _) => render = true,
             (_, Some(part)) => parts.push(part),
             _ => return Err(USAGE.into()),
         }
     }
-    if cfg!(debug_assertions) && !quick {
+    if missing && render {
+        return Err(USAGE.into());
+    }
+    if cfg!(debug_assertions) && !quick && !render {
         return Err(
             "an unoptimised server says nothing: cargo run --release -p xtask -- benchmarks runs"
                 .into(),
@@ -177,12 +194,16 @@ fn choice(args: &[String]) -> Result<Choice, Failure> {
     if parts.is_empty() {
         parts = PARTS.iter().collect();
     }
-    let mut choice = Choice { quick, parts };
-    if missing {
+    let mut choice = Choice {
+        quick,
+        render,
+        parts,
+    };
+    if missing || render {
         let kept = choice.kept();
         choice
             .parts
-            .retain(|part| record(&kept.join(part.name)).is_err());
+            .retain(|part| record(&kept.join(part.name)).is_ok() == render);
     }
     Ok(choice)
 }
@@ -249,10 +270,7 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
         }
     }
     let drawn = folder.join("report.html");
-    match page::small(&fs::read_to_string(&drawn)?)? {
-        Some(page) => fs::write(fresh.join("report.html"), page)?,
-        None => println!("{}: too large to be kept", drawn.display()),
-    }
+    put_page(&drawn, &fresh)?;
     let record = small_record(&drawn, &fresh)?;
     if record.len() > RECORD_MAX_BYTES {
         return Err(format!("the record has {} bytes, more than is kept", record.len()).into());
@@ -262,6 +280,46 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
         fs::remove_dir_all(to)?;
     }
     fs::rename(&fresh, to)?;
+    Ok(())
+}
+
+/// Draws the run kept in `folder` again. Its record stays as it is, and so does the CSV, which was made of a longer one.
+fn render(folder: &Path) -> Result<(), Failure> {
+    let work = folder.with_extension("partial");
+    if work.exists() {
+        fs::remove_dir_all(&work)?;
+    }
+    let status = Command::new(tollgate_binary()?)
+        .args(["bench", "report", "--quiet", "--format", "html,markdown"])
+        .arg(folder)
+        .arg("--out")
+        .arg(&work)
+        .stdin(Stdio::null())
+        .status()?;
+    if !status.success() {
+        return Err(format!("the record in {} cannot be read", folder.display()).into());
+    }
+    for name in ["results.json", "summary.csv"] {
+        fs::copy(folder.join(name), work.join(name))?;
+    }
+    put_page(&work.join("report.html"), &work)?;
+    fs::remove_dir_all(folder)?;
+    fs::rename(&work, folder)?;
+    Ok(())
+}
+
+/// Writes what is kept of the page `drawn` to `folder`.
+fn put_page(drawn: &Path, folder: &Path) -> Result<(), Failure> {
+    let to = folder.join("report.html");
+    match page::small(&fs::read_to_string(drawn)?)? {
+        Some(page) => fs::write(to, page)?,
+        None => {
+            println!("{}: too large to be kept", drawn.display());
+            if to.exists() {
+                fs::remove_file(to)?;
+            }
+        }
+    }
     Ok(())
 }
 
@@ -394,6 +452,14 @@ mod tests {
         let names: Vec<&str> = choice.parts.iter().map(|part| part.name).collect();
         assert_eq!(names, ["capacity", "paper-000"]);
         assert!(super::choice(&words("--quick nothing")).is_err());
+        assert!(super::choice(&words("--render --missing")).is_err());
+        // What is drawn again is what is kept.
+        let again = super::choice(&words("--render capacity")).unwrap();
+        let is_kept = record(&again.kept().join("capacity")).is_ok();
+        assert_eq!(
+            (again.render, again.parts.len()),
+            (true, usize::from(is_kept))
+        );
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub struct RunArgs {
     /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, memcached; comma separated [default: all that are installed, without memcached]
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub only: Vec<String>,
-    /// Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: all three]
+    /// Scenarios: single-key, hundred-keys, hundred-keys-hot, attack (one key asks for 99 %), noisy-neighbour (one asks for half), quota (1,000 keys, 90 % admitted); comma separated [default: the first three]
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub scenario: Vec<String>,
     /// Number of keys of a scenario of your own

@@ -23,7 +23,7 @@ const SCENARIO: &str = "hundred-keys";
     after_help = super::examples::CAPACITY,
     mut_arg("step", |arg| arg.help("Length of a full trial, such as 60s [default: 1s]")),
     mut_arg("ladder", |arg| arg.help("The range to search: FROM:TO:STEP, or its ends [default: around the capacity found by a probe]")),
-    mut_arg("scenario", |arg| arg.help("Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: hundred-keys]")),
+    mut_arg("scenario", |arg| arg.help("Scenarios, as for the main run: single-key, hundred-keys, hundred-keys-hot, attack, noisy-neighbour, quota; comma separated [default: hundred-keys]")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("pause", |arg| arg.hide(true)),
     mut_arg("starts", |arg| arg.hide(true)),

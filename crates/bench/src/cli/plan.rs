@@ -63,6 +63,13 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
 fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
     check_shape(args)?;
     let plain = plain_scenarios(args)?;
+    let known_load = plain.iter().find(|scenario| scenario.admit.is_some());
+    if let Some(scenario) = known_load.filter(|_| args.arrivals == Arrivals::Closed) {
+        return Err(format!(
+            "{} needs a known load: a closed loop offers what is answered",
+            scenario.name
+        ));
+    }
     if args.load.admit.is_empty() {
         return Ok(plain);
     }
@@ -132,13 +139,14 @@ fn plain_scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
     if args.scenario.is_empty() {
         return Ok(presets);
     }
+    let known = [presets, KeyPlan::threats()].concat();
     let pick = |name: &String| {
-        presets
+        known
             .iter()
             .find(|preset| preset.name == *name)
             .cloned()
             .ok_or_else(|| {
-                let names: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+                let names: Vec<&str> = known.iter().map(|preset| preset.name.as_str()).collect();
                 format!("'{name}' is not a scenario: give {}", names.join(", "))
             })
     };

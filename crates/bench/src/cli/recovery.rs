@@ -30,7 +30,7 @@ const GOOD_FOR_MIN: Duration = Duration::from_secs(2);
     after_help = super::examples::RECOVERY,
     mut_arg("step", |arg| arg.help("Length of a trial of the search for the knee [default: 500ms]")),
     mut_arg("ladder", |arg| arg.help("The range of that search: FROM:TO:STEP, or its ends [default: around the capacity found by a probe]")),
-    mut_arg("scenario", |arg| arg.help("Scenarios: single-key, hundred-keys, hundred-keys-hot; comma separated [default: hundred-keys]")),
+    mut_arg("scenario", |arg| arg.help("Scenarios, as for the main run: single-key, hundred-keys, hundred-keys-hot, attack, noisy-neighbour, quota; comma separated [default: hundred-keys]")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("pause", |arg| arg.hide(true)),
     mut_arg("starts", |arg| arg.hide(true)),

@@ -32,7 +32,7 @@ pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
 pub use overload::{OverloadRow, OverloadSide, OverloadStep};
 pub use paper::PaperRecord;
 pub use recovery::RecoveryRecord;
-pub use seconds::Second;
+pub use seconds::{Second, goodput_by_second};
 pub use shape::{Admit, WarmUp};
 pub use statistics::{
     Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,

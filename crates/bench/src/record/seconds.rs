@@ -73,3 +73,45 @@ impl Second {
         (self.length_s > 0.0).then(|| self.good as f64 / self.length_s)
     }
 }
+
+/// Length from which a bucket counts as a whole second.
+const WHOLE_S: f64 = 0.9;
+/// Fewest whole seconds that say how even a throughput is.
+const EVEN_MIN: usize = 3;
+
+/// Least, median and most good answers per second over the whole seconds; `None` with fewer than three of them.
+#[must_use]
+pub fn goodput_by_second(seconds: &[Second]) -> Option<[f64; 3]> {
+    let whole = seconds.iter().filter(|second| second.length_s >= WHOLE_S);
+    let mut rates: Vec<f64> = whole
+        .map(|second| second.good as f64 / second.length_s)
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    match &rates[..] {
+        all @ [least, .., most] if all.len() >= EVEN_MIN => {
+            let middle = (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0;
+            Some([*least, middle, *most])
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_over_seconds_needs_whole_ones() {
+        let second = |good, length_s| Second {
+            good,
+            length_s,
+            ..Second::default()
+        };
+        let mut seconds = vec![second(30, 1.0), second(10, 1.0), second(5, 0.2)];
+        assert_eq!(goodput_by_second(&seconds), None);
+        seconds.push(second(50, 1.0));
+        assert_eq!(goodput_by_second(&seconds), Some([10.0, 30.0, 50.0]));
+        seconds.push(second(20, 1.0));
+        assert_eq!(goodput_by_second(&seconds), Some([10.0, 25.0, 50.0]));
+    }
+}

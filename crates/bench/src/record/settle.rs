@@ -17,7 +17,10 @@ impl RunRecord {
             }
         }
         self.validity = of_cells(&self.cells);
-        let measured = self.cells.iter().any(|cell| !cell.steps.is_empty());
+        let measured = self.cells.iter().any(Cell::is_measured);
+        if !measured {
+            self.validity.lower(Grade::Invalid, NOTHING);
+        }
         let starts = self.starts.as_ref().map_or(1, |starts| starts.done);
         if measured && starts < STARTS_FOR_A_CLAIM {
             self.validity.lower(
@@ -30,7 +33,20 @@ impl RunRecord {
     }
 }
 
+/// What is said of a run without a figure.
+const NOTHING: &str = "nothing was measured";
+
 impl Cell {
+    /// Whether anything was found out about it.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        let tried = |found: &super::CapacityRecord| !found.trials.is_empty();
+        let ran = |found: &super::RecoveryRecord| !found.variants.is_empty();
+        !self.steps.is_empty()
+            || self.capacity.as_ref().is_some_and(tried)
+            || self.recovery.as_ref().is_some_and(ran)
+    }
+
     /// The rows in order of rising load.
     pub fn by_load(&self) -> Vec<&Step> {
         let mut steps: Vec<&Step> = self.steps.iter().collect();
@@ -177,7 +193,8 @@ mod tests {
             step(200.0, 500, Grade::Valid),
             step(400.0, 900, Grade::Invalid),
         ]);
-        assert_eq!(record.validity, Validity::default());
+        assert_eq!(record.validity.grade, Grade::Invalid);
+        assert_eq!(record.validity.reasons, [NOTHING]);
     }
 
     #[test]

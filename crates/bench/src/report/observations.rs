@@ -7,6 +7,8 @@ use super::format::{capitalized, latency, or_dash, percent, rate, significant};
 use super::lang::{Lang, Text, sentences as t};
 use super::rows::failure_kinds;
 
+/// Rows that were measured again of which each is told with its reason.
+const REPEATS_TOLD_MAX: usize = 3;
 /// From this share of the peak goodput on, a target past its limit degrades gracefully.
 const GRACEFUL: f64 = 0.9;
 /// Below this share it collapses.
@@ -58,8 +60,10 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
 /// What the steps note, each text once with the loads that it belongs to.
 fn step_notes(steps: &[&Step], lang: Lang) -> Vec<String> {
     let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    let repeated = repeats(steps, lang);
     for step in steps {
-        for note in &step.notes {
+        let told = |note: &&String| repeated.is_none() || !says_again(note, lang);
+        for note in step.notes.iter().filter(told) {
             let at = rate(step.target_rps);
             match found.iter_mut().find(|(known, _)| known == note) {
                 Some((_, loads)) if loads.last() == Some(&at) => {}
@@ -71,7 +75,31 @@ fn step_notes(steps: &[&Step], lang: Lang) -> Vec<String> {
     let line = |(note, loads): (&str, Vec<String>)| {
         t::AT_LOAD.with(lang, &[("load", &loads.join("/s, ")), ("note", note)])
     };
-    found.into_iter().map(line).collect()
+    found.into_iter().map(line).chain(repeated).collect()
+}
+
+/// Whether a note says that a row was measured again.
+fn says_again(note: &str, lang: Lang) -> bool {
+    note.contains(t::AGAIN_BECAUSE.of(lang))
+}
+
+/// Where rows were measured again, in one line, if that would take many: the reasons stand in the record.
+fn repeats(steps: &[&Step], lang: Lang) -> Option<String> {
+    let again = |step: &&Step| {
+        let notes = step.notes.iter();
+        (
+            step.target_rps,
+            notes.filter(|note| says_again(note, lang)).count(),
+        )
+    };
+    let found = steps.iter().map(again).filter(|(_, times)| *times > 0);
+    let found: Vec<(f64, usize)> = found.collect();
+    let all: usize = found.iter().map(|(_, times)| times).sum();
+    let loads = found
+        .iter()
+        .map(|(rps, times)| format!("{}/s ({times}×)", rate(*rps)));
+    let loads = loads.collect::<Vec<_>>().join(", ");
+    (all > REPEATS_TOLD_MAX).then(|| t::MEASURED_AGAIN.with(lang, &[("loads", &loads)]))
 }
 
 /// How much load lies between the first row that is not ok and the limit.
@@ -153,4 +181,32 @@ fn allow_against_deny(step: &Step, lang: Lang) -> Option<String> {
     let allow = latency(step.response.allow.as_ref()?.p50_us);
     let deny = latency(step.response.deny.as_ref()?.p50_us);
     Some(t::ALLOW_AGAINST_DENY.with(lang, &[("allow", &allow), ("deny", &deny)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_repeated_rows_are_told_in_one_line() {
+        let step = |target_rps: f64, times: usize| Step {
+            target_rps,
+            notes: (1..=times)
+                .map(|start| format!("start {start}: measured again, because a door was open"))
+                .chain(["the kettle whistled".into()])
+                .collect(),
+            ..Step::default()
+        };
+        let few = [step(1_000.0, 1), step(2_000.0, 2)];
+        let told = |steps: &[Step]| step_notes(&steps.iter().collect::<Vec<_>>(), Lang::En);
+        assert_eq!(told(&few).len(), 3, "{:?}", told(&few));
+        let many = told(&[step(1_000.0, 1), step(2_000.0, 3)]);
+        assert_eq!(many[0], "At 1,000/s, 2,000/s: the kettle whistled");
+        assert!(
+            many[1].ends_with("1,000/s (1×), 2,000/s (3×)"),
+            "{}",
+            many[1]
+        );
+        assert_eq!(many.len(), 2);
+    }
 }

@@ -17,7 +17,10 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
     let partial = || partial(lang, record.complete, record.partial_reason.as_deref());
     if record.cells.iter().all(|cell| cell.steps.is_empty()) {
         out.push(t::NOTHING_MEASURED.of(lang).to_owned());
-        out.extend(partial());
+        out.extend(match &record.partial_reason {
+            Some(why) if !record.complete => Some(t::PARTIAL_EMPTY.with(lang, &[("why", why)])),
+            _ => None,
+        });
         return out;
     }
     if record.validity.grade == Grade::Invalid {

@@ -67,6 +67,46 @@ impl KeyPlan {
         ]
     }
 
+    /// Scenarios of what rate limits are there against, measured when they are named. A cascade is the retries of a
+    /// recovery run.
+    #[must_use]
+    pub fn threats() -> Vec<KeyPlan> {
+        let plan = |name: &str, title: &str, keys, share, admit| KeyPlan {
+            name: name.into(),
+            title: title.into(),
+            keys,
+            spreading: match share {
+                Some(share) => Spreading::Hot { share, hot: 1 },
+                None => Spreading::Uniform,
+            },
+            step: None,
+            admit,
+        };
+        vec![
+            plan(
+                "attack",
+                "attack: one of 1,000 keys asks for 99 %, 1 % admitted",
+                1_000,
+                Some(0.99),
+                Some(0.01),
+            ),
+            plan(
+                "noisy-neighbour",
+                "noisy neighbour: one of 100 keys asks for half",
+                100,
+                Some(0.5),
+                None,
+            ),
+            plan(
+                "quota",
+                "quota: 1,000 keys alike, 90 % admitted",
+                1_000,
+                None,
+                Some(0.9),
+            ),
+        ]
+    }
+
     /// A scenario of its own.
     #[must_use]
     pub fn custom(keys: u32, spreading: Spreading) -> KeyPlan {
@@ -261,6 +301,26 @@ pub fn limit_for(rate: f64, length: Duration, top_share: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scenarios_have_names_of_their_own() {
+        let all = [KeyPlan::presets(), KeyPlan::threats()].concat();
+        let mut names: Vec<&str> = all.iter().map(|plan| plan.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+        for plan in &all {
+            let top = plan.spreading.top_share_of(plan.keys, 100_000, 7);
+            let wanted = match plan.name.as_str() {
+                "single-key" => 1.0,
+                "attack" => 0.99,
+                "hundred-keys-hot" => 0.9,
+                "noisy-neighbour" => 0.5,
+                _ => 1.0 / f64::from(plan.keys),
+            };
+            assert!((0.9..2.0).contains(&(top / wanted)), "{}: {top}", plan.name);
+        }
+    }
 
     #[test]
     fn rungs_contain_the_common_ones_and_stay_apart() {

@@ -8,9 +8,18 @@ use tollgate_wire::resp::{self, Value};
 use crate::load::address::{Endpoint, Socket};
 
 /// Longest wait for one answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer read. INFO and COMMAND INFO stay far below.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
+
+/// Why a question got no answer: a socket says of a time that is over only that it is not ready.
+pub(super) fn unanswered(error: &std::io::Error) -> String {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    match error.kind() {
+        TimedOut | WouldBlock => format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()),
+        _ => error.to_string(),
+    }
+}
 
 /// One connection, one question at a time.
 #[derive(Debug)]
@@ -54,7 +63,7 @@ impl Client {
     fn exchange(&mut self, request: &[u8], args: &[&[u8]]) -> Result<Vec<u8>, String> {
         self.socket
             .write_all(request)
-            .map_err(|error| self.failed(args, &error.to_string()))?;
+            .map_err(|error| self.failed(args, &unanswered(&error)))?;
         loop {
             match resp::frame_len(&self.input) {
                 Ok(Some(length)) => return Ok(self.input.drain(..length).collect()),
@@ -73,7 +82,7 @@ impl Client {
                 Ok(0) => return Err(self.failed(args, "the server closed the connection")),
                 Ok(count) => self.input.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failed(args, &error.to_string())),
+                Err(error) => return Err(self.failed(args, &unanswered(&error))),
             }
         }
     }

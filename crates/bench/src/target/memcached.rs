@@ -1,9 +1,9 @@
 //! A memcached server under test: started or found, asked in its text protocol.
 
 use std::io::{BufRead, BufReader, Write};
-use std::time::Duration;
 
 use super::child::ServerProcess;
+use super::client::{ANSWER_TIMEOUT, unanswered};
 use super::program::Program;
 use super::url::TargetUrl;
 use super::{Way, started};
@@ -14,8 +14,6 @@ use crate::load::workload::{Rule, VALUE_LENGTH};
 use crate::os::proc;
 use crate::record::{Setting, TargetKind, TargetRecord};
 
-/// Longest wait for one line of an answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most lines of `stats` that are read.
 const STATS_LINES_MAX: usize = 1_000;
 /// Longest line of an answer.
@@ -176,7 +174,7 @@ fn question(
     what: &str,
     mut more: impl FnMut(&str) -> bool,
 ) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{what}: {error}");
+    let failed = |error: std::io::Error| format!("{what}: {}", unanswered(&error));
     let mut socket = endpoint
         .connect()
         .map_err(|error| format!("cannot connect to {}: {error}", endpoint.address))?;

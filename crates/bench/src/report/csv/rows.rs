@@ -1,6 +1,8 @@
 //! `rows.csv`: every number of every row, its unit in the column's name. Empty is "not measured".
 
-use crate::record::{Cell, LatencySummary, ProcessUse, RunRecord, SplitLatency, Step};
+use crate::record::{
+    Cell, LatencySummary, ProcessUse, RunRecord, SplitLatency, Step, goodput_by_second,
+};
 
 use super::{line, number};
 
@@ -67,6 +69,7 @@ fn fields(record: &RunRecord, cell: &Cell, step: &Step) -> Vec<Field> {
     );
     text("pipeline_depth", &cell.load.pipeline_depth.to_string());
     text("deadline_ms", &number(Some(cell.load.deadline_ms)));
+    let by_second = goodput_by_second(&step.seconds);
     for (name, value) in [
         ("target_rps", Some(step.target_rps)),
         ("offset_s", Some(step.offset_s)),
@@ -77,6 +80,12 @@ fn fields(record: &RunRecord, cell: &Cell, step: &Step) -> Vec<Field> {
         ("fail_percent", Some(step.fail_percent())),
         ("admit_ratio", step.admit_ratio()),
         ("steal_percent", step.steal_percent),
+        ("second_goodput_min_rps", by_second.map(|[least, ..]| least)),
+        (
+            "second_goodput_median_rps",
+            by_second.map(|[_, median, _]| median),
+        ),
+        ("second_goodput_max_rps", by_second.map(|[.., most]| most)),
     ] {
         text(name, &number(value));
     }

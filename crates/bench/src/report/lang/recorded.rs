@@ -232,6 +232,9 @@ forms! {
     "single key" | "một khóa";
     "{n} keys uniform" | "{n} khóa đều";
     "{n} keys, hot 90/10" | "{n} khóa, nóng 90/10";
+    "attack: one of {n} keys asks for {n2} %, {n3} % admitted" | "tấn công: một trong {n} khóa chiếm {n2} % yêu cầu, cho qua {n3} %";
+    "noisy neighbour: one of {n} keys asks for half" | "láng giềng ồn ào: một trong {n} khóa chiếm một nửa yêu cầu";
+    "quota: {n} keys alike, {n2} % admitted" | "hạn ngạch: {n} khóa như nhau, cho qua {n2} %";
     "{n} keys roundrobin" | "{n} khóa xoay vòng";
     "{n} keys in turn" | "{n} khóa xoay vòng";
     "{n} keys {spreading}" | "{n} khóa {spreading}";

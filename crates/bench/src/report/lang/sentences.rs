@@ -13,6 +13,7 @@ texts! {
     NEVER_OVER = "No cell admitted more than its limit allows." | "Không ô đo nào cho qua nhiều hơn giới hạn.";
     ADMITTED_OVER = "Admitted more than the limit allows: {names}. Their speed does not count."
         | "Cho qua nhiều hơn giới hạn: {names}. Tốc độ của chúng không được tính.";
+    PARTIAL_EMPTY = "The run is partial: {why}." | "Lần chạy chưa trọn vẹn: {why}.";
     PARTIAL_RUN = "The run is partial: {why}. What was measured is kept." | "Lần chạy chưa trọn vẹn: {why}. Những gì đã đo vẫn được giữ.";
     ENDED_EARLY = "it ended early" | "kết thúc sớm";
     WITH = "{target} with {operation}" | "{target} với {operation}";
@@ -58,6 +59,8 @@ texts! {
         | "Dòng tại {load}/s không hợp lệ và không giữ được; nó không chứng minh điều gì về đích đo.";
     ANOMALY = "Anomaly: {loads} not held although a higher load was; unexplained."
         | "Bất thường: {loads} không giữ được dù tải cao hơn lại giữ được; chưa giải thích được.";
+    AGAIN_BECAUSE = "measured again, because " | "đo lại, vì ";
+    MEASURED_AGAIN = "Measured again, because the generator was late or the machine busy (results.json has each reason): {loads}" | "Đo lại, vì bộ sinh tải trễ hoặc máy bận (results.json có từng lý do): {loads}";
     AT_LOAD = "At {load}/s: {note}" | "Tại {load}/s: {note}";
     BREAKING = "Breaking point: {load}/s with {percent} % failed ({kinds})." | "Điểm gãy: {load}/s với {percent} % thất bại ({kinds}).";
     COLLAPSE_AT = "Collapse: {percent} % above the stable limit." | "Sụp đổ: cao hơn giới hạn ổn định {percent} %.";
