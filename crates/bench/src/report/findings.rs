@@ -4,7 +4,7 @@
 use crate::record::capacity::CapacitySource;
 use crate::record::{Accuracy, Cell, Grade, Level, RunRecord, Step, TargetKind};
 
-use super::format::capitalized;
+use super::format::{capitalized, rate};
 use super::lang::{Lang, page};
 
 /// Two loads count as the same if they differ by no more than this share.
@@ -190,6 +190,14 @@ impl ScenarioFindings<'_> {
         match self.kind {
             TargetKind::Service => format!("{} · {}", self.title, page::KIND_SERVICE.of(lang)),
             TargetKind::Store | TargetKind::Null => self.title.clone(),
+        }
+    }
+
+    /// What stands over its table of cells.
+    pub(crate) fn intro(&self, lang: Lang) -> String {
+        match self.common_rps {
+            Some(rps) => page::SUMMARY_INTRO.with(lang, &[("load", &format!("{}/s", rate(rps)))]),
+            None => page::SUMMARY_ALONE.of(lang).to_owned(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::load::open::Outcome;
 use crate::record::recovery::{
     Healing, HealingTry, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict,
 };
-use crate::record::{Grade, Step};
+use crate::record::{Grade, Profile, Step};
 use crate::search::healing;
 use crate::search::ladder::cpu_points;
 use crate::search::recovery::{Judgement, Standard, judge, waited_in_clients};
@@ -64,6 +64,14 @@ pub struct RecoverySettings {
 }
 
 impl RecoverySettings {
+    /// By what a run is judged.
+    fn standard<'a>(&self, profile: &'a Profile) -> Standard<'a> {
+        Standard {
+            profile,
+            good_stretch_s: self.good_stretch.as_secs_f64(),
+        }
+    }
+
     /// Time that one system takes if it heals: a search that needs half of its trials, two rows, the variants and one
     /// further load.
     #[must_use]
@@ -237,10 +245,7 @@ impl Session<'_> {
             }
         };
         let whole = outcome.cut_short.is_none();
-        let standard = Standard {
-            profile: &self.record.profile,
-            good_stretch_s: settings.good_stretch.as_secs_f64(),
-        };
+        let standard = settings.standard(&self.record.profile);
         let mut judged = judge(standard, phases, &step.seconds, whole);
         let load = &self.record.cells[series.cell].load;
         let on_wire = u64::from(load.connections) * u64::from(load.pipeline_depth);

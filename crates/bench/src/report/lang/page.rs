@@ -121,6 +121,8 @@ texts! {
     LIKE_FOR_LIKE_TIP = "the same request to every target" | "cùng một yêu cầu đến mọi đích đo";
     SUMMARY_INTRO = "Sorted by the load held. Latency, server CPU and memory are those at the highest load that all held, or at least answered: {load}."
         | "Xếp theo tải giữ được. Độ trễ, CPU máy chủ và bộ nhớ lấy tại tải cao nhất mà tất cả giữ được, hoặc ít nhất đã trả lời: {load}.";
+    SUMMARY_ALONE = "Sorted by the load held. No load was offered to all of them, so their latency, server CPU and memory are not set side by side."
+        | "Xếp theo tải giữ được. Không có tải nào được đưa vào tất cả, nên độ trễ, CPU máy chủ và bộ nhớ không được đặt cạnh nhau.";
     LADDER_INTRO = "Rates are requests per second; response times count from the intended send time. A denied decision is an answer, not a failure. Point at a row for its counts and command."
         | "Tốc độ tính bằng yêu cầu mỗi giây; thời gian đáp ứng tính từ thời điểm dự định gửi. Quyết định từ chối là một câu trả lời, không phải lỗi. Trỏ vào một dòng để xem số đếm và lệnh.";
     LATENCY_INTRO = "Response time over the bands of the P99 thresholds. Whiskers are 95 % confidence intervals over fresh starts, where there are several."
@@ -135,7 +137,6 @@ texts! {
         | "Còn lại gì khi vượt giới hạn, đường xuống có trùng đường lên không, và đích đo có tự hồi phục không. Điểm gối là tải cao nhất mà goodput còn giữ được; độ trễ yêu cầu có thể đã mất trước đó.";
     ACCURACY_INTRO = "What the limiter admitted against the bounds its algorithm sets for the requests offered. The worst stretch is the most that one key was admitted in any stretch of one window's length, in multiples of the limit: a fixed window may reach 2× across an edge without breaking its promise. Unknown are requests whose verdict never arrived. Fairness is Jain's index over keys of equal demand: 1 is perfectly fair."
         | "Bộ giới hạn đã cho qua bao nhiêu so với các chặn mà thuật toán đặt ra cho số yêu cầu gửi đến. Đoạn tệ nhất là số lượt nhiều nhất mà một khóa được cho qua trong một đoạn dài bằng cửa sổ, tính theo bội số của giới hạn: cửa sổ cố định có thể đạt 2× qua mép cửa sổ mà không sai cam kết. Không rõ là yêu cầu mà phán quyết không bao giờ đến. Công bằng là chỉ số Jain trên các khóa có nhu cầu bằng nhau: 1 là hoàn toàn công bằng.";
-    COMMON_NONE = "none" | "không có";
     NO_ROW = "No row was measured." | "Không đo được dòng nào.";
     NO_ROWS = "no rows" | "không có dòng";
     NO_ANSWERS = "no answers" | "không có câu trả lời";

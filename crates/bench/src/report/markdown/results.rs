@@ -99,11 +99,7 @@ impl Document<'_> {
         for scenario in &scenarios {
             let lang = self.lang;
             self.heading(&scenario.title(lang));
-            let none = || self.say(t::COMMON_NONE).to_owned();
-            let common = scenario
-                .common_rps
-                .map_or_else(none, |rps| format!("{}/s", rate(rps)));
-            let line = format!("{}\n", t::SUMMARY_INTRO.with(lang, &[("load", &common)]));
+            let line = format!("{}\n", scenario.intro(lang));
             self.line(&line);
             let titles = [
                 t::H_TARGET,

@@ -12,15 +12,11 @@ use super::{Source, short_title, starts_text};
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     let mut blocks = Vec::new();
     for scenario in &source.scenarios {
-        let none = || t::COMMON_NONE.of(source.lang).to_owned();
-        let load = scenario
-            .common_rps
-            .map_or_else(none, |rps| format!("{}/s", rate(rps)));
         blocks.push(Block::Title {
             text: scenario.title(source.lang),
         });
         blocks.push(Block::Text {
-            text: t::SUMMARY_INTRO.with(source.lang, &[("load", &load)]),
+            text: scenario.intro(source.lang),
         });
         blocks.push(Block::Table(table(source, scenario)));
     }
