@@ -172,6 +172,13 @@ fn redis(name: Option<&str>, scheme: &str, rest: &str) -> Result<TargetUrl, Stri
 }
 
 fn resolve(host: &str, default_port: u16) -> Result<SocketAddr, String> {
+    // What follows the only colon is meant as a port; an IPv6 address has more of them.
+    if let Some((name, port)) = host.rsplit_once(':')
+        && !name.contains(':')
+        && port.parse::<u16>().is_err()
+    {
+        return Err(format!("'{host}': '{port}' is no port: give 1 to 65535"));
+    }
     let has_port = host.rsplit_once(':').is_some_and(|(before, port)| {
         port.parse::<u16>().is_ok() && (!before.contains(':') || before.ends_with(']'))
     });
@@ -245,6 +252,8 @@ mod tests {
             ("a=http://u:p@127.0.0.1/", "--http-header"),
             ("a=ftp://127.0.0.1", "not supported"),
             ("a=redis://127.0.0.1/x", "database number"),
+            ("a=redis://127.0.0.1:99999", "no port"),
+            ("a=http://localhost:port/x", "no port"),
         ] {
             let error = TargetUrl::parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

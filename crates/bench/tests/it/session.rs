@@ -185,7 +185,7 @@ fn an_interrupted_run_is_partial_and_not_an_error() {
     assert_eq!(record.partial_reason.as_deref(), Some("interrupted"));
     assert_eq!(
         (record.events.len(), record.validity.grade),
-        (0, Grade::Valid)
+        (0, Grade::Invalid)
     );
 }
 
