@@ -24,6 +24,7 @@ mod flags;
 pub mod gate;
 mod keyspec;
 mod limits;
+pub mod memcached;
 mod reply;
 mod row;
 mod shards;

@@ -332,7 +332,7 @@ pub struct Deprecation {
 const FEW_WORDS: usize = 32;
 
 /// The declared facts of one command or sub-command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Row {
     /// Upper case; a sub-command as `CLIENT|KILL`.
     pub name: &'static str,

@@ -11,9 +11,25 @@ use crate::cluster::{self, OfClient};
 use crate::execute::is_exec;
 use crate::stats::RowCounters;
 use crate::transaction::ends_transaction;
-use crate::{Engine, Session};
+use crate::{Engine, Plan, Session};
 
 impl Engine {
+    /// Asks the gate about a command that a client wants to be run later.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, as the client would get it now.
+    pub fn may_run(
+        &self,
+        plan: &Plan<'_>,
+        session: &mut Session,
+        args: &[&[u8]],
+        now: Timestamp,
+    ) -> Result<(), CmdError> {
+        let row = plan.row.ok_or(CmdError::Syntax)?;
+        self.pass_gate(row, session, args, now)
+    }
+
     /// Asks the gate about a command of a client. Commands that [`Engine::passes`] lets through are not asked, so it must
     /// know of whatever is asked here.
     #[inline]

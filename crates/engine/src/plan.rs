@@ -60,6 +60,15 @@ impl Engine {
         Plan { row, key }
     }
 
+    /// As [`Engine::plan`], for a request of a Memcached client about one key.
+    #[inline]
+    pub fn plan_item<'a>(&self, row: &'static Row, key: &'a [u8]) -> Plan<'a> {
+        Plan {
+            row: Some(row),
+            key: Some(self.seed.key(key)),
+        }
+    }
+
     /// Decides by the size of the data whether [`Engine::look_ahead`] does anything; to be called about once a second.
     pub fn judge_size(&self) {
         // Counting waits for every shard.

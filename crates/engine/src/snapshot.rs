@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use tollgate_commands::shapes;
-use tollgate_keyspace::{Access, DbIndex, EntryRef, Shard};
+use tollgate_keyspace::{Access, DbIndex, EntryRef, Mark, Shard};
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{RdbError, Reader, Writer};
 
@@ -99,6 +99,7 @@ impl Engine {
     ) -> io::Result<()> {
         let mut save = |shard: &mut Shard| {
             each_entry(shard, db, now, |key, entry| {
+                writer.flags(entry.mark().flags)?;
                 writer.entry(key, entry.value(), entry.expires_at_ms())
             })
         };
@@ -178,6 +179,12 @@ impl Engine {
             shard.set(entry.db, key, entry.value, entry.expires_at_ms, over_ms);
             let used = (self.limits.access(), entry.idle_secs, entry.frequency);
             if let Some(mut loaded) = shard.get_mut(entry.db, key, over_ms) {
+                if entry.flags != 0 {
+                    loaded.set_mark(Mark {
+                        flags: entry.flags,
+                        ..Mark::default()
+                    });
+                }
                 match used {
                     (Access::Time, Some(secs), _) => loaded.set_idle_secs(secs, now_ms),
                     (Access::Frequency { .. }, _, Some(count)) => {

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use tollgate_commands::{Row, rows};
+use tollgate_commands::{Row, memcached, rows};
 
 /// Threads with a lane of their own.
 const LANES: usize = 64;
@@ -94,15 +94,16 @@ static ROWS: LazyLock<RowIndex> = LazyLock::new(|| {
     };
     for row in rows() {
         for row in std::iter::once(row).chain(row.subs) {
-            let mut at = RowIndex::slot(row);
-            while index.slots[at].is_some() {
-                at = (at + 1) % ROW_SLOTS;
-            }
             let number =
                 u16::try_from(index.rows.len()).expect("the table has fewer than 65,536 rows");
-            index.slots[at] = Some((row, number));
+            index.insert(row, number);
             index.rows.push(row);
         }
+    }
+    // What Memcached's clients ask counts as the command under whose row it runs.
+    for variant in memcached::variants() {
+        let number = index.number(variant.base) as u16;
+        index.insert(&variant.row, number);
     }
     assert!(
         index.rows.len() * 4 <= ROW_SLOTS,
@@ -116,6 +117,14 @@ impl RowIndex {
     fn slot(row: &'static Row) -> usize {
         let address = std::ptr::from_ref(row) as usize as u64;
         (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52) as usize
+    }
+
+    fn insert(&mut self, row: &'static Row, number: u16) {
+        let mut at = RowIndex::slot(row);
+        while self.slots[at].is_some() {
+            at = (at + 1) % ROW_SLOTS;
+        }
+        self.slots[at] = Some((row, number));
     }
 
     #[inline]

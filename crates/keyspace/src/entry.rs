@@ -6,6 +6,7 @@ use tollgate_containers::{Str, number};
 use tollgate_limiter::LimiterState;
 
 use crate::access::{self, Access};
+use crate::item::Mark;
 use crate::object::Object;
 use crate::record::{CLOCK_UNIT_MS, RECORD, Slot, clock};
 use crate::shard::Counters;
@@ -65,6 +66,13 @@ impl<'a> EntryRef<'a> {
     pub fn memory(&self) -> usize {
         // SAFETY: as in `key`.
         unsafe { RECORD + 1 + self.slot.key_heap_bytes() + self.slot.value_heap_bytes() }
+    }
+
+    /// What Memcached's protocol knows of a string.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        // SAFETY: as in `key`.
+        unsafe { self.slot.item().map_or(Mark::default(), |item| (*item).mark) }
     }
 
     /// The type.
@@ -159,6 +167,21 @@ impl<'a> EntryMut<'a> {
         unsafe { self.slot.touch(self.slot.tail(), bits) };
     }
 
+    /// What Memcached's protocol knows of a string.
+    pub fn mark(&self) -> Mark {
+        self.as_ref().mark()
+    }
+
+    /// Changes that; false, and no change, if the value is no string. It counts as no change of the entry.
+    pub fn set_mark(&mut self, mark: Mark) -> bool {
+        // SAFETY: the record is one of `table`, borrowed exclusively.
+        let change = unsafe { self.slot.set_mark(mark) };
+        if let Some(change) = change {
+            self.table.marked(change);
+        }
+        change.is_some()
+    }
+
     /// Replaces the value; the expiry stays.
     #[inline]
     pub fn set_value(&mut self, value: Value) {
@@ -222,7 +245,13 @@ impl<'a> EntryMut<'a> {
         // SAFETY: the record is one of `table`, borrowed exclusively; it holds a string now, and nobody else has it.
         let string = unsafe {
             self.slot.mark_raw();
-            &mut *self.slot.string()?
+            match self.slot.item() {
+                Some(item) => {
+                    (*item).mark = (*item).mark.changed();
+                    &mut (*item).text
+                }
+                None => &mut *self.slot.string()?,
+            }
         };
         let before = string.heap_bytes();
         Some(StrMut {

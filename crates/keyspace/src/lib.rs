@@ -5,6 +5,7 @@ mod bucket;
 mod directory;
 mod due;
 mod entry;
+mod item;
 mod key;
 mod object;
 mod prefetch;
@@ -18,6 +19,7 @@ mod value;
 
 pub use access::Access;
 pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
+pub use item::Mark;
 pub use key::{DATABASES, DbIndex, Key, Seed};
 pub use object::Object;
 pub use prefetch::{Ahead, look_ahead, prefetch_lines};

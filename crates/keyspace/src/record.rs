@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0..8   value: integer, limiter state of 8 bytes, a Str (7 bytes inline, else a pointer),
-//!        or the pointer to an Object or to larger limiter state
+//!        or the pointer to an Object, to larger limiter state, or to an Item
 //!  8..24  key of up to 16 bytes, padded with zeros; a longer key: pointer 8 | length u32 | low hash bits u32
 //! 24..29  expiry: 0 none, else milliseconds since EXPIRY_BASE_MS, all ones = kept in the table's far map
 //! 29..31  access clock, in units of CLOCK_UNIT_MS, wrapping
@@ -11,9 +11,10 @@
 
 use std::ptr::{self, NonNull};
 
-use tollgate_containers::Str;
+use tollgate_containers::{Str, number};
 use tollgate_limiter::{LimiterState, Timestamp};
 
+use crate::item::{Item, Mark};
 use crate::key::{Key, Seed};
 use crate::object::Object;
 use crate::prefetch;
@@ -59,6 +60,8 @@ enum Kind {
     Object,
     /// Limiter state of 16 bytes, owned through its pointer.
     Limiter,
+    /// A string with what Memcached's protocol knows of it, owned through its pointer.
+    Item,
 }
 
 impl Kind {
@@ -71,7 +74,8 @@ impl Kind {
             3 => Self::FixedWindow,
             4 => Self::Gcra,
             5 => Self::Object,
-            _ => Self::Limiter,
+            6 => Self::Limiter,
+            _ => Self::Item,
         }
     }
 }
@@ -165,7 +169,7 @@ impl Slot {
                 prefetch::line(self.at(KEY_AT).cast::<*const u8>().read_unaligned());
             }
             match self.kind() {
-                Kind::Str | Kind::RawStr | Kind::Limiter => {
+                Kind::Str | Kind::RawStr | Kind::Limiter | Kind::Item => {
                     prefetch::line(self.at(0).cast::<*const u8>().read_unaligned());
                 }
                 Kind::Object => {
@@ -355,6 +359,9 @@ impl Slot {
                 Kind::Limiter => {
                     ValueRef::Limiter(self.at(0).cast::<*const LimiterState>().read().read())
                 }
+                Kind::Item => {
+                    ValueRef::Bytes((*self.at(0).cast::<*const Item>().read()).text.as_slice())
+                }
             }
         }
     }
@@ -371,6 +378,7 @@ impl Slot {
                 Kind::Str | Kind::RawStr => Value::Str(self.at(0).cast::<Str>().read()),
                 Kind::Object => Value::Object(self.at(0).cast::<Box<Object>>().read()),
                 Kind::Limiter => Value::Limiter(*self.at(0).cast::<Box<LimiterState>>().read()),
+                Kind::Item => Value::Str(self.at(0).cast::<Box<Item>>().read().text),
                 _ => self.value().to_value(),
             };
             self.set_kind(Kind::Int);
@@ -451,6 +459,7 @@ impl Slot {
                     drop(self.at(0).cast::<Box<LimiterState>>().read());
                     size_of::<LimiterState>()
                 }
+                Kind::Item => self.at(0).cast::<Box<Item>>().read().heap_bytes(),
                 _ => 0,
             }
         }
@@ -466,6 +475,74 @@ impl Slot {
         match unsafe { self.kind() } {
             Kind::Str | Kind::RawStr => Some(self.at(0).cast::<Str>()),
             _ => None,
+        }
+    }
+
+    /// The string of the record with its mark, if it has one.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    #[inline]
+    pub(crate) unsafe fn item(self) -> Option<*mut Item> {
+        // SAFETY: by contract; the word of that kind is the pointer of a Box.
+        unsafe {
+            match self.kind() {
+                Kind::Item => Some(self.at(0).cast::<*mut Item>().read()),
+                _ => None,
+            }
+        }
+    }
+
+    /// Marks the string of the record, or takes its mark away where nothing is to be kept; returns by how many bytes the heap
+    /// use changed. `None`, and no change, if the value is no string.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    pub(crate) unsafe fn set_mark(self, mark: Mark) -> Option<isize> {
+        // SAFETY: by contract; what moves out of the value word is written back in another form, and the kind with it.
+        unsafe {
+            let kind = self.kind();
+            if !matches!(kind, Kind::Int | Kind::Str | Kind::RawStr | Kind::Item) {
+                return None;
+            }
+            if let Some(item) = self.item().filter(|_| !mark.is_none()) {
+                (*item).mark = mark;
+                return Some(0);
+            }
+            if mark.is_none() {
+                let Some(item) = self.item() else {
+                    return Some(0);
+                };
+                let (before, raw) = ((*item).heap_bytes(), (*item).raw);
+                let text = match self.take_value() {
+                    Value::Str(text) => text,
+                    _ => unreachable!("the value of an item is a string"),
+                };
+                let value = match number::parse_i64(text.as_slice()) {
+                    Some(int) if !raw => Value::Int(int),
+                    _ => Value::Str(text),
+                };
+                let added = self.set_value(value);
+                if raw {
+                    self.mark_raw();
+                }
+                return Some(added - before as isize);
+            }
+            let before = self.value_heap_bytes();
+            let text = match self.take_value() {
+                Value::Str(text) => text,
+                Value::Int(int) => {
+                    let mut buf = [0; number::I64_TEXT_LEN];
+                    Str::from_slice(number::write_i64(&mut buf, int))
+                }
+                _ => unreachable!("the kind is that of a string"),
+            };
+            let raw = kind == Kind::RawStr;
+            let item = Box::new(Item { text, mark, raw });
+            let after = item.heap_bytes();
+            self.at(0).cast::<Box<Item>>().write(item);
+            self.set_kind(Kind::Item);
+            Some(after as isize - before as isize)
         }
     }
 
@@ -509,8 +586,13 @@ impl Slot {
     /// # Safety
     /// The record holds a string.
     pub(crate) unsafe fn mark_raw(self) {
-        // SAFETY: both kinds have a Str in the value word.
-        unsafe { self.set_kind(Kind::RawStr) };
+        // SAFETY: both kinds have a Str in the value word; an item says so itself.
+        unsafe {
+            match self.item() {
+                Some(item) => (*item).raw = true,
+                None => self.set_kind(Kind::RawStr),
+            }
+        }
     }
 
     /// Bytes of the value on the heap.
@@ -525,6 +607,7 @@ impl Slot {
                 Kind::Str | Kind::RawStr => (*self.at(0).cast::<Str>()).heap_bytes(),
                 Kind::Object => (*self.at(0).cast::<*const Object>().read()).heap_bytes(),
                 Kind::Limiter => size_of::<LimiterState>(),
+                Kind::Item => (*self.at(0).cast::<*const Item>().read()).heap_bytes(),
                 _ => 0,
             }
         }
@@ -535,7 +618,7 @@ impl Slot {
     pub(crate) unsafe fn type_name(self) -> TypeName {
         // SAFETY: by contract.
         match unsafe { self.kind() } {
-            Kind::Int | Kind::Str | Kind::RawStr => TypeName::String,
+            Kind::Int | Kind::Str | Kind::RawStr | Kind::Item => TypeName::String,
             Kind::FixedWindow | Kind::Gcra | Kind::Limiter => TypeName::RateLimit,
             // SAFETY: the word of that kind is the pointer of a Box.
             Kind::Object => unsafe { (*self.at(0).cast::<*const Object>().read()).type_name() },
@@ -559,6 +642,7 @@ impl Slot {
                 Kind::Limiter => {
                     Encoding::Limiter((*self.at(0).cast::<*const LimiterState>().read()).encoding())
                 }
+                Kind::Item => (*self.at(0).cast::<*const Item>().read()).encoding(),
             }
         }
     }

@@ -55,6 +55,9 @@ pub struct ExpiredFields {
 /// Most fields of one hash that are removed in one go.
 const FIELDS_AT_ONCE: usize = 64;
 
+/// Numbers for [`Shard::next_cas`] in one millisecond, as a power of two; if more are given they run ahead of time.
+const CAS_BITS: u32 = 12;
+
 /// Picks of a random key before it is given up, where entries that have expired are kept.
 const TRIES_MAX: usize = 100;
 
@@ -153,6 +156,8 @@ pub struct Shard {
     /// Reads that did not find their key.
     misses: u64,
     tally: Tally,
+    /// The last number given by [`Shard::next_cas`].
+    cas: u64,
 }
 
 /// For what an entry is looked up.
@@ -186,6 +191,7 @@ impl Shard {
             timeless: false,
             misses: 0,
             tally: Tally::default(),
+            cas: 0,
         }
     }
 
@@ -667,6 +673,14 @@ impl Shard {
         self.misses = 0;
         self.expired.expired = 0;
         self.expired.expired_fields = 0;
+    }
+
+    /// A number to name the state of a value by: larger than all before, also than those before a restart, and below 2^53 for
+    /// as long as milliseconds since the Unix epoch are below 2^41, so that a double holds it exactly.
+    pub fn next_cas(&mut self, now_ms: i64) -> u64 {
+        let by_time = (now_ms.max(0) as u64) << CAS_BITS;
+        self.cas = by_time.max(self.cas + 1);
+        self.cas
     }
 
     /// Grows with every change.

@@ -406,6 +406,11 @@ impl Table {
         self.heap = self.heap + after - before;
     }
 
+    /// The heap use of a value has changed by so many bytes.
+    pub(crate) fn marked(&mut self, change: isize) {
+        self.heap = self.heap.wrapping_add_signed(change);
+    }
+
     /// When a record of this table expires.
     #[inline]
     pub(crate) fn expiry(&self, slot: Slot, tail: Tail) -> Option<i64> {

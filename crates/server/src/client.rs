@@ -79,6 +79,8 @@ pub(crate) struct Client {
     knows_limiters: AtomicBool,
     /// It is the link to the master.
     leads: AtomicBool,
+    /// It speaks Memcached's protocol.
+    memcached: AtomicBool,
     tracked: Mutex<Tracked>,
     delivery: Arc<Delivery>,
     texts: Mutex<Texts>,
@@ -232,6 +234,15 @@ impl Client {
     pub(crate) fn be_master(&self) {
         self.leads.store(true, Ordering::Relaxed);
         lock(&self.texts).user = SUPERUSER.into();
+    }
+
+    /// The connection speaks Memcached's protocol.
+    pub(crate) fn be_memcached(&self) {
+        self.memcached.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_memcached(&self) -> bool {
+        self.memcached.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_master(&self) -> bool {
@@ -576,6 +587,7 @@ impl Clients {
             follows: AtomicBool::new(false),
             knows_limiters: AtomicBool::new(false),
             leads: AtomicBool::new(false),
+            memcached: AtomicBool::new(false),
             tracked: Mutex::default(),
             delivery: Arc::clone(&self.delivery),
             texts: Mutex::new(Texts {

@@ -5,6 +5,7 @@ use crate::client::{Client, Signal};
 use crate::elsewhere;
 use crate::expiry::{self, House};
 use crate::log::Level;
+use crate::memcached;
 use crate::metrics::Traffic;
 use crate::node::{NodeRunner, modes, tracking};
 use crate::outbox::Running;
@@ -33,9 +34,11 @@ pub(crate) struct Conn {
     pub(crate) client: Arc<Client>,
     parser: Option<Box<RequestParser>>,
     /// A command of it is run elsewhere, or is put off.
-    away: bool,
+    pub(crate) away: bool,
     /// Replies that wait until what they tell of is in the append-only file.
     held: Option<Box<Held>>,
+    /// It speaks Memcached's protocol.
+    pub(crate) memcached: Option<Box<memcached::State>>,
 }
 
 impl Conn {
@@ -63,17 +66,17 @@ enum Ran {
 
 /// The protocol's driver on one thread.
 pub(crate) struct RespDriver {
-    shared: Arc<Shared>,
-    thread: usize,
-    out: ReplyBuf,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) thread: usize,
+    pub(crate) out: ReplyBuf,
     pipeline: Pipeline,
     limits: Limits,
-    traffic: Traffic,
+    pub(crate) traffic: Traffic,
     house: House,
     waits: Waits,
     /// Commands run since the clock was read.
     since_clock: u32,
-    now: i64,
+    pub(crate) now: i64,
 }
 
 impl RespDriver {
@@ -169,7 +172,7 @@ impl RespDriver {
 
     /// Looks at the clock again when many commands have run since.
     #[inline]
-    fn follow_clock(&mut self, commands: usize) {
+    pub(crate) fn follow_clock(&mut self, commands: usize) {
         if self.since_clock >= COMMANDS_PER_CLOCK {
             self.now = self.now.max(Clock::now());
             self.since_clock = 0;
@@ -356,7 +359,10 @@ impl RespDriver {
                 if reply.first() == Some(&b'-') {
                     self.shared.metrics.error_reply(&reply[1..]);
                 }
-                self.out.raw(&reply);
+                match conn.memcached {
+                    Some(_) => self.answer_memcached(conn, &reply),
+                    None => self.out.raw(&reply),
+                }
                 if has_modes(&conn.session) {
                     let row = conn.session.last;
                     conclude_modes(&mut conn.session, row, &mut self.out, 0);
@@ -397,17 +403,24 @@ impl Driver for RespDriver {
     type Message = Signal;
 
     fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Conn, Refused> {
+        let is_memcached = self.is_memcached(&peer.local);
         let settings = &self.shared.settings;
         if !protected::admits(&self.shared, &peer.remote) {
             self.shared.clients.reject();
-            return Err(Refused(protected::DENIED));
+            return Err(Refused(match is_memcached {
+                true => memcached::DENIED,
+                false => protected::DENIED,
+            }));
         }
         let client = self
             .shared
             .clients
             .open(peer, at, settings.max_clients(), now);
         let Some(client) = client else {
-            return Err(Refused(TOO_MANY_CLIENTS));
+            return Err(Refused(match is_memcached {
+                true => memcached::TOO_MANY,
+                false => TOO_MANY_CLIENTS,
+            }));
         };
         let log = &self.shared.log;
         log.verbose(format_args!("Accepted {}", client.peer.remote));
@@ -421,6 +434,7 @@ impl Driver for RespDriver {
         session.allow_moves();
         Ok(Conn {
             session,
+            memcached: is_memcached.then(|| memcached::begin(&client)),
             client,
             parser: None,
             away: false,
@@ -445,7 +459,10 @@ impl Driver for RespDriver {
             self.pipeline.resume(*parser);
         }
         let running = Running::client(conn.client.id);
-        let mut step = self.run(conn, input);
+        let mut step = match conn.memcached {
+            None => self.run(conn, input),
+            Some(_) => self.run_memcached(conn, input),
+        };
         drop(running);
         step.flow = self.hold(conn, step.flow);
         conn.client.publish(&conn.session, self.now);
@@ -530,8 +547,12 @@ impl Driver for RespDriver {
 
     fn tick(&mut self, now: i64) -> Option<i64> {
         // Loop 0 keeps house for all.
-        (self.thread == 0)
-            .then(|| expiry::keep_house(&mut self.house, &self.shared, &mut self.traffic, now))
+        if self.thread != 0 {
+            return None;
+        }
+        let house = expiry::keep_house(&mut self.house, &self.shared, &mut self.traffic, now);
+        let flush = self.shared.memcached.tend(&self.shared, now);
+        Some(flush.map_or(house, |at| house.min(at)))
     }
 
     fn sweep_interval(&self) -> Option<i64> {

@@ -1,4 +1,4 @@
-//! The RESP server: connections, configuration, administration commands.
+//! The server of RESP and Memcached's protocol: connections, configuration, administration commands.
 //!
 //! [`Server::start`] opens the sockets and runs one event loop per thread; [`conn`] is the protocol's state machine
 //! without I/O, [`node`] the commands that concern the process and its connections rather than the data,
@@ -17,6 +17,7 @@ mod expiry;
 mod failover;
 mod link;
 mod log;
+mod memcached;
 mod metrics;
 mod node;
 mod outbox;

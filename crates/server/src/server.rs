@@ -9,6 +9,7 @@ use crate::ending::{self, Ending};
 use crate::failover::Failover;
 use crate::link::Link;
 use crate::log::Log;
+use crate::memcached::Memcached;
 use crate::metrics::Metrics;
 use crate::node::{auth, replicaof};
 use crate::shared::Shared;
@@ -107,6 +108,11 @@ impl Server {
         let together = config.number(Key::ConnectionsTogether) as usize;
         let builder = LoopGroupBuilder::new(threads, wanted_backend(&config))?;
         let users = config.users().to_vec();
+        let memcached = Memcached::new(
+            Some(config.number(Key::MemcachedPort) as u16).filter(|&port| port != 0),
+            config.number(Key::MemcachedMaxItemSize) as usize,
+            threads,
+        );
         let settings = Live::new(config);
         let shared = Arc::new(Shared {
             engine,
@@ -117,6 +123,7 @@ impl Server {
             }),
             settings,
             metrics: Metrics::new(threads),
+            memcached,
             snapshot: SnapshotState::new(Clock::now()),
             failover: Failover::default(),
             link: Link::default(),
@@ -233,7 +240,8 @@ impl Shared {
     fn correct_settings(&self) -> io::Result<()> {
         let tls = self.tls.as_ref().map(|(port, _)| *port);
         let port = self.addresses.iter().find_map(|address| match address {
-            PeerAddress::Tcp(address) => Some(address.port()).filter(|port| Some(*port) != tls),
+            PeerAddress::Tcp(address) => Some(address.port())
+                .filter(|port| Some(*port) != tls && Some(*port) != self.memcached.port),
             PeerAddress::Unix(_) => None,
         });
         if let Some(port) = port {
@@ -328,11 +336,7 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
     // Beside TLS port 0 means that plain connections are not wanted.
     let plain = port != 0 || tls.is_none();
     let mut listeners = Vec::new();
-    for word in config.get(Key::Bind).split(' ') {
-        // `Kind::Addresses` has checked every word.
-        let Ok(ip) = word.parse::<IpAddr>() else {
-            continue;
-        };
+    for ip in ips(config) {
         if let Some((port, _)) = &tls {
             listeners.push(Listener::tcp(ip, *port, options)?);
         }
@@ -346,6 +350,12 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
         }
         listeners.push(listener);
     }
+    let memcached = config.number(Key::MemcachedPort) as u16;
+    if memcached != 0 {
+        for ip in ips(config) {
+            listeners.push(Listener::tcp(ip, memcached, options)?);
+        }
+    }
     let path = config.get(Key::UnixSocket);
     if !path.is_empty() {
         let mode = u32::from_str_radix(config.get(Key::UnixSocketPerm), 8)
@@ -354,6 +364,12 @@ fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
         listeners.push(Listener::unix(Path::new(path), mode, options)?);
     }
     Ok((listeners, tls))
+}
+
+/// The addresses to listen on; `Kind::Addresses` has checked every word.
+fn ips(config: &Config) -> impl Iterator<Item = IpAddr> {
+    let words = config.get(Key::Bind).split(' ');
+    words.filter_map(|word| word.parse().ok())
 }
 
 /// The bounds of one request.

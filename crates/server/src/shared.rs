@@ -8,6 +8,7 @@ use crate::ending::Ending;
 use crate::failover::Failover;
 use crate::link::Link;
 use crate::log::Log;
+use crate::memcached::Memcached;
 use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Live,
     pub(crate) clients: Clients,
     pub(crate) metrics: Metrics,
+    /// What is known of Memcached's protocol.
+    pub(crate) memcached: Memcached,
     pub(crate) snapshot: SnapshotState,
     pub(crate) failover: Failover,
     /// To the master, if there is one.

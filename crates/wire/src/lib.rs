@@ -1,4 +1,4 @@
-//! Wire codecs: RESP2/RESP3, HTTP/1.1, HTTP/2 for gRPC, and the Envoy rate limit service messages.
+//! Wire codecs: RESP2/RESP3, the text protocol of Memcached, HTTP/1.1, HTTP/2 for gRPC, and the Envoy rate limit service messages.
 //!
 //! Bytes in, values out, and back. Nothing here knows a socket, a command or a store, so the server, the load
 //! generator, the tests and the fuzz targets share one codec.
@@ -6,5 +6,6 @@
 
 pub mod http1;
 pub mod http2;
+pub mod memcached;
 pub mod resp;
 pub mod rls;

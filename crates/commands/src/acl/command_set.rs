@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::{Acl, Row, rows};
+use crate::{Acl, Row, memcached, rows};
 
 /// The rows with sub-commands behind their containers, and how to find the number of one.
 struct Numbers {
@@ -20,6 +20,11 @@ static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| {
         .enumerate()
         .map(|(number, row)| (address(row), number))
         .collect();
+    // What Memcached's clients ask is allowed as the command is under whose row it runs.
+    for variant in memcached::variants() {
+        let base = rows.iter().position(|row| std::ptr::eq(*row, variant.base));
+        by_address.extend(base.map(|number| (address(&variant.row), number)));
+    }
     by_address.sort_unstable();
     Numbers { rows, by_address }
 });

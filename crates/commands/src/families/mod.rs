@@ -28,6 +28,7 @@ mod list_move;
 mod list_pop;
 mod list_position;
 mod lolwut;
+mod memcached;
 mod module;
 mod object;
 mod observe;
@@ -85,6 +86,7 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &pubsub::FAMILY,
     &functions::FAMILY,
     &transaction::FAMILY,
+    &memcached::FAMILY,
 ];
 
 /// Answers a container's HELP: its name, a line per sub-command, and HELP itself.

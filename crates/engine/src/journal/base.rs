@@ -57,6 +57,7 @@ impl Form for Rdb<'_> {
 
     fn entry(&mut self, db: DbIndex, key: &[u8], entry: EntryRef<'_>) -> io::Result<()> {
         self.0.select(db)?;
+        self.0.flags(entry.mark().flags)?;
         self.0.entry(key, entry.value(), entry.expires_at_ms())
     }
 

@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 
 use tollgate_commands::{
     CmdError, Effects, Event, EventClass, FunctionCommand, Group, PubSubCommand, Reply, Row, Run,
-    ScriptCommand,
+    ScriptCommand, memcached,
 };
 use tollgate_keyspace::{DbIndex, EntryRef, Key, TypeName, ValueRef};
 use tollgate_persist::rdb::dump_value;
+use tollgate_wire::memcached::{Mode, Options};
 use tollgate_wire::resp::{Value, read_value};
 
 use super::unit::{self, Audience};
@@ -209,6 +210,9 @@ impl<'a> Done<'a> {
 
     fn record<H: Cells + ?Sized>(&self, held: &mut H) {
         let row = self.call.row;
+        if let Some(options) = memcached::options_of(row, self.call.args) {
+            return self.record_item(held, &options);
+        }
         if row.group == Group::RateLimit {
             return self.record_state(held);
         }
@@ -225,6 +229,10 @@ impl<'a> Done<'a> {
         match row.name {
             "SET" | "SETEX" | "PSETEX" => self.record_set(held),
             "INCRBYFLOAT" => self.record_string(held),
+            "MC.FLAGS" => {
+                let flags = self.entry(held, self.key(), |entry| entry.mark().flags);
+                wrap::add_flags(self.call.db, self.word(1), flags.unwrap_or(0));
+            }
             "HINCRBYFLOAT" => {
                 if let [value, ..] = &self.replied()[..] {
                     self.add(&[b"HSET", self.word(1), self.word(2), value_bytes(value)]);
@@ -361,6 +369,37 @@ impl<'a> Done<'a> {
                 (entry.type_name() != TypeName::RateLimit).then(|| dumped(entry))
             });
             add_state(touch.db, touch.key, state.flatten().as_ref());
+        }
+    }
+
+    /// What a request of a Memcached client has left at its key.
+    fn record_item<H: Cells + ?Sized>(&self, held: &mut H, options: &Options) {
+        let state = self.entry(held, self.key(), |entry| {
+            let at = entry.expires_at_ms().map(|at| at.to_string());
+            let text = match self.call.row.name {
+                // The value is as it was.
+                "GETEX" | "PEXPIREAT" => None,
+                "APPEND" if options.mode == Mode::Append => None,
+                _ => text(entry.value()),
+            };
+            (text, at, entry.mark().flags)
+        });
+        let Some((text, at, flags)) = state else {
+            return self.add(&[b"DEL", self.word(1)]);
+        };
+        match (&text, &at) {
+            (Some(text), Some(at)) => {
+                self.add(&[b"SET", self.word(1), text, b"PXAT", at.as_bytes()]);
+            }
+            (Some(text), None) => self.add(&[b"SET", self.word(1), text]),
+            (None, _) if self.call.row.name == "APPEND" => {
+                self.add(&[b"APPEND", self.word(1), self.word(2)]);
+            }
+            (None, Some(at)) => self.add(&[b"PEXPIREAT", self.word(1), at.as_bytes()]),
+            (None, None) => self.add(&[b"PERSIST", self.word(1)]),
+        }
+        if text.is_some() && flags != 0 {
+            wrap::add_flags(self.call.db, self.word(1), flags);
         }
     }
 

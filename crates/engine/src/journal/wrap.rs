@@ -1,6 +1,6 @@
 //! What only replicas of this kind are to do, in the stream that all replicas get.
 //!
-//! State of rate limiters has no form in Redis. It is the argument of a PING, which every server passes over that does not
+//! State of rate limiters and flags of Memcached's clients have no form in Redis. They are the argument of a PING, which every server passes over that does not
 //! know better: so the stream is the same for all, and an offset means the same to all.
 
 use tollgate_keyspace::DbIndex;
@@ -20,6 +20,14 @@ pub(super) fn add(db: DbIndex, key: &[u8], state: Option<&(Vec<u8>, String)>) {
         None => write_command(&mut wrapped, &[b"DEL", key]),
     }
     unit::for_audience(Audience::REPLICAS, || unit::add(db, &[b"PING", &wrapped]));
+}
+
+/// Adds the flags that a Memcached client has given a string, for replicas of this kind and for the append-only file: the string
+/// itself is sent in Redis' words, by which they are lost.
+pub(super) fn add_flags(db: DbIndex, key: &[u8], flags: u32) {
+    let mut wrapped = MARK.to_vec();
+    write_command(&mut wrapped, &[b"MC.FLAGS", key, flags.to_string().as_bytes()]);
+    unit::add(db, &[b"PING", &wrapped]);
 }
 
 /// The command that is wrapped in another one, if that is one of those.

@@ -8,6 +8,15 @@ use tollgate_limiter::codec::{self, Stored};
 /// [`codec`] writes it.
 pub const LIMITER_FIELD: &[u8] = b"tollgate-limiter";
 
+/// Name of the auxiliary field that holds the flags which a Memcached client has given the string behind it, in decimal digits.
+pub const FLAGS_FIELD: &[u8] = b"tollgate-flags";
+
+/// What such a field says; 0 when it is malformed.
+pub(super) fn read_flags(field: &[u8]) -> u32 {
+    let text = std::str::from_utf8(field).unwrap_or_default();
+    text.parse().unwrap_or(0)
+}
+
 /// Bytes before the key.
 const HEAD: usize = 1 + 8 + 4;
 

@@ -18,7 +18,7 @@ mod writer;
 
 pub use error::RdbError;
 pub use libraries::{LibrariesError, dump_libraries, read_libraries};
-pub use limiter::LIMITER_FIELD;
+pub use limiter::{FLAGS_FIELD, LIMITER_FIELD};
 pub use payload::{PayloadError, dump_value, restore_body, restore_value};
 pub use reader::{Entry, Reader};
 pub use shapes::Shapes;

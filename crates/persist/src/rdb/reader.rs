@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use tollgate_keyspace::{DbIndex, Value};
 
 use super::{
-    LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, Shapes, VERSION_MAX, kind, length, limiter, opcode,
+    FLAGS_FIELD, LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, Shapes, VERSION_MAX, kind, length, limiter, opcode,
 };
 use crate::{crc64, lzf};
 
@@ -31,6 +31,8 @@ pub struct Entry {
     pub value: Value,
     /// When it expires, Unix milliseconds; may have passed.
     pub expires_at_ms: Option<i64>,
+    /// Flags that a Memcached client has given a string.
+    pub flags: u32,
     /// Seconds since it was last used, if the file says so.
     pub idle_secs: Option<u64>,
     /// How often it was used, if the file says so.
@@ -147,6 +149,7 @@ impl<'r> Reader<'r> {
     )]
     pub fn next(&mut self) -> Result<Option<Entry>, RdbError> {
         let (mut expires_at_ms, mut idle_secs, mut frequency) = (None, None, None);
+        let mut flags = 0;
         while !self.done {
             match self.source.byte()? {
                 opcode::EOF => self.end()?,
@@ -160,6 +163,9 @@ impl<'r> Reader<'r> {
                     let value = self.string()?;
                     if name == LIMITER_FIELD {
                         return self.limiter(&value).map(Some);
+                    }
+                    if name == FLAGS_FIELD {
+                        flags = limiter::read_flags(&value);
                     }
                     if name == STREAM_DB_FIELD {
                         self.stream_db = database(&value);
@@ -197,8 +203,10 @@ impl<'r> Reader<'r> {
                     let shapes = self.shapes;
                     let expires_at_ms = expires_at_ms.take();
                     let (idle_secs, frequency) = (idle_secs.take(), frequency.take());
+                    let flags = std::mem::take(&mut flags);
                     if let Some(value) = self.value(kind, &shapes)? {
                         return Ok(Some(Entry {
+                            flags,
                             db: self.db,
                             key,
                             value,
@@ -238,6 +246,7 @@ impl<'r> Reader<'r> {
     fn limiter(&mut self, field: &[u8]) -> Result<Entry, RdbError> {
         match limiter::read(field) {
             Some((db, key, value, expires_at_ms)) => Ok(Entry {
+                flags: 0,
                 db,
                 key: key.to_vec(),
                 value,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tollgate_containers::number;
 use tollgate_keyspace::{DbIndex, ValueRef};
 
-use super::{LIMITER_FIELD, MAGIC, VERSION, encode, length, limiter, opcode};
+use super::{FLAGS_FIELD, LIMITER_FIELD, MAGIC, VERSION, encode, length, limiter, opcode};
 use crate::{crc64, lzf};
 
 /// Bytes gathered before they are handed on.
@@ -127,6 +127,17 @@ impl<'w> Writer<'w> {
         self.string(key)?;
         self.value(value)?;
         self.flush_full()
+    }
+
+    /// Writes the flags that a Memcached client has given the string which is written next: as an auxiliary field, which Redis
+    /// passes over. Nothing is written where there are none.
+    pub fn flags(&mut self, flags: u32) -> io::Result<()> {
+        if flags != 0 {
+            self.buffer.push(opcode::AUX);
+            self.string(FLAGS_FIELD)?;
+            self.string(flags.to_string().as_bytes())?;
+        }
+        Ok(())
     }
 
     /// Writes the end and the checksum.

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use smallvec::SmallVec;
 use tollgate_commands::{CmdError, NodeCommand, Origin, Reply};
-use tollgate_engine::{Applied, Applier, Node, NodeCx};
+use tollgate_engine::{Applied, Applier, ApplyError, Node, NodeCx, unwrap_for_replica};
+use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_persist::aof::{Manifest, NamedFile, Records, RecordsError};
+use tollgate_wire::resp::{Limits, Progress, RequestParser};
 
 use super::files::Place;
 use crate::config::Key;
@@ -198,7 +200,10 @@ impl Reading<'_> {
                     let offset = record.offset;
                     let words: SmallVec<[&[u8]; 8]> = record.words().collect();
                     let was_open = applier.in_transaction();
-                    let applied = applier.apply(&self.shared.engine, &words, now, &mut Loading);
+                    let applied = match unwrap_for_replica(&words) {
+                        Some(wrapped) => self.apply_wrapped(&mut applier, wrapped, now),
+                        None => applier.apply(&self.shared.engine, &words, now, &mut Loading),
+                    };
                     if !was_open && applied == Ok(Applied::Open) {
                         began = offset;
                     }
@@ -229,6 +234,23 @@ impl Reading<'_> {
             }
         };
         self.cut(torn, is_last)
+    }
+
+    /// Applies a command that only servers of this kind know.
+    fn apply_wrapped(
+        &self,
+        applier: &mut Applier,
+        wrapped: &[u8],
+        now: Timestamp,
+    ) -> Result<Applied, ApplyError> {
+        let mut parser = RequestParser::default();
+        match parser.parse(wrapped, &Limits::authenticated()) {
+            Ok(Progress::Ready { consumed }) if consumed == wrapped.len() => {
+                let words = parser.args(wrapped);
+                applier.apply(&self.shared.engine, &words, now, &mut Loading)
+            }
+            _ => Ok(applier.pass(&self.shared.engine)),
+        }
     }
 
     /// A command could not be applied. One that does not exist says that the file is another program's.

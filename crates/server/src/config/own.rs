@@ -472,4 +472,23 @@ pub(super) const OWN: &[Setting] = &[
         Change::Live,
         "Whether the decisions of limiters are counted for RL.TOP. What was counted before stays.",
     ),
+    row(
+        Key::MemcachedPort,
+        "memcached-port",
+        number(0, 65_535),
+        "0",
+        Change::Start,
+        "TCP port for Memcached's text protocol, over the same keys as database 0; 0 for none.",
+    ),
+    row(
+        Key::MemcachedMaxItemSize,
+        "memcached-max-item-size",
+        Kind::Bytes {
+            min: 1 << 10,
+            max: 1 << 30,
+        },
+        "1048576",
+        Change::Start,
+        "Largest item that Memcached's clients may store, in bytes as memcached counts them: key and value and 59 more.",
+    ),
 ];

@@ -70,6 +70,8 @@ pub enum Key {
     IncrexForm,
     LimiterLeases,
     LimiterTop,
+    MemcachedPort,
+    MemcachedMaxItemSize,
     Rdbchecksum,
     Daemonize,
     IoThreadsDoReads,

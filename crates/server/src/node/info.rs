@@ -147,7 +147,9 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     for (i, address) in shared.addresses.iter().enumerate() {
         let listener = match address {
             PeerAddress::Tcp(address) => {
-                format!("name=tcp,bind={},port={}", address.ip(), address.port())
+                let is_memcached = shared.memcached.port == Some(address.port());
+                let name = if is_memcached { "memcached" } else { "tcp" };
+                format!("name={name},bind={},port={}", address.ip(), address.port())
             }
             PeerAddress::Unix(path) => format!("name=unix,bind={path}"),
         };

@@ -1,0 +1,122 @@
+//! `stats`.
+
+use super::MEMCACHED_VERSION;
+use super::counts::NAMES;
+use crate::config::Key;
+use crate::conn::RespDriver;
+use std::fmt::Display;
+use tollgate_net::Clock;
+use tollgate_wire::memcached::Stats;
+use tollgate_wire::resp::ReplyBuf;
+
+/// Answers `stats` and its kinds.
+pub(super) fn write(driver: &mut RespDriver, wanted: Stats) {
+    match wanted {
+        Stats::Reset => {
+            driver.shared.memcached.reset();
+            driver.out.raw(b"RESET\r\n");
+            return;
+        }
+        Stats::General => general(driver),
+        Stats::Settings => settings(driver),
+        Stats::Items => items(driver),
+        Stats::Slabs => slabs(driver),
+        // As of a memcached that keeps no histogram of sizes.
+        Stats::Sizes => line(&mut driver.out, "sizes_status", "disabled"),
+        Stats::Connections => connections(driver),
+    }
+    driver.out.raw(b"END\r\n");
+}
+
+fn line(out: &mut ReplyBuf, name: &str, value: impl Display) {
+    out.raw(format!("STAT {name} {value}\r\n").as_bytes());
+}
+
+fn general(driver: &mut RespDriver) {
+    let (out, shared) = (&mut driver.out, &driver.shared);
+    let stats = shared.engine.stats();
+    line(out, "pid", std::process::id());
+    let uptime = (Clock::monotone() - shared.started) / 1_000_000_000;
+    line(out, "uptime", uptime);
+    line(out, "time", driver.now / 1_000_000_000);
+    line(out, "version", MEMCACHED_VERSION);
+    line(out, "tollgate_version", env!("CARGO_PKG_VERSION"));
+    line(out, "pointer_size", usize::BITS);
+    line(out, "max_connections", shared.settings.max_clients());
+    line(out, "curr_connections", shared.clients.count());
+    line(out, "total_connections", shared.clients.received());
+    line(out, "rejected_connections", shared.clients.rejected());
+    for (name, count) in NAMES.iter().zip(shared.memcached.totals()) {
+        line(out, name, count);
+    }
+    let traffic = shared.metrics.traffic();
+    line(out, "bytes_read", traffic.input);
+    line(out, "bytes_written", traffic.output);
+    line(out, "limit_maxbytes", shared.engine.limits().maxmemory());
+    line(out, "accepting_conns", 1);
+    line(out, "threads", shared.threads);
+    line(out, "bytes", shared.engine.memory());
+    line(out, "curr_items", shared.engine.database_sizes()[0].keys);
+    line(out, "evictions", shared.engine.evicted());
+    line(out, "expired", stats.expired);
+}
+
+fn settings(driver: &mut RespDriver) {
+    let (out, shared) = (&mut driver.out, &driver.shared);
+    let settings = &shared.settings;
+    line(out, "maxbytes", shared.engine.limits().maxmemory());
+    line(out, "maxconns", settings.max_clients());
+    line(out, "tcpport", shared.memcached.port.unwrap_or(0));
+    line(out, "udpport", 0);
+    line(out, "inter", settings.get(Key::Bind));
+    let evicts = &*settings.get(Key::MaxMemoryPolicy) != "noeviction";
+    line(out, "evictions", if evicts { "on" } else { "off" });
+    line(out, "shutdown_command", "no");
+    line(out, "num_threads", shared.threads);
+    line(out, "cas_enabled", "yes");
+    line(out, "tcp_backlog", settings.get(Key::TcpBacklog));
+    line(out, "binding_protocol", "ascii");
+    line(out, "auth_enabled_sasl", "no");
+    let is_open = shared.engine.access().is_open();
+    line(out, "auth_enabled_ascii", if is_open { "no" } else { "yes" });
+    line(out, "item_size_max", shared.memcached.item_max);
+    line(out, "flush_enabled", "yes");
+    line(out, "dump_enabled", "no");
+    line(out, "idle_timeout", settings.timeout_secs());
+    line(out, "ssl_enabled", "no");
+}
+
+/// All items are of one class: there are no slabs.
+fn items(driver: &mut RespDriver) {
+    let (out, shared) = (&mut driver.out, &driver.shared);
+    let items = shared.engine.database_sizes()[0].keys;
+    if items > 0 {
+        line(out, "items:1:number", items);
+        line(out, "items:1:evicted", shared.engine.evicted());
+    }
+}
+
+fn slabs(driver: &mut RespDriver) {
+    let (out, shared) = (&mut driver.out, &driver.shared);
+    let items = shared.engine.database_sizes()[0].keys;
+    if items > 0 {
+        line(out, "1:used_chunks", items);
+    }
+    line(out, "active_slabs", u8::from(items > 0));
+    line(out, "total_malloced", shared.engine.memory());
+}
+
+fn connections(driver: &mut RespDriver) {
+    let (out, shared) = (&mut driver.out, &driver.shared);
+    for client in shared.clients.all() {
+        if !client.is_memcached() {
+            continue;
+        }
+        let idle = (driver.now - client.last_seen()).max(0) / 1_000_000_000;
+        let name = |what| format!("{}:{what}", client.id);
+        line(out, &name("addr"), format!("tcp:{}", client.peer.remote));
+        let local = format!("tcp:{}", client.peer.local);
+        line(out, &name("listen_addr"), local);
+        line(out, &name("secs_since_last_cmd"), idle);
+    }
+}
