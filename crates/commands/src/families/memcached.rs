@@ -47,9 +47,11 @@ fn flags(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Ok(Reply::Int(i64::from(mark.flags)));
     };
     if let Some(mut entry) = cx.write(key) {
-        entry
-            .change(Event::Set)
-            .set_mark(tollgate_keyspace::Mark { flags, cas: 0, ..mark });
+        entry.change(Event::Set).set_mark(tollgate_keyspace::Mark {
+            flags,
+            cas: 0,
+            ..mark
+        });
     }
     Ok(Reply::Ok)
 }

@@ -10,8 +10,7 @@ use super::{
 };
 use crate::{Args, CmdError, Cx, Event, Reply};
 
-const NOT_A_NUMBER: &[u8] =
-    b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+const NOT_A_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
 pub(super) fn add(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let asked = Asked::of(args)?;
@@ -75,9 +74,14 @@ fn change(cx: &mut Cx<'_>, asked: &Asked<'_>, item: &Seen) -> Option<u64> {
     };
     let mut text = digits(number, &mut Digits::default()).to_vec();
     text.resize(text.len().max(item.len), b' ');
+    // As in memcached, a number that needs more room is a new item.
+    let mark = match text.len() > item.len {
+        true => item.mark.changed(),
+        false => item.mark,
+    };
     let mark = Mark {
         cas: options.explicit.unwrap_or(0),
-        ..item.mark
+        ..mark
     };
     let entry = entry.change(Event::IncrBy);
     entry.set_bytes(&text);

@@ -136,6 +136,7 @@ fn meta_get(cx: &mut Cx<'_>, asked: &Asked<'_>) {
                 };
             }
             b's' => put_flag(cx.out, b's', seen.len as u64),
+            b't' if to == Some(Expiry::Over) => put_flag(cx.out, b't', 0),
             b't' => put_ttl(cx.out, expires_at_ms, now_ms),
             b'c' => {
                 let cas = cx.told_cas(asked.key, &mut seen.mark);

@@ -110,9 +110,7 @@ pub fn options_of(row: &Row, words: &[&[u8]]) -> Option<Options> {
     let is_one = VARIANTS
         .iter()
         .any(|variant| std::ptr::eq(&variant.row, row));
-    is_one
-        .then(|| Options::from_bytes(words.get(3)?))
-        .flatten()
+    is_one.then(|| Options::from_bytes(words.get(3)?)).flatten()
 }
 
 /// A request as its handler takes it.

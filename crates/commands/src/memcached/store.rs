@@ -76,7 +76,12 @@ fn put(cx: &mut Cx<'_>, asked: &Asked<'_>) -> (Stored, u64) {
                 return (Stored::NotFound, 0);
             };
             if !is_state(&item.mark, wanted) {
-                stale = options.invalidate && (item.mark.cas == 0 || wanted < item.mark.cas);
+                // A state that nobody was told of is the newest.
+                let current = match item.mark.cas {
+                    0 => cx.new_cas(asked.key),
+                    told => told,
+                };
+                stale = options.invalidate && wanted < current;
                 if !stale {
                     return (Stored::Exists, 0);
                 }

@@ -122,7 +122,11 @@ pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) {
                 counts.add(Count::CmdTouch);
             }
             counts.add(Count::CmdGet);
-            counts.add(if hit { Count::GetHits } else { Count::GetMisses });
+            counts.add(if hit {
+                Count::GetHits
+            } else {
+                Count::GetMisses
+            });
         }
         Operation::Store => {
             counts.add(Count::CmdSet);

@@ -68,12 +68,9 @@ impl Memcached {
         if now < at {
             return Some(at);
         }
-        let taken = self.flush_at.compare_exchange(
-            at,
-            i64::MAX,
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
+        let taken =
+            self.flush_at
+                .compare_exchange(at, i64::MAX, Ordering::Relaxed, Ordering::Relaxed);
         if taken.is_ok() {
             let mut out = ReplyBuf::new(Protocol::Resp2);
             let mut session = Session::new(0, true);

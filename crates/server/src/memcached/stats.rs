@@ -78,7 +78,11 @@ fn settings(driver: &mut RespDriver) {
     line(out, "binding_protocol", "ascii");
     line(out, "auth_enabled_sasl", "no");
     let is_open = shared.engine.access().is_open();
-    line(out, "auth_enabled_ascii", if is_open { "no" } else { "yes" });
+    line(
+        out,
+        "auth_enabled_ascii",
+        if is_open { "no" } else { "yes" },
+    );
     line(out, "item_size_max", shared.memcached.item_max);
     line(out, "flush_enabled", "yes");
     line(out, "dump_enabled", "no");

@@ -14,6 +14,8 @@ mod hostile;
 mod limits;
 mod log;
 mod long;
+mod memcached;
+mod memcached_peer;
 mod migrate;
 mod operations;
 mod peers;

@@ -137,7 +137,9 @@ impl<'a> Asked<'a> {
             seen |= 1 << letter;
             // As in memcached, all flags are looked at, and the last mistake is told.
             match letter {
-                b'M' if token.len() != 1 => error = Some("CLIENT_ERROR incorrect length for M token"),
+                b'M' if token.len() != 1 => {
+                    error = Some("CLIENT_ERROR incorrect length for M token")
+                }
                 b'M' => mode = Some(token[0]),
                 b'b' => match decode_base64(self.key) {
                     Some(decoded) => {

@@ -87,8 +87,8 @@ impl Reader {
                     }
                     None => {
                         // Meta commands are always told.
-                        let told = target.options.style == super::Style::Meta
-                            || !target.options.quiet;
+                        let told =
+                            target.options.style == super::Style::Meta || !target.options.quiet;
                         let line = told.then_some(BAD_CHUNK);
                         Read::Request(Request::Refused { line }, whole)
                     }

@@ -69,7 +69,10 @@ fn data_that_nobody_wants_are_passed_over_and_not_kept() {
         assert_eq!(consumed, part.len());
         left -= consumed;
     }
-    assert_eq!(reader.read(b"mn\r\n", &LIMITS), Read::Request(Request::Noop, 4));
+    assert_eq!(
+        reader.read(b"mn\r\n", &LIMITS),
+        Read::Request(Request::Noop, 4)
+    );
 }
 
 #[test]
@@ -92,7 +95,15 @@ fn numbers_are_read_as_in_c() {
     assert_eq!(parse_i32(b"4294967297"), Some(1));
     assert_eq!(parse_u64(b" 5 x"), Some(5));
     assert_eq!(parse_u64(b"18446744073709551615"), Some(u64::MAX));
-    for text in [&b"18446744073709551616"[..], b"", b"x", b"5x", b"-5", b"-", b"+"] {
+    for text in [
+        &b"18446744073709551616"[..],
+        b"",
+        b"x",
+        b"5x",
+        b"-5",
+        b"-",
+        b"+",
+    ] {
         assert_eq!(parse_u64(text), None, "{}", text.escape_ascii());
     }
     let mut room = Digits::default();
@@ -124,7 +135,12 @@ fn credentials_are_the_data_of_a_set() {
     );
     assert!(matches!(
         read(b"get x\r\n"),
-        Read::Request(Request::Refused { line: Some("CLIENT_ERROR unauthenticated") }, 7)
+        Read::Request(
+            Request::Refused {
+                line: Some("CLIENT_ERROR unauthenticated")
+            },
+            7
+        )
     ));
     assert!(matches!(
         read(b"set x 0 0 99999999\r\n"),
