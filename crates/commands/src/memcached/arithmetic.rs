@@ -21,7 +21,8 @@ pub(super) fn add(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let number = match item {
         Some(item) => {
             let other = |wanted: &u64| *wanted != 0 && !is_state(&item.mark, *wanted);
-            if options.compare.as_ref().is_some_and(other) {
+            // As in memcached, that an empty value is no number is seen first.
+            if item.len > 0 && options.compare.as_ref().is_some_and(other) {
                 cx.out.raw(b"EX");
                 end_line(cx.out, &asked);
                 return Ok(Reply::Written);
