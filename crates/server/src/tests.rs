@@ -86,6 +86,7 @@ impl InProcess {
             }),
             settings,
             metrics: Metrics::new(1),
+            memcached: crate::memcached::Memcached::new(None, 1 << 20, 1),
             snapshot: SnapshotState::new(Clock::now()),
             failover: crate::failover::Failover::default(),
             link: crate::link::Link::default(),
