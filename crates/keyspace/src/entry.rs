@@ -72,7 +72,11 @@ impl<'a> EntryRef<'a> {
     #[inline]
     pub fn mark(&self) -> Mark {
         // SAFETY: as in `key`.
-        unsafe { self.slot.item().map_or(Mark::default(), |item| (*item).mark) }
+        unsafe {
+            self.slot
+                .item()
+                .map_or(Mark::default(), |item| (*item).mark)
+        }
     }
 
     /// The type.

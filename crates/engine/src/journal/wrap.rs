@@ -26,7 +26,10 @@ pub(super) fn add(db: DbIndex, key: &[u8], state: Option<&(Vec<u8>, String)>) {
 /// itself is sent in Redis' words, by which they are lost.
 pub(super) fn add_flags(db: DbIndex, key: &[u8], flags: u32) {
     let mut wrapped = MARK.to_vec();
-    write_command(&mut wrapped, &[b"MC.FLAGS", key, flags.to_string().as_bytes()]);
+    write_command(
+        &mut wrapped,
+        &[b"MC.FLAGS", key, flags.to_string().as_bytes()],
+    );
     unit::add(db, &[b"PING", &wrapped]);
 }
 

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use tollgate_keyspace::{DbIndex, Value};
 
 use super::{
-    FLAGS_FIELD, LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, Shapes, VERSION_MAX, kind, length, limiter, opcode,
+    FLAGS_FIELD, LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, Shapes, VERSION_MAX, kind, length,
+    limiter, opcode,
 };
 use crate::{crc64, lzf};
 
