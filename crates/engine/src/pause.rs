@@ -179,6 +179,7 @@ mod tests {
 
     impl Mail for Waiting {
         fn answer(&self, _: Vec<u8>) {}
+        fn dismiss(&self, _: Vec<u8>) {}
         fn try_again(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

@@ -30,6 +30,8 @@ use crate::{Engine, Session};
 pub trait Mail: Send + Sync + fmt::Debug {
     /// The wait is over; `reply` is exactly one reply.
     fn answer(&self, reply: Vec<u8>);
+    /// As [`Mail::answer`]; the connection ends with the reply.
+    fn dismiss(&self, reply: Vec<u8>);
     /// What a command of the connection was put off for has ended: it is to be run again.
     fn try_again(&self);
 }
@@ -139,6 +141,15 @@ impl Waiter {
         }
         self.end(engine, done);
         self.mail.answer(reply);
+    }
+
+    /// Ends the wait with an error, and the connection with it.
+    fn dismiss(&self, engine: &Engine, done: &mut bool, error: &str) {
+        let mut out = ReplyBuf::new(self.protocol);
+        out.error(error);
+        engine.counters.row(self.row).failed();
+        self.end(engine, done);
+        self.mail.dismiss(out.bytes().to_vec());
     }
 
     fn end(&self, engine: &Engine, done: &mut bool) {
@@ -282,15 +293,14 @@ impl Engine {
         true
     }
 
-    /// The server has become a replica, where what clients wait for does not come about by them.
-    pub fn unblock_all(&self) {
+    /// The server has become a replica, where what clients wait for does not come about by them: they are told, and
+    /// disconnected.
+    pub fn dismiss_all(&self) {
         let waiters: Vec<_> = self.waiters.0.lock().values().cloned().collect();
         for waiter in waiters {
             let mut done = waiter.done.lock();
             if !*done {
-                let mut out = ReplyBuf::new(waiter.protocol);
-                out.error(ROLE_CHANGED);
-                waiter.answer(self, &mut done, out.bytes().to_vec());
+                waiter.dismiss(self, &mut done, ROLE_CHANGED);
             }
         }
     }

@@ -1,8 +1,11 @@
 //! A connection to another server, for a thread that has nothing else to do than to wait for it.
 
 use crate::driver::{Peer, PeerAddress};
+use crate::tls::TlsConnector;
+use rustls::{ClientConnection, StreamOwned};
+use socket2::{Domain, Socket, Type};
 use std::io::{self, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// Bytes written at a time, each within the time-out.
@@ -11,7 +14,63 @@ const CHUNK: usize = 64 * 1024;
 /// A connection whose every step ends within a time.
 #[derive(Debug)]
 pub struct Outbound {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Stream>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = match self {
+                Stream::Plain(stream) => stream.read(bytes),
+                Stream::Tls(stream) => stream.read(bytes),
+            };
+            match read {
+                // A process that was stopped and goes on has lost nothing.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(stream) => stream.flush(),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// How another server is connected to.
+#[derive(Debug, Clone, Default)]
+pub struct Route {
+    /// The address of this machine that the connection comes from, if the system lets it have that one.
+    pub from: Option<IpAddr>,
+    /// The connection speaks TLS.
+    pub tls: Option<TlsConnector>,
 }
 
 /// Ends an [`Outbound`] from another thread: whatever it waits for fails at once.
@@ -31,15 +90,24 @@ impl Outbound {
     ///
     /// # Errors
     ///
-    /// The name is not known, nobody answers in time, or the system refuses.
-    pub fn connect(host: &str, port: u16, timeout: Duration) -> io::Result<Outbound> {
+    /// The name is not known, nobody answers in time, the system refuses, or TLS cannot be agreed on.
+    pub fn connect(
+        host: &str,
+        port: u16,
+        timeout: Duration,
+        route: &Route,
+    ) -> io::Result<Outbound> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for address in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, timeout) {
+            match connect_to(address, timeout, route.from) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
                     stream.set_read_timeout(Some(timeout))?;
                     stream.set_write_timeout(Some(timeout))?;
+                    let stream = match &route.tls {
+                        None => Stream::Plain(stream),
+                        Some(tls) => Stream::Tls(Box::new(tls.begin(host, stream)?)),
+                    };
                     let stream = BufReader::new(stream);
                     return Ok(Outbound { stream });
                 }
@@ -55,7 +123,7 @@ impl Outbound {
     ///
     /// The system refuses.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
-        let stream = self.stream.get_ref();
+        let stream = self.stream.get_ref().tcp();
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))
     }
@@ -66,7 +134,7 @@ impl Outbound {
     ///
     /// The system refuses.
     pub fn closer(&self) -> io::Result<Closer> {
-        self.stream.get_ref().try_clone().map(Closer)
+        self.stream.get_ref().tcp().try_clone().map(Closer)
     }
 
     /// Both ends.
@@ -76,7 +144,7 @@ impl Outbound {
     /// The connection has ended.
     pub fn peer(&self) -> io::Result<Peer> {
         use std::os::fd::AsRawFd;
-        let stream = self.stream.get_ref();
+        let stream = self.stream.get_ref().tcp();
         Ok(Peer {
             remote: PeerAddress::Tcp(stream.peer_addr()?),
             local: PeerAddress::Tcp(stream.local_addr()?),
@@ -93,7 +161,8 @@ impl Outbound {
         let stream = self.stream.get_mut();
         bytes
             .chunks(CHUNK)
-            .try_for_each(|part| stream.write_all(part))
+            .try_for_each(|part| stream.write_all(part))?;
+        stream.flush()
     }
 
     /// The next line without its end; what is beyond `most` bytes of it is left out.
@@ -117,6 +186,21 @@ impl Outbound {
         }
         Ok(line)
     }
+}
+
+fn connect_to(
+    address: SocketAddr,
+    timeout: Duration,
+    from: Option<IpAddr>,
+) -> io::Result<TcpStream> {
+    let Some(from) = from.filter(|from| from.is_ipv4() == address.is_ipv4()) else {
+        return TcpStream::connect_timeout(&address, timeout);
+    };
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // As in Redis, an address that this machine does not have is not insisted on.
+    drop(socket.bind(&SocketAddr::new(from, 0).into()));
+    socket.connect_timeout(&address.into(), timeout)?;
+    Ok(socket.into())
 }
 
 /// Reads what has come, at least one byte; 0 at the end. When nothing comes in time, the error is one of

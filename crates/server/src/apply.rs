@@ -1,6 +1,7 @@
 //! Handing settings to the parts that use them: at the start all, at CONFIG SET those that change.
 
 use crate::config::{Key, TABLE, Values};
+use crate::eviction;
 use crate::node::acl::read_file;
 use crate::replication;
 use crate::shared::Shared;
@@ -21,6 +22,10 @@ impl Shared {
         }
         for &key in keys {
             self.apply_one(key, values);
+        }
+        if keys.iter().any(|key| eviction::SETTINGS.contains(key)) {
+            let memory = u64::try_from(values.number(Key::MaxMemory)).unwrap_or(0);
+            eviction::configure(&self.clients, values.get(Key::MaxmemoryClients), memory);
         }
         Ok(())
     }

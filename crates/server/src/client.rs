@@ -1,5 +1,6 @@
 //! What is known of every client, for CLIENT and INFO.
 
+use crate::eviction::Budget;
 use crate::log::Log;
 use crate::outbox::{Class, Outbox, OutputLimits, Running, SoftLimit};
 use crate::subscriptions::Subscriptions;
@@ -24,6 +25,8 @@ const SUPERUSER: &[u8] = b"(superuser)";
 pub(crate) enum Signal {
     /// The reply of the command that waits.
     Answer(Vec<u8>),
+    /// The reply of the command that waits, with which the connection ends.
+    Last(Vec<u8>),
     /// CLIENT KILL: close at once.
     Kill,
     /// There are messages in the outbox.
@@ -40,6 +43,7 @@ pub(crate) struct Delivery {
     pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
     pub(crate) limits: Arc<OutputLimits>,
     pub(crate) log: Arc<Log>,
+    pub(crate) budget: Budget,
 }
 
 /// One client, as other threads see it. The connection's own thread writes after each wake-up.
@@ -62,6 +66,8 @@ pub(crate) struct Client {
     /// Commands queued since MULTI; -1 = none.
     queued: AtomicI64,
     queued_bytes: AtomicUsize,
+    /// Bytes counted for it in the budget of all.
+    counted: AtomicUsize,
     db: AtomicU8,
     /// Bytes of an incomplete command.
     input: AtomicUsize,
@@ -293,6 +299,7 @@ impl Client {
             self.queued.store(queued, Ordering::Relaxed);
             self.queued_bytes
                 .store(session.queued_bytes(), Ordering::Relaxed);
+            self.count();
         }
         if let Some(row) = session.last {
             self.last_command
@@ -319,6 +326,45 @@ impl Client {
         if output > 0 {
             self.check_limits(0);
         }
+        self.count();
+    }
+
+    /// Counts what it holds, where that is limited for all clients together.
+    #[inline]
+    fn count(&self) {
+        if self.delivery.budget.counts() && !self.is_killed() {
+            self.recount();
+        }
+    }
+
+    /// Counts what it holds; returns the bytes.
+    pub(crate) fn recount(&self) -> usize {
+        let now = self.memory();
+        let before = self.counted.swap(now, Ordering::Relaxed);
+        self.delivery.budget.change(before, now);
+        now
+    }
+
+    /// What it holds is not counted any more.
+    fn forget_count(&self) {
+        let before = self.counted.swap(0, Ordering::Relaxed);
+        self.delivery.budget.change(before, 0);
+    }
+
+    /// It has said that it is not to be evicted.
+    pub(crate) fn stays(&self) -> bool {
+        self.no_evict.load(Ordering::Relaxed)
+    }
+
+    /// Disconnects it for what it holds; false when that has been done.
+    pub(crate) fn evict(&self) -> bool {
+        let is_first = self.kill();
+        if is_first {
+            self.forget_count();
+            self.outbox.close();
+            self.post_kill();
+        }
+        is_first
     }
 
     /// Bytes held for the client, its records included.
@@ -485,6 +531,7 @@ impl Subscriber for Client {
         }
         let put = self.outbox.put(message, place, Running::is(self.id));
         self.check_limits(put.bytes);
+        self.count();
         if put.wake
             && self
                 .delivery
@@ -543,6 +590,11 @@ impl Clients {
         }
     }
 
+    /// What all of them may hold.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.delivery.budget
+    }
+
     /// Clients dropped because they did not read.
     pub(crate) fn dropped(&self) -> u64 {
         self.delivery.limits.dropped()
@@ -576,6 +628,7 @@ impl Clients {
             waits: AtomicBool::new(false),
             queued: AtomicI64::new(-1),
             queued_bytes: AtomicUsize::new(0),
+            counted: AtomicUsize::new(0),
             db: AtomicU8::new(0),
             input: AtomicUsize::new(0),
             output: AtomicUsize::new(0),
@@ -596,6 +649,7 @@ impl Clients {
             }),
         });
         lock(&self.map).insert(client.id, Arc::clone(&client));
+        client.count();
         Some(client)
     }
 
@@ -610,6 +664,7 @@ impl Clients {
         if let Some(client) = client {
             self.open.fetch_sub(1, Ordering::Relaxed);
             client.kill();
+            client.forget_count();
             client.outbox.close();
         }
     }
@@ -639,6 +694,7 @@ impl Clients {
         self.received.store(0, Ordering::Relaxed);
         self.rejected.store(0, Ordering::Relaxed);
         self.delivery.limits.reset();
+        self.delivery.budget.reset();
     }
 
     /// Every client that is not being killed, by id.

@@ -3,6 +3,7 @@
 use crate::aof::Held;
 use crate::client::{Client, Signal};
 use crate::elsewhere;
+use crate::eviction;
 use crate::expiry::{self, House};
 use crate::log::Level;
 use crate::memcached;
@@ -377,6 +378,10 @@ impl RespDriver {
                 }
                 Flow::Continue
             }
+            Signal::Last(reply) => match self.take_message(conn, Signal::Answer(reply), now) {
+                Flow::Drop => Flow::Drop,
+                _ => Flow::Close,
+            },
             Signal::TryAgain => {
                 conn.away = false;
                 if conn.client.outbox.is_pending() {
@@ -542,6 +547,7 @@ impl Driver for RespDriver {
         if self.shared.engine.claim_garbage() {
             elsewhere::free(&self.shared);
         }
+        eviction::evict(&self.shared);
         self.shared.metrics.publish(self.thread, &self.traffic);
     }
 

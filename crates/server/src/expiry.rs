@@ -5,6 +5,7 @@
 //! could make some, the loop sleeps for a second at a time.
 
 use crate::aof;
+use crate::eviction;
 use crate::metrics::Traffic;
 use crate::replication;
 use crate::shared::Shared;
@@ -68,6 +69,7 @@ pub(crate) fn keep_house(
         replication::tend(shared, Timestamp::from_nanos(now));
         save_when_due(shared, Timestamp::from_nanos(now));
         aof::tend(shared);
+        eviction::tend(shared);
         if shared.engine.limits().maxmemory() > 0 {
             shared.engine.audit_memory(shared.memory_beside_data());
         }

@@ -51,6 +51,8 @@ struct State {
     stage: Stage,
     /// Counts the failovers.
     number: u64,
+    /// To whom.
+    target: Option<(String, u16)>,
 }
 
 /// The failover of a server.
@@ -77,10 +79,22 @@ impl Failover {
         there
     }
 
-    /// It is over, one way or the other: writes go on. Returns how far it was.
-    fn end(&self, shared: &Shared) -> Stage {
-        let stage = std::mem::take(&mut self.lock().stage);
+    /// It is over, one way or the other: writes go on. Returns how far it was. `aborted`: why there is no new master.
+    fn end(&self, shared: &Shared, aborted: Option<&str>) -> Stage {
+        let (stage, target) = {
+            let mut state = self.lock();
+            (std::mem::take(&mut state.stage), state.target.take())
+        };
         if stage != Stage::None {
+            match (aborted, target) {
+                (None, _) => {}
+                (Some(why), Some((host, port))) => shared
+                    .log
+                    .notice(format_args!("FAILOVER to {host}:{port} aborted: {why}")),
+                (Some(why), None) => shared
+                    .log
+                    .notice(format_args!("FAILOVER to any replica aborted: {why}")),
+            }
             shared.engine.pause().end(PausedBy::Failover);
         }
         stage
@@ -89,7 +103,7 @@ impl Failover {
     /// The replica that was asked is the master now.
     pub(crate) fn succeeded(&self, shared: &Shared) {
         if self.stage() == Stage::InProgress {
-            self.end(shared);
+            self.end(shared, None);
         }
     }
 }
@@ -103,6 +117,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, wanted: Wanted) -> bool {
         }
         state.stage = Stage::Waiting;
         state.number += 1;
+        state.target.clone_from(&wanted.target);
         state.number
     };
     shared
@@ -120,14 +135,16 @@ pub(crate) fn begin(shared: &Arc<Shared>, wanted: Wanted) -> bool {
     let job = Arc::clone(shared);
     let work = move || wait(&job, number, &wanted);
     if shared.workers.run(work).is_err() {
-        shared.failover.end(shared);
+        shared
+            .failover
+            .end(shared, Some("there is no thread for it"));
     }
     true
 }
 
 /// Ends it without a new master; false when there is none.
-pub(crate) fn abort(shared: &Arc<Shared>) -> bool {
-    match shared.failover.end(shared) {
+pub(crate) fn abort(shared: &Arc<Shared>, why: &str) -> bool {
+    match shared.failover.end(shared, Some(why)) {
         Stage::None => false,
         Stage::Waiting => true,
         Stage::InProgress => {
@@ -149,18 +166,29 @@ fn wait(shared: &Arc<Shared>, number: u64, wanted: &Wanted) {
         let now = Timestamp::from_nanos(Clock::now());
         let timed_out = wanted.deadline_ms.is_some_and(|end| end <= now.millis());
         let target = match (timed_out, &wanted.target) {
-            (true, Some(target)) if wanted.force => Some(target.clone()),
+            (true, Some(target)) if wanted.force => {
+                shared.log.notice(format_args!(
+                    "FAILOVER to {}:{} time out exceeded, failing over.",
+                    target.0, target.1
+                ));
+                Some(target.clone())
+            }
             (true, _) => {
-                failover.end(shared);
+                failover.end(shared, Some("Replica never caught up before timeout"));
                 return;
             }
             (false, _) => caught_up(shared, wanted, now),
         };
         if let Some((host, port)) = target {
+            if !timed_out {
+                shared.log.notice(format_args!(
+                    "Failover target {host}:{port} is synced, failing over."
+                ));
+            }
             if failover.advance(number, Stage::Waiting, Stage::InProgress)
                 && replicaof::follow(shared, &host, port).is_err()
             {
-                failover.end(shared);
+                failover.end(shared, Some("data are loaded"));
             }
             return;
         }

@@ -13,6 +13,7 @@ mod conn;
 mod daemon;
 mod elsewhere;
 mod ending;
+mod eviction;
 mod expiry;
 mod failover;
 mod link;

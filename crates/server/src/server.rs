@@ -6,6 +6,7 @@ use crate::cluster::{self, ClusterNode};
 use crate::config::{Config, Key, Live};
 use crate::conn::RespDriver;
 use crate::ending::{self, Ending};
+use crate::eviction::Budget;
 use crate::failover::Failover;
 use crate::link::Link;
 use crate::log::Log;
@@ -120,6 +121,7 @@ impl Server {
                 mailboxes: Arc::clone(builder.mailboxes()),
                 limits: Arc::clone(settings.output_limits()),
                 log: Arc::clone(&log),
+                budget: Budget::default(),
             }),
             settings,
             metrics: Metrics::new(threads),

@@ -83,6 +83,7 @@ impl InProcess {
                 mailboxes: Arc::clone(builder.mailboxes()),
                 limits: Arc::clone(settings.output_limits()),
                 log,
+                budget: crate::eviction::Budget::default(),
             }),
             settings,
             metrics: Metrics::new(1),

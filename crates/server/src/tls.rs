@@ -3,7 +3,9 @@
 use crate::config::Key;
 use crate::shared::Shared;
 use std::sync::Arc;
-use tollgate_net::tls::{TlsAcceptor, TlsClients, TlsError, TlsFiles};
+use tollgate_net::tls::{
+    TlsAcceptor, TlsClientFiles, TlsClients, TlsConnector, TlsError, TlsFiles,
+};
 
 /// Settings of which a change is a change of the certificates.
 pub(crate) const SETTINGS: &[Key] = &[
@@ -39,6 +41,29 @@ pub(crate) fn acceptor<'a>(get: impl Fn(Key) -> &'a str) -> Result<Arc<TlsAccept
     }
     TlsAcceptor::new(&files(get))
         .map(Arc::new)
+        .map_err(|error| format!("TLS cannot be set up: {error}"))
+}
+
+/// What the settings say of connections to other servers; `None` without `tls-replication`. The files are read anew each
+/// time, so that certificates which were replaced are taken up.
+pub(crate) fn connector(shared: &Shared) -> Result<Option<TlsConnector>, String> {
+    let files = shared.settings.with_values(|values| {
+        let path = |key| Some(values.get(key)).filter(|path| !path.is_empty());
+        if values.get(Key::TlsReplication) != "yes" {
+            return None;
+        }
+        let pair = |certificate, key| Some((path(certificate)?.into(), path(key)?.into()));
+        Some(TlsClientFiles {
+            own: pair(Key::TlsClientCertFile, Key::TlsClientKeyFile)
+                .or_else(|| pair(Key::TlsCertFile, Key::TlsKeyFile)),
+            authorities: path(Key::TlsCaCertFile).map(Into::into),
+            authority_dir: path(Key::TlsCaCertDir).map(Into::into),
+            protocols: values.get(Key::TlsProtocols).to_owned(),
+        })
+    });
+    let connector = files.map(|files| TlsConnector::new(&files));
+    connector
+        .transpose()
         .map_err(|error| format!("TLS cannot be set up: {error}"))
 }
 

@@ -70,6 +70,12 @@ impl Mail for Post {
         }
     }
 
+    fn dismiss(&self, reply: Vec<u8>) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.mailboxes.answer(self.at, Signal::Last(reply));
+        }
+    }
+
     fn try_again(&self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.mailboxes.answer(self.at, Signal::TryAgain);

@@ -27,6 +27,10 @@ impl Mail for Post {
         self.0.send(reply).ok();
     }
 
+    fn dismiss(&self, reply: Vec<u8>) {
+        self.answer(reply);
+    }
+
     fn try_again(&self) {}
 }
 

@@ -42,6 +42,12 @@ pub struct TlsFiles {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsError(String);
 
+impl TlsError {
+    pub(super) fn new(reason: impl fmt::Display) -> TlsError {
+        TlsError(reason.to_string())
+    }
+}
+
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -50,7 +56,7 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-fn of_file(path: &Path, error: impl fmt::Display) -> TlsError {
+pub(super) fn of_file(path: &Path, error: impl fmt::Display) -> TlsError {
     TlsError(format!("{}: {error}", path.display()))
 }
 
@@ -97,7 +103,14 @@ fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let builder = match files.clients {
         TlsClients::Ignored => builder.with_no_client_auth(),
         asked => {
-            let roots = Arc::new(authorities(files)?);
+            let roots = authorities(files.authorities.as_deref(), files.authority_dir.as_deref())?;
+            if roots.is_empty() {
+                return Err(TlsError::new(
+                    "authorities are needed to check the certificates of clients: set tls-ca-cert-file or \
+                     tls-ca-cert-dir, or tls-auth-clients no",
+                ));
+            }
+            let roots = Arc::new(roots);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
             let verifier = match asked {
                 TlsClients::Optional => verifier.allow_unauthenticated(),
@@ -114,7 +127,7 @@ fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         .map_err(|error| of_file(&files.certificate, error))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = CertificateDer::pem_file_iter(path)
         .and_then(|found| found.collect::<Result<Vec<_>, _>>())
         .map_err(|error| of_file(path, error))?;
@@ -124,9 +137,13 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     }
 }
 
-fn authorities(files: &TlsFiles) -> Result<RootCertStore, TlsError> {
-    let mut paths: Vec<PathBuf> = files.authorities.iter().cloned().collect();
-    if let Some(dir) = &files.authority_dir {
+/// The certificates of a file and of those of a directory; none without either.
+pub(super) fn authorities(
+    file: Option<&Path>,
+    dir: Option<&Path>,
+) -> Result<RootCertStore, TlsError> {
+    let mut paths: Vec<PathBuf> = file.map(Path::to_owned).into_iter().collect();
+    if let Some(dir) = dir {
         let entries = std::fs::read_dir(dir).map_err(|error| of_file(dir, error))?;
         let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
         paths.extend(files.filter(|path| path.is_file()));
@@ -139,17 +156,10 @@ fn authorities(files: &TlsFiles) -> Result<RootCertStore, TlsError> {
                 .map_err(|error| of_file(path, error))?;
         }
     }
-    match roots.is_empty() {
-        true => Err(TlsError(
-            "authorities are needed to check the certificates of clients: set tls-ca-cert-file or tls-ca-cert-dir, \
-             or tls-auth-clients no"
-                .to_owned(),
-        )),
-        false => Ok(roots),
-    }
+    Ok(roots)
 }
 
-fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
+pub(super) fn versions(text: &str) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
     let mut versions = Vec::new();
     for word in text.split_whitespace() {
         match word.to_ascii_lowercase().as_str() {

@@ -89,7 +89,7 @@ settings! {
     BgsaveCpulist, "bgsave_cpulist", None, Text, "", Start, false, None::<&str>;
     IgnoreWarnings, "ignore-warnings", None, Text, "", Live, false, None::<&str>;
     ProcTitleTemplate, "proc-title-template", None, Text, "{title} {listen-addr} {server-mode}", Live, false, None::<&str>;
-    BindSourceAddr, "bind-source-addr", None, Text, "", Live, false, None::<&str>;
+    BindSourceAddr, "bind-source-addr", None, Text, "", Live, false, Some("Address of this machine from which a replica connects to its master; empty for any.");
     Logfile, "logfile", None, Text, "", Start, false, Some("File of the log, from `dir` if it is relative; empty for standard error. It is opened for each burst of lines, so it may be moved away at any time. Lines that cannot be written are lost, and counted in the next one that can.");
     Masterauth, "masterauth", None, Text, "", Live, false, Some("Password with which a replica authenticates at its master; empty for none.");
     Supervised, "supervised", None, Choice(&["upstart", "systemd", "auto", "no"]), "no", Start, false, Some("Who is told when the server is ready: systemd by `NOTIFY_SOCKET`, upstart by a stop, or whichever of them has started it.");
@@ -155,7 +155,7 @@ settings! {
     StreamNodeMaxBytes, "stream-node-max-bytes", None, Bytes { min: 0, max: i64::MAX as u64 }, "4096", Live, false, Some("Largest node of a stream, in bytes; 0 for no limit.");
     ZsetMaxListpackValue, "zset-max-listpack-value", Some("zset-max-ziplist-value"), Bytes { min: 0, max: i64::MAX as u64 }, "64", Live, false, Some("Longest member of a compact sorted set, in bytes.");
     HllSparseMaxBytes, "hll-sparse-max-bytes", None, Bytes { min: 0, max: i64::MAX as u64 }, "3000", Live, false, Some("Largest sparse HyperLogLog, in bytes.");
-    MaxmemoryClients, "maxmemory-clients", None, BytesOrPercent, "0", Live, false, None::<&str>;
+    MaxmemoryClients, "maxmemory-clients", None, BytesOrPercent, "0", Live, false, Some("Most bytes that all clients together may hold; above it those that hold most are disconnected. 0 = no limit.");
     ReplBacklogTtl, "repl-backlog-ttl", None, Number { min: 0, max: i64::MAX as u64 }, "3600", Live, false, Some("Seconds for which they are kept without a replica; 0 for ever.");
     AutoAofRewriteMinSize, "auto-aof-rewrite-min-size", None, Bytes { min: 0, max: i64::MAX as u64 }, "67108864", Live, false, Some("Bytes below which the append-only file is not made anew by itself.");
     LoadingProcessEventsIntervalBytes, "loading-process-events-interval-bytes", None, Number { min: 1024, max: 2147483647 }, "2097152", Live, true, None::<&str>;
@@ -163,15 +163,15 @@ settings! {
     TlsSessionCacheSize, "tls-session-cache-size", None, Number { min: 0, max: 2147483647 }, "20480", Live, false, None::<&str>;
     TlsSessionCacheTimeout, "tls-session-cache-timeout", None, Number { min: 0, max: 2147483647 }, "300", Live, false, None::<&str>;
     TlsCluster, "tls-cluster", None, Flag, "no", Live, false, None::<&str>;
-    TlsReplication, "tls-replication", None, Flag, "no", Live, false, None::<&str>;
+    TlsReplication, "tls-replication", None, Flag, "no", Live, false, Some("Whether a replica and MIGRATE speak TLS to other servers, whose certificates are checked against `tls-ca-cert-file` and `tls-ca-cert-dir`.");
     TlsAuthClients, "tls-auth-clients", None, Choice(&["no", "yes", "optional"]), "yes", Live, false, Some("Whether clients must show a certificate, may, or are not asked for one.");
     TlsPreferServerCiphers, "tls-prefer-server-ciphers", None, Flag, "no", Live, false, None::<&str>;
     TlsSessionCaching, "tls-session-caching", None, Flag, "yes", Live, false, None::<&str>;
     TlsCertFile, "tls-cert-file", None, Text, "", Live, false, Some("File with the server's certificate and those that lead to its authority, in PEM.");
     TlsKeyFile, "tls-key-file", None, Text, "", Live, false, Some("File with the private key of the certificate, in PEM.");
     TlsKeyFilePass, "tls-key-file-pass", None, Text, "", Live, false, None::<&str>;
-    TlsClientCertFile, "tls-client-cert-file", None, Text, "", Live, false, None::<&str>;
-    TlsClientKeyFile, "tls-client-key-file", None, Text, "", Live, false, None::<&str>;
+    TlsClientCertFile, "tls-client-cert-file", None, Text, "", Live, false, Some("Certificate that other servers are shown, in PEM; empty for `tls-cert-file`.");
+    TlsClientKeyFile, "tls-client-key-file", None, Text, "", Live, false, Some("File with the private key of that certificate, in PEM.");
     TlsClientKeyFilePass, "tls-client-key-file-pass", None, Text, "", Live, false, None::<&str>;
     TlsDhParamsFile, "tls-dh-params-file", None, Text, "", Live, false, None::<&str>;
     TlsCaCertFile, "tls-ca-cert-file", None, Text, "", Live, false, Some("File with the authorities whose client certificates are accepted, in PEM.");

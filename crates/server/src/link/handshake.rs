@@ -35,6 +35,8 @@ pub(super) enum Begun {
     Continued(Option<String>),
     /// From the data that it sends.
     Full(HistoryPlace),
+    /// From the data that it sends; it is older than Redis 2.8, does not count what it sends, and hears no acknowledgements.
+    Old,
 }
 
 /// Says hello and asks for what is missing.
@@ -65,7 +67,18 @@ pub(super) fn shake(shared: &Shared, out: &mut Outbound) -> Result<Begun, Broken
         )),
     }
     let takes_over = shared.failover.stage() == failover::Stage::InProgress;
-    let begun = psync(out, place.as_ref(), takes_over, silence)?;
+    let begun = match psync(out, place.as_ref(), takes_over, silence)? {
+        Said::Begun(begun) => begun,
+        Said::Unknown(answer) if takes_over => return Err(refused(&answer)),
+        Said::Unknown(answer) => {
+            shared.log.notice(format_args!(
+                "Master does not support PSYNC or is in error state (reply: {answer})"
+            ));
+            shared.log.notice(format_args!("Retrying with SYNC..."));
+            send(out, &[b"SYNC"])?;
+            Begun::Old
+        }
+    };
     shared.failover.succeeded(shared);
     if let Begun::Continued(_) = begun
         && shared.engine.place() != place
@@ -93,7 +106,9 @@ fn introduce(shared: &Shared, out: &mut Outbound) -> Result<(), Broken> {
         }
     }
     let announced = get(Key::ReplicaAnnouncePort);
+    let by_tls = shared.settings.is_set(Key::TlsReplication) && shared.tls.is_some();
     let port = match &*announced {
+        "0" if by_tls => get(Key::TlsPort),
         "0" => get(Key::Port),
         _ => announced,
     };
@@ -107,12 +122,23 @@ fn introduce(shared: &Shared, out: &mut Outbound) -> Result<(), Broken> {
     Ok(())
 }
 
+/// What a master says to PSYNC.
+enum Said {
+    Begun(Begun),
+    /// It does not know it, or has another reason; this is its answer.
+    Unknown(String),
+}
+
+fn refused(answer: &str) -> Broken {
+    Broken::Refused(format!("the master answers PSYNC with '{answer}'"))
+}
+
 fn psync(
     out: &mut Outbound,
     place: Option<&HistoryPlace>,
     takes_over: bool,
     silence: Duration,
-) -> Result<Begun, Broken> {
+) -> Result<Said, Broken> {
     let next = place.map_or("-1".to_owned(), |place| (place.offset + 1).to_string());
     let id = place.map_or("?", |place| &place.id);
     let mut words: Vec<&[u8]> = vec![b"PSYNC", id.as_bytes(), next.as_bytes()];
@@ -131,10 +157,10 @@ fn psync(
         Some(Begun::Continued(_)) if place.is_none() => Err(Broken::Master(
             "the master wants to go on from where this server is not".to_owned(),
         )),
-        Some(begun) => Ok(begun),
-        None => Err(Broken::Refused(format!(
-            "the master answers PSYNC with '{answer}'"
-        ))),
+        Some(begun) => Ok(Said::Begun(begun)),
+        None if answer.starts_with("-ERR") => Ok(Said::Unknown(answer)),
+        // `-NOMASTERLINK`, `-LOADING`, or no master at all: later.
+        None => Err(refused(&answer)),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::config::Key;
 use crate::failover;
 use crate::shared::Shared;
+use crate::tls;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,8 +20,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tollgate_commands::gate::Restrictions;
 use tollgate_engine::{Engine, Following, HistoryPlace};
-use tollgate_net::outbound::{Closer, Outbound};
-use tollgate_net::{Clock, ConnRef, threads};
+use tollgate_net::outbound::{Closer, Outbound, Route};
+use tollgate_net::{Clock, ConnRef, process, threads};
 
 /// Pause before another attempt to connect.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -320,7 +321,7 @@ fn run(shared: &Arc<Shared>) {
         if matches!(ended, Err(Broken::Refused(_)))
             && shared.failover.stage() == failover::Stage::InProgress
         {
-            failover::abort(shared);
+            failover::abort(shared, "Failover target rejected psync request");
         }
         let mut state = link.lock();
         state.closer = None;
@@ -368,7 +369,8 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
         master.host, master.port
     ));
     let silence = silence(shared);
-    let connected = Outbound::connect(&master.host, master.port, silence);
+    let route = route(shared).map_err(Broken::Master)?;
+    let connected = Outbound::connect(&master.host, master.port, silence, &route);
     let mut out = connected.map_err(|error| {
         Broken::Master(format!(
             "connecting to {}:{}: {error}",
@@ -395,7 +397,7 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
     shared
         .log
         .notice(format_args!("MASTER <-> REPLICA sync started"));
-    let place = catch_up(shared, order, &mut out)?;
+    let (place, hearing) = catch_up(shared, order, &mut out)?;
     let read = place.map_or(0, |place| place.offset);
     let now = Clock::now();
     link.note(number, |facts| {
@@ -407,7 +409,21 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
         facts.error.clear();
     })?;
     judge(shared);
-    stream::follow(shared, out, order, &client)
+    stream::follow(shared, out, order, &client, hearing)
+}
+
+/// Whether a master hears how far its replica is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hearing {
+    Acknowledged,
+    /// It is older than Redis 2.8, and would answer an error.
+    Deaf,
+}
+
+fn tell_synced(shared: &Shared) {
+    shared.log.notice(format_args!(
+        "MASTER <-> REPLICA sync: Finished with success"
+    ));
 }
 
 /// Comes to where the master is: from what this server has, or by taking over all data. Returns the place in the history.
@@ -415,7 +431,8 @@ fn catch_up(
     shared: &Arc<Shared>,
     order: Order,
     out: &mut Outbound,
-) -> Result<Option<HistoryPlace>, Broken> {
+) -> Result<(Option<HistoryPlace>, Hearing), Broken> {
+    let before = shared.engine.place();
     match handshake::shake(shared, out)? {
         handshake::Begun::Continued(id) => {
             let taken = shared
@@ -425,12 +442,25 @@ fn catch_up(
             shared.log.notice(format_args!(
                 "Successful partial resynchronization with master."
             ));
-            if let Some(id) = id {
+            if let Some(id) = id.filter(|id| before.is_none_or(|before| before.id != *id)) {
                 shared
                     .log
                     .notice(format_args!("Master replication ID changed to {id}"));
             }
-            Ok(shared.engine.place())
+            Ok((shared.engine.place(), Hearing::Acknowledged))
+        }
+        handshake::Begun::Old => {
+            shared
+                .link
+                .note(order.number, |facts| facts.stage = Stage::Sync)?;
+            // Its history has no name of its own.
+            let place = HistoryPlace {
+                id: process::random_id()?,
+                offset: 0,
+            };
+            transfer::take_over(shared, order, out, &place)?;
+            tell_synced(shared);
+            Ok((Some(place), Hearing::Deaf))
         }
         handshake::Begun::Full(place) => {
             shared.log.notice(format_args!(
@@ -441,12 +471,26 @@ fn catch_up(
                 .link
                 .note(order.number, |facts| facts.stage = Stage::Sync)?;
             transfer::take_over(shared, order, out, &place)?;
-            shared.log.notice(format_args!(
-                "MASTER <-> REPLICA sync: Finished with success"
-            ));
-            Ok(Some(place))
+            tell_synced(shared);
+            Ok((Some(place), Hearing::Acknowledged))
         }
     }
+}
+
+/// How a master is connected to.
+fn route(shared: &Shared) -> Result<Route, String> {
+    let source = shared.settings.get(Key::BindSourceAddr);
+    let from = match &*source {
+        "" => None,
+        text => Some(
+            text.parse()
+                .map_err(|_| format!("bind-source-addr: '{text}' is not an IP address"))?,
+        ),
+    };
+    Ok(Route {
+        from,
+        tls: tls::connector(shared)?,
+    })
 }
 
 /// `repl-timeout`.

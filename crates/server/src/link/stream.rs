@@ -1,6 +1,6 @@
 //! What a master sends once this server has its data: commands, applied as they come.
 
-use super::{Broken, Order, is_timeout, silence};
+use super::{Broken, Hearing, Order, is_timeout, silence};
 use crate::client::Client;
 use crate::shared::Shared;
 use std::io::Read;
@@ -28,6 +28,7 @@ struct Stream<'a> {
     out: Outbound,
     number: u64,
     client: &'a Client,
+    hearing: Hearing,
     applier: Applier,
     parser: RequestParser,
     /// Monotone nanoseconds.
@@ -40,6 +41,7 @@ pub(super) fn follow(
     out: Outbound,
     order: Order,
     client: &Arc<Client>,
+    hearing: Hearing,
 ) -> Result<(), Broken> {
     out.set_timeout(LOOK)?;
     let db = shared.engine.master_db();
@@ -48,6 +50,7 @@ pub(super) fn follow(
         out,
         number: order.number,
         client,
+        hearing,
         applier: Applier::of_master(order.following, client.id, db),
         parser: RequestParser::default(),
         acked_at: Clock::monotone(),
@@ -188,6 +191,9 @@ impl Stream<'_> {
     /// Says how far this server is.
     fn acknowledge(&mut self) -> Result<(), Broken> {
         self.acked_at = Clock::monotone();
+        if self.hearing == Hearing::Deaf {
+            return Ok(());
+        }
         let offset = self.shared.engine.journal_facts().offset.to_string();
         let mut bytes = Vec::new();
         write_command(&mut bytes, &[b"REPLCONF", b"ACK", offset.as_bytes()]);

@@ -15,7 +15,7 @@ pub(super) fn failover(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
     if let [word] = words
         && word.eq_ignore_ascii_case(b"ABORT")
     {
-        return match failover::abort(shared) {
+        return match failover::abort(shared, "Failover manually aborted") {
             true => Ok(Reply::Ok),
             false => Err(CmdError::err("No failover in progress.")),
         };

@@ -312,6 +312,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         traffic.expiry_nanos / 1_000_000,
     );
     text.line("evicted_keys", shared.engine.evicted());
+    text.line("evicted_clients", shared.clients.budget().evicted());
     text.line("refused_limiters", shared.engine.refused_limiters());
     text.line("keyspace_hits", stats.hits);
     text.line("keyspace_misses", stats.misses);

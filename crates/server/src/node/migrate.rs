@@ -1,12 +1,14 @@
 //! MIGRATE: sends keys to another server and removes those that it has taken.
 
+use crate::shared::Shared;
+use crate::tls;
 use std::time::Duration;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Parcel};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
-use tollgate_net::outbound::Outbound;
+use tollgate_net::outbound::{Outbound, Route};
 use tollgate_wire::resp::write_command;
 
 /// Milliseconds when none, or less, are given.
@@ -25,6 +27,7 @@ struct Request<'a> {
     replace: bool,
     user: Option<&'a [u8]>,
     password: Option<&'a [u8]>,
+    route: Route,
 }
 
 impl<'a> Request<'a> {
@@ -42,6 +45,7 @@ impl<'a> Request<'a> {
             replace: false,
             user: None,
             password: None,
+            route: Route::default(),
         };
         let mut options = options;
         while let [option, rest @ ..] = options {
@@ -145,7 +149,7 @@ impl<'a> Request<'a> {
         let text = |word| std::str::from_utf8(word).map_err(|_| CmdError::MigrateConnect);
         let port = text(self.port)?.parse();
         let port = port.map_err(|_| CmdError::MigrateConnect)?;
-        Outbound::connect(text(self.host)?, port, self.timeout).map_err(|error| {
+        Outbound::connect(text(self.host)?, port, self.timeout, &self.route).map_err(|error| {
             match error.kind() {
                 // Redis learns of it when it writes.
                 std::io::ErrorKind::ConnectionRefused => CmdError::MigrateWrite,
@@ -155,8 +159,12 @@ impl<'a> Request<'a> {
     }
 }
 
-pub(super) fn migrate(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    let request = Request::parse(cx.args.all())?;
+pub(super) fn migrate(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
+    let mut request = Request::parse(cx.args.all())?;
+    request.route.tls = tls::connector(shared).map_err(|reason| {
+        shared.log.warning(format_args!("MIGRATE: {reason}"));
+        CmdError::MigrateConnect
+    })?;
     let send = |parcels: &[Parcel<'_>], taken: &mut Vec<usize>| request.send(parcels, taken);
     cx.engine
         .hand_over(cx.session, request.keys, cx.now, send)

@@ -95,7 +95,7 @@ impl Node for NodeRunner<'_> {
             NodeCommand::BgRewriteAof => save::rewrite_log(self.shared, &cx),
             NodeCommand::BgSave => save::background(self.shared, &mut cx),
             NodeCommand::LastSave => Ok(save::last(self.shared)),
-            NodeCommand::Migrate => migrate::migrate(&mut cx),
+            NodeCommand::Migrate => migrate::migrate(self.shared, &mut cx),
             NodeCommand::PSync => replication::psync(self, &mut cx),
             NodeCommand::ReplConf => replication::replconf(self, &mut cx),
             NodeCommand::Failover => failover::failover(self, &mut cx),

@@ -61,7 +61,7 @@ pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<
 /// Makes this server the replica of a master, whether that is there or not.
 pub(crate) fn follow(shared: &Arc<Shared>, host: &str, port: u16) -> Result<(), CmdError> {
     let following = shared.engine.follow().map_err(refused)?;
-    shared.engine.unblock_all();
+    shared.engine.dismiss_all();
     let master = Master {
         host: host.to_owned(),
         port,

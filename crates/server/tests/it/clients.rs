@@ -153,3 +153,52 @@ fn a_client_that_waits_shows_as_blocked_until_it_is_unblocked() {
     assert_eq!(paused.frame().unwrap(), b"+OK\r\n");
     assert_eq!(info(&mut admin, "blocked_clients"), "0");
 }
+
+/// Sends the beginning of a command that holds so many bytes.
+fn hold(client: &mut Client, bytes: usize) {
+    let mut part = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000000\r\n".to_vec();
+    part.resize(part.len() + bytes, b'x');
+    client.send(&part).unwrap();
+}
+
+#[test]
+fn clients_that_hold_most_go_when_all_together_hold_too_much() {
+    let server = Local::start(&[("maxmemory-clients", "4mb")]);
+    let mut small = server.connect();
+    let mut kept = server.connect();
+    raw(&mut kept, "CLIENT NO-EVICT on");
+    raw(&mut kept, "CLIENT SETNAME kept");
+    hold(&mut kept, 3 << 20);
+    eventually("it is held", || {
+        text(&mut small, "CLIENT LIST").contains(" qbuf=3")
+    });
+    assert_eq!(info(&mut small, "evicted_clients"), "0");
+    let mut medium = server.connect();
+    raw(&mut medium, "CLIENT SETNAME medium");
+    hold(&mut medium, 200_000);
+    let mut large = server.connect();
+    hold(&mut large, 2 << 20);
+    eventually("the largest goes", || {
+        info(&mut small, "evicted_clients") == "1"
+    });
+    assert_eq!(large.until_closed().unwrap(), b"");
+    let list = text(&mut small, "CLIENT LIST");
+    assert!(
+        list.contains("name=kept") && list.contains("name=medium"),
+        "{list}"
+    );
+    // At once, and whoever may stay stays.
+    raw(
+        &mut small,
+        "CONFIG SET maxmemory 10mb maxmemory-clients 31%",
+    );
+    eventually("the next one goes", || {
+        info(&mut small, "evicted_clients") == "2"
+    });
+    assert_eq!(medium.until_closed().unwrap(), b"");
+    assert!(text(&mut small, "CLIENT LIST").contains("name=kept"));
+    assert_eq!(raw(&mut small, "CONFIG SET maxmemory-clients 0"), "+OK\r\n");
+    hold(&mut server.connect(), 4 << 20);
+    assert_eq!(raw(&mut small, "CONFIG RESETSTAT"), "+OK\r\n");
+    assert_eq!(info(&mut small, "evicted_clients"), "0");
+}

@@ -22,12 +22,12 @@ use crate::harness::BACKEND_VARIABLE;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An authority and what it has signed, in a folder of its own.
-struct Files {
+pub(crate) struct Files {
     dir: PathBuf,
 }
 
 impl Files {
-    fn new(name: &str) -> Files {
+    pub(crate) fn new(name: &str) -> Files {
         let dir = std::env::temp_dir().join(format!("tollgate-tls-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let files = Files { dir };
@@ -67,7 +67,7 @@ impl Files {
         self.dir.join(format!("{name}-{kind}.pem"))
     }
 
-    fn text(&self, name: &str, kind: &str) -> String {
+    pub(crate) fn text(&self, name: &str, kind: &str) -> String {
         self.path(name, kind).to_str().unwrap().to_owned()
     }
 }
@@ -79,13 +79,13 @@ impl Drop for Files {
 }
 
 /// A server with a TLS port only.
-struct Tls {
+pub(crate) struct Tls {
     server: Option<Server>,
-    addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
 }
 
 impl Tls {
-    fn start(files: &Files, settings: &[(&str, &str)]) -> Tls {
+    pub(crate) fn start(files: &Files, settings: &[(&str, &str)]) -> Tls {
         loop {
             let free = TcpListener::bind("127.0.0.1:0").unwrap();
             let addr = free.local_addr().unwrap();

@@ -1,0 +1,140 @@
+//! The client's side of TLS, for connections to other servers.
+
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
+    SignatureScheme, StreamOwned,
+};
+
+use super::settings::{TlsError, authorities, certificates, of_file, versions};
+
+/// What a client's side of TLS is made of.
+#[derive(Debug, Clone)]
+pub struct TlsClientFiles {
+    /// The certificate that is shown when the server asks for one, and its private key, PEM.
+    pub own: Option<(PathBuf, PathBuf)>,
+    /// Authorities of servers' certificates, PEM.
+    pub authorities: Option<PathBuf>,
+    /// A directory of files with such authorities.
+    pub authority_dir: Option<PathBuf>,
+    /// Versions, as `TLSv1.2 TLSv1.3`; empty for all that are safe.
+    pub protocols: String,
+}
+
+/// Begins the TLS side of connections to other servers. Their certificates must be of a known authority; whose name they are
+/// for is not looked at, as by Redis: servers of a group often share one certificate.
+#[derive(Debug, Clone)]
+pub struct TlsConnector(Arc<ClientConfig>);
+
+impl TlsConnector {
+    /// Reads the files.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be used, or no authority is known.
+    pub fn new(files: &TlsClientFiles) -> Result<TlsConnector, TlsError> {
+        let roots = authorities(files.authorities.as_deref(), files.authority_dir.as_deref())?;
+        if roots.is_empty() {
+            return Err(TlsError::new(
+                "authorities are needed to check the certificate of the master: set tls-ca-cert-file or tls-ca-cert-dir",
+            ));
+        }
+        let provider = Arc::new(ring::default_provider());
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .build()
+                .map_err(TlsError::new)?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions(&files.protocols)?)
+            .map_err(TlsError::new)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyName(verifier)));
+        let config = match &files.own {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate)?;
+                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| of_file(key, error))?;
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| of_file(certificate, error))?
+            }
+        };
+        Ok(TlsConnector(Arc::new(config)))
+    }
+
+    /// Agrees with the server at the other end of `stream`, which must have a time-out.
+    pub(crate) fn begin(
+        &self,
+        host: &str,
+        mut stream: TcpStream,
+    ) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        // A host that is no name for TLS, as one with an underscore, is not told to the server.
+        let name = ServerName::try_from(host.to_owned()).or_else(|_| {
+            stream
+                .peer_addr()
+                .map(|peer| ServerName::IpAddress(peer.ip().into()))
+        })?;
+        let mut connection =
+            ClientConnection::new(Arc::clone(&self.0), name).map_err(std::io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream)?;
+        }
+        Ok(StreamOwned::new(connection, stream))
+    }
+}
+
+/// Checks everything but the name.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.0
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // The name is looked at last, when all else is right.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
