@@ -3,6 +3,7 @@
 mod admission;
 mod aof;
 mod aof_crash;
+mod aof_faults;
 mod applications;
 mod auth;
 mod backends;
