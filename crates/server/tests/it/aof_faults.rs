@@ -69,7 +69,8 @@ fn fill_and_free(program: &Path, first: &[&str]) -> Option<Vec<String>> {
         refusal = ask(&mut client, "SET small 2");
         refusal.starts_with("-MISCONF")
     });
-    told.push(refusal);
+    // The system's reason depends on where the write broke off.
+    told.push(refusal.rsplit_once(": ").unwrap().0.to_owned());
     told.push(ask(&mut client, "STRLEN large"));
     let state = ask(&mut client, "INFO persistence");
     told.push(state.contains("aof_last_write_status:err").to_string());
@@ -110,10 +111,7 @@ fn a_disk_that_has_room_again_is_written_to_again() {
     let Some(ours) = fill_and_free(tollgate_binary().unwrap(), &["serve"]) else {
         return peers::skip(HERE, "prlimit");
     };
-    assert_eq!(
-        ours[2],
-        "-MISCONF Errors writing to the AOF file: File too large\r\n"
-    );
+    assert_eq!(ours[2], "-MISCONF Errors writing to the AOF file");
     assert_eq!(ours[ours.len() - 2..], ["$1\r\n3\r\n", ":20000\r\n"]);
     let Some(program) = peers::find("redis-server") else {
         return peers::skip(HERE, "redis-server");
