@@ -1,6 +1,6 @@
 //! Which facility of the system the loops run on.
 
-use crate::event_loop::WAKER;
+use crate::event_loop::{EVENTS, WAKER};
 use crate::mailbox::Waker;
 #[cfg(target_os = "linux")]
 use crate::threads;
@@ -36,6 +36,17 @@ pub enum IoBackend {
 }
 
 impl IoBackend {
+    /// Most connections that a turn of a loop hears of, one [that hears of many](crate::LoopGroupBuilder::that_hears_many).
+    /// Those beyond are heard of in a later turn, however long their bytes have been there.
+    #[must_use]
+    pub fn hears(self) -> usize {
+        match self {
+            #[cfg(target_os = "linux")]
+            IoBackend::IoUring => usize::from(uring::MANY),
+            _ => EVENTS,
+        }
+    }
+
     const READINESS: IoBackend = if cfg!(any(target_os = "linux", target_os = "android")) {
         IoBackend::Epoll
     } else {
@@ -61,9 +72,13 @@ pub(crate) enum Reactor {
 }
 
 impl Reactor {
-    pub(crate) fn prepare(loops: usize, wanted: Backend) -> io::Result<(IoBackend, Vec<Reactor>)> {
+    pub(crate) fn prepare(
+        loops: usize,
+        wanted: Backend,
+        hears_many: bool,
+    ) -> io::Result<(IoBackend, Vec<Reactor>)> {
         if wanted != Backend::Epoll {
-            match rings(loops) {
+            match rings(loops, hears_many) {
                 Ok(rings) => return Ok((IoBackend::IoUring, rings)),
                 Err(_) if wanted == Backend::Auto => {}
                 Err(error) => {
@@ -88,11 +103,11 @@ impl Reactor {
 /// Rings for all loops, or why there can be none. They are made on a thread that ends with this call, because when a
 /// ring is gone the kernel interrupts the system call of the thread that made it.
 #[cfg(target_os = "linux")]
-fn rings(loops: usize) -> io::Result<Vec<Reactor>> {
+fn rings(loops: usize, hears_many: bool) -> io::Result<Vec<Reactor>> {
     let make = move || {
         uring::probe()?;
         (0..loops)
-            .map(|_| Ok(Reactor::Uring(Box::new(Ring::new()?))))
+            .map(|_| Ok(Reactor::Uring(Box::new(Ring::new(hears_many)?))))
             .collect()
     };
     threads::spawn("uring-setup".to_owned(), None, make)?
@@ -101,6 +116,6 @@ fn rings(loops: usize) -> io::Result<Vec<Reactor>> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn rings(_loops: usize) -> io::Result<Vec<Reactor>> {
+fn rings(_loops: usize, _hears_many: bool) -> io::Result<Vec<Reactor>> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Events taken per wake-up.
-const EVENTS: usize = 1024;
+pub(crate) const EVENTS: usize = 1024;
 /// Token of the waker; listeners come just below it, connections count up from 0.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 const FIRST_LISTENER: usize = usize::MAX - 4096;

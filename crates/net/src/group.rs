@@ -47,8 +47,22 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
     /// Prepares `threads` loops (at least one, at most 65,535). Fails if the system refuses the backend asked for;
     /// [`Backend::Auto`] takes the other one then.
     pub fn new(threads: usize, backend: Backend) -> io::Result<LoopGroupBuilder<M>> {
+        Self::prepare(threads, backend, false)
+    }
+
+    /// The same with memory for hearing of all connections in every turn, as far as there are no more than
+    /// [`IoBackend::hears`]: for drivers that judge by it how long bytes have waited.
+    pub fn that_hears_many(threads: usize, backend: Backend) -> io::Result<LoopGroupBuilder<M>> {
+        Self::prepare(threads, backend, true)
+    }
+
+    fn prepare(
+        threads: usize,
+        backend: Backend,
+        hears_many: bool,
+    ) -> io::Result<LoopGroupBuilder<M>> {
         let threads = threads.clamp(1, u16::MAX as usize);
-        let (backend, reactors) = Reactor::prepare(threads, backend)?;
+        let (backend, reactors) = Reactor::prepare(threads, backend, hears_many)?;
         let wakers = reactors
             .iter()
             .map(Reactor::waker)

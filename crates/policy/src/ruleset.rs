@@ -166,6 +166,16 @@ impl Ruleset {
     pub fn limit_count(&self) -> usize {
         self.limits
     }
+
+    /// How much there is, e.g. `1 domain, 2 limits`.
+    pub fn summary(&self) -> String {
+        let count = |number: usize, what: &str| {
+            let plural = if number == 1 { "" } else { "s" };
+            format!("{number} {what}{plural}")
+        };
+        let domains = count(self.domain_count(), "domain");
+        format!("{domains}, {}", count(self.limit_count(), "limit"))
+    }
 }
 
 impl Level {

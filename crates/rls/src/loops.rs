@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tollgate_net::{
-    Backend, GroupOptions, IoBackend, Listener, LoopGroup, LoopGroupBuilder, Mailboxes,
-};
+use tollgate_net::{Backend, GroupOptions, Listener, LoopGroup, LoopGroupBuilder, Mailboxes};
 
 use crate::http::{HttpLoop, MakeService};
 
@@ -47,15 +45,15 @@ impl Loops {
         makes: Vec<MakeService>,
         options: LoopOptions,
     ) -> io::Result<Loops> {
-        let builder = LoopGroupBuilder::new(makes.len(), options.io)?;
+        let builder = LoopGroupBuilder::that_hears_many(makes.len(), options.io)?;
         let mailboxes = builder.mailboxes().clone();
         let stops = Arc::new(AtomicBool::new(false));
-        let reads_early = builder.backend() == IoBackend::IoUring;
+        let system = builder.backend();
         let (places, shed_after, monotonic) =
             (options.places, options.shed_after, options.monotonic);
         let drivers = makes.into_iter().map(|make| {
             let (places, stops) = (places.clone(), stops.clone());
-            HttpLoop::new(make, places, stops, shed_after, reads_early, monotonic)
+            HttpLoop::new(make, places, stops, shed_after, system, monotonic)
         });
         let listener = Listener::of_tcp(listener)?;
         let names = GroupOptions {

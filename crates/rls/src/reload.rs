@@ -152,11 +152,7 @@ impl Watch {
                 let rules = rules
                     .with_modes(self.modes.clone())
                     .succeed(&self.rules.borrow());
-                (self.log)(&format!(
-                    "rules loaded: {} domains, {} limits",
-                    rules.domain_count(),
-                    rules.limit_count()
-                ));
+                (self.log)(&format!("rules loaded: {}", rules.summary()));
                 self.metrics.announce(&rules);
                 self.health.have_rules(&rules);
                 self.rules.send_replace(Arc::new(rules));

@@ -167,6 +167,7 @@ fn backend_maker(
     config: &RlsConfig,
     store: Option<Handle>,
     clock: fn() -> Timestamp,
+    metrics: &Metrics,
 ) -> Result<MakeBackend, StartError> {
     Ok(match &config.backend {
         Backend::Embedded => {
@@ -181,6 +182,7 @@ fn backend_maker(
         }
         Backend::Remote(url) => {
             let places = Places::new(url, config)?;
+            metrics.facts.tell_of_pools(places.pools());
             let known = HotKeys::new();
             Arc::new(move || {
                 let stores = Stores::new(&places, clock);
@@ -226,7 +228,7 @@ impl RlsServer {
         if let Some(store) = &store {
             watch.metrics().facts.tell_of(store.clone());
         }
-        let make_backend = backend_maker(&config, store, clock)?;
+        let make_backend = backend_maker(&config, store, clock, &watch.metrics())?;
         let tls = PortsTls::new(&config)?;
         let ports = Listening::on(&config)?;
         let (stop, stopped) = watch::channel(false);

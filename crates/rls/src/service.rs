@@ -240,9 +240,14 @@ impl Service {
         Some(refused)
     }
 
-    /// The requests that the connection which is served now brings at once; `None` if none is ever refused.
-    pub(crate) fn gulp(&self) -> Option<Gulp> {
-        self.shed.as_ref().map(|shed| shed.gulp())
+    /// The `count` requests that the connection which is served now brings at once; `None` if none is ever refused.
+    pub(crate) fn gulp(&self, count: usize) -> Option<Gulp> {
+        // A connection that waits for the backend is never put aside: its answers would be, too.
+        let count = match self.waits_for_backend() {
+            true => usize::MAX,
+            false => count,
+        };
+        self.shed.as_ref().map(|shed| shed.gulp(count))
     }
 
     /// Counts a request of a gulp that is refused.

@@ -54,6 +54,12 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            StartError::Listen(error) if error.source.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "{error}: the store takes another one with --port, or a free one with --port 0"
+                )
+            }
             StartError::Listen(error) => error.fmt(f),
             StartError::Load(error) | StartError::Config(error) => f.write_str(error),
             StartError::System(error) => write!(f, "the server could not start: {error}"),

@@ -39,10 +39,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     // Without a reader the exit code has to do.
     drop(writeln!(
         std::io::stdout(),
-        "{}: valid, {} domains, {} limits",
+        "{}: valid, {}",
         path.display(),
-        rules.domain_count(),
-        rules.limit_count()
+        rules.summary()
     ));
     Ok(())
 }

@@ -127,7 +127,7 @@ pub fn run_grpc(
     }
     .begin(calls.keys(), LEAD_NS);
     let state = match calls.gives_up() {
-        true => state.giving_up(),
+        true => state.giving_up().taking_turns(depth),
         false => state,
     };
     let speaker = GrpcSpeaker::new(calls, connections, depth);

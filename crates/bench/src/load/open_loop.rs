@@ -78,6 +78,8 @@ pub struct OpenLoop {
     alive: usize,
     in_flight: usize,
     cursor: usize,
+    /// Lanes of one connection that lie together.
+    together: usize,
     touched: Vec<usize>,
     tally: Tally,
     seconds: Seconds,
@@ -119,6 +121,7 @@ impl OpenLoop {
             alive: bounds.connections,
             in_flight: 0,
             cursor: 0,
+            together: 1,
             touched: Vec::with_capacity(bounds.connections),
             tally: Tally::new(keys),
             seconds: Seconds::new(start),
@@ -135,6 +138,20 @@ impl OpenLoop {
     pub fn giving_up(mut self) -> OpenLoop {
         self.gives_up = true;
         self
+    }
+
+    /// The same with `together` lanes of one connection after another, of which each connection fills one in its turn: who
+    /// opens a connection for many callers spreads them over all it has.
+    #[must_use]
+    pub fn taking_turns(mut self, together: usize) -> OpenLoop {
+        self.together = together.max(1);
+        self
+    }
+
+    /// The lane whose turn it is at `cursor`.
+    fn lane_at(&self, cursor: usize) -> usize {
+        let connections = (self.lanes.len() / self.together).max(1);
+        cursor % connections * self.together + cursor / connections
     }
 
     /// Gives up the requests that are older than the deadline: `cancel(lane, intended)` for each.
@@ -393,7 +410,7 @@ impl OpenLoop {
             if self.backlog.is_empty() {
                 return;
             }
-            let index = self.cursor;
+            let index = self.lane_at(self.cursor);
             self.cursor = if index + 1 == count { 0 } else { index + 1 };
             let lane = &mut self.lanes[index];
             if !lane.alive || lane.blocked || (idle_only && !lane.ring.is_empty()) {

@@ -6,19 +6,26 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Buffers of one loop. The kernel takes a few dozen between two turns, and what it took comes back within the turn.
-const COUNT: u16 = 256;
+/// Buffers of most loops. The kernel takes a few dozen between two turns, and what it took comes back within the turn.
+pub(crate) const FEW: u16 = 256;
+/// Buffers of a loop that has to hear of all its connections in every turn. Those for which there is none are heard of later.
+pub(crate) const MANY: u16 = 1_024;
 /// Bytes one receive can bring.
 pub(crate) const SIZE: usize = 32 * 1024;
 /// Distance between two buffers. Not a multiple of the page, because the first lines of all buffers, often the only
 /// ones used, would then compete for a few sets of the processor's caches.
 const STRIDE: usize = SIZE + 320;
-/// The ring of free buffers stands before them, on a page of its own.
-const RING_BYTES: usize = COUNT as usize * size_of::<BufRingEntry>();
-const MAPPING: usize = RING_BYTES + COUNT as usize * STRIDE;
+/// The ring of free buffers stands before them, on pages of its own.
+const fn ring_bytes(count: u16) -> usize {
+    count as usize * size_of::<BufRingEntry>()
+}
+const fn mapping(count: u16) -> usize {
+    ring_bytes(count) + count as usize * STRIDE
+}
 /// Group number by which receives name these buffers.
 pub(crate) const GROUP: u16 = 0;
-const _: () = assert!(COUNT.is_power_of_two() && RING_BYTES.is_multiple_of(4096));
+const _: () = assert!(FEW.is_power_of_two() && ring_bytes(FEW).is_multiple_of(4096));
+const _: () = assert!(MANY.is_power_of_two() && ring_bytes(MANY).is_multiple_of(4096));
 
 /// A received piece: which buffer, and how much of it.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +37,8 @@ pub(crate) struct Chunk {
 /// Pages of a buffer become resident when the kernel first writes them.
 pub(crate) struct Buffers {
     mapping: NonNull<u8>,
+    /// [`FEW`] or [`MANY`].
+    count: u16,
     tail: u16,
     /// The kernel may still write; the memory outlives this value.
     leaked: bool,
@@ -40,12 +49,13 @@ unsafe impl Send for Buffers {}
 
 impl Buffers {
     /// Maps the buffers and registers them with the ring.
-    pub(crate) fn register(ring: &IoUring) -> io::Result<Buffers> {
+    pub(crate) fn register(ring: &IoUring, are_many: bool) -> io::Result<Buffers> {
+        let count = if are_many { MANY } else { FEW };
         // SAFETY: a new anonymous mapping, which overlaps nothing.
         let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                MAPPING,
+                mapping(count),
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
@@ -59,20 +69,21 @@ impl Buffers {
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut buffers = Buffers {
             mapping,
+            count,
             tail: 0,
             leaked: false,
         };
-        // SAFETY: the ring of COUNT entries lies page-aligned at the start of the mapping, which is unmapped only after
+        // SAFETY: the ring of `count` entries lies page-aligned at the start of the mapping, which is unmapped only after
         // the io_uring is gone: the owner drops it first.
         unsafe {
             ring.submitter().register_buf_ring_with_flags(
                 buffers.mapping.as_ptr() as u64,
-                COUNT,
+                count,
                 GROUP,
                 0,
             )?;
         }
-        for buffer in 0..COUNT {
+        for buffer in 0..count {
             buffers.give_back(buffer);
         }
         buffers.publish();
@@ -80,9 +91,9 @@ impl Buffers {
     }
 
     fn address(&self, buffer: u16) -> *mut u8 {
-        debug_assert!(buffer < COUNT);
-        let offset = RING_BYTES + usize::from(buffer % COUNT) * STRIDE;
-        // SAFETY: the offset of any buffer below COUNT lies within the mapping.
+        debug_assert!(buffer < self.count);
+        let offset = ring_bytes(self.count) + usize::from(buffer % self.count) * STRIDE;
+        // SAFETY: the offset of any buffer below `count` lies within the mapping.
         unsafe { self.mapping.as_ptr().add(offset) }
     }
 
@@ -97,14 +108,14 @@ impl Buffers {
     /// Lets the kernel use the buffer again, from the next `publish` on.
     pub(crate) fn give_back(&mut self, buffer: u16) {
         let address = self.address(buffer) as u64;
-        let place = usize::from(self.tail % COUNT);
-        // SAFETY: `place` is below COUNT, so the entry lies in the ring, and the kernel does not read it before the tail
+        let place = usize::from(self.tail % self.count);
+        // SAFETY: `place` is below `count`, so the entry lies in the ring, and the kernel does not read it before the tail
         // is published. Entry 0 shares its last two bytes with the tail; the three setters leave those alone.
         unsafe {
             let entry = &mut *self.mapping.as_ptr().cast::<BufRingEntry>().add(place);
             entry.set_addr(address);
             entry.set_len(SIZE as u32);
-            entry.set_bid(buffer % COUNT);
+            entry.set_bid(buffer % self.count);
         }
         self.tail = self.tail.wrapping_add(1);
     }
@@ -131,7 +142,7 @@ impl Drop for Buffers {
             // SAFETY: the mapping is this value's own, and no operation is left that could use it: the owner has seen
             // the completion of all, or has called `leak`.
             unsafe {
-                libc::munmap(self.mapping.as_ptr().cast(), MAPPING);
+                libc::munmap(self.mapping.as_ptr().cast(), mapping(self.count));
             }
         }
     }

@@ -22,6 +22,7 @@ mod slot;
 pub(crate) use event_loop::UringLoop;
 pub(crate) use ring::Ring;
 
+pub(crate) use buffers::MANY;
 use ring::{Done, Op};
 use socket2::SockRef;
 use std::io::{self, ErrorKind, Write};
@@ -38,7 +39,7 @@ const TOO_MUCH: usize = 64 * SMALL;
 
 /// Tries everything the loop relies on; the error tells what the kernel, or its policy, refused.
 pub(crate) fn probe() -> io::Result<()> {
-    let mut ring = Ring::new()?;
+    let mut ring = Ring::new(false)?;
     ring.enable()?;
     let result = receive_once(&mut ring).and_then(|()| send_too_much(&mut ring));
     if result.is_err() {

@@ -13,6 +13,9 @@ use std::time::Duration;
 const SUBMISSIONS: u32 = 512;
 /// Completions the kernel can report at once; it keeps further ones.
 const COMPLETIONS: u32 = 4096;
+/// Since Linux 6.13 a wait for one completion looks at no more sockets than these (`IO_LOCAL_TW_DEFAULT_MAX`), however many
+/// have something.
+const LOCAL_WORK: usize = 20;
 /// Times a full queue is handed over before the kernel counts as out of memory for good.
 const SUBMIT_ATTEMPTS: usize = 1000;
 /// Longest single send.
@@ -65,12 +68,14 @@ pub(crate) struct Ring {
     pub(crate) buffers: Buffers,
     waker: Arc<File>,
     flags: EnterFlags,
+    /// Every wait brings all that has come.
+    hears_many: bool,
 }
 
 impl Ring {
     /// A ring that takes operations after `enable`, from the thread that called it. Fails where the kernel or its policy
-    /// has no io_uring, or none with deferred task work (Linux 6.1).
-    pub(crate) fn new() -> io::Result<Ring> {
+    /// has no io_uring, or none with deferred task work (Linux 6.1). `hears_many` gives it buffers for many connections at once.
+    pub(crate) fn new(hears_many: bool) -> io::Result<Ring> {
         let io: IoUring = IoUring::builder()
             .setup_cqsize(COMPLETIONS)
             .setup_r_disabled()
@@ -91,7 +96,7 @@ impl Ring {
             // Waiting for clients is not waiting for a disk; without this an idle server looks busy in `top`.
             flags |= EnterFlags::NO_IOWAIT;
         }
-        let buffers = Buffers::register(&io)?;
+        let buffers = Buffers::register(&io, hears_many)?;
         // SAFETY: eventfd has no preconditions.
         let counter = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if counter < 0 {
@@ -104,6 +109,7 @@ impl Ring {
             buffers,
             waker,
             flags,
+            hears_many,
         })
     }
 
@@ -210,7 +216,12 @@ impl Ring {
 
     /// Hands over what is queued and waits for a completion, at most for `timeout`.
     pub(crate) fn submit_and_wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.enter(u32::from(timeout != Some(Duration::ZERO)), timeout)
+        self.enter(u32::from(timeout != Some(Duration::ZERO)), timeout)?;
+        if self.hears_many && self.io.completion().len() >= LOCAL_WORK {
+            // Asked for that many, without time to wait for them, the kernel looks at all that has come.
+            self.enter(COMPLETIONS, Some(Duration::ZERO))?;
+        }
+        Ok(())
     }
 
     /// Whether everything queued has been handed over.

@@ -13,7 +13,7 @@ use super::link::Link;
 use super::remote::Remote;
 use super::tests::{NOW, YEAR, limits};
 use super::url::{Address, parse_url};
-use super::{Decide, Embedded};
+use super::{Decide, Embedded, Pool};
 use crate::config::StoreConfig;
 
 fn check(key: &[u8], method: Method, limit: u64, cost: u64) -> LimitCheck<'_> {
@@ -123,6 +123,7 @@ async fn go_on_remotely(store: &Server, scripts_only: bool) {
                     timeout: Duration::from_secs(20),
                     ..StoreConfig::default()
                 },
+                Pool::new("redis_pool"),
             ),
             || NOW,
         );
@@ -178,7 +179,7 @@ async fn a_cluster_by_scripts() {
     };
     let remote = || {
         let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
-        Remote::new(Link::new(address, &store), || NOW)
+        Remote::new(Link::new(address, &store, Pool::new("redis_pool")), || NOW)
     };
     LocalSet::new()
         .run_until(async { go_on(&remote(), &remote()).await })

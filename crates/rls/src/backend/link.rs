@@ -13,6 +13,7 @@ use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, ServerE
 
 use super::BackendError;
 use super::outages::Outages;
+use super::pool::Pool;
 use super::url::{Address, Place};
 use crate::config::StoreConfig;
 
@@ -27,6 +28,7 @@ pub(super) struct Link(Rc<Shared>);
 struct Shared {
     address: Address,
     store: StoreConfig,
+    pool: Pool,
     state: RefCell<State>,
     /// Held by the one that connects for the first time.
     connecting: tokio::sync::Mutex<()>,
@@ -62,6 +64,16 @@ enum Streams {
     Cluster(ClusterConnection),
 }
 
+impl Streams {
+    /// Connections, as far as they are made here.
+    fn count(&self) -> u64 {
+        match self {
+            Self::One(streams) => streams.len() as u64,
+            Self::Cluster(_) => 1,
+        }
+    }
+}
+
 impl Connection {
     /// Keys live on several stores.
     pub(super) fn is_cluster(&self) -> bool {
@@ -70,10 +82,11 @@ impl Connection {
 }
 
 impl Link {
-    pub(super) fn new(address: Address, store: &StoreConfig) -> Self {
+    pub(super) fn new(address: Address, store: &StoreConfig, pool: Pool) -> Self {
         Self(Rc::new(Shared {
             address,
             store: store.clone(),
+            pool,
             state: RefCell::new(State::Untried),
             connecting: tokio::sync::Mutex::new(()),
             generation: Cell::new(0),
@@ -182,7 +195,10 @@ impl Link {
 
     /// From now on requests are told the reason, until a new connection is made.
     fn lost(&self, reason: String) {
-        *self.0.state.borrow_mut() = State::Down(reason);
+        let before = self.0.state.replace(State::Down(reason));
+        if let State::Up(connection) = before {
+            self.0.pool.closed(connection.streams.count());
+        }
         tokio::task::spawn_local(connect_again(Rc::downgrade(&self.0)));
     }
 }
@@ -271,6 +287,7 @@ impl Shared {
             native,
             generation,
         };
+        self.pool.made(connection.streams.count());
         *self.state.borrow_mut() = State::Up(connection.clone());
         Ok(connection)
     }

@@ -12,6 +12,7 @@ mod link;
 mod native;
 mod outages;
 mod parts;
+mod pool;
 mod remote;
 mod scripts;
 mod sentinel;
@@ -30,6 +31,7 @@ use tollgate_policy::LimitCheck;
 
 pub(crate) use embedded::{Embedded, local_store};
 pub(crate) use hot::{HotKeys, LocalCache, Strategies, Told};
+pub(crate) use pool::{Pool, PoolNumber};
 pub(crate) use stores::{Places, Stores};
 
 /// The checks of one request; most requests have few.

@@ -8,10 +8,15 @@ use tollgate_policy::LimitCheck;
 use super::envoy::Envoy;
 use super::link::Link;
 use super::parts::{self, Part};
+use super::pool::Pool;
 use super::remote::Remote;
 use super::url::{Address, parse_url};
 use super::{BackendError, Decide, Decisions};
 use crate::config::{EnvoyCounters, RlsConfig, StartError, StoreConfig};
+
+/// What envoyproxy/ratelimit calls the connections to the store, and to that of limits per second.
+const POOL: &str = "redis_pool";
+const PER_SECOND_POOL: &str = "redis_per_second_pool";
 
 /// Where counters are, from which each thread makes its own [`Stores`].
 #[derive(Clone)]
@@ -26,18 +31,20 @@ pub(crate) struct Places {
 struct Place {
     address: Address,
     store: StoreConfig,
+    pool: Pool,
 }
 
 impl Place {
-    fn new(url: &str, store: &StoreConfig) -> Result<Self, StartError> {
+    fn new(url: &str, store: &StoreConfig, name: &'static str) -> Result<Self, StartError> {
         Ok(Self {
+            pool: Pool::new(name),
             address: parse_url(url, store)?,
             store: store.clone(),
         })
     }
 
     fn link(&self) -> Link {
-        Link::new(self.address.clone(), &self.store)
+        Link::new(self.address.clone(), &self.store, self.pool.clone())
     }
 }
 
@@ -45,12 +52,20 @@ impl Places {
     /// Checks the URLs without connecting, and reads the files that they need.
     pub(crate) fn new(url: &str, config: &RlsConfig) -> Result<Self, StartError> {
         let per_second = config.per_second.as_ref();
-        let per_second = per_second.map(|apart| Place::new(&apart.url, &apart.store));
+        let per_second =
+            per_second.map(|apart| Place::new(&apart.url, &apart.store, PER_SECOND_POOL));
         Ok(Self {
-            main: Place::new(url, &config.store)?,
+            main: Place::new(url, &config.store, POOL)?,
             per_second: per_second.transpose()?,
             envoy: config.envoy_counters.clone(),
         })
+    }
+
+    /// The connections that all threads make.
+    pub(crate) fn pools(&self) -> Vec<Pool> {
+        let both = [Some(&self.main), self.per_second.as_ref()];
+        let both = both.into_iter().flatten();
+        both.map(|place| place.pool.clone()).collect()
     }
 
     /// Connections that one thread shares among its requests.

@@ -16,7 +16,7 @@ use tollgate_testkit::{Server, peers};
 use super::link::Link;
 use super::remote::Remote;
 use super::url::{Address, parse_url};
-use super::{Decide, Embedded};
+use super::{Decide, Embedded, Pool};
 use crate::config::StoreConfig;
 
 /// So long that no time that passes in the test earns a unit.
@@ -222,6 +222,7 @@ async fn hold_remote(store: &Server, scripts_only: bool) {
                 timeout: Duration::from_secs(20),
                 ..StoreConfig::default()
             },
+            Pool::new("redis_pool"),
         ),
         clock,
     );
@@ -272,6 +273,6 @@ async fn a_cluster_by_scripts() {
         ..StoreConfig::default()
     };
     let address = parse_url(&cluster.url("redis+cluster"), &store).expect("a URL");
-    let remote = Remote::new(Link::new(address, &store), || NOW);
+    let remote = Remote::new(Link::new(address, &store, Pool::new("redis_pool")), || NOW);
     LocalSet::new().run_until(hold_to_the_model(&remote)).await;
 }

@@ -211,7 +211,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         let (began, mut answered) = (Instant::now(), 0);
         let mut calls = std::mem::take(&mut self.calls);
         let count = calls.len();
-        let gulp = self.service.gulp();
+        let gulp = self.service.gulp(count);
         for (at, call) in calls.drain(..).enumerate() {
             let mut session = self.shared.session.borrow_mut();
             if !session.is_open(call.id) {

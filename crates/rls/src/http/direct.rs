@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use http::StatusCode;
-use tollgate_net::{Clock, ConnRef, Driver, Flow, Peer, Refused, Step};
+use tollgate_net::{Clock, ConnRef, Driver, Flow, IoBackend, Peer, Refused, Step};
 use tollgate_wire::http1::{CONTINUE, Event, Reader};
 
 use super::connection::{
@@ -24,7 +24,7 @@ use super::dues::{Due, Dues};
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
 use crate::server::Place;
 use crate::service::Service;
-use crate::shed::{Brought, LoopShed, Seen};
+use crate::shed::{Brought, LoopShed, Seen, Turn};
 
 /// Unsent bytes of one connection above which nothing more of it is read.
 const MAX_OUTPUT: usize = 256 << 10;
@@ -89,20 +89,20 @@ pub(crate) struct Connection {
 
 impl HttpLoop {
     /// A loop that makes its service when it starts. `places` counts the connections of all, `stops` tells all to end, and
-    /// requests are refused after `shed_after`. `reads_early` says that the loop reads all connections before it serves one.
+    /// requests are refused after `shed_after`. `system` is what the loop runs on.
     pub(crate) fn new(
         make: MakeService,
         places: Arc<AtomicUsize>,
         stops: Arc<AtomicBool>,
         shed_after: Duration,
-        reads_early: bool,
+        system: IoBackend,
         monotonic: fn() -> Instant,
     ) -> HttpLoop {
         HttpLoop {
             make: Some(make),
             places,
             stops,
-            shed: LoopShed::new(shed_after, reads_early),
+            shed: LoopShed::new(shed_after, turn_of(system)),
             monotonic,
             began: monotonic(),
             dues: Dues::default(),
@@ -214,6 +214,14 @@ impl HttpLoop {
         let date = self.date.now();
         reply.write(&mut conn.reader, date, &mut self.output);
         Flow::Close
+    }
+}
+
+/// How a loop on this system goes from connection to connection.
+fn turn_of(system: IoBackend) -> Turn {
+    Turn {
+        reads_early: system == IoBackend::IoUring,
+        hears: u32::try_from(system.hears()).unwrap_or(u32::MAX),
     }
 }
 

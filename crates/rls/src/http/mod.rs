@@ -127,7 +127,11 @@ fn look_at_service(
     }
     if ask != Ask::Json && !head.content_type.is_none_or(is_json) {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Looked::Reply(refusal(ask, status, "a body is application/json"));
+        return Looked::Reply(refusal(
+            ask,
+            status,
+            "the body has to be JSON: say so with the header content-type: application/json",
+        ));
     }
     Looked::Asks(ask)
 }

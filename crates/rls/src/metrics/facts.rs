@@ -8,7 +8,7 @@ use tollgate_engine::Handle;
 use tollgate_net::{process, threads};
 
 use super::text::head;
-use crate::backend::LocalCache;
+use crate::backend::{LocalCache, Pool, PoolNumber};
 
 /// Looked at when somebody asks, not counted.
 #[derive(Default)]
@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     store: OnceLock<Handle>,
     /// Remembered denials, if they are remembered.
     local_cache: OnceLock<LocalCache>,
+    /// Connections to stores elsewhere.
+    pools: OnceLock<Vec<Pool>>,
 }
 
 impl fmt::Debug for Facts {
@@ -47,6 +49,17 @@ impl Facts {
     /// Tells of this cache from now on.
     pub(crate) fn tell_of_cache(&self, cache: LocalCache) {
         self.local_cache.get_or_init(|| cache);
+    }
+
+    /// Tells of these connections from now on.
+    pub(crate) fn tell_of_pools(&self, pools: Vec<Pool>) {
+        self.pools.get_or_init(|| pools);
+    }
+
+    /// Numbers of connections to stores elsewhere.
+    pub(super) fn pools(&self) -> Vec<PoolNumber> {
+        let pools = self.pools.get().into_iter().flatten();
+        pools.flat_map(Pool::numbers).collect()
     }
 
     pub(super) fn local_cache(&self) -> Option<&LocalCache> {
@@ -100,6 +113,16 @@ impl Facts {
         }
         if let Some(store) = self.store.get() {
             write_store(text, store);
+        }
+        for PoolNumber {
+            name,
+            value,
+            is_gauge,
+        } in self.pools()
+        {
+            let name = format!("ratelimit_{}", name.replace('.', "_"));
+            let kind = if is_gauge { "gauge" } else { "counter" };
+            number(text, &name, "Connections to the store.", kind, value);
         }
         for (name, value) in self
             .local_cache()

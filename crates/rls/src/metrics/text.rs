@@ -207,6 +207,7 @@ impl Metrics {
         ] {
             lines.push((name.to_owned(), value));
         }
+        lines.extend(self.pool_lines(false));
         lines
     }
 
@@ -216,7 +217,31 @@ impl Metrics {
         let gauges = cache.map(LocalCache::gauges).into_iter().flatten();
         gauges
             .map(|(name, value)| (format!("ratelimit.localcache.{name}"), value))
+            .chain(self.pool_lines(true))
             .collect()
+    }
+
+    fn pool_lines(&self, gauges: bool) -> impl Iterator<Item = (String, u64)> {
+        let numbers = self.facts.pools().into_iter();
+        numbers
+            .filter(move |number| number.is_gauge == gauges)
+            .map(|number| (format!("ratelimit.{}", number.name), number.value))
+    }
+
+    /// How many responses took up to so many microseconds, and longer than the row before says. What took longer than the
+    /// last row says is counted there.
+    pub(crate) fn response_times(&self) -> Vec<(u64, u64)> {
+        let count = |bucket: usize| {
+            let all = self.own.iter().map(|own| own.times[bucket].get());
+            all.fold(0, u64::wrapping_add)
+        };
+        let last = BUCKETS_US.len() - 1;
+        let rows = BUCKETS_US.iter().enumerate();
+        rows.map(|(bucket, &end_us)| match bucket == last {
+            true => (end_us, count(bucket).wrapping_add(count(bucket + 1))),
+            false => (end_us, count(bucket)),
+        })
+        .collect()
     }
 
     /// A line each.

@@ -1,6 +1,7 @@
 //! Metrics sent to a statsd server by UDP: what has been added since the last time.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::net::UdpSocket;
@@ -9,6 +10,8 @@ use tokio::sync::watch;
 use super::Metrics;
 use crate::config::StatsdConfig;
 
+/// The timer of calls, as envoyproxy/ratelimit has it.
+const RESPONSE_TIME: &str = "ratelimit_server.ShouldRateLimit.response_time";
 /// Longest datagram, in bytes: what fits into one packet of Ethernet.
 const MAX_DATAGRAM: usize = 1_432;
 
@@ -20,6 +23,7 @@ pub(crate) async fn send_forever(
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut sent: HashMap<String, u64> = HashMap::new();
+    let mut timed: HashMap<u64, u64> = HashMap::new();
     let mut reachable = true;
     loop {
         let last = tokio::select! {
@@ -27,6 +31,7 @@ pub(crate) async fn send_forever(
             _ = stopped.wait_for(|stop| *stop) => true,
         };
         let mut lines = new_lines(&metrics.lines(), &mut sent, &config);
+        lines.extend(new_times(&metrics.response_times(), &mut timed, &config));
         let gauges = metrics.gauges();
         lines.extend(
             gauges
@@ -66,8 +71,30 @@ fn new_lines(
     new
 }
 
-/// `kind` is statsd's: `c` for what was added, `g` for what there is.
-fn line(name: &str, value: u64, kind: &str, config: &StatsdConfig) -> String {
+/// The responses since the last time: a line for all that took about as long, which counts for so many by its sample rate.
+fn new_times(
+    times: &[(u64, u64)],
+    sent: &mut HashMap<u64, u64>,
+    config: &StatsdConfig,
+) -> Vec<String> {
+    let mut new = Vec::new();
+    for &(end_us, count) in times {
+        let before = sent.insert(end_us, count).unwrap_or(0);
+        let grown = count.wrapping_sub(before);
+        if grown > 0 {
+            let rate = match grown {
+                1 => String::new(),
+                _ => format!("|@{}", 1.0 / grown as f64),
+            };
+            let millis = end_us as f64 / 1e3;
+            new.push(line(RESPONSE_TIME, millis, &format!("ms{rate}"), config));
+        }
+    }
+    new
+}
+
+/// `kind` is statsd's: `c` for what was added, `g` for what there is, `ms` for what took so long.
+fn line(name: &str, value: impl fmt::Display, kind: &str, config: &StatsdConfig) -> String {
     if config.dog {
         let tags: Vec<String> = config
             .tags
@@ -152,6 +179,24 @@ mod tests {
             ["a.b:3|c|#env:test,az:1", "c:1|c|#env:test,az:1"]
         );
         assert!(new_lines(&lines(5, 1), &mut sent, &config).is_empty());
+    }
+
+    #[test]
+    fn response_times_are_sampled_by_their_length() {
+        let mut sent = HashMap::new();
+        let bare = StatsdConfig {
+            tags: Vec::new(),
+            ..config(false)
+        };
+        let name = RESPONSE_TIME;
+        assert_eq!(
+            new_times(&[(50, 1), (250, 4), (500, 0)], &mut sent, &bare),
+            [format!("{name}:0.05|ms"), format!("{name}:0.25|ms|@0.25")]
+        );
+        assert_eq!(
+            new_times(&[(50, 1), (250, 6), (500, 0)], &mut sent, &config(true)),
+            [format!("{name}:0.25|ms|@0.5|#env:test,az:1")]
+        );
     }
 
     #[test]

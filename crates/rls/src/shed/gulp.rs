@@ -15,6 +15,8 @@ use super::queue::Refused;
 const FRESH_EIGHTHS: u32 = 2;
 /// The same while it does not stand.
 const BURST_EIGHTHS: u32 = 3;
+/// The same on a connection that is put aside when it has waited for too long: what is served is not late.
+const ALONE_EIGHTHS: u32 = 4;
 
 /// Requests that one read brought, the oldest first. How old each is nobody knows; they are taken to have come evenly.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Gulp {
     pub(super) patience: Duration,
     /// Requests have waited for too long for a while.
     pub(super) stands: bool,
+    /// The connection brings one request after another.
+    pub(super) is_alone: bool,
 }
 
 impl Gulp {
@@ -35,9 +39,10 @@ impl Gulp {
         count: usize,
     ) -> Option<Refused> {
         let patience = caller.map_or(self.patience, |caller| caller.min(self.patience));
-        let eighths = match self.stands {
-            true => FRESH_EIGHTHS,
-            false => BURST_EIGHTHS,
+        let eighths = match (self.is_alone, self.stands) {
+            (true, _) => ALONE_EIGHTHS,
+            (false, true) => FRESH_EIGHTHS,
+            (false, false) => BURST_EIGHTHS,
         };
         let fresh = patience * eighths / 8;
         // Most have come just now.
@@ -108,7 +113,7 @@ mod tests {
             let span = now - before.max(visited[found]);
             visited[found] = now;
             queue.note(now, span);
-            let gulp = queue.gulp(span);
+            let gulp = queue.gulp(span, false);
             now += VISIT;
             let calls = std::mem::take(&mut waiting[found]);
             let mut answered = Vec::new();
@@ -181,6 +186,7 @@ mod tests {
             span,
             patience: PATIENCE,
             stands,
+            is_alone: false,
         };
         let refused = |gulp: Gulp, caller| {
             (0..10)
@@ -200,6 +206,17 @@ mod tests {
         // Callers that wait for less are believed, those that wait for more keep nobody waiting.
         assert_eq!(refused(gulp(at(9), true), Some(at(9))), 8);
         assert_eq!(refused(gulp(at(40), true), Some(at(500))), 9);
+        let alone = |span| {
+            let is_alone = true;
+            let gulp = Gulp {
+                is_alone,
+                ..gulp(span, true)
+            };
+            gulp.refuse(None, 0, 1)
+        };
+        assert_eq!(alone(at(19)), None);
+        assert_eq!(alone(at(20)), Some(Refused::Overload));
+        assert_eq!(alone(at(40)), Some(Refused::Deadline));
         let none_left = gulp(Duration::ZERO, false).refuse(Some(Duration::ZERO), 0, 1);
         assert_eq!(none_left, Some(Refused::Deadline));
     }

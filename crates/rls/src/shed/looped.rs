@@ -38,19 +38,25 @@ const IDLE_TAKES: usize = 8;
 const LONG_TURN: Duration = Duration::from_micros(500);
 /// The time behind a shorter turn in which its answers leave; the loop sleeps for what is beyond.
 const BUSY_GAP: Duration = Duration::from_millis(2);
-/// Connections that a turn finds at most where the system names only so many. Those beyond are found later, and may have
-/// waited for longer than since the turn before.
-const FULL_TURN: u32 = 1_000;
 /// Most connections that are aside; further ones are served.
 const MAX_ASIDE: usize = 65_536;
+
+/// How a loop goes from connection to connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// A turn reads all before it serves the first.
+    pub(crate) reads_early: bool,
+    /// Connections that a turn finds at most. Those beyond are found later, and may have waited for longer than since the
+    /// turn before.
+    pub(crate) hears: u32,
+}
 
 /// What one loop refuses. `C` names a connection.
 #[derive(Debug)]
 pub(crate) struct LoopShed<C> {
     queue: Queue,
     patience: Duration,
-    /// A turn reads all before it serves the first.
-    reads_early: bool,
+    goes: Turn,
     /// Number of the turn, when it began, and the time before which nothing came that it finds.
     number: u64,
     turn: Duration,
@@ -139,13 +145,12 @@ impl Brought {
 }
 
 impl<C: Copy> LoopShed<C> {
-    /// Refuses requests after `patience`; none when it is zero. `reads_early` says that a turn reads all before it serves the
-    /// first.
-    pub(crate) fn new(patience: Duration, reads_early: bool) -> Option<Self> {
+    /// Refuses requests after `patience`; none when it is zero.
+    pub(crate) fn new(patience: Duration, goes: Turn) -> Option<Self> {
         (!patience.is_zero()).then(|| Self {
             queue: Queue::new(patience),
             patience,
-            reads_early,
+            goes,
             number: 0,
             turn: Duration::ZERO,
             since: Duration::ZERO,
@@ -180,7 +185,7 @@ impl<C: Copy> LoopShed<C> {
             (seen.number, seen.turn) = (self.number, self.turn);
             seen.bytes_before = std::mem::take(&mut seen.bytes);
         }
-        let read = match self.reads_early {
+        let read = match self.goes.reads_early {
             true => self.turn,
             false => now,
         };
@@ -221,7 +226,7 @@ impl<C: Copy> LoopShed<C> {
             Some(_) => false,
             None => gap > BUSY_GAP,
         };
-        self.since = match (slept, self.found >= FULL_TURN) {
+        self.since = match (slept, self.found >= self.goes.hears) {
             (true, _) => now,
             (false, true) => Duration::ZERO,
             (false, false) => self.turn,

@@ -4,6 +4,11 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_millis(20);
 
+const TURN: Turn = Turn {
+    reads_early: true,
+    hears: 1_024,
+};
+
 /// What one loop costs: decisions of several descriptors, over HTTP.
 const VISIT: Duration = Duration::from_nanos(1_500);
 const DECIDE: Duration = Duration::from_micros(22);
@@ -95,7 +100,7 @@ fn judge(came: &[Duration], now: Duration) -> (u32, u32) {
 
 /// A loop that reads all before it serves the first, and whose answers leave when it has served the last.
 fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
-    let mut shed = LoopShed::new(PATIENCE, true).expect("it sheds");
+    let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
     let mut all: Vec<Connection> = (0..connections).map(|_| Connection::default()).collect();
     let mut callers = Callers {
         depth,
@@ -204,7 +209,7 @@ fn who_is_not_loaded_never_refuses() {
 #[test]
 fn a_loop_that_slept_finds_what_came_just_now() {
     let at = Duration::from_millis;
-    let mut shed = LoopShed::<usize>::new(PATIENCE, true).expect("it sheds");
+    let mut shed = LoopShed::<usize>::new(PATIENCE, TURN).expect("it sheds");
     let mut seen = Seen::default();
     let mut serve = |shed: &mut LoopShed<usize>, now, cpu| {
         let brought = shed.arrive(&mut seen, (1, false), now, || false, || cpu);
@@ -230,7 +235,7 @@ fn a_loop_that_slept_finds_what_came_just_now() {
 #[test]
 fn who_is_aside_is_taken_up_again() {
     let at = Duration::from_millis;
-    let mut shed = LoopShed::new(PATIENCE, true).expect("it sheds");
+    let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
     let mut seen = [Seen::default(); 4];
     // A turn that finds four connections, and takes too long.
     let mut aside = Vec::new();

@@ -12,7 +12,8 @@
 //! have been there is known nevertheless ([`turns`]): since the system was asked before, or since the connection was read
 //! before, whichever is later. That is the span of a read. Where a read brings several requests, as with gRPC, their ages
 //! are spread over it, the newest last ([`Gulp`]); connections that bring many at once are never put aside, because the
-//! newest of what they bring can be answered in time whatever the span, and leaving the others costs little.
+//! newest of what they bring can be answered in time whatever the span, and leaving the others costs little. A connection
+//! over gRPC that has brought few of late is put aside as one over HTTP is: what it brings meanwhile is then read at once.
 
 mod flight;
 mod gulp;
@@ -33,7 +34,7 @@ use futures_util::task::AtomicWaker;
 
 use flight::Flights;
 pub(crate) use gulp::Gulp;
-pub(crate) use looped::{Brought, LoopShed, Seen};
+pub(crate) use looped::{Brought, LoopShed, Seen, Turn};
 use queue::Queue;
 pub(crate) use queue::Refused;
 use turns::Turns;
@@ -41,6 +42,8 @@ use turns::Turns;
 /// How long a caller is asked to wait who was refused, in seconds.
 pub(crate) const RETRY_SECS: u64 = 1;
 
+/// Requests of one read from which on a connection brings many at once.
+const WIDE_FROM: usize = 3;
 /// Connections that are served for each one that was put aside and is taken up.
 const SERVED_PER_ASIDE: u32 = 16;
 /// A wait below this means that the thread has time.
@@ -73,6 +76,10 @@ pub(crate) struct Shed {
     since: Cell<Duration>,
     /// The time before which nothing came that it brings now.
     from: Cell<Duration>,
+    /// The connection that is served now brings one request after another.
+    is_alone: Cell<bool>,
+    /// Most requests that one read of it has brought.
+    brought: Cell<usize>,
     turns: Arc<Turns>,
     queue: RefCell<Queue>,
     flights: RefCell<Flights>,
@@ -100,6 +107,8 @@ impl Shed {
                 began: clock(),
                 since: Cell::default(),
                 from: Cell::default(),
+                is_alone: Cell::default(),
+                brought: Cell::default(),
                 turns: Arc::default(),
                 queue: RefCell::new(Queue::new(patience)),
                 flights: RefCell::new(Flights::new(patience / LATE_DIVISOR)),
@@ -121,10 +130,11 @@ impl Shed {
         self.queue.borrow().refuse(waited, caller)
     }
 
-    /// The requests that the connection which is served now brings at once.
-    pub(crate) fn gulp(&self) -> Gulp {
+    /// The `count` requests that the connection which is served now brings at once.
+    pub(crate) fn gulp(&self, count: usize) -> Gulp {
+        self.brought.set(self.brought.get().max(count));
         let span = self.now().saturating_sub(self.from.get());
-        self.queue.borrow().gulp(span)
+        self.queue.borrow().gulp(span, self.is_alone.get())
     }
 
     /// Counts a request that waits for the backend, until the guard is dropped.
@@ -254,7 +264,8 @@ pub(crate) struct Timed<F> {
     shed: Rc<Shed>,
     woken: Arc<Woken>,
     waker: Waker,
-    /// It brings many requests at once, and is never put aside.
+    /// It may bring many requests at once; as long as it does, it is not put aside.
+    may_be_wide: bool,
     is_wide: bool,
     is_aside: bool,
     /// When it was polled last.
@@ -278,6 +289,7 @@ impl<F: Future> Timed<F> {
             waker: Waker::from(woken.clone()),
             shed,
             woken,
+            may_be_wide: false,
             is_wide: false,
             is_aside: false,
             polled: Duration::ZERO,
@@ -287,6 +299,7 @@ impl<F: Future> Timed<F> {
     /// A connection that may bring many requests at once.
     pub(crate) fn wide(connection: F, shed: Rc<Shed>) -> Self {
         Self {
+            may_be_wide: true,
             is_wide: true,
             ..Self::new(connection, shed)
         }
@@ -313,10 +326,10 @@ impl<F: Future> Future for Timed<F> {
             at => {
                 let woken = Duration::from_nanos(at - 1);
                 let from = Duration::from_nanos(this.woken.from.load(Ordering::Relaxed));
+                this.shed.from.set(from.max(this.polled));
                 // How long it was aside says nothing about the queue.
                 if !this.is_aside {
                     this.shed.turns.take_up();
-                    this.shed.from.set(from.max(this.polled));
                     this.shed.note(now);
                     if !this.is_wide && this.shed.puts_aside(&this.woken, now, woken) {
                         this.is_aside = true;
@@ -326,7 +339,9 @@ impl<F: Future> Future for Timed<F> {
                 woken
             }
         };
-        this.is_aside = false;
+        let was_aside = std::mem::take(&mut this.is_aside);
+        this.shed.is_alone.set(!this.is_wide && !was_aside);
+        this.shed.brought.set(0);
         this.polled = now;
         this.woken.at.store(0, Ordering::Relaxed);
         this.shed.since.set(woken);
@@ -335,6 +350,10 @@ impl<F: Future> Future for Timed<F> {
             .as_mut()
             .poll(&mut Context::from_waker(&this.waker));
         this.shed.turns.served(now, || this.shed.now());
+        // What has come while it was aside says nothing about how it comes.
+        if this.may_be_wide && !was_aside && this.shed.brought.get() > 0 {
+            this.is_wide = this.shed.brought.get() >= WIDE_FROM;
+        }
         polled
     }
 }
@@ -482,6 +501,103 @@ mod tests {
         // Nobody is left aside.
         let fewest = served.borrow().iter().copied().min();
         assert!(fewest >= Some(3), "{fewest:?}");
+    }
+
+    /// Connections over gRPC that bring one call after another, each of which costs nearly as much to come to as to decide,
+    /// by callers that give up.
+    #[test]
+    fn connections_that_bring_few_calls_are_put_aside() {
+        const CONNECTIONS: usize = 800;
+        const PATIENCE_US: u64 = 20_000;
+        const VISIT_US: u64 = 10;
+        const DECISION_US: u64 = 60;
+        const LENGTH_US: u64 = 1_000_000;
+        let run = |load_percent: u64| {
+            let shed = Shed::new(Duration::from_micros(PATIENCE_US), gathered).expect("on");
+            let now = || GATHERED_US.load(Ordering::SeqCst);
+            let start = now();
+            let queue: Arc<Mutex<VecDeque<usize>>> = Arc::default();
+            let sent: Rc<RefCell<Vec<Vec<u64>>>> = Rc::new(RefCell::new(vec![vec![]; CONNECTIONS]));
+            let wakers: Rc<RefCell<Vec<Option<Waker>>>> =
+                Rc::new(RefCell::new(vec![None; CONNECTIONS]));
+            let good: Rc<Cell<u64>> = Rc::default();
+            let connection = |index: usize| {
+                let (sent, wakers, good, asked) =
+                    (sent.clone(), wakers.clone(), good.clone(), shed.clone());
+                let serve = poll_fn(move |cx| {
+                    wakers.borrow_mut()[index] = Some(cx.waker().clone());
+                    let calls = std::mem::take(&mut sent.borrow_mut()[index]);
+                    if calls.is_empty() {
+                        return Poll::<()>::Pending;
+                    }
+                    GATHERED_US.fetch_add(VISIT_US, Ordering::SeqCst);
+                    let gulp = asked.gulp(calls.len());
+                    for (at, came) in calls.iter().enumerate() {
+                        // Those given up are not looked at.
+                        if now() - came < PATIENCE_US
+                            && gulp.refuse(None, at, calls.len()).is_none()
+                        {
+                            GATHERED_US.fetch_add(DECISION_US, Ordering::SeqCst);
+                            good.set(good.get() + u64::from(now() - came <= PATIENCE_US));
+                        }
+                    }
+                    Poll::Pending
+                });
+                Timed::wide(serve, shed.clone())
+            };
+            let mut connections: Vec<_> = (0..CONNECTIONS).map(connection).collect();
+            let mut poll = |index: usize| {
+                let waker = Waker::from(Arc::new(Ready {
+                    queue: queue.clone(),
+                    connection: index,
+                }));
+                let polled =
+                    Pin::new(&mut connections[index]).poll(&mut Context::from_waker(&waker));
+                assert!(polled.is_pending());
+            };
+            (0..CONNECTIONS).for_each(&mut poll);
+            let gap = (VISIT_US + DECISION_US) * 100 / load_percent;
+            let (mut next, mut cursor, mut tended) = (now(), 0, now());
+            while now() < start + LENGTH_US {
+                // What has come since the system was asked before.
+                let mut heard = Vec::new();
+                while next <= now() {
+                    sent.borrow_mut()[cursor].push(next);
+                    heard.push(cursor);
+                    cursor = (cursor + 1) % CONNECTIONS;
+                    next += gap;
+                }
+                for index in heard {
+                    let waker = wakers.borrow()[index].clone();
+                    waker.expect("polled").wake_by_ref();
+                }
+                for _ in 0..61 {
+                    let Some(index) = queue.lock().expect("one thread").pop_front() else {
+                        break;
+                    };
+                    poll(index);
+                }
+                if queue.lock().expect("one thread").is_empty() {
+                    GATHERED_US.fetch_add(20, Ordering::SeqCst);
+                }
+                if now() >= tended + 10_000 {
+                    tended = now();
+                    shed.take_up_idle();
+                }
+            }
+            good.get()
+        };
+        let peak = [70, 80, 90].map(run).into_iter().max().unwrap_or(0) as f64;
+        for load_percent in [150, 200] {
+            let kept = run(load_percent) as f64 / peak;
+            assert!(kept >= 0.95, "{load_percent} %: {kept}");
+        }
+    }
+
+    static GATHERED_US: AtomicU64 = AtomicU64::new(0);
+
+    fn gathered() -> Instant {
+        *START + Duration::from_micros(GATHERED_US.load(Ordering::SeqCst))
     }
 
     #[test]

@@ -82,12 +82,13 @@ impl Queue {
         self.stands
     }
 
-    /// Requests that came at once, within the last `span`.
-    pub(crate) fn gulp(&self, span: Duration) -> Gulp {
+    /// Requests that came at once, within the last `span`; `is_alone` if the connection mostly brings one.
+    pub(crate) fn gulp(&self, span: Duration, is_alone: bool) -> Gulp {
         Gulp {
             span,
             patience: self.patience,
             stands: self.stands,
+            is_alone,
         }
     }
 

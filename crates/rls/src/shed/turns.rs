@@ -1,11 +1,15 @@
 //! Since when bytes can have waited in the sockets of a thread: pure, times are given.
 //!
 //! The thread asks the system which sockets have something, serves the connections that do, and asks again: a turn. What a
-//! turn finds came after the turn before. Where nobody waited for the thread it was asleep in the question, and what woke it
-//! came just then, or while it served the last connection before it slept.
+//! turn finds came after the turn before. A turn that serves all whom it found leaves nobody waiting, and yet more may have
+//! come meanwhile: then the answer to the question is there at once. If it took a while, the thread was asleep in the
+//! question, and what woke it came just then.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+
+/// The question takes no longer than this, in nanoseconds, if something has come before it is asked.
+const AT_ONCE: u64 = 100_000;
 
 /// The turns of one thread. Connections may be woken by other threads, which then tell of their own wake-ups only.
 #[derive(Debug)]
@@ -16,8 +20,9 @@ pub(super) struct Turns {
     reach: AtomicU64,
     /// A connection was served since.
     served: AtomicBool,
-    /// How long the connection took that was served last.
+    /// How long the connection took that was served last, and when that was done. Known if nobody waits.
     took: AtomicU64,
+    ended: AtomicU64,
     /// Connections that were woken and not taken up.
     waiting: AtomicU64,
 }
@@ -30,6 +35,7 @@ impl Default for Turns {
             // The first wake-up begins a turn.
             served: AtomicBool::new(true),
             took: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
         }
     }
@@ -41,9 +47,11 @@ impl Turns {
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
         if self.served.swap(false, Ordering::Relaxed) {
             let before = self.at.swap(now, Ordering::Relaxed);
-            let reach = match waiting {
-                0 => self.took.load(Ordering::Relaxed),
-                _ => now.saturating_sub(before),
+            let asked = now.saturating_sub(self.ended.load(Ordering::Relaxed));
+            let slept = waiting == 0 && asked > AT_ONCE;
+            let reach = match slept {
+                true => self.took.load(Ordering::Relaxed),
+                false => now.saturating_sub(before),
             };
             self.reach.store(reach, Ordering::Relaxed);
         }
@@ -65,9 +73,11 @@ impl Turns {
         self.served.store(true, Ordering::Relaxed);
         // Only what the last one before a sleep took is of interest.
         if self.waiting.load(Ordering::Relaxed) == 0 {
-            let took = now().saturating_sub(began);
-            let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            self.took.store(nanos, Ordering::Relaxed);
+            let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            let ended = now();
+            let took = ended.saturating_sub(began);
+            self.took.store(nanos(took), Ordering::Relaxed);
+            self.ended.store(nanos(ended), Ordering::Relaxed);
         }
     }
 }
@@ -99,6 +109,23 @@ mod tests {
     }
 
     #[test]
+    fn what_came_while_all_were_served_is_as_old_as_that() {
+        let turns = Turns::default();
+        for connection in 0..3 {
+            turns.wake((1_000 + connection) * US);
+        }
+        // All three, one after another: nobody is left waiting.
+        for connection in 0..3 {
+            let from = (1_010 + connection * 4_000) * US;
+            served(&turns, from, from + 4_000 * US);
+        }
+        // The system names them again at once.
+        for connection in 0..3 {
+            assert_eq!(turns.wake((13_015 + connection) * US), 1_000 * US);
+        }
+    }
+
+    #[test]
     fn an_idle_thread_is_woken_at_once() {
         let turns = Turns::default();
         turns.wake(100 * US);
@@ -114,6 +141,6 @@ mod tests {
         let turns = Turns::default();
         served(&turns, 0, 10);
         served(&turns, 10, 20);
-        assert_eq!(turns.wake(100), 90);
+        assert_eq!(turns.wake(500 * US), 500 * US - 10);
     }
 }

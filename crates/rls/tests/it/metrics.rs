@@ -120,8 +120,12 @@ fn statsd_is_told_what_has_been_added() {
     ask(&service, "shadow", "x", 3);
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut seen = String::new();
-    let want = "ratelimit.service.rate_limit.counted.shadow.total_hits:3|c|#env:test";
-    while !seen.lines().any(|line| line == want) {
+    let wanted = [
+        "ratelimit.service.rate_limit.counted.shadow.total_hits:3|c|#env:test",
+        "ratelimit.service.config_load_success:1|c|#env:test",
+    ];
+    let has = |seen: &str, want: &str| seen.lines().any(|line| line == want);
+    while !wanted.iter().all(|want| has(&seen, want)) {
         assert!(Instant::now() < deadline, "{seen}");
         let mut datagram = [0; 2_048];
         if let Ok(len) = receiver.recv(&mut datagram) {

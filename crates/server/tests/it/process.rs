@@ -241,7 +241,7 @@ fn rules_are_checked_without_a_server() {
     .unwrap();
     for path in [&dir, &file] {
         let output = check(path);
-        let summary = format!("{}: valid, 1 domains, 1 limits\n", path.display());
+        let summary = format!("{}: valid, 1 domain, 1 limit\n", path.display());
         assert_eq!(String::from_utf8_lossy(&output.stdout), summary);
         assert_eq!(output.status.code(), Some(0));
     }
