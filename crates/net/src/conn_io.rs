@@ -134,6 +134,14 @@ impl<D: Driver> EventLoop<D> {
 
     /// The peer sends no more. What it sent is answered first.
     fn end_of_stream(&mut self, index: u32) {
+        let now = self.now;
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        if !slot.closing && !slot.unrun {
+            let flow = self.driver.end_of_input(&mut slot.conn, now);
+            self.deliver(index, flow);
+        }
         let Some(slot) = self.slots.get_mut(index) else {
             return;
         };

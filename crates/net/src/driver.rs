@@ -140,6 +140,10 @@ pub trait Driver: Send + 'static {
     fn timed_out(&mut self, _conn: &mut Self::Conn, _now: i64) -> Flow {
         Flow::Continue
     }
+    /// The peer sends no more, and all that it sent was given to [`Driver::data`]. What is left of it will not become whole.
+    fn end_of_input(&mut self, _conn: &mut Self::Conn, _now: i64) -> Flow {
+        Flow::Continue
+    }
     /// Replies written since the last `sent`.
     fn unsent(&self) -> &[u8];
     /// The replies were sent or moved to the connection's own buffer.

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tollgate_wire::resp;
 
+use crate::os::tcp;
+
 /// Longest wait for a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -37,6 +39,7 @@ impl Address {
             Address::Tcp(address) => {
                 let stream = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
                 stream.set_nodelay(true)?;
+                tcp::send_freely(&stream);
                 Ok(Socket::Tcp(stream))
             }
             Address::Unix(path) => Ok(Socket::Unix(UnixStream::connect(path)?)),

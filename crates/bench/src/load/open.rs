@@ -363,7 +363,9 @@ impl<S: Speaker> Driver<S> {
             Ok(Heard::Nothing) => {}
             Ok(Heard::Late(due)) => {
                 let response = now.saturating_sub(due);
-                state.tally_mut().late.saturating_record(response);
+                let tally = state.tally_mut();
+                tally.late.saturating_record(response);
+                tally.late_decided.saturating_record(response);
             }
             Ok(Heard::Answer {
                 lane,

@@ -411,7 +411,11 @@ impl OpenLoop {
                 return;
             }
             let index = self.lane_at(self.cursor);
-            self.cursor = if index + 1 == count { 0 } else { index + 1 };
+            self.cursor = if self.cursor + 1 == count {
+                0
+            } else {
+                self.cursor + 1
+            };
             let lane = &mut self.lanes[index];
             if !lane.alive || lane.blocked || (idle_only && !lane.ring.is_empty()) {
                 continue;

@@ -99,6 +99,8 @@ pub struct Tally {
     pub service_deny: Histogram<u64>,
     /// Answers after the deadline, from the intended time.
     pub late: Histogram<u64>,
+    /// Decisions among them; the others are errors.
+    pub late_decided: Histogram<u64>,
     /// Intended time to send.
     pub lag: Histogram<u64>,
     /// Intended time to the moment at which the generator took the request up: its own part of the lag, whatever the
@@ -142,6 +144,7 @@ impl Tally {
             service_allow: latency_histogram(),
             service_deny: latency_histogram(),
             late: latency_histogram(),
+            late_decided: latency_histogram(),
             lag: latency_histogram(),
             own_lag: latency_histogram(),
             keys: vec![KeyTally::default(); keys as usize],
@@ -208,6 +211,9 @@ impl Tally {
         if !in_time {
             self.timeout += u64::from(!given_up);
             self.late.saturating_record(response);
+            if matches!(verdict, Verdict::Allowed | Verdict::Denied) {
+                self.late_decided.saturating_record(response);
+            }
             return;
         }
         let service = now.saturating_sub(sent);

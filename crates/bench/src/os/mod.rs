@@ -7,3 +7,4 @@ pub mod listener;
 pub mod poller;
 pub mod proc;
 pub mod proc_text;
+pub mod tcp;

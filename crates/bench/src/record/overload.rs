@@ -79,12 +79,20 @@ impl OverloadSide {
     }
 }
 
+impl OverloadStep {
+    /// Whether the generator could not keep up, so that it measured itself.
+    #[must_use]
+    pub fn is_late(&self, deadline_ms: f64) -> bool {
+        let most = deadline_ms / LAG_DIVISOR;
+        self.generator_lag_p99_ms.is_some_and(|lag| lag > most)
+    }
+}
+
 impl OverloadRow {
-    /// Whether the generator could not keep up with `step`, so that it measured itself.
+    /// Whether the generator could not keep up with `step`.
     #[must_use]
     pub fn is_invalid(&self, step: &OverloadStep) -> bool {
-        let most = self.deadline_ms / LAG_DIVISOR;
-        step.generator_lag_p99_ms.is_some_and(|lag| lag > most)
+        step.is_late(self.deadline_ms)
     }
 
     /// Whether A kept its goodput at every load past the capacity, with the 99th percentile within the deadline; `None`

@@ -60,6 +60,13 @@ impl<D: Driver> UringLoop<D> {
 
     /// The peer sends no more. What it sent is answered first.
     fn end_of_stream(&mut self, index: u32) {
+        let slot = self.slots.get_mut(index);
+        if let Some(slot) = slot.filter(|slot| !slot.closing && !slot.unrun && !slot.waiting)
+            && let Some(conn) = &mut slot.conn
+        {
+            let flow = self.driver.end_of_input(conn, self.now);
+            self.deliver(index, flow);
+        }
         if let Some(slot) = self.slots.get_mut(index) {
             slot.closing = true;
         }

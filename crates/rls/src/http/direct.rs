@@ -338,6 +338,18 @@ impl Driver for HttpLoop {
         }
     }
 
+    fn end_of_input(&mut self, conn: &mut Connection, _now: i64) -> Flow {
+        if conn.lingers || !conn.reader.is_within_request() {
+            return Flow::Continue;
+        }
+        let status = StatusCode::BAD_REQUEST;
+        let reply = refusal(conn.ask, status, "the body ends early");
+        conn.reader.end();
+        let date = self.date.now();
+        reply.write(&mut conn.reader, date, &mut self.output);
+        Flow::Close
+    }
+
     fn unsent(&self) -> &[u8] {
         &self.output
     }

@@ -2,6 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
+
+use tollgate_testkit::peers;
 
 use crate::support::Service;
 
@@ -131,4 +134,21 @@ fn garbage_leaves_the_service_answering() {
         }
     }
     assert_eq!(service.http("GET", "/healthcheck", "").0, 200);
+}
+
+/// Python's client, curl, ab and wrk where they are installed, and what raw sockets can send.
+#[test]
+fn real_clients_are_understood() {
+    let Some(python) = peers::python() else {
+        return peers::skip("http_clients", "the Python clients");
+    };
+    let service = Service::embedded();
+    let output = Command::new(python)
+        .arg(peers::clients().join("http_clients.py"))
+        .arg(service.server().http_addr().to_string())
+        .output()
+        .expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.lines().last(), Some("ok"), "{text}{errors}");
 }
