@@ -45,7 +45,7 @@ const NOT_KEPT_UP_MAX: u32 = 2;
 const REPEATS: u32 = 3;
 /// Descriptors of a request. The generator has one core as the service has, and has to send twice what that can answer: so a
 /// decision must cost several times what a request costs. A throttlecrab takes only one.
-const DESCRIPTORS: u32 = 16;
+const DESCRIPTORS: u32 = 32;
 /// Over HTTP a request that is late keeps its place until it is answered, so there are more of them.
 const KEPT_PLACES: f64 = 4.0;
 /// Most keys: rendered requests of several descriptors are long.

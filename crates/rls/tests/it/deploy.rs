@@ -175,17 +175,24 @@ fn wanted() -> BTreeSet<String> {
     for pair in alerts.windows(2).filter(|pair| pair[0] == "expr") {
         all.extend(metrics_of(&pair[1]));
     }
+    let queries = queries();
+    for query in &queries {
+        all.extend(metrics_of(query));
+    }
+    let count = queries.len();
+    assert!(count > 20 && all.len() > 20, "{count} {all:?}");
+    all
+}
+
+/// What the panels of the dashboard ask for.
+fn queries() -> Vec<String> {
     let dashboard = read("grafana/dashboards/tollgate.json");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
-    let mut panels = 0;
-    for panel in dashboard["panels"].as_array().expect("a list") {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            all.extend(metrics_of(target["expr"].as_str().expect("an expression")));
-            panels += 1;
-        }
-    }
-    assert!(panels > 20 && all.len() > 20, "{panels} {all:?}");
-    all
+    let panels = dashboard["panels"].as_array().expect("a list").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    targets
+        .map(|target| target["expr"].as_str().expect("an expression").to_owned())
+        .collect()
 }
 
 /// The series of a text for Prometheus.
@@ -334,6 +341,32 @@ fn prometheus_accepts_its_files_and_the_alerts_fire_as_they_should() {
     accepts(&promtool, &folder, &["check", "config", "prometheus.yml"]);
     accepts(&promtool, &folder, &["check", "rules", "alerts.yml"]);
     accepts(&promtool, &folder, &["test", "rules", "alerts.test.yml"]);
+}
+
+/// Each query of the dashboard as the rule of a file, because Prometheus' own parser reads those.
+#[test]
+fn prometheus_accepts_the_queries_of_the_dashboard() {
+    let test = "prometheus_accepts_the_queries_of_the_dashboard";
+    let Some(promtool) = peers::find_or_skip(test, "promtool") else {
+        return;
+    };
+    let rules: Vec<Value> = queries()
+        .iter()
+        .enumerate()
+        .map(|(at, query)| {
+            // Grafana puts a time in its place.
+            let query = query
+                .replace("$__rate_interval", "1m")
+                .replace("$__range", "1h");
+            serde_json::json!({ "record": format!("query_{at}"), "expr": query })
+        })
+        .collect();
+    let file = serde_json::json!({ "groups": [{ "name": "dashboard", "rules": rules }] });
+    let dir = temp_dir().expect("a temporary folder");
+    // JSON is YAML, too.
+    fs::write(dir.join("queries.yml"), file.to_string()).expect("the folder is ours");
+    accepts(&promtool, &dir, &["check", "rules", "queries.yml"]);
+    fs::remove_dir_all(&dir).expect("the folder is ours");
 }
 
 #[test]

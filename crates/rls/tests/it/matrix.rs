@@ -176,11 +176,10 @@ async fn wait_for_rules(http: SocketAddr, how: &str, least: u64) {
 }
 
 /// `kill -9` amid requests: who is not answered may have been counted, and nobody is counted twice or forgotten.
-async fn a_killed_service_forgets_nothing(store: &Server) {
+async fn a_killed_service_forgets_nothing(url: &str) {
     let dir = temp_dir().expect("a temporary folder");
     std::fs::write(dir.join("rules.yaml"), rules()).expect("the folder is ours");
-    let url = format!("redis://{}", store.addr());
-    let first = Replica::start(&dir, &["--backend", &url]);
+    let first = Replica::start(&dir, &["--backend", url]);
     let place = Place::of_process(&first);
     take_some(place).await;
     let never = Until::Set(Arc::default());
@@ -194,7 +193,7 @@ async fn a_killed_service_forgets_nothing(store: &Server) {
     drop(first);
     let seen = asking.await.expect("no panic");
 
-    let second = Replica::start(&dir, &["--backend", &url]);
+    let second = Replica::start(&dir, &["--backend", url]);
     let after = passed(Place::of_process(&second), CLIENTS, 1).await;
     for (key, name) in KEYS.iter().enumerate() {
         let passed = BEFORE + seen.passed[key] + after[key];
@@ -211,14 +210,23 @@ async fn a_killed_service_forgets_nothing(store: &Server) {
 async fn a_killed_service_leaves_its_counters_on_redis() {
     let test = "a_killed_service_leaves_its_counters_on_redis";
     if let Some(store) = redis(test, &[]) {
-        a_killed_service_forgets_nothing(&store).await;
+        a_killed_service_forgets_nothing(&format!("redis://{}", store.addr())).await;
     }
+}
+
+#[tokio::test]
+async fn a_killed_service_leaves_its_counters_on_a_cluster() {
+    let test = "a_killed_service_leaves_its_counters_on_a_cluster";
+    let Some(cluster) = RedisCluster::start().expect("the nodes agree") else {
+        return peers::skip(test, "redis-server");
+    };
+    a_killed_service_forgets_nothing(&cluster.url("redis+cluster")).await;
 }
 
 #[tokio::test]
 async fn a_killed_service_leaves_its_counters_on_tollgate() {
     let store = Server::tollgate(&[]).expect("tollgate starts");
-    a_killed_service_forgets_nothing(&store).await;
+    a_killed_service_forgets_nothing(&format!("redis://{}", store.addr())).await;
 }
 
 fn save(addr: SocketAddr) {
