@@ -14,6 +14,11 @@ use crate::table::{Found, Order, Table, Victim};
 use crate::tally::Tally;
 use crate::value::Value;
 
+mod handover;
+
+pub use handover::{Heir, Leftover};
+use handover::Walk;
+
 /// Counters of one shard since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardStats {
@@ -71,6 +76,8 @@ pub(crate) struct Counters {
     access: Access,
     /// Accesses do not count as uses.
     quiet: bool,
+    /// A walk is to be told of entries before they change.
+    walked: bool,
     /// State of the generator by which counts of uses rise.
     random: u64,
 }
@@ -158,6 +165,8 @@ pub struct Shard {
     tally: Tally,
     /// The last number given by [`Shard::next_cas`].
     cas: u64,
+    /// The walk, while one goes on.
+    walk: Option<Box<Walk>>,
 }
 
 /// For what an entry is looked up.
@@ -192,6 +201,7 @@ impl Shard {
             misses: 0,
             tally: Tally::default(),
             cas: 0,
+            walk: None,
         }
     }
 
@@ -235,6 +245,7 @@ impl Shard {
         if wanted == Use::Read && self.keeps() {
             return None;
         }
+        self.hand_over(db, found);
         if let Some(table) = select(&mut self.first, &mut self.others, db) {
             table.remove(&self.seed, found);
         }
@@ -308,6 +319,9 @@ impl Shard {
     pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
         let found = self.find(db, &key, now_ms, Use::Write)?;
         self.counters.touch(found, now_ms);
+        if self.counters.walked {
+            self.hand_over(db, found);
+        }
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(EntryMut::new(found.slot, table, &mut self.counters))
     }
@@ -373,6 +387,9 @@ impl Shard {
     ) -> Option<(Value, Option<i64>)> {
         let found = self.find(db, &key, now_ms, Use::Write)?;
         self.counters.changed();
+        if self.counters.walked {
+            self.hand_over(db, found);
+        }
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(table.remove(&self.seed, found))
     }
@@ -397,7 +414,8 @@ impl Shard {
         let removed = self.len(db);
         if removed > 0 {
             if let Some(table) = self.table_mut(db) {
-                *table = Table::new();
+                let emptied = std::mem::replace(table, Table::new());
+                self.set_aside(emptied);
             }
             self.replaced |= 1 << db.get();
             self.counters.changed();
@@ -488,6 +506,9 @@ impl Shard {
         if self.timeless || self.keeps() {
             return 0;
         }
+        if self.counters.walked {
+            self.hand_over_expired(db, bucket, now_ms);
+        }
         let Self {
             first,
             others,
@@ -539,6 +560,9 @@ impl Shard {
 
     /// Removes expired fields of the hash that has waited longest; returns their number.
     fn expire_fields(&mut self, db: DbIndex, now_ms: i64) -> usize {
+        if self.counters.walked {
+            self.hand_over_due(db, now_ms);
+        }
         let Self {
             first,
             others,

@@ -32,6 +32,7 @@ use crate::record::{Expiry, RECORD, Slot, Tail};
 use crate::slab::Slab;
 use crate::value::Value;
 
+mod pending;
 mod reshape;
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,8 @@ pub(crate) struct Table {
     sweep: Sweep,
     /// Removals to wait for before trying again to halve the directory.
     halving_pause: usize,
+    /// What a walk is still to take over; none without one.
+    pending: Option<Box<pending::Pending>>,
 }
 
 // SAFETY: a table owns all its cells, keys and strings alone and has no interior mutability.
@@ -101,6 +104,7 @@ impl Table {
                 met: i64::MAX,
             },
             halving_pause: 0,
+            pending: None,
         }
     }
 
@@ -326,6 +330,7 @@ impl Table {
         let bucket = self.heads.push();
         // SAFETY: a cell of `heads` has room for a Head and is aligned for it.
         unsafe { self.heads.cell(bucket).cast::<Head>().write(Head::EMPTY) };
+        self.bucket_added(bucket);
         bucket
     }
 
@@ -351,6 +356,7 @@ impl Table {
             self.head_mut(bucket).set_block(index, block);
         }
         self.head_mut(bucket).set_tag(index, tag);
+        self.record_added(bucket, index);
         self.place(self.head(bucket), index)
     }
 
@@ -511,6 +517,7 @@ impl Table {
         let tag = head.tag(last);
         head.set_tag(index, tag);
         head.set_tag(last, 0);
+        self.record_moved(bucket, index, last);
         self.len -= 1;
         if last.is_multiple_of(BLOCK) {
             let (block, _) = self.head(bucket).place(last);

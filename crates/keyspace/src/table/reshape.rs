@@ -1,6 +1,7 @@
 //! Growing and shrinking: how buckets are divided and joined, and how their cells are freed.
 
 use super::Table;
+use super::pending::places;
 use crate::bucket::{BLOCK, CAPACITY, Head};
 use crate::directory::NONE;
 use crate::key::Seed;
@@ -42,6 +43,7 @@ impl Table {
     /// Frees a bucket without records that is not in the directory any more: the last bucket takes its number.
     fn free_bucket(&mut self, seed: &Seed, bucket: u32) {
         let last = self.heads.len() - 1;
+        self.bucket_leaves(bucket);
         if bucket != last {
             // SAFETY: buckets in use have a record.
             let hash = unsafe { self.slot(last, 0).bucket_hash(seed) };
@@ -120,11 +122,14 @@ impl Table {
             0 => self.directory.fill(middle..run.end, NONE),
             CAPACITY => self.directory.fill(run.start..middle, NONE),
             _ => {
+                let taken = self.taken_of(bucket);
                 let new = self.new_bucket();
                 self.directory.fill(middle..run.end, new);
                 let mut spare = contents.blocks.clone();
                 self.refill(bucket, &contents, !moving, &mut spare);
                 self.refill(new, &contents, moving, &mut spare);
+                self.records_gathered(bucket, taken, !moving);
+                self.records_gathered(new, taken, moving);
                 debug_assert!(
                     spare.is_empty(),
                     "two parts of 64 records have no fewer blocks"
@@ -153,10 +158,13 @@ impl Table {
         if self.count(bucket) + self.count(other) > JOIN_MAX {
             return;
         }
+        let (first, second) = (self.count(bucket), self.count(other));
+        let taken = self.taken_of(bucket) | self.taken_of(other) << first;
         let contents = Contents::of(self, &[bucket, other]);
         self.directory.fill(sibling, bucket);
         let mut spare = contents.blocks.clone();
         self.refill(bucket, &contents, u64::MAX, &mut spare);
+        self.records_gathered(bucket, taken, places(first + second));
         // At most one: the last blocks of both had room for the other's records.
         spare.sort_unstable();
         while let Some(block) = spare.pop() {

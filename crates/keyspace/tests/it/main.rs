@@ -2,6 +2,7 @@
 
 mod expiry;
 mod fields;
+mod handover;
 mod model;
 mod scan;
 mod values;

@@ -1,0 +1,276 @@
+//! Walks that show a shard as it was when they began, whatever is done to it meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use tollgate_containers::hash::{Hash, HashLimits, Keep};
+use tollgate_keyspace::{DbIndex, EntryRef, Heir, Object, Seed, Shard, Value, ValueRef};
+
+use crate::NOW;
+
+const LIMITS: HashLimits = HashLimits {
+    max_entries: 8,
+    max_value: 64,
+    seed: 3,
+};
+
+/// Every entry by database and key.
+type Content = BTreeMap<(DbIndex, Vec<u8>), (Value, Option<i64>)>;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Set(u8, u16, u8, Option<i64>),
+    SetMany(u8, u16, u16),
+    SetHash(u8, u16, i64),
+    Remove(u8, u16),
+    RemoveMany(u8, u16, u16),
+    Append(u8, u16),
+    SetField(u8, u16, Option<i64>),
+    Expire(u8, u16, Option<i64>),
+    Overwrite(u8, u16),
+    Get(u8, u16),
+    Cycle(u8),
+    Scan(u8, u32),
+    Random(u8, u64),
+    Clear(u8),
+    Swap(u8, u8),
+    Wait(i64),
+    Step(u8),
+    Begin,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let db = || 0..3_u8;
+    let id = || prop_oneof![2 => 0..64_u16, 3 => 0..900_u16];
+    let at = || prop_oneof![2 => Just(None), 2 => (0..200_i64).prop_map(Some), 1 => Just(Some(i64::MAX / 2))];
+    prop_oneof![
+        8 => (db(), id(), any::<u8>(), at()).prop_map(|(d, k, v, e)| Op::Set(d, k, v, e)),
+        4 => (db(), id(), 1..300_u16).prop_map(|(d, k, n)| Op::SetMany(d, k, n)),
+        4 => (db(), id(), 0..100_i64).prop_map(|(d, k, e)| Op::SetHash(d, k, e)),
+        4 => (db(), id()).prop_map(|(d, k)| Op::Remove(d, k)),
+        3 => (db(), id(), 1..300_u16).prop_map(|(d, k, n)| Op::RemoveMany(d, k, n)),
+        4 => (db(), id()).prop_map(|(d, k)| Op::Append(d, k)),
+        4 => (db(), id(), at()).prop_map(|(d, k, e)| Op::SetField(d, k, e)),
+        4 => (db(), id(), at()).prop_map(|(d, k, e)| Op::Expire(d, k, e)),
+        4 => (db(), id()).prop_map(|(d, k)| Op::Overwrite(d, k)),
+        3 => (db(), id()).prop_map(|(d, k)| Op::Get(d, k)),
+        3 => any::<u8>().prop_map(Op::Cycle),
+        2 => (db(), any::<u32>()).prop_map(|(d, c)| Op::Scan(d, c)),
+        2 => (db(), any::<u64>()).prop_map(|(d, r)| Op::Random(d, r)),
+        1 => db().prop_map(Op::Clear),
+        1 => (db(), db()).prop_map(|(a, b)| Op::Swap(a, b)),
+        3 => (0..60_i64).prop_map(Op::Wait),
+        12 => (1..12_u8).prop_map(Op::Step),
+        2 => Just(Op::Begin),
+    ]
+}
+
+/// Short keys and long ones.
+fn key(id: u16) -> Vec<u8> {
+    match id % 3 {
+        0 => format!("a key that does not fit its record {id}").into_bytes(),
+        _ => id.to_string().into_bytes(),
+    }
+}
+
+/// Keeps what it is given, and fails when that is something twice.
+#[derive(Clone, Default)]
+struct Keeper {
+    content: Arc<Mutex<Content>>,
+    /// Entries after which a step of the walk ends.
+    most: usize,
+    got: usize,
+}
+
+impl Heir for Keeper {
+    fn take(&mut self, db: DbIndex, entry: EntryRef<'_>) {
+        self.got += 1;
+        let of = (entry.value().to_value(), entry.expires_at_ms());
+        let name = (db, entry.key().to_vec());
+        let before = self.content.lock().expect("one thread").insert(name, of);
+        assert!(before.is_none(), "taken over twice: {:?}", entry.key());
+    }
+
+    fn has_enough(&self) -> bool {
+        self.got >= self.most
+    }
+}
+
+struct World {
+    seed: Seed,
+    shard: Shard,
+    now: i64,
+    /// What the walk is to show, and what it has shown.
+    walk: Option<(Content, Keeper)>,
+    walks: usize,
+}
+
+impl World {
+    fn content(&mut self) -> Content {
+        let mut content = Content::new();
+        for db in DbIndex::all() {
+            let mut cursor = 0;
+            loop {
+                cursor = self.shard.scan(db, cursor, i64::MIN, &mut |key, entry| {
+                    let of = (entry.value().to_value(), entry.expires_at_ms());
+                    content.insert((db, key.to_vec()), of);
+                });
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        content
+    }
+
+    fn begin(&mut self) {
+        let (content, keeper) = (self.content(), Keeper::default());
+        let begun = self.shard.begin_walk(Box::new(keeper.clone()));
+        assert_eq!(begun, !content.is_empty());
+        self.walk = begun.then_some((content, keeper));
+    }
+
+    fn step(&mut self, most: usize) {
+        let Some((expected, keeper)) = &self.walk else {
+            return;
+        };
+        let mut heir = Keeper {
+            content: Arc::clone(&keeper.content),
+            most,
+            got: 0,
+        };
+        if self.shard.walk_on(&mut heir) {
+            assert!(heir.got <= most.max(64));
+            return;
+        }
+        assert!(self.shard.is_walked());
+        drop(self.shard.end_walk());
+        assert!(*keeper.content.lock().expect("one thread") == *expected);
+        self.walk = None;
+        self.walks += 1;
+    }
+
+    fn apply(&mut self, op: &Op) {
+        let Self {
+            seed, shard, now, ..
+        } = self;
+        let now = *now;
+        let db = |db: u8| DbIndex::new(db.into()).expect("a database");
+        let at = |offset: Option<i64>| offset.map(|offset| now.saturating_add(offset));
+        match *op {
+            Op::Set(d, id, value, expiry) => {
+                let text = vec![b'a'; value.into()];
+                shard.set_bytes(db(d), seed.key(&key(id)), &text, at(expiry), now);
+            }
+            Op::SetMany(d, first, count) => {
+                for id in first..first + count {
+                    shard.set(db(d), seed.key(&key(id)), Value::Int(id.into()), None, now);
+                }
+            }
+            Op::SetHash(d, id, offset) => {
+                let mut hash = Hash::default();
+                for field in 0..offset % 12 + 1 {
+                    let name = field.to_string().into_bytes();
+                    hash.set(&name, b"value", Keep::Nothing, &LIMITS);
+                    hash.set_expiry(&name, Some(now + offset + field));
+                }
+                let value = Value::Object(Box::new(Object::Hash(hash)));
+                shard.set(db(d), seed.key(&key(id)), value, None, now);
+            }
+            Op::Remove(d, id) => drop(shard.remove(db(d), seed.key(&key(id)), now)),
+            Op::RemoveMany(d, first, count) => {
+                for id in first..first + count {
+                    shard.remove(db(d), seed.key(&key(id)), now);
+                }
+            }
+            Op::Append(d, id) => {
+                if let Some(mut entry) = shard.get_mut(db(d), seed.key(&key(id)), now)
+                    && let Some(mut text) = entry.str_mut()
+                {
+                    text.append(b"more");
+                }
+            }
+            Op::SetField(d, id, expiry) => {
+                if let Some(mut entry) = shard.get_mut(db(d), seed.key(&key(id)), now)
+                    && let Some(mut object) = entry.object_mut()
+                    && let Object::Hash(hash) = &mut *object
+                {
+                    hash.set(b"0", b"changed", Keep::Nothing, &LIMITS);
+                    hash.set_expiry(b"0", at(expiry));
+                }
+            }
+            Op::Expire(d, id, expiry) => {
+                if let Some(mut entry) = shard.get_mut(db(d), seed.key(&key(id)), now) {
+                    entry.set_expiry(at(expiry));
+                }
+            }
+            Op::Overwrite(d, id) => {
+                let name = key(id);
+                let same = match shard.peek(db(d), seed.key(&name), now).map(|e| e.value()) {
+                    Some(ValueRef::Bytes(bytes)) => vec![b'z'; bytes.len()],
+                    _ => return,
+                };
+                shard.set_bytes(db(d), seed.key(&name), &same, None, now);
+            }
+            Op::Get(d, id) => drop(shard.get(db(d), seed.key(&key(id)), now)),
+            Op::Cycle(budget) => drop(shard.expire_cycle(now, budget.into())),
+            Op::Scan(d, cursor) => {
+                shard.scan(db(d), cursor.into(), now, &mut |_, _| {});
+            }
+            Op::Random(d, bits) => drop(shard.random(db(d), bits, now)),
+            Op::Clear(d) => drop(shard.clear(db(d))),
+            Op::Swap(a, b) => shard.swap(db(a), db(b)),
+            Op::Wait(millis) => self.now += millis,
+            Op::Step(most) => self.step(most.into()),
+            Op::Begin if self.walk.is_none() => self.begin(),
+            Op::Begin => {}
+        }
+    }
+
+    /// Ends as a walk without further changes does.
+    fn finish(&mut self) {
+        while self.walk.is_some() {
+            self.step(usize::MAX);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 96 }))]
+
+    #[test]
+    fn a_walk_shows_what_was_there_when_it_began(
+        before in proptest::collection::vec(op(), 1..60),
+        ops in proptest::collection::vec(op(), 1..160),
+    ) {
+        let seed = Seed::new(7);
+        let mut world = World { shard: Shard::new(&seed), seed, now: NOW, walk: None, walks: 0 };
+        before.iter().for_each(|op| world.apply(op));
+        world.finish();
+        world.begin();
+        ops.iter().for_each(|op| world.apply(op));
+        world.finish();
+        prop_assert!(!world.shard.is_walked());
+        prop_assert_eq!(world.shard.set_aside_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_walk_that_is_given_up_leaves_nothing() {
+    let (seed, mut shard) = crate::shard();
+    for id in 0..500 {
+        shard.set(crate::DB, seed.key(&key(id)), Value::Int(1), None, NOW);
+    }
+    let bytes = shard.memory();
+    let keeper = Keeper::default();
+    assert!(shard.begin_walk(Box::new(keeper.clone())));
+    shard.clear(crate::DB);
+    assert!(shard.set_aside_bytes() > 0 && shard.memory() < bytes);
+    drop(shard.end_walk());
+    assert_eq!(shard.set_aside_bytes(), 0);
+    shard.set(crate::DB, seed.key(b"new"), Value::Int(1), None, NOW);
+    shard.remove(crate::DB, seed.key(b"new"), NOW);
+    assert!(keeper.content.lock().expect("one thread").is_empty());
+    assert!(!shard.begin_walk(Box::new(keeper)), "there is nothing");
+}
