@@ -16,8 +16,8 @@ use crate::value::Value;
 
 mod handover;
 
-pub use handover::{Heir, Leftover};
 use handover::Walk;
+pub use handover::{Heir, Leftover};
 
 /// Counters of one shard since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -42,18 +42,51 @@ const DISTANCE_MAX: usize = 1 << 13;
 /// Places that are remembered.
 const PLACES: usize = 1 << 16;
 
-/// What stands for `input` in fewer bytes; `None` when that saves less than five.
-///
-/// Of the many ways to say the same it takes the one that redis-server takes, so that payloads are equal: which places are
-/// remembered, where a run ends, and what has to be left of the room.
+/// Compresses one text after the other; what it remembers of one is of no use for the next, and need not be cleared.
+#[derive(Default)]
+pub(crate) struct Compressor {
+    /// Positions behind `start` by what was there; those before are of texts before.
+    places: Vec<u32>,
+    start: u32,
+}
+
+/// As [`Compressor::compress`], for one text.
+#[cfg(test)]
 pub(crate) fn compress(input: &[u8]) -> Option<Vec<u8>> {
-    let most = input.len().checked_sub(4).filter(|&most| most > 0)?;
-    let mut places = vec![0_u32; PLACES];
+    Compressor::default().compress(input)
+}
+
+impl Compressor {
+    /// What stands for `input` in fewer bytes; `None` when that saves less than five.
+    ///
+    /// Of the many ways to say the same it takes the one that redis-server takes, so that payloads are equal: which places
+    /// are remembered, where a run ends, and what has to be left of the room.
+    pub(crate) fn compress(&mut self, input: &[u8]) -> Option<Vec<u8>> {
+        let len = u32::try_from(input.len()).ok()?;
+        let Some(end) = self.start.checked_add(len) else {
+            *self = Compressor::default();
+            self.start = len;
+            return self.compress_behind(input, 0);
+        };
+        let start = std::mem::replace(&mut self.start, end);
+        self.compress_behind(input, start)
+    }
+
+    /// Positions before `start` were remembered of other texts.
+    fn compress_behind(&mut self, input: &[u8], start: u32) -> Option<Vec<u8>> {
+        let most = input.len().checked_sub(4).filter(|&most| most > 0)?;
+        self.places.resize(PLACES, 0);
+        compress_with(&mut self.places, start, input, most)
+    }
+}
+
+fn compress_with(places: &mut [u32], start: u32, input: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut output = Literals::new(most);
     let mut at = 0;
     while at + 2 < input.len() {
         let place = &mut places[place(&input[at..])];
-        let before = std::mem::replace(place, u32::try_from(at).ok()?) as usize;
+        let before = std::mem::replace(place, start + at as u32);
+        let before = before.saturating_sub(start) as usize;
         // The first byte of all counts as not seen.
         let found = before > 0
             && before < at
@@ -71,7 +104,7 @@ pub(crate) fn compress(input: &[u8]) -> Option<Vec<u8>> {
             break;
         }
         for inside in at - 2..at {
-            places[self::place(&input[inside..])] = u32::try_from(inside).ok()?;
+            places[self::place(&input[inside..])] = start + inside as u32;
         }
     }
     if output.bytes.len() + 3 > most {
@@ -185,7 +218,24 @@ impl Literals {
 
 #[cfg(test)]
 mod tests {
-    use super::{compress, decompress};
+    use super::{Compressor, compress, decompress};
+
+    #[test]
+    fn what_came_before_makes_no_difference() {
+        let texts = [
+            "abcabcabcabcabcabcabc",
+            "cabcabcabcabcabcabcabcabc",
+            "abcabcabcabcabcabcabc",
+        ];
+        let mut one = Compressor::default();
+        for start in [0, 5, u32::MAX - 30] {
+            one.start = start;
+            one.places.clear();
+            for text in texts {
+                assert_eq!(one.compress(text.as_bytes()), compress(text.as_bytes()));
+            }
+        }
+    }
 
     #[test]
     fn what_is_compressed_comes_back() {

@@ -180,4 +180,3 @@ fn pass_on(table: &mut Table, heir: &mut dyn Heir) -> bool {
         }
     }
 }
-

@@ -37,7 +37,7 @@ impl std::error::Error for LibrariesError {}
 /// The payload that holds the libraries of this code.
 pub fn dump_libraries<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut payload = Vec::new();
-    let mut writer = Writer::bare(&mut payload);
+    let mut writer = Writer::bare(&mut payload, true);
     for code in codes {
         // A `Vec` takes whatever is written to it.
         drop(writer.lua_library(code));

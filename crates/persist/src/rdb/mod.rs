@@ -6,6 +6,7 @@
 
 mod decode;
 mod decode_stream;
+mod draft;
 mod encode;
 mod error;
 mod libraries;
@@ -16,13 +17,14 @@ mod reader;
 mod shapes;
 mod writer;
 
+pub use draft::Draft;
 pub use error::RdbError;
 pub use libraries::{LibrariesError, dump_libraries, read_libraries};
 pub use limiter::{FLAGS_FIELD, LIMITER_FIELD};
-pub use payload::{PayloadError, dump_value, restore_body, restore_value};
+pub use payload::{PayloadError, dump_value, dump_value_as, restore_body, restore_value};
 pub use reader::{Entry, Reader};
 pub use shapes::Shapes;
-pub use writer::Writer;
+pub use writer::{Options, Writer};
 
 /// Version that is written.
 pub const VERSION: u32 = 10;

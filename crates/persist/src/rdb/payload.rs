@@ -35,8 +35,13 @@ impl std::error::Error for PayloadError {}
 
 /// The payload of a value. Its version is the first that knows the value's type.
 pub fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
+    dump_value_as(value, true)
+}
+
+/// As [`dump_value`]; `compress`: long strings are compressed where that makes them shorter.
+pub fn dump_value_as(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     let mut payload = Vec::new();
-    let mut writer = Writer::bare(&mut payload);
+    let mut writer = Writer::bare(&mut payload, compress);
     let kind = encode::kind_of(value);
     // A `Vec` takes whatever is written to it.
     drop(writer.bytes(&[kind]));

@@ -5,8 +5,10 @@ use std::io::{self, Write};
 use tollgate_containers::number;
 use tollgate_keyspace::{DbIndex, ValueRef};
 
+use super::draft::Draft;
 use super::{FLAGS_FIELD, LIMITER_FIELD, MAGIC, VERSION, encode, length, limiter, opcode};
-use crate::{crc64, lzf};
+use crate::crc64;
+use crate::lzf::Compressor;
 
 /// Bytes gathered before they are handed on.
 const BUFFER: usize = 64 << 10;
@@ -17,14 +19,42 @@ const INTEGER_MAX: usize = 11;
 /// Longest string that is not compressed, bytes.
 const UNCOMPRESSED_MAX: usize = 20;
 
+/// What is done beside writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Strings are compressed where that makes them shorter (`rdbcompression`).
+    pub compress: bool,
+    /// There is a checksum at the end (`rdbchecksum`); zero stands for none.
+    pub checksum: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            compress: true,
+            checksum: true,
+        }
+    }
+}
+
+/// What becomes of strings that are worth to be compressed.
+enum Long {
+    Compressed(Box<Compressor>),
+    /// They stay as they are.
+    Plain,
+    /// They are written without their length, and it is noted where; see [`Draft`].
+    Noted(Vec<(usize, usize)>),
+}
+
 /// A file being written: databases one after the other, then [`Writer::finish`].
 pub struct Writer<'w> {
     out: &'w mut dyn Write,
     buffer: Vec<u8>,
-    checksum: u64,
+    checksum: Option<u64>,
     db: DbIndex,
-    /// Bytes gathered before they are handed on.
-    most: usize,
+    long: Long,
+    /// What is still to be said of databases when they are first selected: keys, and those with an expiry.
+    sizes: Vec<(DbIndex, usize, usize)>,
 }
 
 impl<'w> Writer<'w> {
@@ -33,13 +63,21 @@ impl<'w> Writer<'w> {
     /// # Errors
     ///
     /// Those of `out`, here and below.
-    pub fn new(out: &'w mut dyn Write, about: &[(&str, &str)]) -> io::Result<Writer<'w>> {
+    pub fn new(
+        out: &'w mut dyn Write,
+        about: &[(&str, &str)],
+        options: Options,
+    ) -> io::Result<Writer<'w>> {
         let mut writer = Writer {
             out,
             buffer: Vec::with_capacity(BUFFER),
-            checksum: 0,
+            checksum: options.checksum.then_some(0),
             db: DbIndex::ZERO,
-            most: BUFFER,
+            long: match options.compress {
+                true => Long::Compressed(Box::default()),
+                false => Long::Plain,
+            },
+            sizes: Vec::new(),
         };
         writer.buffer.extend_from_slice(MAGIC);
         writer
@@ -54,14 +92,50 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes the elements of a file without header and end, as payloads have them.
-    pub(super) fn bare(out: &'w mut dyn Write) -> Writer<'w> {
+    pub(super) fn bare(out: &'w mut dyn Write, compress: bool) -> Writer<'w> {
         Writer {
             out,
             buffer: Vec::new(),
-            checksum: 0,
+            checksum: None,
             db: DbIndex::ZERO,
-            most: BUFFER,
+            long: match compress {
+                true => Long::Compressed(Box::default()),
+                false => Long::Plain,
+            },
+            sizes: Vec::new(),
         }
+    }
+
+    /// Writes entries of one database behind `bytes` and keeps all of it, until [`Writer::end_draft`]. `noted`: where the
+    /// long strings among the bytes are.
+    pub(super) fn draft(
+        out: &'w mut dyn Write,
+        db: DbIndex,
+        bytes: Vec<u8>,
+        noted: Vec<(usize, usize)>,
+    ) -> Writer<'w> {
+        Writer {
+            out,
+            buffer: bytes,
+            checksum: None,
+            db,
+            long: Long::Noted(noted),
+            sizes: Vec::new(),
+        }
+    }
+
+    /// What was written so far, and where long strings are in it.
+    pub(super) fn end_draft(self) -> (Vec<u8>, Vec<(usize, usize)>) {
+        match self.long {
+            Long::Noted(noted) => (self.buffer, noted),
+            _ => (self.buffer, Vec::new()),
+        }
+    }
+
+    /// Says of databases, when they are first selected, how many keys they have and how many of them expire: hints for
+    /// whoever loads the file.
+    pub fn announce(&mut self, sizes: Vec<(DbIndex, usize, usize)>) {
+        self.sizes = sizes;
     }
 
     /// Hands on what [`Writer::bare`] has gathered.
@@ -87,7 +161,11 @@ impl<'w> Writer<'w> {
     }
 
     /// Selects the database of the entries that follow, which may have had entries before.
-    pub fn select(&mut self, db: DbIndex) -> io::Result<()> {
+    fn select(&mut self, db: DbIndex) -> io::Result<()> {
+        if let Some(at) = self.sizes.iter().position(|size| size.0 == db) {
+            let (_, keys, expiring) = self.sizes.swap_remove(at);
+            return self.database(db, keys, expiring);
+        }
         if self.db != db {
             self.db = db;
             self.buffer.push(opcode::SELECT_DB);
@@ -96,14 +174,21 @@ impl<'w> Writer<'w> {
         self.flush_full()
     }
 
-    /// Keeps what is written until [`Writer::hand_on`] is called: for a caller that must not wait for `out` meanwhile.
-    pub fn gather(&mut self) {
-        self.most = usize::MAX;
-    }
-
-    /// Hands on what has been gathered.
-    pub fn hand_on(&mut self) -> io::Result<()> {
-        self.flush()
+    /// Writes the entries of a draft: what was left to be done of them is done now.
+    pub fn append(&mut self, draft: &Draft) -> io::Result<()> {
+        let mut start = 0;
+        let mut noted = draft.noted.iter().copied().peekable();
+        for &(db, end) in &draft.runs {
+            self.select(db)?;
+            while let Some((at, len)) = noted.next_if(|(at, _)| *at < end) {
+                self.bytes(&draft.bytes[start..at])?;
+                self.long_string(&draft.bytes[at..at + len])?;
+                start = at + len;
+            }
+            self.bytes(&draft.bytes[start..end])?;
+            start = end;
+        }
+        Ok(())
     }
 
     /// Writes one entry of the current database; `expires_at_ms` is in Unix milliseconds.
@@ -144,7 +229,7 @@ impl<'w> Writer<'w> {
     pub fn finish(mut self) -> io::Result<()> {
         self.buffer.push(opcode::EOF);
         self.flush()?;
-        let checksum = self.checksum.to_le_bytes();
+        let checksum = self.checksum.unwrap_or(0).to_le_bytes();
         self.out.write_all(&checksum)?;
         self.out.flush()
     }
@@ -200,9 +285,25 @@ impl<'w> Writer<'w> {
             self.integer(number);
             return Ok(());
         }
-        if bytes.len() > UNCOMPRESSED_MAX
-            && let Some(compressed) = lzf::compress(bytes)
-        {
+        if bytes.len() > UNCOMPRESSED_MAX {
+            return self.long_string(bytes);
+        }
+        self.length(bytes.len());
+        self.bytes(bytes)
+    }
+
+    /// A string that is worth to be compressed.
+    fn long_string(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let compressed = match &mut self.long {
+            Long::Compressed(compressor) => compressor.compress(bytes),
+            Long::Plain => None,
+            Long::Noted(noted) => {
+                noted.push((self.buffer.len(), bytes.len()));
+                self.buffer.extend_from_slice(bytes);
+                return Ok(());
+            }
+        };
+        if let Some(compressed) = compressed {
             self.buffer.push(length::SPECIAL << 6 | length::LZF);
             self.length(compressed.len());
             self.length(bytes.len());
@@ -212,18 +313,23 @@ impl<'w> Writer<'w> {
         self.bytes(bytes)
     }
 
+    /// A draft hands nothing on.
+    fn is_draft(&self) -> bool {
+        matches!(self.long, Long::Noted(_))
+    }
+
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() < self.most {
+        if bytes.len() < BUFFER || self.is_draft() {
             self.buffer.extend_from_slice(bytes);
             return self.flush_full();
         }
         self.flush()?;
-        self.checksum = crc64::update(self.checksum, bytes);
+        self.checksum = self.checksum.map(|crc| crc64::update(crc, bytes));
         self.out.write_all(bytes)
     }
 
     fn flush_full(&mut self) -> io::Result<()> {
-        if self.buffer.len() < self.most {
+        if self.buffer.len() < BUFFER || self.is_draft() {
             Ok(())
         } else {
             self.flush()
@@ -231,7 +337,8 @@ impl<'w> Writer<'w> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.checksum = crc64::update(self.checksum, &self.buffer);
+        let buffer = &self.buffer;
+        self.checksum = self.checksum.map(|crc| crc64::update(crc, buffer));
         self.out.write_all(&self.buffer)?;
         self.buffer.clear();
         Ok(())

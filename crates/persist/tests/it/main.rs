@@ -7,7 +7,7 @@ mod round_trip;
 
 use tollgate_containers::Str;
 use tollgate_keyspace::{DbIndex, Value, ValueRef};
-use tollgate_persist::rdb::{Entry, RdbError, Reader, Writer};
+use tollgate_persist::rdb::{Draft, Entry, Options, RdbError, Reader, Writer};
 
 /// A key in plain types, to compare.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +65,7 @@ fn write(keys: &[Plain]) -> Vec<u8> {
     let mut writer = Writer::new(
         &mut file,
         &[("redis-ver", "7.0.15"), ("ctime", "1700000000")],
+        Options::default(),
     )
     .expect("memory");
     let mut current = None;
@@ -84,6 +85,31 @@ fn write(keys: &[Plain]) -> Vec<u8> {
         writer
             .entry(&key.key, key.owned().as_ref(), key.expires_at_ms)
             .expect("memory");
+    }
+    writer.finish().expect("memory");
+    file
+}
+
+/// The same by way of drafts of so many entries.
+fn write_drafts(keys: &[Plain], entries: usize, options: Options) -> Vec<u8> {
+    let mut file = Vec::new();
+    let about = [("redis-ver", "7.0.15"), ("ctime", "1700000000")];
+    let mut writer = Writer::new(&mut file, &about, options).expect("memory");
+    let sizes = DbIndex::all().map(|db| {
+        let of_db = keys.iter().filter(|key| key.db == db.get());
+        let expiring = of_db.clone().filter(|key| key.expires_at_ms.is_some());
+        (db, of_db.clone().count(), expiring.count())
+    });
+    writer.announce(sizes.collect());
+    let mut draft = Draft::default();
+    for keys in keys.chunks(entries) {
+        for key in keys {
+            let db = DbIndex::new(key.db).expect("a database");
+            draft.add(db, &key.key, key.owned().as_ref(), key.expires_at_ms, 0);
+        }
+        assert_eq!(draft.entries(), keys.len());
+        writer.append(&draft).expect("memory");
+        draft.clear(0);
     }
     writer.finish().expect("memory");
     file

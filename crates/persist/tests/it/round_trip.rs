@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate_limiter::{LimiterState, Timestamp};
 
-use super::{Plain, PlainValue, read, samples, write};
+use tollgate_persist::rdb::Options;
+
+use super::{Plain, PlainValue, read, samples, write, write_drafts};
 
 #[test]
 fn every_form_of_key_comes_back() {
@@ -14,6 +16,42 @@ fn every_form_of_key_comes_back() {
 #[test]
 fn an_empty_store_is_a_file_too() {
     assert_eq!(read(&write(&[])).expect("a good file"), []);
+}
+
+#[test]
+fn drafts_make_the_same_file() {
+    for entries in [1, 3, 1_000] {
+        let file = write_drafts(&samples(), entries, Options::default());
+        assert!(file == write(&samples()), "{entries} entries at a time");
+    }
+    // Databases may take turns.
+    let mut mixed = samples();
+    mixed.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(
+        read(&write_drafts(&mixed, 2, Options::default())).expect("a good file"),
+        mixed
+    );
+}
+
+#[test]
+fn without_compression_and_checksum_it_is_the_same_content() {
+    let plain = Options {
+        compress: false,
+        checksum: false,
+    };
+    let file = write_drafts(&samples(), 2, plain);
+    assert!(file.len() > write(&samples()).len());
+    assert!(file.ends_with(&[0xFF, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!(read(&file).expect("a good file"), samples());
+    // A wrong checksum counts only when it is looked at.
+    let mut file = write(&samples());
+    *file.last_mut().expect("bytes") ^= 1;
+    assert!(read(&file).is_err());
+    let mut source = &file[..];
+    let mut reader = tollgate_persist::rdb::Reader::new(&mut source)
+        .expect("a header")
+        .unchecked();
+    while reader.next().expect("a good file").is_some() {}
 }
 
 /// A source that gives one byte at a time.
