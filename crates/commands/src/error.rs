@@ -195,6 +195,13 @@ catalogue! {
          is configured to be writable (which is not the default) writes to replicas are just local and are not propagated.",
     // The data are being read.
     Loading => "LOADING Redis is loading the dataset in memory",
+    // The last snapshot could not be written; the second of a script that says that it writes.
+    Unsaved => "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
+         Commands that may modify the data set are disabled, because this instance is configured to report errors \
+         during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for \
+         details about the RDB error.",
+    UnsavedScript => "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. \
+         Writable scripts are blocked. Use 'no-writes' flag for read only scripts.",
     NoReplicas => "NOREPLICAS Not enough good replicas to write.",
     OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.",
     NotAuthenticated => "NOAUTH Authentication required.",

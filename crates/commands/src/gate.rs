@@ -56,6 +56,11 @@ impl Restrictions {
     /// A replica: nobody waits for replicas of it.
     pub const REPLICA: Restrictions = Restrictions(1 << 4);
 
+    /// The last snapshot could not be written, and `stop-writes-on-bgsave-error` says that nothing more is to change.
+    pub const UNSAVED: Restrictions = Restrictions(1 << 5);
+    /// Commands that write are put off for a moment; no reason to refuse one.
+    pub const CROWDED: Restrictions = Restrictions(1 << 6);
+
     /// As one byte.
     pub const fn bits(self) -> u8 {
         self.0
@@ -163,6 +168,12 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
         && matches!(view.origin, Origin::Client | Origin::Script)
     {
         return Err(CmdError::OutOfMemory);
+    }
+    if view.restrictions.contains(Restrictions::UNSAVED)
+        && (writes(row, view) || row.name == "PING")
+        && matches!(view.origin, Origin::Client | Origin::Script)
+    {
+        return Err(CmdError::Unsaved);
     }
     if let Some(reason) = view.log_error
         && (writes(row, view) || row.name == "PING")

@@ -80,6 +80,12 @@ limits! {
     limiter_top = "limiter-top", 1;
     /// 1: the server is a node of a cluster.
     in_cluster = "cluster-enabled", 0;
+    /// 1: strings are compressed in RDB files and payloads.
+    rdb_compression = "rdbcompression", 1;
+    /// 1: RDB files have a checksum, which is looked at.
+    rdb_checksum = "rdbchecksum", 1;
+    /// Microseconds to wait for each key of a snapshot, for tests; when negative, keys for each microsecond.
+    rdb_key_save_delay = "rdb-key-save-delay", 0;
 }
 
 /// Whose INCREX is spoken.

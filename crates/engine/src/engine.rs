@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tollgate_commands::{Effects, StoreLimits};
+use tollgate_commands::{Effects, StoreLimits, gate::Restrictions};
 use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
@@ -23,6 +23,7 @@ use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
 use crate::shards::Shards;
+use crate::snapshot::Snapshots;
 use crate::stats::{Counters, Stats};
 use crate::tracking::Tracking;
 use crate::waiter::Waiters;
@@ -70,6 +71,7 @@ pub struct Engine {
     pub(crate) hot: HotKeys,
     pub(crate) journal: Journal,
     pub(crate) cluster: Cluster,
+    pub(crate) snapshots: Snapshots,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -137,6 +139,7 @@ impl Engine {
             hot: HotKeys::new(),
             journal: Journal::default(),
             cluster: Cluster::default(),
+            snapshots: Snapshots::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -246,6 +249,10 @@ impl Engine {
     pub fn expire_step(&self, now: Timestamp, budget: usize) -> ExpireStep {
         let now_ms = now.millis();
         let mut step = ExpireStep::default();
+        if self.restrictions().contains(Restrictions::CROWDED) {
+            // What goes would be handed over to a snapshot.
+            return step;
+        }
         for _ in 0..self.shards.count() {
             if step.examined >= budget {
                 break;

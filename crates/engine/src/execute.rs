@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tollgate_commands::{
-    Args, CmdError, Cx, Effects, Flags, Group, Handler, NodeCommand, Origin, Reply, Row, Run,
-    ShardSet, TransactionCommand, gate::Restrictions, resolve, uses_hidden_keys,
+    Args, CmdError, Cx, Effects, Flags, FunctionCommand, Group, Handler, NodeCommand, Origin,
+    Reply, Row, Run, ScriptCommand, ShardSet, TransactionCommand, gate::Restrictions, resolve,
+    uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed};
 use tollgate_limiter::Timestamp;
@@ -182,6 +183,11 @@ impl Engine {
         if self.pause.is_active() && self.is_paused(row, session, args) {
             return Outcome::TryAgain;
         }
+        if self.restrictions().contains(Restrictions::CROWDED)
+            && self.is_crowded_out(row, session, args)
+        {
+            return Outcome::TryAgain;
+        }
         if session.transaction.is_some()
             && let Some(queued) = self.queue(row, session, args)
         {
@@ -327,6 +333,7 @@ impl Engine {
             }
             Run::Local(handler) => self.run_walk(handler, call, &mut NoWalk, out),
             Run::Script(command) => {
+                let _order = changes_functions(command).then(|| self.functions.hold_order());
                 let host = Host { node, session };
                 let around = Around { held: None, host };
                 let result = crate::script::run(self, command, call, out, around);
@@ -637,6 +644,9 @@ impl Engine {
         }
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.count(&effects);
+        if call.row.name == "FLUSHALL" && result.is_ok() {
+            self.flushed_all();
+        }
         // As in Redis, those who track are told also when nothing was there.
         if !effects.flushed().is_empty() || matches!(call.row.name, "FLUSHALL" | "FLUSHDB") {
             self.announce_flushed();
@@ -651,6 +661,19 @@ impl Engine {
             self.counters.changed(effects.dirty());
         }
     }
+}
+
+/// Whether the command may change the libraries of functions.
+fn changes_functions(command: ScriptCommand) -> bool {
+    matches!(
+        command,
+        ScriptCommand::Function(
+            FunctionCommand::Load
+                | FunctionCommand::Delete
+                | FunctionCommand::Flush
+                | FunctionCommand::Restore
+        )
+    )
 }
 
 /// There is no such command.

@@ -58,8 +58,8 @@ pub use handle::{Check, Decisions, Handle, WrongState};
 pub use hot::LocalHandle;
 pub use journal::unwrap as unwrap_for_replica;
 pub use journal::{
-    AdoptError, BaseEnd, BaseForm, FollowerFacts, Following, JournalFacts, LogBytes, LogFacts,
-    Parting, Place as HistoryPlace, Replica, RoleError, SyncStart,
+    AdoptError, FollowerFacts, Following, JournalFacts, LogBytes, LogFacts, Parting,
+    Place as HistoryPlace, Replica, RoleError, SyncStart,
 };
 pub use ledgers::AnyCheck;
 pub use migrate::Parcel;
@@ -71,7 +71,9 @@ pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
 pub use script::{REDIS_VERSION, sha1};
 pub use session::{Node, NodeCx, Outcome, Replies, Session};
-pub use snapshot::{Base, Loaded};
+pub use snapshot::{
+    Base, Form, Loaded, Purpose, STUCK_SECS, Snapshot, SnapshotError, SnapshotProgress,
+};
 pub use stats::{CommandStats, Stats, TIMES};
 pub use subscriber::{Place, Subscriber};
 pub use tracking::{Tracker, Tracking, TrackingOptions};

@@ -157,15 +157,19 @@ impl Engine {
         let Some(mail) = &session.mail else {
             return false;
         };
+        !session.monitors && self.pause.put_off(mail, self.may_write(row, session, args))
+    }
+
+    /// Whether a command may change data.
+    pub(crate) fn may_write(&self, row: &Row, session: &Session, args: &[&[u8]]) -> bool {
         let writing = Flags::WRITE.or(Flags::MAY_REPLICATE);
-        let writes = match row.run {
+        match row.run {
             Run::Transaction(TransactionCommand::Exec) => session.queues(writing),
             Run::Script(command) => {
                 row.flags.intersects(writing) && !crate::script::writes_nothing(self, command, args)
             }
             _ => row.flags.intersects(writing),
-        };
-        !session.monitors && self.pause.put_off(mail, writes)
+        }
     }
 }
 

@@ -26,6 +26,9 @@ const SPINS_MAX: u32 = 40;
 /// Lost races before a transaction enters the gate, which bounds its wait.
 const ROUNDS_MAX: u32 = 32;
 
+/// Attempts to have all shards at once before they are waited for one after the other.
+const PATIENCE: u32 = 128;
+
 /// Locks held inline before the set moves to the heap.
 const INLINE_LOCKS: usize = 16;
 
@@ -149,6 +152,23 @@ impl Shards {
     /// Enters the gate with no shard held.
     pub(crate) fn lock_gate(&self) -> LockSet<'_> {
         self.empty_set(Some(self.gate.lock()))
+    }
+
+    /// Locks every shard, and holds none while it waits for another, unless that takes too many attempts: so long commands
+    /// hold up nobody but the caller, and those who need the gate.
+    pub(crate) fn lock_all_patiently(&self) -> LockSet<'_> {
+        let wanted: Vec<usize> = (0..self.count()).collect();
+        let mut set = self.lock_gate();
+        set.keep();
+        let mut first = 0;
+        for _ in 0..PATIENCE {
+            match set.try_all(&wanted, first) {
+                Ok(()) => return set,
+                Err(taken) => first = taken,
+            }
+        }
+        set.extend(&wanted);
+        set
     }
 
     /// Locks every shard.

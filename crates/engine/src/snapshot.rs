@@ -1,18 +1,24 @@
 //! The whole data set to and from an RDB file.
 
+mod batch;
+mod walk;
+
+pub use batch::Form;
+pub use walk::{Purpose, STUCK_SECS, Snapshot, SnapshotError, SnapshotProgress};
+pub(crate) use walk::{Snapshots, Wanted};
+
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use tollgate_commands::shapes;
-use tollgate_keyspace::{Access, DbIndex, EntryRef, Mark, Shard};
+use tollgate_keyspace::{Access, DATABASES, DbIndex, EntryRef, Mark, Shard};
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{RdbError, Reader, Writer};
 
 use crate::cell::Cells;
 use crate::held::with_held;
+use crate::shards::LockSet;
 use crate::{Engine, REDIS_VERSION};
-
-/// Says in a file for replicas which database is selected in the stream behind it.
-const STREAM_DB: &str = "repl-stream-db";
 
 /// What [`Engine::load`] has read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,79 +43,67 @@ pub struct Base {
 }
 
 impl Engine {
-    /// Writes all databases as an RDB file. Shards are locked one at a time: with writers at work, every key is saved as
-    /// it is at some moment of the call. Entries that have expired at `now` are left out.
+    /// Writes all databases as they are now as an RDB file, when a snapshot that is being taken has ended. Entries that
+    /// have expired at `now` are left out. `pace` as for [`Snapshot::write`].
     ///
     /// # Errors
     ///
-    /// Those of `out`.
-    pub fn save(&self, out: &mut dyn Write, now: Timestamp) -> io::Result<()> {
-        self.save_saying(out, now, &[])
-    }
-
-    /// As [`Engine::save`], for a replica, which goes on with the stream of commands from there: the file names the database
-    /// that is selected in it.
-    pub(crate) fn save_for_replica(
-        &self,
+    /// See [`SnapshotError`].
+    pub fn save(
+        self: &Arc<Self>,
         out: &mut dyn Write,
         now: Timestamp,
-        db: Option<DbIndex>,
-    ) -> io::Result<()> {
-        let db = db.map(|db| db.get().to_string());
-        match &db {
-            Some(db) => self.save_saying(out, now, &[(STREAM_DB, db)]),
-            None => self.save_saying(out, now, &[]),
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), SnapshotError> {
+        let held = with_held(|held| held.map(|held| self.save_held(held, out, now)));
+        if let Some(saved) = held {
+            return Ok(saved?);
+        }
+        let wanted = Wanted {
+            purpose: Purpose::Save,
+            form: Form::Rdb,
+            now,
+            wait: true,
+        };
+        match self.begin_snapshot(wanted, |_| ()) {
+            Ok((snapshot, ())) => snapshot.write(out, pace),
+            Err(_) => Err(SnapshotError::Stopped),
         }
     }
 
-    fn save_saying(
+    /// As [`Engine::save`], inside a transaction, which keeps all shards to itself.
+    fn save_held(
         &self,
+        held: &mut LockSet<'_>,
         out: &mut dyn Write,
         now: Timestamp,
-        more: &[(&str, &str)],
     ) -> io::Result<()> {
         let about = about(now);
-        let mut about: Vec<(&str, &str)> = about
-            .iter()
+        let about: Vec<(&str, &str)> = (about.iter())
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        about.extend(more);
-        let mut writer = Writer::new(out, &about)?;
+        let mut writer = Writer::new(out, &about, self.rdb_options())?;
         for code in self.function_codes() {
             writer.lua_library(&code)?;
         }
-        for (number, size) in self.database_sizes().iter().enumerate() {
-            let Some(db) = DbIndex::new(number).filter(|_| size.keys > 0) else {
-                continue;
-            };
-            writer.database(db, size.keys, size.expiring)?;
+        let mut sizes = [(0, 0); DATABASES];
+        for index in 0..self.shards.count() {
+            held.acquire(index);
+            for db in DbIndex::all() {
+                sizes[db.get()].0 += held.cell(index).len(db);
+                sizes[db.get()].1 += held.cell(index).expiring(db);
+            }
+        }
+        for (db, (keys, expiring)) in DbIndex::all().zip(sizes).filter(|(_, size)| size.0 > 0) {
+            writer.database(db, keys, expiring)?;
             for index in 0..self.shards.count() {
-                self.save_shard(&mut writer, index, db, now)?;
+                each_entry(held.cell(index), db, now, |key, entry| {
+                    writer.flags(entry.mark().flags)?;
+                    writer.entry(key, entry.value(), entry.expires_at_ms())
+                })?;
             }
         }
         writer.finish()
-    }
-
-    fn save_shard(
-        &self,
-        writer: &mut Writer<'_>,
-        index: usize,
-        db: DbIndex,
-        now: Timestamp,
-    ) -> io::Result<()> {
-        let mut save = |shard: &mut Shard| {
-            each_entry(shard, db, now, |key, entry| {
-                writer.flags(entry.mark().flags)?;
-                writer.entry(key, entry.value(), entry.expires_at_ms())
-            })
-        };
-        with_held(|held| match held {
-            Some(held) => {
-                held.acquire(index);
-                save(held.cell(index))
-            }
-            None => save(&mut self.shards.lock(index)),
-        })
     }
 
     /// Adds the keys and libraries of an RDB file to the store; keys whose time has passed are left out. After an error
@@ -165,6 +159,9 @@ impl Engine {
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);
+        if self.limits.rdb_checksum() == 0 {
+            reader = reader.unchecked();
+        }
         let mut loaded = Loaded::default();
         while let Some(entry) = reader.next()? {
             if entry.expires_at_ms.is_some_and(|at| over_ms > at) {
@@ -213,7 +210,7 @@ impl Engine {
 }
 
 /// What a file says of itself: as Redis does.
-pub(crate) fn about(now: Timestamp) -> [(&'static str, String); 3] {
+fn about(now: Timestamp) -> [(&'static str, String); 3] {
     [
         ("redis-ver", REDIS_VERSION.to_owned()),
         ("redis-bits", "64".to_owned()),
@@ -222,7 +219,7 @@ pub(crate) fn about(now: Timestamp) -> [(&'static str, String); 3] {
 }
 
 /// Passes the entries of one database of a shard that have not expired to `each`, until it fails.
-pub(crate) fn each_entry(
+fn each_entry(
     shard: &mut Shard,
     db: DbIndex,
     now: Timestamp,

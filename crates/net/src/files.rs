@@ -10,8 +10,20 @@ pub fn replace(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let temporary = temporary_beside(path)?;
-    let result = write_synced(&temporary, fill).and_then(|()| fs::rename(&temporary, path));
+    replace_by(path, "", None, fill)
+}
+
+/// As [`replace`]; `tag` tells the temporary file from those of others who replace the same file at the same time, and
+/// what is written is put on the disk after every `sync_bytes`.
+pub fn replace_by(
+    path: &Path,
+    tag: &str,
+    sync_bytes: Option<u64>,
+    fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let temporary = temporary_beside(path, tag)?;
+    let result =
+        write_synced(&temporary, sync_bytes, fill).and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
         // Nothing is lost by a temporary file that stays; the first error is the one to tell.
         drop(fs::remove_file(&temporary));
@@ -33,19 +45,21 @@ pub fn nameless(directory: &Path, name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-fn temporary_beside(path: &Path) -> io::Result<std::path::PathBuf> {
+fn temporary_beside(path: &Path, tag: &str) -> io::Result<std::path::PathBuf> {
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
     let mut temporary = std::ffi::OsString::from("temp-");
     temporary.push(std::process::id().to_string());
     temporary.push("-");
+    temporary.push(tag);
     temporary.push(name);
     Ok(path.with_file_name(temporary))
 }
 
 fn write_synced(
     path: &Path,
+    sync_bytes: Option<u64>,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let file = OpenOptions::new()
@@ -53,12 +67,51 @@ fn write_synced(
         .create(true)
         .truncate(true)
         .open(path)?;
-    let mut writer = BufWriter::with_capacity(1 << 20, file);
+    let mut writer = BufWriter::with_capacity(1 << 20, Synced::new(file, sync_bytes));
     fill(&mut writer)?;
-    let file = writer
+    let synced = writer
         .into_inner()
         .map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()
+    synced.into_file().sync_all()
+}
+
+/// A file that is put on the disk now and then, so that the last time is short.
+pub struct Synced {
+    file: File,
+    unsynced: u64,
+    every: Option<u64>,
+}
+
+impl Synced {
+    /// `every`: bytes after which it is; `None` = never.
+    pub fn new(file: File, every: Option<u64>) -> Synced {
+        Synced {
+            file,
+            unsynced: 0,
+            every,
+        }
+    }
+
+    /// The file, of which the last bytes may not be on the disk.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+}
+
+impl Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.file.write(bytes)?;
+        self.unsynced += len as u64;
+        if self.every.is_some_and(|every| self.unsynced >= every) {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Makes what was renamed to, or made at, `path` durable.

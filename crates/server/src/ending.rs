@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_commands::CmdError;
-use tollgate_engine::{FollowerFacts, Paused, PausedBy};
+use tollgate_engine::{FollowerFacts, Paused, PausedBy, Purpose};
 use tollgate_limiter::Timestamp;
 use tollgate_net::signal::Wake;
 use tollgate_net::{Clock, ConnRef};
@@ -162,6 +162,10 @@ fn prepare(shared: &Shared, wake: Wake, mut request: Request) -> Result<(), &'st
             followers.len() - lagging(&followers, offset).count(),
             followers.len()
         ));
+    }
+    // One that is being taken is of no use any more; nobody waits for it.
+    for purpose in [Purpose::Save, Purpose::Replica, Purpose::Base] {
+        shared.engine.stop_snapshot(purpose);
     }
     let save = request
         .save

@@ -67,6 +67,9 @@ pub(crate) fn keep_house(
         house.size_at = now + IDLE;
         shared.engine.judge_size();
         replication::tend(shared, Timestamp::from_nanos(now));
+        shared
+            .engine
+            .tend_snapshot(Clock::monotone() / 1_000_000_000);
         save_when_due(shared, Timestamp::from_nanos(now));
         aof::tend(shared);
         eviction::tend(shared);

@@ -22,6 +22,7 @@ mod memcached;
 mod metrics;
 mod node;
 mod outbox;
+mod pace;
 mod pipeline;
 mod protected;
 mod replication;

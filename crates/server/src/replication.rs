@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::config::Key;
 use crate::outbox::Class;
+use crate::pace::pace;
 use crate::shared::Shared;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -73,12 +74,13 @@ fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<
     let name = format!("temp-{}-sync-{}.rdb", std::process::id(), client.id);
     let mut out = BufWriter::with_capacity(1 << 20, files::nameless(Path::new(&*dir), &name)?);
     let most = shared.settings.output_limits().hard(Class::Replica);
+    let goes_on = || !client.is_killed();
     let (id, offset) = shared.engine.sync_fully(
         Arc::clone(client) as Arc<dyn Replica>,
-        greets,
-        most.unwrap_or(0),
+        (greets, most.unwrap_or(0)),
         &mut out,
         Timestamp::from_nanos(Clock::now()),
+        &mut pace(shared, &goes_on),
     )?;
     out.flush()?;
     let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;

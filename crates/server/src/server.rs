@@ -218,10 +218,12 @@ impl Server {
     pub fn shutdown(self) -> io::Result<()> {
         self.shared.engine.stop_scripts();
         aof::stop_rewriting(&self.shared);
+        self.shared.engine.refuse_snapshots(true);
         self.shared.link.stop();
         self.group.stop(GRACE);
         let ended = self.group.join();
         self.shared.workers.stop();
+        self.shared.engine.refuse_snapshots(false);
         if self.shared.aof.is_on() {
             self.shared
                 .log

@@ -67,6 +67,11 @@ impl Shared {
         Timestamp::from_nanos(Clock::now())
     }
 
+    /// Whether a snapshot is being taken, for whatever it is.
+    pub(crate) fn is_taking_snapshot(&self) -> bool {
+        self.snapshot.is_in_background() || self.engine.snapshot_progress().purpose.is_some()
+    }
+
     /// Bytes held for clients.
     pub(crate) fn client_memory(&self) -> usize {
         self.clients

@@ -2,17 +2,22 @@
 
 use crate::config::Key;
 use crate::config::save_points::SavePoint;
+use crate::pace::pace;
 use crate::shared::Shared;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tollgate_engine::{Purpose, Snapshot, SnapshotError};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, files};
 
 /// Seconds between a snapshot in the background that failed and the next attempt.
 const RETRY_SECS: i64 = 5;
+
+/// Bytes after which a snapshot is put on the disk (`rdb-save-incremental-fsync`).
+const SYNC_BYTES: u64 = 4 << 20;
 
 /// What INFO tells of snapshots.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,10 +26,20 @@ pub(crate) struct SnapshotFacts {
     pub(crate) changes_at_save: u64,
     /// Unix seconds of the last snapshot; of the start if there was none.
     pub(crate) last_save_secs: i64,
+    /// The last snapshot in the background could not be written, and none has been since.
     pub(crate) last_failed: bool,
-    /// Unix seconds of the last attempt.
+    /// Unix seconds of the last attempt in the background.
     pub(crate) last_try_secs: i64,
+    /// Snapshots that were begun.
     pub(crate) saves: u64,
+    /// Monotone nanoseconds at which the one in the background began.
+    pub(crate) began: Option<i64>,
+    /// Seconds that the last one in the background took; `None`: there was none.
+    pub(crate) last_secs: Option<i64>,
+    /// Most bytes that commands had handed over to the last one in the background.
+    pub(crate) last_handed_bytes: u64,
+    /// One in the background is to begin as soon as possible.
+    pub(crate) scheduled: bool,
     pub(crate) keys_loaded: u64,
     pub(crate) keys_expired: u64,
 }
@@ -33,12 +48,32 @@ pub(crate) struct SnapshotFacts {
 #[derive(Debug)]
 pub(crate) struct SnapshotState {
     facts: Mutex<SnapshotFacts>,
-    /// Held while a file is written: there is one temporary file.
-    writing: Mutex<()>,
-    /// BGSAVE has begun and not ended.
-    in_background: AtomicBool,
+    /// Counts the files that were begun, each of which has a name of its own.
+    files: AtomicU64,
     /// What SHUTDOWN has said of a snapshot at the end.
     at_end: Mutex<Option<bool>>,
+}
+
+/// Why a snapshot is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Point(SavePoint),
+    Scheduled,
+}
+
+/// What came of asking for a snapshot in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// It has begun.
+    Begun,
+    /// It will begin when what is at work is over.
+    Scheduled,
+    /// One is being written.
+    Busy,
+    /// The append-only file is being made anew.
+    OtherBusy,
+    /// There is no thread for it.
+    Refused,
 }
 
 impl SnapshotState {
@@ -50,8 +85,7 @@ impl SnapshotState {
         };
         SnapshotState {
             facts: Mutex::new(facts),
-            writing: Mutex::new(()),
-            in_background: AtomicBool::new(false),
+            files: AtomicU64::new(0),
             at_end: Mutex::default(),
         }
     }
@@ -65,19 +99,15 @@ impl SnapshotState {
         *self.lock()
     }
 
-    /// Whether BGSAVE is at work.
+    /// Whether BGSAVE is at work, from its moment until the file is in its place.
     pub(crate) fn is_in_background(&self) -> bool {
-        self.in_background.load(Ordering::Acquire)
+        self.lock().began.is_some()
     }
 
-    /// Takes the right to write in the background; false when it is taken.
-    pub(crate) fn begin_background(&self) -> bool {
-        !self.in_background.swap(true, Ordering::AcqRel)
-    }
-
-    /// Gives it back.
-    pub(crate) fn end_background(&self) {
-        self.in_background.store(false, Ordering::Release);
+    /// Whether another snapshot is being taken that SAVE and BGSAVE do not wait for.
+    pub(crate) fn is_busy(&self, shared: &Shared) -> bool {
+        let at_work = shared.engine.snapshot_progress().purpose;
+        self.is_in_background() || matches!(at_work, Some(Purpose::Save | Purpose::Replica))
     }
 
     /// Whether the end of the server takes another snapshot, whatever the settings say.
@@ -93,19 +123,18 @@ impl SnapshotState {
         asked.unwrap_or(usual) && (facts.last_failed || facts.changes_at_save != changes)
     }
 
-    /// The point that has come, if one has. After a failure some seconds pass before the next attempt.
-    fn due<'p>(
-        &self,
-        points: &'p [SavePoint],
-        changes: u64,
-        now_secs: i64,
-    ) -> Option<&'p SavePoint> {
+    /// Why one is due: a point that has come, or that one was asked for. After a failure some seconds pass before the next
+    /// attempt.
+    fn due(&self, points: &[SavePoint], changes: u64, now_secs: i64) -> Option<Due> {
         let facts = self.lock();
+        if facts.last_failed && now_secs - facts.last_try_secs <= RETRY_SECS {
+            return None;
+        }
         let unsaved = changes.saturating_sub(facts.changes_at_save);
         let elapsed = now_secs - facts.last_save_secs;
-        let reached = |point: &SavePoint| unsaved >= point.changes && elapsed > point.seconds;
-        let may_try = !facts.last_failed || now_secs - facts.last_try_secs > RETRY_SECS;
-        points.iter().find(|point| may_try && reached(point))
+        let reached = |point: &&SavePoint| unsaved >= point.changes && elapsed > point.seconds;
+        let point = points.iter().find(reached).copied().map(Due::Point);
+        point.or(facts.scheduled.then_some(Due::Scheduled))
     }
 }
 
@@ -115,32 +144,168 @@ impl SnapshotState {
         self.lock().changes_at_save = changes;
     }
 
-    /// Writes the snapshot beside the old one and puts it in its place. The error names the file.
+    /// Writes the snapshot beside the old one and puts it in its place, when one that is being taken has ended. The error
+    /// names the file.
     pub(crate) fn save(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
-        let path = path(shared);
-        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Counted before the walk, so that what is changed meanwhile counts as unsaved.
+        self.lock().saves += 1;
+        // Counted before, so that what is changed meanwhile counts as unsaved.
         let changes = shared.engine.stats().changes;
-        let written = files::replace(&path, &mut |out| shared.engine.save(out, now));
-        let mut facts = self.lock();
-        facts.last_failed = written.is_err();
-        facts.last_try_secs = now.secs();
+        let mut pace = pace(shared, &|| true);
+        let written = self.replace(shared, &mut |out| {
+            shared.engine.save(out, now, &mut pace).map_err(Into::into)
+        });
         if written.is_ok() {
-            facts.saves += 1;
-            facts.changes_at_save = changes;
-            facts.last_save_secs = now.secs();
+            self.saved(changes, now);
+            follow_failure(shared);
         }
-        let log = &shared.log;
         match written {
             Ok(()) => {
-                log.notice(format_args!("DB saved on disk"));
+                shared.log.notice(format_args!("DB saved on disk"));
                 Ok(())
             }
             Err(error) => {
+                let path = path(shared);
                 let reason = format!("cannot write the snapshot {}: {error}", path.display());
-                log.warning(format_args!("{reason}"));
+                shared.log.warning(format_args!("{reason}"));
                 Err(reason)
             }
+        }
+    }
+
+    fn replace(
+        &self,
+        shared: &Shared,
+        fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        let often = shared.settings.is_set(Key::RdbSaveIncrementalFsync);
+        let sync_bytes = often.then_some(SYNC_BYTES);
+        files::replace_by(&path(shared), &format!("{number}-"), sync_bytes, fill)
+    }
+
+    /// A snapshot of that moment is on the disk.
+    fn saved(&self, changes: u64, now: Timestamp) {
+        let mut facts = self.lock();
+        facts.last_failed = false;
+        facts.changes_at_save = changes;
+        facts.last_save_secs = now.secs();
+    }
+
+    /// Begins one in the background: the data are those of now. `later`: not now. `may_wait`: it is to come later when it
+    /// cannot begin now.
+    pub(crate) fn ask(&self, shared: &Arc<Shared>, later: bool, may_wait: bool) -> Asked {
+        if self.is_busy(shared) {
+            return Asked::Busy;
+        }
+        let at_work = shared.engine.snapshot_progress().purpose;
+        if later || at_work.is_some() || shared.aof.is_rewriting() {
+            return self.schedule(later || may_wait);
+        }
+        let changes = shared.engine.stats().changes;
+        let now = shared.now();
+        match shared.engine.begin_save(now) {
+            Ok(snapshot) => self.write_in_background(shared, snapshot, changes, now),
+            Err(Purpose::Base) => self.schedule(may_wait),
+            Err(Purpose::Save | Purpose::Replica) => Asked::Busy,
+        }
+    }
+
+    fn schedule(&self, wanted: bool) -> Asked {
+        if !wanted {
+            return Asked::OtherBusy;
+        }
+        self.lock().scheduled = true;
+        Asked::Scheduled
+    }
+
+    /// Has a worker write the snapshot.
+    fn write_in_background(
+        &self,
+        shared: &Arc<Shared>,
+        snapshot: Snapshot,
+        changes: u64,
+        now: Timestamp,
+    ) -> Asked {
+        let mut facts = self.lock();
+        facts.scheduled = false;
+        facts.saves += 1;
+        facts.last_try_secs = now.secs();
+        facts.began = Some(Clock::monotone());
+        drop(facts);
+        let job = Arc::clone(shared);
+        let started = shared.workers.run(move || {
+            let mut peak = 0;
+            let result = job.snapshot.write(&job, snapshot, &mut peak);
+            job.snapshot.conclude(&job, result, peak, (changes, now));
+        });
+        if started.is_err() {
+            let none = SnapshotError::Io(io::Error::other("there is no thread for it"));
+            self.conclude(shared, Err(none), 0, (changes, now));
+            return Asked::Refused;
+        }
+        shared.log.notice(format_args!("Background saving started"));
+        Asked::Begun
+    }
+
+    fn write(
+        &self,
+        shared: &Shared,
+        snapshot: Snapshot,
+        peak: &mut u64,
+    ) -> Result<(), SnapshotError> {
+        let (mut snapshot, mut failed) = (Some(snapshot), None);
+        let mut pace = pace(shared, &|| true);
+        let written = self.replace(shared, &mut |out| {
+            let Some(snapshot) = snapshot.take() else {
+                return Err(io::Error::other("it is written once"));
+            };
+            let result = snapshot.write(out, &mut |entries| {
+                *peak = shared.engine.snapshot_progress().handed_peak_bytes;
+                pace(entries)
+            });
+            result.map_err(|error| {
+                let told = io::Error::other(error.to_string());
+                failed = Some(error);
+                told
+            })
+        });
+        match (written, failed) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), Some(error)) => Err(error),
+            (Err(error), None) => Err(error.into()),
+        }
+    }
+
+    /// One in the background has ended; one that was stopped counts as if it had not been begun.
+    fn conclude(
+        &self,
+        shared: &Shared,
+        result: Result<(), SnapshotError>,
+        peak: u64,
+        (changes, now): (u64, Timestamp),
+    ) {
+        if result.is_ok() {
+            self.saved(changes, now);
+        }
+        let mut facts = self.lock();
+        let ended = Clock::monotone();
+        let began = facts.began.take().unwrap_or(ended);
+        facts.last_secs = Some((ended - began) / 1_000_000_000);
+        facts.last_handed_bytes = peak;
+        facts.last_failed = match &result {
+            Ok(()) => false,
+            Err(SnapshotError::Stopped) => facts.last_failed,
+            Err(SnapshotError::Io(_) | SnapshotError::Stuck) => true,
+        };
+        drop(facts);
+        follow_failure(shared);
+        let log = &shared.log;
+        match result {
+            Ok(()) => log.notice(format_args!("Background saving terminated with success")),
+            Err(SnapshotError::Stopped) => {
+                log.notice(format_args!("Background saving was stopped"));
+            }
+            Err(error) => log.warning(format_args!("Background saving error: {error}")),
         }
     }
 
@@ -190,46 +355,37 @@ impl SnapshotState {
     }
 }
 
-/// Has a worker write the snapshot; the caller has begun it. False when no worker can.
-pub(crate) fn save_in_background(shared: &Arc<Shared>) -> bool {
-    let job = Arc::clone(shared);
-    shared.log.notice(format_args!("Background saving started"));
-    let started = shared.workers.run(move || {
-        let now = Timestamp::from_nanos(Clock::now());
-        // INFO tells whether it went well.
-        match job.snapshot.save(&job, now) {
-            Ok(()) => job
-                .log
-                .notice(format_args!("Background saving terminated with success")),
-            Err(_) => job.log.warning(format_args!("Background saving error")),
-        }
-        job.snapshot.end_background();
-    });
-    let started = started.is_ok();
-    if !started {
-        shared.log.warning(format_args!(
-            "Can't save in background: there is no thread for it"
-        ));
-        shared.snapshot.end_background();
-    }
-    started
-}
-
-/// Begins a snapshot in the background when one of the save points has come.
+/// Begins a snapshot in the background when one of the save points has come, or one was asked for.
 pub(crate) fn save_when_due(shared: &Arc<Shared>, now: Timestamp) {
     let points = shared.settings.save_points();
     let changes = shared.engine.stats().changes;
-    if !points.is_empty()
-        && !shared.engine.has_lost_data()
-        && let Some(point) = shared.snapshot.due(&points, changes, now.secs())
-        && shared.snapshot.begin_background()
+    let flushed = shared.engine.take_flushed_all() && !points.is_empty();
+    if shared.engine.has_lost_data() {
+        return;
+    }
+    let due = shared.snapshot.due(&points, changes, now.secs());
+    if due.is_none() && !flushed {
+        return;
+    }
+    if let Some(Due::Point(point)) = due
+        && !shared.is_taking_snapshot()
     {
         shared.log.notice(format_args!(
             "{} changes in {} seconds. Saving...",
             point.changes, point.seconds
         ));
-        save_in_background(shared);
     }
+    // After FLUSHALL the file is not to hold what was there before for longer than need be.
+    shared.snapshot.ask(shared, false, flushed);
+}
+
+/// Refuses writes while the last snapshot could not be written, if that is wanted (`stop-writes-on-bgsave-error`), or takes
+/// them again.
+pub(crate) fn follow_failure(shared: &Shared) {
+    let refuses = shared.snapshot.facts().last_failed
+        && shared.settings.is_set(Key::StopWritesOnBgsaveError)
+        && !shared.settings.save_points().is_empty();
+    shared.engine.refuse_unsaved(refuses);
 }
 
 fn path(shared: &Shared) -> PathBuf {
@@ -243,9 +399,9 @@ mod tests {
     #[test]
     fn a_snapshot_is_due_when_a_point_has_come() {
         let state = SnapshotState::new(1_000 * 1_000_000_000);
-        let is_due = |points: &[SavePoint], changes, now| state.due(points, changes, now).is_some();
         let points =
             [(60, 100), (3_600, 1)].map(|(seconds, changes)| SavePoint { seconds, changes });
+        let is_due = |points: &[SavePoint], changes, now| state.due(points, changes, now).is_some();
         assert!(!is_due(&points, 100, 1_060));
         assert!(is_due(&points, 100, 1_061));
         assert!(!is_due(&points, 99, 4_600));

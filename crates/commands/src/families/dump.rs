@@ -2,7 +2,7 @@
 
 use tollgate_containers::number;
 use tollgate_keyspace::{Access, Seed};
-use tollgate_persist::rdb::{Shapes, dump_value, restore_value};
+use tollgate_persist::rdb::{Shapes, dump_value_as, restore_value};
 
 use super::keys::generic;
 use super::{hash, list, set, zset};
@@ -97,10 +97,12 @@ pub fn shapes(limits: &StoreLimits, seed: &Seed) -> Shapes {
 
 fn dump(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
+    let compress = cx.limits.rdb_compression() != 0;
     let Some(found) = cx.read(key) else {
         return Ok(Reply::Null);
     };
-    found.out.bulk(&dump_value(found.entry.value()));
+    let payload = dump_value_as(found.entry.value(), compress);
+    found.out.bulk(&payload);
     Ok(Reply::Written)
 }
 

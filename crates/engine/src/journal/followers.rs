@@ -1,16 +1,21 @@
 //! Those who follow: replicas, from their first question to the day they leave.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 use tollgate_containers::number;
+use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 
 use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
 use crate::execute::Call;
 use crate::held::while_held;
+use crate::snapshot::{Form, Purpose, SnapshotError, Wanted};
+
+/// Says in a file for replicas which database is selected in the stream behind it.
+const STREAM_DB: &str = "repl-stream-db";
 
 /// A connection that follows.
 pub trait Replica: fmt::Debug + Send + Sync {
@@ -211,63 +216,79 @@ impl Engine {
     }
 
     /// Writes all data to `out` as they are at one moment, from which on the replica follows: what is appended to the
-    /// journal later waits for [`Engine::go_online`], up to `most` bytes (0: any number). All shards are locked meanwhile
-    /// and marked, so that no thread which serves connections waits for them. Returns the name of the history, and how
-    /// many of its bytes the data comprise.
+    /// journal later waits for [`Engine::go_online`], up to `most` bytes (0: any number). `pace` as for
+    /// [`crate::Snapshot::write`]. Returns the name of the history, and how many of its bytes the data comprise.
     ///
     /// # Errors
     ///
-    /// Those of `out`; then the replica does not follow.
+    /// See [`SnapshotError`]; then the replica does not follow.
     pub fn sync_fully(
-        &self,
+        self: &Arc<Self>,
         to: Arc<dyn Replica>,
-        acks: bool,
-        most: u64,
+        (acks, most): (bool, u64),
         out: &mut dyn Write,
         now: Timestamp,
-    ) -> io::Result<(String, u64)> {
-        let opening = self.journal.opening.lock();
-        let mut held = self.shards.lock_all();
-        held.keep();
+        pace: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(String, u64), SnapshotError> {
         let id = to.id();
-        let db;
-        let (role, relays) = self.journal.hold_any_role();
-        let start = {
-            let mut state = self.journal.lock();
-            state.open = true;
-            if to.knows_limiters() {
-                self.journal.want_limiters(&mut state);
-            }
-            state.alone_since_ms = None;
-            // The replica begins with no database selected, or with the one that our master has.
-            state.db = None;
-            db = relays.then_some(state.master_db());
-            state.full_syncs += 1;
-            let offset = state.offset;
-            let stage = Stage::Data {
-                queued: Vec::new(),
-                bytes: 0,
-            };
-            let mut follower = Follower::new(to, stage, 0, acks, now.millis());
-            follower.most = most;
-            state.follow(follower, now.millis());
-            (state.id.clone(), offset)
+        let opening = self.journal.opening.lock();
+        let wanted = Wanted {
+            purpose: Purpose::Replica,
+            form: Form::Rdb,
+            // What has expired here has not on the master of this server, which may go on with it.
+            now: match self.is_replica() {
+                true => Timestamp::from_millis(0),
+                false => now,
+            },
+            wait: true,
         };
-        drop((role, opening));
-        while_held(&mut held, || self.follow_journal());
-        // What has expired here has not on the master, which may go on with it.
-        let now_there = if relays {
-            Timestamp::from_millis(0)
-        } else {
-            now
+        let begun = self.begin_snapshot(wanted, |held| {
+            let start = self.begin_following(to, (acks, most), now);
+            while_held(held, || self.follow_journal());
+            start
+        });
+        drop(opening);
+        let Ok((mut snapshot, (history, offset, db))) = begun else {
+            return Err(SnapshotError::Stopped);
         };
-        let written = while_held(&mut held, || self.save_for_replica(out, now_there, db));
-        drop(held);
-        if let Err(error) = written {
+        if let Some(db) = db {
+            snapshot.say(STREAM_DB, &db.get().to_string());
+        }
+        if let Err(error) = snapshot.write(out, pace) {
             self.unfollow(id, now);
             return Err(error);
         }
-        Ok(start)
+        Ok((history, offset))
+    }
+
+    /// All shards are held: the replica follows from here on. The name of the history, its bytes so far, and the database
+    /// that is selected in it, if it is a master's.
+    fn begin_following(
+        &self,
+        to: Arc<dyn Replica>,
+        (acks, most): (bool, u64),
+        now: Timestamp,
+    ) -> (String, u64, Option<DbIndex>) {
+        let (_role, relays) = self.journal.hold_any_role();
+        let mut state = self.journal.lock();
+        state.open = true;
+        if to.knows_limiters() {
+            self.journal.want_limiters(&mut state);
+        }
+        state.alone_since_ms = None;
+        // The replica begins with no database selected, or with the one that our master has.
+        state.db = None;
+        let db = relays.then_some(state.master_db());
+        state.full_syncs += 1;
+        let offset = state.offset;
+        let stage = Stage::Data {
+            queued: Vec::new(),
+            bytes: 0,
+        };
+        let mut follower = Follower::new(to, stage, 0, acks, now.millis());
+        follower.most = most;
+        state.follow(follower, now.millis());
+        (state.id.clone(), offset, db)
     }
 
     /// The data are about to be sent: signs of life would be taken for a part of them.

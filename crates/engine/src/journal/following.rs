@@ -20,6 +20,7 @@ use tollgate_persist::rdb::RdbError;
 
 use super::{Backlog, Journal, Parting, State};
 use crate::cell::One;
+use crate::snapshot::Purpose;
 use crate::{Engine, Loaded};
 
 /// The name of no history.
@@ -231,19 +232,28 @@ impl Engine {
     /// Sets what clients of a replica may not do; whether it is one, and whether data are being loaded, is the engine's to
     /// say.
     pub fn restrict(&self, wanted: Restrictions) {
-        let keep = Restrictions::LOADING.or(Restrictions::REPLICA).bits();
+        let keep = Restrictions::LOADING
+            .or(Restrictions::REPLICA)
+            .or(Restrictions::UNSAVED)
+            .or(Restrictions::CROWDED)
+            .bits();
         let set = |bits: u8| Some(bits & keep | wanted.bits() & !keep);
         let bits = &self.journal.role.restrictions;
         bits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set)
             .ok();
     }
 
-    fn set_restriction(&self, which: Restrictions, on: bool) {
+    pub(crate) fn set_restriction(&self, which: Restrictions, on: bool) {
         let bits = &self.journal.role.restrictions;
         match on {
             true => bits.fetch_or(which.bits(), Ordering::Relaxed),
             false => bits.fetch_and(!which.bits(), Ordering::Relaxed),
         };
+    }
+
+    /// Whether clients may not write since the last snapshot could not be written.
+    pub fn refuse_unsaved(&self, on: bool) {
+        self.set_restriction(Restrictions::UNSAVED, on);
     }
 
     /// Whether the data of a master are being loaded.
@@ -401,6 +411,8 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Loaded, AdoptError> {
         self.begin_loading(following)?;
+        // What is given up need not be kept for it.
+        self.stop_snapshot(Purpose::Save);
         self.empty(now);
         let loaded = self.load_base(source, now).map(|base| base.loaded);
         if loaded.is_err() {

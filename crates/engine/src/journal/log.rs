@@ -33,8 +33,8 @@ struct Feed {
 pub(super) struct Feeds {
     /// Of the file in force; absent before there is a base.
     main: Option<Feed>,
-    /// Of the file behind the base that is being written, and the attempt at it.
-    next: Option<(u32, Feed)>,
+    /// Of the file behind the base that is being written.
+    next: Option<Feed>,
     /// Unix seconds of the last annotation; `None`: there are none.
     stamped_secs: Option<i64>,
     /// The writer waits for something to write.
@@ -76,10 +76,6 @@ pub(crate) struct Log {
     /// It cannot be written, and why.
     failed: AtomicBool,
     reason: Mutex<String>,
-    /// The attempt at a new base (high half), and how many shards it has passed (low half); 0: none.
-    pub(super) place: AtomicU64,
-    /// The base that is being written is useless.
-    pub(super) again: AtomicBool,
     ready: Condvar,
     room: Condvar,
 }
@@ -100,23 +96,20 @@ impl Log {
                 format!("#TS:{now}\r\n")
             })
         });
-        let add = |feed: &mut Feed, audience: Audience| {
+        let add = |feed: &mut Feed| {
             let before = feed.bytes.len();
             feed.bytes
                 .extend_from_slice(stamp.as_deref().unwrap_or_default().as_bytes());
             let stamped = feed.bytes.len();
-            unit.write(audience, &mut feed.db, together, &mut feed.bytes);
+            unit.write(Audience::LOG, &mut feed.db, together, &mut feed.bytes);
             if feed.bytes.len() == stamped {
                 // A time alone is of no use.
                 feed.bytes.truncate(before);
             }
             (feed.bytes.len() - before) as u64
         };
-        let main = main.as_mut().map(|main| add(main, Audience::LOG));
-        let next = next
-            .as_mut()
-            .filter(|(attempt, _)| *attempt == unit.attempt())
-            .map_or(0, |(_, next)| add(next, Audience::NEXT));
+        let main = main.as_mut().map(add);
+        let next = next.as_mut().map_or(0, add);
         self.appended
             .fetch_add(main.unwrap_or(next), Ordering::Release);
         if main.unwrap_or(0) + next > 0 {
@@ -187,28 +180,16 @@ impl Engine {
         state.log.stamped_secs = on.then(|| state.log.stamped_secs.unwrap_or(0));
     }
 
-    /// Begins to record for the file behind a new base, of which nothing is written yet.
-    pub(super) fn open_next_log(&self) -> u32 {
+    /// Begins to record for the file behind a new base, whose moment this is: all shards are held.
+    pub(super) fn open_next_log(&self) {
         self.listen_for_log(true);
-        let mut state = self.journal.lock();
-        let before = self.journal.log.place.load(Ordering::Acquire) >> 32;
-        let last = state.log.next.as_ref().map_or(before as u32, |next| next.0);
-        let attempt = last.wrapping_add(1).max(1);
-        state.log.next = Some((attempt, Feed::default()));
-        self.journal
-            .log
-            .place
-            .store(u64::from(attempt) << 32, Ordering::Release);
-        self.journal.log.again.store(false, Ordering::Release);
-        attempt
+        self.journal.lock().log.next = Some(Feed::default());
     }
 
     /// The file behind a new base is not wanted any more.
     pub fn abandon_next_log(&self) {
         let mut state = self.journal.lock();
         state.log.next = None;
-        let attempt = self.journal.log.place.load(Ordering::Acquire) >> 32 << 32;
-        self.journal.log.place.store(attempt, Ordering::Release);
         let unused = state.log.main.is_none();
         drop(state);
         if unused {
@@ -219,14 +200,12 @@ impl Engine {
     /// The new base and the file behind it are in force. What was to be written to the file before goes with it.
     pub fn promote_next_log(&self) {
         let mut state = self.journal.lock();
-        let Some((attempt, next)) = state.log.next.take() else {
+        let Some(next) = state.log.next.take() else {
             return;
         };
         // What waits for the old file waits for the new one too, or has been written to it.
         state.log.main = Some(next);
-        let log = &self.journal.log;
-        log.place.store(u64::from(attempt) << 32, Ordering::Release);
-        log.kept.store(true, Ordering::Release);
+        self.journal.log.kept.store(true, Ordering::Release);
     }
 
     /// Waits up to `wait` for something to write. One thread alone may.
@@ -236,7 +215,7 @@ impl Engine {
         let feeds = &mut state.log;
         if !feeds.poked
             && feeds.main.as_ref().is_none_or(is_empty)
-            && feeds.next.as_ref().is_none_or(|next| is_empty(&next.1))
+            && feeds.next.as_ref().is_none_or(is_empty)
         {
             feeds.sleeps = true;
             self.journal.log.ready.wait_for(&mut state, wait);
@@ -256,8 +235,7 @@ impl Engine {
             }
         };
         swap(state.log.main.as_mut(), &mut into.main);
-        let next = state.log.next.as_mut().map(|next| &mut next.1);
-        swap(next, &mut into.next);
+        swap(state.log.next.as_mut(), &mut into.next);
         into.position = self.journal.log.appended.load(Ordering::Acquire);
     }
 

@@ -17,13 +17,14 @@ mod streams;
 mod unit;
 mod wrap;
 
-pub use base::{BaseEnd, BaseForm};
 pub use followers::{FollowerFacts, Parting, Replica, SyncStart};
 pub use following::{AdoptError, Following, Place, RoleError};
 pub(crate) use following::{Role, RoleGuard};
 pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
+pub(crate) use record::{dumped, restoring};
 pub use wrap::unwrap;
+pub(crate) use wrap::wrapped_flags;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

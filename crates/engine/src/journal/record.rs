@@ -5,8 +5,6 @@
 //! State of rate limiters has no form in Redis, so replicas are not sent it; the append-only file has it as RESTORE too,
 //! whose payload Redis refuses and passes over.
 
-use std::sync::atomic::Ordering;
-
 use tollgate_commands::{
     CmdError, Effects, Event, EventClass, FunctionCommand, Group, PubSubCommand, Reply, Row, Run,
     ScriptCommand, memcached,
@@ -52,48 +50,7 @@ impl Engine {
             effects,
             written,
         };
-        let passed = self.passed_by_base();
-        if passed == 0 {
-            return unit::for_audience(Audience::OLD, || done.record(held));
-        }
-        let is_passed = |key: &[u8]| self.seed.key(key).shard(self.shards.count()) < passed;
-        let changed = done.keys();
-        // What it has only read must be there too, as it was then.
-        let named = self.keys_in(call.row, call.args);
-        let reads_passed = named.iter().flatten().all(|key| is_passed(key.bytes()));
-        let is_whole = reads_passed && changed.iter().all(|(_, key)| is_passed(key));
-        let audience = if is_whole {
-            Audience::ALL
-        } else {
-            Audience::OLD
-        };
-        unit::for_audience(audience, || done.record(held));
-        if !is_whole {
-            // What the base will hold must not be done again.
-            let changed = changed.iter().filter(|(_, key)| is_passed(key));
-            unit::for_audience(Audience::NEXT, || {
-                changed.for_each(|name| done.record_key(held, name));
-            });
-        }
-    }
-
-    /// Shards that the base which is being written has passed; what is recorded from now on belongs to it.
-    fn passed_by_base(&self) -> usize {
-        let place = self.journal.log.place.load(Ordering::Acquire);
-        if place != 0 {
-            unit::set_attempt((place >> 32) as u32);
-        }
-        place as u32 as usize
-    }
-
-    /// Who is to have a change of this key alone, whose shard is held.
-    fn audience_of(&self, key: &[u8]) -> Audience {
-        let passed = self.passed_by_base();
-        if passed > 0 && self.seed.key(key).shard(self.shards.count()) < passed {
-            Audience::ALL
-        } else {
-            Audience::OLD
-        }
+        done.record(held);
     }
 
     /// Adds a command about whole databases as it is. All shards are held.
@@ -101,24 +58,12 @@ impl Engine {
         if !self.listeners.journals() {
             return;
         }
-        let passed = self.passed_by_base();
-        let audience = if passed == self.shards.count() {
-            Audience::ALL
-        } else {
-            // A base of which a part was written would be half before it and half behind it.
-            self.journal
-                .log
-                .again
-                .fetch_or(passed > 0, Ordering::AcqRel);
-            Audience::OLD
-        };
-        unit::for_audience(audience, || unit::add(db, words));
+        unit::add(db, words);
     }
 
     /// Adds a command that is about no key as it is.
     fn record_words(&self, audience: Audience, db: DbIndex, words: &[&[u8]]) {
         if self.listeners.journals() {
-            self.passed_by_base();
             unit::for_audience(audience, || unit::add(db, words));
         }
     }
@@ -149,13 +94,13 @@ impl Engine {
             return;
         }
         let state = cell.look(db, self.seed.key(key), i64::MIN).map(dumped);
-        unit::for_audience(self.audience_of(key), || add_state(db, key, state.as_ref()));
+        add_state(db, key, state.as_ref());
     }
 
     /// A key has gone by itself, or since memory was short.
     pub(crate) fn record_gone(&self, db: DbIndex, key: &[u8]) {
         if self.listeners.journals() {
-            unit::for_audience(self.audience_of(key), || unit::add(db, &[b"DEL", key]));
+            unit::add(db, &[b"DEL", key]);
         }
     }
 
@@ -177,8 +122,9 @@ impl Engine {
         if !logs {
             return;
         }
-        let audience = self.audience_of(key.bytes()).and(Audience::LOGS);
-        unit::for_audience(audience, || add_state(db, key.bytes(), state.as_ref()));
+        unit::for_audience(Audience::LOG, || {
+            add_state(db, key.bytes(), state.as_ref());
+        });
     }
 }
 
@@ -289,23 +235,6 @@ impl<'a> Done<'a> {
         })
     }
 
-    /// The keys that it has changed, and those that it names.
-    fn keys(&self) -> Vec<(DbIndex, Vec<u8>)> {
-        let touched = self
-            .effects
-            .touches()
-            .filter(|touch| is_change(touch.event));
-        let mut keys: Vec<_> = touched.map(|it| (it.db, it.key.to_vec())).collect();
-        let named = self.engine.keys_in(self.call.row, self.call.args);
-        let named = named.iter().flatten().map(|key| key.bytes().to_vec());
-        if keys.is_empty() || self.call.row.group == Group::Stream {
-            keys.extend(named.map(|key| (self.call.db, key)));
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        keys
-    }
-
     /// The state of a key as it is now.
     fn record_key<H: Cells + ?Sized>(&self, held: &mut H, (db, key): &(DbIndex, Vec<u8>)) {
         let state = self.entry(held, (*db, key), dumped);
@@ -321,7 +250,7 @@ impl<'a> Done<'a> {
                 .collect();
             keys.sort_unstable();
             keys.dedup();
-            unit::for_audience(Audience::LOGS, || {
+            unit::for_audience(Audience::LOG, || {
                 keys.iter().for_each(|name| self.record_key(held, name));
             });
         }
@@ -508,7 +437,7 @@ impl<'a> Done<'a> {
 }
 
 /// An entry as RESTORE takes it: the payload, and when it expires (0: never).
-pub(super) fn dumped(entry: EntryRef<'_>) -> (Vec<u8>, String) {
+pub(crate) fn dumped(entry: EntryRef<'_>) -> (Vec<u8>, String) {
     let at = entry.expires_at_ms().unwrap_or(0);
     (dump_value(entry.value()), at.to_string())
 }
@@ -526,7 +455,8 @@ fn add_state(db: DbIndex, key: &[u8], state: Option<&(Vec<u8>, String)>) {
     }
 }
 
-pub(super) fn restoring<'a>(key: &'a [u8], at: &'a str, payload: &'a [u8]) -> [&'a [u8]; 6] {
+/// The command that makes an entry of what [`dumped`] gave.
+pub(crate) fn restoring<'a>(key: &'a [u8], at: &'a str, payload: &'a [u8]) -> [&'a [u8]; 6] {
     [
         b"RESTORE",
         key,

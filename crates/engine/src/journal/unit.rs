@@ -20,23 +20,13 @@ impl Audience {
     pub(super) const NONE: Audience = Audience(0);
     /// Replicas.
     pub(super) const REPLICAS: Audience = Audience(1);
-    /// The append-only file.
+    /// The append-only file, and the one behind the base that is being written.
     pub(super) const LOG: Audience = Audience(2);
-    /// The file that follows the base which is being written.
-    pub(super) const NEXT: Audience = Audience(4);
-    /// All but the file that follows the base which is being written.
-    pub(super) const OLD: Audience = Audience(1 | 2);
-    /// Both files.
-    pub(super) const LOGS: Audience = Audience(2 | 4);
     /// All.
-    pub(super) const ALL: Audience = Audience(1 | 2 | 4);
+    pub(super) const ALL: Audience = Audience(1 | 2);
 
     pub(super) fn and(self, other: Audience) -> Audience {
         Audience(self.0 & other.0)
-    }
-
-    pub(super) fn without(self, other: Audience) -> Audience {
-        Audience(self.0 & !other.0)
     }
 
     pub(super) fn is_empty(self) -> bool {
@@ -62,8 +52,6 @@ struct Part {
 pub(super) struct Unit {
     parts: Vec<Part>,
     bytes: Vec<u8>,
-    /// The attempt at a new base that its parts for [`Audience::NEXT`] belong to.
-    attempt: u32,
 }
 
 thread_local! {
@@ -104,18 +92,6 @@ impl Drop for Restore {
     }
 }
 
-/// The parts added from now on belong to this attempt at a new base. Those of an earlier one are not wanted any more.
-pub(super) fn set_attempt(attempt: u32) {
-    UNIT.with_borrow_mut(|unit| {
-        if unit.attempt != attempt {
-            unit.attempt = attempt;
-            for part in &mut unit.parts {
-                part.audience = part.audience.without(Audience::NEXT);
-            }
-        }
-    });
-}
-
 impl Journal {
     /// Appends the unit of this thread. `together`: several commands are a transaction; without it they are single ones,
     /// as keys that were found expired are.
@@ -139,10 +115,6 @@ impl Journal {
 }
 
 impl Unit {
-    pub(super) fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
     /// Adds what `audience` is to have.
     pub(super) fn write(
         &self,
@@ -223,7 +195,7 @@ mod tests {
     #[test]
     fn each_audience_has_what_is_for_it() {
         let mut unit = Unit::default();
-        for audience in [Audience::ALL, Audience::LOG, Audience::LOGS] {
+        for audience in [Audience::ALL, Audience::LOG, Audience::LOG] {
             write_command(&mut unit.bytes, &[b"c"]);
             unit.parts.push(Part {
                 db: DbIndex::ZERO,
@@ -239,6 +211,5 @@ mod tests {
         };
         assert_eq!(count(Audience::REPLICAS), (1, false));
         assert_eq!(count(Audience::LOG), (3, true));
-        assert_eq!(count(Audience::NEXT), (2, true));
     }
 }

@@ -25,12 +25,17 @@ pub(super) fn add(db: DbIndex, key: &[u8], state: Option<&(Vec<u8>, String)>) {
 /// Adds the flags that a Memcached client has given a string, for replicas of this kind and for the append-only file: the string
 /// itself is sent in Redis' words, by which they are lost.
 pub(super) fn add_flags(db: DbIndex, key: &[u8], flags: u32) {
+    unit::add(db, &[b"PING", &wrapped_flags(key, flags)]);
+}
+
+/// The argument of the PING that has the flags of a string.
+pub(crate) fn wrapped_flags(key: &[u8], flags: u32) -> Vec<u8> {
     let mut wrapped = MARK.to_vec();
     write_command(
         &mut wrapped,
         &[b"MC.FLAGS", key, flags.to_string().as_bytes()],
     );
-    unit::add(db, &[b"PING", &wrapped]);
+    wrapped
 }
 
 /// The command that is wrapped in another one, if that is one of those.

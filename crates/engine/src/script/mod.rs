@@ -552,6 +552,9 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
     if !may_write {
         return Ok(());
     }
+    if restrictions.contains(Restrictions::UNSAVED) {
+        return Err(CmdError::UnsavedScript);
+    }
     if call.read_only {
         return Err(CmdError::err(
             "Can not execute a script with write flag using *_ro command.",

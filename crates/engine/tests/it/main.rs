@@ -6,6 +6,7 @@ mod decisions;
 mod elsewhere;
 mod hot;
 mod memory;
+mod moment;
 mod scripts;
 mod snapshots;
 mod transactions;

@@ -58,7 +58,9 @@ fn what_was_saved_is_what_is_loaded() {
 
     client.now = NOW.plus(500_000_000);
     let mut file = Vec::new();
-    source.save(&mut file, client.now).expect("memory");
+    source
+        .save(&mut file, client.now, &mut |_| true)
+        .expect("memory");
     let target = engine(8);
     let later = NOW.plus(1_500_000_000);
     let loaded = target.load(&mut &file[..], later).expect("a good file");
@@ -85,7 +87,7 @@ fn a_damaged_file_is_refused() {
     let source = engine(8);
     Client::new(&source).call(&["SET", "k", "v"]);
     let mut file = Vec::new();
-    source.save(&mut file, NOW).expect("memory");
+    source.save(&mut file, NOW, &mut |_| true).expect("memory");
     let last = file.len() - 1;
     file[last] ^= 1;
     let error = engine(8)

@@ -48,7 +48,7 @@ impl Draft {
 
     /// Bytes of memory, about.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + size_of_val(&self.noted[..])
     }
 
     /// Entries in it.

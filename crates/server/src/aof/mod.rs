@@ -164,7 +164,7 @@ impl Aof {
 
     /// Whether fsync is left out while a rewrite is at work (`no-appendfsync-on-rewrite`).
     fn leaves_sync_out(&self, shared: &Shared) -> bool {
-        (self.is_rewriting() || shared.snapshot.is_in_background())
+        (self.is_rewriting() || shared.is_taking_snapshot())
             && shared.settings.is_set(Key::NoAppendfsyncOnRewrite)
     }
 
@@ -353,7 +353,7 @@ pub(crate) fn reload(shared: &Arc<Shared>, forget: impl FnOnce()) -> Result<(), 
 pub(crate) fn tend(shared: &Arc<Shared>) {
     let aof = &shared.aof;
     let facts = aof.facts();
-    if aof.is_rewriting() || shared.snapshot.is_in_background() {
+    if aof.is_rewriting() || shared.is_taking_snapshot() {
         return;
     }
     if facts.scheduled {

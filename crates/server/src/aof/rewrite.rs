@@ -5,21 +5,21 @@
 //! new ones.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate_engine::{BaseEnd, BaseForm, LogBytes};
+use tollgate_engine::{Form, LogBytes, SnapshotError};
 use tollgate_net::Clock;
+use tollgate_net::files::Synced;
 
 use super::files::{LogFile, Place};
 use super::{sync_folder, writer};
 use crate::config::Key;
+use crate::pace::pace;
 use crate::shared::Shared;
 
-/// Attempts at a base while whole databases are emptied or exchanged.
-const ATTEMPTS: usize = 16;
 /// Bytes after which a base is put on the disk (`aof-rewrite-incremental-fsync`).
 const SYNC_BYTES: u64 = 4 << 20;
 /// Rewrites that may fail in a row before the next one waits.
@@ -46,7 +46,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, later: bool) -> Asked {
     if aof.is_rewriting() {
         return Asked::Busy;
     }
-    if later || shared.snapshot.is_in_background() {
+    if later || shared.is_taking_snapshot() {
         let mut facts = aof.lock_facts();
         facts.scheduled = true;
         return Asked::Scheduled;
@@ -154,44 +154,41 @@ fn rewrite(shared: &Arc<Shared>) -> io::Result<bool> {
 
 /// Writes the base, and has what follows written to `next`. False when it was stopped.
 fn write_both(shared: &Arc<Shared>, base: &Path, next: Option<&Path>) -> io::Result<bool> {
-    for _ in 0..ATTEMPTS {
-        if let Some(next) = next {
-            let mut io = shared.aof.lock_io();
-            // From here on nothing of an earlier attempt is written.
-            shared.engine.abandon_next_log();
-            io.pending.next = Vec::new();
-            io.next = Some(LogFile::create(next)?);
-        }
-        match write_base_file(shared, base, next.is_some())? {
-            BaseEnd::Whole => return Ok(true),
-            BaseEnd::Stopped => return Ok(false),
-            BaseEnd::Again => {}
-        }
+    if let Some(next) = next {
+        let mut io = shared.aof.lock_io();
+        // From here on nothing of an earlier attempt is written.
+        shared.engine.abandon_next_log();
+        io.pending.next = Vec::new();
+        io.next = Some(LogFile::create(next)?);
     }
-    Err(io::Error::other(
-        "the databases were emptied or exchanged all the time",
-    ))
+    match write_base_file(shared, base, next.is_some()) {
+        Ok(()) => Ok(true),
+        Err(SnapshotError::Stopped) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Writes a base to a file and puts it on the disk.
-pub(super) fn write_base_file(shared: &Shared, path: &Path, follow: bool) -> io::Result<BaseEnd> {
+pub(super) fn write_base_file(
+    shared: &Shared,
+    path: &Path,
+    follow: bool,
+) -> Result<(), SnapshotError> {
     let form = match suffix(shared) {
-        "rdb" => BaseForm::Rdb,
-        _ => BaseForm::Commands,
+        "rdb" => Form::Rdb,
+        _ => Form::Commands,
     };
-    let synced = Synced {
-        file: File::create(path)?,
-        unsynced: 0,
-        often: shared.settings.is_set(Key::AofRewriteIncrementalFsync),
-    };
-    let mut out = BufWriter::with_capacity(1 << 20, synced);
-    let stop = || shared.aof.stop_rewriting.load(Ordering::Acquire);
-    let end = shared
+    let often = shared.settings.is_set(Key::AofRewriteIncrementalFsync);
+    let file = Synced::new(File::create(path)?, often.then_some(SYNC_BYTES));
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let goes_on = || !shared.aof.stop_rewriting.load(Ordering::Acquire);
+    let mut pace = pace(shared, &goes_on);
+    shared
         .engine
-        .write_base(&mut out, form, follow, shared.now(), &stop)?;
-    let synced = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    synced.file.sync_all()?;
-    Ok(end)
+        .write_base(&mut out, form, follow, shared.now(), &mut pace)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.into_file().sync_all()?;
+    Ok(())
 }
 
 /// Names the new files in the manifest. True when they are in force.
@@ -259,27 +256,4 @@ fn put_in_force(
         }
     }
     Ok(true)
-}
-
-/// A file that is put on the disk now and then, so that the last time is short.
-struct Synced {
-    file: File,
-    unsynced: u64,
-    often: bool,
-}
-
-impl Write for Synced {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let len = self.file.write(bytes)?;
-        self.unsynced += len as u64;
-        if self.often && self.unsynced >= SYNC_BYTES {
-            self.file.sync_data()?;
-            self.unsynced = 0;
-        }
-        Ok(len)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }

@@ -259,7 +259,9 @@ impl Values<'_> {
         let number = match key {
             Key::MaxMemoryPolicy => Policy::by_name(value).map(|policy| policy as i64),
             Key::IncrexForm => IncrexForm::number(value),
-            Key::LimiterTop => Some(i64::from(value == "yes")),
+            Key::LimiterTop | Key::Rdbcompression | Key::Rdbchecksum => {
+                Some(i64::from(value == "yes"))
+            }
             Key::ClusterEnabled => Some(i64::from(value != "no")),
             _ => return self.number(key),
         };

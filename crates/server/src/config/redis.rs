@@ -30,15 +30,15 @@ macro_rules! settings {
 const UNUSED: &str = "Accepted for configurations of Redis; changes nothing here.";
 
 settings! {
-    Rdbchecksum, "rdbchecksum", None, Flag, "yes", Start, false, None::<&str>;
+    Rdbchecksum, "rdbchecksum", None, Flag, "yes", Start, false, Some("Whether RDB files have a checksum at their end, and whether it is looked at when they are loaded.");
     Daemonize, "daemonize", None, Flag, "no", Start, false, Some("Whether the program goes on in the background, without a terminal, while the command that started it ends. What goes wrong then only the log says.");
     IoThreadsDoReads, "io-threads-do-reads", None, Flag, "no", Start, false, None::<&str>;
     AlwaysShowLogo, "always-show-logo", None, Flag, "no", Start, false, None::<&str>;
     ProtectedMode, "protected-mode", None, Flag, "yes", Live, false, Some("Whether only clients of this machine may connect as long as the default user has no password.");
-    Rdbcompression, "rdbcompression", None, Flag, "yes", Live, false, None::<&str>;
+    Rdbcompression, "rdbcompression", None, Flag, "yes", Live, false, Some("Whether strings are compressed in RDB files and payloads of `DUMP`.");
     RdbDelSyncFiles, "rdb-del-sync-files", None, Flag, "no", Live, false, None::<&str>;
     Activerehashing, "activerehashing", None, Flag, "yes", Live, false, None::<&str>;
-    StopWritesOnBgsaveError, "stop-writes-on-bgsave-error", None, Flag, "yes", Live, false, None::<&str>;
+    StopWritesOnBgsaveError, "stop-writes-on-bgsave-error", None, Flag, "yes", Live, false, Some("Whether clients may not write while there are save points and the last snapshot in the background could not be written.");
     SetProcTitle, "set-proc-title", None, Flag, "yes", Start, false, None::<&str>;
     DynamicHz, "dynamic-hz", None, Flag, "yes", Live, false, None::<&str>;
     LazyfreeLazyEviction, "lazyfree-lazy-eviction", None, Flag, "no", Live, false, None::<&str>;
@@ -51,7 +51,7 @@ settings! {
     AofRewriteIncrementalFsync, "aof-rewrite-incremental-fsync", None, Flag, "yes", Live, false, Some("Whether a new base of the append-only file is put on the disk in steps of 4 MiB.");
     NoAppendfsyncOnRewrite, "no-appendfsync-on-rewrite", None, Flag, "no", Live, false, Some("Whether fsync of the append-only file is left out while it is made anew or a snapshot is written.");
     ClusterRequireFullCoverage, "cluster-require-full-coverage", None, Flag, "yes", Live, false, Some("Whether a node serves no slot unless all slots are served.");
-    RdbSaveIncrementalFsync, "rdb-save-incremental-fsync", None, Flag, "yes", Live, false, None::<&str>;
+    RdbSaveIncrementalFsync, "rdb-save-incremental-fsync", None, Flag, "yes", Live, false, Some("Whether a snapshot is put on the disk in steps of 4 MiB.");
     AofLoadTruncated, "aof-load-truncated", None, Flag, "yes", Live, false, Some("Whether a file that ends in the middle of a command or transaction is cut off there at the start; otherwise the server does not start.");
     AofUseRdbPreamble, "aof-use-rdb-preamble", None, Flag, "yes", Live, false, Some("Whether the base of the append-only file is an RDB file; otherwise it holds commands.");
     AofTimestampEnabled, "aof-timestamp-enabled", None, Flag, "no", Live, false, Some("Whether times are written between the commands of the append-only file.");
@@ -129,7 +129,7 @@ settings! {
     ReplTimeout, "repl-timeout", None, Number { min: 1, max: 2147483647 }, "60", Live, false, Some("Seconds of silence after which a replica is disconnected.");
     ReplPingReplicaPeriod, "repl-ping-replica-period", Some("repl-ping-slave-period"), Number { min: 1, max: 2147483647 }, "10", Live, false, Some("Seconds between signs of life for replicas.");
     ListCompressDepth, "list-compress-depth", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Nodes at each end of a list that stay uncompressed; 0 for no compression.");
-    RdbKeySaveDelay, "rdb-key-save-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
+    RdbKeySaveDelay, "rdb-key-save-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, Some("Microseconds that a snapshot waits for each key, for tests; when negative, keys for each microsecond.");
     KeyLoadDelay, "key-load-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
     ActiveExpireEffort, "active-expire-effort", None, Number { min: 1, max: 10 }, "1", Live, false, None::<&str>;
     MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Replicas without which writes are refused.");

@@ -5,6 +5,7 @@ use super::acl::system_reason;
 use crate::aof;
 use crate::config::{Key, Live, Values, failed};
 use crate::shared::Shared;
+use crate::snapshot;
 use std::io::ErrorKind;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::NodeCx;
@@ -33,6 +34,7 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
     let before = kept(&shared.settings);
     shared.settings.set(&pairs, protected, apply)?;
     shared.settings.configure(&shared.engine);
+    snapshot::follow_failure(shared);
     if let Err(reason) = aof::switch(shared, kept(&shared.settings)) {
         let old = if before { "yes" } else { "no" };
         shared.settings.correct(Key::AppendOnly, old);

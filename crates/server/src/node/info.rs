@@ -226,7 +226,20 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
 
 fn persistence(text: &mut Text, shared: &Shared, _: i64) {
     let snapshot = shared.snapshot.facts();
-    text.line("loading", 0);
+    let progress = shared.engine.snapshot_progress();
+    let part = |all: u64| 100.0 * progress.entries.min(all) as f64 / all.max(1) as f64;
+    text.line("loading", u8::from(shared.engine.is_loading()));
+    text.line("async_loading", 0);
+    // Nothing is forked: this is what commands had to hand over before they changed it.
+    text.line("current_cow_peak", progress.handed_peak_bytes);
+    text.line("current_cow_size", progress.handed_bytes);
+    text.line("current_cow_size_age", 0);
+    text.line(
+        "current_fork_perc",
+        format_args!("{:.2}", part(progress.all_entries)),
+    );
+    text.line("current_save_keys_processed", progress.entries);
+    text.line("current_save_keys_total", progress.all_entries);
     text.line(
         "rdb_changes_since_last_save",
         shared
@@ -237,16 +250,23 @@ fn persistence(text: &mut Text, shared: &Shared, _: i64) {
     );
     text.line(
         "rdb_bgsave_in_progress",
-        u8::from(shared.snapshot.is_in_background()),
+        u8::from(shared.snapshot.is_busy(shared)),
     );
     text.line("rdb_last_save_time", snapshot.last_save_secs);
     text.line(
         "rdb_last_bgsave_status",
         if snapshot.last_failed { "err" } else { "ok" },
     );
+    text.line("rdb_last_bgsave_time_sec", snapshot.last_secs.unwrap_or(-1));
+    let since = |began| (Clock::monotone() - began) / 1_000_000_000;
+    text.line(
+        "rdb_current_bgsave_time_sec",
+        snapshot.began.map_or(-1, since),
+    );
     text.line("rdb_saves", snapshot.saves);
-    text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
+    text.line("rdb_last_cow_size", snapshot.last_handed_bytes);
     text.line("rdb_last_load_keys_expired", snapshot.keys_expired);
+    text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
     append_only_file(text, shared);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::aof::{self, Asked};
 use crate::shared::Shared;
-use crate::snapshot::save_in_background;
+use crate::snapshot;
 use std::sync::Arc;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::NodeCx;
@@ -17,7 +17,7 @@ fn busy() -> CmdError {
 }
 
 pub(super) fn save(shared: &Shared, cx: &NodeCx<'_>) -> Result<Reply, CmdError> {
-    if shared.snapshot.is_in_background() {
+    if shared.snapshot.is_busy(shared) {
         return Err(busy());
     }
     match shared.snapshot.save(shared, cx.now) {
@@ -27,18 +27,21 @@ pub(super) fn save(shared: &Shared, cx: &NodeCx<'_>) -> Result<Reply, CmdError> 
 }
 
 pub(super) fn background(shared: &Arc<Shared>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    match cx.args.rest() {
-        [] => {}
-        [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => {}
+    let may_wait = match cx.args.rest() {
+        [] => false,
+        [word] if word.eq_ignore_ascii_case(b"SCHEDULE") => true,
         _ => return Err(CmdError::Syntax),
+    };
+    match shared.snapshot.ask(shared, cx.in_transaction, may_wait) {
+        snapshot::Asked::Begun => Ok(Reply::Simple("Background saving started")),
+        snapshot::Asked::Scheduled => Ok(Reply::Simple("Background saving scheduled")),
+        snapshot::Asked::Busy => Err(busy()),
+        snapshot::Asked::OtherBusy => Err(CmdError::err(
+            "Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule \
+             a BGSAVE whenever possible.",
+        )),
+        snapshot::Asked::Refused => Err(failed()),
     }
-    if !shared.snapshot.begin_background() {
-        return Err(busy());
-    }
-    if !save_in_background(shared) {
-        return Err(failed());
-    }
-    Ok(Reply::Simple("Background saving started"))
 }
 
 /// BGREWRITEAOF.

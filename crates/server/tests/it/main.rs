@@ -30,6 +30,7 @@ mod replica_faults;
 mod replication;
 mod replication_stream;
 mod rows;
+mod saving;
 mod scripts;
 mod sentinel;
 mod settings;

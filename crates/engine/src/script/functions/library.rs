@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tollgate_commands::CmdError;
 use tollgate_wire::resp::split_line;
 
@@ -188,9 +188,16 @@ pub(crate) struct Functions {
     table: RwLock<Table>,
     /// Grows whenever a library leaves, so that threads forget what they have compiled of it.
     generation: AtomicU64,
+    order: Mutex<()>,
 }
 
 impl Functions {
+    /// Held by whoever changes libraries outside of a transaction until the change is recorded, and by whoever begins a
+    /// snapshot: so that no library is both in it and in what is recorded behind it. Taken before any shard.
+    pub(crate) fn hold_order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock()
+    }
+
     /// The function of that name, in whatever case.
     pub(crate) fn find(&self, name: &[u8]) -> Option<Found> {
         self.table.read().function(name).cloned()
