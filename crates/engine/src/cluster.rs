@@ -123,6 +123,13 @@ impl Cluster {
         Ok(slot)
     }
 
+    /// The slot of the first key of a script, on a node.
+    #[inline]
+    pub(crate) fn slot_of_first(&self, keys: &[&[u8]]) -> Option<u16> {
+        let key = keys.first().filter(|_| self.is_on())?;
+        Some(slot_of(key))
+    }
+
     /// Lets a command pass whose keys have one slot, which is served here.
     pub(crate) fn admit(&self, row: &Row, words: &[&[u8]]) -> Result<Option<u16>, CmdError> {
         let slot = self.slot_in(row, words, None)?;

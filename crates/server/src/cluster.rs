@@ -5,7 +5,6 @@
 use crate::client::Client;
 use crate::config::Key;
 use crate::shared::Shared;
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -149,13 +148,13 @@ pub(crate) fn describe(shared: &Shared, myself: &Myself, client: Option<&Client>
         line.push_str(&at.hostname);
     }
     line.push_str(" myself,master - 0 0 ");
-    // Writing to a string cannot fail.
-    let _ = write!(line, "{} connected", myself.config_epoch);
+    line.push_str(&myself.config_epoch.to_string());
+    line.push_str(" connected");
     for (start, end) in ranges(shared.engine.cluster()) {
-        let _ = match start == end {
-            true => write!(line, " {start}"),
-            false => write!(line, " {start}-{end}"),
-        };
+        line.push_str(&match start == end {
+            true => format!(" {start}"),
+            false => format!(" {start}-{end}"),
+        });
     }
     line.push('\n');
     line

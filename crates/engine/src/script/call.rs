@@ -248,9 +248,7 @@ impl Run<'_> {
             }
             return Err(error);
         }
-        if self.engine.cluster.is_on() && !self.applied {
-            self.keep_slot(row, args)?;
-        }
+        self.keep_slot(row, args)?;
         let started = counters.called().then(Clock::monotone);
         if row.writes() {
             if let Some(running) = &self.running
@@ -292,9 +290,12 @@ impl Run<'_> {
     }
 
     /// On a node of a cluster: keys must be served here, and be of one slot unless the script may use several.
-    #[cold]
+    #[inline]
     fn keep_slot(&mut self, row: &'static Row, args: &[&[u8]]) -> Result<(), CmdError> {
         let cluster = &self.engine.cluster;
+        if !cluster.is_on() || self.applied {
+            return Ok(());
+        }
         let slot = cluster
             .admit(row, args)
             .map_err(|error| error_in_script(&error))?;

@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 use tollgate_commands::gate::{Busy, Restrictions};
 use tollgate_commands::{CmdError, FunctionCommand, Reply, ScriptCommand};
 use tollgate_containers::number;
-use tollgate_keyspace::{DbIndex, slot_of};
+use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -487,12 +487,8 @@ fn execute<'e>(
             out_of_memory: call.out_of_memory && !compiled.flags.contains(ScriptFlags::ALLOW_OOM),
             no_touch: call.no_touch,
             applied: call.applied,
-            crosses_slots: compiled.flags.contains(ScriptFlags::COMPATIBLE)
-                || compiled.flags.contains(ScriptFlags::ALLOW_CROSS_SLOT_KEYS),
-            slot: match call.keys.first() {
-                Some(key) if engine.cluster.is_on() => Some(slot_of(key)),
-                _ => None,
-            },
+            crosses_slots: compiled.flags.crosses_slots(),
+            slot: engine.cluster.slot_of_first(call.keys),
             wrote: false,
             killed: false,
             last_error: None,

@@ -31,6 +31,11 @@ impl ScriptFlags {
         (ScriptFlags::ALLOW_CROSS_SLOT_KEYS, "allow-cross-slot-keys"),
     ];
 
+    /// Whether its keys may be of several slots of a cluster.
+    pub(in crate::script) const fn crosses_slots(self) -> bool {
+        self.0 & (ScriptFlags::COMPATIBLE.0 | ScriptFlags::ALLOW_CROSS_SLOT_KEYS.0) != 0
+    }
+
     /// The flag of that name, as scripts write it.
     pub(in crate::script) fn named(name: &[u8]) -> Option<ScriptFlags> {
         let is = |(_, known): &&(ScriptFlags, &str)| known.as_bytes() == name;
