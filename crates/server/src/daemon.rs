@@ -41,12 +41,12 @@ pub fn go_to_background(config: &Config) -> io::Result<()> {
 
 fn is_in_background(config: &Config) -> bool {
     config.get(Key::Daemonize) == "yes"
-        && supervisor_of(config, |name| std::env::var(name).ok()) == Supervisor::Nobody
+        && supervisor_of(config.get(Key::Supervised), |name| std::env::var(name).ok())
+            == Supervisor::Nobody
 }
 
-/// Who supervises, by `supervised` and the environment.
-fn supervisor_of(config: &Config, variable: impl Fn(&str) -> Option<String>) -> Supervisor {
-    let wanted = config.get(Key::Supervised);
+/// Who supervises, by the word of `supervised` and the environment.
+fn supervisor_of(wanted: &str, variable: impl Fn(&str) -> Option<String>) -> Supervisor {
     let may_be = |name| wanted == name || wanted == "auto";
     if may_be("upstart") && variable("UPSTART_JOB").is_some() {
         return Supervisor::Upstart;
@@ -57,11 +57,21 @@ fn supervisor_of(config: &Config, variable: impl Fn(&str) -> Option<String>) -> 
     }
 }
 
+/// Who supervises, as INFO has it; `wanted`: the word of `supervised`.
+pub(crate) fn supervisor_name(wanted: &str) -> &'static str {
+    match supervisor_of(wanted, |name| std::env::var(name).ok()) {
+        Supervisor::Nobody => "no",
+        Supervisor::Upstart => "upstart",
+        Supervisor::Systemd(_) => "systemd",
+    }
+}
+
 impl Daemon {
     /// Writes the file with the number of the process, if one is wanted.
     #[must_use]
     pub fn begin(config: &Config, log: &Arc<Log>) -> Daemon {
-        let supervisor = supervisor_of(config, |name| std::env::var(name).ok());
+        let supervisor =
+            supervisor_of(config.get(Key::Supervised), |name| std::env::var(name).ok());
         match (config.get(Key::Supervised), &supervisor) {
             ("upstart", Supervisor::Nobody) => log.warning(format_args!(
                 "upstart supervision requested, but UPSTART_JOB not found!"
@@ -169,11 +179,9 @@ mod tests {
             ("auto", vec!["NOTIFY_SOCKET"], systemd()),
             ("auto", vec![], Supervisor::Nobody),
         ] {
-            let mut config = Config::default();
-            config.set(Key::Supervised, wanted).unwrap();
             let known = |name: &str| variables.contains(&name).then(|| "/run/notify".to_owned());
             assert_eq!(
-                supervisor_of(&config, known),
+                supervisor_of(wanted, known),
                 found,
                 "{wanted} {variables:?}"
             );

@@ -62,7 +62,7 @@ settings! {
     ReplicaIgnoreMaxmemory, "replica-ignore-maxmemory", Some("slave-ignore-maxmemory"), Flag, "yes", Live, false, Some("Whether a replica leaves it to its master what goes when memory is short.");
     JemallocBgThread, "jemalloc-bg-thread", None, Flag, "yes", Live, false, None::<&str>;
     Activedefrag, "activedefrag", None, Flag, "no", Live, false, None::<&str>;
-    SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether the lines of the log also go to the system's log.");
+    SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether the lines of the log also go to the system's log, as far as it takes them.");
     ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, Some("Whether a node answers reads while the cluster is down.");
     ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, Some("Whether shard channels work while the cluster is down.");
     CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, None::<&str>;

@@ -213,8 +213,8 @@ impl Log {
     pub(crate) fn script_line(&self, number: u8, text: &[u8]) {
         let level = Level::of_script(number);
         if self.takes(level) {
-            // Every byte may become three, and one more at the end shows that there is more.
-            let most = text.len().min(LINE_MAX + 1);
+            // What is beyond the longest line is left out anyway.
+            let most = text.len().min(LINE_MAX);
             self.put(level, &String::from_utf8_lossy(&text[..most]));
         }
     }

@@ -52,6 +52,9 @@ impl Sink {
         }
         self.lost += left_out;
         let mut text = String::new();
+        if self.is_torn {
+            text.push('\n');
+        }
         if let (1.., Some(first)) = (self.lost, entries.first()) {
             let remark = Entry {
                 level: line::Level::Warning,
@@ -60,27 +63,35 @@ impl Sink {
             };
             line::render(&remark, self.pid, LocalTime::at(seconds(first)), &mut text);
         }
+        let before = text.len();
         for entry in entries {
             line::render(entry, self.pid, LocalTime::at(seconds(entry)), &mut text);
         }
-        if self.is_torn {
-            text.insert(0, '\n');
-        }
-        let written = match &self.target {
+        let done = match &self.target {
             Target::Stderr => put(&mut io::stderr(), text.as_bytes()),
             Target::File(path) => match open(path) {
                 Ok(mut file) => put(&mut file, text.as_bytes()),
-                Err(_) => Put::None,
+                Err(_) => 0,
             },
         };
-        match written {
-            Put::All => (self.lost, self.is_torn) = (0, false),
-            Put::None => self.lost += entries.len() as u64,
-            Put::Part => {
-                self.lost += entries.len() as u64;
-                self.is_torn = true;
-            }
+        self.note(entries.len(), &text.as_bytes()[..done], before);
+    }
+
+    /// So much was written of `entries` lines, which begin behind `before` bytes.
+    fn note(&mut self, entries: usize, written: &[u8], before: usize) {
+        if let Some(last) = written.last() {
+            self.is_torn = *last != b'\n';
         }
+        let mut whole = 0;
+        if written.len() >= before {
+            // The remark about those that are missing has been made.
+            self.lost = 0;
+            whole = written[before..]
+                .iter()
+                .filter(|&&byte| byte == b'\n')
+                .count();
+        }
+        self.lost += (entries - whole) as u64;
     }
 }
 
@@ -93,28 +104,17 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-/// How much was written.
-enum Put {
-    All,
-    Part,
-    None,
-}
-
-fn put(out: &mut dyn Write, bytes: &[u8]) -> Put {
+/// Writes as much as can be; returns how much that was.
+fn put(out: &mut dyn Write, bytes: &[u8]) -> usize {
     let mut done = 0;
     while done < bytes.len() {
         match out.write(&bytes[done..]) {
             Ok(len @ 1..) => done += len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => {
-                return match done {
-                    0 => Put::None,
-                    _ => Put::Part,
-                };
-            }
+            Ok(_) | Err(_) => break,
         }
     }
-    Put::All
+    done
 }
 
 #[cfg(test)]
@@ -176,5 +176,19 @@ mod tests {
         sink.write(&[entry("one")], 0);
         sink.write(&[entry("two")], 0);
         assert_eq!(sink.lost, 2);
+    }
+
+    #[test]
+    fn a_line_that_was_written_in_part_counts_as_lost() {
+        let mut sink = Sink::new(Target::Stderr, None);
+        sink.note(3, b"one\ntw", 0);
+        assert_eq!((sink.lost, sink.is_torn), (2, true));
+        // Not even the remark went through.
+        sink.note(1, b"", 10);
+        assert_eq!((sink.lost, sink.is_torn), (3, true));
+        sink.note(2, b"\n3 lost\nfour\n", 8);
+        assert_eq!((sink.lost, sink.is_torn), (1, false));
+        sink.note(1, b"1 lost\nfive\n", 7);
+        assert_eq!((sink.lost, sink.is_torn), (0, false));
     }
 }

@@ -4,6 +4,7 @@ use super::auth;
 use super::info_facts::{self, Facts};
 use super::observe;
 use crate::config::Key;
+use crate::daemon::supervisor_name;
 use crate::shared::Shared;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
@@ -121,6 +122,8 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("arch_bits", usize::BITS);
     text.line("multiplexing_api", shared.backend);
     text.line("process_id", std::process::id());
+    let supervised = shared.settings.get(Key::Supervised);
+    text.line("process_supervised", supervisor_name(&supervised));
     text.line("run_id", &shared.run_id);
     text.line("tcp_port", shared.settings.get(Key::Port));
     text.line("server_time_usec", now / 1_000);

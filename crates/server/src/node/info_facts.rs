@@ -10,7 +10,6 @@ pub(super) const SERVER: Facts = &[
     ("redis_build_id", "0"),
     ("monotonic_clock", "POSIX clock_gettime"),
     ("atomicvar_api", "rust"),
-    ("process_supervised", "no"),
 ];
 
 pub(super) const CLIENTS: Facts = &[("cluster_connections", "0")];

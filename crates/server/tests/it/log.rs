@@ -1,6 +1,6 @@
 //! What the server says of itself: the log, the file with its number, whoever supervises it.
 
-use crate::harness::eventually;
+use crate::harness::{eventually, info};
 use std::fs;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -294,6 +294,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_ends() {
         let flags = ["--supervised", supervised, "--daemonize", "yes"];
         let mut server = Logged::start(&flags, &environment);
         assert_eq!(heard(), "STATUS=Ready to accept connections\nREADY=1\n");
+        assert_eq!(info(&mut server.connect(), "process_supervised"), "systemd");
         server.signal("-INT");
         assert_eq!(heard(), "STOPPING=1\n");
         assert_eq!(server.ends(), Some(0));
