@@ -439,6 +439,7 @@ fn writers_wait_for_a_slow_output_within_a_bound() {
     struct Bell(AtomicU64);
     impl tollgate_engine::Mail for Bell {
         fn answer(&self, _: Vec<u8>) {}
+        fn dismiss(&self, _: Vec<u8>) {}
         fn try_again(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
