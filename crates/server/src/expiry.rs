@@ -73,9 +73,7 @@ pub(crate) fn keep_house(
         save_when_due(shared, Timestamp::from_nanos(now));
         aof::tend(shared);
         eviction::tend(shared);
-        if shared.engine.limits().maxmemory() > 0 {
-            shared.engine.audit_memory(shared.memory_beside_data());
-        }
+        shared.audit_memory();
     }
     shared.engine.tracking().trim();
     let paused = shared.engine.pause();

@@ -88,6 +88,13 @@ impl Shared {
         self.client_memory() + self.engine.script_cache().1 + backlog
     }
 
+    /// Counts anew what `maxmemory` covers, if it is set.
+    pub(crate) fn audit_memory(&self) {
+        if self.engine.limits().maxmemory() > 0 {
+            self.engine.audit_memory(self.memory_beside_data());
+        }
+    }
+
     /// Resident memory in bytes, remembered if it is the highest seen.
     pub(crate) fn resident(&self) -> u64 {
         let resident = tollgate_net::process::resident_bytes().unwrap_or_default();

@@ -477,7 +477,7 @@ pub(super) const OWN: &[Setting] = &[
         "memcached-port",
         number(0, 65_535),
         "0",
-        Change::Start,
+        Change::Restart,
         "TCP port for Memcached's text protocol, over the same keys as database 0; 0 for none.",
     ),
     row(
@@ -488,7 +488,7 @@ pub(super) const OWN: &[Setting] = &[
             max: 1 << 30,
         },
         "1048576",
-        Change::Start,
+        Change::Restart,
         "Largest item that Memcached's clients may store, in bytes as memcached counts them: key and value and 59 more.",
     ),
 ];

@@ -34,6 +34,8 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
     let before = kept(&shared.settings);
     shared.settings.set(&pairs, protected, apply)?;
     shared.settings.configure(&shared.engine);
+    // A limit that is new counts what is there beside the data from the next command on.
+    shared.audit_memory();
     snapshot::follow_failure(shared);
     if let Err(reason) = aof::switch(shared, kept(&shared.settings)) {
         let old = if before { "yes" } else { "no" };

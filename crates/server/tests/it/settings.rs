@@ -176,3 +176,80 @@ fn words_given_at_the_start_reach_the_store() {
     // Only Valkey's form knows NX.
     assert!(!raw(&mut client, "INCREX fresh NX").starts_with('-'));
 }
+
+/// What is there beside the data counts from the command behind CONFIG SET on.
+#[test]
+fn a_memory_limit_holds_at_once() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    let script = format!("--{}", "x".repeat(1_000_000));
+    assert!(raw(&mut client, &format!("SCRIPT LOAD {script}")).starts_with('$'));
+    assert_eq!(raw(&mut client, "CONFIG SET maxmemory 900kb"), "+OK\r\n");
+    assert!(raw(&mut client, "SET key value").starts_with("-OOM "));
+}
+
+/// What CONFIG SET of redis-server 7.0 refuses to set even to the value that it has.
+const IMMUTABLE: &[&str] = &[
+    "aclfile",
+    "always-show-logo",
+    "aof_rewrite_cpulist",
+    "appenddirname",
+    "appendfilename",
+    "bgsave_cpulist",
+    "bio_cpulist",
+    "cluster-config-file",
+    "cluster-enabled",
+    "cluster-port",
+    "daemonize",
+    "databases",
+    "disable-thp",
+    "enable-debug-command",
+    "enable-module-command",
+    "enable-protected-configs",
+    "io-threads",
+    "io-threads-do-reads",
+    "logfile",
+    "pidfile",
+    "rdbchecksum",
+    "replicaof",
+    "slaveof",
+    "server_cpulist",
+    "set-proc-title",
+    "socket-mark-id",
+    "supervised",
+    "syslog-enabled",
+    "syslog-facility",
+    "syslog-ident",
+    "tcp-backlog",
+    "unixsocket",
+    "unixsocketperm",
+];
+
+/// Test suites set every setting to the value that it has; only some of Redis' own refuse that.
+#[test]
+fn own_settings_may_be_set_to_what_they_are() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    let all = client.line("CONFIG GET *").unwrap();
+    let all: Vec<String> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| String::from_utf8_lossy(word.as_bytes().unwrap()).into_owned())
+        .collect();
+    let mut refused = Vec::new();
+    for pair in all.chunks_exact(2) {
+        let reply = client.call(&["CONFIG", "SET", &pair[0], &pair[1]]).unwrap();
+        if reply
+            .as_error()
+            .is_some_and(|line| line.ends_with(b"can't set immutable config"))
+        {
+            refused.push(pair[0].as_str());
+        }
+    }
+    refused.retain(|name| !IMMUTABLE.contains(name));
+    assert!(
+        refused.is_empty(),
+        "not immutable in Redis 7.0: {refused:?}"
+    );
+}
