@@ -1,8 +1,8 @@
 //! The append-only file when the disk is in the way, and when a master's data take the place of those it has.
 
 use crate::aof::Folder;
-use crate::harness::{Local, eventually, info, raw};
-use crate::replication::{attach, wait_for_link};
+use crate::harness::{Local, info, raw};
+use crate::replication::{attach, wait_for, wait_for_link};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -40,7 +40,7 @@ fn give_room(server: &Child) -> bool {
 
 fn connect(folder: &Folder) -> UnixStream {
     let mut stream = None;
-    eventually("the socket", || {
+    wait_for("the socket", || {
         stream = UnixStream::connect(folder.0.join("socket")).ok();
         stream.is_some()
     });
@@ -65,7 +65,7 @@ fn fill_and_free(program: &Path, first: &[&str]) -> Option<Vec<String>> {
         &format!("SET large {}", "x".repeat(20_000)),
     ));
     let mut refusal = String::new();
-    eventually("a refusal", || {
+    wait_for("a refusal", || {
         refusal = ask(&mut client, "SET small 2");
         refusal.starts_with("-MISCONF")
     });
@@ -76,7 +76,7 @@ fn fill_and_free(program: &Path, first: &[&str]) -> Option<Vec<String>> {
     told.push(state.contains("aof_last_write_status:err").to_string());
     let has_room = give_room(&server);
     if has_room {
-        eventually("it goes on", || {
+        wait_for("it goes on", || {
             ask(&mut client, "SET small 3") == "+OK\r\n"
         });
         let state = ask(&mut client, "INFO persistence");
@@ -97,7 +97,7 @@ fn fill_and_free(program: &Path, first: &[&str]) -> Option<Vec<String>> {
         .spawn()
         .unwrap();
     let mut client = connect(&folder);
-    eventually("it has loaded", || ask(&mut client, "PING") == "+PONG\r\n");
+    wait_for("it has loaded", || ask(&mut client, "PING") == "+PONG\r\n");
     told.push(ask(&mut client, "GET small"));
     told.push(ask(&mut client, "STRLEN large"));
     server.kill().unwrap();
@@ -133,7 +133,7 @@ fn a_rewrite_that_fails_leaves_what_there_is_and_says_so() {
     let manifest = folder.manifest();
     for _ in 0..2 {
         raw(&mut client, "BGREWRITEAOF");
-        eventually("it fails", || {
+        wait_for("it fails", || {
             info(&mut client, "aof_rewrite_in_progress") == "0"
                 && info(&mut client, "aof_last_bgrewrite_status") == "err"
         });
@@ -142,7 +142,7 @@ fn a_rewrite_that_fails_leaves_what_there_is_and_says_so() {
     raw(&mut client, "SET b 2");
     fs::remove_dir(&place).unwrap();
     raw(&mut client, "BGREWRITEAOF");
-    eventually("it goes well", || {
+    wait_for("it goes well", || {
         info(&mut client, "aof_last_bgrewrite_status") == "ok"
     });
     drop((client, server));
@@ -169,7 +169,7 @@ fn nobody_is_told_that_something_is_on_the_disk_when_the_system_decides_when() {
     let mut waits = server.connect();
     raw(&mut waits, "SET a 2");
     waits.send(b"WAITAOF 1 0 0\r\n").unwrap();
-    eventually("it waits", || info(&mut client, "blocked_clients") == "1");
+    wait_for("it waits", || info(&mut client, "blocked_clients") == "1");
     raw(&mut client, "CONFIG SET appendfsync everysec");
     assert_eq!(waits.frame().unwrap(), b"*2\r\n:1\r\n:0\r\n");
 }
@@ -194,7 +194,7 @@ fn the_file_begins_anew_with_the_data_of_a_master_and_outlives_a_kill() {
     wait_for_link(&mut here);
     raw(&mut there, "SET later 1");
     assert_eq!(raw(&mut there, "WAIT 1 20000"), ":1\r\n");
-    eventually("all is written", || {
+    wait_for("all is written", || {
         folder.manifest() != before
             && info(&mut here, "aof_rewrite_in_progress") == "0"
             && info(&mut here, "aof_rewrite_scheduled") == "0"
