@@ -3,6 +3,7 @@
 mod expiry;
 mod fields;
 mod handover;
+mod marks;
 mod model;
 mod scan;
 mod values;
