@@ -102,6 +102,25 @@ fn what_is_given_up_makes_room() {
     );
 }
 
+/// Lanes of one connection lie together, and each connection fills one in its turn until all are taken.
+#[test]
+fn connections_are_filled_in_turn() {
+    let plan = Plan {
+        arrivals: Arrivals::Constant,
+        ..plan(1_000.0, 1, 12, 1, 100 * MS)
+    };
+    let mut state = plan.begin(1, 0).taking_turns(4);
+    let (mut now, mut given) = (0, Vec::new());
+    while now < 50 * MS {
+        let touched = state.dispatch(now, |lane, _| given.push(lane)).to_vec();
+        for lane in touched {
+            state.stamp(lane, now);
+        }
+        now += MS;
+    }
+    assert_eq!(given, [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
+}
+
 /// The same with clients that ask again: each attempt is taken back, and each request is counted once.
 #[test]
 fn what_is_given_up_is_asked_again_by_who_retries() {
