@@ -101,7 +101,7 @@ pub struct Entry<'c> {
 /// An entry that may be changed. Looking is free; [`WriteEntry::change`] logs first.
 pub struct WriteEntry<'c> {
     entry: EntryMut<'c>,
-    key: Key<'c>,
+    key: &'c [u8],
     db: DbIndex,
     effects: &'c mut Effects,
     /// Where replies go.
@@ -145,7 +145,7 @@ impl<'c> WriteEntry<'c> {
     /// The entry to change, after logging the change.
     #[inline]
     pub fn change(&mut self, event: Event) -> &mut EntryMut<'c> {
-        self.effects.touch(self.db, self.key.bytes(), event);
+        self.effects.touch(self.db, self.key, event);
         &mut self.entry
     }
 
@@ -180,10 +180,11 @@ impl Cx<'_> {
 
     /// The entry of `key` in the selected database, if it exists and has not expired. Counts as
     /// an access.
-    #[inline]
+    // Always inlined, as `Args::key` is: the key stays in registers.
+    #[inline(always)]
     pub fn read<'c>(&'c mut self, key: Key<'c>) -> Option<Entry<'c>> {
         let now = self.now.millis();
-        let Some(entry) = self.shards.of(key).get(self.db, key, now) else {
+        let Some(entry) = self.shards.of(key).get(self.db, &key, now) else {
             self.effects.missed(self.db, key.bytes());
             return None;
         };
@@ -226,13 +227,14 @@ impl Cx<'_> {
     }
 
     /// The entry of `key` in the selected database, to be changed.
-    #[inline]
+    // Always inlined, as `Args::key` is: the key stays in registers.
+    #[inline(always)]
     pub fn write<'c>(&'c mut self, key: Key<'c>) -> Option<WriteEntry<'c>> {
         let now = self.now.millis();
-        let entry = self.shards.of(key).get_mut(self.db, key, now)?;
+        let entry = self.shards.of(key).get_mut(self.db, &key, now)?;
         Some(WriteEntry {
             entry,
-            key,
+            key: key.bytes(),
             db: self.db,
             effects: self.effects,
             out: self.out,
@@ -240,17 +242,19 @@ impl Cx<'_> {
     }
 
     /// Puts a value at `key`, replacing what is there, its expiry included.
-    #[inline]
+    // Always inlined, as `Args::key` is: the key stays in registers.
+    #[inline(always)]
     pub fn set(&mut self, key: Key<'_>, value: Value, expires_at_ms: Option<i64>, event: Event) {
         self.will_set(key, event);
         let now = self.now.millis();
         self.shards
             .of(key)
-            .set(self.db, key, value, expires_at_ms, now);
+            .set(self.db, &key, value, expires_at_ms, now);
     }
 
     /// Puts a string at `key`, replacing what is there, its expiry included.
-    #[inline]
+    // Always inlined, as `Args::key` is: the key stays in registers.
+    #[inline(always)]
     pub fn set_bytes(
         &mut self,
         key: Key<'_>,
@@ -262,7 +266,7 @@ impl Cx<'_> {
         let now = self.now.millis();
         self.shards
             .of(key)
-            .set_bytes(self.db, key, bytes, expires_at_ms, now);
+            .set_bytes(self.db, &key, bytes, expires_at_ms, now);
     }
 
     /// Logs that the value of `key` is about to be replaced.

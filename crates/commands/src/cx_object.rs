@@ -28,6 +28,7 @@ pub trait ObjectKind: Default {
 macro_rules! kinds {
     ($($kind:ident $vanishes:literal $expires:literal,)*) => {
         $(impl ObjectKind for $kind {
+            #[inline]
             fn of(object: &Object) -> Option<&Self> {
                 match object {
                     Object::$kind(value) => Some(value),
@@ -35,6 +36,7 @@ macro_rules! kinds {
                 }
             }
 
+            #[inline]
             fn of_mut(object: &mut Object) -> Option<&mut Self> {
                 match object {
                     Object::$kind(value) => Some(value),
@@ -42,6 +44,7 @@ macro_rules! kinds {
                 }
             }
 
+            #[inline]
             fn into_object(self) -> Object {
                 Object::$kind(self)
             }
@@ -109,12 +112,14 @@ pub struct Change<'c, T> {
 
 impl<T> Change<'_, T> {
     /// Logs one change of the key.
+    #[inline]
     pub fn touched(&mut self, event: Event) {
         self.touched = true;
         self.effects.touch(self.db, self.key, event);
     }
 
     /// Counts further changes within one that is logged, or changes that nobody is told of.
+    #[inline]
     pub fn count_more(&mut self, changes: u64) {
         self.effects.count(changes);
     }
@@ -126,6 +131,7 @@ impl<T> Change<'_, T> {
 }
 
 /// The collection of a value; WRONGTYPE when it is of another kind.
+#[inline]
 fn typed<T: ObjectKind>(value: ValueRef<'_>) -> Result<&T, CmdError> {
     match value {
         ValueRef::Object(object) => T::of(object).ok_or(CmdError::WrongType),
@@ -135,6 +141,7 @@ fn typed<T: ObjectKind>(value: ValueRef<'_>) -> Result<&T, CmdError> {
 
 impl Cx<'_> {
     /// The time as collections of that kind see it: to what was decided elsewhere their elements have not expired.
+    #[inline]
     fn time_for<T: ObjectKind>(&self) -> i64 {
         if T::EXPIRES && self.origin.is_applied() {
             i64::MIN
@@ -144,13 +151,14 @@ impl Cx<'_> {
     }
 
     /// The collection at `key`, if the key exists. Counts as an access.
-    #[inline]
+    // Always inlined, as `Args::key` is: the key stays in registers. Each caller has a copy of its own anyway.
+    #[inline(always)]
     pub fn read_as<'c, T: ObjectKind + 'c>(
         &'c mut self,
         key: Key<'c>,
     ) -> Result<Option<Seen<'c, T>>, CmdError> {
         let (now, time) = (self.now.millis(), self.time_for::<T>());
-        let Some(entry) = self.shards.of(key).get(self.db, key, now) else {
+        let Some(entry) = self.shards.of(key).get(self.db, &key, now) else {
             self.effects.missed(self.db, key.bytes());
             return Ok(None);
         };
@@ -209,6 +217,8 @@ impl Cx<'_> {
     /// # Errors
     ///
     /// WRONGTYPE, and those of `f`.
+    // As for `read_as`.
+    #[inline(always)]
     pub fn change<T: ObjectKind, R>(
         &mut self,
         key: Key<'_>,
@@ -217,7 +227,7 @@ impl Cx<'_> {
     ) -> Result<Option<R>, CmdError> {
         let (now, time) = (self.now.millis(), self.time_for::<T>());
         let shard = self.shards.of(key);
-        let Some(mut entry) = shard.get_mut(self.db, key, now) else {
+        let Some(mut entry) = shard.get_mut(self.db, &key, now) else {
             return match create {
                 Create::No => Ok(None),
                 Create::Yes => self.create(key, f).map(Some),
@@ -254,6 +264,7 @@ impl Cx<'_> {
     }
 
     /// Runs `f` on an empty collection and keeps what it has become.
+    #[inline(never)]
     fn create<T: ObjectKind, R>(
         &mut self,
         key: Key<'_>,

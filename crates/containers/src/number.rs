@@ -92,6 +92,14 @@ fn write_digits(buf: &mut [u8; I64_TEXT_LEN], value: u64) -> usize {
 /// Parses a double as Redis' `getDoubleFromObject` does: all that `strtod` reads, hexadecimal and infinities by name
 /// included, but no leading space, no NaN, nothing that overflows and nothing but zero that rounds to zero.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    /// Whole numbers up to this one are doubles.
+    const EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
+    // Nearly all scores are whole numbers.
+    if let Some(int) = parse_i64(text)
+        && (-EXACT..=EXACT).contains(&int)
+    {
+        return Some(int as f64);
+    }
     let literal = Literal::read(text)?;
     let number = literal_f64(&literal)?;
     let overflowed = number.is_infinite() && !matches!(literal.magnitude, Magnitude::Infinite);

@@ -283,6 +283,7 @@ impl SortedSet {
 }
 
 impl Container for SortedSet {
+    #[inline]
     fn front(&self) -> *const u8 {
         match &self.form {
             Form::Compact(compact) => compact.front(),
@@ -290,10 +291,12 @@ impl Container for SortedSet {
         }
     }
 
+    #[inline]
     fn len(&self) -> usize {
         SortedSet::len(self)
     }
 
+    #[inline]
     fn heap_bytes(&self) -> usize {
         match &self.form {
             Form::Compact(compact) => compact.heap_bytes(),

@@ -57,6 +57,13 @@ impl Listeners {
         self.any()
     }
 
+    /// Whether changes are recorded, and nobody else listens to every change.
+    #[inline]
+    pub(crate) fn only_records(&self) -> bool {
+        let flags = self.flags.load(Ordering::Relaxed) & !(PUT_OFF | LIMITED);
+        flags != 0 && flags & !(JOURNAL | LOG) == 0
+    }
+
     fn notify(&self) -> Notify {
         Notify::from_bits(self.flags.load(Ordering::Relaxed) & !OTHERS)
     }
@@ -176,6 +183,21 @@ impl Engine {
         self.listen(|flags| Some(if on { flags | LOG } else { flags & !LOG }));
     }
 
+    /// Has this thread gather what it appends for replicas until [`Engine::deliver_journal`], so that what many commands
+    /// have done is sent together. To be called only by who calls that one soon, before it waits for anything.
+    #[inline]
+    pub fn gather_journal(&self) {
+        if self.listeners.replicates() {
+            self.journal.gather();
+        }
+    }
+
+    /// Sends what this thread has gathered for replicas.
+    #[inline]
+    pub fn deliver_journal(&self) {
+        self.journal.deliver();
+    }
+
     /// Appends what this thread has recorded, each command by itself: keys that were found expired.
     #[inline]
     pub(crate) fn conclude_singly(&self) {
@@ -212,6 +234,7 @@ impl Engine {
     /// Tells everybody who listens of the changes of a command, its cells held. `client` has made them.
     #[cold]
     pub(crate) fn announce<H: Cells + ?Sized>(&self, effects: &Effects, held: &mut H, client: u64) {
+        let heard = held.is_heard();
         let mut ready = std::mem::take(held.ready());
         held.each(&mut |index, cell| self.announce_expired(index, cell, &mut ready));
         for touch in effects.touches() {
@@ -220,10 +243,12 @@ impl Engine {
                 self.publish(touch.db, touch.key, touch.event);
                 continue;
             }
-            let index = self.seed.key(touch.key).shard(self.shards.count());
-            let name = name(touch.db, touch.key);
-            if held.cell(index).changed(&name) {
-                note_ready(&mut ready, &name, index);
+            if heard {
+                let index = self.seed.key(touch.key).shard(self.shards.count());
+                let name = name(touch.db, touch.key);
+                if held.cell(index).changed(&name) {
+                    note_ready(&mut ready, &name, index);
+                }
             }
             self.tell(client, touch.db, touch.key, touch.event);
         }

@@ -209,7 +209,7 @@ impl Engine {
             && !(plan.key.is_none() && self.is_elsewhere(row, session, args, now))
         {
             let call = Call::of_client(row, args, session, now);
-            self.run_keys_timed(handler, &call, plan.key, counters, session, out);
+            self.run_keys_timed(handler, &call, plan.key.as_ref(), counters, session, out);
             self.show(row, session, args, node);
             return Outcome::Continue;
         }
@@ -225,7 +225,7 @@ impl Engine {
         &self,
         handler: Handler,
         call: &Call<'_>,
-        key: Option<Key<'_>>,
+        key: Option<&Key<'_>>,
         counters: RowCounters<'_>,
         session: &Session,
         out: &mut ReplyBuf,
@@ -374,7 +374,7 @@ impl Engine {
         &self,
         handler: Handler,
         call: &Call<'_>,
-        key: Option<Key<'_>>,
+        key: Option<&Key<'_>>,
         counters: RowCounters<'_>,
         out: &mut ReplyBuf,
     ) {
@@ -383,7 +383,9 @@ impl Engine {
             let index = key.shard(self.shards.count());
             let mut cell = self.shards.lock(index);
             if self.is_unheard(&cell, call) {
-                self.run_alone(handler, call, key, index, &mut cell, out)
+                self.run_alone(handler, call, key, index, &mut cell, out).0
+            } else if self.is_only_recorded(&cell, call) {
+                self.run_recorded(handler, call, key, index, &mut cell, out)
             } else {
                 self.run_heard(handler, call, key, index, &mut cell, out)
             }

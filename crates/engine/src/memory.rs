@@ -145,7 +145,9 @@ impl Engine {
         held.each(&mut |_, cell| self.count_memory(cell));
     }
 
-    fn exceeds(&self) -> bool {
+    /// Whether the data, and what counts beside them, take more than they may; only while memory is limited.
+    #[inline]
+    pub(crate) fn exceeds(&self) -> bool {
         if self.restrictions().contains(Restrictions::KEEPS_ALL) {
             return false;
         }

@@ -12,6 +12,7 @@ use tollgate_wire::resp::ReplyBuf;
 
 use crate::cell::{Cell, One};
 use crate::execute::Call;
+use crate::journal::is_recorded_as_it_is;
 use crate::walk::{NoWalk, random};
 use crate::{Engine, Plan, Session};
 
@@ -39,14 +40,14 @@ impl Engine {
     /// it is about one key, and neither the connection nor the server is in any state that could forbid it, put it off,
     /// queue it, run it elsewhere or show it to somebody.
     #[inline]
-    pub(crate) fn passes<'a>(
+    pub(crate) fn passes<'p, 'a>(
         &self,
-        plan: &Plan<'a>,
+        plan: &'p Plan<'a>,
         row: &Row,
         session: &Session,
         words: usize,
-    ) -> Option<(Handler, Key<'a>)> {
-        let (Run::Keys(handler), Some(key)) = (row.run, plan.key) else {
+    ) -> Option<(Handler, &'p Key<'a>)> {
+        let (Run::Keys(handler), Some(key)) = (row.run, &plan.key) else {
             return None;
         };
         let fits = row.arity.accepts(words) && !row.flags.contains(Flags::BLOCKING);
@@ -54,11 +55,10 @@ impl Engine {
     }
 
     /// Nothing is going on in the server that a command would have to look at: neither for the gate nor behind it. What is
-    /// asked there and may forbid a command on a key must be asked here. The append-only file listens, so whether it can
-    /// be written is too.
+    /// asked there and may forbid a command on a key must be asked here.
     #[inline]
     fn is_calm(&self) -> bool {
-        self.listeners.are_silent()
+        (self.listeners.are_silent() || self.may_be_heard())
             && !self.pause.is_active()
             && !self.monitors.is_active()
             && !self.shards.are_kept()
@@ -66,6 +66,16 @@ impl Engine {
             && !self.cluster.asks_each()
             && self.restrictions() == Restrictions::NONE
             && self.scripts.long.busy().is_none()
+    }
+
+    /// Those who listen have nothing against any command: memory is not short, and the append-only file can be written.
+    fn may_be_heard(&self) -> bool {
+        if self.listeners.tracking() {
+            self.tracking.trim();
+        }
+        !self.listeners.has_put_off()
+            && !(self.listeners.limits_memory() && self.exceeds())
+            && !(self.listeners.logs() && self.journal.log.has_failed())
     }
 
     /// The connection may do everything, and its commands are run as they come.
@@ -80,23 +90,58 @@ impl Engine {
             && session.origin == Origin::Client
     }
 
-    /// Whether nobody is to hear of what a command does to this cell, which is locked, and nothing of it is counted.
+    /// Whether nobody is to hear of what a command does to this cell, which is locked.
     #[inline]
     pub(crate) fn is_unheard(&self, cell: &Cell, call: &Call<'_>) -> bool {
-        self.listeners.are_silent() && !cell.is_heard() && !call.no_touch
+        !self.listeners.any() && !cell.is_heard() && !call.no_touch
     }
 
-    /// Runs a handler on the one cell of its key, which is locked and of which [`Engine::is_unheard`] holds.
+    /// Whether those who are to hear of what a command does to this cell, which is locked, are the replicas and the
+    /// append-only file alone, and need nothing but its words.
+    #[inline]
+    pub(crate) fn is_only_recorded(&self, cell: &Cell, call: &Call<'_>) -> bool {
+        self.listeners.only_records()
+            && !cell.is_heard()
+            && !call.no_touch
+            && is_recorded_as_it_is(call.row, call.args.len())
+    }
+
+    /// Runs a handler on the one cell of its key, of which [`Engine::is_only_recorded`] holds.
+    #[inline(never)]
+    pub(crate) fn run_recorded(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        key: &Key<'_>,
+        index: usize,
+        cell: &mut Cell,
+        out: &mut ReplyBuf,
+    ) -> Result<Reply, CmdError> {
+        let (result, dirty) = self.run_alone(handler, call, key, index, cell, out);
+        if cell.has_expired() {
+            // Nobody waits for a key of this cell.
+            self.announce_expired(index, cell, &mut Vec::new());
+        }
+        if dirty > 0 && result.is_ok() {
+            self.record_as_it_is(call);
+        }
+        self.conclude();
+        result
+    }
+
+    /// Runs a handler on the one cell of its key, which is locked and of which [`Engine::is_unheard`] holds; also tells
+    /// how much it has changed.
     #[inline]
     pub(crate) fn run_alone(
         &self,
         handler: Handler,
         call: &Call<'_>,
-        key: Key<'_>,
+        key: &Key<'_>,
         index: usize,
         cell: &mut Cell,
         out: &mut ReplyBuf,
-    ) -> Result<Reply, CmdError> {
+    ) -> (Result<Reply, CmdError>, u64) {
+        let before = cell.version();
         let mut effects = Effects::new();
         let mut cx = Cx {
             shards: ShardSet::one(index, cell, self.shards.count()),
@@ -114,12 +159,18 @@ impl Engine {
             synced: None,
             retry_as: None,
         };
-        let result = handler(&mut cx, call.cursor(&self.seed).with_keys(&[key]));
+        let result = handler(
+            &mut cx,
+            call.cursor(&self.seed).with_keys(std::slice::from_ref(key)),
+        );
         self.count(&effects);
+        if self.listeners.limits_memory() && cell.version() != before {
+            self.count_memory(cell);
+        }
         if effects.has_discarded() {
             self.garbage.add(effects.take_discarded());
         }
-        result
+        (result, effects.dirty())
     }
 
     /// Runs a handler on the one cell of its key, of which somebody may want to hear.
@@ -128,13 +179,13 @@ impl Engine {
         &self,
         handler: Handler,
         call: &Call<'_>,
-        key: Key<'_>,
+        key: &Key<'_>,
         index: usize,
         cell: &mut Cell,
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
         let mut held = One::new(index, cell, &self.shards);
-        let result = self.run_one(handler, call, &[key], &mut held, out);
+        let result = self.run_one(handler, call, std::slice::from_ref(key), &mut held, out);
         self.settle(&mut held, call.now);
         result
     }

@@ -227,6 +227,17 @@ impl RowCounters<'_> {
     }
 }
 
+/// Every row, those of sub-commands included, by [`number_of`].
+pub(crate) fn all_rows() -> &'static [&'static Row] {
+    &ROWS.rows
+}
+
+/// The number of a row.
+#[inline]
+pub(crate) fn number_of(row: &'static Row) -> usize {
+    ROWS.number(row)
+}
+
 impl Counters {
     pub(crate) fn new() -> Counters {
         Counters {

@@ -268,6 +268,8 @@ impl<'a> EntryMut<'a> {
 
 impl EntryMut<'_> {
     /// The collection to change in place. `None` if the value is none.
+    // Always inlined: what it returns stays in registers.
+    #[inline(always)]
     pub fn object_mut(&mut self) -> Option<ObjectMut<'_>> {
         // SAFETY: the record is one of `table`, borrowed exclusively, and nobody else has its object.
         let object = unsafe { &mut *self.slot.object()? };
@@ -297,18 +299,21 @@ pub struct ObjectMut<'a> {
 impl Deref for ObjectMut<'_> {
     type Target = Object;
 
+    #[inline]
     fn deref(&self) -> &Object {
         self.object
     }
 }
 
 impl DerefMut for ObjectMut<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Object {
         self.object
     }
 }
 
 impl Drop for ObjectMut<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.table.resized(self.before, self.object.heap_bytes());
         let expiry = self.object.next_field_expiry();

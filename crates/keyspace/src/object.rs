@@ -10,6 +10,20 @@ use tollgate_limiter::Ledger;
 
 use crate::value::{Encoding, TypeName};
 
+/// Asks whatever collection an object is, without a table of its functions in between.
+macro_rules! ask {
+    ($object:expr, $it:ident => $answer:expr) => {
+        match $object {
+            Object::List($it) => $answer,
+            Object::Set($it) => $answer,
+            Object::Hash($it) => $answer,
+            Object::SortedSet($it) => $answer,
+            Object::Stream($it) => $answer,
+            Object::Ledger($it) => $answer,
+        }
+    };
+}
+
 /// A collection.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each variant is the collection of that name")]
@@ -24,14 +38,13 @@ pub enum Object {
 
 impl Object {
     /// Elements.
+    #[inline]
     pub fn len(&self) -> usize {
-        match self {
-            Object::Ledger(ledger) => ledger.len(),
-            other => other.container().map_or(0, Container::len),
-        }
+        ask!(self, it => it.len())
     }
 
     /// Whether it has no elements.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -39,17 +52,20 @@ impl Object {
     /// Bytes on the heap, those of the object itself included.
     #[inline]
     pub fn heap_bytes(&self) -> usize {
-        let content = match self {
-            Object::Ledger(ledger) => ledger.heap_bytes(),
-            other => other.container().map_or(0, Container::heap_bytes),
-        };
-        size_of::<Object>() + content
+        size_of::<Object>() + ask!(self, it => it.heap_bytes())
     }
 
     /// Where most operations on it read first, to be brought into the cache; null when there is nothing.
     #[inline]
     pub(crate) fn front(&self) -> *const u8 {
-        self.container().map_or(std::ptr::null(), Container::front)
+        match self {
+            Object::List(list) => list.front(),
+            Object::Set(set) => set.front(),
+            Object::Hash(hash) => hash.front(),
+            Object::SortedSet(set) => set.front(),
+            Object::Stream(stream) => stream.front(),
+            Object::Ledger(_) => std::ptr::null(),
+        }
     }
 
     /// The type.
@@ -95,17 +111,5 @@ impl Object {
             Object::Hash(hash) => hash.expire(now_ms, budget),
             _ => 0,
         }
-    }
-
-    #[inline]
-    fn container(&self) -> Option<&dyn Container> {
-        Some(match self {
-            Object::List(list) => list,
-            Object::Set(set) => set,
-            Object::Hash(hash) => hash,
-            Object::SortedSet(set) => set,
-            Object::Stream(stream) => stream,
-            Object::Ledger(_) => return None,
-        })
     }
 }

@@ -1,5 +1,6 @@
 //! One shard of the keyspace: the tables of all databases for its part of the keys.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -139,6 +140,9 @@ impl ExpiredLog {
 type Others = Box<[Table; DATABASES - 1]>;
 
 /// Tables of all databases for one part of the keys.
+///
+/// Lookups take a key or a reference to one. What is larger than two words is handed over in memory, and bytes that are
+/// read in larger pieces than they were written a moment ago make the processor wait; a reference spares the copy.
 ///
 /// What every command reads comes first: [`Shard::HOT`] bytes.
 #[repr(C)]
@@ -289,8 +293,13 @@ impl Shard {
 
     /// Finds an entry to read; counts a hit or a miss and touches the access clock.
     #[inline]
-    pub fn get(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryRef<'_>> {
-        let Some(found) = self.find(db, &key, now_ms, Use::Read) else {
+    pub fn get<'k>(
+        &mut self,
+        db: DbIndex,
+        key: impl Borrow<Key<'k>>,
+        now_ms: i64,
+    ) -> Option<EntryRef<'_>> {
+        let Some(found) = self.find(db, key.borrow(), now_ms, Use::Read) else {
             self.misses += 1;
             return None;
         };
@@ -316,8 +325,13 @@ impl Shard {
 
     /// Finds an entry to change in place; touches the access clock, counts no hit or miss.
     #[inline]
-    pub fn get_mut(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<EntryMut<'_>> {
-        let found = self.find(db, &key, now_ms, Use::Write)?;
+    pub fn get_mut<'k>(
+        &mut self,
+        db: DbIndex,
+        key: impl Borrow<Key<'k>>,
+        now_ms: i64,
+    ) -> Option<EntryMut<'_>> {
+        let found = self.find(db, key.borrow(), now_ms, Use::Write)?;
         self.counters.touch(found, now_ms);
         if self.counters.walked {
             self.hand_over(db, found);
@@ -328,39 +342,41 @@ impl Shard {
 
     /// Inserts or replaces.
     #[inline]
-    pub fn set(
+    pub fn set<'k>(
         &mut self,
         db: DbIndex,
-        key: Key<'_>,
+        key: impl Borrow<Key<'k>>,
         value: Value,
         expires_at_ms: Option<i64>,
         now_ms: i64,
     ) {
+        let key = key.borrow();
         match self.get_mut(db, key, now_ms) {
             Some(mut entry) => {
                 entry.set_value(value);
                 entry.replace_expiry(expires_at_ms);
             }
-            None => self.insert(db, &key, value, expires_at_ms, now_ms),
+            None => self.insert(db, key, value, expires_at_ms, now_ms),
         }
     }
 
     /// Inserts a string or replaces what is there by it. A string of the same length is overwritten where it lies.
     #[inline]
-    pub fn set_bytes(
+    pub fn set_bytes<'k>(
         &mut self,
         db: DbIndex,
-        key: Key<'_>,
+        key: impl Borrow<Key<'k>>,
         bytes: &[u8],
         expires_at_ms: Option<i64>,
         now_ms: i64,
     ) {
+        let key = key.borrow();
         match self.get_mut(db, key, now_ms) {
             Some(mut entry) => {
                 entry.set_bytes(bytes);
                 entry.replace_expiry(expires_at_ms);
             }
-            None => self.insert(db, &key, Value::from_bytes(bytes), expires_at_ms, now_ms),
+            None => self.insert(db, key, Value::from_bytes(bytes), expires_at_ms, now_ms),
         }
     }
 
@@ -612,6 +628,12 @@ impl Shard {
     #[inline]
     pub fn take_expired_fields(&mut self) -> Vec<ExpiredFields> {
         std::mem::take(&mut self.expired.fields)
+    }
+
+    /// Whether [`Shard::take_expired`] or [`Shard::take_expired_fields`] has something to give.
+    #[inline]
+    pub fn has_expired(&self) -> bool {
+        !self.expired.keys.is_empty() || !self.expired.fields.is_empty()
     }
 
     /// Keys that expired since the last call, if tracked.

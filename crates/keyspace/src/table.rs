@@ -408,6 +408,7 @@ impl Table {
     }
 
     /// Accounts for a value that was changed in place.
+    #[inline]
     pub(crate) fn resized(&mut self, before: usize, after: usize) {
         self.heap = self.heap + after - before;
     }

@@ -12,46 +12,55 @@ pub struct Timestamp(i64);
 
 impl Timestamp {
     /// From nanoseconds since the Unix epoch.
+    #[inline]
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
     /// From microseconds since the Unix epoch; saturates at the ends of the range.
+    #[inline]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
     /// From milliseconds since the Unix epoch; saturates at the ends of the range.
+    #[inline]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
     /// From seconds since the Unix epoch; saturates at the ends of the range.
+    #[inline]
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
     /// Nanoseconds since the Unix epoch.
+    #[inline]
     pub const fn nanos(self) -> i64 {
         self.0
     }
 
     /// Whole microseconds since the Unix epoch, rounded towards the past.
+    #[inline]
     pub const fn micros(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
     /// Whole milliseconds since the Unix epoch, rounded towards the past.
+    #[inline]
     pub const fn millis(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
 
     /// Whole seconds since the Unix epoch, rounded towards the past.
+    #[inline]
     pub const fn secs(self) -> i64 {
         self.0.div_euclid(1_000_000_000)
     }
 
     /// The first whole millisecond that is not before this time: when an entry may be dropped.
+    #[inline]
     pub const fn millis_ceil(self) -> i64 {
         let floor = self.0.div_euclid(1_000_000);
         if self.0.rem_euclid(1_000_000) == 0 {
@@ -62,6 +71,7 @@ impl Timestamp {
     }
 
     /// This time and a span later; saturates.
+    #[inline]
     pub const fn plus(self, span: Nanos) -> Self {
         Self(self.0.saturating_add_unsigned(span))
     }

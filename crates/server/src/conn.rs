@@ -192,8 +192,10 @@ impl RespDriver {
             None => self.pipeline.words(i, words),
         };
         let engine = &self.shared.engine;
-        let mut plans: SmallVec<[Plan<'_>; BATCH]> =
-            (0..len).map(|i| engine.plan(words_of(i))).collect();
+        let mut plans = SmallVec::<[Plan<'_>; BATCH]>::new();
+        for i in 0..len {
+            plans.push(engine.plan(words_of(i)));
+        }
         if len > 1 {
             engine.look_ahead(conn.session.db, &mut plans);
         }
@@ -463,6 +465,7 @@ impl Driver for RespDriver {
         if let Some(parser) = conn.parser.take() {
             self.pipeline.resume(*parser);
         }
+        self.shared.engine.gather_journal();
         let running = Running::client(conn.client.id);
         let mut step = match conn.memcached {
             None => self.run(conn, input),
@@ -543,6 +546,7 @@ impl Driver for RespDriver {
     }
 
     fn batch_done(&mut self, _now: i64) {
+        self.shared.engine.deliver_journal();
         self.shared.engine.tracking().flush_broadcasts();
         if self.shared.engine.claim_garbage() {
             elsewhere::free(&self.shared);

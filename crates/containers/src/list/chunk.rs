@@ -26,6 +26,7 @@ pub(super) struct Chunk {
 }
 
 /// Bytes that a length takes.
+#[inline]
 fn length_bytes(len: usize) -> usize {
     match len {
         ..SMALL => 1,
@@ -35,6 +36,7 @@ fn length_bytes(len: usize) -> usize {
 }
 
 /// Bytes that an element of `len` bytes takes in a chunk.
+#[inline]
 pub(super) fn entry_bytes(len: usize) -> usize {
     len + 2 * length_bytes(len)
 }
@@ -107,16 +109,19 @@ impl Chunk {
     }
 
     /// Elements.
+    #[inline]
     pub(super) fn count(&self) -> usize {
         self.count as usize
     }
 
     /// Bytes of the entries.
+    #[inline]
     pub(super) fn used(&self) -> usize {
         (self.end - self.start) as usize
     }
 
     /// Bytes allocated.
+    #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.buf.len()
     }
@@ -278,17 +283,27 @@ impl Chunk {
         self.count += other.count;
     }
 
-    /// Makes room for `size` bytes at one end: by moving the entries if a good part of the allocation is free, so that
-    /// the cost of moving is spread over many pushes, else by making it half as large again, up to `most` bytes.
+    /// Makes room for `size` bytes at one end.
+    #[inline]
     fn reserve(&mut self, side: Side, size: usize, most: usize) {
+        let near = match side {
+            Side::Front => self.start as usize,
+            Side::Back => self.capacity() - self.end as usize,
+        };
+        if near < size {
+            self.make_room(side, size, most);
+        }
+    }
+
+    /// Makes room by moving the entries if a good part of the allocation is free, so that the cost of moving is spread
+    /// over many pushes, else by making it half as large again, up to `most` bytes.
+    #[cold]
+    fn make_room(&mut self, side: Side, size: usize, most: usize) {
         let (start, end, capacity) = (self.start as usize, self.end as usize, self.capacity());
         let (near, far) = match side {
             Side::Front => (start, capacity - end),
             Side::Back => (capacity - end, start),
         };
-        if near >= size {
-            return;
-        }
         let used = end - start;
         let needed = used + size;
         let moves = near + far >= size + capacity / 4;

@@ -160,11 +160,13 @@ impl List {
     }
 
     /// Adds an element before the first.
+    #[inline]
     pub fn push_front(&mut self, element: &[u8], limit: NodeLimit) {
         self.push(Side::Front, element, limit);
     }
 
     /// Adds an element behind the last.
+    #[inline]
     pub fn push_back(&mut self, element: &[u8], limit: NodeLimit) {
         self.push(Side::Back, element, limit);
     }

@@ -71,6 +71,7 @@ fn normal(score: f64) -> f64 {
 
 impl Compact {
     /// Address of the first element.
+    #[inline]
     pub(super) fn front(&self) -> *const u8 {
         self.bytes.as_ptr()
     }

@@ -134,6 +134,12 @@ impl Log {
         kept.then(|| self.synced.load(Ordering::Acquire) >= position)
     }
 
+    /// Whether the file cannot be written.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
     /// Bytes that wait to be written.
     fn waiting(&self) -> u64 {
         let written = self.written.load(Ordering::Acquire);
@@ -317,8 +323,7 @@ impl Engine {
             return None;
         }
         let log = &self.journal.log;
-        let failed = log.failed.load(Ordering::Relaxed);
-        failed.then(|| log.reason.lock().clone())
+        log.has_failed().then(|| log.reason.lock().clone())
     }
 
     /// Waits, with no shard locked, until there is room for what a caller in this process is about to change. False when

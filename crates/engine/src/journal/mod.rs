@@ -22,10 +22,11 @@ pub use following::{AdoptError, Following, Place, RoleError};
 pub(crate) use following::{Role, RoleGuard};
 pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
-pub(crate) use record::{dumped, restoring};
+pub(crate) use record::{dumped, is_recorded_as_it_is, restoring};
 pub use wrap::unwrap;
 pub(crate) use wrap::wrapped_flags;
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -57,6 +58,9 @@ pub struct JournalFacts {
     /// Replicas that were sent all data, those that were sent what they had missed, and those whose past was not known.
     pub syncs: (u64, u64, u64),
 }
+
+/// Bytes that are gathered before those who follow are sent them, though there may be more at once.
+const BLOCK: usize = 16 * 1024;
 
 /// What a block takes besides its bytes: the two counts of those who share it.
 const BLOCK_OVERHEAD: usize = 2 * size_of::<usize>();
@@ -122,6 +126,8 @@ struct Wait {
 struct State {
     id: String,
     offset: u64,
+    /// The last bytes, which are neither in the backlog nor sent to anybody yet.
+    gathered: Vec<u8>,
     /// The database that replicas have selected.
     db: Option<DbIndex>,
     /// Commands are recorded.
@@ -143,8 +149,19 @@ struct State {
 impl State {
     /// Appends bytes and sends them to all who follow.
     fn append(&mut self, bytes: &[u8]) {
-        let block: Arc<[u8]> = bytes.into();
-        self.offset += block.len() as u64;
+        self.gathered.extend_from_slice(bytes);
+        self.offset += bytes.len() as u64;
+        self.send();
+    }
+
+    /// Sends what was gathered.
+    fn send(&mut self) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let block: Arc<[u8]> = (&*self.gathered).into();
+        self.gathered.clear();
+        self.gathered.shrink_to(BLOCK);
         self.backlog.push(&block);
         for follower in &mut self.followers {
             follower.take(&block);
@@ -172,6 +189,13 @@ impl State {
     }
 }
 
+thread_local! {
+    /// What this thread appends is sent later.
+    static GATHERS: Cell<bool> = const { Cell::new(false) };
+    /// It has appended something that was not sent.
+    static OWES: Cell<bool> = const { Cell::new(false) };
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Journal {
@@ -184,8 +208,24 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// The state, of which all is sent: only who appends to it sees it otherwise.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+        let mut state = self.state.lock();
+        state.send();
+        state
+    }
+
+    /// This thread gathers what it appends until [`Journal::deliver`].
+    pub(crate) fn gather(&self) {
+        GATHERS.set(true);
+    }
+
+    /// Sends what this thread has gathered, and ends gathering.
+    pub(crate) fn deliver(&self) {
+        GATHERS.set(false);
+        if OWES.replace(false) {
+            drop(self.lock());
+        }
     }
 
     /// How many replicas have got as far as the data were when `client` began to wait, or are now.

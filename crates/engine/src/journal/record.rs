@@ -5,9 +5,11 @@
 //! State of rate limiters has no form in Redis, so replicas are not sent it; the append-only file has it as RESTORE too,
 //! whose payload Redis refuses and passes over.
 
+use std::sync::LazyLock;
+
 use tollgate_commands::{
-    CmdError, Effects, Event, EventClass, FunctionCommand, Group, PubSubCommand, Reply, Row, Run,
-    ScriptCommand, memcached,
+    CmdError, Effects, Event, EventClass, Flags, FunctionCommand, Group, PubSubCommand, Reply, Row,
+    Run, ScriptCommand, memcached,
 };
 use tollgate_keyspace::{DbIndex, EntryRef, Key, TypeName, ValueRef};
 use tollgate_persist::rdb::dump_value;
@@ -19,6 +21,125 @@ use super::{streams, wrap};
 use crate::Engine;
 use crate::cell::{Cell, Cells};
 use crate::execute::Call;
+use crate::stats;
+
+/// As what a command is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    AsItIs,
+    /// The state of the keys that it has changed.
+    State,
+    /// SET, its expiry as a time.
+    Set,
+    /// SET of the string as it is now.
+    String,
+    /// What Memcached's protocol knows of the string, for replicas of this kind.
+    Flags,
+    /// HSET of the field as it is now.
+    Field,
+    /// When the key expires, or that it has gone.
+    Expiry,
+    /// DEL.
+    Removal,
+    /// SET.
+    Replacement,
+    Restore,
+    /// SREM of those that were taken.
+    RandomMembers,
+    /// A pop of this name from the key that had something.
+    Popped(&'static str),
+    /// The command of this name, which does not wait.
+    Moved(&'static str),
+    /// LPOP or RPOP with a count.
+    PoppedElements,
+    /// ZPOPMIN or ZPOPMAX with a count.
+    PoppedMembers,
+    /// As it is, unless any that fit will do.
+    Found,
+    XAdd,
+    XTrim,
+    XReadGroup,
+    XClaim,
+    XAutoClaim,
+}
+
+/// The forms of all rows, by their numbers.
+static FORMS: LazyLock<Box<[Form]>> = LazyLock::new(|| {
+    stats::all_rows()
+        .iter()
+        .map(|row| Form::made(row))
+        .collect()
+});
+
+impl Form {
+    #[inline]
+    fn of(row: &'static Row) -> Form {
+        FORMS[stats::number_of(row)]
+    }
+
+    fn made(row: &Row) -> Form {
+        if row.group == Group::RateLimit || is_younger(row) {
+            return Form::State;
+        }
+        match row.name {
+            "SET" | "SETEX" | "PSETEX" => Form::Set,
+            "INCRBYFLOAT" => Form::String,
+            "MC.FLAGS" => Form::Flags,
+            "HINCRBYFLOAT" => Form::Field,
+            "GETEX" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" => Form::Expiry,
+            "GETDEL" => Form::Removal,
+            "GETSET" => Form::Replacement,
+            "RESTORE" | "RESTORE-ASKING" => Form::Restore,
+            "SPOP" => Form::RandomMembers,
+            "BLPOP" => Form::Popped("LPOP"),
+            "BRPOP" => Form::Popped("RPOP"),
+            "BZPOPMIN" => Form::Popped("ZPOPMIN"),
+            "BZPOPMAX" => Form::Popped("ZPOPMAX"),
+            "BLMOVE" => Form::Moved("LMOVE"),
+            "BRPOPLPUSH" => Form::Moved("RPOPLPUSH"),
+            "LMPOP" | "BLMPOP" => Form::PoppedElements,
+            "ZMPOP" | "BZMPOP" => Form::PoppedMembers,
+            // The order of texts is the server's, and sets have none.
+            "SORT" => Form::State,
+            "GEOSEARCHSTORE" | "GEORADIUS" | "GEORADIUSBYMEMBER" => Form::Found,
+            "XADD" => Form::XAdd,
+            "XTRIM" => Form::XTrim,
+            "XREADGROUP" => Form::XReadGroup,
+            "XCLAIM" => Form::XClaim,
+            "XAUTOCLAIM" => Form::XAutoClaim,
+            _ => Form::AsItIs,
+        }
+    }
+}
+
+/// Whether commands of the group work on values of one type alone, so that they never leave a rate limiter behind.
+fn is_typed(group: Group) -> bool {
+    matches!(
+        group,
+        Group::String
+            | Group::Bitmap
+            | Group::HyperLogLog
+            | Group::List
+            | Group::Set
+            | Group::Hash
+            | Group::SortedSet
+            | Group::Geo
+    )
+}
+
+/// Whether all that is to be known of a command for recording it are its words, and whether it has changed anything.
+#[inline]
+pub(crate) fn is_recorded_as_it_is(row: &'static Row, words: usize) -> bool {
+    let number = stats::number_of(row);
+    // What Memcached's clients ask runs under rows of its own, and is recorded in the words of Redis.
+    std::ptr::eq(stats::all_rows()[number], row)
+        && match FORMS[number] {
+            Form::AsItIs => row.flags.contains(Flags::READONLY) || is_typed(row.group),
+            // Without options: no expiry, and the key is there afterwards.
+            Form::Set => words == 3,
+            _ => false,
+        }
+}
 
 /// A command that has changed data, with all that tells what it did.
 pub(super) struct Done<'a> {
@@ -51,6 +172,11 @@ impl Engine {
             written,
         };
         done.record(held);
+    }
+
+    /// Adds a command of which [`is_recorded_as_it_is`] holds, and that has changed something.
+    pub(crate) fn record_as_it_is(&self, call: &Call<'_>) {
+        unit::add(call.db, call.args);
     }
 
     /// Adds a command about whole databases as it is. All shards are held.
@@ -155,14 +281,11 @@ impl<'a> Done<'a> {
     }
 
     fn record<H: Cells + ?Sized>(&self, held: &mut H) {
-        let row = self.call.row;
-        if let Some(options) = memcached::options_of(row, self.call.args) {
+        if let Some(options) = memcached::options_of(self.call.row, self.call.args) {
             return self.record_item(held, &options);
         }
-        if row.group == Group::RateLimit {
-            return self.record_state(held);
-        }
-        if self.touches_limiter(held) || is_younger(row) {
+        let form = Form::of(self.call.row);
+        if form != Form::State && self.touches_limiter(held) {
             return self.record_state(held);
         }
         let has = |words: &[&[u8]]| {
@@ -172,50 +295,46 @@ impl<'a> Done<'a> {
                 .skip(2)
                 .any(|word| is_one_of(word, words))
         };
-        match row.name {
-            "SET" | "SETEX" | "PSETEX" => self.record_set(held),
-            "INCRBYFLOAT" => self.record_string(held),
-            "MC.FLAGS" => {
+        match form {
+            Form::AsItIs => self.add(self.call.args),
+            Form::State => self.record_state(held),
+            Form::Set => self.record_set(held),
+            Form::String => self.record_string(held),
+            Form::Flags => {
                 let flags = self.entry(held, self.key(), |entry| entry.mark().flags);
                 wrap::add_flags(self.call.db, self.word(1), flags.unwrap_or(0));
             }
-            "HINCRBYFLOAT" => {
+            Form::Field => {
                 if let [value, ..] = &self.replied()[..] {
                     self.add(&[b"HSET", self.word(1), self.word(2), value_bytes(value)]);
                 }
             }
-            "GETEX" | "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" => self.record_expiry(held),
-            "GETDEL" => self.add(&[b"DEL", self.word(1)]),
-            "GETSET" => self.add(&[b"SET", self.word(1), self.word(2)]),
-            "RESTORE" | "RESTORE-ASKING" => self.record_restore(held),
-            "SPOP" => self.record_spop(held),
-            "BLPOP" | "BRPOP" | "BZPOPMIN" | "BZPOPMAX" => {
+            Form::Expiry => self.record_expiry(held),
+            Form::Removal => self.add(&[b"DEL", self.word(1)]),
+            Form::Replacement => self.add(&[b"SET", self.word(1), self.word(2)]),
+            Form::Restore => self.record_restore(held),
+            Form::RandomMembers => self.record_spop(held),
+            Form::Popped(name) => {
                 if let [key, ..] = &self.replied()[..] {
-                    self.add(&[&row.name.as_bytes()[1..], value_bytes(key)]);
+                    self.add(&[name.as_bytes(), value_bytes(key)]);
                 }
             }
-            "BLMOVE" => self.add(&[
-                b"LMOVE",
-                self.word(1),
-                self.word(2),
-                self.word(3),
-                self.word(4),
-            ]),
-            "BRPOPLPUSH" => self.add(&[b"RPOPLPUSH", self.word(1), self.word(2)]),
-            "LMPOP" | "BLMPOP" => self.record_pops(b"RPOP", b"LPOP", &[b"LEFT"], 1),
-            "ZMPOP" | "BZMPOP" => self.record_pops(b"ZPOPMAX", b"ZPOPMIN", &[b"MIN"], 2),
-            // The order of texts is the server's, and sets have none.
-            "SORT" => self.record_state(held),
-            // Which are found first is the server's too.
-            "GEOSEARCHSTORE" | "GEORADIUS" | "GEORADIUSBYMEMBER" if has(&[b"ANY"]) => {
-                self.record_state(held);
+            // Without the time-out at the end.
+            Form::Moved(name) => {
+                let mut words = self.call.args[..self.call.args.len() - 1].to_vec();
+                words[0] = name.as_bytes();
+                self.add(&words);
             }
-            "XADD" => streams::record_xadd(self, held),
-            "XTRIM" => streams::record_xtrim(self, held),
-            "XREADGROUP" => streams::record_xreadgroup(self, held, &self.replied()),
-            "XCLAIM" => streams::record_xclaim(self, held),
-            "XAUTOCLAIM" => streams::record_xautoclaim(self, held, &self.replied()),
-            _ => self.add(self.call.args),
+            Form::PoppedElements => self.record_pops(b"RPOP", b"LPOP", &[b"LEFT"], 1),
+            Form::PoppedMembers => self.record_pops(b"ZPOPMAX", b"ZPOPMIN", &[b"MIN"], 2),
+            // Which are found first is the server's.
+            Form::Found if has(&[b"ANY"]) => self.record_state(held),
+            Form::Found => self.add(self.call.args),
+            Form::XAdd => streams::record_xadd(self, held),
+            Form::XTrim => streams::record_xtrim(self, held),
+            Form::XReadGroup => streams::record_xreadgroup(self, held, &self.replied()),
+            Form::XClaim => streams::record_xclaim(self, held),
+            Form::XAutoClaim => streams::record_xautoclaim(self, held, &self.replied()),
         }
     }
 
@@ -229,10 +348,11 @@ impl<'a> Done<'a> {
 
     /// Whether a rate limiter has come to be, or has been, where the command changed something.
     fn touches_limiter<H: Cells + ?Sized>(&self, held: &mut H) -> bool {
-        self.effects.touches().any(|touch| {
-            self.entry(held, (touch.db, touch.key), |entry| entry.type_name())
-                == Some(TypeName::RateLimit)
-        })
+        !is_typed(self.call.row.group)
+            && self.effects.touches().any(|touch| {
+                self.entry(held, (touch.db, touch.key), |entry| entry.type_name())
+                    == Some(TypeName::RateLimit)
+            })
     }
 
     /// The state of a key as it is now.

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use tollgate_keyspace::DbIndex;
 use tollgate_wire::resp::write_command;
 
-use super::Journal;
+use super::{BLOCK, GATHERS, Journal, OWES, State};
 
 /// Capacity that stays for the next unit.
 const KEPT: usize = 64 * 1024;
@@ -100,12 +100,21 @@ impl Journal {
             if unit.parts.is_empty() {
                 return;
             }
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.records() {
-                let mut out = Vec::with_capacity(unit.bytes.len() + 32);
-                unit.write(Audience::REPLICAS, &mut state.db, together, &mut out);
-                if !out.is_empty() {
-                    state.append(&out);
+                let State {
+                    db,
+                    gathered,
+                    offset,
+                    ..
+                } = &mut *state;
+                let before = gathered.len();
+                unit.write(Audience::REPLICAS, db, together, gathered);
+                *offset += (gathered.len() - before) as u64;
+                if GATHERS.get() && state.gathered.len() < BLOCK {
+                    OWES.set(true);
+                } else {
+                    state.send();
                 }
             }
             self.log.take(&mut state.log, unit, together);

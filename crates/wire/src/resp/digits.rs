@@ -49,18 +49,35 @@ pub(crate) fn push_header(out: &mut Vec<u8>, kind: u8, value: i64) {
         out.extend_from_slice(&[kind, b'0' + value as u8, b'\r', b'\n']);
         return;
     }
+    // Digits are written where they stay: bytes that are read in larger pieces than they were written make the processor
+    // wait. Room of a fixed size takes no call; what is too much of it is taken back.
     const LINE: usize = MAX_INT_LEN + 3;
-    // A line and as much behind it, so that a fixed number of bytes can be copied from wherever it starts: that takes no
-    // call. Those too many are taken back.
-    let mut lines = [0; 2 * LINE];
-    let start = write_backwards(&mut lines, LINE - 2, value) - 1;
-    lines[start] = kind;
-    lines[LINE - 2] = b'\r';
-    lines[LINE - 1] = b'\n';
-    let end = out.len() + LINE - start;
-    let line: &[u8; LINE] = lines[start..].first_chunk().unwrap_or(&[0; LINE]);
-    out.extend_from_slice(line);
-    out.truncate(end);
+    let at = out.len();
+    out.extend_from_slice(&[0; LINE]);
+    let line = &mut out[at..at + LINE];
+    line[0] = kind;
+    let end = 1 + usize::from(value < 0) + digits(value.unsigned_abs());
+    write_backwards(line, end, value);
+    line[end..end + 2].copy_from_slice(b"\r\n");
+    out.truncate(at + end + 2);
+}
+
+/// Decimal digits of a number.
+#[inline]
+fn digits(value: u64) -> usize {
+    const POWERS: [u64; 20] = {
+        let mut powers = [1; 20];
+        let mut exponent = 1;
+        while exponent < 20 {
+            powers[exponent] = powers[exponent - 1] * 10;
+            exponent += 1;
+        }
+        powers
+    };
+    // 1233 / 4096 is a little more than the logarithm of 2, so this is the number of digits or one less.
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    let fewer = (bits * 1233 >> 12) as usize;
+    fewer + usize::from(value >= POWERS[fewer])
 }
 
 /// Writes `value` so that its text ends before `end`; returns where it starts.
@@ -226,6 +243,10 @@ mod tests {
                 let mut header = Vec::new();
                 push_header(&mut header, b':', near);
                 assert_eq!(header, format!(":{near}\r\n").into_bytes());
+                assert_eq!(
+                    digits(near.unsigned_abs()),
+                    near.to_string().trim_start_matches('-').len()
+                );
             }
             value = value.saturating_mul(10);
         }
