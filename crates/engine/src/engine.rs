@@ -116,6 +116,7 @@ impl Engine {
         let pause = Pause::default();
         let make = || {
             let mut shard = Shard::new(&seed);
+            shard.be_one_of(config.shards);
             shard.rest_with(pause.is_on());
             shard
         };

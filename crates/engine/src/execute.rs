@@ -209,7 +209,7 @@ impl Engine {
             && !(plan.key.is_none() && self.is_elsewhere(row, session, args, now))
         {
             let call = Call::of_client(row, args, session, now);
-            self.run_keys_timed(handler, &call, plan.key.as_ref(), counters, session, out);
+            self.run_keys_asked(handler, &call, plan.key.as_ref(), counters, session, out);
             self.show(row, session, args, node);
             return Outcome::Continue;
         }
@@ -219,8 +219,23 @@ impl Engine {
         self.run_other(row, session, args, now, out, node, counters)
     }
 
+    /// As [`Engine::run_keys_timed`], for commands that came the long way.
+    #[inline(never)]
+    fn run_keys_asked(
+        &self,
+        handler: Handler,
+        call: &Call<'_>,
+        key: Option<&Key<'_>>,
+        counters: RowCounters<'_>,
+        session: &Session,
+        out: &mut ReplyBuf,
+    ) {
+        self.run_keys_timed(handler, call, key, counters, session, out);
+    }
+
     /// [`Engine::run_keys`], timed where that is wanted.
-    #[inline]
+    // Always inlined, into the short way and the long one.
+    #[inline(always)]
     fn run_keys_timed(
         &self,
         handler: Handler,
@@ -369,7 +384,8 @@ impl Engine {
     }
 
     /// Locks the shards of the keys, runs the handler, commits, and writes the reply.
-    #[inline]
+    // As for `run_keys_timed`.
+    #[inline(always)]
     fn run_keys(
         &self,
         handler: Handler,
@@ -383,7 +399,8 @@ impl Engine {
             let index = key.shard(self.shards.count());
             let mut cell = self.shards.lock(index);
             if self.is_unheard(&cell, call) {
-                self.run_alone(handler, call, key, index, &mut cell, out).0
+                let effects = &mut Effects::new();
+                self.run_alone(handler, call, key, index, &mut cell, effects, out)
             } else if self.is_only_recorded(&cell, call) {
                 self.run_recorded(handler, call, key, index, &mut cell, out)
             } else {
@@ -412,6 +429,7 @@ impl Engine {
         self.run_on(handler, call, args, held, out, &mut None)
     }
 
+    #[inline(never)]
     fn run_many(
         &self,
         handler: Handler,

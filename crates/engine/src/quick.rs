@@ -117,21 +117,23 @@ impl Engine {
         cell: &mut Cell,
         out: &mut ReplyBuf,
     ) -> Result<Reply, CmdError> {
-        let (result, dirty) = self.run_alone(handler, call, key, index, cell, out);
+        let mut effects = Effects::new();
+        let result = self.run_alone(handler, call, key, index, cell, &mut effects, out);
         if cell.has_expired() {
             // Nobody waits for a key of this cell.
             self.announce_expired(index, cell, &mut Vec::new());
         }
-        if dirty > 0 && result.is_ok() {
+        if effects.dirty() > 0 && result.is_ok() {
             self.record_as_it_is(call);
         }
         self.conclude();
         result
     }
 
-    /// Runs a handler on the one cell of its key, which is locked and of which [`Engine::is_unheard`] holds; also tells
-    /// how much it has changed.
-    #[inline]
+    /// Runs a handler on the one cell of its key, which is locked and of which [`Engine::is_unheard`] holds.
+    // Always inlined: the result is used where it lies.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "all that the short way has at hand")]
     pub(crate) fn run_alone(
         &self,
         handler: Handler,
@@ -139,10 +141,10 @@ impl Engine {
         key: &Key<'_>,
         index: usize,
         cell: &mut Cell,
+        effects: &mut Effects,
         out: &mut ReplyBuf,
-    ) -> (Result<Reply, CmdError>, u64) {
+    ) -> Result<Reply, CmdError> {
         let before = cell.version();
-        let mut effects = Effects::new();
         let mut cx = Cx {
             shards: ShardSet::one(index, cell, self.shards.count()),
             walk: &mut NoWalk,
@@ -150,7 +152,7 @@ impl Engine {
             db: call.db,
             now: call.now,
             out,
-            effects: &mut effects,
+            effects: &mut *effects,
             rng: &mut random(call.now),
             limits: &self.limits,
             origin: call.origin,
@@ -163,14 +165,14 @@ impl Engine {
             &mut cx,
             call.cursor(&self.seed).with_keys(std::slice::from_ref(key)),
         );
-        self.count(&effects);
+        self.count(effects);
         if self.listeners.limits_memory() && cell.version() != before {
             self.count_memory(cell);
         }
         if effects.has_discarded() {
             self.garbage.add(effects.take_discarded());
         }
-        (result, effects.dirty())
+        result
     }
 
     /// Runs a handler on the one cell of its key, of which somebody may want to hear.

@@ -387,6 +387,29 @@ impl Slot {
         }
     }
 
+    /// Replaces a value that lies in the record by another one that does; false, and no change, where that cannot be.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    #[inline]
+    pub(crate) unsafe fn replace_inline(self, value: &Value) -> bool {
+        let (kind, word) = match *value {
+            Value::Int(int) => (Kind::Int, int as u64),
+            Value::Limiter(LimiterState::FixedWindow { count }) => (Kind::FixedWindow, count),
+            Value::Limiter(LimiterState::Gcra { tat }) => (Kind::Gcra, tat.nanos() as u64),
+            _ => return false,
+        };
+        // SAFETY: by contract; values of these kinds own nothing that would have to be freed.
+        unsafe {
+            let is_inline = matches!(self.kind(), Kind::Int | Kind::FixedWindow | Kind::Gcra);
+            if is_inline {
+                self.at(0).cast::<u64>().write_unaligned(word);
+                self.set_kind(kind);
+            }
+            is_inline
+        }
+    }
+
     /// Replaces the value; returns by how many bytes the heap use of the value changed.
     ///
     /// # Safety

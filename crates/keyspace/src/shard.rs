@@ -203,10 +203,15 @@ impl Shard {
             rests: None,
             timeless: false,
             misses: 0,
-            tally: Tally::default(),
             cas: 0,
             walk: None,
+            tally: Tally::of_shards(1),
         }
+    }
+
+    /// The keyspace has so many shards: each counts as many fewer hitters.
+    pub fn be_one_of(&mut self, shards: usize) {
+        self.tally = Tally::of_shards(shards);
     }
 
     #[inline]
@@ -668,7 +673,7 @@ impl Shard {
 
     /// Forgets them, of all databases.
     pub fn forget_hitters(&mut self) {
-        self.tally = Tally::default();
+        self.tally.forget();
     }
 
     /// What is recorded of uses from now on. Old records are not converted, as in Redis.

@@ -363,6 +363,16 @@ impl Table {
     /// Replaces the value of a record of this table.
     #[inline]
     pub(crate) fn set_value(&mut self, slot: Slot, value: Value) {
+        // SAFETY: records of this table are initialised.
+        if unsafe { slot.replace_inline(&value) } {
+            return;
+        }
+        self.set_large(slot, value);
+    }
+
+    /// As [`Table::set_value`], where the value before or the new one lies outside of the record. What that takes, and
+    /// when fields of it expire, is counted in a part of the table that most lookups do not touch.
+    fn set_large(&mut self, slot: Slot, value: Value) {
         let before = self.registered(slot);
         let after = match &value {
             Value::Object(object) => object.next_field_expiry(),
@@ -410,7 +420,9 @@ impl Table {
     /// Accounts for a value that was changed in place.
     #[inline]
     pub(crate) fn resized(&mut self, before: usize, after: usize) {
-        self.heap = self.heap + after - before;
+        if before != after {
+            self.heap = self.heap + after - before;
+        }
     }
 
     /// The heap use of a value has changed by so many bytes.

@@ -8,16 +8,19 @@ use tollgate_limiter::top::{HeavyHitters, Hitter};
 
 use crate::key::{DbIndex, Key};
 
-/// Counters of one shard. Its keys are a small part of all, so the shards together tell many more apart.
-const COUNTERS: usize = 32;
+/// Counters of all shards together, and the most and the fewest of one. The keys of a shard are a small part of all, so a
+/// few of many shards tell as many keys apart as many of a few; each takes as much memory as three limiters.
+const COUNTERS: usize = 4_096;
+const COUNTERS_MAX: usize = 32;
+const COUNTERS_MIN: usize = 4;
 /// Decisions of a shard that are counted one by one, if its keys are few.
 const EXACT: u64 = 1_024;
 /// Of later decisions, one in so many is counted.
 const ONE_IN: u64 = 16;
 
 /// The counts of one shard.
-#[derive(Default)]
 pub(crate) struct Tally {
+    counters: usize,
     /// Decisions to be passed over.
     passes: u32,
     /// State of the generator that draws the gaps.
@@ -27,6 +30,22 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Of one of so many shards.
+    pub(crate) fn of_shards(count: usize) -> Tally {
+        Tally {
+            counters: (COUNTERS / count.max(1)).clamp(COUNTERS_MIN, COUNTERS_MAX),
+            passes: 0,
+            random: 0,
+            top: None,
+        }
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn forget(&mut self) {
+        self.top = None;
+        (self.passes, self.random) = (0, 0);
+    }
+
     /// Counts, or passes over, one decision.
     #[inline]
     pub(crate) fn decided(&mut self, db: DbIndex, key: Key<'_>, allowed: bool) {
@@ -62,7 +81,7 @@ impl Tally {
     pub(crate) fn count(&mut self, db: DbIndex, key: Key<'_>, allowed: u64, denied: u64) {
         let top = self
             .top
-            .get_or_insert_with(|| Box::new(HeavyHitters::new(COUNTERS)));
+            .get_or_insert_with(|| Box::new(HeavyHitters::new(self.counters)));
         top.count(db.get() as u8, key.bytes(), key.hash, allowed, denied);
     }
 
@@ -87,7 +106,7 @@ mod tests {
     #[test]
     fn few_decisions_are_counted_exactly_and_many_nearly() {
         let seed = Seed::new(7);
-        let mut tally = Tally::default();
+        let mut tally = Tally::of_shards(1);
         let decide = |tally: &mut Tally, count: u64| {
             for number in 0..count {
                 tally.decided(DbIndex::ZERO, seed.key(b"often"), number % 2 == 0);

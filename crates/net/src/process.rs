@@ -1,6 +1,70 @@
 //! What the process may use and what it has used.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// While it lives, what the process touches for the first time does not become huge pages.
+///
+/// The allocator asks for huge pages, which make a large store quicker, but a start touches a little here and there: two
+/// megabytes would be taken for each.
+#[derive(Debug)]
+pub struct SmallPages(());
+
+/// There is a guard that has turned huge pages off.
+static SMALL_PAGES: AtomicBool = AtomicBool::new(false);
+
+impl SmallPages {
+    /// Begins. Does nothing where whoever has started the process wants no huge pages at all.
+    pub fn begin() -> SmallPages {
+        if takes_huge_pages() {
+            take_huge_pages(false);
+            SMALL_PAGES.store(true, Ordering::Relaxed);
+        }
+        SmallPages(())
+    }
+
+    /// Runs `f` as if there were none: it touches much.
+    pub fn lift<R>(f: impl FnOnce() -> R) -> R {
+        let off = SMALL_PAGES.load(Ordering::Relaxed);
+        if off {
+            take_huge_pages(true);
+        }
+        let result = f();
+        if off && SMALL_PAGES.load(Ordering::Relaxed) {
+            take_huge_pages(false);
+        }
+        result
+    }
+}
+
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        if SMALL_PAGES.swap(false, Ordering::Relaxed) {
+            take_huge_pages(true);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn takes_huge_pages() -> bool {
+    // SAFETY: asks for a flag of the process; the arguments are unused and must be zero.
+    unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0 }
+}
+
+#[cfg(target_os = "linux")]
+fn take_huge_pages(on: bool) {
+    // SAFETY: sets a flag of the process; the other arguments are unused and must be zero. Where it cannot be set all stays
+    // as it is.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, libc::c_ulong::from(!on), 0, 0, 0) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn takes_huge_pages() -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn take_huge_pages(_: bool) {}
 
 /// CPU time of the process in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -147,6 +211,21 @@ mod tests {
     fn raising_to_what_is_there_changes_nothing() {
         let (soft, _) = open_files().unwrap();
         assert_eq!(raise_open_files(1).unwrap(), soft);
+    }
+
+    #[test]
+    fn huge_pages_are_off_while_the_guard_lives_but_where_it_is_lifted() {
+        if !takes_huge_pages() {
+            return;
+        }
+        let guard = SmallPages::begin();
+        if cfg!(target_os = "linux") {
+            assert!(!takes_huge_pages());
+            assert!(SmallPages::lift(takes_huge_pages));
+            assert!(!takes_huge_pages());
+        }
+        drop(guard);
+        assert!(takes_huge_pages() && SmallPages::lift(takes_huge_pages));
     }
 
     #[test]

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
+use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_net::tls::{TlsAcceptor, TlsDriver};
 use tollgate_net::{
@@ -160,7 +161,7 @@ impl Server {
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
         cluster::start(&shared).map_err(StartError::Config)?;
-        load(&shared)?;
+        SmallPages::lift(|| load(&shared))?;
         let drivers = (0..threads)
             .map(|thread| {
                 let driver = RespDriver::new(Arc::clone(&shared), thread, limits);

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
+use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_rls::{
     Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, Modes,
@@ -68,6 +69,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
 }
 
 fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
+    let small_pages = SmallPages::begin();
     let signals =
         Signals::install().map_err(|error| format!("cannot take over signals: {error}"))?;
     let service = service_config(&config)?;
@@ -76,7 +78,7 @@ fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
         .filter(|service| service.backend != Backend::Embedded)
     {
         let daemon = Daemon::begin(&config, log);
-        return run_service_alone(service.clone(), &signals, &daemon);
+        return run_service_alone(service.clone(), &signals, &daemon, small_pages);
     }
     let settings = config.clone();
     let server =
@@ -97,6 +99,7 @@ fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
     let daemon = Daemon::begin(&settings, log);
     daemon.is_ready(server.status());
     announce(&ready);
+    drop(small_pages);
     server
         .wait()
         .map_err(|error| format!("waiting for signals failed: {error}"))?;
@@ -295,11 +298,17 @@ fn tls_config(config: &Config, keys: [Key; 3]) -> Result<Option<TlsConfig>, Stri
 }
 
 /// With a store elsewhere there is none here.
-fn run_service_alone(config: RlsConfig, signals: &Signals, daemon: &Daemon) -> Result<(), String> {
+fn run_service_alone(
+    config: RlsConfig,
+    signals: &Signals,
+    daemon: &Daemon,
+    small_pages: SmallPages,
+) -> Result<(), String> {
     let mut ready = Vec::new();
     let service = start_service(config, None, &mut ready)?;
     daemon.is_ready("Ready to accept connections");
     announce(&ready);
+    drop(small_pages);
     signals
         .wait()
         .map_err(|error| format!("waiting for signals failed: {error}"))?;

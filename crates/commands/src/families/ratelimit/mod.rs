@@ -150,9 +150,9 @@ pub(super) static FAMILY: Family = Family {
         .acl(Group::RateLimit, Acl::RATELIMIT.or(Acl::KEYSPACE).or(Acl::DANGEROUS))
         .takes("[count] [BY <TOTAL | ALLOWED | DENIED>] [RESET]")
         .docs(
-            "Tells the keys that ask most: how often each was allowed, was denied, and how many more it can have been. From 1,024 decisions of a shard on, or from its 33rd key, about one in 16 is counted and stands for 16.",
+            "Tells the keys that ask most: how often each was allowed, was denied, and how many more it can have been. From 1,024 decisions of a shard on, or when it has more keys than counters, about one in 16 is counted and stands for 16.",
             "0.1.0",
-            "O(N) where N is the number of keys that are counted, at most 32 a shard",
+            "O(N) where N is the number of keys that are counted, 4,096 in all",
         )
         .tips(&["request_policy:all_shards", "nondeterministic_output"]),
         row(
