@@ -152,7 +152,7 @@ pub(super) static FAMILY: Family = Family {
         .docs(
             "Tells the keys that ask most: how often each was allowed, was denied, and how many more it can have been. From 1,024 decisions of a shard on, or when it has more keys than counters, about one in 16 is counted and stands for 16.",
             "0.1.0",
-            "O(N) where N is the number of keys that are counted, 4,096 in all",
+            "O(N) where N is the number of keys that are counted, a few thousand in all",
         )
         .tips(&["request_policy:all_shards", "nondeterministic_output"]),
         row(
