@@ -133,7 +133,10 @@ impl Engine {
     /// Runs a handler on the one cell of its key, which is locked and of which [`Engine::is_unheard`] holds.
     // Always inlined: the result is used where it lies.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "all that the short way has at hand")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "all that the short way has at hand"
+    )]
     pub(crate) fn run_alone(
         &self,
         handler: Handler,

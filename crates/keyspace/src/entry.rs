@@ -205,12 +205,11 @@ impl<'a> EntryMut<'a> {
         self.set_value(value);
     }
 
-    /// Sets or removes the expiry of a value that was replaced.
+    /// Whether the entry expires. Cheaper before a change of the value than after it, which writes a part of the same word.
     #[inline]
-    pub(crate) fn replace_expiry(&mut self, expires_at_ms: Option<i64>) {
-        if expires_at_ms.is_some() || self.expires_at_ms().is_some() {
-            self.set_expiry(expires_at_ms);
-        }
+    pub(crate) fn has_expiry(&self) -> bool {
+        // SAFETY: the record is one of `table`, borrowed exclusively.
+        unsafe { self.slot.tail() }.has_expiry()
     }
 
     /// Replaces the value by an integer; the expiry stays.

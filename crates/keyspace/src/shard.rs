@@ -358,8 +358,11 @@ impl Shard {
         let key = key.borrow();
         match self.get_mut(db, key, now_ms) {
             Some(mut entry) => {
+                let expires = expires_at_ms.is_some() || entry.has_expiry();
                 entry.set_value(value);
-                entry.replace_expiry(expires_at_ms);
+                if expires {
+                    entry.set_expiry(expires_at_ms);
+                }
             }
             None => self.insert(db, key, value, expires_at_ms, now_ms),
         }
@@ -378,8 +381,11 @@ impl Shard {
         let key = key.borrow();
         match self.get_mut(db, key, now_ms) {
             Some(mut entry) => {
+                let expires = expires_at_ms.is_some() || entry.has_expiry();
                 entry.set_bytes(bytes);
-                entry.replace_expiry(expires_at_ms);
+                if expires {
+                    entry.set_expiry(expires_at_ms);
+                }
             }
             None => self.insert(db, key, Value::from_bytes(bytes), expires_at_ms, now_ms),
         }

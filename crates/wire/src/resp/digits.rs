@@ -78,7 +78,7 @@ fn digits(value: u64) -> usize {
     let value = value | 1;
     // 1233 / 4096 is a little more than the logarithm of 2, so this is the number of digits or one less.
     let bits = u64::BITS - value.leading_zeros();
-    let fewer = (bits * 1233 >> 12) as usize;
+    let fewer = ((bits * 1233) >> 12) as usize;
     fewer + usize::from(value >= POWERS[fewer])
 }
 
