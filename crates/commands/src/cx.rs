@@ -1,4 +1,8 @@
 //! What a handler may see and change.
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "a key by value is a copy of it in memory"
+)]
 
 use tollgate_keyspace::{DbIndex, Encoding, EntryMut, EntryRef, Key, Seed, Value, ValueRef};
 use tollgate_limiter::Timestamp;

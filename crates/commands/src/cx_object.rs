@@ -1,4 +1,8 @@
 //! Collections as handlers see them: typed access to a key's value.
+#![allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "a key by value is a copy of it in memory"
+)]
 
 use smallvec::SmallVec;
 use tollgate_containers::hash::Hash;

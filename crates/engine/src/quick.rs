@@ -73,9 +73,9 @@ impl Engine {
         if self.listeners.tracking() {
             self.tracking.trim();
         }
-        !self.listeners.has_put_off()
-            && !(self.listeners.limits_memory() && self.exceeds())
-            && !(self.listeners.logs() && self.journal.log.has_failed())
+        let short = self.listeners.limits_memory() && self.exceeds();
+        let lost = self.listeners.logs() && self.journal.log.has_failed();
+        !short && !lost && !self.listeners.has_put_off()
     }
 
     /// The connection may do everything, and its commands are run as they come.

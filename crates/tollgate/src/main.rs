@@ -5,10 +5,11 @@ mod check;
 mod serve;
 
 use clap::error::ErrorKind;
-use clap::{Args, Command};
+use clap::{ArgMatches, Args, Command};
 use std::io::Write;
 use std::process::ExitCode;
 use tollgate_bench::cli::BenchArgs;
+use tollgate_net::process::SmallPages;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Mimalloc = allocator::Mimalloc;
@@ -25,12 +26,14 @@ fn command() -> Command {
 }
 
 fn main() -> ExitCode {
+    // Until the server is ready; before anything else touches memory.
+    let small_pages = SmallPages::begin();
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
     match matches.subcommand() {
-        Some(("serve", matches)) => match serve::run(matches) {
+        Some(("serve", matches)) => match serve::run(matches, small_pages) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         },
@@ -38,17 +41,26 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(&error),
         },
-        Some(("bench", matches)) => match BenchArgs::with_environment(matches) {
-            Ok((args, remarks)) => {
-                for remark in remarks {
-                    // Who does not hear it can still read the record.
-                    drop(writeln!(std::io::stderr(), "{remark}"));
-                }
-                tollgate_bench::cli::run(args)
-            }
-            Err(error) => usage(&error),
-        },
+        Some(("bench", matches)) => {
+            // Not for the programs that it starts.
+            drop(small_pages);
+            bench(matches)
+        }
         _ => fail("no such command"),
+    }
+}
+
+/// Runs the bench.
+fn bench(matches: &ArgMatches) -> ExitCode {
+    match BenchArgs::with_environment(matches) {
+        Ok((args, remarks)) => {
+            for remark in remarks {
+                // Who does not hear it can still read the record.
+                drop(writeln!(std::io::stderr(), "{remark}"));
+            }
+            tollgate_bench::cli::run(args)
+        }
+        Err(error) => usage(&error),
     }
 }
 

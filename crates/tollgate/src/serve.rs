@@ -50,14 +50,14 @@ pub(crate) fn command() -> Command {
 static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 
 /// Runs until SIGTERM, SIGINT or SHUTDOWN.
-pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
+pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), String> {
     let config = read_config(matches)?;
     // A process with threads cannot go to the background.
     tollgate_server::go_to_background(&config)
         .map_err(|error| format!("cannot go to the background: {error}"))?;
     let log = Arc::new(Log::start(&config)?);
     LOG.get_or_init(|| Arc::clone(&log));
-    let ended = serve(config, &log);
+    let ended = serve(config, &log, small_pages);
     match &ended {
         Ok(()) => log.warning(format_args!("Tollgate is now ready to exit, bye bye...")),
         Err(reason) if !log.is_on_stderr() => log.warning(format_args!("{reason}")),
@@ -68,8 +68,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
     ended
 }
 
-fn serve(config: Config, log: &Arc<Log>) -> Result<(), String> {
-    let small_pages = SmallPages::begin();
+fn serve(config: Config, log: &Arc<Log>, small_pages: SmallPages) -> Result<(), String> {
     let signals =
         Signals::install().map_err(|error| format!("cannot take over signals: {error}"))?;
     let service = service_config(&config)?;
