@@ -301,7 +301,10 @@ impl SnapshotState {
         follow_failure(shared);
         let log = &shared.log;
         match result {
-            Ok(()) => log.notice(format_args!("Background saving terminated with success")),
+            Ok(()) => {
+                log.notice(format_args!("DB saved on disk"));
+                log.notice(format_args!("Background saving terminated with success"));
+            }
             Err(SnapshotError::Stopped) => {
                 log.notice(format_args!("Background saving was stopped"));
             }
