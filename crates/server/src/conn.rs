@@ -231,9 +231,7 @@ impl RespDriver {
                 conn.client.drop_for_output();
                 return Ran::Drop;
             }
-            if let Some(error) = self.out.bytes()[mark..].strip_prefix(b"-") {
-                self.shared.metrics.error_reply(error);
-            }
+            self.count_error(mark);
             match outcome {
                 Outcome::Continue => {}
                 Outcome::Wait => return Ran::Wait(i),
@@ -254,6 +252,14 @@ impl RespDriver {
             }
         }
         Ran::All
+    }
+
+    /// Counts the reply that begins at `mark` if it is an error.
+    #[inline]
+    fn count_error(&self, mark: usize) {
+        if let Some(error) = self.out.bytes()[mark..].strip_prefix(b"-") {
+            self.shared.metrics.error_reply(error);
+        }
     }
 
     #[cold]

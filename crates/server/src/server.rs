@@ -162,18 +162,7 @@ impl Server {
         shared.apply_start(&users).map_err(StartError::Config)?;
         cluster::start(&shared).map_err(StartError::Config)?;
         SmallPages::lift(|| load(&shared))?;
-        let drivers = (0..threads)
-            .map(|thread| {
-                let driver = RespDriver::new(Arc::clone(&shared), thread, limits);
-                TlsDriver::new(driver, shared.tls.clone())
-            })
-            .collect();
-        let options = GroupOptions {
-            name: "tollgate-io",
-            cpus: Vec::new(),
-            together,
-        };
-        let group = builder.start(drivers, listeners, &options)?;
+        let group = start_loops(&shared, builder, listeners, limits, together)?;
         tell_ready(&shared);
         Ok(Server { shared, group })
     }
@@ -289,6 +278,28 @@ fn tell_start(log: &Log, config: &Config) {
              tollgate serve --config FILE"
         )),
     }
+}
+
+/// The event loops, one a thread.
+fn start_loops(
+    shared: &Arc<Shared>,
+    builder: LoopGroupBuilder<Signal>,
+    listeners: Vec<Listener>,
+    limits: Limits,
+    together: usize,
+) -> io::Result<LoopGroup<Signal>> {
+    let drivers = (0..shared.threads)
+        .map(|thread| {
+            let driver = RespDriver::new(Arc::clone(shared), thread, limits);
+            TlsDriver::new(driver, shared.tls.clone())
+        })
+        .collect();
+    let options = GroupOptions {
+        name: "tollgate-io",
+        cpus: Vec::new(),
+        together,
+    };
+    builder.start(drivers, listeners, &options)
 }
 
 /// The last lines of the start.

@@ -507,9 +507,8 @@ fn execute<'e>(
         if let Some(started) = started {
             engine.costs.took(call.place, Clock::monotone() - started);
         }
-        if let Some(running) = &run.running {
-            engine.scripts.long.leave(running);
-        }
+        let running = run.running.iter();
+        running.for_each(|running| engine.scripts.long.leave(running));
         vm.scratch = run.reply;
         match around.held {
             Some(held) => *held = run.locks,

@@ -188,22 +188,14 @@ impl<'r> Reader<'r> {
                     let library = super::libraries::read_library(self, kind)?;
                     self.libraries.extend(library);
                 }
-                opcode::MODULE_AUX => {
-                    return Err(RdbError::Type {
-                        name: "module's data",
-                        key: Vec::new(),
-                    });
-                }
+                opcode::MODULE_AUX => return Err(of_module("module's data", Vec::new())),
                 opcode::SLOT_INFO => {
                     for _ in 0..3 {
                         self.plain_length()?;
                     }
                 }
                 kind::MODULE | kind::MODULE_2 => {
-                    return Err(RdbError::Type {
-                        name: "module's value",
-                        key: self.string()?,
-                    });
+                    return Err(of_module("module's value", self.string()?));
                 }
                 kind => {
                     let key = self.string()?;
@@ -440,4 +432,8 @@ impl<'r> Source<'r> {
         }
         Ok(bytes)
     }
+}
+/// What only a module could read.
+fn of_module(name: &'static str, key: Vec<u8>) -> RdbError {
+    RdbError::Type { name, key }
 }

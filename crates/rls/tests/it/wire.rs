@@ -118,13 +118,18 @@ fn a_peer_that_sends_no_more_is_answered_still() {
     stream.write_all(plain("").as_bytes()).expect("it reads");
     stream.shutdown(Shutdown::Write).expect("a socket");
     assert!(read_all(stream).starts_with("HTTP/1.1 200 OK\r\n"));
-    // Of half a request there is nothing to be said.
     let mut stream = connect(&service);
     stream
         .write_all(post("content-length: 1000\r\n", BODY).as_bytes())
         .expect("it reads");
     stream.shutdown(Shutdown::Write).expect("a socket");
-    assert_eq!(read_all(stream), "");
+    let reply = read_all(stream);
+    assert!(reply.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{reply}");
+    assert!(
+        reply.ends_with("Bad Request: the body ends early\n"),
+        "{reply}"
+    );
+    // Of half a head there is nothing to be said.
     let mut stream = connect(&service);
     stream.write_all(b"POST /json HT").expect("it reads");
     stream.shutdown(Shutdown::Write).expect("a socket");

@@ -21,14 +21,11 @@ pub(super) fn judge<'a>(
     more: bool,
     item_max: usize,
 ) -> Line<'a> {
-    let operation = match words[0][1] {
-        b'n' => return Line::Whole(Request::Noop),
-        b'g' => Operation::Get,
-        b's' => Operation::Store,
-        b'd' => Operation::Delete,
-        b'a' => Operation::Arithmetic,
-        b'e' => Operation::Describe,
-        _ => return refused("ERROR"),
+    if words[0][1] == b'n' {
+        return Line::Whole(Request::Noop);
+    }
+    let Some(operation) = operation_of(words[0][1]) else {
+        return refused("ERROR");
     };
     let Some(&key) = words.get(1) else {
         return refused(match operation {
@@ -87,6 +84,18 @@ pub(super) fn judge<'a>(
             Line::Data(target, len)
         }
     }
+}
+
+/// What the second letter of a meta command stands for, of those with a key.
+fn operation_of(letter: u8) -> Option<Operation> {
+    Some(match letter {
+        b'g' => Operation::Get,
+        b's' => Operation::Store,
+        b'd' => Operation::Delete,
+        b'a' => Operation::Arithmetic,
+        b'e' => Operation::Describe,
+        _ => return None,
+    })
 }
 
 fn describe<'a>(key: &'a [u8], words: &[&'a [u8]]) -> Line<'a> {
