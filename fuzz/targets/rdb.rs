@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tollgate_keyspace::{DbIndex, Value};
-use tollgate_persist::rdb::{RdbError, Reader, Writer};
+use tollgate_persist::rdb::{Options, RdbError, Reader, Writer};
 
 /// A key as the comparison sees it.
 type Key = (DbIndex, Vec<u8>, Value, Option<i64>);
@@ -19,7 +19,7 @@ fn read(mut file: &[u8]) -> Result<Vec<Key>, RdbError> {
 
 fn write(keys: &[Key]) -> Vec<u8> {
     let mut file = Vec::new();
-    let mut writer = Writer::new(&mut file, &[]).expect("memory takes every byte");
+    let mut writer = Writer::new(&mut file, &[], Options::default()).expect("memory takes every byte");
     let mut current = None;
     for (db, key, value, expires_at_ms) in keys {
         if current != Some(*db) {
