@@ -114,7 +114,7 @@ pub(super) enum Sheet<'w> {
 
 impl Sheet<'_> {
     /// Writes the code of a library of functions; before the first entry.
-    pub(super) fn library(&mut self, code: &[u8]) -> io::Result<()> {
+    pub(super) fn add_library(&mut self, code: &[u8]) -> io::Result<()> {
         match self {
             Sheet::Rdb(writer) => writer.lua_library(code),
             Sheet::Commands { out, .. } => {

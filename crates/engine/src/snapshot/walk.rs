@@ -485,7 +485,7 @@ impl Snapshot {
         let engine = Arc::clone(&self.engine);
         let mut sheet = self.sheet(out)?;
         for code in &self.libraries {
-            sheet.library(code)?;
+            sheet.add_library(code)?;
         }
         let mut batch = Batch::new(self.handed.form);
         let mut go_on = |entries: u64| {
