@@ -116,6 +116,7 @@ fn compare(protocol: &str) {
     }
 }
 
+/// Facts 110, 111 and 113.
 #[test]
 fn a_node_answers_as_redis_server_does() {
     compare("2");

@@ -206,6 +206,7 @@ fn the_end_waits_for_replicas_as_with_redis() {
     assert_eq!(shut_down(&mut ours), expected);
 }
 
+/// Fact 92.
 #[test]
 fn clients_that_wait_are_told_and_disconnected_when_the_server_becomes_a_replica() {
     let told = |server: Option<Server>| {
