@@ -185,7 +185,7 @@ fn clients_that_hold_most_go_when_all_together_hold_too_much() {
     hold(&mut medium, 200_000);
     let mut large = server.connect();
     // It may be closed before it has sent all of it.
-    let _ = large.send(&unfinished(2 << 20));
+    drop(large.send(&unfinished(2 << 20)));
     eventually("the largest goes", || {
         info(&mut small, "evicted_clients") == "1"
     });
