@@ -15,7 +15,7 @@ use tollgate_wire::resp::Value;
 use crate::{Client, peers};
 
 /// How long a server may take to answer its first PING.
-const START_DEADLINE: Duration = Duration::from_secs(20);
+const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Pause between two looks at a starting server.
 const POLL: Duration = Duration::from_millis(5);

@@ -46,7 +46,7 @@ impl Redis {
             println!("skipped: needs redis-server");
             return None;
         };
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let stream = loop {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,

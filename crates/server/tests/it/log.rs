@@ -76,7 +76,7 @@ impl Logged {
             if let Some(status) = child.try_wait().unwrap() {
                 return status.code();
             }
-            if start.elapsed() > Duration::from_secs(30) {
+            if start.elapsed() > Duration::from_secs(60) {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 panic!("the server did not end:\n{}", self.text("a.log"));
@@ -129,6 +129,10 @@ fn operate(client: &mut Client, log: impl Fn() -> String) -> Vec<String> {
         eventually(wait, || log().contains(wait));
         client.line(command).unwrap();
     }
+    // What is written reaches the reader of the log a moment after the answer reaches the client.
+    eventually("the last line", || {
+        log().contains("MASTER MODE enabled (user request")
+    });
     signs(&log())
 }
 
@@ -281,7 +285,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_ends() {
     let path = dir.join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let heard = || {
         let mut bytes = [0; 500];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate_testkit::Client;
 
 /// More than anything here takes.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 
 const ENDLESS: &str = "redis.call('GET', KEYS[1]) while true do end";
 const ENDLESS_WRITER: &str = "redis.call('SET', KEYS[1], 'x') while true do end";

@@ -19,7 +19,7 @@ use tollgate_testkit::peers;
 use crate::harness::BACKEND_VARIABLE;
 
 /// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An authority and what it has signed, in a folder of its own.
 pub(crate) struct Files {
