@@ -30,6 +30,22 @@ pub struct ListenError {
     pub source: io::Error,
 }
 
+impl ListenError {
+    /// Whether this machine has no such address, or not its family.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        let missing = [
+            libc::EADDRNOTAVAIL,
+            libc::EAFNOSUPPORT,
+            libc::EPFNOSUPPORT,
+            libc::EPROTONOSUPPORT,
+        ];
+        self.source
+            .raw_os_error()
+            .is_some_and(|code| missing.contains(&code))
+    }
+}
+
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = match self.source.kind() {

@@ -17,6 +17,7 @@ mod eviction;
 mod expiry;
 mod failover;
 mod link;
+mod listening;
 mod log;
 mod memcached;
 mod metrics;

@@ -9,28 +9,26 @@ use crate::ending::{self, Ending};
 use crate::eviction::Budget;
 use crate::failover::Failover;
 use crate::link::Link;
+use crate::listening::{self, Listening};
 use crate::log::Log;
 use crate::memcached::Memcached;
 use crate::metrics::Metrics;
 use crate::node::{auth, replicaof};
 use crate::shared::Shared;
 use crate::snapshot::SnapshotState;
-use crate::tls;
 use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
-use tollgate_net::tls::{TlsAcceptor, TlsDriver};
+use tollgate_net::tls::TlsDriver;
 use tollgate_net::{
     Backend, Clock, GroupOptions, ListenError, Listener, LoopGroup, LoopGroupBuilder, PeerAddress,
-    SocketOptions, process, threads,
+    process, threads,
 };
 use tollgate_wire::resp::Limits;
 
@@ -99,8 +97,15 @@ impl fmt::Debug for Server {
 impl Server {
     /// Starts a server; `signals` wakes [`Server::wait`].
     pub fn start(config: Config, signals: Signals, log: Arc<Log>) -> Result<Server, StartError> {
-        let (listeners, tls) = listen(&config)?;
+        let Listening {
+            listeners,
+            tls,
+            absent,
+        } = listening::listen(&config)?;
         tell_start(&log, &config);
+        for error in absent {
+            log.warning(format_args!("Warning: {error}"));
+        }
         let limits = request_limits(&config);
         let engine = Engine::new(EngineConfig {
             shards: config.number(Key::Shards) as usize,
@@ -338,60 +343,6 @@ fn load(shared: &Arc<Shared>) -> Result<(), StartError> {
     }
     aof::start(shared).map_err(StartError::Load)?;
     replicaof::follow_at_start(shared).map_err(StartError::Config)
-}
-
-/// The port of TLS and its certificates, if there is one.
-type Tls = Option<(u16, Arc<TlsAcceptor>)>;
-
-fn listen(config: &Config) -> Result<(Vec<Listener>, Tls), StartError> {
-    let options = SocketOptions {
-        backlog: config.number(Key::TcpBacklog) as i32,
-    };
-    let mut port = config.number(Key::Port) as u16;
-    let tls = match config.number(Key::TlsPort) as u16 {
-        0 => None,
-        port => {
-            let acceptor = tls::acceptor(|key| config.get(key)).map_err(StartError::Config)?;
-            Some((port, acceptor))
-        }
-    };
-    // Beside TLS port 0 means that plain connections are not wanted.
-    let plain = port != 0 || tls.is_none();
-    let mut listeners = Vec::new();
-    for ip in ips(config) {
-        if let Some((port, _)) = &tls {
-            listeners.push(Listener::tcp(ip, *port, options)?);
-        }
-        if !plain {
-            continue;
-        }
-        let listener = Listener::tcp(ip, port, options)?;
-        if let PeerAddress::Tcp(address) = listener.address() {
-            // Port 0 chooses once; the other addresses listen on the same port.
-            port = address.port();
-        }
-        listeners.push(listener);
-    }
-    let memcached = config.number(Key::MemcachedPort) as u16;
-    if memcached != 0 {
-        for ip in ips(config) {
-            listeners.push(Listener::tcp(ip, memcached, options)?);
-        }
-    }
-    let path = config.get(Key::UnixSocket);
-    if !path.is_empty() {
-        let mode = u32::from_str_radix(config.get(Key::UnixSocketPerm), 8)
-            .ok()
-            .filter(|&mode| mode != 0);
-        listeners.push(Listener::unix(Path::new(path), mode, options)?);
-    }
-    Ok((listeners, tls))
-}
-
-/// The addresses to listen on; `Kind::Addresses` has checked every word.
-fn ips(config: &Config) -> impl Iterator<Item = IpAddr> {
-    let words = config.get(Key::Bind).split(' ');
-    words.filter_map(|word| word.parse().ok())
 }
 
 /// The bounds of one request.

@@ -22,7 +22,11 @@ pub(crate) fn command() -> Command {
     let config = Arg::new("config")
         .long("config")
         .value_name("FILE")
-        .help("File of `name value` lines to read the settings from");
+        .help("File of `name value` lines to read the settings from, such as a redis.conf");
+    let file = Arg::new("file")
+        .value_name("FILE")
+        .conflicts_with("config")
+        .help("The same as --config FILE, as redis-server takes it");
     let settings = TABLE.iter().map(|setting| {
         let default = if setting.default.is_empty() {
             String::new()
@@ -43,6 +47,7 @@ pub(crate) fn command() -> Command {
         .about("Run the store, and with --rules the rate limit service")
         .after_help("Every flag is also a line of the configuration file and an environment variable: TOLLGATE_PORT for --port.")
         .arg(config)
+        .arg(file)
         .args(settings)
 }
 
@@ -122,7 +127,10 @@ fn notice(text: &str) {
 /// Defaults, then the file, the environment, the flags.
 fn read_config(matches: &ArgMatches) -> Result<Config, String> {
     let mut config = Config::default();
-    if let Some(file) = matches.get_one::<String>("config") {
+    let file = ["config", "file"]
+        .into_iter()
+        .find_map(|id| matches.get_one::<String>(id));
+    if let Some(file) = file {
         config
             .read_file(&PathBuf::from(file))
             .map_err(|error| error.to_string())?;
@@ -166,9 +174,10 @@ fn rules_dir(
 
 /// The address of `--bind` that the service listens on.
 fn first_address(config: &Config) -> Result<IpAddr, String> {
-    let mut words = config.get(Key::Bind).split(' ');
-    let first = words.next().and_then(|word| word.parse().ok());
-    first.ok_or_else(|| "--bind: no address".to_owned())
+    let first = config.bind().next();
+    first
+        .map(|address| address.ip)
+        .ok_or_else(|| "--bind: no address".to_owned())
 }
 
 /// What the service needs; `None` without rules.

@@ -1,7 +1,6 @@
 //! What values a setting takes, and how they are written.
 
-use super::{output_limits, save_points};
-use std::net::IpAddr;
+use super::{bind, output_limits, save_points};
 use tollgate_engine::Notify;
 
 /// Longest name of a file, bytes: numbers and endings are added to it, and systems take 255.
@@ -105,7 +104,7 @@ impl Kind {
             Kind::Percentiles => percentiles(text),
             Kind::SavePoints => save_points::normalise(text),
             Kind::Mode => mode(text),
-            Kind::Addresses => addresses(text),
+            Kind::Addresses => bind::normalise(text),
             Kind::Choice(words) => choice(text, words),
             // A word of Redis 7.2, whose list of words is that of 7.0.
             Kind::LogLevel if text.eq_ignore_ascii_case(NO_LEVEL) => Ok(NO_LEVEL.to_owned()),
@@ -195,7 +194,9 @@ impl Kind {
                 "class, hard limit, soft limit, seconds; several may follow each other".to_owned()
             }
             Kind::Mode => "octal file mode".to_owned(),
-            Kind::Addresses => "IP addresses".to_owned(),
+            Kind::Addresses => {
+                "IP addresses, `*`, `::*`; `-` in front of one that may be absent".to_owned()
+            }
             Kind::Text => "text".to_owned(),
             Kind::FileName => "file name".to_owned(),
             Kind::Directory => "directory".to_owned(),
@@ -376,27 +377,6 @@ fn choice(text: &str, words: &[&str]) -> Result<String, String> {
     })
 }
 
-fn addresses(text: &str) -> Result<String, String> {
-    let mut normal: Vec<String> = Vec::new();
-    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
-        let address = match word {
-            "*" => "0.0.0.0".to_owned(),
-            "localhost" => "127.0.0.1".to_owned(),
-            _ => match word.parse::<IpAddr>() {
-                Ok(address) => address.to_string(),
-                Err(_) => return Err(format!("'{word}' is not an IP address")),
-            },
-        };
-        if !normal.contains(&address) {
-            normal.push(address);
-        }
-    }
-    if normal.is_empty() {
-        return Err("at least one IP address is needed".to_owned());
-    }
-    Ok(normal.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -441,20 +421,6 @@ mod tests {
                 "{text}"
             );
         }
-    }
-
-    #[test]
-    fn addresses_are_checked_one_by_one() {
-        assert_eq!(
-            Kind::Addresses.normalise("127.0.0.1 ::1").unwrap(),
-            "127.0.0.1 ::1"
-        );
-        assert_eq!(Kind::Addresses.normalise("*").unwrap(), "0.0.0.0");
-        assert_eq!(
-            Kind::Addresses.normalise("127.0.0.1 nowhere").unwrap_err(),
-            "'nowhere' is not an IP address"
-        );
-        assert!(Kind::Addresses.normalise(" ").is_err());
     }
 
     #[test]

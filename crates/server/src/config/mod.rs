@@ -5,6 +5,7 @@
 //! from it. Values are kept as the text that CONFIG GET prints, normalised when set; what the hot paths need is
 //! mirrored in atomics.
 
+mod bind;
 mod file;
 mod kind;
 mod live;
@@ -15,6 +16,7 @@ mod rewrite;
 pub(crate) mod save_points;
 mod table;
 
+pub use bind::BindAddress;
 pub use file::FileError;
 pub use kind::Kind;
 pub(crate) use live::failed;
@@ -115,6 +117,11 @@ impl Config {
     pub fn number(&self, key: Key) -> u64 {
         // Numeric settings hold what `Kind::normalise` printed.
         self.get(key).parse().unwrap_or_default()
+    }
+
+    /// Where to listen; at least one address.
+    pub fn bind(&self) -> impl Iterator<Item = BindAddress> {
+        bind::parse(self.get(Key::Bind))
     }
 
     /// The configuration file, if one was read.

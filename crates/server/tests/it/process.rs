@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
-use tollgate_testkit::{Client, Server};
+use tollgate_testkit::{Client, Server, peers};
+use tollgate_wire::resp::Value;
 
 fn run(args: &[&str], environment: &[(&str, &str)]) -> Output {
     let mut command = Command::new(tollgate_binary().unwrap());
@@ -115,6 +116,56 @@ fn one_line_says_what_listens_where_and_sigterm_ends_it_with_success() {
     assert_eq!(wait(child), Some(0));
 }
 
+/// Every setting of a server, in its order.
+fn all_settings(client: &mut Client) -> Vec<(String, String)> {
+    let reply = client.line("CONFIG GET *").unwrap();
+    let text = |value: &Value| String::from_utf8_lossy(value.as_bytes().unwrap()).into_owned();
+    let words: Vec<String> = reply.as_array().unwrap().iter().map(text).collect();
+    words
+        .chunks(2)
+        .map(|pair| (pair[0].clone(), pair[1].clone()))
+        .collect()
+}
+
+#[test]
+fn a_configuration_of_redis_is_taken_whole() {
+    let test = "a_configuration_of_redis_is_taken_whole";
+    let Some(redis) = Server::redis(&["--save", "3600 1 300 100"]).unwrap() else {
+        return peers::skip(test, "redis-server");
+    };
+    // Those of this very process and machine.
+    let own = ["port", "dir", "bind", "pidfile", "proc-title-template"];
+    let mut theirs = all_settings(&mut redis.connect().unwrap());
+    theirs.retain(|(name, _)| !own.contains(&name.as_str()));
+    let dir = temp_dir().unwrap();
+    let lines: String = theirs
+        .iter()
+        .map(|(name, value)| format!("{name} \"{value}\"\n"))
+        .collect();
+    let file = dir.join("redis.conf");
+    // The addresses are those of the redis.conf of Redis 6.2 and later, and one that no machine has.
+    let own = format!(
+        "port 0\ndir {}\nbind 127.0.0.1 -::1 -192.0.2.1\n",
+        dir.display()
+    );
+    fs::write(&file, lines + &own).unwrap();
+    let (child, line) = start(&["serve", file.to_str().unwrap()]);
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    let ours = all_settings(&mut client);
+    for (name, value) in &theirs {
+        let here = ours.iter().find(|(it, _)| it == name);
+        assert_eq!(here.map(|(_, value)| value), Some(value), "{name}");
+    }
+    let bind = ("bind".to_owned(), "127.0.0.1 -::1 -192.0.2.1".to_owned());
+    assert!(ours.contains(&bind));
+    terminate(&child);
+    let output = child.wait_with_output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    let absent = "# Warning: cannot listen on 192.0.2.1:";
+    assert!(log.contains(absent), "{log}");
+    fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn a_killed_server_leaves_its_address_free_at_once() {
     let (mut child, line) = start(&["serve", "--port", "0"]);
@@ -173,6 +224,11 @@ fn mistakes_are_one_line_and_exit_code_1() {
         ),
         (
             vec!["serve", "--bind", "192.0.2.1"],
+            no_environment,
+            "cannot listen on 192.0.2.1:6379: this machine has no such address".to_owned(),
+        ),
+        (
+            vec!["serve", "--bind=-192.0.2.1"],
             no_environment,
             "cannot listen on 192.0.2.1:6379: this machine has no such address".to_owned(),
         ),
