@@ -368,15 +368,16 @@ impl CmdError {
         ))
     }
 
-    /// The container command has no such sub-command.
+    /// The container command, which was called `container`, has no such sub-command.
     #[cold]
-    pub fn unknown_subcommand(container: &str, word: &[u8]) -> CmdError {
-        let tail = format!("'. Try {} HELP.", container.to_ascii_uppercase());
+    pub fn unknown_subcommand(container: &[u8], word: &[u8]) -> CmdError {
         CmdError::err(
             [
                 b"unknown subcommand '",
                 c_text(word, QUOTED),
-                tail.as_bytes(),
+                b"'. Try ",
+                &container.to_ascii_uppercase(),
+                b" HELP.",
             ]
             .concat(),
         )

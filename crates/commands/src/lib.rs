@@ -25,6 +25,7 @@ pub mod gate;
 mod keyspec;
 mod limits;
 pub mod memcached;
+mod names;
 mod reply;
 mod row;
 mod shards;
@@ -44,6 +45,7 @@ pub use keyspec::{
     keys_of, routes_of, uses_hidden_keys,
 };
 pub use limits::{IncrexForm, Policy, StoreLimits};
+pub use names::Names;
 pub use reply::Reply;
 pub use row::{
     AclCommand, Arity, Channels, ClusterCommand, Deprecation, Family, FunctionCommand, Group,

@@ -121,7 +121,12 @@ pub fn by_full_name(name: &[u8]) -> Option<&'static Row> {
 /// The row that runs `words`: the command's, or its sub-command's.
 #[inline]
 pub fn find(words: &[&[u8]]) -> Option<&'static Row> {
-    let row = lookup(words.first()?)?;
+    find_sub(lookup(words.first()?)?, words)
+}
+
+/// The row that runs `words`, which call the command of `row`.
+#[inline]
+pub(crate) fn find_sub(row: &'static Row, words: &[&[u8]]) -> Option<&'static Row> {
     match words.get(1) {
         Some(word) if !row.subs.is_empty() => row.sub(word),
         _ => Some(row),
@@ -131,13 +136,14 @@ pub fn find(words: &[&[u8]]) -> Option<&'static Row> {
 /// As [`find`]; fails with the reply for a command or sub-command that does not exist.
 #[inline]
 pub fn resolve(words: &[&[u8]]) -> Result<&'static Row, CmdError> {
-    find(words).ok_or_else(|| unknown(words))
+    find(words).ok_or_else(|| unknown(words.first().and_then(|name| lookup(name)), words))
 }
 
+/// The reply for words that no row runs; `row` is that of the command, if there is one.
 #[cold]
-fn unknown(words: &[&[u8]]) -> CmdError {
-    match (words.first().and_then(|name| lookup(name)), words.get(1)) {
-        (Some(row), Some(word)) => CmdError::unknown_subcommand(row.name, word),
+pub(crate) fn unknown(row: Option<&'static Row>, words: &[&[u8]]) -> CmdError {
+    match (row, words.get(1)) {
+        (Some(_), Some(word)) => CmdError::unknown_subcommand(words[0], word),
         _ => CmdError::unknown_command(words),
     }
 }

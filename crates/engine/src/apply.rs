@@ -9,7 +9,7 @@
 use std::fmt;
 
 use smallvec::SmallVec;
-use tollgate_commands::{CmdError, Flags, Origin, Row, Run, TransactionCommand, gate, resolve};
+use tollgate_commands::{CmdError, Flags, Origin, Row, Run, TransactionCommand, gate};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -181,7 +181,9 @@ impl Applier {
         now: Timestamp,
         node: &mut dyn Node,
     ) -> Result<Applied, ApplyError> {
-        let found = resolve(words).map_err(|error| ApplyError::of(words, &error));
+        let found = engine
+            .resolve_any(words)
+            .map_err(|error| ApplyError::of(words, &error));
         let row = match found.and_then(|row| self.check(row, words).map(|()| row)) {
             Ok(row) => row,
             Err(error) => {

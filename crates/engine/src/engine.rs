@@ -1,9 +1,11 @@
 //! The engine: shards, settings and counters shared by all threads.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use tollgate_commands::{Effects, StoreLimits, gate::Restrictions};
+use tollgate_commands::{
+    CmdError, Effects, Names, Row, StoreLimits, find, gate::Restrictions, resolve,
+};
 use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
@@ -72,6 +74,8 @@ pub struct Engine {
     pub(crate) journal: Journal,
     pub(crate) cluster: Cluster,
     pub(crate) snapshots: Snapshots,
+    /// Names of commands that are not those of the table; set before anybody is served.
+    names: OnceLock<Names>,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -141,6 +145,7 @@ impl Engine {
             journal: Journal::default(),
             cluster: Cluster::default(),
             snapshots: Snapshots::default(),
+            names: OnceLock::new(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -332,6 +337,47 @@ impl Engine {
     /// Sets who hears of `redis.log`: its level (0 debug to 3 warning) and text. The first to ask stays.
     pub fn on_script_log(&self, sink: impl Fn(u8, &[u8]) + Send + Sync + 'static) {
         self.scripts.set_log(Box::new(sink));
+    }
+
+    /// Gives commands other names, before anybody is served. The first to do so stays.
+    pub fn set_names(&self, names: Names) {
+        if !names.are_own() {
+            self.names.get_or_init(|| names);
+        }
+    }
+
+    /// Whether every command has its own name.
+    pub(crate) fn has_own_names(&self) -> bool {
+        self.names.get().is_none()
+    }
+
+    /// The row that runs `words`.
+    #[inline]
+    pub(crate) fn find(&self, words: &[&[u8]]) -> Option<&'static Row> {
+        match self.names.get() {
+            None => find(words),
+            Some(names) => names.find(words),
+        }
+    }
+
+    /// The row that runs `words`.
+    ///
+    /// # Errors
+    ///
+    /// The reply for a command or sub-command that does not exist.
+    pub fn resolve(&self, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
+        match self.names.get() {
+            None => resolve(words),
+            Some(names) => names.resolve(words),
+        }
+    }
+
+    /// As [`resolve`](Self::resolve), for what a journal holds: see [`Names::resolve_any`].
+    pub(crate) fn resolve_any(&self, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
+        match self.names.get() {
+            None => resolve(words),
+            Some(names) => names.resolve_any(words),
+        }
     }
 
     /// Sets after how many milliseconds a script makes the server busy; 0 or less: never.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_commands::{
     Args, CmdError, Cx, Effects, Flags, FunctionCommand, Group, Handler, NodeCommand, Origin,
-    Reply, Row, Run, ScriptCommand, ShardSet, TransactionCommand, gate::Restrictions, resolve,
+    Reply, Row, Run, ScriptCommand, ShardSet, TransactionCommand, gate::Restrictions,
     uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, Key, Seed};
@@ -138,7 +138,7 @@ impl Engine {
         node: &mut dyn Node,
     ) -> Outcome {
         let Some(row) = plan.row else {
-            return unknown(session, args, out);
+            return unknown(self, session, args, out);
         };
         session.last = Some(row);
         let counters = self.counters.row(row);
@@ -698,9 +698,9 @@ fn changes_functions(command: ScriptCommand) -> bool {
 
 /// There is no such command.
 #[cold]
-fn unknown(session: &mut Session, args: &[&[u8]], out: &mut ReplyBuf) -> Outcome {
+fn unknown(engine: &Engine, session: &mut Session, args: &[&[u8]], out: &mut ReplyBuf) -> Outcome {
     session.abort();
-    if let Err(error) = resolve(args) {
+    if let Err(error) = engine.resolve(args) {
         error.write(out);
     }
     Outcome::Continue

@@ -5,7 +5,7 @@
 //! work for nothing: a tenth of the time of a GET (measured).
 
 use smallvec::SmallVec;
-use tollgate_commands::{Group, Row, Run, find};
+use tollgate_commands::{Group, Row, Run};
 use tollgate_keyspace::{Ahead, DbIndex, Key, look_ahead};
 
 use std::sync::atomic::Ordering;
@@ -52,7 +52,7 @@ impl Engine {
     /// [`Engine::execute_planned`].
     #[inline]
     pub fn plan<'a>(&self, args: &[&'a [u8]]) -> Plan<'a> {
-        let row = find(args);
+        let row = self.find(args);
         let key = match (row, args) {
             (Some(row), [_, word, ..]) if row.has_one_first_key() => Some(self.seed.key(word)),
             _ => None,

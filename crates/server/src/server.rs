@@ -112,6 +112,7 @@ impl Server {
             seed: u64::from_le_bytes(process::random()?),
             max_bulk_len: limits.max_bulk_len,
         });
+        engine.set_names(config.names().clone());
         let script_log = Arc::clone(&log);
         engine.on_script_log(move |level, text| script_log.script_line(level, text));
         let threads = match config.number(Key::Threads) as usize {

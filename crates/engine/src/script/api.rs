@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_int};
 
-use tollgate_commands::resolve;
 use tollgate_wire::resp::Protocol;
 
 use super::functions::load::{loading_engine, register_function};
@@ -257,7 +256,7 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
         }
         let caller = vm::current().caller.as_deref();
         let check = |words: &[&[u8]]| {
-            let row = resolve(words).ok();
+            let row = vm::current().engine.resolve(words).ok();
             Ok(row.map(|row| caller.is_none_or(|caller| caller.may(row, words))))
         };
         // The one error there can be is that of an argument of another type.

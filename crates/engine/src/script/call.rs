@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 use tollgate_commands::{
-    Args, CmdError, Flags, Group, NodeCommand, Origin, Reply, Row, Run as Runs, gate, resolve,
+    Args, CmdError, Flags, Group, NodeCommand, Origin, Reply, Row, Run as Runs, gate,
 };
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
@@ -220,7 +220,8 @@ impl Run<'_> {
 impl Run<'_> {
     /// One command of the script: gate, lock, run.
     fn perform(&mut self, args: &[&[u8]]) -> Result<Reply, CmdError> {
-        let row = resolve(args).map_err(|_| CmdError::UnknownFromScript)?;
+        let found = self.engine.resolve(args);
+        let row = found.map_err(|_| CmdError::UnknownFromScript)?;
         let counters = self.engine.counters.row(row);
         let permit = self
             .caller

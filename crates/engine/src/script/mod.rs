@@ -375,7 +375,7 @@ pub(crate) fn needs_gate(engine: &Engine, command: ScriptCommand, words: &[&[u8]
     let known = sha.is_some();
     let found = sha.and_then(|sha| find(engine, &sha));
     match (command, found) {
-        (_, Some(compiled)) => !compiled.facts.declared_only,
+        (_, Some(compiled)) => !compiled.facts_in(engine).declared_only,
         (ScriptCommand::EvalSha | ScriptCommand::EvalShaRo, None) => false,
         (ScriptCommand::Eval | ScriptCommand::EvalRo, None) => known,
         _ => true,
@@ -402,11 +402,13 @@ pub(crate) fn may_be_long(engine: &Engine, command: ScriptCommand, words: &[&[u8
         return false;
     };
     match find(engine, &sha) {
-        Some(compiled) => !compiled.facts.brief && !engine.costs.is_trusted(Place::of_digest(&sha)),
+        Some(compiled) => {
+            !compiled.facts_in(engine).brief && !engine.costs.is_trusted(Place::of_digest(&sha))
+        }
         // EVALSHA of a script that is not there is an error.
         None => {
             matches!(command, ScriptCommand::Eval | ScriptCommand::EvalRo)
-                && !prove::analyse(words[1]).brief
+                && !(engine.has_own_names() && prove::analyse(words[1]).brief)
         }
     }
 }
@@ -459,7 +461,8 @@ fn execute<'e>(
     }
     may_run(engine, compiled.flags, &call)?;
     // What cannot be long is not timed.
-    let judged = !compiled.facts.brief;
+    let facts = compiled.facts_in(engine);
+    let judged = !facts.brief;
     if judged && !engine.costs.is_trusted(call.place) && call.long.moves() {
         return Ok(Reply::Written);
     }
@@ -472,7 +475,7 @@ fn execute<'e>(
             engine,
             locks: match &mut around.held {
                 Some(held) => std::mem::replace(held, engine.shards.lock_none()),
-                None => lock(engine, compiled.facts.declared_only, call.keys),
+                None => lock(engine, facts.declared_only, call.keys),
             },
             keys: call.keys,
             argv: call.argv,

@@ -71,6 +71,20 @@ pub(super) struct Compiled {
     pub(super) seen: (u64, u64),
 }
 
+impl Compiled {
+    /// What its source proves in a store. Where commands have other names, it says nothing about which commands it runs.
+    pub(super) fn facts_in(&self, engine: &Engine) -> Facts {
+        match engine.has_own_names() {
+            true => self.facts,
+            false => Facts {
+                declared_only: false,
+                brief: false,
+                ..self.facts
+            },
+        }
+    }
+}
+
 /// No engine has seen the script yet.
 pub(super) const UNSEEN: (u64, u64) = (0, 0);
 

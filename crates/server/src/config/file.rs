@@ -31,7 +31,15 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
+/// Files that may include each other in a row.
+const DEPTH_MAX: usize = 16;
+
+/// Reads a file and those that it includes.
 pub(super) fn read(config: &mut Config, path: &Path) -> Result<(), FileError> {
+    read_at(config, path, DEPTH_MAX)
+}
+
+fn read_at(config: &mut Config, path: &Path, depth: usize) -> Result<(), FileError> {
     let error = |line, reason: String| FileError {
         file: path.to_owned(),
         line,
@@ -45,27 +53,74 @@ pub(super) fn read(config: &mut Config, path: &Path) -> Result<(), FileError> {
     }
     let text = std::fs::read(path).map_err(|cause| error(0, cause.to_string()))?;
     for (i, line) in text.split(|&b| b == b'\n').enumerate() {
-        apply_line(config, line).map_err(|reason| error(i + 1, reason))?;
+        let failed = |reason| error(i + 1, reason);
+        let words = words_of(line).map_err(failed)?;
+        if !words
+            .first()
+            .is_some_and(|name| name.eq_ignore_ascii_case(b"include"))
+        {
+            apply(config, &words).map_err(failed)?;
+            continue;
+        }
+        for path in included(&words, depth).map_err(failed)? {
+            read_at(config, &path, depth - 1)?;
+        }
     }
     Ok(())
 }
 
-fn apply_line(config: &mut Config, line: &[u8]) -> Result<(), String> {
-    let line = line.trim_ascii();
-    if line.is_empty() || line[0] == b'#' {
-        return Ok(());
+/// The files that `include` names, in the order of their names: one, or those that a pattern fits, which may be none.
+fn included(words: &[Vec<u8>], depth: usize) -> Result<Vec<PathBuf>, String> {
+    let [_, name] = words else {
+        return Err("include: one file is expected".to_owned());
+    };
+    if depth == 0 {
+        return Err(format!(
+            "include: more than {DEPTH_MAX} files include each other"
+        ));
     }
-    let mut words: Vec<String> = Vec::new();
-    split_line(line, |word| {
-        words.push(String::from_utf8_lossy(word).into_owned())
-    })
-    .map_err(|_| "unbalanced quotes".to_owned())?;
-    let Some((name, values)) = words.split_first() else {
+    let name = String::from_utf8_lossy(name);
+    if !name.contains(['*', '?', '[']) {
+        return Ok(vec![PathBuf::from(&*name)]);
+    }
+    let paths = glob::glob(&name).map_err(|error| format!("include: {error}"))?;
+    paths
+        .map(|path| path.map_err(|error| format!("include: {error}")))
+        .collect()
+}
+
+/// The words of a line; none of a comment.
+fn words_of(line: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let line = line.trim_ascii();
+    let mut words = Vec::new();
+    if !line.starts_with(b"#") {
+        split_line(line, |word| words.push(word.to_vec()))
+            .map_err(|_| "unbalanced quotes".to_owned())?;
+    }
+    Ok(words)
+}
+
+fn apply(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
+    let Some((name, rest)) = words.split_first() else {
         return Ok(());
     };
-    if name.eq_ignore_ascii_case("user") {
-        return add_user(config, line);
+    match &*name.to_ascii_lowercase() {
+        b"user" => add_user(config, rest),
+        b"rename-command" => match rest {
+            [name, new] => config.names.rename(name, new).map_err(str::to_owned),
+            _ => Err("rename-command: two names are expected".to_owned()),
+        },
+        b"loadmodule" => Err("loadmodule: there is no interface for modules".to_owned()),
+        _ => apply_setting(config, words),
     }
+}
+
+fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    let (name, values) = (&words[0], &words[1..]);
     let Some(setting) = find(name) else {
         return Err(format!("unknown setting '{name}'"));
     };
@@ -92,11 +147,7 @@ fn apply_line(config: &mut Config, line: &[u8]) -> Result<(), String> {
 }
 
 /// Keeps a line of a user; it is checked with the others when the server starts.
-fn add_user(config: &mut Config, line: &[u8]) -> Result<(), String> {
-    let mut words: Vec<Vec<u8>> = Vec::new();
-    split_line(line, |word| words.push(word.to_vec()))
-        .map_err(|_| "unbalanced quotes".to_owned())?;
-    words.remove(0);
+fn add_user(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
     let Some(name) = words.first() else {
         return Err("user: a name is missing".to_owned());
     };
@@ -105,7 +156,7 @@ fn add_user(config: &mut Config, line: &[u8]) -> Result<(), String> {
             "Duplicate user found. A user can only be defined once in config files".to_owned(),
         );
     }
-    config.users.push(words);
+    config.users.push(words.to_vec());
     Ok(())
 }
 
@@ -117,7 +168,7 @@ mod tests {
     fn apply(lines: &str) -> Result<Config, String> {
         let mut config = Config::default();
         for line in lines.lines() {
-            apply_line(&mut config, line.as_bytes())?;
+            super::apply(&mut config, &words_of(line.as_bytes())?)?;
         }
         Ok(config)
     }
@@ -158,9 +209,68 @@ mod tests {
             ),
             ("save 3600", "save: Invalid save parameters"),
             ("databases 20", "databases: only '16' is supported"),
+            ("rename-command x", "rename-command: two names are expected"),
+            (
+                "rename-command nosuch x",
+                "No such command in rename-command",
+            ),
+            (
+                "rename-command get SET",
+                "Target command name already exists",
+            ),
+            (
+                "loadmodule /x.so",
+                "loadmodule: there is no interface for modules",
+            ),
         ] {
             assert_eq!(apply(line).unwrap_err(), reason, "{line}");
         }
+    }
+
+    #[test]
+    fn files_include_files() {
+        let dir = tollgate_testkit::process::temp_dir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+        let at = |name: &str| dir.join(name).display().to_string();
+        write("1.inc", "port 7000\ntimeout 5\n");
+        write("2.inc", "port 7001\n");
+        write("broken", "port 7002\nprot 1\n");
+        write("circle", &format!("include {}\n", at("circle")));
+        let read = |text: String| {
+            write("main", &text);
+            let mut config = Config::default();
+            let read = config.read_file(&dir.join("main"));
+            read.map(|()| config).map_err(|error| error.to_string())
+        };
+        let text = format!("include \"{}\"\ntimeout 6\n", at("?.inc"));
+        let config = read(text).unwrap();
+        assert_eq!(config.get(Key::Port), "7001");
+        assert_eq!(config.get(Key::Timeout), "6");
+        read(format!("include {}\n", at("none-*"))).unwrap();
+        for (text, error) in [
+            (
+                format!("\ninclude {}\n", at("broken")),
+                format!("{}:2: unknown setting 'prot'", at("broken")),
+            ),
+            (
+                format!("include {}\n", at("none")),
+                format!("{}: No such file or directory (os error 2)", at("none")),
+            ),
+            (
+                format!("include {}\n", at("circle")),
+                format!(
+                    "{}:1: include: more than 16 files include each other",
+                    at("circle")
+                ),
+            ),
+            (
+                "include a b\n".to_owned(),
+                format!("{}:1: include: one file is expected", at("main")),
+            ),
+        ] {
+            assert_eq!(read(text).unwrap_err(), error);
+        }
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

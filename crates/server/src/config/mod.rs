@@ -26,6 +26,7 @@ pub use table::{Change, Key, Setting, TABLE, find, render_docs};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use tollgate_commands::Names;
 
 /// Settings before the start: collected from the sources in order.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub struct Config {
     file: Option<PathBuf>,
     /// The words behind `user` of each such line of the file.
     users: Vec<Vec<Vec<u8>>>,
+    /// The lines `rename-command` of the file.
+    names: Names,
 }
 
 /// A value that a setting does not take.
@@ -64,6 +67,7 @@ impl Default for Config {
             given: vec![false; TABLE.len()],
             file: None,
             users: Vec::new(),
+            names: Names::default(),
         }
     }
 }
@@ -127,6 +131,11 @@ impl Config {
     /// The configuration file, if one was read.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// Names that the configuration file gives to commands.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The `user` lines of the configuration file: name and rules.

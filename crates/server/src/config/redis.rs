@@ -148,6 +148,9 @@ settings! {
     ReplBacklogSize, "repl-backlog-size", None, Bytes { min: 1, max: i64::MAX as u64 }, "1048576", Live, false, Some("Bytes of the newest changes that are kept for replicas that come back.");
     ClusterLinkSendbufLimit, "cluster-link-sendbuf-limit", None, Bytes { min: 0, max: u64::MAX }, "0", Live, false, None::<&str>;
     HashMaxListpackEntries, "hash-max-listpack-entries", Some("hash-max-ziplist-entries"), Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most fields of a compact hash.");
+    SetMaxListpackEntries, "set-max-listpack-entries", None, Number { min: 0, max: i64::MAX as u64 }, "128", Live, true, None::<&str>;
+    SetMaxListpackValue, "set-max-listpack-value", None, Bytes { min: 0, max: i64::MAX as u64 }, "64", Live, true, None::<&str>;
+    LocaleCollate, "locale-collate", None, Text, "", Live, true, None::<&str>;
     SetMaxIntsetEntries, "set-max-intset-entries", None, Number { min: 0, max: i64::MAX as u64 }, "512", Live, false, Some("Most members of a set kept as sorted integers.");
     ZsetMaxListpackEntries, "zset-max-listpack-entries", Some("zset-max-ziplist-entries"), Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Most members of a compact sorted set.");
     ActiveDefragIgnoreBytes, "active-defrag-ignore-bytes", None, Bytes { min: 1, max: i64::MAX as u64 }, "104857600", Live, false, None::<&str>;

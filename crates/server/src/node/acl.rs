@@ -5,7 +5,7 @@ use crate::client::{Client, Signal};
 use crate::config::Key;
 use std::path::PathBuf;
 use tollgate_commands::acl::{DEFAULT_USER, Selector, Users};
-use tollgate_commands::{AclCommand, CmdError, Reply, resolve};
+use tollgate_commands::{AclCommand, CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Outcome};
 use tollgate_net::{files, process};
@@ -268,7 +268,7 @@ fn dry_run(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let Some(user) = cx.engine.access().user(name) else {
         return Err(CmdError::err([b"User '", name, b"' not found"].concat()));
     };
-    let Ok(row) = resolve(words) else {
+    let Ok(row) = cx.engine.resolve(words) else {
         return Err(CmdError::err(
             [b"Command '", words[0], b"' not found"].concat(),
         ));

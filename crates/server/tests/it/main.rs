@@ -20,6 +20,7 @@ mod long;
 mod memcached;
 mod memcached_peer;
 mod migrate;
+mod names;
 mod operations;
 mod peers;
 mod process;
