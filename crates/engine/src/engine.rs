@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tollgate_commands::{
     CmdError, Effects, Names, Row, StoreLimits, find, gate::Restrictions, resolve,
 };
-use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Seed, Shard};
+use tollgate_keyspace::{CasNumbers, DATABASES, DbIndex, EntryRef, Seed, Shard};
 use tollgate_limiter::Timestamp;
 
 use crate::access::Access;
@@ -118,9 +118,10 @@ impl Engine {
             i64::try_from(config.max_bulk_len).unwrap_or(i64::MAX),
         );
         let pause = Pause::default();
+        let cas = CasNumbers::default();
         let make = || {
             let mut shard = Shard::new(&seed);
-            shard.be_one_of(config.shards);
+            shard.be_one_of(config.shards, &cas);
             shard.rest_with(pause.is_on());
             shard
         };

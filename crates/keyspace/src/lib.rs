@@ -2,6 +2,7 @@
 
 mod access;
 mod bucket;
+mod cas;
 mod directory;
 mod due;
 mod entry;
@@ -18,6 +19,7 @@ mod tally;
 mod value;
 
 pub use access::Access;
+pub use cas::CasNumbers;
 pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
 pub use item::Mark;
 pub use key::{DATABASES, DbIndex, Key, Seed};

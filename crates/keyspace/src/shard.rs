@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tollgate_limiter::top::Hitter;
 
 use crate::access::Access;
+use crate::cas::CasNumbers;
 use crate::directory::NONE;
 use crate::entry::{EntryMut, EntryRef};
 use crate::key::{DATABASES, DbIndex, Key, Seed};
@@ -60,9 +61,6 @@ pub struct ExpiredFields {
 
 /// Most fields of one hash that are removed in one go.
 const FIELDS_AT_ONCE: usize = 64;
-
-/// Numbers for [`Shard::next_cas`] in one millisecond, as a power of two; if more are given they run ahead of time.
-const CAS_BITS: u32 = 12;
 
 /// Picks of a random key before it is given up, where entries that have expired are kept.
 const TRIES_MAX: usize = 100;
@@ -167,8 +165,7 @@ pub struct Shard {
     /// Reads that did not find their key.
     misses: u64,
     tally: Tally,
-    /// The last number given by [`Shard::next_cas`].
-    cas: u64,
+    cas: CasNumbers,
     /// The walk, while one goes on.
     walk: Option<Box<Walk>>,
 }
@@ -203,15 +200,16 @@ impl Shard {
             rests: None,
             timeless: false,
             misses: 0,
-            cas: 0,
+            cas: CasNumbers::default(),
             walk: None,
             tally: Tally::of_shards(1),
         }
     }
 
-    /// The keyspace has so many shards: each counts as many fewer hitters.
-    pub fn be_one_of(&mut self, shards: usize) {
+    /// The keyspace has so many shards: each counts as many fewer hitters, and all take their numbers from the same source.
+    pub fn be_one_of(&mut self, shards: usize, cas: &CasNumbers) {
         self.tally = Tally::of_shards(shards);
+        self.cas = cas.clone();
     }
 
     #[inline]
@@ -732,12 +730,9 @@ impl Shard {
         self.expired.expired_fields = 0;
     }
 
-    /// A number to name the state of a value by: larger than all before, also than those before a restart, and below 2^53 for
-    /// as long as milliseconds since the Unix epoch are below 2^41, so that a double holds it exactly.
-    pub fn next_cas(&mut self, now_ms: i64) -> u64 {
-        let by_time = (now_ms.max(0) as u64) << CAS_BITS;
-        self.cas = by_time.max(self.cas + 1);
-        self.cas
+    /// A number to name the state of a value by; see [`CasNumbers::next`].
+    pub fn next_cas(&self, now_ms: i64) -> u64 {
+        self.cas.next(now_ms)
     }
 
     /// Grows with every change.

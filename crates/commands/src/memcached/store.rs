@@ -63,7 +63,8 @@ fn put(cx: &mut Cx<'_>, asked: &Asked<'_>) -> (Stored, u64) {
     let item = cx.item(asked.key);
     // A key of another type is no item, but it is there.
     let exists = item.is_some() || cx.peek(asked.key).is_some();
-    let mut stale = false;
+    // The item that a late value replaces.
+    let mut late_for = None;
     match (options.mode, options.compare) {
         (Mode::Append | Mode::Prepend, _) => match item {
             Some(item) => return extend(cx, asked, &item),
@@ -81,10 +82,10 @@ fn put(cx: &mut Cx<'_>, asked: &Asked<'_>) -> (Stored, u64) {
                     0 => cx.new_cas(asked.key),
                     told => told,
                 };
-                stale = options.invalidate && wanted < current;
-                if !stale {
+                if !options.invalidate || wanted >= current {
                     return (Stored::Exists, 0);
                 }
+                late_for = Some(item);
             }
         }
         (Mode::Replace, None) if !exists => return (Stored::No, 0),
@@ -94,7 +95,11 @@ fn put(cx: &mut Cx<'_>, asked: &Asked<'_>) -> (Stored, u64) {
         Mode::Append | Mode::Prepend => options.vivify,
         _ => options.exptime,
     };
-    let to = expiry(seconds.unwrap_or(0), cx.now_ms());
+    // A late value is as stale as the one it replaces: it lives no longer, and who was to renew that one still is.
+    let to = match &late_for {
+        Some(item) => item.expires_at_ms.map_or(Expiry::Never, Expiry::At),
+        None => expiry(seconds.unwrap_or(0), cx.now_ms()),
+    };
     if to == Expiry::Over {
         cx.remove(asked.key, Event::Del);
         let wants = wants_cas(asked);
@@ -103,7 +108,8 @@ fn put(cx: &mut Cx<'_>, asked: &Asked<'_>) -> (Stored, u64) {
     cx.set_bytes(asked.key, asked.data, to.at(), Event::Set);
     let mark = Mark {
         flags: options.flags,
-        stale,
+        stale: late_for.is_some(),
+        claimed: late_for.is_some_and(|item| item.mark.claimed),
         ..Mark::default()
     };
     (Stored::Yes, name_state(cx, asked, mark))

@@ -85,7 +85,7 @@ fn what_replaces_the_value_drops_the_mark_and_what_changes_it_keeps_the_flags() 
 
 #[test]
 fn numbers_that_name_states_only_rise() {
-    let mut shard = Shard::new(&Seed::new(1));
+    let shard = Shard::new(&Seed::new(1));
     let mut last = 0;
     for step in 0..10_000 {
         // The clock stands still, and steps back.

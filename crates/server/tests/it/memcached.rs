@@ -16,6 +16,20 @@ fn both(settings: &[(&str, &str)]) -> (Local, Memcached, tollgate_testkit::Clien
     (local, Memcached::connect(addr), resp, addr)
 }
 
+/// fact 121: numbers are unique over all items, as several keys of one `gets` show best.
+#[test]
+fn fact_121_no_two_items_have_the_same_number() {
+    let (_local, mut mc, _, _) = both(&[]);
+    let keys: Vec<String> = (0..200).map(|n| format!("k{n}")).collect();
+    for key in &keys {
+        mc.ask(format!("set {key} 0 0 1\r\na\r\n"));
+    }
+    let answer = mc.text(&format!("gets {}\r\n", keys.join(" ")));
+    let numbers = answer.lines().filter_map(|line| line.split(' ').nth(4));
+    let numbers: std::collections::HashSet<&str> = numbers.collect();
+    assert_eq!(numbers.len(), keys.len(), "{answer}");
+}
+
 /// fact 121: `cas` stores only over the state that was read; every store, append and number makes another one, touch does not.
 #[test]
 fn fact_121_a_unique_number_names_one_state() {

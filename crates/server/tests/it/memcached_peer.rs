@@ -153,6 +153,7 @@ const FACTS: &[(&str, &[&str])] = &[
     (
         "fact 117: commands, keys, unknown words",
         &[
+            "nosuch HTTP/1.1 x\r\nset HTTP/ 0 0 1\r\na\r\nget HTTP/\r\n",
             "GET k\r\nSet k 0 0 1\r\nnosuch\r\n\r\n\na\r\nm\r\nmx k\r\nxx\r\n get k\r\nget\tk\r\n",
             "get\r\nget  \r\nget k \r\ngets\r\ngat\r\ngat 0\r\ngat x k\r\n",
             "get {250}\r\nget {251}\r\nset {251} 0 0 1\r\ndelete {251}\r\n",
@@ -260,6 +261,8 @@ const FACTS: &[(&str, &[&str])] = &[
             "mg k N0 v t\r\nmg k N0 v t\r\nmg k v\r\nms k 2\r\nhi\r\nmg k v\r\nms k 2 T1000\r\nhi\r\nmg k v R2000\r\nmg k v R2000\r\nmg k v R10\r\nms k 2 T1000\r\nhi\r\nmg k v R10\r\n",
             "ms k 2\r\nhi\r\nmd k I\r\nmg k v\r\nmg k v\r\nmg k v q k O1\r\nms k 2\r\nho\r\nmg k v\r\nmd k I q\r\nmg k\r\nmd none I\r\nmd k C1\r\nmd k C1 I q\r\nmd k x\r\nmd k q q\r\n",
             "mg v N-1 v\r\nmg v\r\nms k 2 C1\r\nhi\r\nms k 2 I\r\nhi\r\nms k 2 ME C1\r\nhi\r\nms k 2 MA C1\r\nhi\r\nms k 2 MR C1\r\nhi\r\nms k 2 C1\r\nhi\r\n",
+            "ms k 2 T100\r\nhi\r\nmg k c\r\nmd k I T30\r\nmg k t v\r\nms k 1 I T90 C1\r\nf\r\nmg k t v\r\nms k 1 I T-1 C1\r\ng\r\nmg k t v\r\n",
+            "ms k 2\r\nhi\r\nmg k c\r\nms k 1 I T90 C1\r\nf\r\nmg k t v\r\nmg k v\r\nms k 1 I C1\r\nf\r\nmg k v\r\n",
             "ms k 2\r\nhi\r\nmg k v T-1\r\nmg k v\r\nms k 2 T-1\r\nhi\r\nmg k\r\n",
         ],
     ),
@@ -319,6 +322,23 @@ fn every_fact_as_memcached_answers() {
                 }
                 assert_eq!(answers.0, answers.1, "{fact}, {threads} threads: {case:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn requests_of_http_end_the_connection() {
+    let (_local, addr) = start("1", &[]);
+    let real = Real::start(&[]);
+    for request in ["GET / HTTP/1.0", "PUT /a/b HTTP/1.1", "DELETE HTTP/1.1"] {
+        let answer = |addr| {
+            let mut client = Memcached::connect(addr);
+            client.send(format!("{request}\r\nHost: a\r\n\r\nversion\r\n").as_bytes());
+            client.rest()
+        };
+        assert_eq!(answer(addr), b"", "{request}");
+        if let Some(real) = &real {
+            assert_eq!(answer(real.addr), b"", "{request}");
         }
     }
 }

@@ -75,6 +75,10 @@ pub(super) fn judge(line: &[u8], item_max: usize) -> Line<'_> {
         b"verbosity" => verbosity(&words),
         b"quit" => Line::Whole(Request::Quit),
         b"shutdown" => refused("ERROR: shutdown not enabled"),
+        // A browser, or who would have one send requests in his name.
+        _ if words.last().is_some_and(|word| word.starts_with(b"HTTP/")) => {
+            Line::Whole(Request::Quit)
+        }
         _ => unknown(),
     }
 }
