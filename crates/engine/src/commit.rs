@@ -15,6 +15,7 @@ use tollgate_keyspace::{DbIndex, ExpiredFields};
 use crate::Engine;
 use crate::cell::{Cell, Cells, ReadyKey, name, note_ready, parts};
 use crate::notify::Notify;
+use crate::serve::may_satisfy;
 use crate::{Place, Subscriber, Tracker, TrackingOptions};
 
 /// Somebody tracks keys.
@@ -246,7 +247,8 @@ impl Engine {
             if heard {
                 let index = self.seed.key(touch.key).shard(self.shards.count());
                 let name = name(touch.db, touch.key);
-                if held.cell(index).changed(&name) {
+                let cell = held.cell(index);
+                if cell.changed(&name) && may_satisfy(touch.event) && self.is_ready(cell, &name) {
                     note_ready(&mut ready, &name, index);
                 }
             }
@@ -264,17 +266,15 @@ impl Engine {
     ) {
         for (db, key) in cell.take_expired() {
             let name = name(db, &key);
-            if cell.changed(&name) {
+            if cell.changed(&name) && self.is_ready(cell, &name) {
                 note_ready(ready, &name, index);
             }
             self.record_gone(db, &key);
             self.tell(0, db, &key, Event::Expired);
         }
         for ExpiredFields { db, key, emptied } in cell.take_expired_fields() {
-            let name = name(db, &key);
-            if cell.changed(&name) {
-                note_ready(ready, &name, index);
-            }
+            // Nobody waits for a hash.
+            cell.changed(&name(db, &key));
             self.record_fields(db, &key, cell);
             self.tell(0, db, &key, Event::HExpired);
             if emptied {
@@ -377,7 +377,9 @@ impl Engine {
                 cell.changed(name);
             }
             for name in cell.awaited().iter().filter(|name| of_replaced(name)) {
-                note_ready(&mut ready, name, index);
+                if self.is_ready(cell, name) {
+                    note_ready(&mut ready, name, index);
+                }
             }
         }
         self.announce_expired(index, held.cell(index), &mut ready);

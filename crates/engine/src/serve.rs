@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::{CmdError, Effects, Handler, Origin, Reply, Row, Run};
+use tollgate_commands::{CmdError, Effects, Event, Handler, Origin, Reply, Row, Run};
 use tollgate_keyspace::TypeName;
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::Engine;
-use crate::cell::{Cells, ReadyKey, parts};
+use crate::cell::{Cell, Cells, ReadyKey, parts};
 use crate::execute::{Call, Long, elapsed};
 use crate::waiter::Waiter;
 
@@ -189,6 +189,42 @@ impl Waiter {
             no_touch: false,
         }
     }
+}
+
+impl Engine {
+    /// Whether somebody who waits for the key is to be looked after now: its type is there, or what a consumer group reads
+    /// has gone. So a key gets its place among those that are served as in Redis: when such a value came to be there.
+    pub(crate) fn is_ready(&self, cell: &Cell, name: &[u8]) -> bool {
+        let (db, key) = parts(name);
+        // Whether it has expired meanwhile is seen when it is served.
+        let there = cell
+            .look(db, self.seed.key(key), i64::MIN)
+            .map(|entry| entry.type_name());
+        (0..cell.waiters(name))
+            .filter_map(|place| cell.waiter(name, place))
+            .any(|waiter| match there {
+                _ if waiter.row.name == "XREADGROUP" => true,
+                Some(there) => suits(waiter.row, there),
+                None => false,
+            })
+    }
+}
+
+/// Whether an event may give a waiter what it waits for: those that only take away, or change what belongs to a key or to
+/// a consumer group, make Redis look at nobody.
+pub(crate) fn may_satisfy(event: Event) -> bool {
+    !matches!(
+        event,
+        Event::Expire
+            | Event::Persist
+            | Event::XDel
+            | Event::XTrim
+            | Event::XSetId
+            | Event::XGroupCreate
+            | Event::XGroupSetId
+            | Event::XGroupCreateConsumer
+            | Event::XGroupDelConsumer
+    )
 }
 
 /// Whether the command works on keys of that type.

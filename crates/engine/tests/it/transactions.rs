@@ -193,9 +193,6 @@ impl Model {
         for peer in &mut self.peers {
             peer.changed |= peer.watched.contains(&key);
         }
-        if !self.ready.contains(&key) {
-            self.ready.push(key);
-        }
     }
 
     fn list(&mut self, key: usize) -> Result<Option<&mut VecDeque<String>>, Value> {
@@ -219,6 +216,10 @@ impl Model {
     }
 
     fn put(&mut self, key: usize, item: String) -> Result<usize, Value> {
+        // Keys are ready in the order in which lists came to be there, as in Redis; what goes makes none ready.
+        if !self.keys.contains_key(&key) && !self.ready.contains(&key) {
+            self.ready.push(key);
+        }
         let held = self
             .keys
             .entry(key)
@@ -436,7 +437,7 @@ fn check(shards: usize, clients: usize, steps: &[(usize, Op)]) -> Result<(), Tes
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn interleaved_clients_see_what_the_model_says(
