@@ -56,6 +56,8 @@ pub enum BenchCommand {
     Capacity(Box<CapacityArgs>),
     /// Overload each system for a while, and see whether and when it is good again
     Recovery(Box<RecoveryArgs>),
+    /// Compare strategies for hot keys on services that share a store: what each saves, and how far it admits too much or too little
+    Mitigations(Box<super::MitigationsArgs>),
     /// Compare two servers in short, interleaved slices of the same load, or two folders of stored runs
     Compare(CompareArgs),
     /// Show how figures moved over stored runs

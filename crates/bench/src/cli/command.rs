@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::process::ExitCode;
 
 use super::CapacityArgs;
+use super::MitigationsArgs;
 use super::RecoveryArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
 use super::measure::perform;
@@ -34,6 +35,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
             stored::compare_runs(&args.a, &args.b, &args.stored)
         }
         Some(BenchCommand::Recovery(args)) => recovery(*args),
+        Some(BenchCommand::Mitigations(args)) => mitigations(*args),
         Some(BenchCommand::Compare(args)) => compare(&args),
         Some(BenchCommand::Trends(args)) => stored::show_trends(&args),
         Some(BenchCommand::Gate(args)) => stored::pass_gate(&args),
@@ -102,6 +104,13 @@ fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
         );
     }
     measure(&args.run, |plan| args.settings(plan).map(Job::Recovery))
+}
+
+fn mitigations(args: MitigationsArgs) -> Result<ExitCode, String> {
+    let args = args.with_defaults();
+    open_loop_only(&args.run)?;
+    let settings = args.settings()?;
+    measure(&args.run, |_| Ok(Job::Mitigations(settings)))
 }
 
 /// Refuses what only ladders can do.

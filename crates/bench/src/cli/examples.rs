@@ -34,6 +34,16 @@ Examples:
   tollgate bench recovery --only tollgate-grpc --retries 0,3 --phase 60s,30s,120s
 ";
 
+pub(super) const MITIGATIONS: &str = "\
+Examples:
+  # all strategies, two services on one redis-server, 90 % of the load on one key
+  tollgate bench mitigations
+  # three services on Tollgate's own store, some strategies
+  tollgate bench mitigations --store tollgate --services 3 --strategies exact,local:20,probabilistic:10
+  # a service of your own beside them, held to its limits; it needs what 'tollgate bench rules' prints
+  tollgate bench mitigations --strategies exact --target mine=grpc://127.0.0.1:8081
+";
+
 pub(super) const COMPARE: &str = "\
 Examples:
   # CPU per request, in interleaved slices
@@ -87,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    const TEXTS: [&str; 8] = [
-        BENCH, CAPACITY, RECOVERY, COMPARE, GATE, REPORT, PAPER, MIGRATE,
+    const TEXTS: [&str; 9] = [
+        BENCH, CAPACITY, RECOVERY, MITIGATIONS, COMPARE, GATE, REPORT, PAPER, MIGRATE,
     ];
     /// A line that is broken is no command to copy.
     const WIDTH: usize = 100;
@@ -125,6 +135,6 @@ mod tests {
             assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
             count += 1;
         }
-        assert_eq!(count, 24);
+        assert_eq!(count, 27);
     }
 }

@@ -34,11 +34,7 @@ pub(super) fn gather(
 ) {
     let by_default = args.only.is_empty() && urls.is_empty();
     let wanted = |name: &str| args.only.iter().any(|only| only == name);
-    let threads = if plan.target_core.is_some() {
-        1
-    } else {
-        cpu::count() as u32
-    };
+    let threads = service_threads(plan);
     for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
         let name = program.name();
         if by_default && !program.speaks_resp() {
@@ -80,11 +76,13 @@ pub(super) fn gather(
     }
 }
 
-fn boxed(service: Service) -> Target {
+/// A service as a target.
+pub(super) fn boxed(service: Service) -> Target {
     Target::Service(Box::new(service))
 }
 
-fn attach(args: &RunArgs, url: &TargetUrl) -> Result<Target, String> {
+/// What runs at `url`.
+pub(super) fn attach(args: &RunArgs, url: &TargetUrl) -> Result<Target, String> {
     match url.protocol {
         Protocol::Grpc => Ok(boxed(Service::attach(url))),
         Protocol::Http => Service::attach_http(url, &args.load.http()).map(boxed),
@@ -92,6 +90,14 @@ fn attach(args: &RunArgs, url: &TargetUrl) -> Result<Target, String> {
             Memcached::attach(url).map(|server| Target::Memcached(Box::new(server)))
         }
         Protocol::Resp => Store::attach(url).map(|store| Target::Store(Box::new(store))),
+    }
+}
+
+/// Threads of a service started here.
+pub(super) fn service_threads(plan: &RunPlan) -> u32 {
+    match plan.target_core {
+        Some(_) => 1,
+        None => cpu::count() as u32,
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use super::args::RunArgs;
 use super::command::{STATUS_INVALID, own};
 use super::gather::{check_names, gather};
+use super::mitigations::gather_arms;
 use crate::os::interrupt;
 use crate::record::{Grade, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError};
@@ -95,7 +96,12 @@ struct MainRun<'a> {
 
 impl Steward for MainRun<'_> {
     fn gather(&mut self, session: &mut Session<'_>, first: bool) {
-        gather(self.args, self.urls, self.plan, session);
+        match self.job {
+            Job::Mitigations(settings) => {
+                gather_arms(self.args, self.urls, self.plan, settings, session);
+            }
+            _ => gather(self.args, self.urls, self.plan, session),
+        }
         if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
             calibrate_first(self.plan, session);
         }

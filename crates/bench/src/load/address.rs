@@ -66,6 +66,8 @@ pub struct Endpoint {
     pub address: Address,
     /// Commands sent once per connection, each answered without an error.
     pub greeting: Vec<Vec<Vec<u8>>>,
+    /// Further places that do the same work: connections take turns.
+    pub also: Vec<Address>,
 }
 
 impl Endpoint {
@@ -75,12 +77,27 @@ impl Endpoint {
         Endpoint {
             address,
             greeting: Vec::new(),
+            also: Vec::new(),
         }
     }
 
-    /// Opens a blocking connection and greets.
+    /// The place of connection number `index`.
+    #[must_use]
+    pub fn address_of(&self, index: usize) -> &Address {
+        match index % (self.also.len() + 1) {
+            0 => &self.address,
+            place => &self.also[place - 1],
+        }
+    }
+
+    /// Opens a blocking connection to its first place and greets.
     pub fn connect(&self) -> io::Result<Socket> {
-        let mut socket = self.address.connect()?;
+        self.connect_as(0)
+    }
+
+    /// Opens connection number `index` and greets.
+    pub fn connect_as(&self, index: usize) -> io::Result<Socket> {
+        let mut socket = self.address_of(index).connect()?;
         if self.greeting.is_empty() {
             return Ok(socket);
         }

@@ -135,7 +135,7 @@ impl Pool {
         let poller = Poller::new()?;
         let mut connections = Vec::with_capacity(count);
         for token in 0..count {
-            let mut connection = Connection::open(endpoint, framing)?;
+            let mut connection = Connection::open(endpoint, token, framing)?;
             connection.register(&poller, token)?;
             connections.push(connection);
         }
@@ -160,7 +160,7 @@ impl Pool {
         let Some(endpoint) = &self.renewed_from else {
             return Ok(());
         };
-        let renewed = Connection::open(endpoint, self.framing).and_then(|mut connection| {
+        let renewed = Connection::open(endpoint, index, self.framing).and_then(|mut connection| {
             connection.register(&self.poller, index)?;
             Ok(connection)
         });

@@ -64,9 +64,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects and then stops blocking.
-    pub fn open(endpoint: &Endpoint, framing: Framing) -> io::Result<Connection> {
-        Connection::from_socket(endpoint.connect()?, framing)
+    /// Connects as number `index` of its kind, and then stops blocking.
+    pub fn open(endpoint: &Endpoint, index: usize, framing: Framing) -> io::Result<Connection> {
+        Connection::from_socket(endpoint.connect_as(index)?, framing)
     }
 
     /// Takes over a blocking socket with nothing unread.

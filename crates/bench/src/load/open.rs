@@ -142,7 +142,7 @@ fn connect<S: Speaker>(
 ) -> Result<Vec<Connection>, String> {
     let count = plan.bounds.connections;
     let open = |token: usize, speaker: &mut S| {
-        let mut connection = Connection::open(endpoint, speaker.framing())?;
+        let mut connection = Connection::open(endpoint, token, speaker.framing())?;
         connection.push(&speaker.open(token));
         connection.register(poller, token)?;
         Ok(connection)
@@ -151,7 +151,7 @@ fn connect<S: Speaker>(
         format!(
             "cannot open connection {} of {count} to {}: {error}",
             token + 1,
-            endpoint.address
+            endpoint.address_of(token)
         )
     };
     (0..count)

@@ -54,6 +54,10 @@ pub struct Accuracy {
     /// promise or none could be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<RetryAfter>,
+    /// Errors that the limiter itself states, as the most admitted too much and too little, summed over the keys; `None`
+    /// where it states none and must be right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<(u64, u64)>,
 }
 
 /// The part of a step whose decisions were kept one by one, so that each is judged by where it must have happened
@@ -193,6 +197,7 @@ impl Accuracy {
             under_admitted: input.under_admitted,
             exact: input.exact,
             retry_after: input.retry_after,
+            stated: None,
         }
     }
 
@@ -202,9 +207,16 @@ impl Accuracy {
         (self.limit > 0).then(|| worst as f64 / self.limit as f64)
     }
 
-    /// True if no key was admitted more than its limit allows.
+    /// True if no key was admitted more than its limit allows, and the error that the limiter states.
     pub fn never_over(&self) -> bool {
-        self.over_admission_percent == 0.0
+        let stated = |(over, _): (u64, u64)| self.over_admitted <= over;
+        self.over_admission_percent == 0.0 || self.stated.is_some_and(stated)
+    }
+
+    /// The same of what is missing.
+    pub fn never_under(&self) -> bool {
+        let stated = |(_, under): (u64, u64)| self.under_admitted <= under;
+        self.under_admission_percent == 0.0 || self.stated.is_some_and(stated)
     }
 }
 

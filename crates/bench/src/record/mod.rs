@@ -10,6 +10,7 @@ pub mod capacity;
 mod compare;
 mod latency;
 mod manifest;
+mod mitigation;
 mod overload;
 pub mod paper;
 pub mod recovery;
@@ -29,6 +30,7 @@ pub use capacity::{CapacityRecord, SearchGoal};
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
+pub use mitigation::{ErrorVerdict, MitigationRow, MitigationsRecord};
 pub use overload::{OverloadRow, OverloadSide, OverloadStep};
 pub use paper::PaperRecord;
 pub use recovery::RecoveryRecord;
@@ -77,6 +79,9 @@ pub struct RunRecord {
     /// Fresh starts behind the cells' statistics; `None` if every row was measured once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<Starts>,
+    /// Strategies for hot keys side by side, if the run compared them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mitigations: Option<MitigationsRecord>,
 }
 
 /// A system that was to be measured and was not.

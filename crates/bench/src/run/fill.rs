@@ -20,15 +20,21 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Reads them for the target's process, if it is known.
+    /// Reads them for the target's processes, if they are known.
     #[must_use]
-    pub fn read(pid: Option<u32>) -> Counters {
+    pub fn read(pids: &[u32]) -> Counters {
         Counters {
-            server_cpu_ns: pid.and_then(proc::cpu_ns),
-            server_wait_ns: pid.and_then(proc::run_queue_wait_ns),
+            server_cpu_ns: of_all(pids, proc::cpu_ns),
+            server_wait_ns: of_all(pids, proc::run_queue_wait_ns),
             ticks: proc::machine_ticks(),
         }
     }
+}
+
+/// The sum over processes; `None` without any, or where one cannot be read.
+fn of_all(pids: &[u32], read: fn(u32) -> Option<u64>) -> Option<u64> {
+    let sum = pids.iter().map(|pid| read(*pid)).sum::<Option<u64>>();
+    sum.filter(|_| !pids.is_empty())
 }
 
 /// What belongs to a step besides its outcome.
@@ -44,8 +50,8 @@ pub struct Frame<'a> {
     pub before: Counters,
     /// Counters after it.
     pub after: Counters,
-    /// The target's process.
-    pub pid: Option<u32>,
+    /// The target's processes.
+    pub pids: &'a [u32],
     /// Calibrated ceiling of the generator.
     pub ceiling_rps: Option<f64>,
     /// The oracle's verdict.
@@ -100,6 +106,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         seconds: seconds(&tally.seconds)?,
         ..Step::default()
     };
+    let judged = |percent: fn(&Accuracy) -> f64| step.accuracy.as_ref().map(percent);
     step.validity = judge(&Evidence {
         planned: step.planned,
         sent: step.sent,
@@ -112,8 +119,8 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         run_queue_wait_percent: step.generator.and_then(|used| used.run_queue_wait_percent),
         steal_percent: ticks.map(|(a, b)| proc::certain_steal_percent(a, b)),
         headroom: frame.ceiling_rps.map(|ceiling| ceiling / frame.rate),
-        over_admission_percent: step.accuracy.as_ref().map(|a| a.over_admission_percent),
-        under_admission_percent: step.accuracy.as_ref().map(|a| a.under_admission_percent),
+        over_admission_percent: judged(|a| if a.never_over() { 0.0 } else { a.over_admission_percent }),
+        under_admission_percent: judged(|a| if a.never_under() { 0.0 } else { a.under_admission_percent }),
     });
     if let Some(text) = &tally.first_error {
         step.notes.push(format!("first complaint: {text}"));
@@ -171,17 +178,18 @@ fn server_use(frame: &Frame<'_>) -> Option<ProcessUse> {
         cpu_us_per_op: per_operation(cpu_ns, frame.outcome.tally.completed),
         run_queue_wait_percent: wait
             .map(|(before, after)| 100.0 * after.saturating_sub(before) as f64 / elapsed),
-        rss_bytes: frame.pid.and_then(proc::rss_bytes),
+        rss_bytes: of_all(frame.pids, proc::rss_bytes),
     })
 }
 
-/// Takes the busiest thread of process `pid` over from the attribution.
-pub fn busiest_thread(step: &mut Step, pid: Option<u32>) {
+/// Takes the busiest thread of the processes `pids` over from the attribution.
+pub fn busiest_thread(step: &mut Step, pids: &[u32]) {
     let processes = step.attribution.iter().flat_map(|found| &found.processes);
     let busiest = processes
-        .filter(|process| Some(process.pid) == pid)
-        .find_map(|process| process.busiest_thread.as_ref())
-        .map(|thread| thread.cpu_percent);
+        .filter(|process| pids.contains(&process.pid))
+        .filter_map(|process| process.busiest_thread.as_ref())
+        .map(|thread| thread.cpu_percent)
+        .max_by(f64::total_cmp);
     if let Some(server) = &mut step.server {
         server.busiest_thread_percent = busiest.or(server.busiest_thread_percent);
     }
@@ -247,5 +255,9 @@ pub fn whole_cell(steps: &[Step]) -> Option<Accuracy> {
             .iter()
             .filter_map(|a| a.retry_after)
             .reduce(RetryAfter::plus),
+        stated: judged
+            .iter()
+            .filter_map(|a| a.stated)
+            .reduce(|(over, under), (o, u)| (over + o, under + u)),
     })
 }

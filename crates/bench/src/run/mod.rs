@@ -10,6 +10,7 @@ pub mod console;
 pub mod fill;
 pub mod fresh;
 pub mod machine;
+pub mod mitigations;
 pub mod order;
 pub mod plan;
 pub mod recovery;

@@ -12,6 +12,7 @@ use super::capacity::CapacitySettings;
 use super::cell;
 use super::console::Console;
 use super::fill;
+use super::mitigations::MitigationSettings;
 use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
 use super::recovery::RecoverySettings;
 use super::starts;
@@ -44,6 +45,8 @@ pub enum Job {
     Capacity(CapacitySettings),
     /// Overloads each target and watches it heal.
     Recovery(RecoverySettings),
+    /// Compares strategies for hot keys.
+    Mitigations(MitigationSettings),
 }
 
 /// One system asked in one way, within one scenario.
@@ -51,7 +54,7 @@ pub(super) struct Series {
     pub(super) slot: usize,
     pub(super) way: Way,
     pub(super) cell: usize,
-    rates: Vec<f64>,
+    pub(super) rates: Vec<f64>,
 }
 
 /// A run in progress.
@@ -205,6 +208,7 @@ impl<'a> Session<'a> {
                 Job::Ladder => self.scenario(scenario, scenario.step.unwrap_or(step_length)),
                 Job::Capacity(settings) => self.capacity(scenario, settings),
                 Job::Recovery(settings) => self.recovery(scenario, settings),
+                Job::Mitigations(settings) => self.mitigations(scenario, settings),
             }
             self.close(false);
             keep(&self.record, self.bed.console());
@@ -226,6 +230,11 @@ impl<'a> Session<'a> {
             Job::Recovery(settings) => {
                 let each = settings.expected() + BETWEEN_LOADS * 2;
                 Some((each * self.series() * scenarios, "recovery runs, about"))
+            }
+            Job::Mitigations(settings) => {
+                let step = plan.step_length(1) + plan.warmup + plan.pause;
+                let each = step * settings.steps(&plan.ladder) + BETWEEN_LOADS;
+                Some((each * self.series() * scenarios, "strategies, about"))
             }
         };
         if let Some((total, what)) = text.filter(|(total, _)| *total >= LONG) {
@@ -302,6 +311,11 @@ impl<'a> Session<'a> {
                 series.rates = order.arrange(std::mem::take(&mut series.rates), seed);
             }
         }
+        self.climb(scenario, &all, step_length);
+    }
+
+    /// Climbs the rungs of all series: each rung by all of them, forwards and backwards in turn.
+    pub(super) fn climb(&mut self, scenario: &KeyPlan, all: &[Series], step_length: Duration) {
         let highest = all
             .iter()
             .map(|series| series.rates.len())
@@ -328,7 +342,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        for series in &all {
+        for series in all {
             let measured = self.record.cells[series.cell].steps.len();
             let whole = measured == series.rates.len() && measured > 0;
             self.record.cells[series.cell].complete =
@@ -428,7 +442,7 @@ impl<'a> Session<'a> {
     fn may_repeat(&self, step: &Step, repeated: usize) -> bool {
         let exact = step.accuracy.as_ref().is_none_or(|found| {
             // A wrong decision counts on a busy machine as well.
-            found.never_over() && found.under_admission_percent == 0.0
+            found.never_over() && found.never_under()
         });
         // A load that the generator cannot carry will be no other the next time.
         let carried = step

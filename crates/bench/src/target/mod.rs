@@ -2,17 +2,21 @@
 
 pub mod child;
 pub mod client;
+pub mod fleet;
 pub mod memcached;
 pub mod peer;
 pub mod program;
 pub mod service;
 mod started;
 pub mod store;
+pub mod strategy;
 pub mod url;
 
+pub use fleet::{Arm, Fleet};
 pub use memcached::Memcached;
 pub use service::Service;
 pub use store::Store;
+pub use strategy::Strategy;
 
 use crate::load::address::Endpoint;
 use crate::load::operation::Op;
@@ -92,6 +96,36 @@ impl Target {
             Target::Service(service) => service.pid,
             Target::Memcached(server) => server.pid,
         }
+    }
+
+    /// All its processes that run on this machine: a fleet of services has several.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        match self.fleet() {
+            Some(fleet) => fleet.pids().collect(),
+            None => self.pid().into_iter().collect(),
+        }
+    }
+
+    /// Strategy for hot keys and what the service shares with others, if it is an arm of their comparison.
+    #[must_use]
+    pub fn arm(&self) -> Option<&Arm> {
+        match self {
+            Target::Service(service) => service.arm.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The fleet that the service runs on, if any.
+    #[must_use]
+    pub fn fleet(&self) -> Option<&Fleet> {
+        self.arm()?.fleet.as_deref()
+    }
+
+    /// Least limit for which it has a rule.
+    #[must_use]
+    pub fn limit_min(&self) -> u64 {
+        self.arm().map_or(1, |_| strategy::LIMIT_MIN)
     }
 
     /// How its process ended, if it was started here and has ended.

@@ -1,9 +1,11 @@
 //! A rate limit service under test: Tollgate's own, started with rules made for the bench, or one that runs.
 
 use std::net::TcpStream;
+use std::time::Duration;
 
 use super::Way;
 use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::fleet::Arm;
 use super::program::Program;
 use super::url::TargetUrl;
 use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
@@ -29,9 +31,69 @@ pub struct Service {
     pub endpoint: Endpoint,
     /// Its process, when it runs on this machine.
     pub pid: Option<u32>,
+    /// Its strategy for hot keys, and what it shares with others; `None` for a service by itself.
+    pub arm: Option<Arm>,
     process: Option<ServerProcess>,
     /// What is asked over HTTP; `None` for gRPC.
     http: Option<HttpAsk>,
+}
+
+/// A service that was just started.
+pub(super) struct Spawned {
+    pub(super) process: ServerProcess,
+    pub(super) grpc: Endpoint,
+    http: Endpoint,
+    /// From its start to the first connection.
+    pub(super) took: Duration,
+}
+
+/// Starts this program as a service called `name` with `rules`, on its own store or on that of `backend`.
+pub(super) fn spawn(
+    name: &str,
+    rules: &str,
+    threads: u32,
+    core: Option<usize>,
+    backend: Option<&str>,
+) -> Result<Spawned, String> {
+    let exe = Program::Tollgate
+        .locate()
+        .ok_or("cannot find this program's own file")?;
+    let folder =
+        Folder::new(name).map_err(|error| format!("cannot create a temporary folder: {error}"))?;
+    let directory = folder.path().join("rules");
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::write(directory.join("bench.yaml"), rules))
+        .map_err(|error| format!("cannot write {}: {error}", directory.display()))?;
+    let mut ports = [0; 3];
+    for port in &mut ports {
+        *port = free_port().map_err(|error| format!("no free port: {error}"))?;
+    }
+    let [store, grpc, http] = ports;
+    let mut arguments = Program::Tollgate.arguments(store, threads, folder.path());
+    arguments.extend(
+        [
+            "--rules",
+            &directory.display().to_string(),
+            "--grpc-port",
+            &grpc.to_string(),
+            "--http-port",
+            &http.to_string(),
+        ]
+        .map(String::from),
+    );
+    arguments.extend(backend.iter().flat_map(|url| ["--backend".into(), (*url).to_owned()]));
+    let mut process = ServerProcess::start("tollgate service", &exe, &arguments, core, folder)?;
+    let answers = |port: u16| match loopback(port).address {
+        Address::Tcp(address) => TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok(),
+        Address::Unix(_) => false,
+    };
+    let took = process.wait_ready(|| answers(grpc) && answers(http))?;
+    Ok(Spawned {
+        process,
+        grpc: loopback(grpc),
+        http: loopback(http),
+        took,
+    })
 }
 
 /// What the command line says about requests over HTTP.
@@ -90,7 +152,33 @@ pub(super) fn entry(limit: u64) -> String {
 impl Service {
     /// Starts this program as a service on its own store, asked over gRPC.
     pub fn start(threads: u32, core: Option<usize>) -> Result<Service, String> {
-        Service::start_as("tollgate-grpc", threads, core, None)
+        Service::start_as("tollgate-grpc", threads, core, None, &rules_yaml())
+    }
+
+    /// The same called `name` with rules of its own, as an arm of a comparison of strategies.
+    pub fn start_arm(
+        name: &str,
+        rules: &str,
+        threads: u32,
+        core: Option<usize>,
+        arm: Arm,
+    ) -> Result<Service, String> {
+        let mut service = Service::start_as(name, threads, core, None, rules)?;
+        service.arm = Some(arm);
+        Ok(service)
+    }
+
+    /// An arm that runs on the services of a fleet.
+    #[must_use]
+    pub fn of_fleet(record: TargetRecord, endpoint: Endpoint, pid: Option<u32>, arm: Arm) -> Service {
+        Service {
+            record,
+            endpoint,
+            pid,
+            arm: Some(arm),
+            process: None,
+            http: None,
+        }
     }
 
     /// Starts this program as a service on its own store, asked over HTTP.
@@ -99,7 +187,7 @@ impl Service {
         core: Option<usize>,
         options: &HttpOptions,
     ) -> Result<Service, String> {
-        Service::start_as("tollgate-http", threads, core, Some(options))
+        Service::start_as("tollgate-http", threads, core, Some(options), &rules_yaml())
     }
 
     fn start_as(
@@ -107,43 +195,19 @@ impl Service {
         threads: u32,
         core: Option<usize>,
         over_http: Option<&HttpOptions>,
+        rules: &str,
     ) -> Result<Service, String> {
-        let exe = Program::Tollgate
-            .locate()
-            .ok_or("cannot find this program's own file")?;
-        let folder = Folder::new(name)
-            .map_err(|error| format!("cannot create a temporary folder: {error}"))?;
-        let rules = folder.path().join("rules");
-        std::fs::create_dir_all(&rules)
-            .and_then(|()| std::fs::write(rules.join("bench.yaml"), rules_yaml()))
-            .map_err(|error| format!("cannot write {}: {error}", rules.display()))?;
-        let mut ports = [0; 3];
-        for port in &mut ports {
-            *port = free_port().map_err(|error| format!("no free port: {error}"))?;
-        }
-        let [store, grpc, http] = ports;
-        let mut arguments = Program::Tollgate.arguments(store, threads, folder.path());
-        arguments.extend(
-            [
-                "--rules",
-                &rules.display().to_string(),
-                "--grpc-port",
-                &grpc.to_string(),
-                "--http-port",
-                &http.to_string(),
-            ]
-            .map(String::from),
-        );
-        let mut process = ServerProcess::start("tollgate service", &exe, &arguments, core, folder)?;
-        let endpoint = loopback(if over_http.is_some() { http } else { grpc });
-        let Address::Tcp(address) = endpoint.address.clone() else {
-            return Err("loopback is TCP".into());
-        };
-        let took =
-            process.wait_ready(|| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok())?;
+        let Spawned {
+            process,
+            grpc,
+            http,
+            took,
+        } = spawn(name, rules, threads, core, None)?;
+        let endpoint = if over_http.is_some() { http } else { grpc };
+        let address = endpoint.address.to_string();
         let pid = process.pid();
         let ask = over_http
-            .map(|options| options.ask(&address.to_string(), "/json"))
+            .map(|options| options.ask(&address, "/json"))
             .transpose()?;
         let record = TargetRecord {
             name: name.into(),
@@ -167,6 +231,7 @@ impl Service {
             record,
             endpoint,
             pid: Some(pid),
+            arm: None,
             process: Some(process),
             http: ask,
         })
@@ -196,6 +261,7 @@ impl Service {
             record,
             endpoint: url.endpoint.clone(),
             pid: None,
+            arm: None,
             process: None,
             http,
         }
@@ -222,11 +288,16 @@ impl Service {
     #[must_use]
     pub fn calls(&self, rule: Rule, prefix: &str, keys: u32) -> Calls {
         let authority = self.endpoint.address.to_string();
-        Calls::new(DOMAIN, &entry(rule.limit), prefix, keys, authority)
+        let entry = match &self.arm {
+            Some(arm) => arm.strategy.entry(rule.limit),
+            None => entry(rule.limit),
+        };
+        Calls::new(DOMAIN, &entry, prefix, keys, authority)
     }
 
     /// How the process ended, if it was started here and has ended.
     pub fn obituary(&mut self) -> Option<String> {
-        self.process.as_mut().and_then(ServerProcess::obituary)
+        let own = self.process.as_mut().and_then(ServerProcess::obituary);
+        own.or_else(|| self.arm.as_ref().and_then(Arm::obituary))
     }
 }

@@ -163,8 +163,8 @@ fn redis(name: Option<&str>, scheme: &str, rest: &str) -> Result<TargetUrl, Stri
         shown: format!("{scheme}://{address}"),
         protocol: Protocol::Resp,
         endpoint: Endpoint {
-            address: Address::Tcp(address),
             greeting,
+            ..Endpoint::plain(Address::Tcp(address))
         },
         path: String::new(),
         authority: String::new(),

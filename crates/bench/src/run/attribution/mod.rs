@@ -90,10 +90,17 @@ impl Observer {
             name: GENERATOR_NAME.into(),
             pid: std::process::id(),
         }];
-        roots.extend(target.pid().map(|pid| Watched {
+        roots.extend(target.pids().into_iter().map(|pid| Watched {
             role: role(target),
             name: target.record().name.clone(),
             pid,
+        }));
+        roots.extend(target.fleet().and_then(|fleet| {
+            Some(Watched {
+                role: Role::Store,
+                name: fleet.store.record.name.clone(),
+                pid: fleet.store.pid?,
+            })
         }));
         for watched in &watching.also {
             if roots.iter().all(|root| root.pid != watched.pid) {
@@ -166,8 +173,9 @@ fn role(target: &Target) -> Role {
 }
 
 fn account(target: &Target) -> Option<Account> {
-    match target {
-        Target::Store(store) => store::ask(&store.endpoint),
+    match (target, target.fleet()) {
+        (Target::Store(store), _) => store::ask(&store.endpoint),
+        (_, Some(fleet)) => store::ask(&fleet.store.endpoint),
         _ => None,
     }
 }

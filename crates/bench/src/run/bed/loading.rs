@@ -159,7 +159,8 @@ impl Bed<'_> {
             .top_share_of(scenario.keys, draws, self.seed(rate));
         // Both answers must occur in every window, not only over a step of several.
         let window = Duration::from_secs(self.window_s(request.way));
-        limit_for(mean, length.min(window), top)
+        let least = self.slots[request.slot].target.limit_min();
+        limit_for(mean, length.min(window), top).max(least)
     }
 
     /// The generator's plan of a load: the run's bounds with what the request has of its own.

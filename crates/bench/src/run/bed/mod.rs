@@ -228,13 +228,13 @@ impl<'a> Bed<'a> {
     fn measure(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
         let target = &self.slots[request.slot].target;
         let same_clock = target.record().co_located;
-        let (pid, operation) = (
-            target.pid(),
+        let (pids, operation) = (
+            target.pids(),
             cell::operation(self.plan, target, request.way),
         );
         let watching = &self.plan.watching;
         let observer = Observer::start(target, watching, request.whole_length());
-        let (offset_s, before) = (self.elapsed_s(), Counters::read(pid));
+        let (offset_s, before) = (self.elapsed_s(), Counters::read(&pids));
         let Loaded {
             outcome,
             rule,
@@ -246,21 +246,27 @@ impl<'a> Bed<'a> {
             same_clock,
             prefix: &prefix,
         };
+        let mut accuracy = cell::accuracy(request.scenario, &operation, &asked, &outcome.tally);
+        let arm = self.slots[request.slot].target.arm();
+        if let Some((accuracy, arm)) = accuracy.as_mut().zip(arm) {
+            let stated = arm.stated(rule.limit, &outcome.tally.keys);
+            accuracy.stated = Some((stated.over, stated.under));
+        }
         let frame = Frame {
             rate: self.offered_rps(request, &outcome),
             offset_s,
             length: request.whole_length(),
             before,
-            after: Counters::read(pid),
-            pid,
+            after: Counters::read(&pids),
+            pids: &pids,
             ceiling_rps: self.ceiling_rps(request.way),
-            accuracy: cell::accuracy(request.scenario, &operation, &asked, &outcome.tally),
+            accuracy,
             outcome: &outcome,
         };
         let mut step = fill::step(frame)?;
         let target = &self.slots[request.slot].target;
         step.attribution = observer.finish(target, watching, &step);
-        fill::busiest_thread(&mut step, pid);
+        fill::busiest_thread(&mut step, &pids);
         Ok((step, outcome))
     }
 
@@ -297,7 +303,8 @@ impl<'a> Bed<'a> {
             window_s: self.window_s(request.way),
             algorithm: &operation.algorithm,
         };
-        let limits: Vec<u64> = service_limits().collect();
+        let least = target.limit_min();
+        let limits: Vec<u64> = service_limits().filter(|limit| *limit >= least).collect();
         let among = request.way.is_service().then_some(limits.as_slice());
         Some(offered.limit(ratio, among))
     }
