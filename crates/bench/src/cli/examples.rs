@@ -39,7 +39,7 @@ Examples:
   # all strategies, two services on one redis-server, 90 % of the load on one key
   tollgate bench mitigations
   # three services on Tollgate's own store, some strategies
-  tollgate bench mitigations --store tollgate --services 3 --strategies exact,local:20,probabilistic:10
+  tollgate bench mitigations --store tollgate --services 3 --strategies exact,local:20,shards:4
   # a service of your own beside them, held to its limits; it needs what 'tollgate bench rules' prints
   tollgate bench mitigations --strategies exact --target mine=grpc://127.0.0.1:8081
 ";
@@ -98,7 +98,15 @@ mod tests {
     use super::*;
 
     const TEXTS: [&str; 9] = [
-        BENCH, CAPACITY, RECOVERY, MITIGATIONS, COMPARE, GATE, REPORT, PAPER, MIGRATE,
+        BENCH,
+        CAPACITY,
+        RECOVERY,
+        MITIGATIONS,
+        COMPARE,
+        GATE,
+        REPORT,
+        PAPER,
+        MIGRATE,
     ];
     /// A line that is broken is no command to copy.
     const WIDTH: usize = 100;

@@ -134,6 +134,9 @@ impl MitigationRow {
     /// False if it admitted more than it states.
     #[must_use]
     pub fn may_win(&self) -> bool {
-        matches!(self.verdict, ErrorVerdict::Within | ErrorVerdict::UnderBeyond)
+        matches!(
+            self.verdict,
+            ErrorVerdict::Within | ErrorVerdict::UnderBeyond
+        )
     }
 }

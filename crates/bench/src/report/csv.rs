@@ -171,7 +171,7 @@ fn ms(us: Option<f64>) -> String {
 }
 
 /// A plain number with at most four decimals; empty if there is none or it is not finite.
-fn number(value: Option<f64>) -> String {
+pub(super) fn number(value: Option<f64>) -> String {
     let Some(value) = value.filter(|value| value.is_finite()) else {
         return String::new();
     };
@@ -183,7 +183,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 /// One line by RFC 4180: fields with a comma, quote or line break are quoted.
-fn line(fields: impl Iterator<Item = String>) -> String {
+pub(super) fn line(fields: impl Iterator<Item = String>) -> String {
     let quoted: Vec<String> = fields
         .map(|field| {
             if field.contains([',', '"', '\n', '\r']) {

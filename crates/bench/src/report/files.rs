@@ -13,8 +13,8 @@ use crate::record::{CompareRecord, RunRecord, directory_stamp};
 
 use super::advice::{grafana, prometheus};
 use super::{
-    HtmlOptions, Lang, Watch, compare_csv, compare_markdown, ratelimit_bench, record_in, rows_csv,
-    run_html, run_markdown, summary_csv,
+    HtmlOptions, Lang, Watch, compare_csv, compare_markdown, mitigations_csv, ratelimit_bench,
+    record_in, rows_csv, run_html, run_markdown, summary_csv,
 };
 
 /// Runs that may start within the same second under one root.
@@ -185,7 +185,7 @@ pub enum Format {
     Html,
     /// `README.md`.
     Markdown,
-    /// `summary.csv` and `rows.csv`.
+    /// `summary.csv` and `rows.csv`, and `mitigations.csv` where strategies for hot keys were compared.
     Csv,
     /// `results.json`.
     Json,
@@ -289,6 +289,9 @@ impl<'a> Writer<'a> {
             Format::Csv => {
                 self.text("summary.csv", &summary_csv(record));
                 self.text("rows.csv", &rows_csv(record));
+                if let Some(found) = &record.mitigations {
+                    self.text("mitigations.csv", &mitigations_csv(found));
+                }
             }
             Format::Json => self.json("results.json", record),
             Format::Prometheus => {

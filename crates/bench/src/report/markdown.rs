@@ -12,8 +12,8 @@ use super::findings::{ScenarioFindings, scenarios};
 use super::format::{count, printable, rate, seconds};
 use super::html::thresholds;
 use super::lang::recorded::in_language;
-use super::lang::{Lang, Text, page as t};
-use super::{verdict, words};
+use super::lang::{Lang, Text, mitigations as mi, page as t};
+use super::{mitigations, verdict, words};
 
 pub use compare::compare;
 
@@ -43,6 +43,7 @@ pub fn run(record: &RunRecord, lang: Lang) -> String {
     document.testbed();
     document.method();
     document.details();
+    document.mitigations();
     document.comparison();
     document.analysis();
     document.recommendation();
@@ -116,12 +117,16 @@ impl Document<'_> {
             t::MD_TESTBED,
             t::MD_METHOD,
             t::CARD_LADDER,
+            mi::CARD_MITIGATIONS,
             t::MD_COMPARISON,
             t::MD_ANALYSIS,
             t::MD_RECOMMENDATION,
             t::MD_CONCLUSION,
             t::MD_APPENDIX,
         ] {
+            if name == mi::CARD_MITIGATIONS && mitigations::of(self.record).is_none() {
+                continue;
+            }
             let line = format!("- {}", self.say(name));
             self.line(&line);
         }
@@ -198,6 +203,27 @@ impl Document<'_> {
         }
         let line = format!("\n{}", self.say(t::METHOD_LEVELS));
         self.line(&line);
+    }
+
+    fn mitigations(&mut self) {
+        let Some(found) = mitigations::of(self.record) else {
+            return;
+        };
+        self.section(self.say(mi::CARD_MITIGATIONS));
+        let line = text(&mitigations::intro(found, self.lang));
+        self.line(&line);
+        for (scenario, rows) in mitigations::by_scenario(found) {
+            self.heading(&mitigations::title(self.record, scenario));
+            let titles = mitigations::HEADS.map(|title| self.say(title));
+            self.table(&titles, 1);
+            for row in rows {
+                let fields: Vec<String> = mitigations::fields(row, self.lang)
+                    .iter()
+                    .map(|field| text(field))
+                    .collect();
+                self.row(&fields);
+            }
+        }
     }
 
     fn conclusion(&mut self) {

@@ -15,6 +15,7 @@ mod html;
 pub(crate) mod lang;
 mod markdown;
 pub mod migrate;
+mod mitigations;
 mod observations;
 mod ratelimit_bench;
 mod rows;
@@ -39,6 +40,7 @@ pub use csv::{compare as compare_csv, rows as rows_csv, summary as summary_csv};
 pub use html::{HtmlOptions, RenderError, record_in, report as run_html};
 pub use lang::Lang;
 pub use markdown::{compare as compare_markdown, run as run_markdown};
+pub use mitigations::csv as mitigations_csv;
 pub use table::TextStyle;
 pub use terminal::{compare_summary, ladder_head, ladder_row, run_summary};
 

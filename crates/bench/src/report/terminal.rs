@@ -6,6 +6,7 @@ use super::findings::{Ranked, ScenarioFindings, over_admission, scenarios, worst
 use super::format::{DASH, bytes, ms, or_dash, percent, rate, ratio, short, significant};
 use super::lang::recorded::{in_language, recorded};
 use super::lang::{page as t, terminal as tt, without_marks};
+use super::mitigations;
 use super::rows::{LadderRow, limit_text};
 use super::table::{Column, TextCell, Tint, fixed_head, fixed_line, plain, table, tinted};
 use super::{TextStyle, verdict, words};
@@ -76,6 +77,10 @@ pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
     out.push_str(&heading(style, t::VERDICT.of(style.lang)));
     for sentence in verdict::run(record, style.lang) {
         out.push_str(&wrapped(style, "  ", &sentence));
+    }
+    for (title, table) in mitigations::terminal(style, record) {
+        out.push_str(&heading(style, &title));
+        out.push_str(&table);
     }
     for scenario in scenarios(record) {
         let title = match scenario.common_rps {

@@ -10,6 +10,7 @@ use super::findings::{
 };
 use super::format::{or_dash, rate, ratio, significant};
 use super::lang::{Lang, sentences as t};
+use super::mitigations;
 
 /// The verdict of a run: one sentence per scenario, then accuracy, then what limits belief in it.
 pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
@@ -25,6 +26,12 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
     }
     if record.validity.grade == Grade::Invalid {
         out.push(t::RUN_INVALID.of(lang).to_owned());
+    }
+    // Strategies are no systems of their own: what they save counts only beside their error.
+    if mitigations::of(record).is_some() {
+        out.extend(mitigations::sentences(record, lang));
+        out.extend(partial());
+        return out;
     }
     out.extend(
         scenarios(record)

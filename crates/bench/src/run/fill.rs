@@ -119,8 +119,20 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         run_queue_wait_percent: step.generator.and_then(|used| used.run_queue_wait_percent),
         steal_percent: ticks.map(|(a, b)| proc::certain_steal_percent(a, b)),
         headroom: frame.ceiling_rps.map(|ceiling| ceiling / frame.rate),
-        over_admission_percent: judged(|a| if a.never_over() { 0.0 } else { a.over_admission_percent }),
-        under_admission_percent: judged(|a| if a.never_under() { 0.0 } else { a.under_admission_percent }),
+        over_admission_percent: judged(|a| {
+            if a.never_over() {
+                0.0
+            } else {
+                a.over_admission_percent
+            }
+        }),
+        under_admission_percent: judged(|a| {
+            if a.never_under() {
+                0.0
+            } else {
+                a.under_admission_percent
+            }
+        }),
     });
     if let Some(text) = &tally.first_error {
         step.notes.push(format!("first complaint: {text}"));

@@ -4,9 +4,7 @@
 //! a load that all of them hold, for cost and latency, then at shares of what each of them can do.
 
 use crate::record::attribution::{CommandUse, Role, RoleCost, StoreAttribution};
-use crate::record::{
-    Cell, ErrorVerdict, Grade, MitigationRow, MitigationsRecord, Step, Validity,
-};
+use crate::record::{Cell, ErrorVerdict, Grade, MitigationRow, MitigationsRecord, Step, Validity};
 use crate::statistics::median;
 use crate::target::strategy::Strategy;
 
@@ -121,7 +119,12 @@ fn measured(mut row: MitigationRow, cell: &Cell, common_rps: f64, alone: bool) -
     row.common_rps = common_rps;
     row.rounds = at_common.len() as u32;
     let latency = |pick: fn(&Step) -> Option<f64>| {
-        median(&at_common.iter().filter_map(|step| pick(step)).collect::<Vec<f64>>())
+        median(
+            &at_common
+                .iter()
+                .filter_map(|step| pick(step))
+                .collect::<Vec<f64>>(),
+        )
     };
     row.common_p50_us = latency(|step| Some(step.response.all.as_ref()?.p50_us));
     row.common_p99_us = latency(|step| Some(step.response.all.as_ref()?.p99_us));
@@ -132,8 +135,9 @@ fn measured(mut row: MitigationRow, cell: &Cell, common_rps: f64, alone: bool) -
     row.service_cpu_us_per_decision = median(&costs.iter().map(|cost| cost.0).collect::<Vec<_>>());
     row.store_cpu_us_per_decision = median(&costs.iter().map(|cost| cost.1).collect::<Vec<_>>());
     let sums = || costs.iter().map(|(service, store)| service + store);
-    row.cpu_us_per_decision_spread =
-        sums().min_by(f64::total_cmp).zip(sums().max_by(f64::total_cmp));
+    row.cpu_us_per_decision_spread = sums()
+        .min_by(f64::total_cmp)
+        .zip(sums().max_by(f64::total_cmp));
     row.store_questions_per_decision = questions(&at_common, alone);
     let (peak, grade) = peak(cell);
     row.peak_goodput_rps = peak.map(|step| step.goodput_rps);
@@ -144,7 +148,10 @@ fn measured(mut row: MitigationRow, cell: &Cell, common_rps: f64, alone: bool) -
 
 fn cost(step: &Step, role: Role) -> Option<f64> {
     let costs: &[RoleCost] = &step.attribution.as_ref()?.cost;
-    costs.iter().find(|cost| cost.role == role)?.cpu_us_per_decision
+    costs
+        .iter()
+        .find(|cost| cost.role == role)?
+        .cpu_us_per_decision
 }
 
 /// The store of a strategy alone is in the service.
@@ -159,7 +166,10 @@ fn store_cost(step: &Step, alone: bool) -> Option<f64> {
 fn questions(steps: &[&Step], alone: bool) -> Option<f64> {
     let (mut asked, mut answered) = (0, 0);
     for step in steps {
-        let store = step.attribution.as_ref().and_then(|found| found.store.as_ref());
+        let store = step
+            .attribution
+            .as_ref()
+            .and_then(|found| found.store.as_ref());
         asked += match alone {
             true => 0,
             false => asked_of(store?),
@@ -307,12 +317,18 @@ mod tests {
 
     #[test]
     fn a_strategy_beyond_its_stated_error_is_found_even_in_one_step() {
-        let within = of(vec![step(500.0, 500.0, 18, 0, (18, 27)), step(900.0, 800.0, 0, 27, (18, 27))]);
+        let within = of(vec![
+            step(500.0, 500.0, 18, 0, (18, 27)),
+            step(900.0, 800.0, 0, 27, (18, 27)),
+        ]);
         assert_eq!(within.verdict, ErrorVerdict::Within);
         assert!(within.may_win());
         assert_eq!((within.over_admitted, within.stated_over), (18, 36));
         // The sums would hide it: 19 in one step, none in the other.
-        let over = of(vec![step(500.0, 500.0, 19, 0, (18, 0)), step(900.0, 800.0, 0, 0, (18, 0))]);
+        let over = of(vec![
+            step(500.0, 500.0, 19, 0, (18, 0)),
+            step(900.0, 800.0, 0, 0, (18, 0)),
+        ]);
         assert_eq!(over.verdict, ErrorVerdict::OverBeyond);
         assert!(!over.may_win() && over.over_admitted < over.stated_over);
         assert!((over.worst_beyond_percent - 0.1).abs() < 1e-9);
@@ -325,13 +341,22 @@ mod tests {
     fn costs_are_those_at_the_common_load_and_the_peak_is_that_of_all() {
         let mut spoiled = step(4_000.0, 3_900.0, 0, 0, (0, 0));
         spoiled.validity.lower(Grade::Invalid, "late");
-        let row = of(vec![step(500.0, 499.0, 0, 0, (0, 0)), step(900.0, 850.0, 0, 0, (0, 0)), spoiled]);
+        let row = of(vec![
+            step(500.0, 499.0, 0, 0, (0, 0)),
+            step(900.0, 850.0, 0, 0, (0, 0)),
+            spoiled,
+        ]);
         assert_eq!((row.rounds, row.common_rps), (1, 500.0));
         assert_eq!(row.cpu_us_per_decision(), Some(12.0));
         assert_eq!(row.store_questions_per_decision, Some(0.5));
         assert_eq!(row.peak_goodput_rps, Some(850.0));
         assert_eq!(row.validity.grade, Grade::Valid);
-        let alone = measured(MitigationRow::default(), &cell(vec![step(500.0, 1.0, 0, 0, (0, 0))]), 500.0, true);
+        let alone = measured(
+            MitigationRow::default(),
+            &cell(vec![step(500.0, 1.0, 0, 0, (0, 0))]),
+            500.0,
+            true,
+        );
         assert_eq!(alone.cpu_us_per_decision(), Some(8.0));
         assert_eq!(alone.store_questions_per_decision, Some(0.0));
     }
@@ -346,6 +371,9 @@ mod tests {
         let both = beside_exact(vec![row("local:25", 300.0), row("exact", 100.0)]);
         assert_eq!(both[0].goodput_of_exact, Some(3.0));
         assert_eq!(both[1].goodput_of_exact, Some(1.0));
-        assert_eq!(beside_exact(vec![row("local:25", 300.0)])[0].goodput_of_exact, None);
+        assert_eq!(
+            beside_exact(vec![row("local:25", 300.0)])[0].goodput_of_exact,
+            None
+        );
     }
 }

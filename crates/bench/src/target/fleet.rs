@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Store;
 use super::child::ServerProcess;
 use super::program::Program;
 use super::service::{Service, spawn};
 use super::strategy::{StatedError, Strategy, rules_yaml};
 use super::url::{Protocol, TargetUrl};
-use super::Store;
 use crate::load::address::Endpoint;
 use crate::load::tally::KeyTally;
 use crate::os::proc;
@@ -80,7 +80,8 @@ impl Fleet {
             match &mut endpoint {
                 None => {
                     record.url = format!("grpc://{}", spawned.grpc.address);
-                    record.command_line = without_password(&spawned.process.command_line, &url, &store);
+                    record.command_line =
+                        without_password(&spawned.process.command_line, &url, &store);
                     endpoint = Some(spawned.grpc);
                 }
                 Some(first) => first.also.push(spawned.grpc.address),
@@ -137,7 +138,9 @@ impl Arm {
     pub fn stated(&self, limit: u64, keys: &[KeyTally]) -> StatedError {
         keys.iter().fold(StatedError::default(), |sum, key| {
             let sent = u64::from(key.sent);
-            let one = self.strategy.stated(self.services, self.threads, limit, sent);
+            let one = self
+                .strategy
+                .stated(self.services, self.threads, limit, sent);
             StatedError {
                 over: sum.over + one.over,
                 under: sum.under + one.under,

@@ -81,7 +81,11 @@ pub(super) fn spawn(
         ]
         .map(String::from),
     );
-    arguments.extend(backend.iter().flat_map(|url| ["--backend".into(), (*url).to_owned()]));
+    arguments.extend(
+        backend
+            .iter()
+            .flat_map(|url| ["--backend".into(), (*url).to_owned()]),
+    );
     let mut process = ServerProcess::start("tollgate service", &exe, &arguments, core, folder)?;
     let answers = |port: u16| match loopback(port).address {
         Address::Tcp(address) => TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok(),
@@ -170,7 +174,12 @@ impl Service {
 
     /// An arm that runs on the services of a fleet.
     #[must_use]
-    pub fn of_fleet(record: TargetRecord, endpoint: Endpoint, pid: Option<u32>, arm: Arm) -> Service {
+    pub fn of_fleet(
+        record: TargetRecord,
+        endpoint: Endpoint,
+        pid: Option<u32>,
+        arm: Arm,
+    ) -> Service {
         Service {
             record,
             endpoint,

@@ -244,8 +244,17 @@ mod tests {
             Ok(Strategy::WriteBehind { interval_ms: 50 })
         );
         for bad in [
-            "", "local", "local:0", "local:101", "shards:1", "shards:x", "exact:1", "probabilistic:21",
-            "write-behind:0", "write-behind:-1", "hope",
+            "",
+            "local",
+            "local:0",
+            "local:101",
+            "shards:1",
+            "shards:x",
+            "exact:1",
+            "probabilistic:21",
+            "write-behind:0",
+            "write-behind:-1",
+            "hope",
         ] {
             assert!(bad.parse::<Strategy>().is_err(), "{bad}");
         }
@@ -254,14 +263,26 @@ mod tests {
     #[test]
     fn every_strategy_and_limit_has_a_rule_of_its_own() {
         let text = rules_yaml(&Strategy::DEFAULT, 2);
-        let mut keys: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("  - key: ")).collect();
+        let mut keys: Vec<&str> = text
+            .lines()
+            .filter_map(|l| l.strip_prefix("  - key: "))
+            .collect();
         let count = keys.len();
-        assert_eq!(count, 12 * limits().filter(|limit| *limit >= LIMIT_MIN).count());
+        assert_eq!(
+            count,
+            12 * limits().filter(|limit| *limit >= LIMIT_MIN).count()
+        );
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), count);
-        assert!(text.contains("hot_key: {strategy: local, share: 25%, services: 2}"), "{text}");
-        assert!(!text.contains("hot_key: \n"), "the embedded store has no such key");
+        assert!(
+            text.contains("hot_key: {strategy: local, share: 25%, services: 2}"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("hot_key: \n"),
+            "the embedded store has no such key"
+        );
     }
 
     #[test]
@@ -273,14 +294,27 @@ mod tests {
         assert_eq!(stated(Strategy::Exact, 90_000), (0, 0));
         assert_eq!(stated(Strategy::Shards { shards: 8 }, 90_000), (0, 0));
         assert_eq!(stated(Strategy::Local { percent: 25 }, 90_000), (0, 5_000));
-        assert_eq!(stated(Strategy::Probabilistic { one_in: 10 }, 90_000), (18, 27));
-        assert_eq!(stated(Strategy::WriteBehind { interval_ms: 10 }, 90_000), (10_000, 0));
+        assert_eq!(
+            stated(Strategy::Probabilistic { one_in: 10 }, 90_000),
+            (18, 27)
+        );
+        assert_eq!(
+            stated(Strategy::WriteBehind { interval_ms: 10 }, 90_000),
+            (10_000, 0)
+        );
         assert_eq!(stated(Strategy::Embedded, 90_000), (0, 2_500));
         // A key that was asked for less cannot show as much.
         assert_eq!(stated(Strategy::Local { percent: 25 }, 4_000), (0, 0));
-        assert_eq!(stated(Strategy::WriteBehind { interval_ms: 10 }, 10_500), (500, 0));
+        assert_eq!(
+            stated(Strategy::WriteBehind { interval_ms: 10 }, 10_500),
+            (500, 0)
+        );
         let one = Strategy::WriteBehind { interval_ms: 10 }.stated(1, 1, 10_000, 90_000);
-        assert_eq!(one, StatedError::default(), "one service alone has nobody to differ from");
+        assert_eq!(
+            one,
+            StatedError::default(),
+            "one service alone has nobody to differ from"
+        );
     }
 
     #[test]

@@ -3,9 +3,11 @@
 mod compare;
 mod deadlines;
 mod fake;
+mod fake_grpc;
 mod faults;
 mod json;
 mod metrics;
+mod mitigations;
 mod planted;
 mod process;
 mod protocols;

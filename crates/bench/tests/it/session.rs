@@ -16,7 +16,7 @@ use tollgate_bench::target::{Store, Target};
 
 use crate::fake::{Behaviour, FakeServer};
 
-fn plan() -> RunPlan {
+pub(crate) fn plan() -> RunPlan {
     RunPlan {
         scenarios: vec![KeyPlan::custom(4, Spreading::Uniform)],
         ladder: Ladder::Fixed(vec![1_000.0, 2_000.0]),

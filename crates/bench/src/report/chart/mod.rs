@@ -5,6 +5,7 @@ mod by_load;
 mod dots;
 mod heat;
 mod legend;
+mod mitigations;
 mod over_time;
 mod overload;
 mod percentiles;
@@ -21,6 +22,7 @@ use super::findings::ScenarioFindings;
 pub(super) use by_load::{latency_of, p99_of_all, throughput, throughput_of_all};
 pub(super) use dots::{ROWS_MAX as RATIOS_MAX, ratios};
 pub(super) use heat::heat_map;
+pub(super) use mitigations::{cpu as mitigation_cpu, goodput as mitigation_goodput};
 pub(super) use over_time::{
     cpu_by_second, generator_lag, in_flight, p99_by_second, pressure_by_second, rates_by_second,
 };

@@ -323,6 +323,56 @@ impl Plot {
         self.marked(class, &mark(shape, at, DOT_RADIUS, tip));
     }
 
+    /// A disc of radius `r` at a point.
+    pub(super) fn disc(&mut self, class: &str, (x, y): (f64, f64), r: f64, tip: &str) {
+        let at = (self.px(x), self.py(y));
+        self.marked(class, &mark(0, at, r, tip));
+    }
+
+    /// Names beside points that come from the top downwards, left of them or right: one below the other, with a thin line
+    /// to those that had to move.
+    pub(super) fn names(&mut self, points: &[(f64, f64, &str)], left: bool) {
+        const LINE: f64 = 15.0;
+        const AWAY: f64 = 14.0;
+        let lowest = HEIGHT - BOTTOM - 3.0;
+        // What would run out at the bottom moves all up.
+        let mut places: Vec<f64> = Vec::new();
+        for (_, y, _) in points {
+            let after = places.last().map_or(f64::MIN, |place| place + LINE);
+            places.push((self.py(*y) + 4.0).max(after));
+        }
+        let mut bound = lowest;
+        for place in places.iter_mut().rev() {
+            *place = place.min(bound);
+            bound = *place - LINE;
+        }
+        for ((x, y, text), place) in points.iter().zip(places) {
+            let (at, py) = (self.px(*x), self.py(*y));
+            let room = text.chars().count() as f64 * 6.6 + AWAY;
+            let left = if left {
+                at - room > LEFT
+            } else {
+                at + room > self.right
+            };
+            let (class, text_x) = if left {
+                ("name end", at - AWAY)
+            } else {
+                ("name", at + AWAY)
+            };
+            if (place - 4.0 - py).abs() > 4.0 {
+                let end = if left { text_x + 2.0 } else { text_x - 2.0 };
+                self.raw(&format!(
+                    "<path class=\"line thin\" d=\"M{} {}L{} {}\"/>",
+                    px(at),
+                    px(py),
+                    px(end),
+                    px(place - 4.0)
+                ));
+            }
+            self.label(class, text_x, place, text);
+        }
+    }
+
     /// A cross at the upper edge: there is no value to draw.
     pub(super) fn missing(&mut self, class: &str, x: f64, tip: &str) {
         let at = (self.px(x), TOP + 7.0);

@@ -5,6 +5,7 @@
 
 pub(crate) mod advice;
 pub(crate) mod found;
+pub(crate) mod mitigations;
 pub(crate) mod page;
 pub(crate) mod recorded;
 pub(crate) mod sentences;
@@ -90,6 +91,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Text)> {
         advice::ALL,
         terminal::ALL,
         found::ALL,
+        mitigations::ALL,
         stored::ALL,
     ]
     .into_iter()

@@ -59,6 +59,7 @@ texts! {
     H_NOT_HELD = "not held /s" | "không giữ /s";
     H_SAFE = "safe /s" | "an toàn /s";
     H_KNEE = "knee /s" | "điểm gối /s";
+    H_P50_P99 = "p50 / p99 ms" | "p50 / p99 ms";
     H_PEAK = "peak goodput /s" | "goodput đỉnh /s";
     H_MEMORY = "memory" | "bộ nhớ";
     H_OVER = "over-admission" | "cho qua vượt mức";

@@ -10,9 +10,9 @@ use crate::record::capacity::{
 use crate::record::paper::{Judgement, PaperFigures, PaperRecord, PaperRow, PaperTable};
 use crate::record::recovery::{Healing, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
 use crate::record::{
-    Accuracy, Cell, CellStatistics, ComparisonRecord, ComparisonRow, Estimate, ExactPart, Metric,
-    RankTest, RateStatistics, RetryAfter, RunRecord, Second, SplitLatency, Starts, TrendRow,
-    TrendsRecord, Verdict,
+    Accuracy, Cell, CellStatistics, ComparisonRecord, ComparisonRow, ErrorVerdict, Estimate,
+    ExactPart, Metric, MitigationRow, MitigationsRecord, RankTest, RateStatistics, RetryAfter,
+    RunRecord, Second, SplitLatency, Starts, TargetRecord, TrendRow, TrendsRecord, Verdict,
 };
 
 use super::super::advice::prometheus;
@@ -23,7 +23,7 @@ use crate::load::rng::Rng;
 use crate::load::tally::latency_histogram;
 
 /// Every card's place in the page, in order.
-const CARDS: [&str; 22] = [
+const CARDS: [&str; 23] = [
     "card-summary",
     "card-1-ladder",
     "card-2-throughput",
@@ -33,6 +33,7 @@ const CARDS: [&str; 22] = [
     "card-6-heat",
     "card-7-overload",
     "card-8-accuracy",
+    "card-10-mitigations",
     "card-starts",
     "card-bottleneck",
     "card-11-usl",
@@ -63,6 +64,7 @@ pub(super) fn run() -> RunRecord {
     }
     record.cells.push(closed_loop());
     record.paper = Some(paper());
+    record.mitigations = Some(mitigations());
     record.settle();
     record
 }
@@ -330,6 +332,54 @@ fn closed_loop() -> Cell {
     cell
 }
 
+/// Three strategies: one that asks each time, one with a stated error, one beyond it.
+pub(super) fn mitigations() -> MitigationsRecord {
+    let row = |name: &str, goodput: f64, over: u64, stated: u64, verdict| MitigationRow {
+        target: name.into(),
+        scenario: "single-key".into(),
+        hot_key: name.into(),
+        services: 2,
+        common_rps: 5_000.0,
+        rounds: 3,
+        common_p50_us: Some(310.0),
+        common_p99_us: Some(1_900.0),
+        service_cpu_us_per_decision: Some(12.0),
+        store_cpu_us_per_decision: Some(6.0),
+        cpu_us_per_decision_spread: Some((17.0, 19.5)),
+        store_questions_per_decision: Some(1.0),
+        peak_goodput_rps: Some(goodput),
+        goodput_of_exact: Some(goodput / 10_000.0),
+        cpu_of_exact: Some(1.0),
+        admitted: 40_000 + over,
+        allowed_max: 40_000,
+        allowed_min: 40_000,
+        over_admitted: over,
+        stated_over: stated,
+        verdict,
+        seed: Some(("90-95 %".into(), "200-500 %".into())),
+        ..MitigationRow::default()
+    };
+    MitigationsRecord {
+        store: TargetRecord {
+            name: "redis-server".into(),
+            server_version: "7.0.15".into(),
+            ..TargetRecord::default()
+        },
+        services: 2,
+        rows: vec![
+            row("exact", 10_000.0, 0, 0, ErrorVerdict::Within),
+            row(
+                "write-behind:50",
+                31_000.0,
+                1_800,
+                40_000,
+                ErrorVerdict::Within,
+            ),
+            row("planted", 90_000.0, 9_000, 0, ErrorVerdict::OverBeyond),
+        ],
+    }
+}
+
 fn paper() -> PaperRecord {
     PaperRecord {
         study: "000".into(),
@@ -449,6 +499,7 @@ fn a_card_without_data_is_left_out() {
     let html = html_in(&fixture::run(), Lang::En);
     for card in [
         "card-5-time",
+        "card-10-mitigations",
         "card-starts",
         "card-bottleneck",
         "card-11-usl",

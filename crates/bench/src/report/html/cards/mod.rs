@@ -7,6 +7,7 @@ mod beside;
 mod curves;
 mod ladder;
 mod method;
+mod mitigations;
 mod overload;
 mod resources;
 mod search;
@@ -59,6 +60,7 @@ pub(super) fn page(record: &RunRecord, options: &HtmlOptions) -> Page {
         curves::heat(&source),
         overload::card(&source),
         accuracy::card(&source),
+        mitigations::card(&source),
         resources::statistics(&source),
         resources::bottleneck(&source),
         search::usl(&source),
