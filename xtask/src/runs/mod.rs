@@ -22,7 +22,7 @@ const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--q
   --render   measure nothing: draw what is kept again from its records, as after a change of the pages
   --quick    two minutes of short steps into target/benchmark-runs/kept, to see that everything works
   --missing  only parts of which no whole record is kept
-  PART       scenarios-stores, scenarios-service, counters, capacity, recovery, paper-000";
+  PART       scenarios-stores, scenarios-service, counters, capacity, recovery, mitigations, paper-000";
 
 /// Where the bench writes, within the repository.
 const WORK: &str = "target/benchmark-runs/made";
@@ -31,7 +31,7 @@ const KEPT: &str = "docs/benchmarks";
 /// Where quick runs are kept: their figures say nothing, so they are no part of the repository.
 const KEPT_QUICK: &str = "target/benchmark-runs/kept";
 /// What is kept of a run's folder as it is.
-const FILES: [&str; 2] = ["README.md", "summary.csv"];
+const FILES: [&str; 3] = ["README.md", "summary.csv", "mitigations.csv"];
 /// Largest record that is kept.
 const RECORD_MAX_BYTES: usize = 800_000;
 /// Exit status of a bench whose run broke its own validity rules: measured, and marked.
@@ -79,6 +79,12 @@ const PARTS: &[Part] = &[
         title: "Overload and recovery",
         full: "recovery --only tollgate,redis-server,tollgate-grpc --op script --profile bench --phase 3s,3s,16s",
         quick: "recovery --only tollgate,redis-server --op script --phase 1s,1s,10s --retries 0 --knee 20000",
+    },
+    Part {
+        name: "mitigations",
+        title: "Strategies for hot keys on redis-server",
+        full: "mitigations --profile bench --step 800ms --warmup 100ms",
+        quick: "mitigations --store tollgate --strategies exact,denial-cache,local:25,write-behind:10,probabilistic:10 --step 300ms --warmup 50ms --rounds 1",
     },
     Part {
         name: "paper-000",
@@ -299,8 +305,11 @@ fn render(folder: &Path) -> Result<(), Failure> {
     if !status.success() {
         return Err(format!("the record in {} cannot be read", folder.display()).into());
     }
-    for name in ["results.json", "summary.csv"] {
-        fs::copy(folder.join(name), work.join(name))?;
+    for name in ["results.json", "summary.csv", "mitigations.csv"] {
+        let from = folder.join(name);
+        if from.exists() || name == "results.json" {
+            fs::copy(from, work.join(name))?;
+        }
     }
     put_page(&work.join("report.html"), &work)?;
     fs::remove_dir_all(folder)?;

@@ -15,6 +15,7 @@ use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 use crate::run::attribution::{WATCH_MAX, Watched, Watching};
 use crate::run::plan::Ladder;
+use crate::target::program::StoreSettings;
 
 /// Measure rate limiting on Tollgate and on the stores installed beside it.
 ///
@@ -148,12 +149,15 @@ pub struct RunArgs {
     /// Gaps between requests: poisson, constant, trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
     #[arg(long, default_value = "poisson", help_heading = LOAD)]
     pub arrivals: Arrivals,
-    /// Connections to a store
-    #[arg(long, alias = "concurrency", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = LOAD)]
-    pub connections: u32,
+    /// Connections to a store; several numbers, such as 50,100,500, measure every scenario over each of them, on services too
+    #[arg(long, alias = "concurrency", value_delimiter = ',', default_value = "50", value_name = "NUMBERS", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = LOAD)]
+    pub connections: Vec<u32>,
     /// Requests that one connection may have unanswered
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4_096), help_heading = LOAD)]
     pub pipeline: u32,
+    /// Settings of stores started here: plain (nothing is kept) or rb-store, which ratelimit_bench gives its stores (nothing is kept, 1 GiB, volatile-lru)
+    #[arg(long, default_value = "plain", value_name = "NAME", help_heading = MEASURED)]
+    pub store_settings: StoreSettings,
     /// Connections to a gRPC service
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000), help_heading = LOAD)]
     pub grpc_connections: u32,
@@ -178,6 +182,9 @@ pub struct RunArgs {
     /// Do not measure the generator first
     #[arg(long, help_heading = JUDGED)]
     pub no_calibrate: bool,
+    /// Take over what the generator could do in an earlier run on this machine, with this program and these connections, if that was so long ago at most
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = values::duration, help_heading = JUDGED)]
+    pub calibration_age: Duration,
     /// What all keys begin with, before a part that differs from step to step
     #[arg(long, default_value = "", value_parser = values::key_prefix, help_heading = MEASURED)]
     pub key_prefix: String,

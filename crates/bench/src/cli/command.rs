@@ -2,11 +2,13 @@
 
 use std::net::TcpListener;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::CapacityArgs;
 use super::MitigationsArgs;
 use super::RecoveryArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
+use super::calibration::{Shape, calibrated};
 use super::measure::perform;
 use super::plan::plan;
 use super::stored;
@@ -15,7 +17,6 @@ use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade};
 use crate::report::files::RunDirectory;
 use crate::report::{compare_markdown, compare_summary};
-use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
 use crate::run::plan::RunPlan;
 use crate::run::session::Job;
@@ -183,13 +184,12 @@ fn calibration(connections: u32, depth: u32, pin: Option<Pins>) -> Result<ExitCo
     interrupt::install();
     let pins = cores(pin);
     let mut console = Console::new(false);
-    let found = calibrate(
+    let shape = Shape {
         connections,
         depth,
-        (pins.generator, pins.target),
-        &mut console,
-        interrupt::flag(),
-    )?;
+        cores: (pins.generator, pins.target),
+    };
+    let found = calibrated(&shape, Duration::ZERO, &mut console)?;
     console.finish();
     let source = crate::os::clock::source().unwrap_or_else(|| "unknown".into());
     console.line(&format!(

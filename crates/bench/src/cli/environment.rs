@@ -141,7 +141,9 @@ pub(super) fn apply(args: &mut RunArgs, matches: &ArgMatches) -> Result<Vec<Stri
     )?;
     let remarks = found.remarks();
     args.step = found.step.or(args.step);
-    args.connections = found.connections.unwrap_or(args.connections);
+    if let Some(connections) = found.connections {
+        args.connections = vec![connections];
+    }
     args.output_file = found.output_file.or(args.output_file.take());
     if let Some(target) = found.target {
         args.targets.push(target);

@@ -54,10 +54,10 @@ pub(super) fn gather(
         }
         let count = program.threads(threads);
         let target = if program.speaks_resp() {
-            Store::start(program, count, plan.target_core)
+            Store::start_with(program, count, plan.target_core, args.store_settings)
                 .map(|store| Target::Store(Box::new(store)))
         } else {
-            Memcached::start(count, plan.target_core)
+            Memcached::start(count, plan.target_core, args.store_settings)
                 .map(|server| Target::Memcached(Box::new(server)))
         };
         take(args, name, target, session);

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::args::RunArgs;
+use super::calibration::{Shape, calibrated};
 use super::command::{STATUS_INVALID, own};
 use super::gather::{check_names, gather};
 use super::mitigations::gather_arms;
@@ -13,7 +15,6 @@ use crate::report::files::{RunDirectory, WriteError};
 use crate::report::{
     capacity_lines, ladder_head, ladder_row, limit_line, recovery_lines, run_summary,
 };
-use crate::run::calibrate::calibrate;
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::RunPlan;
@@ -103,7 +104,7 @@ impl Steward for MainRun<'_> {
             _ => gather(self.args, self.urls, self.plan, session),
         }
         if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
-            calibrate_first(self.plan, session);
+            calibrate_first(self.plan, self.args.calibration_age, session);
         }
         session.announce(self.job);
     }
@@ -118,18 +119,25 @@ impl Steward for MainRun<'_> {
     }
 }
 
-fn calibrate_first(plan: &RunPlan, session: &mut Session<'_>) {
-    let cores = (plan.generator_core, plan.target_core);
-    match calibrate(
-        plan.connections,
-        plan.depth,
-        cores,
-        session.console(),
-        interrupt::flag(),
-    ) {
+fn calibrate_first(plan: &RunPlan, age_max: Duration, session: &mut Session<'_>) {
+    let shape = Shape {
+        connections: plan.connections,
+        depth: plan.depth,
+        cores: (plan.generator_core, plan.target_core),
+    };
+    match calibrated(&shape, age_max, session.console()) {
         Ok(calibration) => {
+            let from = calibration
+                .reused
+                .as_ref()
+                .map_or_else(String::new, |from| {
+                    format!(
+                        " (measured {:.0} s before; --calibration-age 0s measures it anew)",
+                        from.age_s
+                    )
+                });
             session.console().line(&format!(
-                "generator: ceiling {:.0}/s at {} connections x {}, floor p50 {:.0} us p99 {:.0} us, clock {:.0} ns",
+                "generator{from}: ceiling {:.0}/s at {} connections x {}, floor p50 {:.0} us p99 {:.0} us, clock {:.0} ns",
                 calibration.ceiling_rps,
                 plan.connections,
                 plan.depth,

@@ -1,6 +1,7 @@
 //! The command line of `tollgate bench`.
 
 mod args;
+mod calibration;
 mod capacity;
 mod command;
 mod environment;

@@ -328,7 +328,7 @@ fn run_args(args: &PaperArgs) -> Result<RunArgs, String> {
     run.lang = args.lang;
     run.quiet = args.quiet;
     if let Some(threads) = args.threads {
-        run.connections = threads;
+        run.connections = vec![threads];
         run.grpc_connections = threads;
     }
     Ok(run)
@@ -420,7 +420,7 @@ mod tests {
         let run = run_args(&args).unwrap();
         assert_eq!(run.targets, ["grpc://localhost:9091"]);
         assert!(run.only.is_empty(), "only what is named");
-        assert_eq!((run.grpc_connections, run.connections), (8, 8));
+        assert_eq!((run.grpc_connections, &run.connections[..]), (8, &[8][..]));
         let plan = ladder_plan(Study::Ladders, &args, &run).unwrap();
         assert_eq!(plan.key_prefix, "key");
         assert_eq!(plan.pause, Duration::from_secs(5));

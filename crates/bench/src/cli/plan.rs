@@ -43,7 +43,8 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
         order: args.load.order,
         pause: args.pause,
         arrivals: args.arrivals,
-        connections: args.connections,
+        // Of several, every scenario has its own; the first is what the generator is calibrated with.
+        connections: args.connections.first().copied().unwrap_or(1),
         depth: args.pipeline,
         grpc_connections: args.grpc_connections,
         grpc_streams: args.grpc_streams,
@@ -62,7 +63,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
 
 fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
     check_shape(args)?;
-    let plain = plain_scenarios(args)?;
+    let plain = over_connections(args, plain_scenarios(args)?)?;
     let known_load = plain.iter().find(|scenario| scenario.admit.is_some());
     if let Some(scenario) = known_load.filter(|_| args.arrivals == Arrivals::Closed) {
         return Err(format!(
@@ -82,6 +83,28 @@ fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
                 .map(move |ratio| scenario.clone().admitting(*ratio))
         })
         .collect())
+}
+
+/// Each scenario over each number of connections, where several are given.
+fn over_connections(args: &RunArgs, plain: Vec<KeyPlan>) -> Result<Vec<KeyPlan>, String> {
+    let [_, _, ..] = args.connections.as_slice() else {
+        return Ok(plain);
+    };
+    for (at, number) in args.connections.iter().enumerate() {
+        if args.connections[..at].contains(number) {
+            return Err(format!("--connections: {number} is named twice"));
+        }
+    }
+    if args.arrivals == Arrivals::Closed && args.ladder.is_some() {
+        return Err(
+            "the rungs of a closed loop are numbers of connections: give --ladder or several --connections".into(),
+        );
+    }
+    let over = |scenario: KeyPlan| {
+        let numbers = args.connections.iter();
+        numbers.map(move |number| scenario.clone().over(*number))
+    };
+    Ok(plain.into_iter().flat_map(over).collect())
 }
 
 /// Refuses shapes of the load that do not go together.

@@ -60,6 +60,9 @@ pub struct ReportArgs {
     /// The same as --select median
     #[arg(long, hide = true, requires = "out", conflicts_with_all = ["select", "compare", "trends"])]
     pub extract_median: bool,
+    /// Also list the runs in index.html beside their folders
+    #[arg(long, conflicts_with_all = ["out", "from"])]
+    pub index: bool,
     /// Write the files and print nothing
     #[arg(long)]
     pub quiet: bool,
@@ -113,6 +116,11 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
         let written = RunDirectory::existing(&folder)
             .write_formats(&run.record, formats, &rendering)
             .map_err(|error| error.to_string())?;
+        if args.index {
+            RunDirectory::existing(&run.folder)
+                .list(&run.record, args.lang)
+                .map_err(|error| error.to_string())?;
+        }
         console.line(&format!("\n{}: {}", folder.display(), listed(&written)));
     }
     Ok(ExitCode::SUCCESS)

@@ -87,4 +87,19 @@ pub struct Calibration {
     pub generator_cpu_us_per_op: Option<f64>,
     /// Connections used.
     pub connections: u32,
+    /// Set where it was measured by an earlier run and is still valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<Reused>,
+}
+
+/// Where a calibration comes from that was not measured anew: the same machine, the same program, the same connections,
+/// depth and processors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reused {
+    /// When it was measured, UTC, RFC 3339.
+    pub measured_at: String,
+    /// How long before this run that was.
+    pub age_s: f64,
+    /// The program: version, size and time of its file.
+    pub binary: String,
 }

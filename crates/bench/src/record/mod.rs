@@ -29,7 +29,7 @@ pub use attribution::Attribution;
 pub use capacity::{CapacityRecord, SearchGoal};
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
-pub use manifest::{Calibration, Machine, Manifest, Pinning, Tool};
+pub use manifest::{Calibration, Machine, Manifest, Pinning, Reused, Tool};
 pub use mitigation::{ErrorVerdict, MitigationRow, MitigationsRecord};
 pub use overload::{OverloadRow, OverloadSide, OverloadStep};
 pub use paper::PaperRecord;

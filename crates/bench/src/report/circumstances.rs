@@ -2,7 +2,7 @@
 
 use crate::record::{Calibration, Machine, Manifest, Pinning, TargetRecord, Tool};
 
-use super::format::{bytes, latency, rate, significant};
+use super::format::{bytes, latency, rate, seconds, significant};
 use super::lang::{Lang, Text, page as t};
 
 /// The manifest and the calibration as name and value, without what is unknown.
@@ -90,8 +90,20 @@ fn generator(found: &Calibration) -> String {
         .generator_cpu_us_per_op
         .map(|us| format!(", {} µs of CPU a request", significant(us)))
         .unwrap_or_default();
+    let reused = found
+        .reused
+        .as_ref()
+        .map(|from| {
+            format!(
+                "; measured at {}, {} before this run, on the same machine by the same program ({})",
+                from.measured_at,
+                seconds(from.age_s),
+                from.binary
+            )
+        })
+        .unwrap_or_default();
     format!(
-        "ceiling {}/s over {} connections{cpu}; floor P50 {}, P99 {}; one clock read {} ns",
+        "ceiling {}/s over {} connections{cpu}; floor P50 {}, P99 {}; one clock read {} ns{reused}",
         rate(found.ceiling_rps),
         found.connections,
         latency(found.floor_p50_us),

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use crate::record::{CompareRecord, RunRecord, directory_stamp};
 
 use super::advice::{grafana, prometheus};
+use super::html::STYLE;
+use super::index::{self, Overview};
 use super::{
     HtmlOptions, Lang, Watch, compare_csv, compare_markdown, mitigations_csv, ratelimit_bench,
     record_in, rows_csv, run_html, run_markdown, summary_csv,
@@ -21,6 +23,9 @@ use super::{
 const SAME_SECOND_MAX: u32 = 100;
 /// Longest file that is read as a record.
 const RECORD_MAX_BYTES: u64 = 1 << 30;
+
+/// The log of a run.
+const LOG: &str = "benchmark.log";
 
 /// The directory of one run.
 #[derive(Clone, Debug)]
@@ -101,7 +106,7 @@ impl RunDirectory {
 
     /// The log of the run; the caller writes it while the run goes on.
     pub fn log_path(&self) -> PathBuf {
-        self.path.join("benchmark.log")
+        self.path.join(LOG)
     }
 
     /// Keeps what is measured so far as `results.json`, so that a crash later loses nothing.
@@ -111,8 +116,8 @@ impl RunDirectory {
         writer.finish().map(drop)
     }
 
-    /// Writes `results.json`, `summary.csv`, `rows.csv`, `README.md` and `report.html`, in that order, and points
-    /// `latest` here. A file that fails does not keep the others from being written.
+    /// Writes `results.json`, `summary.csv`, `rows.csv`, `README.md` and `report.html`, in that order, points `latest`
+    /// here, and lists the run in `index.html` beside its folder. A file that fails does not keep the others from being written.
     pub fn write_run(&self, record: &RunRecord) -> Result<(), WriteError> {
         self.write_run_as(record, Lang::En)
     }
@@ -133,7 +138,16 @@ impl RunDirectory {
             writer.format(record, format, &rendering);
         }
         writer.format(record, Format::Hlog, &rendering);
+        writer.link_console();
         writer.link_latest();
+        writer.list(&Overview::of_run(record, lang), lang);
+        writer.finish().map(drop)
+    }
+
+    /// Lists the run in `index.html` beside its folder; for a run whose files are there.
+    pub fn list(&self, record: &RunRecord, lang: Lang) -> Result<(), WriteError> {
+        let mut writer = Writer::new(&self.path);
+        writer.list(&Overview::of_run(record, lang), lang);
         writer.finish().map(drop)
     }
 
@@ -174,6 +188,7 @@ impl RunDirectory {
         writer.text("compare.csv", &compare_csv(record));
         writer.text("README.md", &compare_markdown(record));
         writer.link_latest();
+        writer.list(&Overview::of_compare(record, Lang::En), Lang::En);
         writer.finish().map(drop)
     }
 }
@@ -197,7 +212,10 @@ pub enum Format {
     RatelimitBench,
     /// Histograms as HdrHistogram logs, `.hlog`.
     Hlog,
-    /// All of them.
+    /// `{deployment}-{backend}/{scenario}_{YYYYMMDD_HHMMSS}/`, one folder for each system and scenario, with its page,
+    /// Markdown, CSV and record, and the log of the run as `console.log`: the layout of seeds 000 and 001.
+    Folders,
+    /// All of them but `folders`, which holds the same again.
     All,
 }
 
@@ -311,11 +329,34 @@ impl<'a> Writer<'a> {
                     }
                 }
             }
+            Format::Folders => self.folders(record, rendering),
             Format::All => {
                 for each in Format::EACH {
                     self.format(record, each, rendering);
                 }
             }
+        }
+    }
+
+    fn folders(&mut self, record: &RunRecord, rendering: &Rendering) {
+        for (name, part) in super::folders::folders(record) {
+            let folder = self.directory.join(&name);
+            if let Err(error) = fs::create_dir_all(&folder) {
+                self.fail(&name, &error);
+                continue;
+            }
+            let mut inside = Writer::new(&folder);
+            for format in [Format::Json, Format::Csv, Format::Markdown, Format::Html] {
+                inside.format(&part, format, rendering);
+            }
+            let log = self.directory.join(LOG);
+            if log.is_file()
+                && let Err(error) = fs::copy(&log, folder.join("console.log"))
+            {
+                inside.fail("console.log", &error);
+            }
+            self.failed.extend(inside.failed);
+            self.written.push(name);
         }
     }
 
@@ -333,6 +374,43 @@ impl<'a> Writer<'a> {
     fn link_latest(&mut self) {
         if let Err(error) = link_latest(self.directory) {
             self.fail("../latest", &error);
+        }
+    }
+
+    /// The log under the name that seed 001 has for it.
+    fn link_console(&mut self) {
+        let log = self.directory.join(LOG);
+        let link = self.directory.join("console.log");
+        if log.is_file()
+            && !link.exists()
+            && let Err(error) = symlink(OsStr::new(LOG), &link)
+        {
+            self.fail("console.log", &error);
+        }
+    }
+
+    /// Writes the overview, and the list of all runs beside the folder.
+    fn list(&mut self, overview: &Overview, lang: Lang) {
+        self.json(index::OVERVIEW, overview);
+        let real = fs::canonicalize(self.directory);
+        let Some(root) = real.ok().and_then(|path| path.parent().map(Path::to_owned)) else {
+            return;
+        };
+        if !index::may_write(&root) {
+            self.fail(
+                "../index.html",
+                &"exists and is not a list of runs made here",
+            );
+            return;
+        }
+        match index::entries(&root) {
+            Ok((entries, left_out)) => {
+                let page = index::page(&entries, left_out, STYLE, lang);
+                if let Err(error) = write_whole(&root.join(index::INDEX), page.as_bytes()) {
+                    self.fail("../index.html", &error);
+                }
+            }
+            Err(error) => self.fail("../index.html", &error),
         }
     }
 

@@ -90,6 +90,7 @@ pub fn calibrate(
         clock_read_ns,
         generator_cpu_us_per_op: cpu_us_per_op,
         connections,
+        reused: None,
     })
 }
 

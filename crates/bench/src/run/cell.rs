@@ -87,7 +87,7 @@ pub(super) fn empty(plan: &RunPlan, scenario: &KeyPlan, target: &Target, way: Wa
         target: target.record().name.clone(),
         scenario: scenario.record(),
         operation: operation(plan, target, way),
-        load: plan.load(way),
+        load: plan.load(way, scenario),
         notes,
         admit_ratio: scenario.admit,
         ..Cell::default()

@@ -89,7 +89,9 @@ fn source_tree() -> Option<PathBuf> {
         .map(Into::into)
 }
 
-fn machine() -> Machine {
+/// The machine as it is now.
+#[must_use]
+pub fn machine() -> Machine {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let name = release
         .lines()

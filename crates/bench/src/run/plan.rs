@@ -41,6 +41,8 @@ pub struct KeyPlan {
     pub step: Option<Duration>,
     /// Share of the offered load that its limits admit; `None` takes limits near half of the most wanted key's load.
     pub admit: Option<f64>,
+    /// Connections, where several numbers of them are compared; `None` takes the run's.
+    pub connections: Option<u32>,
 }
 
 impl KeyPlan {
@@ -54,6 +56,7 @@ impl KeyPlan {
             spreading,
             step: None,
             admit: None,
+            connections: None,
         };
         vec![
             plan("single-key", "single key", 1, Spreading::Single),
@@ -81,6 +84,7 @@ impl KeyPlan {
             },
             step: None,
             admit,
+            connections: None,
         };
         vec![
             plan(
@@ -122,6 +126,7 @@ impl KeyPlan {
             spreading,
             step: None,
             admit: None,
+            connections: None,
         }
     }
 
@@ -132,6 +137,15 @@ impl KeyPlan {
         self.title
             .push_str(&format!(", {}% admitted", ratio * 100.0));
         self.admit = Some(ratio);
+        self
+    }
+
+    /// The same keys over so many connections.
+    #[must_use]
+    pub fn over(mut self, connections: u32) -> KeyPlan {
+        self.name.push_str(&format!("-c{connections}"));
+        self.title.push_str(&format!(", {connections} connections"));
+        self.connections = Some(connections);
         self
     }
 
@@ -206,13 +220,17 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
-    /// Bounds of the load on a target asked in `way`.
+    /// Bounds of the load of `scenario` on a target asked in `way`.
     #[must_use]
-    pub fn bounds(&self, way: Way) -> Bounds {
+    pub fn bounds(&self, way: Way, scenario: &KeyPlan) -> Bounds {
+        let own = scenario.connections.unwrap_or(self.connections);
         let (connections, depth) = match way {
-            Way::Grpc => (self.grpc_connections, self.grpc_streams),
-            Way::Http => (self.connections, self.http_pipeline),
-            Way::Native | Way::Script | Way::Op(_) => (self.connections, self.depth),
+            Way::Grpc => (
+                scenario.connections.unwrap_or(self.grpc_connections),
+                self.grpc_streams,
+            ),
+            Way::Http => (own, self.http_pipeline),
+            Way::Native | Way::Script | Way::Op(_) => (own, self.depth),
         };
         Bounds {
             connections: connections as usize,
@@ -222,10 +240,10 @@ impl RunPlan {
         }
     }
 
-    /// Shape of the load as it appears in the record.
+    /// Shape of the load of `scenario` as it appears in the record.
     #[must_use]
-    pub fn load(&self, way: Way) -> Load {
-        let bounds = self.bounds(way);
+    pub fn load(&self, way: Way, scenario: &KeyPlan) -> Load {
+        let bounds = self.bounds(way, scenario);
         Load {
             arrivals: self.arrivals.word().into(),
             connections: bounds.connections as u32,

@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
                 Ladder::Fixed(rates) => rates.clone(),
                 // Connections are the rungs of a closed loop.
                 Ladder::Scaled if plan.is_closed() => {
-                    vec![plan.bounds(series.way).connections as f64]
+                    vec![plan.bounds(series.way, scenario).connections as f64]
                 }
                 Ladder::Scaled => {
                     let own = self.record.cells[series.cell]

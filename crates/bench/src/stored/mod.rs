@@ -6,6 +6,7 @@
 //!
 //! Only [`read`] touches the disk; the rest are functions of records.
 
+mod calibration;
 mod compare;
 mod equality;
 mod gate;
@@ -14,6 +15,7 @@ mod read;
 mod rows;
 mod trends;
 
+pub use calibration::{Circumstances, binary, calibration_path, keep, reuse};
 pub use compare::{Arms, compare};
 pub use equality::{differences, same_machine};
 pub use gate::{Gate, Refused, gate};

@@ -132,6 +132,15 @@ fn check_layout(path: &Path, text: &str, what: &str) -> Result<(), String> {
 /// Where the noise of `machine` is kept: `noise-<processor>-<cores>.json` in the user's cache. `None` without a home.
 #[must_use]
 pub fn noise_path(machine: &Machine, env: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    cache_path("noise", machine, env)
+}
+
+/// Where what is called `kind` is kept for `machine`: `<kind>-<processor>-<cores>.json` in the user's cache.
+pub(super) fn cache_path(
+    kind: &str,
+    machine: &Machine,
+    env: impl Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
     let set = |name: &str| env(name).filter(|value| !value.is_empty());
     let cache = set("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -145,7 +154,7 @@ pub fn noise_path(machine: &Machine, env: impl Fn(&str) -> Option<String>) -> Op
         }
     }
     let file = format!(
-        "noise-{}-{}.json",
+        "{kind}-{}-{}.json",
         name.trim_end_matches('-'),
         machine.cores
     );
@@ -157,10 +166,17 @@ pub fn noise_path(machine: &Machine, env: impl Fn(&str) -> Option<String>) -> Op
 /// # Errors
 /// If it is not there, not whole, or of another layout.
 pub fn read_noise(path: &Path) -> Result<NoiseRecord, String> {
+    read_kept(path, "a noise calibration")
+}
+
+/// Reads what was kept at `path`, which is `what`.
+pub(super) fn read_kept<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    what: &str,
+) -> Result<T, String> {
     let text = text(path)?;
-    check_layout(path, &text, "a noise calibration")?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("{}: not a noise calibration: {error}", path.display()))
+    check_layout(path, &text, what)?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: not {what}: {error}", path.display()))
 }
 
 /// Writes a calibration of noise, under its name only when it is whole.
@@ -168,6 +184,11 @@ pub fn read_noise(path: &Path) -> Result<NoiseRecord, String> {
 /// # Errors
 /// If a folder or file cannot be written.
 pub fn write_noise(path: &Path, record: &NoiseRecord) -> Result<(), String> {
+    write_kept(path, record)
+}
+
+/// Keeps `record` at `path`, under that name only when it is whole.
+pub(super) fn write_kept<T: serde::Serialize>(path: &Path, record: &T) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     if let Some(folder) = path
         .parent()

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 
 use super::child::ServerProcess;
 use super::client::{ANSWER_TIMEOUT, unanswered};
-use super::program::Program;
+use super::program::{Program, StoreSettings};
 use super::url::TargetUrl;
 use super::{Way, started};
 use crate::load::address::Endpoint;
@@ -49,9 +49,13 @@ pub fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
 
 impl Memcached {
     /// Starts `memcached` with `threads` threads, on processor `core` if one is given.
-    pub fn start(threads: u32, core: Option<usize>) -> Result<Memcached, String> {
+    pub fn start(
+        threads: u32,
+        core: Option<usize>,
+        settings: StoreSettings,
+    ) -> Result<Memcached, String> {
         let answers = |endpoint: &Endpoint| version(endpoint).is_ok();
-        let started = started::start(Program::Memcached, threads, core, answers)?;
+        let started = started::start(Program::Memcached, threads, core, settings, answers)?;
         let pid = started.process.pid();
         Memcached::ask_around(
             started.record,

@@ -2,6 +2,45 @@
 
 use std::path::{Path, PathBuf};
 
+/// Settings of a store besides those that make it measurable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreSettings {
+    /// None.
+    #[default]
+    Plain,
+    /// Those of ratelimit_bench's containers: 1 GiB, volatile-lru.
+    RbStore,
+}
+
+impl StoreSettings {
+    /// Arguments of `program` for them; nothing is kept on disk in any case. The policy evicts keys that expire, oldest
+    /// use first, as Dragonfly and memcached do by themselves where they may evict at all.
+    #[must_use]
+    pub fn arguments(self, program: Program) -> Vec<String> {
+        let words: &[&str] = match (self, program) {
+            (StoreSettings::Plain, _) => &[],
+            (_, Program::Tollgate | Program::Redis | Program::Valkey) => {
+                &["--maxmemory", "1gb", "--maxmemory-policy", "volatile-lru"]
+            }
+            (_, Program::Dragonfly) => &["--maxmemory=1gb", "--cache_mode=true"],
+            (_, Program::Memcached) => &["-m", "1024"],
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+}
+
+impl std::str::FromStr for StoreSettings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StoreSettings, String> {
+        match text {
+            "plain" => Ok(StoreSettings::Plain),
+            "rb-store" => Ok(StoreSettings::RbStore),
+            _ => Err(format!("'{text}' is neither plain nor rb-store")),
+        }
+    }
+}
+
 /// A server program and how it is started for a measurement: loopback only, no persistence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {

@@ -1,7 +1,7 @@
 //! A store's process, started and answering.
 
 use super::child::{Folder, ServerProcess, free_port, loopback};
-use super::program::Program;
+use super::program::{Program, StoreSettings};
 use crate::load::address::Endpoint;
 use crate::os::proc;
 use crate::record::{TargetKind, TargetRecord};
@@ -21,11 +21,12 @@ pub(super) fn start(
     program: Program,
     threads: u32,
     core: Option<usize>,
+    settings: StoreSettings,
     answers: impl Fn(&Endpoint) -> bool,
 ) -> Result<Started, String> {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
-        match attempt(program, threads, core, &answers) {
+        match attempt(program, threads, core, settings, &answers) {
             Ok(started) => return Ok(started),
             Err(error) => last = error,
         }
@@ -37,6 +38,7 @@ fn attempt(
     program: Program,
     threads: u32,
     core: Option<usize>,
+    settings: StoreSettings,
     answers: &impl Fn(&Endpoint) -> bool,
 ) -> Result<Started, String> {
     let name = program.name();
@@ -46,7 +48,8 @@ fn attempt(
     let folder =
         Folder::new(name).map_err(|error| format!("cannot create a temporary folder: {error}"))?;
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-    let arguments = program.arguments(port, threads, folder.path());
+    let mut arguments = program.arguments(port, threads, folder.path());
+    arguments.extend(settings.arguments(program));
     let mut process = ServerProcess::start(name, &exe, &arguments, core, folder)?;
     let endpoint = loopback(port);
     let took = process.wait_ready(|| answers(&endpoint))?;

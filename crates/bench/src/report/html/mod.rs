@@ -20,7 +20,8 @@ pub(super) use cards::{GLOSSARY, thresholds};
 /// Name under which the template is known; its ending decides that values are escaped for HTML.
 const NAME: &str = "report.html";
 const TEMPLATE: &str = include_str!("report.html.jinja");
-const STYLE: &str = include_str!("style.css");
+/// The style sheet of every page.
+pub(super) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 /// Why a report could not be rendered or read.

@@ -5,6 +5,7 @@
 
 pub(crate) mod advice;
 pub(crate) mod found;
+pub(crate) mod index;
 pub(crate) mod mitigations;
 pub(crate) mod page;
 pub(crate) mod recorded;
@@ -92,6 +93,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Text)> {
         terminal::ALL,
         found::ALL,
         mitigations::ALL,
+        index::ALL,
         stored::ALL,
     ]
     .into_iter()

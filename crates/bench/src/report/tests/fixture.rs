@@ -148,7 +148,7 @@ pub(super) fn cell(
 }
 
 /// A whole run: two stores, three scenarios, native and like-for-like operations.
-pub(super) fn run() -> RunRecord {
+pub(in crate::report) fn run() -> RunRecord {
     let scenarios = [
         ("single-key", "Single key"),
         ("hundred-keys", "100 keys, uniform"),
@@ -195,6 +195,7 @@ pub(super) fn run() -> RunRecord {
             clock_read_ns: 24.0,
             generator_cpu_us_per_op: Some(2.2),
             connections: 50,
+            reused: None,
         }),
         profile: Profile::store(),
         targets: vec![target("redis", "7.0.15"), target("tollgate", "0.1.0")],

@@ -2,7 +2,7 @@
 
 mod everything;
 mod exports;
-mod fixture;
+pub(in crate::report) mod fixture;
 mod languages;
 mod markup;
 
@@ -495,6 +495,13 @@ fn a_run_directory_holds_every_file_and_latest_points_at_it() {
         fs::read_link(scratch.0.join("latest")).unwrap(),
         PathBuf::from("20261121_031500_2")
     );
+    let index = fs::read_to_string(scratch.0.join("index.html")).unwrap();
+    for link in ["20261121_031500/report.html", "20261121_031500_2/README.md"] {
+        assert!(
+            index.contains(&format!("href=\"{link}\"")),
+            "{link}: {index}"
+        );
+    }
     assert!(same(
         &read_run(&first.path().join("results.json")).unwrap(),
         &record
@@ -525,6 +532,19 @@ fn a_file_that_cannot_be_written_is_named_and_the_others_are_kept() {
     assert!(error.to_string().contains("summary.csv: "), "{error}");
     assert!(directory.path().join("report.html").is_file());
     assert!(!directory.path().join("summary.csv").exists());
+}
+
+#[test]
+fn an_index_of_somebody_else_is_left_alone() {
+    let scratch = Scratch::new("index");
+    fs::write(scratch.0.join("index.html"), "mine").unwrap();
+    let directory = RunDirectory::create(&scratch.0, 0).unwrap();
+    let error = directory.write_run(&fixture::run()).unwrap_err();
+    assert!(error.to_string().contains("not a list of runs"), "{error}");
+    assert_eq!(
+        fs::read_to_string(scratch.0.join("index.html")).unwrap(),
+        "mine"
+    );
 }
 
 #[test]

@@ -23,6 +23,8 @@ const PROBE: Duration = Duration::from_millis(500);
 const OVERLOAD_RATE: f64 = 500_000.0;
 /// Answers of a probe may be errors up to one in so many.
 const REFUSED_PARTS: u64 = 10;
+/// Streams per connection that keep a service on a store elsewhere busy without a queue that it would shed.
+const BUSY_DEPTH: usize = 4;
 /// Limit in a probe: everything is allowed, the dearer answer.
 const PROBE_LIMIT: u64 = 50_000_000;
 /// Requests written at once while keys are filled.
@@ -45,7 +47,7 @@ impl Bed<'_> {
             scenario.title,
             cell::describe(target, way)
         ));
-        let bounds = self.plan.bounds(way);
+        let bounds = self.plan.bounds(way, scenario);
         let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.plan.seed);
         let (keys, stop, core) = (scenario.keys, self.stop, self.plan.generator_core);
         let rule = Rule {
@@ -82,12 +84,17 @@ impl Bed<'_> {
                     return Err("it cannot be asked in this way".into());
                 };
                 let calls = service.calls(rule, &prefix, keys);
-                let plan = overload(scenario, bounds, self.plan.seed);
+                let arm = target.arm().is_some();
+                let plan = match arm {
+                    true => busy(scenario, bounds, self.plan.seed),
+                    false => overload(scenario, bounds, self.plan.seed),
+                };
+                let refused_parts = if arm { 1 } else { REFUSED_PARTS };
                 let live = Live::default();
                 generate(core, &live, PROBE * 2, self.console, || {
                     open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
                 })
-                .and_then(saturated_rate)
+                .and_then(|outcome| saturated_rate(outcome, refused_parts))
             }
         };
         match slice {
@@ -170,7 +177,7 @@ impl Bed<'_> {
         first: Duration,
         later: &[(f64, Duration)],
     ) -> Plan {
-        let mut bounds = self.plan.bounds(request.way);
+        let mut bounds = self.plan.bounds(request.way, request.scenario);
         if let Some(deadline) = request.deadline {
             bounds.deadline_ns = deadline.as_nanos() as u64;
         }
@@ -252,11 +259,24 @@ fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
     }
 }
 
-/// Good answers per second of an overloaded service.
-fn saturated_rate(outcome: Outcome) -> Result<f64, String> {
+/// As much as is answered: a service on a store elsewhere refuses most of an overload, as it should.
+fn busy(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
+    Plan {
+        arrivals: Arrivals::Closed,
+        rate: 0.0,
+        bounds: Bounds {
+            depth: bounds.depth.min(BUSY_DEPTH),
+            ..bounds
+        },
+        ..overload(scenario, bounds, seed)
+    }
+}
+
+/// Good answers per second of an overloaded service, of which errors may be one part in so many.
+fn saturated_rate(outcome: Outcome, refused_parts: u64) -> Result<f64, String> {
     let tally = &outcome.tally;
     let good = tally.allowed + tally.denied;
-    let errors = (tally.store_error + tally.protocol) * REFUSED_PARTS;
+    let errors = (tally.store_error + tally.protocol) * refused_parts;
     match (&outcome.cut_short, &tally.first_error) {
         (Some(why), _) => Err(why.clone()),
         (None, Some(why)) if errors > good => Err(why.clone()),
