@@ -70,7 +70,7 @@ pub struct MitigationRow {
     pub cpu_us_per_decision_spread: Option<(f64, f64)>,
     /// Calls that the store was sent for each answer; `None` where it does not count them.
     pub store_questions_per_decision: Option<f64>,
-    /// Highest goodput of all steps that may be believed.
+    /// Highest goodput of all steps.
     pub peak_goodput_rps: Option<f64>,
     /// That over the one of `exact`; `None` without it.
     pub goodput_of_exact: Option<f64>,

@@ -109,9 +109,16 @@ pub(super) fn fields(row: &MitigationRow, lang: Lang) -> Vec<String> {
         beside(row.under_percent(), row.stated_under_percent()),
         verdict,
         or_dash(row.seed.as_ref(), |(accuracy, gain)| {
-            format!("{accuracy}, {gain}")
+            format!("{}, {}", said(accuracy, lang), said(gain, lang))
         }),
     ]
+}
+
+/// What the seed says, in the reader's language.
+fn said(text: &str, lang: Lang) -> String {
+    let words = [t::MI_SEED_ABOUT, t::MI_SEED_LINEAR];
+    let of = |text: String, word: Text| text.replace(word.en, word.of(lang));
+    words.into_iter().fold(text.to_owned(), of)
 }
 
 /// CPU time of services and store with its spread over the rounds.

@@ -139,9 +139,9 @@ fn measured(mut row: MitigationRow, cell: &Cell, common_rps: f64, alone: bool) -
         .min_by(f64::total_cmp)
         .zip(sums().max_by(f64::total_cmp));
     row.store_questions_per_decision = questions(&at_common, alone);
-    let (peak, grade) = peak(cell);
+    let peak = peak(cell);
     row.peak_goodput_rps = peak.map(|step| step.goodput_rps);
-    row.validity = validity(&at_common, peak, grade);
+    row.validity = validity(&at_common, peak);
     judge(&mut row, cell);
     row
 }
@@ -188,22 +188,14 @@ fn asked_of(store: &StoreAttribution) -> u64 {
     calls.map(|used| used.calls).sum()
 }
 
-/// The step with the highest goodput of those that may be believed, else of all.
-fn peak(cell: &Cell) -> (Option<&Step>, Grade) {
-    let highest = |believed: bool| {
-        let steps = cell
-            .steps
-            .iter()
-            .filter(|step| !believed || step.validity.grade != Grade::Invalid);
-        steps.max_by(|a, b| a.goodput_rps.total_cmp(&b.goodput_rps))
-    };
-    match highest(true) {
-        Some(step) => (Some(step), step.validity.grade),
-        None => (highest(false), Grade::Invalid),
-    }
+/// The step with the highest goodput. One that was answered while the machine was busy was answered all the same: its
+/// grade says what to think of it, and a lower load in its place would say less.
+fn peak(cell: &Cell) -> Option<&Step> {
+    let steps = cell.steps.iter();
+    steps.max_by(|a, b| a.goodput_rps.total_cmp(&b.goodput_rps))
 }
 
-fn validity(at_common: &[&Step], peak: Option<&Step>, peak_grade: Grade) -> Validity {
+fn validity(at_common: &[&Step], peak: Option<&Step>) -> Validity {
     let mut validity = Validity::default();
     let common = Grade::of_several(at_common.iter().map(|step| step.validity.grade));
     if common != Grade::Valid {
@@ -211,9 +203,9 @@ fn validity(at_common: &[&Step], peak: Option<&Step>, peak_grade: Grade) -> Vali
         let reasons = worst.map_or_else(String::new, |step| step.validity.reasons.join(", and "));
         validity.lower(common, format!("at the common load: {reasons}"));
     }
-    if peak_grade != Grade::Valid {
-        let reasons = peak.map_or_else(String::new, |step| step.validity.reasons.join(", and "));
-        validity.lower(peak_grade, format!("at its peak: {reasons}"));
+    if let Some(peak) = peak.filter(|step| step.validity.grade != Grade::Valid) {
+        let reasons = peak.validity.reasons.join(", and ");
+        validity.lower(peak.validity.grade, format!("at its peak: {reasons}"));
     }
     validity
 }
@@ -340,7 +332,7 @@ mod tests {
     #[test]
     fn costs_are_those_at_the_common_load_and_the_peak_is_that_of_all() {
         let mut spoiled = step(4_000.0, 3_900.0, 0, 0, (0, 0));
-        spoiled.validity.lower(Grade::Invalid, "late");
+        spoiled.validity.lower(Grade::Indicative, "late");
         let row = of(vec![
             step(500.0, 499.0, 0, 0, (0, 0)),
             step(900.0, 850.0, 0, 0, (0, 0)),
@@ -349,8 +341,9 @@ mod tests {
         assert_eq!((row.rounds, row.common_rps), (1, 500.0));
         assert_eq!(row.cpu_us_per_decision(), Some(12.0));
         assert_eq!(row.store_questions_per_decision, Some(0.5));
-        assert_eq!(row.peak_goodput_rps, Some(850.0));
-        assert_eq!(row.validity.grade, Grade::Valid);
+        assert_eq!(row.peak_goodput_rps, Some(3_900.0));
+        assert_eq!(row.validity.grade, Grade::Indicative);
+        assert_eq!(row.validity.reasons, ["at its peak: late"]);
         let alone = measured(
             MitigationRow::default(),
             &cell(vec![step(500.0, 1.0, 0, 0, (0, 0))]),

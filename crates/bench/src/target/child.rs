@@ -144,6 +144,13 @@ impl ServerProcess {
         ))
     }
 
+    /// Ends the process at once: what it still wanted to do is not done.
+    pub fn kill(&mut self) {
+        // Already gone is as good as killed.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
     /// How the process ended; `None` while it runs.
     pub fn obituary(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
@@ -187,9 +194,7 @@ impl Drop for ServerProcess {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
-        // Already gone is as good as killed.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        self.kill();
     }
 }
 

@@ -1,11 +1,11 @@
 //! Services that share a store elsewhere, for the comparison of strategies for hot keys.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Store;
 use super::child::ServerProcess;
 use super::program::Program;
-use super::service::{Service, spawn};
+use super::service::{Ports, Service, Spawned, free_ports, spawn};
 use super::strategy::{StatedError, Strategy, rules_yaml};
 use super::url::{Protocol, TargetUrl};
 use crate::load::address::Endpoint;
@@ -22,10 +22,28 @@ pub struct Fleet {
     /// The store.
     pub store: Store,
     services: Mutex<Vec<ServerProcess>>,
-    /// Their process ids.
-    service_pids: Vec<u32>,
+    how: How,
     endpoint: Endpoint,
     record: TargetRecord,
+}
+
+/// How its services are started.
+#[derive(Debug)]
+struct How {
+    rules: String,
+    ports: Vec<Ports>,
+    threads: u32,
+    core: Option<usize>,
+    backend: String,
+}
+
+impl How {
+    fn start(&self, number: usize) -> Result<Spawned, String> {
+        let name = format!("mitigations-{number}");
+        let backend = Some(self.backend.as_str());
+        let ports = self.ports[number];
+        spawn(&name, &self.rules, ports, self.threads, self.core, backend)
+    }
 }
 
 /// What makes a service an arm of the comparison.
@@ -52,7 +70,13 @@ impl Fleet {
         core: Option<usize>,
     ) -> Result<Fleet, String> {
         let (store, url) = open_store(store, threads, core)?;
-        let rules = rules_yaml(strategies, count);
+        let how = How {
+            rules: rules_yaml(strategies, count),
+            ports: (0..count).map(|_| free_ports()).collect::<Result<_, _>>()?,
+            threads,
+            core,
+            backend: url,
+        };
         let mut services = Vec::new();
         let mut endpoint: Option<Endpoint> = None;
         let mut record = TargetRecord {
@@ -66,9 +90,8 @@ impl Fleet {
             idle_rss_bytes: Some(0),
             ..TargetRecord::default()
         };
-        for number in 0..count {
-            let name = format!("mitigations-{number}");
-            let spawned = spawn(&name, &rules, threads, core, Some(&url))?;
+        for number in 0..how.ports.len() {
+            let spawned = how.start(number)?;
             let pid = spawned.process.pid();
             let took_ms = spawned.took.as_secs_f64() * 1e3;
             let slowest = record.start_to_first_reply_ms.unwrap_or(0.0);
@@ -81,7 +104,7 @@ impl Fleet {
                 None => {
                     record.url = format!("grpc://{}", spawned.grpc.address);
                     record.command_line =
-                        without_password(&spawned.process.command_line, &url, &store);
+                        without_password(&spawned.process.command_line, &how.backend, &store);
                     endpoint = Some(spawned.grpc);
                 }
                 Some(first) => first.also.push(spawned.grpc.address),
@@ -90,8 +113,8 @@ impl Fleet {
         }
         Ok(Fleet {
             store,
-            service_pids: services.iter().map(ServerProcess::pid).collect(),
             services: Mutex::new(services),
+            how,
             endpoint: endpoint.ok_or("no service was asked for")?,
             record,
         })
@@ -110,19 +133,36 @@ impl Fleet {
             threads,
             fleet: Some(self.clone()),
         };
-        let first = self.service_pids.first().copied();
+        let first = self.pids().first().copied();
         Service::of_fleet(record, self.endpoint.clone(), first, arm)
     }
 
     /// Processes of the services.
-    pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.service_pids.iter().copied()
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.services().iter().map(ServerProcess::pid).collect()
+    }
+
+    /// New services on the same ports in place of those that run, which end at once.
+    ///
+    /// # Errors
+    /// If one does not start.
+    pub fn restart(&self) -> Result<(), String> {
+        let mut services = self.services();
+        for (number, service) in services.iter_mut().enumerate() {
+            service.kill();
+            *service = self.how.start(number)?.process;
+        }
+        Ok(())
     }
 
     /// How one of the services ended, if one has.
     fn obituary(&self) -> Option<String> {
-        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        services.iter_mut().find_map(ServerProcess::obituary)
+        self.services().iter_mut().find_map(ServerProcess::obituary)
+    }
+
+    fn services(&self) -> MutexGuard<'_, Vec<ServerProcess>> {
+        self.services.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

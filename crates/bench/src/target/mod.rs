@@ -102,7 +102,7 @@ impl Target {
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         match self.fleet() {
-            Some(fleet) => fleet.pids().collect(),
+            Some(fleet) => fleet.pids(),
             None => self.pid().into_iter().collect(),
         }
     }
@@ -120,6 +120,17 @@ impl Target {
     #[must_use]
     pub fn fleet(&self) -> Option<&Fleet> {
         self.arm()?.fleet.as_deref()
+    }
+
+    /// Ends what a load left behind, so that it does not fall into the next one.
+    ///
+    /// # Errors
+    /// If a service does not start again.
+    pub fn tidy(&self) -> Result<(), String> {
+        match (self.arm(), self.fleet()) {
+            (Some(arm), Some(fleet)) if arm.strategy.leaves_work() => fleet.restart(),
+            _ => Ok(()),
+        }
     }
 
     /// Least limit for which it has a rule.

@@ -38,6 +38,18 @@ pub struct Service {
     http: Option<HttpAsk>,
 }
 
+/// Ports of a service: its store, gRPC, HTTP.
+pub(super) type Ports = [u16; 3];
+
+/// Ports that were free a moment ago.
+pub(super) fn free_ports() -> Result<Ports, String> {
+    let mut ports = [0; 3];
+    for port in &mut ports {
+        *port = free_port().map_err(|error| format!("no free port: {error}"))?;
+    }
+    Ok(ports)
+}
+
 /// A service that was just started.
 pub(super) struct Spawned {
     pub(super) process: ServerProcess,
@@ -47,10 +59,11 @@ pub(super) struct Spawned {
     pub(super) took: Duration,
 }
 
-/// Starts this program as a service called `name` with `rules`, on its own store or on that of `backend`.
+/// Starts this program as a service called `name` with `rules` on `ports`, on its own store or on that of `backend`.
 pub(super) fn spawn(
     name: &str,
     rules: &str,
+    ports: Ports,
     threads: u32,
     core: Option<usize>,
     backend: Option<&str>,
@@ -64,10 +77,6 @@ pub(super) fn spawn(
     std::fs::create_dir_all(&directory)
         .and_then(|()| std::fs::write(directory.join("bench.yaml"), rules))
         .map_err(|error| format!("cannot write {}: {error}", directory.display()))?;
-    let mut ports = [0; 3];
-    for port in &mut ports {
-        *port = free_port().map_err(|error| format!("no free port: {error}"))?;
-    }
     let [store, grpc, http] = ports;
     let mut arguments = Program::Tollgate.arguments(store, threads, folder.path());
     arguments.extend(
@@ -211,7 +220,7 @@ impl Service {
             grpc,
             http,
             took,
-        } = spawn(name, rules, threads, core, None)?;
+        } = spawn(name, rules, free_ports()?, threads, core, None)?;
         let endpoint = if over_http.is_some() { http } else { grpc };
         let address = endpoint.address.to_string();
         let pid = process.pid();

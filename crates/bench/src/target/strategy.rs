@@ -112,6 +112,13 @@ impl Strategy {
         }
     }
 
+    /// Whether its services have work left behind a load, which would fall into the next one: what a sum held too much is
+    /// written again until its window ends.
+    #[must_use]
+    pub fn leaves_work(self) -> bool {
+        matches!(self, Strategy::WriteBehind { .. })
+    }
+
     /// Why it cannot run on `services` services.
     #[must_use]
     pub fn refusal(self, services: u32) -> Option<String> {

@@ -11,7 +11,7 @@ use super::plot::Plot;
 use super::scale::{Scale, rate_tick};
 
 /// Series of those that keep to what they state, and of those that admit more.
-const WITHIN: &str = "s0";
+const WITHIN: &str = "s0 hollow";
 const BEYOND: &str = "s6";
 /// Mark of the latter.
 const CROSS: usize = 4;

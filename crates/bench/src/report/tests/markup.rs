@@ -19,7 +19,23 @@ pub(super) fn check(html: &str) {
     }
 }
 
-/// Every start tag has its end tag, in order; `<x/>` closes itself.
+/// What an open element ends at, where it has no end tag of its own: the start of one of these, or the end of what it
+/// stands in.
+fn ends_at(open: &str, start: &str) -> bool {
+    match open {
+        "td" | "th" => ["td", "th", "tr"].contains(&start),
+        "tr" => start == "tr",
+        "li" => start == "li",
+        _ => false,
+    }
+}
+
+/// Whether HTML lets the element go without an end tag.
+fn may_stay_open(name: &str) -> bool {
+    ["td", "th", "tr", "li"].contains(&name)
+}
+
+/// Every start tag has its end tag, in order, but for those that HTML leaves out; `<x/>` closes itself.
 fn balanced(html: &str) {
     let mut open: Vec<String> = Vec::new();
     let mut rest = html;
@@ -29,6 +45,12 @@ fn balanced(html: &str) {
         let tag = &rest[..end];
         rest = &rest[end + 1..];
         if let Some(name) = tag.strip_prefix('/') {
+            while open
+                .last()
+                .is_some_and(|last| may_stay_open(last) && last != name.trim())
+            {
+                open.pop();
+            }
             let expected = open.pop();
             assert_eq!(
                 expected.as_deref(),
@@ -53,6 +75,9 @@ fn balanced(html: &str) {
                 .unwrap_or_else(|| panic!("{name} without end"));
             rest = &rest[at + end.len()..];
             continue;
+        }
+        while open.last().is_some_and(|last| ends_at(last, &name)) {
+            open.pop();
         }
         open.push(name);
     }

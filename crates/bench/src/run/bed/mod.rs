@@ -191,7 +191,10 @@ impl<'a> Bed<'a> {
             limit: request.limit.or(admit.map(|admit| admit.limit)),
             ..request.clone()
         };
-        let (mut step, outcome) = self.measure(request)?;
+        let (mut step, mut outcome) = self.measure(request)?;
+        if let Err(why) = self.slots[request.slot].target.tidy() {
+            outcome.cut_short.get_or_insert(why);
+        }
         if let Some(warm_up) = warm_up.as_ref().filter(|warm_up| !warm_up.steady) {
             step.notes.push(format!(
                 "not steady after a warm-up of {:.1} s: {}",
