@@ -183,7 +183,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = JUDGED)]
     pub no_calibrate: bool,
     /// Take over what the generator could do in an earlier run on this machine, with this program and these connections, if that was so long ago at most
-    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = values::duration, help_heading = JUDGED)]
+    #[arg(long, default_value = "60m", value_name = "TIME", value_parser = values::duration, help_heading = JUDGED)]
     pub calibration_age: Duration,
     /// What all keys begin with, before a part that differs from step to step
     #[arg(long, default_value = "", value_parser = values::key_prefix, help_heading = MEASURED)]
