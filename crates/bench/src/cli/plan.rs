@@ -175,3 +175,41 @@ fn plain_scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
     };
     args.scenario.iter().map(pick).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Way;
+
+    fn plan_of(words: &[&str]) -> Result<RunPlan, String> {
+        let command = RunArgs::augment_args(clap::Command::new("bench"));
+        let given = std::iter::once("bench").chain(words.iter().copied());
+        let matches = command.try_get_matches_from(given).unwrap();
+        plan(&RunArgs::from_arg_matches(&matches).unwrap())
+    }
+
+    #[test]
+    fn several_numbers_of_connections_are_scenarios_of_their_own() {
+        let both = plan_of(&["--scenario", "single-key", "--connections", "50,500"]).unwrap();
+        let names: Vec<&str> = both.scenarios.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["single-key-c50", "single-key-c500"]);
+        let over = |at: usize| both.bounds(Way::Native, &both.scenarios[at]).connections;
+        assert_eq!((over(0), over(1)), (50, 500));
+        assert_eq!(both.load(Way::Grpc, &both.scenarios[1]).connections, 500);
+        let one = plan_of(&["--scenario", "single-key", "--connections", "100"]).unwrap();
+        assert_eq!(one.scenarios[0].name, "single-key");
+        assert_eq!(one.bounds(Way::Native, &one.scenarios[0]).connections, 100);
+        assert_eq!(one.bounds(Way::Grpc, &one.scenarios[0]).connections, 16);
+        let twice = plan_of(&["--connections", "50,50"]).unwrap_err();
+        assert!(twice.contains("twice"), "{twice}");
+        let rungs = plan_of(&[
+            "--connections",
+            "5,6",
+            "--arrivals",
+            "closed",
+            "--ladder",
+            "5,6",
+        ]);
+        assert!(rungs.unwrap_err().contains("rungs"));
+    }
+}

@@ -11,7 +11,7 @@ use super::chart::escape;
 use super::circumstances::command;
 use super::lang::{Lang, index as t};
 use super::{verdict, words};
-use crate::record::{CompareRecord, Grade, RunRecord};
+use crate::record::{Cell, CompareRecord, Grade, RunRecord};
 
 /// File of a folder that the list is made from.
 pub(super) const OVERVIEW: &str = "overview.json";
@@ -69,7 +69,7 @@ impl Overview {
             Some(paper) => format!("paper {}", paper.study),
             None if record.mitigations.is_some() => "mitigations".into(),
             None if cells().any(|cell| cell.recovery.is_some()) => "recovery".into(),
-            None if cells().any(|cell| searched(cell)) => "capacity".into(),
+            None if cells().any(searched) => "capacity".into(),
             None => "ladder".into(),
         };
         let mut loads: Vec<String> = Vec::new();
@@ -105,7 +105,7 @@ impl Overview {
     }
 }
 
-fn searched(cell: &crate::record::Cell) -> bool {
+fn searched(cell: &Cell) -> bool {
     let found = cell.capacity.as_ref();
     found.is_some_and(|found| found.source == crate::record::capacity::CapacitySource::Search)
 }
