@@ -9,7 +9,7 @@ use tollgate_testkit::{Client, Server, peers};
 use tollgate_wire::resp::Value;
 
 /// How long something may take that takes a moment on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 /// Clients that write at the same time.
