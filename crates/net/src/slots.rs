@@ -173,6 +173,11 @@ impl<S> Slots<S> {
         self.bound
     }
 
+    /// Entries in use.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -6,26 +6,25 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Buffers of most loops. The kernel takes a few dozen between two turns, and what it took comes back within the turn.
-pub(crate) const FEW: u16 = 256;
-/// Buffers of a loop that has to hear of all its connections in every turn. Those for which there is none are heard of later.
+/// Most buffers of a loop. Connections for which there is none are heard of a turn later.
 pub(crate) const MANY: u16 = 1_024;
+/// Buffers the kernel has at first, unless a loop has to hear of all its connections in every turn. It takes about twenty
+/// between two turns (see `LOCAL_WORK`), and what it took comes back within the turn. It uses all in turn, so more than
+/// are needed only push each other out of the processor's caches.
+const FEW: u16 = 32;
+/// Connections that may always be given as many: one alone takes several buffers when it sends much.
+const FEW_CONNECTIONS: usize = 64;
 /// Bytes one receive can bring.
 pub(crate) const SIZE: usize = 32 * 1024;
 /// Distance between two buffers. Not a multiple of the page, because the first lines of all buffers, often the only
 /// ones used, would then compete for a few sets of the processor's caches.
 const STRIDE: usize = SIZE + 320;
 /// The ring of free buffers stands before them, on pages of its own.
-const fn ring_bytes(count: u16) -> usize {
-    count as usize * size_of::<BufRingEntry>()
-}
-const fn mapping(count: u16) -> usize {
-    ring_bytes(count) + count as usize * STRIDE
-}
+const RING_BYTES: usize = MANY as usize * size_of::<BufRingEntry>();
+const MAPPING: usize = RING_BYTES + MANY as usize * STRIDE;
 /// Group number by which receives name these buffers.
 pub(crate) const GROUP: u16 = 0;
-const _: () = assert!(FEW.is_power_of_two() && ring_bytes(FEW).is_multiple_of(4096));
-const _: () = assert!(MANY.is_power_of_two() && ring_bytes(MANY).is_multiple_of(4096));
+const _: () = assert!(MANY.is_power_of_two() && RING_BYTES.is_multiple_of(4096));
 
 /// A received piece: which buffer, and how much of it.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +36,10 @@ pub(crate) struct Chunk {
 /// Pages of a buffer become resident when the kernel first writes them.
 pub(crate) struct Buffers {
     mapping: NonNull<u8>,
-    /// [`FEW`] or [`MANY`].
+    /// Buffers the kernel has or is given back: the first so many.
     count: u16,
+    /// A receive has found none.
+    is_short: bool,
     tail: u16,
     /// The kernel may still write; the memory outlives this value.
     leaked: bool,
@@ -55,7 +56,7 @@ impl Buffers {
         let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                mapping(count),
+                MAPPING,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
                 -1,
@@ -69,31 +70,51 @@ impl Buffers {
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut buffers = Buffers {
             mapping,
-            count,
+            count: 0,
+            is_short: false,
             tail: 0,
             leaked: false,
         };
-        // SAFETY: the ring of `count` entries lies page-aligned at the start of the mapping, which is unmapped only after
+        // SAFETY: the ring of `MANY` entries lies page-aligned at the start of the mapping, which is unmapped only after
         // the io_uring is gone: the owner drops it first.
         unsafe {
             ring.submitter().register_buf_ring_with_flags(
                 buffers.mapping.as_ptr() as u64,
-                count,
+                MANY,
                 GROUP,
                 0,
             )?;
         }
-        for buffer in 0..count {
-            buffers.give_back(buffer);
-        }
+        buffers.extend_to(count);
         buffers.publish();
         Ok(buffers)
     }
 
+    fn extend_to(&mut self, count: u16) {
+        for buffer in self.count..count.min(MANY) {
+            self.count = buffer + 1;
+            self.give_back(buffer);
+        }
+    }
+
+    /// A receive has ended because there was no buffer.
+    pub(crate) fn note_short(&mut self) {
+        self.is_short = true;
+    }
+
+    /// Between two turns: twice as many buffers if they were too few, as long as each of so many connections has none to itself.
+    pub(crate) fn grow(&mut self, connections: usize) {
+        if std::mem::take(&mut self.is_short)
+            && usize::from(self.count) < connections.max(FEW_CONNECTIONS)
+        {
+            self.extend_to(2 * self.count);
+        }
+    }
+
     fn address(&self, buffer: u16) -> *mut u8 {
         debug_assert!(buffer < self.count);
-        let offset = ring_bytes(self.count) + usize::from(buffer % self.count) * STRIDE;
-        // SAFETY: the offset of any buffer below `count` lies within the mapping.
+        let offset = RING_BYTES + usize::from(buffer % MANY) * STRIDE;
+        // SAFETY: the offset of any buffer below `MANY` lies within the mapping.
         unsafe { self.mapping.as_ptr().add(offset) }
     }
 
@@ -108,14 +129,14 @@ impl Buffers {
     /// Lets the kernel use the buffer again, from the next `publish` on.
     pub(crate) fn give_back(&mut self, buffer: u16) {
         let address = self.address(buffer) as u64;
-        let place = usize::from(self.tail % self.count);
-        // SAFETY: `place` is below `count`, so the entry lies in the ring, and the kernel does not read it before the tail
+        let place = usize::from(self.tail % MANY);
+        // SAFETY: `place` is below `MANY`, so the entry lies in the ring, and the kernel does not read it before the tail
         // is published. Entry 0 shares its last two bytes with the tail; the three setters leave those alone.
         unsafe {
             let entry = &mut *self.mapping.as_ptr().cast::<BufRingEntry>().add(place);
             entry.set_addr(address);
             entry.set_len(SIZE as u32);
-            entry.set_bid(buffer % self.count);
+            entry.set_bid(buffer % MANY);
         }
         self.tail = self.tail.wrapping_add(1);
     }
@@ -142,7 +163,7 @@ impl Drop for Buffers {
             // SAFETY: the mapping is this value's own, and no operation is left that could use it: the owner has seen
             // the completion of all, or has called `leak`.
             unsafe {
-                libc::munmap(self.mapping.as_ptr().cast(), mapping(self.count));
+                libc::munmap(self.mapping.as_ptr().cast(), MAPPING);
             }
         }
     }

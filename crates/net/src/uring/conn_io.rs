@@ -26,7 +26,8 @@ impl<D: Driver> UringLoop<D> {
                         self.arrived(index, chunk);
                     }
                 }
-                // Cancelled, or there was no buffer: if more is wanted, it is asked for below.
+                // If more is wanted, it is asked for below.
+                error if error == -libc::ENOBUFS => self.ring.buffers.note_short(),
                 error if is_passing(-error) => {}
                 _ => self.close(index),
             }
@@ -216,6 +217,7 @@ impl<D: Driver> UringLoop<D> {
             self.flush(index);
         }
         self.flushes = flushes;
+        self.ring.buffers.grow(self.slots.len());
         let mut arms = std::mem::take(&mut self.arms);
         for index in arms.drain(..) {
             let Some(slot) = self.slots.get_mut(index) else {
