@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// While it lives, what the process touches for the first time does not become huge pages.
 ///
-/// The allocator asks for huge pages, which make a large store quicker, but a start touches a little here and there: two
-/// megabytes would be taken for each.
+/// The allocator asks for huge pages. They make lookups in a large store quicker, but two megabytes are cleared and taken
+/// wherever something is touched first, which a start does here and there, and a store as it grows.
 #[derive(Debug)]
 pub struct SmallPages(());
 
@@ -21,6 +21,11 @@ impl SmallPages {
             SMALL_PAGES.store(true, Ordering::Relaxed);
         }
         SmallPages(())
+    }
+
+    /// Never ends, and is not lifted any more.
+    pub fn keep(self) {
+        SMALL_PAGES.store(false, Ordering::Relaxed);
     }
 
     /// Runs `f` as if there were none: it touches much.
@@ -226,6 +231,11 @@ mod tests {
         }
         drop(guard);
         assert!(takes_huge_pages() && SmallPages::lift(takes_huge_pages));
+        SmallPages::begin().keep();
+        if cfg!(target_os = "linux") {
+            assert!(!takes_huge_pages() && !SmallPages::lift(takes_huge_pages));
+        }
+        take_huge_pages(true);
     }
 
     #[test]

@@ -62,6 +62,12 @@ pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), S
         .map_err(|error| format!("cannot go to the background: {error}"))?;
     let log = Arc::new(Log::start(&config)?);
     LOG.get_or_init(|| Arc::clone(&log));
+    let small_pages = if config.get(Key::DisableThp) == "yes" {
+        small_pages.keep();
+        None
+    } else {
+        Some(small_pages)
+    };
     let ended = serve(config, &log, small_pages);
     match &ended {
         Ok(()) => log.warning(format_args!("Tollgate is now ready to exit, bye bye...")),
@@ -73,7 +79,7 @@ pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), S
     ended
 }
 
-fn serve(config: Config, log: &Arc<Log>, small_pages: SmallPages) -> Result<(), String> {
+fn serve(config: Config, log: &Arc<Log>, small_pages: Option<SmallPages>) -> Result<(), String> {
     let signals =
         Signals::install().map_err(|error| format!("cannot take over signals: {error}"))?;
     let service = service_config(&config)?;
@@ -310,7 +316,7 @@ fn run_service_alone(
     config: RlsConfig,
     signals: &Signals,
     daemon: &Daemon,
-    small_pages: SmallPages,
+    small_pages: Option<SmallPages>,
 ) -> Result<(), String> {
     let mut ready = Vec::new();
     let service = start_service(config, None, &mut ready)?;
