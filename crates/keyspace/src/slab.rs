@@ -8,32 +8,58 @@ use std::ptr::NonNull;
 
 use smallvec::SmallVec;
 
-/// A power of two, which allocators align by itself; small, since half a page is free on average in each shard.
-const PAGE: Layout = match Layout::from_size_align(1024, 64) {
-    Ok(layout) => layout,
-    Err(_) => panic!("64 is a power of two"),
-};
+/// Cells of a page; few, since half a page is free on average in each shard.
+const PER_PAGE: u32 = 8;
+/// What allocators give without being asked. Those that serve blocks of one size from aligned pages align ours to lines of
+/// the cache as well, as far as the cells' size allows.
+const ALIGN: usize = 16;
 
 /// Pages that are listed in the slab itself: as many as a table has whose list would be a cache line by itself.
 const INLINE_PAGES: usize = 4;
 
-/// Cells of `CELL` bytes, a power of two up to the page's size.
-pub(crate) struct Slab<const CELL: usize> {
-    pages: SmallVec<[NonNull<u8>; INLINE_PAGES]>,
-    len: u32,
+/// How large cells are.
+pub(crate) trait CellSize: Copy {
+    /// A multiple of [`ALIGN`], greater than 0.
+    fn bytes(self) -> usize;
 }
 
-impl<const CELL: usize> Slab<CELL> {
-    const PER_PAGE: u32 = {
-        assert!(CELL.is_power_of_two() && CELL <= PAGE.size());
-        (PAGE.size() / CELL) as u32
-    };
+/// Cells whose size is known when the program is built.
+#[derive(Clone, Copy)]
+pub(crate) struct Fixed<const BYTES: usize>;
 
-    pub(crate) fn new() -> Self {
+impl<const BYTES: usize> CellSize for Fixed<BYTES> {
+    #[inline]
+    fn bytes(self) -> usize {
+        const { assert!(BYTES > 0 && BYTES.is_multiple_of(ALIGN)) }
+        BYTES
+    }
+}
+
+/// Cells of one size.
+pub(crate) struct Slab<S: CellSize> {
+    pages: SmallVec<[NonNull<u8>; INLINE_PAGES]>,
+    len: u32,
+    size: S,
+}
+
+impl<S: CellSize> Slab<S> {
+    pub(crate) fn new(size: S) -> Self {
         Self {
             pages: SmallVec::new(),
             len: 0,
+            size,
         }
+    }
+
+    /// The cells' size.
+    #[inline]
+    pub(crate) fn size(&self) -> S {
+        self.size
+    }
+
+    fn page(&self) -> Layout {
+        Layout::from_size_align(PER_PAGE as usize * self.size.bytes(), ALIGN)
+            .expect("cells are small, and ALIGN is a power of two")
     }
 
     /// Number of cells.
@@ -49,7 +75,7 @@ impl<const CELL: usize> Slab<CELL> {
         } else {
             0
         };
-        self.pages.len() * PAGE.size() + list
+        self.pages.len() * self.page().size() + list
     }
 
     /// Address of the list of pages, to be prefetched; none if it lies in the slab itself.
@@ -64,8 +90,9 @@ impl<const CELL: usize> Slab<CELL> {
         assert!(number < self.len, "no such cell");
         // SAFETY: cells below `len` lie in the pages, PER_PAGE to each.
         unsafe {
-            let page = *self.pages.get_unchecked((number / Self::PER_PAGE) as usize);
-            page.as_ptr().add((number % Self::PER_PAGE) as usize * CELL)
+            let page = *self.pages.get_unchecked((number / PER_PAGE) as usize);
+            page.as_ptr()
+                .add((number % PER_PAGE) as usize * self.size.bytes())
         }
     }
 
@@ -76,10 +103,11 @@ impl<const CELL: usize> Slab<CELL> {
             number < u32::MAX,
             "a table has fewer than 2^32 cells: the blocks alone are 512 GiB then"
         );
-        if number.is_multiple_of(Self::PER_PAGE) {
+        if number.is_multiple_of(PER_PAGE) {
+            let layout = self.page();
             // SAFETY: a page is not empty.
-            let page =
-                NonNull::new(unsafe { alloc(PAGE) }).unwrap_or_else(|| handle_alloc_error(PAGE));
+            let page = NonNull::new(unsafe { alloc(layout) })
+                .unwrap_or_else(|| handle_alloc_error(layout));
             if self.pages.len() == self.pages.capacity() {
                 self.pages.reserve_exact(self.pages.len() / 8 + 1);
             }
@@ -93,10 +121,10 @@ impl<const CELL: usize> Slab<CELL> {
     pub(crate) fn pop(&mut self) {
         debug_assert!(self.len > 0);
         self.len -= 1;
-        if self.len.is_multiple_of(Self::PER_PAGE) {
+        if self.len.is_multiple_of(PER_PAGE) {
             if let Some(page) = self.pages.pop() {
                 // SAFETY: every page was allocated with this layout; it holds no cell any more.
-                unsafe { dealloc(page.as_ptr(), PAGE) };
+                unsafe { dealloc(page.as_ptr(), self.page()) };
             }
             if self.pages.capacity() > 8 && self.pages.len() < self.pages.capacity() / 2 {
                 self.pages.shrink_to_fit();
@@ -106,11 +134,12 @@ impl<const CELL: usize> Slab<CELL> {
     }
 }
 
-impl<const CELL: usize> Drop for Slab<CELL> {
+impl<S: CellSize> Drop for Slab<S> {
     fn drop(&mut self) {
+        let layout = self.page();
         for page in self.pages.drain(..) {
             // SAFETY: every page was allocated with this layout.
-            unsafe { dealloc(page.as_ptr(), PAGE) };
+            unsafe { dealloc(page.as_ptr(), layout) };
         }
     }
 }
@@ -121,7 +150,7 @@ mod tests {
 
     #[test]
     fn cells_keep_their_content_while_others_come_and_go() {
-        let mut slab = Slab::<128>::new();
+        let mut slab = Slab::new(Fixed::<128>);
         for round in [1000, 10, 70, 33, 34, 0] {
             while slab.len() < round {
                 let number = slab.push();
@@ -135,7 +164,7 @@ mod tests {
                 // SAFETY: written when it was pushed.
                 assert_eq!(unsafe { slab.cell(number).cast::<u32>().read() }, number);
             }
-            assert!(slab.bytes() <= round as usize * 148 + 2 * PAGE.size());
+            assert!(slab.bytes() <= round as usize * 148 + 2 * slab.page().size());
         }
         assert_eq!(slab.len(), 0);
     }

@@ -2,16 +2,39 @@
 
 use super::Table;
 use super::pending::places;
-use crate::bucket::{BLOCK, CAPACITY, Head};
+use crate::bucket::{BLOCK, CAPACITY, Form, HeadMut};
 use crate::directory::NONE;
 use crate::key::Seed;
 use crate::record::{RECORD, Slot};
+use crate::slab::{CellSize, Slab};
 
 /// Two neighbours are joined when they have at most this many records together: well below the capacity, so that
 /// buckets are not joined and divided in turn.
 const JOIN_MAX: usize = 40;
 
 impl Table {
+    /// A block more, which the heads can note.
+    pub(super) fn new_block(&mut self) -> u32 {
+        let block = self.blocks.push();
+        if !self.heads.size().holds(block) {
+            self.widen();
+        }
+        block
+    }
+
+    /// Gives all heads the form that can note any block.
+    #[cold]
+    fn widen(&mut self) {
+        let mut wide = Slab::new(Form::Wide);
+        for bucket in 0..self.heads.len() {
+            let cell = wide.push();
+            // SAFETY: a cell of that form, which nobody else knows yet.
+            let mut head = unsafe { HeadMut::new(wide.cell(cell), Form::Wide) };
+            head.copy_from(self.head(bucket));
+        }
+        self.heads = wide;
+    }
+
     /// Frees a block that no bucket uses any more: the last block takes its number.
     pub(super) fn free_block(&mut self, seed: &Seed, block: u32) {
         let last = self.blocks.len() - 1;
@@ -22,7 +45,7 @@ impl Table {
                 .filter(|&bucket| bucket != NONE)
                 .chain(self.spilled.iter().copied())
                 .find_map(|bucket| {
-                    let at = self.head(bucket).blocks().iter().position(|&b| b == last)?;
+                    let at = self.head(bucket).blocks().position(|b| b == last)?;
                     Some((bucket, at))
                 });
             let (bucket, at) =
@@ -59,7 +82,7 @@ impl Table {
             // SAFETY: two different cells.
             unsafe {
                 let (from, to) = (self.heads.cell(last), self.heads.cell(bucket));
-                std::ptr::copy_nonoverlapping(from, to, size_of::<Head>());
+                std::ptr::copy_nonoverlapping(from, to, self.heads.size().bytes());
             }
         }
         self.heads.pop();
@@ -176,14 +199,14 @@ impl Table {
 
     /// Fills a bucket anew with the selected contents, in blocks from `spare` as long as there are some.
     fn refill(&mut self, bucket: u32, contents: &Contents, selected: u64, spare: &mut Blocks) {
-        *self.head_mut(bucket) = Head::EMPTY;
+        self.head_mut(bucket).clear();
         let mut index = 0;
         for (from, &tag) in contents.tags.iter().enumerate() {
             if selected >> from & 1 == 0 {
                 continue;
             }
             if index % BLOCK == 0 {
-                let block = spare.pop().unwrap_or_else(|| self.blocks.push());
+                let block = spare.pop().unwrap_or_else(|| self.new_block());
                 self.head_mut(bucket).set_block(index, block);
             }
             let target = self.place(self.head(bucket), index);
@@ -215,7 +238,7 @@ impl Contents {
         };
         for &bucket in buckets {
             let head = table.head(bucket);
-            contents.blocks.extend_from_slice(head.blocks());
+            contents.blocks.extend(head.blocks());
             for index in 0..head.count() {
                 let at = contents.tags.len();
                 contents.tags.push(head.tag(index));
