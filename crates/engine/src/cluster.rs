@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tollgate_commands::gate::Slots;
 use tollgate_commands::{CmdError, Group, Row, routes_of};
-use tollgate_keyspace::{DbIndex, SLOTS, slot_of};
+use tollgate_keyspace::{DbIndex, SLOTS, Shard, slot_of};
 
 use crate::execute::is_exec;
 use crate::{Engine, Session};
+
+/// Buckets that a shard is held for when all keys are looked at.
+const STEPS_AT_ONCE: usize = 256;
 
 /// What a node of a cluster serves. A server that is no node serves everything and asks nothing.
 pub struct Cluster {
@@ -206,21 +209,59 @@ impl Engine {
         keys
     }
 
-    /// Calls `f` with the slot of each key of database 0 that has not expired, until it returns false.
+    /// Calls `f` with the slot of each key of database 0 that has not expired, once each, until it returns false. No shard is
+    /// held for longer than some buckets take.
     fn for_each_slotted(&self, now_ms: i64, f: &mut dyn FnMut(u16, &[u8]) -> bool) {
-        let mut goes_on = true;
-        self.for_each_shard(|shard| {
+        for index in 0..self.shards.count() {
             let mut cursor = 0;
-            while goes_on {
-                // A scan that removes what has expired may meet an entry twice: at this time nothing has.
-                cursor = shard.scan(DbIndex::ZERO, cursor, i64::MIN, &mut |key, entry| {
-                    let is_live = entry.expires_at_ms().is_none_or(|at| now_ms <= at);
-                    goes_on = goes_on && (!is_live || f(slot_of(key), key));
-                });
-                if cursor == 0 {
-                    break;
+            loop {
+                let next = self.with_cell(index, |cell| self.slotted_of(cell, cursor, now_ms, f));
+                match next {
+                    None => return,
+                    Some(0) => break,
+                    Some(next) => cursor = next,
                 }
             }
+        }
+    }
+
+    /// Takes some steps of [`Engine::for_each_slotted`] in one shard: the cursor to go on from, 0 at its end; none when `f`
+    /// wants no more.
+    fn slotted_of(
+        &self,
+        shard: &mut Shard,
+        mut cursor: u64,
+        now_ms: i64,
+        f: &mut dyn FnMut(u16, &[u8]) -> bool,
+    ) -> Option<u64> {
+        let mut goes_on = true;
+        for _ in 0..STEPS_AT_ONCE {
+            let from = cursor;
+            // A scan that removes what has expired may meet an entry twice: at this time nothing has.
+            cursor = shard.scan(DbIndex::ZERO, from, i64::MIN, &mut |key, entry| {
+                let is_live = entry.expires_at_ms().is_none_or(|at| now_ms <= at);
+                // Buckets that were joined since the last step bring what was met before.
+                let is_new = !self.seed.key(key).is_before(from);
+                goes_on = goes_on && (!is_live || !is_new || f(slot_of(key), key));
+            });
+            if cursor == 0 || !goes_on {
+                break;
+            }
+        }
+        goes_on.then_some(cursor)
+    }
+
+    /// Answers the clients that wait for keys of slots that are not served any more, as redis-server does: what they wait for
+    /// does not come here. To be called when slots are given up, and now and then, for those that began to wait meanwhile.
+    pub fn turn_away_waiters(&self) {
+        if !self.cluster.asks_each() {
+            return;
+        }
+        let is_well = self.cluster.is_well();
+        self.refuse_waiters(|key| match is_well {
+            false => Some(CmdError::ClusterDown),
+            true if self.cluster.serves(slot_of(key)) => None,
+            true => Some(CmdError::SlotNotServed),
         });
     }
 }

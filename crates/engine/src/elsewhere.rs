@@ -69,6 +69,9 @@ impl Engine {
             Run::Transaction(TransactionCommand::Exec) => self.transaction_is_long(session, now),
             // It waits for another server.
             Run::Node(NodeCommand::Migrate) => true,
+            Run::Node(NodeCommand::Cluster(command)) => {
+                keeps_slots(command) || (counts_slots(command) && self.deep.load(Ordering::Relaxed))
+            }
             Run::Keyspace(_) => WHOLE.contains(&row.name) && self.deep.load(Ordering::Relaxed),
             Run::Script(ScriptCommand::Function(command)) => {
                 matches!(command, FunctionCommand::Load | FunctionCommand::Restore)
@@ -170,6 +173,31 @@ fn looks_at_all(command: NodeCommand) -> bool {
                     | ClusterCommand::Reset
                     | ClusterCommand::SlotStats
             )
+    )
+}
+
+/// Commands that write the file of a cluster's node, and so wait for a disk.
+fn keeps_slots(command: ClusterCommand) -> bool {
+    matches!(
+        command,
+        ClusterCommand::AddSlots
+            | ClusterCommand::AddSlotsRange
+            | ClusterCommand::BumpEpoch
+            | ClusterCommand::DelSlots
+            | ClusterCommand::DelSlotsRange
+            | ClusterCommand::FlushSlots
+            | ClusterCommand::Reset
+            | ClusterCommand::SaveConfig
+            | ClusterCommand::SetConfigEpoch
+            | ClusterCommand::SetSlot
+    )
+}
+
+/// Commands that look at all keys for their slots.
+fn counts_slots(command: ClusterCommand) -> bool {
+    matches!(
+        command,
+        ClusterCommand::CountKeysInSlot | ClusterCommand::GetKeysInSlot | ClusterCommand::SlotStats
     )
 }
 

@@ -235,6 +235,17 @@ impl Engine {
         self.all_from_scripts.store(on, Ordering::Relaxed);
     }
 
+    /// What `f` makes of one cell.
+    pub(crate) fn with_cell<T>(&self, index: usize, f: impl FnOnce(&mut Cell) -> T) -> T {
+        with_held(|held| match held {
+            Some(held) => {
+                held.acquire(index);
+                f(held.cell(index))
+            }
+            None => f(&mut self.shards.lock(index)),
+        })
+    }
+
     pub(crate) fn for_each_cell(&self, f: &mut dyn FnMut(&mut Cell)) {
         with_held(|held| match held {
             Some(held) => {

@@ -16,7 +16,7 @@ use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use tollgate_commands::{FindKeys, KeyFlags, KeyPositions, KeySpec, Origin, Row, Run};
+use tollgate_commands::{CmdError, FindKeys, KeyFlags, KeyPositions, KeySpec, Origin, Row, Run};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
@@ -301,6 +301,23 @@ impl Engine {
             let mut done = waiter.done.lock();
             if !*done {
                 waiter.dismiss(self, &mut done, ROLE_CHANGED);
+            }
+        }
+    }
+
+    /// Answers with an error those who wait for keys and for whose first key `judge` has one.
+    pub(crate) fn refuse_waiters(&self, judge: impl Fn(&[u8]) -> Option<CmdError>) {
+        let waiters: Vec<_> = self.waiters.0.lock().values().cloned().collect();
+        for waiter in waiters {
+            let first = waiter.positions.first();
+            let Some(error) = first.and_then(|&at| judge(&waiter.words[at as usize])) else {
+                continue;
+            };
+            let mut done = waiter.done.lock();
+            if !*done {
+                let mut out = ReplyBuf::new(waiter.protocol);
+                error.write(&mut out);
+                waiter.answer(self, &mut done, out.bytes().to_vec());
             }
         }
     }

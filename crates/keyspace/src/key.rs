@@ -200,6 +200,12 @@ impl<'a> Key<'a> {
         (self.shard_hash >> 32) as usize & (shard_count - 1)
     }
 
+    /// Whether a scan of the key's table that has come to `cursor` has passed the key's place: had the table not changed
+    /// meanwhile, it would not meet the key again.
+    pub const fn is_before(&self, cursor: u64) -> bool {
+        (self.hash as u32 as u64) < cursor
+    }
+
     /// The byte that stands for the key in its bucket; never 0, which marks a free place.
     #[inline]
     pub(crate) const fn tag(&self) -> u8 {

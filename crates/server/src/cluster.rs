@@ -28,13 +28,30 @@ pub(crate) struct Myself {
 
 /// The node; without a name while `cluster-enabled` is `no`.
 #[derive(Debug, Default)]
-pub(crate) struct ClusterNode(Mutex<Myself>);
+pub(crate) struct ClusterNode {
+    /// Held for as long as it takes to read or replace it.
+    myself: Mutex<Myself>,
+    /// Held for as long as a change takes, with the writing of the file.
+    turn: Mutex<()>,
+}
 
 impl ClusterNode {
-    /// Locks it, so that changes of its slots and its file come one after the other.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Myself> {
-        // It is replaced field by field, and each is valid by itself.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What the node knows of itself now.
+    pub(crate) fn myself(&self) -> Myself {
+        self.myself
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Replaces that; by whoever has the turn.
+    pub(crate) fn set(&self, myself: Myself) {
+        *self.myself.lock().unwrap_or_else(PoisonError::into_inner) = myself;
+    }
+
+    /// Changes of the node and its slots, and of the file, come one after the other; who only asks does not wait for the disk.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -50,8 +67,10 @@ pub(crate) fn start(shared: &Shared) -> Result<(), String> {
     }
     let cluster = shared.engine.cluster();
     cluster.enable();
-    let mut myself = shared.cluster.lock();
-    myself.name = process::random_id().map_err(|error| error.to_string())?;
+    shared.cluster.set(Myself {
+        name: process::random_id().map_err(|error| error.to_string())?,
+        ..Myself::default()
+    });
     if &*mode == "emulated" {
         (0..SLOTS).for_each(|slot| cluster.set_served(slot, true));
         return Ok(());
@@ -60,11 +79,12 @@ pub(crate) fn start(shared: &Shared) -> Result<(), String> {
     let told = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.is_empty() => {
-            *myself = parse(&text, cluster).map_err(|reason| told(&reason))?;
+            let read = parse(&text, cluster).map_err(|reason| told(&reason))?;
+            shared.cluster.set(read);
             Ok(())
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(told(&error)),
-        _ => save(shared, &myself).map_err(|error| told(&error)),
+        _ => save(shared, &shared.cluster.myself()).map_err(|error| told(&error)),
     }
 }
 

@@ -73,6 +73,7 @@ pub(crate) fn keep_house(
         save_when_due(shared, Timestamp::from_nanos(now));
         aof::tend(shared);
         eviction::tend(shared);
+        shared.engine.turn_away_waiters();
         shared.audit_memory();
     }
     shared.engine.tracking().trim();

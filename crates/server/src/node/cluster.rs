@@ -67,7 +67,7 @@ pub(super) fn run(
     if !cluster.is_on() {
         return Err(CmdError::NoCluster);
     }
-    let myself = shared.cluster.lock().clone();
+    let myself = shared.cluster.myself();
     match command {
         // A node without others redirects nobody, so there is nothing to allow.
         ClusterCommand::Asking | ClusterCommand::ReadOnly | ClusterCommand::ReadWrite => {
@@ -82,7 +82,7 @@ pub(super) fn run(
         ClusterCommand::BumpEpoch => bump_epoch(shared, cx),
         ClusterCommand::SetConfigEpoch => set_config_epoch(shared, &mut cx.args),
         ClusterCommand::Reset => reset(shared, cx),
-        ClusterCommand::SaveConfig => save_config(shared, &myself),
+        ClusterCommand::SaveConfig => save_config(shared),
         ClusterCommand::Failover => refuse_failover(&cx.args),
         ClusterCommand::Meet => refuse_meeting(&mut cx.args),
         ClusterCommand::Forget => {
@@ -188,7 +188,7 @@ fn slot_ranges(args: &Args<'_>, name: &'static str) -> Result<Vec<u16>, CmdError
 
 /// Begins or ends to serve slots: all of them, or none if one is refused.
 fn serve(shared: &Shared, slots: &[u16], serves: bool) -> Result<Reply, CmdError> {
-    let myself = shared.cluster.lock();
+    let _turn = shared.cluster.turn();
     let cluster = shared.engine.cluster();
     let mut named = vec![false; usize::from(SLOTS)];
     for &slot in slots {
@@ -205,21 +205,23 @@ fn serve(shared: &Shared, slots: &[u16], serves: bool) -> Result<Reply, CmdError
     slots
         .iter()
         .for_each(|&slot| cluster.set_served(slot, serves));
-    keep(shared, &myself);
+    shared.engine.turn_away_waiters();
+    keep(shared);
     Ok(Reply::Ok)
 }
 
-/// Writes what has changed; if that fails the operator is told, and the change counts until the end of the process.
-fn keep(shared: &Shared, myself: &Myself) {
-    if let Err(error) = cluster::save(shared, myself) {
+/// Writes what has changed in the turn that the caller has; if that fails the operator is told, and the change counts until the end of the process.
+fn keep(shared: &Shared) {
+    if let Err(error) = cluster::save(shared, &shared.cluster.myself()) {
         shared.log.warning(format_args!(
             "the file of the cluster's node cannot be written: {error}"
         ));
     }
 }
 
-fn save_config(shared: &Shared, myself: &Myself) -> Result<Reply, CmdError> {
-    cluster::save(shared, myself)
+fn save_config(shared: &Shared) -> Result<Reply, CmdError> {
+    let _turn = shared.cluster.turn();
+    cluster::save(shared, &shared.cluster.myself())
         .map_err(|error| CmdError::err(format!("error saving the cluster node config: {error}")))?;
     Ok(Reply::Ok)
 }
@@ -234,9 +236,10 @@ fn flush_slots(shared: &Shared, cx: &NodeCx<'_>) -> Result<Reply, CmdError> {
             "DB must be empty to perform CLUSTER FLUSHSLOTS.",
         ));
     }
-    let myself = shared.cluster.lock();
+    let _turn = shared.cluster.turn();
     (0..SLOTS).for_each(|slot| shared.engine.cluster().set_served(slot, false));
-    keep(shared, &myself);
+    shared.engine.turn_away_waiters();
+    keep(shared);
     Ok(Reply::Ok)
 }
 
@@ -259,9 +262,9 @@ fn set_slot(shared: &Shared, myself: &Myself, args: &mut Args<'_>) -> Result<Rep
         (b"stable", []) => Ok(Reply::Ok),
         (b"node", [name]) => {
             known(myself, name)?;
-            let myself = shared.cluster.lock();
+            let _turn = shared.cluster.turn();
             cluster.set_served(slot, true);
-            keep(shared, &myself);
+            keep(shared);
             Ok(Reply::Ok)
         }
         _ => Err(CmdError::err(
@@ -271,12 +274,14 @@ fn set_slot(shared: &Shared, myself: &Myself, args: &mut Args<'_>) -> Result<Rep
 }
 
 fn bump_epoch(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    let mut myself = shared.cluster.lock();
+    let _turn = shared.cluster.turn();
+    let mut myself = shared.cluster.myself();
     let is_latest = myself.config_epoch != 0 && myself.config_epoch == myself.current_epoch;
     if !is_latest {
         myself.current_epoch += 1;
         myself.config_epoch = myself.current_epoch;
-        keep(shared, &myself);
+        shared.cluster.set(myself.clone());
+        keep(shared);
     }
     let word = if is_latest { "STILL" } else { "BUMPED" };
     cx.out.simple(&format!("{word} {}", myself.config_epoch));
@@ -287,13 +292,15 @@ fn set_config_epoch(shared: &Shared, args: &mut Args<'_>) -> Result<Reply, CmdEr
     let epoch = args.int()?;
     let epoch = u64::try_from(epoch)
         .map_err(|_| CmdError::err(format!("Invalid config epoch specified: {epoch}")))?;
-    let mut myself = shared.cluster.lock();
+    let _turn = shared.cluster.turn();
+    let mut myself = shared.cluster.myself();
     if myself.config_epoch != 0 {
         return Err(CmdError::err("Node config epoch is already non-zero"));
     }
     myself.config_epoch = epoch;
     myself.current_epoch = myself.current_epoch.max(epoch);
-    keep(shared, &myself);
+    shared.cluster.set(myself);
+    keep(shared);
     Ok(Reply::Ok)
 }
 
@@ -309,18 +316,19 @@ fn reset(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
             "CLUSTER RESET can't be called with master nodes containing keys",
         ));
     }
-    let mut myself = shared.cluster.lock();
+    let _turn = shared.cluster.turn();
     if hard {
         let name = process::random_id().map_err(|error| CmdError::err(error.to_string()))?;
-        *myself = Myself {
+        shared.cluster.set(Myself {
             name,
             ..Myself::default()
-        };
+        });
     }
     // An emulated cluster has all slots from the beginning.
     let emulated = cluster::is_emulated(shared);
     (0..SLOTS).for_each(|slot| shared.engine.cluster().set_served(slot, emulated));
-    keep(shared, &myself);
+    shared.engine.turn_away_waiters();
+    keep(shared);
     Ok(Reply::Ok)
 }
 

@@ -60,6 +60,11 @@ impl Node {
     }
 
     fn ask(&mut self, line: &str) -> String {
+        self.send(line);
+        self.reply()
+    }
+
+    fn send(&mut self, line: &str) {
         let words: Vec<String> = line
             .split(' ')
             .map(|word| word.replace('~', " ").replace('^', "\n"))
@@ -68,6 +73,9 @@ impl Node {
         let mut bytes = Vec::new();
         write_command(&mut bytes, &words);
         self.client.send(&bytes).unwrap();
+    }
+
+    fn reply(&mut self) -> String {
         comparable(&shown(&self.client.frame().unwrap(), self.port))
     }
 
@@ -125,6 +133,55 @@ fn a_node_answers_as_redis_server_does() {
 #[test]
 fn a_node_answers_as_redis_server_does_in_resp3() {
     compare("3");
+}
+
+/// Slots given up while clients wait for their keys: the same answers as redis-server's, which looks now and then.
+fn turned_away(server: &Server) -> Vec<String> {
+    let mut control = Node::new(server);
+    control.ask("CONFIG SET cluster-require-full-coverage no");
+    control.ask("CLUSTER ADDSLOTSRANGE 0 16383");
+    eventually("the cluster is well", || control.is_well());
+    // The slots of the keys: 15495 and 3300.
+    let mut waiting = [
+        Node::new(server),
+        Node::new(server),
+        Node::new(server),
+        Node::new(server),
+    ];
+    let [list, set, stream, other] = &mut waiting;
+    list.send("BLPOP {a}1 {a}2 0");
+    set.send("BZPOPMIN {a}3 0");
+    stream.send("XREAD BLOCK 0 STREAMS {a}4 $");
+    other.send("BLPOP b 0");
+    eventually("all wait", || {
+        control.ask("INFO clients").contains("blocked_clients:4")
+    });
+    control.ask("CLUSTER DELSLOTS 15495");
+    let mut replies = vec![list.reply(), set.reply(), stream.reply()];
+    assert!(
+        control.ask("INFO clients").contains("blocked_clients:1"),
+        "the other one waits on"
+    );
+    // Without all slots none is served.
+    control.ask("CONFIG SET cluster-require-full-coverage yes");
+    replies.push(other.reply());
+    replies
+}
+
+#[test]
+fn clients_that_wait_for_keys_of_a_slot_given_up_are_told() {
+    let own = Server::tollgate(&["--cluster-enabled", "yes"]).unwrap();
+    let ours = turned_away(&own);
+    assert_eq!(ours[0], "-CLUSTERDOWN Hash slot not served\n");
+    assert_eq!(ours[3], "-CLUSTERDOWN The cluster is down\n");
+    let bus = free_port().unwrap().to_string();
+    match Server::redis(&["--cluster-enabled", "yes", "--cluster-port", &bus]).unwrap() {
+        Some(theirs) => assert_eq!(ours, turned_away(&theirs)),
+        None => peers::skip(
+            "clients_that_wait_for_keys_of_a_slot_given_up_are_told",
+            "redis-server",
+        ),
+    }
 }
 
 #[test]
