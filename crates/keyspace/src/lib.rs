@@ -25,7 +25,7 @@ pub use item::Mark;
 pub use key::{DATABASES, DbIndex, Key, Seed};
 pub use object::Object;
 pub use prefetch::{Ahead, look_ahead, prefetch_lines};
-pub use shard::{ExpireProgress, Expired, ExpiredFields, Heir, Leftover, Shard, ShardStats};
+pub use shard::{ExpireProgress, Expired, ExpiredFields, Heir, Leftover, Loan, Shard, ShardStats};
 pub use slot::{SLOTS, slot_of};
 pub use table::{Order, Victim};
 pub use value::{Encoding, TypeName, Value, ValueRef};

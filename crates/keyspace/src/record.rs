@@ -604,6 +604,24 @@ impl Slot {
         }
     }
 
+    /// Where the value is, if it is a collection, or a string outside of the record without a mark.
+    ///
+    /// # Safety
+    /// The record is initialised.
+    pub(crate) unsafe fn outside(self) -> Option<*const u8> {
+        // SAFETY: by contract; the kind tells what the word is.
+        unsafe {
+            match self.kind() {
+                Kind::Object => Some(self.at(0).cast::<*const u8>().read()),
+                Kind::Str | Kind::RawStr => {
+                    let string = &*self.at(0).cast::<Str>();
+                    (string.heap_bytes() > 0).then(|| string.as_slice().as_ptr())
+                }
+                _ => None,
+            }
+        }
+    }
+
     /// From now on the string counts as changed in place.
     ///
     /// # Safety

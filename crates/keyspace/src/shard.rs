@@ -19,7 +19,7 @@ use crate::value::Value;
 mod handover;
 
 use handover::Walk;
-pub use handover::{Heir, Leftover};
+pub use handover::{Heir, Leftover, Loan};
 
 /// Counters of one shard since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tollgate_keyspace::{DbIndex, EntryRef};
+use tollgate_keyspace::{DbIndex, EntryRef, Loan, ValueRef};
 use tollgate_persist::rdb::{Draft, Writer};
 use tollgate_wire::resp::write_command;
 
@@ -71,6 +71,14 @@ impl Batch {
                 entry.mark().flags,
             ),
             Batch::Commands(commands) => commands.add(db, entry),
+        }
+    }
+
+    /// Adds an entry whose value is lent, and so has no mark; of an RDB file.
+    pub(super) fn add_lent(&mut self, loan: &Loan, value: ValueRef<'_>) {
+        match self {
+            Batch::Rdb(draft) => draft.add(loan.db, &loan.key, value, loan.expires_at_ms, 0),
+            Batch::Commands(_) => unreachable!("a snapshot of commands borrows nothing"),
         }
     }
 

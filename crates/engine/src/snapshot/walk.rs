@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Condvar, Mutex};
 use tollgate_commands::gate::Restrictions;
-use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Heir};
+use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Heir, Loan};
 use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::{Options, Writer};
 
@@ -39,6 +39,9 @@ pub const STUCK_SECS: i64 = 30;
 
 /// Bytes that a walk copies while it holds a shard, unless one entry has more.
 const STEP_BYTES: usize = 32 << 10;
+
+/// Bytes of a value from which the walk reads it without holding its shard.
+const LARGE_BYTES: usize = 256 << 10;
 
 /// Bytes that a shard keeps to itself of what was handed over.
 const PIECE_BYTES: u64 = 16 << 10;
@@ -185,7 +188,12 @@ struct Handed {
 impl Handed {
     /// Whether the entry is of the snapshot at all.
     fn wants(&self, entry: EntryRef<'_>) -> bool {
-        entry.expires_at_ms().is_none_or(|at| at >= self.now_ms)
+        self.is_of_now(entry.expires_at_ms())
+    }
+
+    /// Whether an entry that expires then is.
+    fn is_of_now(&self, expires_at_ms: Option<i64>) -> bool {
+        expires_at_ms.is_none_or(|at| at >= self.now_ms)
     }
 
     /// Counts bytes that were copied for the walk.
@@ -243,6 +251,8 @@ struct Step<'a> {
     /// Entries seen, and after how many the step ends.
     seen: usize,
     most: usize,
+    /// The last entry, if its value is to be read when the shard is not held any more.
+    loan: Option<Loan>,
 }
 
 impl Heir for Step<'_> {
@@ -255,6 +265,18 @@ impl Heir for Step<'_> {
 
     fn has_enough(&self) -> bool {
         self.seen >= self.most || self.batch.len() >= STEP_BYTES
+    }
+
+    fn borrows_from(&self) -> usize {
+        match self.handed.form {
+            Form::Rdb => LARGE_BYTES,
+            Form::Commands => usize::MAX,
+        }
+    }
+
+    fn borrow(&mut self, loan: Loan) {
+        self.seen += 1;
+        self.loan = Some(loan);
     }
 }
 
@@ -532,6 +554,7 @@ impl Snapshot {
             batch,
             seen: 0,
             most: if delayed { 1 } else { usize::MAX },
+            loan: None,
         };
         let left = {
             let mut cell = engine.shards.lock(self.next);
@@ -543,7 +566,17 @@ impl Snapshot {
         if left.is_some() {
             self.next += 1;
         }
-        step.seen as u64
+        let seen = step.seen as u64;
+        if let Some(loan) = step.loan {
+            if self.handed.is_of_now(loan.expires_at_ms) {
+                // SAFETY: only this thread ends the loan and the walk, below and later, and the engine has the shard.
+                batch.add_lent(&loan, unsafe { loan.value() });
+            }
+            let original = engine.shards.lock(self.next).end_loan();
+            // No shard is held here.
+            drop(original);
+        }
+        seen
     }
 
     /// Writes what was handed over.

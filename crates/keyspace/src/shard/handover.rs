@@ -4,11 +4,15 @@
 //! has not got to hands it to the heir first, as it is; entries that are new are of no interest. All changes of entries
 //! pass through the methods of [`Shard`] that find them to be changed, which ask whether there is a walk; so no command
 //! has to know of it, and without a walk it costs one branch. A database that is emptied is set aside as a whole.
+//!
+//! A large value is not copied while the shard is held: the walk borrows it and reads it later ([`Loan`]). Should the entry
+//! change or go meanwhile, it gets a copy of the value first, and the walk keeps what it reads.
 
 use super::{Shard, select};
 use crate::entry::EntryRef;
 use crate::key::DbIndex;
 use crate::table::{Found, Table};
+use crate::value::{Value, ValueRef};
 
 /// Takes over the entries of a walk.
 pub trait Heir: Send {
@@ -19,13 +23,72 @@ pub trait Heir: Send {
     fn has_enough(&self) -> bool {
         false
     }
+
+    /// Bytes of a value from which it is passed to [`Heir::borrow`] instead, where it can be lent.
+    fn borrows_from(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Takes an entry whose value is lent. The walk pauses, and does not go on until [`Shard::end_loan`].
+    fn borrow(&mut self, _loan: Loan) {}
 }
+
+/// An entry that a walk has come to and whose value it reads without holding the shard.
+#[derive(Debug)]
+pub struct Loan {
+    /// Its database when the walk began.
+    pub db: DbIndex,
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub expires_at_ms: Option<i64>,
+    value: ValueRef<'static>,
+}
+
+// SAFETY: what the reference points to is only read until the loan ends, by this one and by whoever holds the shard.
+unsafe impl Send for Loan {}
+
+impl Loan {
+    /// `entry` can be lent.
+    fn of(db: DbIndex, entry: EntryRef<'_>) -> Loan {
+        Loan {
+            db,
+            key: entry.key().into(),
+            expires_at_ms: entry.expires_at_ms(),
+            // SAFETY: the value lies outside of its record, where it stays, unchanged, until the loan ends: see `value`.
+            value: unsafe { std::mem::transmute::<ValueRef<'_>, ValueRef<'static>>(entry.value()) },
+        }
+    }
+
+    /// The value.
+    ///
+    /// # Safety
+    /// The shard that has lent it exists, and neither [`Shard::end_loan`] nor [`Shard::end_walk`] was called since, nor will
+    /// be while the value is used.
+    pub unsafe fn value(&self) -> ValueRef<'_> {
+        self.value
+    }
+}
+
+/// What a shard knows of a loan.
+struct Lent {
+    /// Where the value is.
+    address: *const u8,
+    /// The value, if the entry has a copy of it now.
+    original: Option<Value>,
+}
+
+// SAFETY: the address is compared and not read.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
 
 /// A walk that goes on.
 pub(super) struct Walk {
     heir: Box<dyn Heir>,
     /// Tables of databases that were emptied meanwhile.
     set_aside: Vec<Table>,
+    lent: Option<Lent>,
 }
 
 /// What a walk leaves behind; to be dropped when the shard is not held any more.
@@ -34,6 +97,7 @@ pub struct Leftover {
     /// For the heir to finish what it has.
     _heir: Option<Box<dyn Heir>>,
     _tables: Vec<Table>,
+    _lent: Option<Value>,
 }
 
 /// Buckets without anything to take over that are passed in one step.
@@ -53,6 +117,7 @@ impl Shard {
             self.walk = Some(Box::new(Walk {
                 heir,
                 set_aside: Vec::new(),
+                lent: None,
             }));
             self.counters.walked = true;
         }
@@ -65,15 +130,22 @@ impl Shard {
         let Some(walk) = &mut self.walk else {
             return false;
         };
+        debug_assert!(walk.lent.is_none(), "the loan before was not ended");
         let aside = walk.set_aside.iter_mut();
         let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
         let tables = std::iter::once(&mut self.first).chain(others).chain(aside);
         for table in tables.filter(|table| table.is_walked()) {
-            if pass_on(table, heir) {
+            if pass_on(table, heir, &mut walk.lent) {
                 return true;
             }
         }
         false
+    }
+
+    /// Ends the loan of the last step; the value that is to be dropped, when the shard is not held any more, if the entry has
+    /// another one now.
+    pub fn end_loan(&mut self) -> Option<Value> {
+        self.walk.as_mut()?.lent.take()?.original
     }
 
     /// Ends the walk, whether or not it has got to the end.
@@ -90,6 +162,7 @@ impl Shard {
         Leftover {
             _heir: Some(walk.heir),
             _tables: walk.set_aside,
+            _lent: walk.lent.and_then(|lent| lent.original),
         }
     }
 
@@ -110,10 +183,16 @@ impl Shard {
         let Some(walk) = &mut self.walk else {
             return;
         };
-        if let Some(table) = select(&mut self.first, &mut self.others, db)
-            && let Some(then) = table.claim(found)
-        {
+        let Some(table) = select(&mut self.first, &mut self.others, db) else {
+            return;
+        };
+        if let Some(then) = table.claim(found) {
             walk.heir.take(then, EntryRef::new(found.slot, table));
+        } else if let Some(lent) = &mut walk.lent
+            && lent.original.is_none()
+            && table.outside(found.slot) == Some(lent.address)
+        {
+            lent.original = Some(table.copy_value(found.slot));
         }
     }
 
@@ -159,12 +238,23 @@ impl Shard {
 }
 
 /// Passes on what is left of about one bucket; false at the end of the table.
-fn pass_on(table: &mut Table, heir: &mut dyn Heir) -> bool {
+fn pass_on(table: &mut Table, heir: &mut dyn Heir, lent: &mut Option<Lent>) -> bool {
     let (mut any, mut empty) = (false, 0);
     loop {
         match table.claim_next() {
             Ok(Some((db, found))) => {
-                heir.take(db, EntryRef::new(found.slot, table));
+                let entry = EntryRef::new(found.slot, table);
+                if entry.memory() >= heir.borrows_from()
+                    && let Some(address) = table.outside(found.slot)
+                {
+                    *lent = Some(Lent {
+                        address,
+                        original: None,
+                    });
+                    heir.borrow(Loan::of(db, entry));
+                    return true;
+                }
+                heir.take(db, entry);
                 any = true;
                 if heir.has_enough() {
                     return true;

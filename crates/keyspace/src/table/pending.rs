@@ -6,6 +6,8 @@
 use super::{Found, Table};
 use crate::bucket::CAPACITY;
 use crate::key::DbIndex;
+use crate::record::Slot;
+use crate::value::Value;
 
 /// What a walk has left to do in one table.
 pub(crate) struct Pending {
@@ -80,6 +82,26 @@ impl Table {
         let is_new = *taken & bit == 0;
         *taken |= bit;
         is_new.then_some(pending.db)
+    }
+
+    /// Where the value of a record is, if it lies outside of it, stays there when the record moves, and is all that there is to
+    /// it.
+    pub(crate) fn outside(&self, slot: Slot) -> Option<*const u8> {
+        // SAFETY: records of this table are initialised, and borrowed with it.
+        unsafe { slot.outside() }
+    }
+
+    /// Gives a record a copy of its value; returns the value that it had.
+    pub(crate) fn copy_value(&mut self, slot: Slot) -> Value {
+        // SAFETY: records of this table are initialised, and this one is borrowed exclusively.
+        unsafe {
+            let copy = slot.value().to_value();
+            let before = slot.value_heap_bytes();
+            let original = slot.take_value();
+            let change = slot.set_value(copy);
+            self.heap = self.heap.wrapping_add_signed(change) - before;
+            original
+        }
     }
 
     /// The next record to take over, marked as taken; `None` when there is no further one in the bucket at hand (`Ok`) or

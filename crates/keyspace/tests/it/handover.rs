@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use tollgate_containers::hash::{Hash, HashLimits, Keep};
-use tollgate_keyspace::{DbIndex, EntryRef, Heir, Object, Seed, Shard, Value, ValueRef};
+use tollgate_keyspace::{DbIndex, EntryRef, Heir, Loan, Object, Seed, Shard, Value, ValueRef};
 
 use crate::NOW;
 
@@ -75,12 +75,13 @@ fn key(id: u16) -> Vec<u8> {
 }
 
 /// Keeps what it is given, and fails when that is something twice.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Keeper {
     content: Arc<Mutex<Content>>,
     /// Entries after which a step of the walk ends.
     most: usize,
     got: usize,
+    loan: Option<Loan>,
 }
 
 impl Heir for Keeper {
@@ -95,11 +96,34 @@ impl Heir for Keeper {
     fn has_enough(&self) -> bool {
         self.got >= self.most
     }
+
+    fn borrows_from(&self) -> usize {
+        // Some of all values that can be lent.
+        if self.most % 2 == 0 { 1 } else { usize::MAX }
+    }
+
+    fn borrow(&mut self, loan: Loan) {
+        self.got += 1;
+        let before = self.loan.replace(loan);
+        assert!(before.is_none(), "one loan at a time");
+    }
+}
+
+impl Keeper {
+    /// Another one that keeps to the same place.
+    fn beside(&self) -> Keeper {
+        Keeper {
+            content: Arc::clone(&self.content),
+            ..Keeper::default()
+        }
+    }
 }
 
 struct World {
     seed: Seed,
     shard: Shard,
+    /// What is lent: read only with the next step, when it may have changed or gone.
+    loan: Option<Loan>,
     now: i64,
     /// What the walk is to show, and what it has shown.
     walk: Option<(Content, Keeper)>,
@@ -126,7 +150,7 @@ impl World {
 
     fn begin(&mut self) {
         let (content, keeper) = (self.content(), Keeper::default());
-        let begun = self.shard.begin_walk(Box::new(keeper.clone()));
+        let begun = self.shard.begin_walk(Box::new(keeper.beside()));
         assert_eq!(begun, !content.is_empty());
         self.walk = begun.then_some((content, keeper));
     }
@@ -135,13 +159,21 @@ impl World {
         let Some((expected, keeper)) = &self.walk else {
             return;
         };
+        if let Some(loan) = self.loan.take() {
+            // SAFETY: the shard has lent it in the step before.
+            let of = (unsafe { loan.value() }.to_value(), loan.expires_at_ms);
+            let name = (loan.db, loan.key.to_vec());
+            let before = keeper.content.lock().expect("one thread").insert(name, of);
+            assert!(before.is_none(), "taken over twice: {:?}", loan.key);
+            drop(self.shard.end_loan());
+        }
         let mut heir = Keeper {
-            content: Arc::clone(&keeper.content),
             most,
-            got: 0,
+            ..keeper.beside()
         };
         if self.shard.walk_on(&mut heir) {
             assert!(heir.got <= most.max(64));
+            self.loan = heir.loan;
             return;
         }
         assert!(self.shard.is_walked());
@@ -245,7 +277,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..160),
     ) {
         let seed = Seed::new(7);
-        let mut world = World { shard: Shard::new(&seed), seed, now: NOW, walk: None, walks: 0 };
+        let mut world = World { shard: Shard::new(&seed), loan: None, seed, now: NOW, walk: None, walks: 0 };
         before.iter().for_each(|op| world.apply(op));
         world.finish();
         world.begin();
@@ -264,7 +296,7 @@ fn a_walk_that_is_given_up_leaves_nothing() {
     }
     let bytes = shard.memory();
     let keeper = Keeper::default();
-    assert!(shard.begin_walk(Box::new(keeper.clone())));
+    assert!(shard.begin_walk(Box::new(keeper.beside())));
     shard.clear(crate::DB);
     assert!(shard.set_aside_bytes() > 0 && shard.memory() < bytes);
     drop(shard.end_walk());

@@ -52,6 +52,30 @@ fn a_line_larger_than_every_buffer_comes_back_whole() {
     server.stop(SECOND).unwrap();
 }
 
+/// More connections than a loop has buffers for at first, each with more than one takes.
+#[test]
+fn connections_beyond_the_read_buffers_are_all_answered() {
+    const CONNECTIONS: usize = 200;
+    const ROUNDS: usize = 3;
+    let server = Server::start(&Setup::default());
+    let mut streams: Vec<_> = (0..CONNECTIONS).map(|_| server.connect()).collect();
+    let mut line = vec![b'x'; 40_000];
+    line.push(b'\n');
+    let mut reply = vec![0; line.len()];
+    for round in 0..ROUNDS {
+        line[round] = b'0' + round as u8;
+        for stream in &mut streams {
+            stream.write_all(&line).unwrap();
+        }
+        for stream in &mut streams {
+            stream.read_exact(&mut reply).unwrap();
+            assert!(reply == line, "round {round}");
+        }
+    }
+    drop(streams);
+    server.stop(SECOND).unwrap();
+}
+
 #[test]
 fn a_pipeline_with_the_end_of_the_stream_behind_it_is_answered_whole() {
     let server = Server::start(&Setup::default());
