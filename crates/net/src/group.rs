@@ -51,7 +51,9 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
     }
 
     /// The same with memory for hearing of all connections in every turn, as far as there are no more than
-    /// [`IoBackend::hears`]: for drivers that judge by it how long bytes have waited.
+    /// [`IoBackend::hears`]: for drivers that judge by it how long bytes have waited. Others do better without: on io_uring it
+    /// is a system call more in every turn with many connections, and cost a GET of 50 connections a fifth more processor time
+    /// (14 % sixteen deep), while of 800 connections none waited less (p99 5.5 ms with and without).
     pub fn that_hears_many(threads: usize, backend: Backend) -> io::Result<LoopGroupBuilder<M>> {
         Self::prepare(threads, backend, true)
     }
