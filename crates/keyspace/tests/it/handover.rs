@@ -99,7 +99,11 @@ impl Heir for Keeper {
 
     fn borrows_from(&self) -> usize {
         // Some of all values that can be lent.
-        if self.most.is_multiple_of(2) { 1 } else { usize::MAX }
+        if self.most.is_multiple_of(2) {
+            1
+        } else {
+            usize::MAX
+        }
     }
 
     fn borrow(&mut self, loan: Loan) {
