@@ -19,6 +19,11 @@ pub(super) const OVERVIEW: &str = "overview.json";
 pub(super) const INDEX: &str = "index.html";
 /// How a list made here is known again: a page of somebody else is left alone.
 const MARK: &str = "<meta name=\"generator\" content=\"tollgate bench\">";
+/// What a list of long texts looks like beside the tables of figures of the other pages.
+const STYLE: &str = ".runs td { vertical-align: top; } \
+     @media (max-width: 620px) { .runs thead { display: none; } .runs, .runs tbody, .runs tr { display: block; } \
+     .runs .w { display: block; border: 0; min-width: 0; max-width: none; padding: 2px 0; } \
+     .runs tr { border-bottom: 1px solid var(--rule); padding: 10px 0; } }";
 /// Runs listed.
 const RUNS_MAX: usize = 1_000;
 /// Longest overview that is read.
@@ -203,8 +208,8 @@ pub(super) fn page(entries: &[Entry], left_out: usize, style: &str, lang: Lang) 
     format!(
         "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n{MARK}\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <style>{style}</style>\n</head>\n<body>\n<header><h1>{title}</h1><p>{}</p></header>\n\
-         <main><section><div class=\"scroll\"><table class=\"wrapped w5\"><thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\
+         <style>{style}{STYLE}</style>\n</head>\n<body>\n<header><h1>{title}</h1><p>{}</p></header>\n\
+         <main><section><div class=\"scroll\"><table class=\"wrapped runs\"><thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\
          </section></main>\n</body>\n</html>\n",
         lang.code(),
         escape(&intro)
@@ -224,11 +229,11 @@ fn row(entry: &Entry, lang: Lang) -> String {
     let page = ["report.html", "README.md"]
         .into_iter()
         .find(|name| has(name));
-    let shown = entry
-        .overview
-        .as_ref()
-        .map_or(&entry.name, |o| &o.started_at);
-    let when = page.map_or_else(|| escape(shown), |page| link(page, shown));
+    let shown = entry.overview.as_ref().map_or_else(
+        || entry.name.clone(),
+        |overview| overview.started_at.replace('T', " "),
+    );
+    let when = page.map_or_else(|| escape(&shown), |page| link(page, &shown));
     let mut files: Vec<String> = entry
         .files
         .iter()
