@@ -229,6 +229,7 @@ forms! {
     "the store does not say when it is written" | "kho dữ liệu không cho biết khi nào ghi xong";
     "not written within {n} s" | "không ghi xong trong {n} s";
     // What was asked.
+    "{scenario}, {n} connections" | "{scenario}, {n} kết nối";
     "single key" | "một khóa";
     "{n} keys uniform" | "{n} khóa đều";
     "{n} keys, hot 90/10" | "{n} khóa, nóng 90/10";
@@ -239,6 +240,10 @@ forms! {
     "{n} keys in turn" | "{n} khóa xoay vòng";
     "{n} keys {spreading}" | "{n} khóa {spreading}";
     "{scenario}, {n}% admitted" | "{scenario}, cho qua {n}%";
+    "at the common load: {why}" | "ở tải chung: {why}";
+    "at its peak: {why}" | "ở đỉnh của nó: {why}";
+    "the services on a shared store: {why}" | "các dịch vụ trên kho dùng chung: {why}";
+    "a service is compared with services: give grpc:// or http://" | "dịch vụ chỉ so với dịch vụ: hãy cho grpc:// hoặc http://";
     // Runs beside runs.
     "{n} rows were tested at 5 % each: of rows without any difference, one in twenty may look different by chance"
         | "{n} dòng được kiểm định ở mức 5 % mỗi dòng: trong các dòng không khác nhau, cứ hai mươi dòng có thể một dòng trông khác do ngẫu nhiên";
