@@ -21,6 +21,8 @@ pub const SERVICES_MAX: u32 = 16;
 pub struct Fleet {
     /// The store.
     pub store: Store,
+    /// Its process, if it was started here.
+    store_process: Mutex<Option<ServerProcess>>,
     services: Mutex<Vec<ServerProcess>>,
     how: How,
     endpoint: Endpoint,
@@ -69,7 +71,8 @@ impl Fleet {
         threads: u32,
         core: Option<usize>,
     ) -> Result<Fleet, String> {
-        let (store, url) = open_store(store, threads, core)?;
+        let (mut store, url) = open_store(store, threads, core)?;
+        let store_process = store.take_process();
         let how = How {
             rules: rules_yaml(strategies, count),
             ports: (0..count).map(|_| free_ports()).collect::<Result<_, _>>()?,
@@ -113,6 +116,7 @@ impl Fleet {
         }
         Ok(Fleet {
             store,
+            store_process: Mutex::new(store_process),
             services: Mutex::new(services),
             how,
             endpoint: endpoint.ok_or("no service was asked for")?,
@@ -156,9 +160,12 @@ impl Fleet {
         Ok(())
     }
 
-    /// How one of the services ended, if one has.
+    /// How the store or one of the services ended, if one has.
     fn obituary(&self) -> Option<String> {
-        self.services().iter_mut().find_map(ServerProcess::obituary)
+        let store = self.store_process.lock();
+        let mut store = store.unwrap_or_else(PoisonError::into_inner);
+        let store = store.as_mut().and_then(ServerProcess::obituary);
+        store.or_else(|| self.services().iter_mut().find_map(ServerProcess::obituary))
     }
 
     fn services(&self) -> MutexGuard<'_, Vec<ServerProcess>> {

@@ -272,6 +272,11 @@ impl Store {
         self.has_take || self.has_throttle
     }
 
+    /// Its process, if it was started here: whoever takes it ends it.
+    pub(super) fn take_process(&mut self) -> Option<ServerProcess> {
+        self.process.take()
+    }
+
     /// How the process ended, if it was started here and has ended.
     pub fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
