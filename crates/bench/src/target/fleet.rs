@@ -1,6 +1,7 @@
 //! Services that share a store elsewhere, for the comparison of strategies for hot keys.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::Store;
 use super::child::ServerProcess;
@@ -13,6 +14,10 @@ use crate::load::tally::KeyTally;
 use crate::os::proc;
 use crate::record::{TargetKind, TargetRecord};
 
+/// Attempts to start a service when another process takes one of its ports first.
+const ATTEMPTS: usize = 3;
+/// Pause between them where the ports must stay.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Services that may share a store.
 pub const SERVICES_MAX: u32 = 16;
 
@@ -73,7 +78,7 @@ impl Fleet {
     ) -> Result<Fleet, String> {
         let (mut store, url) = open_store(store, threads, core)?;
         let store_process = store.take_process();
-        let how = How {
+        let mut how = How {
             rules: rules_yaml(strategies, count),
             ports: (0..count).map(|_| free_ports()).collect::<Result<_, _>>()?,
             threads,
@@ -94,7 +99,15 @@ impl Fleet {
             ..TargetRecord::default()
         };
         for number in 0..how.ports.len() {
-            let spawned = how.start(number)?;
+            let mut spawned = how.start(number);
+            for _ in 1..ATTEMPTS {
+                if spawned.is_err() {
+                    // Another process took a port first.
+                    how.ports[number] = free_ports()?;
+                    spawned = how.start(number);
+                }
+            }
+            let spawned = spawned?;
             let pid = spawned.process.pid();
             let took_ms = spawned.took.as_secs_f64() * 1e3;
             let slowest = record.start_to_first_reply_ms.unwrap_or(0.0);
@@ -155,7 +168,14 @@ impl Fleet {
         let mut services = self.services();
         for (number, service) in services.iter_mut().enumerate() {
             service.kill();
-            *service = self.how.start(number)?.process;
+            let mut spawned = self.how.start(number);
+            for _ in 1..ATTEMPTS {
+                if spawned.is_err() {
+                    std::thread::sleep(PAUSE);
+                    spawned = self.how.start(number);
+                }
+            }
+            *service = spawned?.process;
         }
         Ok(())
     }
