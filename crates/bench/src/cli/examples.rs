@@ -40,7 +40,7 @@ Examples:
   tollgate bench mitigations
   # three services on Tollgate's own store, some strategies
   tollgate bench mitigations --store tollgate --services 3 --strategies exact,local:20,shards:4
-  # a service of your own beside them, held to its limits; it needs what 'tollgate bench rules' prints
+  # a service of your own beside them, held to its limits, with what 'bench rules' prints
   tollgate bench mitigations --strategies exact --target mine=grpc://127.0.0.1:8081
 ";
 
