@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::{CompareRecord, RunRecord, directory_stamp};
+use crate::record::{CompareRecord, RunRecord, check_layout, directory_stamp};
 
 use super::advice::{grafana, prometheus};
 use super::html::STYLE;
@@ -262,6 +262,7 @@ pub fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
     if text.trim_start().starts_with('<') {
         return record_in(&text).map_err(|error| WriteError::one(path, &error));
     }
+    check_layout(&text, "a bench run").map_err(|why| WriteError::one(path, &why))?;
     serde_json::from_str(&text).map_err(|error| WriteError::one(path, &error))
 }
 

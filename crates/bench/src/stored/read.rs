@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::record::{Machine, NoiseRecord, RunRecord, SCHEMA_VERSION};
+use crate::record::{Machine, NoiseRecord, RunRecord, check_layout};
 
 /// Runs read at once.
 const RUNS_MAX: usize = 1_000;
@@ -84,7 +84,7 @@ fn find(path: &Path) -> Result<Vec<PathBuf>, String> {
 
 fn read_run(path: &Path) -> Result<RunRecord, String> {
     let text = text(path)?;
-    check_layout(path, &text, "a bench run")?;
+    check_layout(&text, "a bench run").map_err(|why| format!("{}: {why}", path.display()))?;
     serde_json::from_str(&text)
         .map_err(|error| format!("{}: not the record of a bench run: {error}", path.display()))
 }
@@ -100,33 +100,6 @@ fn text(path: &Path) -> Result<String, String> {
         ));
     }
     fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))
-}
-
-#[derive(serde::Deserialize)]
-struct Layout {
-    schema_version: Option<u32>,
-}
-
-/// Whether the text is whole JSON of the layout that this program knows.
-fn check_layout(path: &Path, text: &str, what: &str) -> Result<(), String> {
-    let shown = path.display();
-    let layout: Layout = serde_json::from_str(text).map_err(|error| {
-        let how = if error.is_eof() {
-            "it ends in the middle"
-        } else {
-            "it is damaged"
-        };
-        format!("{shown}: {how}: {error}")
-    })?;
-    match layout.schema_version {
-        Some(SCHEMA_VERSION) => Ok(()),
-        Some(other) => Err(format!(
-            "{shown}: layout version {other}; this program reads version {SCHEMA_VERSION}"
-        )),
-        None => Err(format!(
-            "{shown}: no schema_version in it, so it is not the record of {what}"
-        )),
-    }
 }
 
 /// Where the noise of `machine` is kept: `noise-<processor>-<cores>.json` in the user's cache. `None` without a home.
@@ -175,7 +148,7 @@ pub(super) fn read_kept<T: serde::de::DeserializeOwned>(
     what: &str,
 ) -> Result<T, String> {
     let text = text(path)?;
-    check_layout(path, &text, what)?;
+    check_layout(&text, what).map_err(|why| format!("{}: {why}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| format!("{}: not {what}: {error}", path.display()))
 }
 
