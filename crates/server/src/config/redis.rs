@@ -68,7 +68,7 @@ settings! {
     CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, None::<&str>;
     CrashMemcheckEnabled, "crash-memcheck-enabled", None, Flag, "yes", Live, false, None::<&str>;
     UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
-    DisableThp, "disable-thp", None, Flag, "yes", Start, false, Some("Whether memory stays in small pages. Huge ones make lookups among millions of keys some percent quicker, but writes that need new memory slower, and take more of it.");
+    DisableThp, "disable-thp", None, Flag, "no", Start, false, Some("Whether memory stays in small pages. Huge ones, which the allocator asks for otherwise, make most commands some percent quicker, but clear and take up to two megabytes more where a store grows.");
     ClusterAllowReplicaMigration, "cluster-allow-replica-migration", None, Flag, "yes", Live, false, None::<&str>;
     ReplicaAnnounced, "replica-announced", None, Flag, "yes", Live, false, Some("What INFO tells Sentinel: whether it shows this replica to its clients.");
     LatencyTracking, "latency-tracking", None, Flag, "yes", Live, false, Some("Whether the time of every command is counted for INFO latencystats and LATENCY HISTOGRAM.");
