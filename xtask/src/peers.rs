@@ -1,7 +1,7 @@
 //! `peers`: finds or installs the programs of others that tests compare with.
 //!
 //! What the system's package manager can give is taken from there when this process may install packages; Python and Node
-//! packages, and Envoy, go into `.peers/` in the repository. Nothing is installed twice.
+//! packages, Go programs, and Envoy, go into `.peers/` in the repository. Nothing is installed twice.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -73,6 +73,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     report("jedis", jedis());
     report("go-redis", go_redis());
     report("grpcurl", grpcurl());
+    report(peers::ENVOY_RATELIMIT, envoy_ratelimit());
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if ci && !missing.is_empty() {
         return Err(format!("missing where CI is set: {}", missing.join(", ")).into());
@@ -219,18 +220,44 @@ fn go_redis() -> Result<PathBuf, Failure> {
 
 /// The tool that people call gRPC services with by hand.
 fn grpcurl() -> Result<PathBuf, Failure> {
-    const MODULE: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
-    if let Some(path) = peers::find("grpcurl") {
-        return Ok(path);
+    go_program(
+        "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3",
+        "grpcurl",
+        "grpcurl",
+    )
+}
+
+/// The service whose place the rate limit service takes: the newest version that Go's proxy has.
+fn envoy_ratelimit() -> Result<PathBuf, Failure> {
+    go_program(
+        "github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36",
+        "service_cmd",
+        peers::ENVOY_RATELIMIT,
+    )
+}
+
+/// A program that Go builds of a module's version, under a name of our choice. Another version than the one wanted is replaced.
+fn go_program(module: &str, built: &str, name: &str) -> Result<PathBuf, Failure> {
+    let stamp = peers::stamp(name);
+    let bin = std::path::absolute(peers::folder().join("bin"))?;
+    let program = bin.join(name);
+    if program.is_file() && is_stamped(&stamp, module) {
+        return Ok(program);
     }
     let go = peers::find("go").ok_or("needs go")?;
     // Where Go puts a program is told by the environment alone.
     let env = peers::find("env").ok_or("needs env")?;
-    let bin = std::path::absolute(peers::folder().join("bin"))?;
     let target = format!("GOBIN={}", bin.display());
     let go = go.display().to_string();
-    quiet(&env, &[&target, &go, "install", MODULE])?;
-    peers::find("grpcurl").ok_or_else(|| "go install brings no grpcurl".into())
+    quiet(&env, &[&target, &go, "install", module])?;
+    if built != name {
+        std::fs::rename(bin.join(built), &program)?;
+    }
+    std::fs::write(stamp, module)?;
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(format!("go install brings no {built}").into()),
+    }
 }
 
 /// Whether exactly what is wanted has been installed.

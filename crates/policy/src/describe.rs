@@ -9,12 +9,15 @@ use tollgate_wire::rls::{
 
 use crate::metadata;
 use crate::resolve::Item;
+use crate::ruleset::Quota;
 
-/// The `dynamic_metadata` of a response: the request, and the `metadata` of the rules whose descriptors pass.
+/// The `dynamic_metadata` of a response: the request, the `metadata` of the rules whose descriptors pass, whether some rule is a
+/// quota, and the indices of the descriptors (`violations`) that are over one which denies nothing.
 pub(crate) fn metadata(
     request: &RateLimitRequest,
     items: &[Item<'_>],
     statuses: &[DescriptorStatus],
+    violations: &[usize],
 ) -> Struct {
     let mut all = Struct::default();
     let mut put = |name: &str, kind| put(&mut all, name, kind);
@@ -32,6 +35,17 @@ pub(crate) fn metadata(
             Kind::NumberValue(f64::from(request.hits_addend)),
         );
     }
+    if !violations.is_empty() {
+        let index = |&index: &usize| value(Kind::NumberValue(index as f64));
+        let values = violations.iter().map(index).collect();
+        put("quotaModeViolations", Kind::ListValue(ListValue { values }));
+    }
+    let is_quota = |item: &Item<'_>| match item {
+        Item::Limited(applied) => applied.limit.is_some_and(|limit| limit.quota != Quota::No),
+        Item::Free | Item::Unlimited(_) => false,
+    };
+    let any = items.iter().any(is_quota);
+    put("quotaModeEnabled", Kind::BoolValue(any));
     let mut merged = Struct::default();
     for (item, status) in items.iter().zip(statuses) {
         if let Item::Limited(applied) = item

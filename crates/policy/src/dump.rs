@@ -1,7 +1,7 @@
 //! All limits of the rules, as the debug port prints them and metrics begin with.
 
 use crate::bound::Bound;
-use crate::ruleset::{Level, Limit, Rate, Rule, Ruleset};
+use crate::ruleset::{Level, Limit, Quota, Rate, Rule, Ruleset};
 
 /// One limit, described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ fn describe(domain: &str, rule: &Rule, all: &mut Vec<Described>) {
                 limit.series,
                 rate_text(limit),
                 limit.shadow_mode,
-                limit.quota_mode
+                limit.quota != Quota::No
             ),
             is_series: !limit.by_value,
         });
@@ -60,7 +60,7 @@ fn describe(domain: &str, rule: &Rule, all: &mut Vec<Described>) {
 
 fn rate_text(limit: &Limit) -> String {
     let Rate::Limited(limits) = &limit.rate else {
-        return "unlimited".to_owned();
+        return "unit=UNKNOWN requests_per_unit=0".to_owned();
     };
     let texts: Vec<String> = limits
         .iter()
@@ -107,7 +107,7 @@ descriptors:
         assert_eq!(
             lines,
             [
-                "d.a: unlimited, shadow_mode: false, quota_mode: false",
+                "d.a: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false",
                 "d.b_x: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false",
                 "d.b_x.c: unit=DAY requests_per_unit=7, shadow_mode: true, quota_mode: false",
             ]

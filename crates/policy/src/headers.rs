@@ -47,6 +47,12 @@ pub struct Standing<'a> {
     pub retry_secs: Option<u64>,
 }
 
+impl Standing<'_> {
+    fn is_boundless(&self) -> bool {
+        self.remaining >= u64::from(u32::MAX)
+    }
+}
+
 /// Name and value.
 pub type Header = (Cow<'static, str>, String);
 
@@ -67,6 +73,10 @@ impl HeaderForm {
 
     /// The headers of the limits that applied to a request, in their order; none where there was no limit.
     pub fn headers(&self, standings: &[Standing<'_>]) -> Vec<Header> {
+        // Of what has the most left that responses can tell the peer says nothing.
+        if matches!(self, Self::Named(_)) && standings.iter().all(Standing::is_boundless) {
+            return Vec::new();
+        }
         let Some(tightest) = tightest(standings) else {
             return Vec::new();
         };

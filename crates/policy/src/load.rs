@@ -7,7 +7,7 @@ use crate::envoy_keys;
 use crate::limits::rate_limit_of;
 use crate::metadata;
 use crate::pattern::Pattern;
-use crate::ruleset::{Level, Limit, Map, Rule, Ruleset};
+use crate::ruleset::{Level, Limit, Map, Quota, Rule, Ruleset};
 use crate::yaml::{self, Kind, Node, YamlError};
 
 /// What is wrong with a rule file.
@@ -176,11 +176,17 @@ impl Compiler {
         self.sharing += usize::from(shared);
         let modes = (
             flag(shadow_mode, "shadow_mode")?,
-            flag(quota_mode, "quota_mode")?,
+            quota_mode.map_or(Ok(Quota::No), quota_of)?,
         );
         let detailed = flag(detailed_metric, "detailed_metric")?;
         let by_value = flag(value_to_metric, "value_to_metric")?;
-        self.by_value += usize::from(by_value);
+        let stem = match value.is_empty() && key.ends_with('*') {
+            true => key,
+            false => "",
+        };
+        // What metrics call a rule for several keys depends on the request, too.
+        let named_by_request = by_value || !stem.is_empty();
+        self.by_value += usize::from(named_by_request);
         let limit = self.limit_of(rate_limit, modes, metadata)?;
         let limit = limit.map(|limit| Limit {
             series: (&*self.path).into(),
@@ -195,7 +201,7 @@ impl Compiler {
             None => None,
         };
         self.sharing -= usize::from(shared);
-        self.by_value -= usize::from(by_value);
+        self.by_value -= usize::from(named_by_request);
         self.path.truncate(outer);
         let rule = Rule {
             limit,
@@ -203,6 +209,7 @@ impl Compiler {
             value: value.into(),
             shared,
             by_value,
+            stem: stem.into(),
         };
         put(level, key, value, rule);
         Ok(())
@@ -237,7 +244,7 @@ impl Compiler {
     fn limit_of(
         &self,
         rate_limit: Option<&Node>,
-        (shadow_mode, quota_mode): (bool, bool),
+        (shadow_mode, quota): (bool, Quota),
         metadata: Option<&Node>,
     ) -> Result<Option<Limit>, YamlError> {
         let limit = match rate_limit.filter(|limit| !limit.is_null()) {
@@ -260,11 +267,23 @@ impl Compiler {
         };
         Ok(limit.map(|limit| Limit {
             shadow_mode,
-            quota_mode,
+            quota,
             metadata,
             shared: self.sharing > 0,
             ..limit
         }))
+    }
+}
+
+/// `true` or `false`, as envoyproxy/ratelimit takes it, or `all`.
+fn quota_of(node: &Node) -> Result<Quota, YamlError> {
+    match &node.kind {
+        Kind::Scalar { text, .. } if &**text == "all" => Ok(Quota::DeniesWithAll),
+        _ => match bool_of(node, "quota_mode") {
+            Ok(true) => Ok(Quota::Tells),
+            Ok(false) => Ok(Quota::No),
+            Err(_) => Err(wrong_type(node, "quota_mode", "true, false or all")),
+        },
     }
 }
 
@@ -296,6 +315,9 @@ fn shares_nothing(line: usize, key: &str) -> YamlError {
 
 /// Puts a rule where requests find it: by its value, by its pattern, or for any value.
 fn put(level: &mut Level, key: &str, value: &str, rule: Rule) {
+    if !rule.stem.is_empty() {
+        level.stems.push(key.into());
+    }
     let rules = level.keys.entry(key.into()).or_default();
     if value.is_empty() {
         rules.bare = Some(rule);
@@ -362,6 +384,9 @@ pub(crate) fn text_of<'a>(node: &'a Node, what: &str) -> Result<&'a str, YamlErr
 pub(crate) fn bool_of(node: &Node, what: &str) -> Result<bool, YamlError> {
     match &node.kind {
         _ if node.is_null() => Ok(false),
+        // Words only where a truth value is wanted, as the peers' library has it.
+        Kind::Scalar { text, plain: true } if matches!(&**text, "y" | "Y") => Ok(true),
+        Kind::Scalar { text, plain: true } if matches!(&**text, "n" | "N") => Ok(false),
         Kind::Scalar { text, plain: true } => {
             metadata::truth(text).ok_or_else(|| wrong_type(node, what, "true or false"))
         }
@@ -374,16 +399,22 @@ pub(crate) fn u32_of(node: &Node, what: &str) -> Result<u32, YamlError> {
     let Kind::Scalar { text, plain: true } = &node.kind else {
         return Err(wrong_type(node, what, WANTED));
     };
-    // 1_000 is a number in YAML 1.1, which the peers' rule files are written in.
-    let digits = text.strip_prefix('+').unwrap_or(text).replace('_', "");
-    let all_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // A leading zero means octal there and decimal in YAML 1.2.
-    let ambiguous = digits.len() > 1 && digits.starts_with('0');
-    digits
-        .parse()
-        .ok()
-        .filter(|_| all_digits && !ambiguous)
-        .ok_or_else(|| wrong_type(node, what, WANTED))
+    whole_number(text).ok_or_else(|| wrong_type(node, what, WANTED))
+}
+
+/// A number of YAML 1.1, which the peers' rule files are written in: `1_000`, `0x10`, `0b11`, and `010` or `0o10` for 8.
+fn whole_number(text: &str) -> Option<u32> {
+    let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
+    let (digits, base) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
+        [b'0', b'o' | b'O', ..] => (&text[2..], 8),
+        [b'0', b'b' | b'B', ..] => (&text[2..], 2),
+        [b'0', _, ..] => (&text[1..], 8),
+        _ => (&*text, 10),
+    };
+    // A second sign would be read as well.
+    let begins = digits.bytes().next()?.is_ascii_hexdigit();
+    begins.then(|| u32::from_str_radix(digits, base).ok())?
 }
 
 pub(crate) fn wrong_type(node: &Node, what: &str, wanted: &str) -> YamlError {

@@ -90,7 +90,7 @@ impl Resolved<'_> {
                     counted.over = hits.saturating_sub(decision.remaining);
                     counted.near = decision.limit - near_from.max(used);
                 }
-                counted.shadow = if applied.is_shadow() { hits } else { 0 };
+                counted.shadow = if applied.is_shadow() { counted.over } else { 0 };
                 if made.told_locally.contains(&index) {
                     counted.over_locally = hits;
                 }
@@ -100,11 +100,14 @@ impl Resolved<'_> {
     }
 }
 
-/// All keys with the values of the request, as envoyproxy/ratelimit names overrides and `detailed_metric`.
+/// All keys with the values of the request, as envoyproxy/ratelimit names overrides.
 fn of_descriptor<'a>(domain: &str, descriptor: &RateLimitDescriptor) -> Cow<'a, str> {
     let mut series = domain.to_owned();
     for entry in &descriptor.entries {
         push(&mut series, &entry.key, &entry.value);
+    }
+    if descriptor.entries.is_empty() {
+        series.push('.');
     }
     bounded(series)
 }
@@ -117,18 +120,34 @@ fn by_value<'a>(
     detailed: bool,
 ) -> Cow<'a, str> {
     let mut series = domain.to_owned();
-    let path = rules
-        .into_iter()
-        .flat_map(|rules| rules.path_of(&descriptor.entries));
-    for (entry, rule) in descriptor.entries.iter().zip(path) {
+    let path = || {
+        rules
+            .into_iter()
+            .flat_map(|rules| rules.path_of(&descriptor.entries))
+    };
+    // Where every value is named, an empty one is too.
+    let empty_too = detailed && !path().any(|rule| rule.shared);
+    for (entry, rule) in descriptor.entries.iter().zip(path()) {
         // Values that count together are one series.
         let value = match (detailed || rule.by_value) && !rule.shared {
             true => &*entry.value,
+            false if !rule.stem.is_empty() => of_stem(&rule.stem, &entry.key),
             false => &*rule.value,
         };
         push(&mut series, &entry.key, value);
+        if value.is_empty() && empty_too {
+            series.push('_');
+        }
     }
     bounded(series)
+}
+
+/// What stands for the value where the key has the star: the rule's key, or what of it is the value's.
+fn of_stem<'a>(stem: &'a str, key: &str) -> &'a str {
+    let rest = stem
+        .strip_prefix(key)
+        .and_then(|rest| rest.strip_prefix('_'));
+    rest.unwrap_or(stem)
 }
 
 fn push(series: &mut String, key: &str, value: &str) {
@@ -239,6 +258,9 @@ descriptors:
         assert_eq!(of(&["plain=v"], false), "d.plain_v");
         assert_eq!(of(&["plain=v", "inner=x"], false), "d.plain_v.inner");
         assert_eq!(of(&["detailed=x"], false), "d.detailed_x");
+        assert_eq!(of(&["detailed="], false), "d.detailed_");
+        assert_eq!(of(&["detailed="], true), "d.detailed");
+        assert_eq!(of(&[], true), "d.");
         assert_eq!(of(&["path=p", "user=u"], false), "d.path_p.user");
         assert_eq!(of(&["file=abc"], false), "d.file_a*");
         assert_eq!(of(&["plain=v", "other=w"], true), "d.plain_v.other_w");
@@ -281,7 +303,8 @@ descriptors:
             let of = |how| made(&pairs, false, (false, left_before), hits, how);
             let counted = of(&fleet);
             assert_eq!([counted.total, counted.over, counted.near], want);
-            assert_eq!((counted.within, counted.shadow), (0, u64::from(hits)));
+            // A shadow would have refused what is over.
+            assert_eq!((counted.within, counted.shadow), (0, counted.over));
             assert_eq!(counted.over_locally, 0);
             let locally = Provenance {
                 told_locally: &[0],

@@ -29,7 +29,7 @@ impl Default for HeaderNames {
 pub struct Modes {
     /// Every limit is evaluated and counted, and no request is denied. Statuses still say which limit is over.
     pub shadow_mode: bool,
-    /// Every limit is a quota: a request is denied only when all of them are over.
+    /// Every limit is a quota that only tells: nothing is denied, and metadata names the descriptors that are over.
     pub quota_mode: bool,
     /// The headers that a response gives, if any.
     pub headers: Option<HeaderForm>,

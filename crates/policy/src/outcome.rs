@@ -5,6 +5,7 @@ use tollgate_wire::rls::RateLimitRequest;
 
 use crate::headers::Standing;
 use crate::resolve::{Item, Resolved, Role};
+use crate::ruleset::Quota;
 
 /// One limit that applied to a request.
 #[derive(Clone, Debug)]
@@ -75,8 +76,7 @@ impl Resolved<'_> {
                             }),
                             role: applied.role,
                             shadow: applied.is_shadow(),
-                            quota: self.modes.quota_mode
-                                || applied.limit.is_some_and(|limit| limit.quota_mode),
+                            quota: self.quota_of(applied.limit) != Quota::No,
                             over: !decision.allowed && applied.role != Role::Refund,
                         });
                     }

@@ -13,7 +13,7 @@ use crate::envoy_keys::{self, counted_entries};
 use crate::hot_key::HotKey;
 use crate::inherit::Heirloom;
 use crate::modes::Modes;
-use crate::ruleset::{Level, Limit, NamedBound, Rate, Ruleset};
+use crate::ruleset::{Level, Limit, NamedBound, Quota as Quotas, Rate, Ruleset};
 use crate::unit::Unit;
 
 /// Most descriptors of one request.
@@ -115,9 +115,9 @@ impl Applied<'_> {
 pub enum Role {
     /// A denial denies the request, which then takes nothing anywhere.
     Enforced,
-    /// The request is denied when this and every other check of this role are.
+    /// The request is denied when this and every other check of this role are: quotas that deny together.
     Quota,
-    /// Counts a request that passes; a denial is told and does nothing.
+    /// Counts a request that passes; a denial is told and does nothing. Limits in shadow mode, and quotas that only tell.
     Shadow,
     /// Gives units back, whatever becomes of the request.
     Refund,
@@ -278,10 +278,20 @@ impl<'r> Resolved<'r> {
             Role::Refund
         } else if self.modes.shadow_mode || has(|limit| limit.shadow_mode) {
             Role::Shadow
-        } else if self.modes.quota_mode || has(|limit| limit.quota_mode) {
-            Role::Quota
         } else {
-            Role::Enforced
+            match self.quota_of(limit) {
+                Quotas::No => Role::Enforced,
+                Quotas::Tells => Role::Shadow,
+                Quotas::DeniesWithAll => Role::Quota,
+            }
+        }
+    }
+
+    /// What kind of a quota a limit is; an override is none by itself.
+    pub(crate) fn quota_of(&self, limit: Option<&Limit>) -> Quotas {
+        match self.modes.quota_mode {
+            true => Quotas::Tells,
+            false => limit.map_or(Quotas::No, |limit| limit.quota),
         }
     }
 

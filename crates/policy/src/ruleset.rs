@@ -30,6 +30,8 @@ pub struct Ruleset {
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     pub(crate) keys: Map<KeyRules>,
+    /// Those of the keys whose rule without a value has a `*` at its end, in the order of the file.
+    pub(crate) stems: Vec<Box<str>>,
 }
 
 /// The rules of one key.
@@ -54,6 +56,8 @@ pub(crate) struct Rule {
     pub(crate) shared: bool,
     /// Metrics name the value of the request.
     pub(crate) by_value: bool,
+    /// The key with its star, where the rule is for all keys that begin so.
+    pub(crate) stem: Box<str>,
 }
 
 /// A rule's limit.
@@ -65,8 +69,8 @@ pub(crate) struct Limit {
     pub(crate) replaces: Box<[Box<str>]>,
     /// Evaluated and counted, never denies.
     pub(crate) shadow_mode: bool,
-    /// Denies only when every quota of a request does.
-    pub(crate) quota_mode: bool,
+    /// Whether it is a quota.
+    pub(crate) quota: Quota,
     /// Some rule on the way here counts all its values together.
     pub(crate) shared: bool,
     /// What a response says about descriptors that pass.
@@ -90,7 +94,7 @@ impl Limit {
             rate,
             replaces: Box::default(),
             shadow_mode: false,
-            quota_mode: false,
+            quota: Quota::No,
             shared: false,
             metadata: None,
             on_error: OnError::DEFAULT,
@@ -105,6 +109,18 @@ impl Limit {
     pub(crate) fn needs_backend(&self) -> bool {
         self.rate != Rate::Unlimited && self.on_error.fallback == Fallback::Error
     }
+}
+
+/// What a limit does that is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Quota {
+    /// Denies the request.
+    #[default]
+    No,
+    /// Is told in the response's metadata, and denies nothing, as with envoyproxy/ratelimit.
+    Tells,
+    /// Denies only when every such quota of a request does.
+    DeniesWithAll,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,32 +218,47 @@ impl Level {
 
     /// The rule of an entry, and why it is this one or none.
     pub(crate) fn explain(&self, entry: &Entry) -> (Option<&Rule>, String) {
-        let Some(rules) = self.keys.get(&*entry.key) else {
-            return (None, format!("no rule here has the key '{}'", entry.key));
-        };
+        let rules = self.keys.get(&*entry.key);
         let rule = self.rule_of(entry);
+        let is_exact = || rules.is_some_and(|rules| rules.exact.contains_key(&*entry.value));
         let why = match rule {
+            None if rules.is_none() => format!("no rule here has the key '{}'", entry.key),
             None => format!("rules here have the key '{}', with other values", entry.key),
-            Some(_) if rules.exact.contains_key(&*entry.value) => "the value is the rule's".into(),
+            Some(_) if is_exact() => "the value is the rule's".into(),
+            Some(rule) if !rule.stem.is_empty() => format!("the key matches '{}'", rule.stem),
             Some(rule) if rule.value.is_empty() => "the rule takes any value".into(),
             Some(rule) => format!("the value matches '{}'", rule.value),
         };
         (rule, why)
     }
 
-    /// The exact value, else the first wildcard that matches, else the rule without a value.
+    /// The exact value, else the first wildcard that matches, else the first key with a star that does, else the rule without a
+    /// value.
     fn rule_of(&self, entry: &Entry) -> Option<&Rule> {
-        let rules = self.keys.get(&*entry.key)?;
-        rules
-            .exact
-            .get(&*entry.value)
-            .or_else(|| {
-                let wildcard = rules
-                    .wildcards
-                    .iter()
-                    .find(|(pattern, _)| pattern.matches(&entry.value));
-                wildcard.map(|(_, rule)| rule)
-            })
-            .or(rules.bare.as_ref())
+        let rules = self.keys.get(&*entry.key);
+        let of_value = rules.and_then(|rules| {
+            let wildcard = || {
+                let mut wildcards = rules.wildcards.iter();
+                wildcards.find(|(pattern, _)| pattern.matches(&entry.value))
+            };
+            let exact = rules.exact.get(&*entry.value);
+            exact.or_else(|| wildcard().map(|(_, rule)| rule))
+        });
+        let of_stem = || {
+            let stem = self.stems.iter().find(|stem| begins(entry, stem))?;
+            self.keys.get(stem)?.bare.as_ref()
+        };
+        let bare = || rules.and_then(|rules| rules.bare.as_ref());
+        of_value.or_else(of_stem).or_else(bare)
     }
+}
+
+/// Whether key and value, joined by an underscore, begin as a key with a star says.
+fn begins(entry: &Entry, stem: &str) -> bool {
+    let stem = stem.strip_suffix('*').unwrap_or(stem);
+    entry.key.starts_with(stem)
+        || stem
+            .strip_prefix(&*entry.key)
+            .and_then(|rest| rest.strip_prefix('_'))
+            .is_some_and(|rest| entry.value.starts_with(rest))
 }

@@ -7,6 +7,7 @@ use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitRespo
 use crate::describe;
 use crate::headers::{HeaderForm, Standing};
 use crate::resolve::{Applied, Item, Part, Resolved, Role};
+use crate::ruleset::Quota;
 
 impl Resolved<'_> {
     /// The response to the request that was resolved: one status for each descriptor in their order, over the limit
@@ -19,6 +20,7 @@ impl Resolved<'_> {
         let mut decisions = decisions.iter();
         let mut statuses = Vec::with_capacity(self.items.len());
         let mut tally = Tally::default();
+        let mut violations = Vec::new();
         for item in &self.items {
             let status = match item {
                 Item::Free => status(Code::Ok),
@@ -29,11 +31,16 @@ impl Resolved<'_> {
                 Item::Limited(applied) => {
                     let (part, decision) = self.tightest(applied, &mut decisions);
                     let status = limited(applied, part, decision);
-                    // In the mode of all rules limits would deny if they were enforced, and statuses say so.
-                    let quota = self.modes.quota_mode
-                        || applied.limit.is_some_and(|limit| limit.quota_mode);
+                    // In the shadow mode of all rules limits would deny if they were enforced, and statuses say so.
+                    let quota = self.quota_of(applied.limit);
                     tally.add(&status, quota);
-                    status
+                    match quota == Quota::Tells && status.code() == Code::OverLimit {
+                        true => {
+                            violations.push(statuses.len());
+                            passing(status)
+                        }
+                        false => status,
+                    }
                 }
             };
             statuses.push(status);
@@ -50,7 +57,7 @@ impl Resolved<'_> {
         let dynamic_metadata = self
             .modes
             .dynamic_metadata
-            .then(|| describe::metadata(request, &self.items, &statuses));
+            .then(|| describe::metadata(request, &self.items, &statuses, &violations));
         RateLimitResponse {
             overall_code: overall as i32,
             statuses,
@@ -103,11 +110,12 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, status: &DescriptorStatus, quota: bool) {
+    fn add(&mut self, status: &DescriptorStatus, quota: Quota) {
         let over = status.code == Code::OverLimit as i32;
-        self.quotas += usize::from(quota);
-        self.quotas_over += usize::from(quota && over);
-        self.enforced_over |= over && !quota;
+        let together = quota == Quota::DeniesWithAll;
+        self.quotas += usize::from(together);
+        self.quotas_over += usize::from(together && over);
+        self.enforced_over |= over && quota == Quota::No;
     }
 
     fn is_over(&self) -> bool {
@@ -119,6 +127,15 @@ fn status(code: Code) -> DescriptorStatus {
     DescriptorStatus {
         code: code as i32,
         ..DescriptorStatus::default()
+    }
+}
+
+/// What is told of a quota that is over and denies nothing: not when it begins anew, as envoyproxy/ratelimit does.
+fn passing(status: DescriptorStatus) -> DescriptorStatus {
+    DescriptorStatus {
+        code: Code::Ok as i32,
+        duration_until_reset: None,
+        ..status
     }
 }
 

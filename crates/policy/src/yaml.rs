@@ -96,6 +96,75 @@ pub(crate) fn parse(text: &str) -> Result<Option<Node>, YamlError> {
     Ok(builder.root)
 }
 
+/// The pairs of a map with those that `<<` brings from others, as YAML 1.1 has it. Of a key that is given both ways the one counts
+/// that comes later, and of several maps the first.
+fn merged(pairs: Vec<(Node, Node)>) -> Result<Vec<(Node, Node)>, YamlError> {
+    let is_merge =
+        |key: &Node| matches!(&key.kind, Kind::Scalar { text, plain: true } if &**text == "<<");
+    if !pairs.iter().any(|(key, _)| is_merge(key)) {
+        return Ok(pairs);
+    }
+    let mut merged = Merged::default();
+    for (key, value) in pairs {
+        if !is_merge(&key) {
+            merged.give(key, value);
+            continue;
+        }
+        let maps = match value.kind {
+            Kind::List(items) => items,
+            _ => vec![value],
+        };
+        for map in maps.into_iter().rev() {
+            let Kind::Map(more) = map.kind else {
+                let reason = "map merge requires map or sequence of maps as the value";
+                return Err(YamlError::new(map.line, reason));
+            };
+            for (key, value) in more {
+                merged.bring(key, value);
+            }
+        }
+    }
+    Ok(merged.pairs)
+}
+
+#[derive(Default)]
+struct Merged {
+    pairs: Vec<(Node, Node)>,
+    /// Where the pair of a key is, and whether it was brought from another map.
+    places: HashMap<Box<str>, (usize, bool)>,
+}
+
+impl Merged {
+    /// A pair that the map gives itself. One given twice stays twice, for others to refuse.
+    fn give(&mut self, key: Node, value: Node) {
+        if let Kind::Scalar { text, .. } = &key.kind {
+            match self.places.get_mut(text) {
+                Some((at, brought @ true)) => {
+                    *brought = false;
+                    self.pairs[*at] = (key, value);
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    self.places.insert(text.clone(), (self.pairs.len(), false));
+                }
+            }
+        }
+        self.pairs.push((key, value));
+    }
+
+    fn bring(&mut self, key: Node, value: Node) {
+        if let Kind::Scalar { text, .. } = &key.kind {
+            if let Some((at, _)) = self.places.get(text) {
+                self.pairs[*at].1 = value;
+                return;
+            }
+            self.places.insert(text.clone(), (self.pairs.len(), true));
+        }
+        self.pairs.push((key, value));
+    }
+}
+
 /// A list or map whose end has not come yet.
 struct Open {
     line: usize,
@@ -217,7 +286,7 @@ impl Builder {
             while let (Some(key), Some(value)) = (children.next(), children.next()) {
                 pairs.push((key, value));
             }
-            Kind::Map(pairs)
+            Kind::Map(merged(pairs)?)
         } else {
             Kind::List(open.children)
         };

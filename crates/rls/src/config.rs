@@ -10,6 +10,7 @@ use tollgate_net::tls::{TlsClients, TlsFiles};
 use tollgate_policy::{HeaderForm, LoadOptions, Modes, RuleError};
 
 pub use crate::envoy_counters::EnvoyCounters;
+pub use crate::rules::RuleFiles;
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
 pub const DEFAULT_GRPC_PORT: u16 = 8081;
@@ -29,8 +30,10 @@ pub struct RlsConfig {
     pub grpc_addr: SocketAddr,
     /// Where HTTP listens; port 0 takes a free one.
     pub http_addr: SocketAddr,
-    /// Folder whose `*.yaml` files are the rules.
+    /// Folder of the rules.
     pub rules_dir: PathBuf,
+    /// Which of its files they are.
+    pub rule_files: RuleFiles,
     /// What counts.
     pub backend: Backend,
     /// How a store elsewhere is connected to.
@@ -161,12 +164,23 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct StatsdConfig {
     /// Host and port.
     pub addr: String,
+    /// How it is spoken to.
+    pub protocol: StatsdProtocol,
     /// It is a DogStatsD, which has tags.
     pub dog: bool,
     /// Tags of every metric.
     pub tags: Vec<(String, String)>,
     /// Time between two sendings.
     pub interval: Duration,
+}
+
+/// How a statsd server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatsdProtocol {
+    /// Over a connection, as envoyproxy/ratelimit does where it is not told otherwise.
+    Tcp,
+    /// In datagrams.
+    Udp,
 }
 
 /// TLS of one port. Files that change are taken up while the service runs.
@@ -258,7 +272,7 @@ impl fmt::Display for StartError {
                 write!(f, "cannot read rules {}: {error}", path.display())
             }
             Self::NoRules { path } => {
-                write!(f, "no *.yaml file in the rules folder {}", path.display())
+                write!(f, "no file of rules in {}", path.display())
             }
             Self::Rules(error) => write!(f, "{error}"),
             Self::Listen { what, addr, error } => {

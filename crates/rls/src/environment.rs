@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use tollgate_policy::truth;
 
-use crate::config::{Backend, PerSecondStore, RlsConfig, StatsdConfig, StoreConfig, TlsConfig};
+use crate::config::{
+    Backend, PerSecondStore, RlsConfig, RuleFiles, StatsdConfig, StatsdProtocol, StoreConfig,
+    TlsConfig,
+};
 use crate::envoy_counters::{JITTER, PREFIX, STOP};
 
 /// One variable.
@@ -130,14 +133,14 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "RUNTIME_ROOT",
                 "/srv/runtime_data/current",
-                "rules are ROOT/SUBDIRECTORY/APPDIRECTORY/*.yaml",
+                "rules are all files below ROOT/SUBDIRECTORY/APPDIRECTORY",
             ),
             used("RUNTIME_SUBDIRECTORY", "", "see RUNTIME_ROOT"),
             used("RUNTIME_APPDIRECTORY", "config", "see RUNTIME_ROOT"),
-            ignored(
+            used(
                 "RUNTIME_IGNOREDOTFILES",
                 "false",
-                "every *.yaml file is read, and no other",
+                "leaves out files and folders whose names begin with a dot; two dots are left out in any case",
             ),
             ignored(
                 "RUNTIME_WATCH_ROOT",
@@ -168,13 +171,14 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
     (
         "Metrics",
         &[
-            used("USE_STATSD", "true", "sends counters to statsd by UDP"),
+            used("USE_STATSD", "true", "sends counters to statsd"),
             used("STATSD_HOST", "localhost", "host of statsd"),
             used("STATSD_PORT", "8125", "port of statsd"),
+            used("STATSD_PROTOCOL", "tcp", "tcp or udp"),
             used(
                 "USE_DOG_STATSD",
                 "false",
-                "EXTRA_TAGS in the form of DogStatsD",
+                "sends to DogStatsD in its place: by UDP, with EXTRA_TAGS in its form",
             ),
             ignored("USE_DOG_STATSD_MOGRIFIERS", "", "names go out as they are"),
             used(
@@ -183,6 +187,16 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "tags of every metric sent to statsd, as name:value,…",
             ),
             used("STATS_FLUSH_INTERVAL", "10s", "time between two sendings"),
+            ignored(
+                "GOSTATS_FLUSH_INTERVAL_SECONDS",
+                "5",
+                "STATS_FLUSH_INTERVAL counts, as with envoyproxy/ratelimit",
+            ),
+            ignored(
+                "GOSTATS_LOGGING_SINK_DISABLED",
+                "false",
+                "counters are not written into the log",
+            ),
             used("DISABLE_STATS", "false", "sends nothing"),
             used(
                 "USE_PROMETHEUS",
@@ -514,6 +528,8 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         if self.truth("GRPC_SERVER_USE_TLS")? {
             config.grpc_tls = Some(self.tls()?);
         }
+        let dots = !self.truth("RUNTIME_IGNOREDOTFILES")?;
+        config.rule_files = RuleFiles::All { dots };
         config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
         config.merge_domains = self.truth("MERGE_DOMAIN_CONFIG")?;
         let ratio = self.value("NEAR_LIMIT_RATIO");
@@ -522,8 +538,9 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             .ok()
             .filter(|ratio| (0.0..=1.0).contains(ratio))
             .ok_or_else(|| bad("NEAR_LIMIT_RATIO", &ratio, "no share from 0 to 1"))?;
-        if self.truth("USE_STATSD")? && !self.truth("DISABLE_STATS")? {
-            config.statsd = Some(self.statsd()?);
+        let dog = self.truth("USE_DOG_STATSD")?;
+        if (dog || self.truth("USE_STATSD")?) && !self.truth("DISABLE_STATS")? {
+            config.statsd = Some(self.statsd(dog)?);
         }
         if self.truth("USE_PROMETHEUS")? {
             config.prometheus = Some(self.prometheus()?);
@@ -572,7 +589,14 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         Ok(tls)
     }
 
-    fn statsd(&self) -> Result<StatsdConfig, String> {
+    fn statsd(&self, dog: bool) -> Result<StatsdConfig, String> {
+        let protocol = self.value("STATSD_PROTOCOL");
+        let protocol = match &*protocol {
+            _ if dog => StatsdProtocol::Udp,
+            "tcp" | "tcp4" | "tcp6" => StatsdProtocol::Tcp,
+            "udp" | "udp4" | "udp6" => StatsdProtocol::Udp,
+            _ => return Err(bad("STATSD_PROTOCOL", &protocol, "neither tcp nor udp")),
+        };
         let tags = self.value("EXTRA_TAGS");
         let pairs = tags.split(',').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
@@ -589,7 +613,8 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                 self.value("STATSD_HOST"),
                 self.value("STATSD_PORT")
             ),
-            dog: self.truth("USE_DOG_STATSD")?,
+            protocol,
+            dog,
             tags,
             interval: parse_duration(&interval)
                 .filter(|span| !span.is_zero())

@@ -18,7 +18,7 @@ use tollgate_policy::{LoadOptions, Modes, Ruleset};
 use crate::config::RlsConfig;
 use crate::health::Health;
 use crate::metrics::Metrics;
-use crate::rules::{load_rules, rule_files};
+use crate::rules::{RuleFiles, load_files, rule_files};
 
 /// Time between two looks at the folder.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -76,6 +76,7 @@ type Seen = Option<Vec<Stamp>>;
 /// The rules of a folder, and whoever waits for new ones.
 pub(crate) struct Watch {
     dir: PathBuf,
+    files: RuleFiles,
     modes: Modes,
     options: LoadOptions,
     log: fn(&str),
@@ -107,6 +108,7 @@ impl Watch {
         metrics.announce(&rules);
         Self {
             dir: config.rules_dir.clone(),
+            files: config.rule_files,
             modes: config.modes.clone(),
             options: config.load_options(),
             log: config.log,
@@ -142,12 +144,12 @@ impl Watch {
 
     /// Takes up the folder's rules if they have changed and are valid; else those before stay.
     fn look(&mut self) {
-        let seen = look(&self.dir);
+        let seen = look(&self.dir, self.files);
         if seen == self.seen {
             return;
         }
         self.seen = seen;
-        match load_rules(&self.dir, self.options) {
+        match load_files(&self.dir, self.files, self.options) {
             Ok(rules) => {
                 let rules = rules
                     .with_modes(self.modes.clone())
@@ -170,8 +172,8 @@ impl Watch {
 pub(crate) struct Before(Seen);
 
 impl Before {
-    pub(crate) fn of(dir: &Path) -> Self {
-        Self(look(dir))
+    pub(crate) fn of(dir: &Path, files: RuleFiles) -> Self {
+        Self(look(dir, files))
     }
 }
 
@@ -189,7 +191,7 @@ impl Stamp {
     }
 }
 
-fn look(dir: &Path) -> Seen {
-    let paths = rule_files(dir).ok()?;
+fn look(dir: &Path, files: RuleFiles) -> Seen {
+    let paths = rule_files(dir, files).ok()?;
     paths.iter().map(|path| Stamp::of(path)).collect()
 }

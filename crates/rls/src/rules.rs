@@ -8,11 +8,38 @@ use tollgate_policy::{LoadOptions, MAX_FILE_LEN, Ruleset};
 
 use crate::config::StartError;
 
+/// Most files of rules, and most folders within each other.
+const MAX_FILES: usize = 10_000;
+const MAX_DEPTH: usize = 16;
+
+/// Which files of a folder are rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleFiles {
+    /// Those called `*.yaml`.
+    #[default]
+    Yaml,
+    /// All, also those of folders within, as envoyproxy/ratelimit reads them; `dots` says whether also those whose names begin
+    /// with a dot. What begins with two dots is left out in any case: there Kubernetes keeps the files again that it shows.
+    All {
+        /// Whether names may begin with a dot.
+        dots: bool,
+    },
+}
+
 /// Compiles every `*.yaml` file of a folder, in the order of their names, or one file of any name.
 ///
 /// # Errors
 /// The folder or a file cannot be read, there is no such file, or one is not valid.
 pub fn load_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, StartError> {
+    load_files(dir, RuleFiles::Yaml, options)
+}
+
+/// The same of the files that are rules.
+pub(crate) fn load_files(
+    dir: &Path,
+    files: RuleFiles,
+    options: LoadOptions,
+) -> Result<Ruleset, StartError> {
     let read_error = |path: &Path| {
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
@@ -20,7 +47,7 @@ pub fn load_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, StartErro
     let paths = if dir.is_file() {
         Ok(vec![dir.to_owned()])
     } else {
-        rule_files(dir)
+        rule_files(dir, files)
     };
     let paths = paths.map_err(read_error(dir))?;
     if paths.is_empty() {
@@ -42,20 +69,51 @@ pub fn load_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, StartErro
     Ruleset::load_with(&files, options).map_err(StartError::Rules)
 }
 
-/// The `*.yaml` files of a folder, in the order of their names.
-pub(crate) fn rule_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+/// The files of a folder that are rules, in the order of their names.
+pub(crate) fn rule_files(dir: &Path, files: RuleFiles) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
-            paths.push(path);
+    match files {
+        RuleFiles::Yaml => {
+            for entry in fs::read_dir(dir)? {
+                let path = entry?.path();
+                let extension = path.extension();
+                if extension.is_some_and(|extension| extension == "yaml") {
+                    paths.push(path);
+                }
+            }
         }
+        RuleFiles::All { dots } => add_files(dir, dots, MAX_DEPTH, &mut paths)?,
     }
     paths.sort();
     Ok(paths)
+}
+
+/// The nesting is bounded by `depth`. Links to folders are not followed.
+fn add_files(dir: &Path, dots: bool, depth: usize, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+    let too_much = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+    if depth == 0 {
+        return Err(too_much(&format!(
+            "folders are nested deeper than {MAX_DEPTH}"
+        )));
+    }
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if name.starts_with(b"..") || (!dots && name.starts_with(b".")) {
+            continue;
+        }
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            add_files(&path, dots, depth - 1, paths)?;
+        } else if !path.is_dir() {
+            paths.push(path);
+        }
+        if paths.len() > MAX_FILES {
+            return Err(too_much(&format!("there are more than {MAX_FILES} files")));
+        }
+    }
+    Ok(())
 }
 
 /// A file's text. One that is too long for the rules is not read into memory, and what is no file (a pipe, a device) would
@@ -78,4 +136,64 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(too_long());
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    use tollgate_testkit::process::temp_dir;
+
+    /// As goruntime's loader walks them.
+    #[test]
+    fn all_files_are_those_of_folders_within_too() {
+        let dir = temp_dir().expect("a temporary folder");
+        for name in [
+            "b.yml",
+            "a",
+            ".hidden.yaml",
+            "sub/c.yaml",
+            ".git/d.yaml",
+            "..data_1/e.yaml",
+        ] {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is ours");
+            fs::write(path, "").expect("the folder is ours");
+        }
+        // As a ConfigMap is mounted.
+        symlink("..data_1", dir.join("..data")).expect("the folder is ours");
+        symlink("..data/e.yaml", dir.join("e.yaml")).expect("the folder is ours");
+        symlink("sub", dir.join("link")).expect("the folder is ours");
+        let names = |files| {
+            let paths = rule_files(&dir, files).expect("it can be read");
+            let name = |path: &PathBuf| {
+                path.strip_prefix(&dir)
+                    .expect("in it")
+                    .display()
+                    .to_string()
+            };
+            paths.iter().map(name).collect::<Vec<_>>()
+        };
+        let plain = names(RuleFiles::All { dots: false });
+        assert_eq!(plain, ["a", "b.yml", "e.yaml", "sub/c.yaml"]);
+        let all = names(RuleFiles::All { dots: true });
+        assert_eq!(
+            all,
+            [
+                ".git/d.yaml",
+                ".hidden.yaml",
+                "a",
+                "b.yml",
+                "e.yaml",
+                "sub/c.yaml"
+            ]
+        );
+        assert_eq!(names(RuleFiles::Yaml), [".hidden.yaml", "e.yaml"]);
+        let deep = (0..2 * MAX_DEPTH).fold(dir.clone(), |dir, _| dir.join("deeper"));
+        fs::create_dir_all(deep).expect("the folder is ours");
+        let error = rule_files(&dir, RuleFiles::All { dots: true }).expect_err("too deep");
+        assert!(error.to_string().contains("nested deeper"), "{error}");
+        fs::remove_dir_all(&dir).expect("the folder is ours");
+    }
 }

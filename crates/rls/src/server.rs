@@ -26,7 +26,7 @@ use crate::loops::{LoopOptions, Loops};
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
-use crate::rules::load_rules;
+use crate::rules::load_files;
 use crate::service::{Backing, Service};
 use crate::shed::{Shed, Timed};
 use crate::tls::{Refusals, Tls};
@@ -154,7 +154,7 @@ impl Listening {
 
 /// The rules to begin with: none, if the service may wait for them.
 fn first_rules(config: &RlsConfig) -> Result<Ruleset, StartError> {
-    match load_rules(&config.rules_dir, config.load_options()) {
+    match load_files(&config.rules_dir, config.rule_files, config.load_options()) {
         Err(error) if config.start_without_rules => {
             (config.log)(&format!("waiting for rules: {error}"));
             Ok(Ruleset::default())
@@ -221,7 +221,7 @@ impl RlsServer {
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         config.name_counters();
-        let before = Before::of(&config.rules_dir);
+        let before = Before::of(&config.rules_dir, config.rule_files);
         let rules = first_rules(&config)?;
         let rules = Arc::new(rules.with_modes(config.modes.clone()));
         let watch = Watch::new(&config, before, rules.clone());

@@ -210,7 +210,9 @@ impl Service {
         made: &Made,
     ) {
         if !rules.has_domain(&request.domain) {
-            self.metrics.domain_not_found(&request.domain);
+            // Each is looked for by itself, and missed by itself.
+            let descriptors = request.descriptors.len() as u64;
+            self.metrics.domain_not_found(&request.domain, descriptors);
         }
         let provenance = Provenance {
             near_ratio: self.metrics.near_ratio(),

@@ -3,6 +3,9 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+/// Name of the program that is built of `github.com/envoyproxy/ratelimit`, the service whose place ours takes.
+pub const ENVOY_RATELIMIT: &str = "envoyproxy-ratelimit";
+
 /// Folder of the peers installed for this repository.
 #[must_use]
 pub fn folder() -> PathBuf {

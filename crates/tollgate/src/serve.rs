@@ -12,7 +12,8 @@ use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_rls::{
     Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, Modes,
-    PerSecondStore, RlsConfig, RlsServer, StatsdConfig, StoreConfig, TlsConfig,
+    PerSecondStore, RlsConfig, RlsServer, RuleFiles, StatsdConfig, StatsdProtocol, StoreConfig,
+    TlsConfig,
 };
 use tollgate_server::config::{Config, Key, TABLE};
 use tollgate_server::{Daemon, Log, Server};
@@ -208,6 +209,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         grpc_addr: address(Key::GrpcPort),
         http_addr: address(Key::HttpPort),
         rules_dir: rules,
+        rule_files: RuleFiles::Yaml,
         backend: backend(config),
         store: store_config(config),
         per_second: per_second(config),
@@ -290,6 +292,7 @@ fn statsd_config(config: &Config) -> Option<StatsdConfig> {
     let addr = config.get(Key::Statsd);
     (!addr.is_empty()).then(|| StatsdConfig {
         addr: addr.to_owned(),
+        protocol: StatsdProtocol::Udp,
         dog: false,
         tags: Vec::new(),
         interval: STATSD_INTERVAL,

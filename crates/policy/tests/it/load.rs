@@ -75,6 +75,69 @@ descriptors:
     );
 }
 
+/// Whatever base it is written in.
+#[test]
+fn numbers_are_those_of_yaml_1_1() {
+    for (text, want) in [
+        ("010", 8),
+        ("0o17", 15),
+        ("0x10", 16),
+        ("0b11", 3),
+        ("1_0", 10),
+    ] {
+        let rules = format!(
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {{unit: day, requests_per_unit: {text}}}"
+        );
+        let rules = Ruleset::load(&[("rules.yaml", &rules)]).expect(text);
+        let lines = rules.describe();
+        let line = format!(
+            "a.b: unit=DAY requests_per_unit={want}, shadow_mode: false, quota_mode: false"
+        );
+        assert_eq!(lines[0].text, line);
+    }
+}
+
+#[test]
+fn maps_may_be_merged() {
+    let text = "
+domain: basic
+descriptors:
+  - {key: a, rate_limit: &limit {unit: day, requests_per_unit: 3}}
+  - {key: b, rate_limit: {<<: *limit, requests_per_unit: 4}}
+  - {key: c, rate_limit: {requests_per_unit: 5, <<: *limit}}
+  - {key: d, rate_limit: {<<: [{unit: hour}, *limit]}}
+  - {key: e, <<: {shadow_mode: true, rate_limit: *limit}}
+";
+    let rules = Ruleset::load(&[("a.yaml", text)]).expect("valid");
+    let lines: Vec<String> = rules.describe().into_iter().map(|line| line.text).collect();
+    let line = |key, unit, requests, shadow: bool| {
+        format!(
+            "basic.{key}: unit={unit} requests_per_unit={requests}, shadow_mode: {shadow}, quota_mode: false"
+        )
+    };
+    assert_eq!(
+        lines,
+        [
+            line("a", "DAY", 3, false),
+            line("b", "DAY", 4, false),
+            line("c", "DAY", 3, false),
+            line("d", "HOUR", 3, false),
+            line("e", "DAY", 3, true),
+        ]
+    );
+    let of = |pair: &str| {
+        error(&format!(
+            "domain: a\ndescriptors:\n  - {{key: b, {pair}}}\n"
+        ))
+    };
+    assert_eq!(
+        of("<<: 5"),
+        "rules.yaml:3: map merge requires map or sequence of maps as the value"
+    );
+    assert!(of("<<: {value: x}, key: c").contains("'key' is given twice"));
+    assert!(of("<<: {nothing: x}").contains("unknown key 'nothing'"));
+}
+
 #[test]
 fn every_error_names_file_line_and_reason() {
     for (text, want) in [
@@ -197,7 +260,11 @@ fn a_limit_is_a_whole_number() {
         "ten",
         "'5'",
         "1e3",
-        "010",
+        "08",
+        "0x",
+        "0x+1",
+        "0b2",
+        "--1",
         "[1]",
         "+",
         "_",
@@ -211,7 +278,17 @@ fn a_limit_is_a_whole_number() {
             "{bad}: {error}"
         );
     }
-    for good in ["0", "1", "4294967295", "1_000"] {
+    for good in [
+        "0",
+        "1",
+        "4294967295",
+        "1_000",
+        "+5",
+        "0x1F",
+        "010",
+        "0o17",
+        "0b11",
+    ] {
         let text = format!(
             "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {{unit: day, requests_per_unit: {good}}}"
         );

@@ -37,6 +37,36 @@ descriptors:
             rate_limit: {unit: second, requests_per_unit: 6}
 ";
 
+/// Stars at the end of keys, as envoyproxy/ratelimit takes them: the key and the value are matched as one text.
+#[test]
+fn a_key_may_end_in_a_star() {
+    let rules = ruleset(
+        "
+domain: basic
+descriptors:
+  - {key: user*, rate_limit: {unit: second, requests_per_unit: 1}}
+  - {key: user, value: bob, rate_limit: {unit: second, requests_per_unit: 2}}
+  - {key: user, rate_limit: {unit: second, requests_per_unit: 3}}
+  - {key: path_/a*, rate_limit: {unit: second, requests_per_unit: 4}}
+  - key: tree*
+    descriptors: [{key: leaf, rate_limit: {unit: second, requests_per_unit: 5}}]
+",
+    );
+    for (pairs, want) in [
+        (&["user-id=x"][..], Some(1)),
+        (&["user=x"], Some(1)),
+        (&["user=bob"], Some(2)),
+        (&["use=r"], None),
+        (&["path=/abc"], Some(4)),
+        (&["path=/b"], None),
+        (&["path_/abc=x"], Some(4)),
+        (&["trees=1", "leaf=2"], Some(5)),
+        (&["trees=1"], None),
+    ] {
+        assert_eq!(limit(&rules, pairs), want, "{pairs:?}");
+    }
+}
+
 /// The limit that applies to a descriptor of these pairs.
 fn limit(rules: &Ruleset, pairs: &[&str]) -> Option<u64> {
     let request = request(vec![descriptor(pairs)]);

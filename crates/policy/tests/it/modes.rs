@@ -17,8 +17,9 @@ descriptors:
   - {key: plain, rate_limit: {unit: minute, requests_per_unit: 5, name: plain}, metadata: {team: a, deep: {x: 1}}}
   - {key: other, rate_limit: {unit: minute, requests_per_unit: 7, name: other}, metadata: {team: b, deep: {y: yes}}}
   - {key: shadow, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
-  - {key: q1, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
-  - {key: q2, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: q1, quota_mode: all, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: q2, quota_mode: all, rate_limit: {unit: minute, requests_per_unit: 5}}
+  - {key: told, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 5}}
   - {key: open, rate_limit: {unlimited: true, replaces: [{name: plain}]}}
   - {key: better, rate_limit: {unit: minute, requests_per_unit: 9, name: better, replaces: [{name: plain}, {name: other}]}}
   - {key: path, value: 'files*', share_threshold: true, rate_limit: {unit: minute, requests_per_unit: 5}}
@@ -87,15 +88,47 @@ fn quotas_deny_when_all_are_over() {
         overall(&["q1=x", "plain=x"], &[free, over]),
         Code::OverLimit
     );
-    let modes = Modes {
-        quota_mode: true,
+}
+
+/// As with envoyproxy/ratelimit.
+#[test]
+fn a_quota_that_only_tells_denies_nothing() {
+    let (over, free) = (with(false, 0), with(true, 1));
+    let telling = |quota_mode| Modes {
+        quota_mode,
+        dynamic_metadata: true,
         ..Modes::default()
     };
-    let response = ask(modes, &["plain=x", "other=x"], &[over, free]);
-    assert_eq!(
-        codes(&response),
-        (Code::Ok, vec![Code::OverLimit, Code::Ok])
-    );
+    let told = |response: &RateLimitResponse| {
+        let all = response.dynamic_metadata.as_ref().expect("it is on");
+        let enabled = field(all, "quotaModeEnabled").clone();
+        let indices = match all.fields.get("quotaModeViolations") {
+            None => Vec::new(),
+            Some(value) => match &value.kind {
+                Some(Kind::ListValue(list)) => list.values.clone(),
+                other => panic!("{other:?}"),
+            },
+        };
+        (enabled, indices)
+    };
+    let index = |index: f64| value(Kind::NumberValue(index));
+    let pairs = ["plain=x", "told=x"];
+    let response = ask(telling(false), &pairs, &[free, over]);
+    assert_eq!(codes(&response), (Code::Ok, vec![Code::Ok, Code::Ok]));
+    let status = &response.statuses[1];
+    assert!(status.current_limit.is_some() && status.duration_until_reset.is_none());
+    assert_eq!(told(&response), (Kind::BoolValue(true), vec![index(1.0)]));
+    let response = ask(telling(false), &pairs, &[over, free]);
+    let want = (Code::OverLimit, vec![Code::OverLimit, Code::Ok]);
+    assert_eq!(codes(&response), want);
+    assert_eq!(told(&response), (Kind::BoolValue(true), Vec::new()));
+    // All of them by the environment; rules of their own are told apart.
+    let response = ask(telling(true), &["plain=x", "q1=x"], &[over, over]);
+    assert_eq!(codes(&response), (Code::Ok, vec![Code::Ok, Code::Ok]));
+    let both = vec![index(0.0), index(1.0)];
+    assert_eq!(told(&response), (Kind::BoolValue(true), both));
+    let response = ask(telling(true), &["plain=x"], &[over]);
+    assert_eq!(told(&response).0, Kind::BoolValue(false));
 }
 
 #[test]
@@ -169,6 +202,12 @@ fn headers_tell_of_the_limit_that_is_closest() {
     assert_eq!(response.response_headers_to_add, headers("7", "0"));
     let response = ask(modes(), &both, &[with(false, 0), with(false, 0)]);
     assert_eq!(response.response_headers_to_add, headers("7", "0"));
+    // What has the most left that there is says nothing, as with the peer.
+    let most = u64::from(u32::MAX);
+    let silent = ask(modes(), &["plain=x"], &[with(true, most)]);
+    assert!(silent.response_headers_to_add.is_empty());
+    let response = ask(modes(), &["plain=x"], &[with(true, most - 1)]);
+    assert_eq!(response.response_headers_to_add.len(), 3);
     let none = ask(modes(), &["no=rule", "open=x"], &[]);
     assert!(none.response_headers_to_add.is_empty());
     let off = ask(Modes::default(), &both, &[with(true, 2), with(true, 1)]);

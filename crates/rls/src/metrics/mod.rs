@@ -5,8 +5,8 @@
 //! called `other`, because values of requests can be part of names.
 
 mod facts;
+mod statsd;
 mod text;
-mod udp;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::health::Health;
 use crate::reload::Loads;
 use facts::Facts;
 
-pub(crate) use udp::send_forever;
+pub(crate) use statsd::send_forever;
 
 /// Most series of rules.
 pub(crate) const MAX_SERIES: usize = 4_096;
@@ -56,7 +56,7 @@ pub(crate) enum Event {
     BackendError,
     /// It was no request that can be answered.
     ServiceError,
-    /// No rules for its domain.
+    /// A descriptor for a domain without rules.
     DomainNotFound,
     /// Allowed only because all rules are in shadow mode.
     GlobalShadow,
@@ -139,7 +139,7 @@ struct Own {
 pub(crate) struct Metrics {
     series: RwLock<HashMap<Box<str>, Arc<Series>>>,
     other: Arc<Series>,
-    /// Requests for domains without rules. Seldom, so that threads may share the counters.
+    /// Descriptors for domains without rules. Seldom, so that threads may share the counters.
     unknown_domains: RwLock<HashMap<Box<str>, AtomicU64>>,
     own: Box<[Own]>,
     loads: Arc<Loads>,
@@ -208,12 +208,12 @@ impl Metrics {
         }
     }
 
-    fn count_unknown(&self, domain: &str) {
+    fn count_unknown(&self, domain: &str, more: u64) {
         let domain = &domain[..domain.floor_char_boundary(MAX_DOMAIN)];
         let domains = &self.unknown_domains;
         let read = domains.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = read.get(domain) {
-            count.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(more, Ordering::Relaxed);
             return;
         }
         drop(read);
@@ -223,7 +223,7 @@ impl Metrics {
             false => OTHER,
         };
         let count = write.entry(name.into()).or_default();
-        count.fetch_add(1, Ordering::Relaxed);
+        count.fetch_add(more, Ordering::Relaxed);
     }
 
     fn event(&self, event: Event) -> u64 {
@@ -266,14 +266,18 @@ impl ThreadMetrics {
         series
     }
 
-    /// Counts a request for a domain without rules.
-    pub(crate) fn domain_not_found(&self, domain: &str) {
-        self.event(Event::DomainNotFound);
-        self.all.count_unknown(domain);
+    /// Counts so many descriptors for a domain without rules.
+    pub(crate) fn domain_not_found(&self, domain: &str, count: u64) {
+        self.events(Event::DomainNotFound, count);
+        self.all.count_unknown(domain, count);
     }
 
     pub(crate) fn event(&self, event: Event) {
-        self.all.own[self.thread].events[event as usize].add(1);
+        self.events(event, 1);
+    }
+
+    fn events(&self, event: Event, count: u64) {
+        self.all.own[self.thread].events[event as usize].add(count);
     }
 
     /// Adds the time of `count` responses.
@@ -371,10 +375,10 @@ mod tests {
         let metrics = metrics();
         let thread = metrics.of_thread(0);
         for number in 0..2 * MAX_UNKNOWN_DOMAINS {
-            thread.domain_not_found(&format!("domain{number}"));
+            thread.domain_not_found(&format!("domain{number}"), 1);
         }
-        thread.domain_not_found("domain0");
-        thread.domain_not_found(&"é".repeat(MAX_DOMAIN));
+        thread.domain_not_found("domain0", 1);
+        thread.domain_not_found(&"é".repeat(MAX_DOMAIN), 1);
         let (first, rest) = (2, MAX_UNKNOWN_DOMAINS + 1);
         let stats = metrics.stats();
         for line in [

@@ -104,7 +104,7 @@ impl Metrics {
         );
         family(
             "ratelimit_service_rate_limit_domain_not_found",
-            "Requests for domains without rules.",
+            "Descriptors for domains without rules.",
             "counter",
             &[("", self.event(Event::DomainNotFound))],
         );
@@ -274,42 +274,37 @@ fn labels(name: &str, domain: &str) -> Labels {
     )
 }
 
-/// A name of statsd: `:` and `|` mean something there, and a dot within an IPv4 address begins no new step.
+/// A name of statsd: `:` and `|` mean something there, and the dots of an IPv4 address begin no new step. An address is, as with
+/// envoyproxy/ratelimit, any four numbers of up to three digits with dots between them, whatever stands around.
 fn sanitised(name: &str) -> String {
-    let bytes = name.as_bytes();
-    let digit = |at: Option<usize>| {
-        at.and_then(|at| bytes.get(at))
-            .is_some_and(u8::is_ascii_digit)
-    };
-    name.char_indices()
-        .map(|(at, letter)| match letter {
-            ':' | '|' | '\n' | '\r' => '_',
-            '.' if digit(at.checked_sub(1)) && digit(Some(at + 1)) && in_address(bytes, at) => '_',
-            _ => letter,
-        })
-        .collect()
+    let mut out = String::with_capacity(name.len());
+    let mut at = 0;
+    while let Some(letter) = name[at..].chars().next() {
+        let len = address_len(&name.as_bytes()[at..]).unwrap_or(letter.len_utf8());
+        for letter in name[at..at + len].chars() {
+            out.push(match letter {
+                ':' | '|' | '\n' | '\r' => '_',
+                '.' if len > 1 => '_',
+                letter => letter,
+            });
+        }
+        at += len;
+    }
+    out
 }
 
-/// Whether the digits and dots around a dot are four numbers.
-fn in_address(bytes: &[u8], at: usize) -> bool {
-    let part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
-    let before = bytes[..at]
-        .iter()
-        .rev()
-        .take_while(|byte| part(byte))
-        .count();
-    let after = bytes[at..].iter().take_while(|byte| part(byte)).count();
-    let mut address = &bytes[at - before..at + after];
-    while let Some((b'.', rest)) = address.split_first() {
-        address = rest;
+/// Length of the address that a text begins with. Every number takes as many digits as it can.
+fn address_len(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for number in 0..4 {
+        if number > 0 {
+            at += text[at..].starts_with(b".").then_some(1)?;
+        }
+        let digits = text[at..].iter().take(3);
+        let digits = digits.take_while(|byte| byte.is_ascii_digit()).count();
+        at += (digits > 0).then_some(digits)?;
     }
-    while let Some((b'.', rest)) = address.split_last() {
-        address = rest;
-    }
-    let mut numbers = address.split(|byte| *byte == b'.');
-    address.len() <= 15
-        && numbers.clone().count() == 4
-        && numbers.all(|number| (1..=3).contains(&number.len()))
+    Some(at)
 }
 
 /// A label's value, as Prometheus quotes it.
@@ -329,6 +324,10 @@ mod tests {
             ("d.remote_address_10.0.0.1", "d.remote_address_10_0_0_1"),
             ("d.a_10.0.0.1.path", "d.a_10_0_0_1.path"),
             ("d.version_1.2", "d.version_1.2"),
+            ("d.y.1.2.3.4.5", "d.y.1_2_3_4.5"),
+            ("d.12345.1.2.3", "d.12345_1_2_3"),
+            ("d.1.2.3.4567", "d.1_2_3_4567"),
+            ("d.é.1..2.3.4", "d.é.1..2.3.4"),
             ("d.k_a:b|c", "d.k_a_b_c"),
         ] {
             assert_eq!(sanitised(name), want);

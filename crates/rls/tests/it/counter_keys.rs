@@ -23,7 +23,7 @@ descriptors:
   - {key: hundred, rate_limit: {unit: year, requests_per_unit: 100}}
   - {key: second, rate_limit: {unit: second, requests_per_unit: 1000}}
   - {key: shadow, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
-  - {key: quota, quota_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
+  - {key: quota, quota_mode: all, rate_limit: {unit: year, requests_per_unit: 1}}
   - {key: files, value: a*, share_threshold: true, rate_limit: {unit: year, requests_per_unit: 10}}
 ";
 

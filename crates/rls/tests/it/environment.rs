@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tollgate_rls::{
-    Backend, Effect, Environment, RlsConfig, StatsdConfig, VARIABLES, parse_duration,
+    Backend, Effect, Environment, RlsConfig, StatsdConfig, StatsdProtocol, VARIABLES,
+    parse_duration,
 };
 use tollgate_testkit::repo_root;
 
@@ -35,6 +36,7 @@ fn the_defaults_are_those_of_the_peer() {
         config.statsd,
         Some(StatsdConfig {
             addr: "localhost:8125".to_owned(),
+            protocol: StatsdProtocol::Tcp,
             dog: false,
             tags: Vec::new(),
             interval: Duration::from_secs(10)
@@ -42,6 +44,21 @@ fn the_defaults_are_those_of_the_peer() {
     );
     assert_eq!(config.backend, Backend::Embedded);
     assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[test]
+fn statsd_is_spoken_to_as_the_peer_does() {
+    let of = |given: &[(&str, &str)]| {
+        let (config, _) = applied(given).expect("valid");
+        config.statsd.map(|statsd| (statsd.protocol, statsd.dog))
+    };
+    let (tcp, udp) = (StatsdProtocol::Tcp, StatsdProtocol::Udp);
+    assert_eq!(of(&[]), Some((tcp, false)));
+    assert_eq!(of(&[("STATSD_PROTOCOL", "udp")]), Some((udp, false)));
+    // The peer refuses both at once.
+    let dog = ("USE_DOG_STATSD", "true");
+    assert_eq!(of(&[dog, ("USE_STATSD", "false")]), Some((udp, true)));
+    assert_eq!(of(&[dog, ("DISABLE_STATS", "true")]), None);
 }
 
 /// What Envoy Gateway gives its rate limit container, with rules in files.
@@ -217,6 +234,7 @@ fn bad_values_name_their_variable() {
         ("NEAR_LIMIT_RATIO", "NaN"),
         ("STATS_FLUSH_INTERVAL", "soon"),
         ("EXTRA_TAGS", "a,b"),
+        ("STATSD_PROTOCOL", "sctp"),
         ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
         ("BACKEND_TYPE", "memcache"),
     ] {

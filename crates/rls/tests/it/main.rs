@@ -19,6 +19,7 @@ mod local_cache;
 mod matrix;
 mod metrics;
 mod modes;
+mod original;
 mod reflection;
 mod reload;
 mod replica;

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use tollgate_rls::StatsdConfig;
+use tollgate_rls::{StatsdConfig, StatsdProtocol};
 
 use crate::support::{Service, http_exchange};
 
@@ -111,6 +111,7 @@ fn statsd_is_told_what_has_been_added() {
     let addr = receiver.local_addr().expect("bound").to_string();
     let service = started(|config| {
         config.statsd = Some(StatsdConfig {
+            protocol: StatsdProtocol::Udp,
             addr,
             dog: true,
             tags: vec![("env".to_owned(), "test".to_owned())],

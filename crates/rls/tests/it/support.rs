@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
-use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer, StoreConfig};
+use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer, RuleFiles, StoreConfig};
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
@@ -40,7 +40,7 @@ descriptors:
     shadow_mode: true
     rate_limit: {unit: year, requests_per_unit: 1}
   - key: quota
-    quota_mode: true
+    quota_mode: all
     rate_limit: {unit: year, requests_per_unit: 2}
   - key: shared
     value: files*
@@ -228,6 +228,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         grpc_addr: any,
         http_addr: any,
         rules_dir,
+        rule_files: RuleFiles::Yaml,
         backend,
         store: patient(),
         per_second: None,

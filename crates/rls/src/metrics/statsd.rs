@@ -1,19 +1,27 @@
-//! Metrics sent to a statsd server by UDP: what has been added since the last time.
+//! Metrics sent to a statsd server: what has been added since the last time.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::net::UdpSocket;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::Metrics;
-use crate::config::StatsdConfig;
+use crate::config::{StatsdConfig, StatsdProtocol};
 
 /// The timer of calls, as envoyproxy/ratelimit has it.
 const RESPONSE_TIME: &str = "ratelimit_server.ShouldRateLimit.response_time";
 /// Longest datagram, in bytes: what fits into one packet of Ethernet.
 const MAX_DATAGRAM: usize = 1_432;
+/// Longest wait for a connection, and for a server to take what is written.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends at every interval, and once more at the end.
 pub(crate) async fn send_forever(
@@ -25,21 +33,29 @@ pub(crate) async fn send_forever(
     let mut sent: HashMap<String, u64> = HashMap::new();
     let mut timed: HashMap<u64, u64> = HashMap::new();
     let mut reachable = true;
+    let mut kept = None;
     loop {
         let last = tokio::select! {
             () = tokio::time::sleep(config.interval) => false,
             _ = stopped.wait_for(|stop| *stop) => true,
         };
-        let mut lines = new_lines(&metrics.lines(), &mut sent, &config);
-        lines.extend(new_times(&metrics.response_times(), &mut timed, &config));
-        let gauges = metrics.gauges();
-        lines.extend(
-            gauges
-                .iter()
-                .map(|(name, value)| line(name, *value, "g", &config)),
-        );
-        match send(&lines, &config.addr).await {
-            Ok(()) => reachable = true,
+        // Without a way there is nothing taken that would be lost: it goes next time.
+        let outcome = match Way::find(kept.take(), &config).await {
+            Ok(way) => {
+                let mut lines = new_lines(&metrics.lines(), &mut sent, &config);
+                lines.extend(new_times(&metrics.response_times(), &mut timed, &config));
+                let gauges = metrics.gauges();
+                let gauge = |(name, value): &(String, u64)| line(name, *value, "g", &config);
+                lines.extend(gauges.iter().map(gauge));
+                way.send(&lines).await
+            }
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(way) => {
+                reachable = true;
+                kept = Some(way);
+            }
             // Said once, not at every interval.
             Err(error) if reachable => {
                 reachable = false;
@@ -51,6 +67,62 @@ pub(crate) async fn send_forever(
             return;
         }
     }
+}
+
+/// How lines get to the server.
+enum Way {
+    Tcp(TcpStream),
+    Udp(UdpSocket, SocketAddr),
+}
+
+impl Way {
+    /// The way that was kept if it is still one, else a new one.
+    async fn find(kept: Option<Self>, config: &StatsdConfig) -> io::Result<Self> {
+        match (kept, config.protocol) {
+            (Some(Self::Tcp(stream)), StatsdProtocol::Tcp) if is_open(&stream) => {
+                Ok(Self::Tcp(stream))
+            }
+            (_, StatsdProtocol::Tcp) => {
+                let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(&config.addr)).await;
+                stream
+                    .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+                    .map(Self::Tcp)
+            }
+            // Names may move.
+            (_, StatsdProtocol::Udp) => {
+                let target = tokio::net::lookup_host(&config.addr).await?.next();
+                let target = target.ok_or_else(|| io::Error::other("the name has no address"))?;
+                let any = match target.is_ipv4() {
+                    true => "0.0.0.0:0",
+                    false => "[::]:0",
+                };
+                Ok(Self::Udp(UdpSocket::bind(any).await?, target))
+            }
+        }
+    }
+
+    async fn send(mut self, lines: &[String]) -> io::Result<Self> {
+        match &mut self {
+            _ if lines.is_empty() => {}
+            Self::Tcp(stream) => {
+                let text = lines.join("\n") + "\n";
+                let written = timeout(WRITE_TIMEOUT, stream.write_all(text.as_bytes())).await;
+                written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+            }
+            Self::Udp(socket, target) => {
+                for datagram in datagrams(lines) {
+                    socket.send_to(datagram.as_bytes(), *target).await?;
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Whether the server has not closed its end. It never writes.
+fn is_open(stream: &TcpStream) -> bool {
+    let read = stream.try_read(&mut [0; 64]);
+    read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// The counters that have grown. As many as there are series are kept in mind.
@@ -95,9 +167,16 @@ fn new_times(
 
 /// `kind` is statsd's: `c` for what was added, `g` for what there is, `ms` for what took so long.
 fn line(name: &str, value: impl fmt::Display, kind: &str, config: &StatsdConfig) -> String {
+    // In their order, without what has a meaning to statsd, as the peer writes them.
+    let mut tags: Vec<(String, String)> = config
+        .tags
+        .iter()
+        .filter(|(tag, value)| !tag.is_empty() && !value.is_empty())
+        .map(|(tag, value)| (plain(tag), plain(value)))
+        .collect();
+    tags.sort();
     if config.dog {
-        let tags: Vec<String> = config
-            .tags
+        let tags: Vec<String> = tags
             .iter()
             .map(|(tag, value)| format!("{tag}:{value}"))
             .collect();
@@ -107,30 +186,16 @@ fn line(name: &str, value: impl fmt::Display, kind: &str, config: &StatsdConfig)
         };
         return format!("{name}:{value}|{kind}{tags}");
     }
-    // Plain statsd has no tags; they become part of the name, as the peer writes them.
-    let tags: String = config
-        .tags
+    // Plain statsd has no tags; they become part of the name.
+    let tags: String = tags
         .iter()
         .map(|(tag, value)| format!(".__{tag}={value}"))
         .collect();
     format!("{name}{tags}:{value}|{kind}")
 }
 
-async fn send(lines: &[String], addr: &str) -> std::io::Result<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
-    let target = tokio::net::lookup_host(addr).await?.next();
-    let target = target.ok_or_else(|| std::io::Error::other("the name has no address"))?;
-    let any = match target.is_ipv4() {
-        true => "0.0.0.0:0",
-        false => "[::]:0",
-    };
-    let socket = UdpSocket::bind(any).await?;
-    for datagram in datagrams(lines) {
-        socket.send_to(datagram.as_bytes(), target).await?;
-    }
-    Ok(())
+fn plain(text: &str) -> String {
+    text.replace(['.', ':', '|'], "_")
 }
 
 /// Lines put together as far as a datagram holds them; one that is longer goes alone.
@@ -151,11 +216,11 @@ fn datagrams(lines: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn config(dog: bool) -> StatsdConfig {
         StatsdConfig {
             addr: "localhost:8125".to_owned(),
+            protocol: StatsdProtocol::Udp,
             dog,
             tags: vec![
                 ("env".to_owned(), "test".to_owned()),
@@ -172,11 +237,11 @@ mod tests {
         let config = config(true);
         assert_eq!(
             new_lines(&lines(2, 0), &mut sent, &config),
-            ["a.b:2|c|#env:test,az:1"]
+            ["a.b:2|c|#az:1,env:test"]
         );
         assert_eq!(
             new_lines(&lines(5, 1), &mut sent, &config),
-            ["a.b:3|c|#env:test,az:1", "c:1|c|#env:test,az:1"]
+            ["a.b:3|c|#az:1,env:test", "c:1|c|#az:1,env:test"]
         );
         assert!(new_lines(&lines(5, 1), &mut sent, &config).is_empty());
     }
@@ -195,13 +260,21 @@ mod tests {
         );
         assert_eq!(
             new_times(&[(50, 1), (250, 6), (500, 0)], &mut sent, &config(true)),
-            [format!("{name}:0.25|ms|@0.5|#env:test,az:1")]
+            [format!("{name}:0.25|ms|@0.5|#az:1,env:test")]
         );
     }
 
     #[test]
     fn plain_statsd_has_tags_in_its_names() {
-        assert_eq!(line("a", 1, "c", &config(false)), "a.__env=test.__az=1:1|c");
+        assert_eq!(line("a", 1, "c", &config(false)), "a.__az=1.__env=test:1|c");
+        let odd = StatsdConfig {
+            tags: vec![
+                ("z.z".to_owned(), "a:b|c".to_owned()),
+                ("none".to_owned(), String::new()),
+            ],
+            ..config(false)
+        };
+        assert_eq!(line("a", 1, "c", &odd), "a.__z_z=a_b_c:1|c");
         let bare = StatsdConfig {
             tags: Vec::new(),
             ..config(true)

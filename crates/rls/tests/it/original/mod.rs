@@ -1,0 +1,7 @@
+//! The real envoyproxy/ratelimit beside the service: the same rules, the same environment, the same requests, and the same
+//! answers. What is otherwise on purpose stands in `docs/differences.md`, and is tested here as such.
+
+mod decisions;
+mod pair;
+mod program;
+mod statsd;
