@@ -148,6 +148,14 @@ impl<'de, T: TryFrom<u64>> Deserialize<'de> for Number<T> {
 
 struct NumberVisitor<T>(PhantomData<T>);
 
+impl<T> Clone for NumberVisitor<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for NumberVisitor<T> {}
+
 impl<T: TryFrom<u64>> Visitor<'_> for NumberVisitor<T> {
     type Value = Number<T>;
 
@@ -178,10 +186,14 @@ impl<T: TryFrom<u64>> Visitor<'_> for NumberVisitor<T> {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        match text.parse::<u64>() {
-            Ok(value) => self.visit_u64(value),
-            Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
-        }
+        // A number as JSON writes it, without a space around it.
+        let number = serde_json::from_str::<serde_json::Number>(text).ok();
+        let number = number.filter(|_| text.trim_ascii() == text);
+        let value = number.and_then(|number| match number.as_u64() {
+            None => self.visit_f64::<E>(number.as_f64()?).ok(),
+            Some(value) => self.visit_u64::<E>(value).ok(),
+        });
+        value.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 
@@ -365,6 +377,12 @@ mod tests {
             descriptor.limit.as_ref().map(|limit| limit.unit),
             Some(RateLimitUnit::Month as i32)
         );
+        // Texts hold numbers as JSON writes them.
+        for text in ["9", "9.0", "0.9e1", "90E-1"] {
+            let text = format!(r#"{{"descriptors":[{{"hitsAddend":"{text}"}}]}}"#);
+            let hits = read(&text).descriptors[0].hits_addend;
+            assert_eq!(hits, Some(UInt64Value { value: 9 }), "{text}");
+        }
         assert_eq!(read("{}"), RateLimitRequest::default());
         assert_eq!(
             read(r#"{"domain":null,"descriptors":null,"hitsAddend":null}"#),
@@ -391,6 +409,11 @@ mod tests {
             r#"{"hitsAddend":4294967296}"#,
             r#"{"hitsAddend":1,"hits_addend":1}"#,
             r#"{"descriptors":[{"hitsAddend":"-1"}]}"#,
+            r#"{"descriptors":[{"hitsAddend":"02"}]}"#,
+            r#"{"descriptors":[{"hitsAddend":"+2"}]}"#,
+            r#"{"descriptors":[{"hitsAddend":" 2"}]}"#,
+            r#"{"descriptors":[{"hitsAddend":"2.5"}]}"#,
+            r#"{"descriptors":[{"hitsAddend":""}]}"#,
             r#"{"descriptors":[{"limit":{"unit":"FORTNIGHT"}}]}"#,
             r#"{"descriptors":[{"limit":{"unit":"WEEK"}}]}"#,
             r#"{"descriptors":{}}"#,

@@ -8,22 +8,22 @@ use tonic::Code;
 
 use crate::support::Service;
 
-const CHECK: &str = "/grpc.health.v1.Health/Check";
+pub(crate) const CHECK: &str = "/grpc.health.v1.Health/Check";
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 const SERVING: i32 = 1;
 const NOT_SERVING: i32 = 2;
 const SERVICE_UNKNOWN: i32 = 3;
 
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
-struct HealthRequest {
+pub(crate) struct HealthRequest {
     #[prost(string, tag = "1")]
-    service: String,
+    pub(crate) service: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
-struct HealthResponse {
+pub(crate) struct HealthResponse {
     #[prost(int32, tag = "1")]
-    status: i32,
+    pub(crate) status: i32,
 }
 
 fn of(service: &str) -> HealthRequest {

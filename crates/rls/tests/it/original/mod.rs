@@ -1,7 +1,11 @@
 //! The real envoyproxy/ratelimit beside the service: the same rules, the same environment, the same requests, and the same
-//! answers. What is otherwise on purpose stands in `docs/differences.md`, and is tested here as such.
+//! answers. What is otherwise on purpose stands in `docs/differences.md`.
 
 mod decisions;
+mod environment;
+mod files;
+mod fleet;
+mod http;
 mod pair;
 mod program;
 mod statsd;

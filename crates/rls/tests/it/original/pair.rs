@@ -1,14 +1,16 @@
 //! Both services at once: every request goes to both, and their answers are compared.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_testkit::{Server, peers};
 use tollgate_wire::resp::Value;
-use tollgate_wire::rls::{Duration, RateLimitRequest, RateLimitResponse};
+use tollgate_wire::rls::value::Kind as ValueKind;
+use tollgate_wire::rls::{Duration, RateLimitRequest, RateLimitResponse, Struct};
 use tonic::Status;
 
-use super::program::{Ground, Kind, Program, wait_for};
+use super::program::{Ground, Kind, PATIENCE, Program, is_there};
 use crate::support::Client;
 
 /// Both services, each on a store of its own unless told otherwise.
@@ -39,7 +41,7 @@ impl Pair {
         ground: &Ground,
         env: &[(&str, &str)],
     ) -> Option<Self> {
-        if !super::program::is_there(test) {
+        if !is_there(test) {
             return None;
         }
         let theirs = redis(test)?;
@@ -125,7 +127,7 @@ impl Pair {
     pub(super) fn compare_counters(&self, passes: impl Fn(&str) -> bool + Copy) {
         let count = |program: &Program| program.statsd.counters(passes);
         let alike = || count(&self.original) == count(&self.ours) && !count(&self.ours).is_empty();
-        let deadline = std::time::Instant::now() + super::program::PATIENCE;
+        let deadline = std::time::Instant::now() + PATIENCE;
         while !alike() {
             if std::time::Instant::now() > deadline {
                 let (original, ours) = (count(&self.original), count(&self.ours));
@@ -145,11 +147,11 @@ impl Pair {
         }
     }
 
-    /// Both stores hold the same counters.
-    pub(super) fn compare_stores(&self) {
+    /// Both stores hold the same counters, which were made to be kept for so many seconds.
+    pub(super) fn compare_stores(&self, kept: RangeInclusive<u64>) {
         let [original, ours] = self.stores.each_ref().map(|store| {
             let store = store.as_ref().expect("both count in a Redis");
-            dump(store)
+            dump(store, &kept)
         });
         assert_eq!(ours, original, "ours, and the original's");
     }
@@ -163,8 +165,9 @@ pub(super) fn redis(test: &str) -> Option<Server> {
     redis
 }
 
-/// Every key of a store with its value. Its time to live is within what the window's length allows.
-pub(super) fn dump(store: &Server) -> BTreeMap<String, String> {
+/// Every key of a store with its value. All were last set to live for so many seconds, not longer ago than a test may take.
+pub(super) fn dump(store: &Server, kept: &RangeInclusive<u64>) -> BTreeMap<String, String> {
+    const LONGEST_TEST_SECS: u64 = 3_600;
     let mut client = store.connect().expect("redis-server answers");
     let mut call = |args: &[&str]| client.call(args).expect("redis-server answers");
     let Value::Array(keys) = call(&["KEYS", "*"]) else {
@@ -173,6 +176,10 @@ pub(super) fn dump(store: &Server) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for key in keys.iter().map(text) {
         let value = text(&call(&["GET", &key]));
+        let ttl = call(&["TTL", &key]).as_int().expect("a number");
+        let ttl = u64::try_from(ttl).expect("it expires");
+        let allowed = kept.start() - LONGEST_TEST_SECS..=*kept.end();
+        assert!(allowed.contains(&ttl), "{key} lives for {ttl} s");
         all.insert(key, value);
     }
     all
@@ -221,6 +228,9 @@ fn without_times(mut response: RateLimitResponse, seen: (u64, u64)) -> RateLimit
             *left = Duration::default();
         }
     }
+    if let Some(said) = &mut response.dynamic_metadata {
+        with_single_spaces(said);
+    }
     let units: Vec<i32> = response
         .statuses
         .iter()
@@ -236,12 +246,18 @@ fn without_times(mut response: RateLimitResponse, seen: (u64, u64)) -> RateLimit
     response
 }
 
-/// Waits for a counter of both.
-#[allow(dead_code, reason = "used by some")]
-pub(super) fn wait_for_counter(program: &Program, name: &str, value: u64) {
-    wait_for(name, || {
-        program
-            .statsd
-            .look(|seen| seen.counters.get(name) == Some(&value))
-    });
+/// The text form of messages has one space or two between fields, as the library of Go likes it.
+fn with_single_spaces(said: &mut Struct) {
+    for value in said.fields.values_mut() {
+        single_spaces(value);
+    }
+}
+
+fn single_spaces(value: &mut tollgate_wire::rls::Value) {
+    match &mut value.kind {
+        Some(ValueKind::StringValue(text)) => *text = text.replace("  ", " "),
+        Some(ValueKind::StructValue(inner)) => with_single_spaces(inner),
+        Some(ValueKind::ListValue(list)) => list.values.iter_mut().for_each(single_spaces),
+        _ => {}
+    }
 }

@@ -83,7 +83,6 @@ pub(super) struct Program {
     pub(super) grpc: SocketAddr,
     pub(super) http: SocketAddr,
     pub(super) debug: SocketAddr,
-    pub(super) prometheus: SocketAddr,
     pub(super) statsd: Statsd,
 }
 
@@ -91,17 +90,15 @@ impl Program {
     /// Serves the rules of a ground; `env` says on which store and how, beside what both are always told.
     pub(super) fn start(kind: Kind, ground: &Ground, env: &[(&str, &str)]) -> Self {
         let program = Self::start_unready(kind, ground, env);
-        wait_for("healthy service", || {
-            http_exchange(program.http, "GET", "/healthcheck", "").0 == 200
-        });
+        wait_for("healthy service", || program.is_healthy());
         program
     }
 
     /// The same, which need not be healthy.
     pub(super) fn start_unready(kind: Kind, ground: &Ground, env: &[(&str, &str)]) -> Self {
         let dir = temp_dir().expect("a temporary folder");
-        let [grpc, http, debug, prometheus] =
-            [(); 4].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().expect("a port"))));
+        let [grpc, http, debug] =
+            [(); 3].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().expect("a port"))));
         let statsd = Statsd::listen();
         let log = File::create(dir.join("log")).expect("the folder is ours");
         let mut program = Self {
@@ -114,7 +111,6 @@ impl Program {
                 .env("GRPC_PORT", grpc.port().to_string())
                 .env("DEBUG_HOST", "127.0.0.1")
                 .env("DEBUG_PORT", debug.port().to_string())
-                .env("PROMETHEUS_ADDR", prometheus.to_string())
                 .env("STATSD_HOST", "127.0.0.1")
                 .env("STATSD_PORT", statsd.addr().port().to_string())
                 .env("STATS_FLUSH_INTERVAL", "100ms")
@@ -134,7 +130,6 @@ impl Program {
             grpc,
             http,
             debug,
-            prometheus,
             statsd,
         };
         let deadline = Instant::now() + START_DEADLINE;
@@ -153,13 +148,13 @@ impl Program {
         program
     }
 
+    pub(super) fn is_healthy(&self) -> bool {
+        http_exchange(self.http, "GET", "/healthcheck", "").0 == 200
+    }
+
     /// What it said so far.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()
-    }
-
-    pub(super) fn id(&self) -> u32 {
-        self.process.id()
     }
 }
 
