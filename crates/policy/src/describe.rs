@@ -84,11 +84,16 @@ fn descriptor(descriptor: &RateLimitDescriptor) -> Value {
     value(Kind::StructValue(all))
 }
 
-/// An override in protobuf's text form.
+/// An override in protobuf's text form, which leaves out what is 0 and writes numbers that have no name.
 fn limit_text(limit: &RateLimitOverride) -> String {
-    let unit = RateLimitUnit::try_from(limit.unit).unwrap_or(RateLimitUnit::Unknown);
-    let unit = format!("{unit:?}").to_ascii_uppercase();
-    format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit)
+    let unit = match RateLimitUnit::try_from(limit.unit) {
+        Ok(unit) => format!("{unit:?}").to_ascii_uppercase(),
+        Err(_) => limit.unit.to_string(),
+    };
+    match limit.requests_per_unit {
+        0 => format!("unit:{unit}"),
+        requests => format!("requests_per_unit:{requests} unit:{unit}"),
+    }
 }
 
 fn put(all: &mut Struct, name: &str, kind: Kind) {
@@ -97,4 +102,24 @@ fn put(all: &mut Struct, name: &str, kind: Kind) {
 
 const fn value(kind: Kind) -> Value {
     Value { kind: Some(kind) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_are_written_as_protobuf_writes_them() {
+        for (requests_per_unit, unit, want) in [
+            (10, 2, "requests_per_unit:10 unit:MINUTE"),
+            (0, 6, "unit:YEAR"),
+            (3, 7, "requests_per_unit:3 unit:7"),
+        ] {
+            let limit = RateLimitOverride {
+                requests_per_unit,
+                unit,
+            };
+            assert_eq!(limit_text(&limit), want);
+        }
+    }
 }

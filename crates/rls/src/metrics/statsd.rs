@@ -167,12 +167,12 @@ fn new_times(
 
 /// `kind` is statsd's: `c` for what was added, `g` for what there is, `ms` for what took so long.
 fn line(name: &str, value: impl fmt::Display, kind: &str, config: &StatsdConfig) -> String {
-    // In their order, without what has a meaning to statsd, as the peer writes them.
+    // In their order, values without what has a meaning to statsd, as the peer writes them.
     let mut tags: Vec<(String, String)> = config
         .tags
         .iter()
         .filter(|(tag, value)| !tag.is_empty() && !value.is_empty())
-        .map(|(tag, value)| (plain(tag), plain(value)))
+        .map(|(tag, value)| (tag.clone(), plain(value)))
         .collect();
     tags.sort();
     if config.dog {
@@ -274,7 +274,7 @@ mod tests {
             ],
             ..config(false)
         };
-        assert_eq!(line("a", 1, "c", &odd), "a.__z_z=a_b_c:1|c");
+        assert_eq!(line("a", 1, "c", &odd), "a.__z.z=a_b_c:1|c");
         let bare = StatsdConfig {
             tags: Vec::new(),
             ..config(true)

@@ -78,7 +78,7 @@ fn the_debug_port_shows_rules_and_counters() {
     assert_eq!(status, 200);
     for line in [
         "counted.shadow: unit=YEAR requests_per_unit=1, shadow_mode: true, quota_mode: false",
-        "test.open: unlimited, shadow_mode: false, quota_mode: false",
+        "test.open: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false",
     ] {
         assert!(rules.lines().any(|found| found == line), "{line}\n{rules}");
     }

@@ -5,7 +5,7 @@ use tollgate_policy::Ruleset;
 use super::decisions::of_rules;
 use super::pair::{Pair, Store};
 use super::program::{Ground, Kind, Program, is_there, wait_for};
-use crate::support::{descriptor, http_exchange, request};
+use crate::support::{descriptor, request};
 
 /// What becomes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,10 +290,8 @@ impl Reader {
     }
 
     fn rules(&self) -> Vec<String> {
-        let (status, _, body) = http_exchange(self.program.debug, "GET", "/rlconfig", "");
-        assert_eq!(status, 200);
-        let mut lines: Vec<String> = body.lines().map(str::to_owned).collect();
-        lines.retain(|line| line.contains(": unit="));
+        let text = self.program.debug_text("/rlconfig");
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     }

@@ -10,7 +10,7 @@ use tollgate_testkit::peers;
 use tollgate_testkit::process::{free_port, temp_dir, tollgate_binary};
 
 use super::statsd::Statsd;
-use crate::support::http_exchange;
+use crate::support::{http_exchange, http_request};
 
 /// How long a service may take to listen.
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -150,6 +150,14 @@ impl Program {
 
     pub(super) fn is_healthy(&self) -> bool {
         http_exchange(self.http, "GET", "/healthcheck", "").0 == 200
+    }
+
+    /// What the debug port has under a path. Whoever asks by HTTP/1.0 is given no chunks.
+    pub(super) fn debug_text(&self, path: &str) -> String {
+        let head = format!("GET {path} HTTP/1.0\r\nhost: x\r\n\r\n");
+        let (status, _, body) = http_request(self.debug, head.as_bytes(), b"");
+        assert_eq!(status, 200, "{path}");
+        body
     }
 
     /// What it said so far.
