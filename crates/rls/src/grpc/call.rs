@@ -193,8 +193,7 @@ fn check_health(message: &[u8], service: &Service) -> Result<health::HealthCheck
     let request =
         health::HealthCheckRequest::decode(message).map_err(|error| undecodable(&error))?;
     if !health::is_known(&request.service) {
-        let reason = format!("unknown service {}", request.service);
-        return Err(Status::new(Code::NotFound, reason));
+        return Err(Status::new(Code::NotFound, "unknown service".to_owned()));
     }
     let status = health::status(service.health().is_serving());
     Ok(health::response(status))
