@@ -193,7 +193,7 @@ fn check_health(message: &[u8], service: &Service) -> Result<health::HealthCheck
     let request =
         health::HealthCheckRequest::decode(message).map_err(|error| undecodable(&error))?;
     if !health::is_known(&request.service) {
-        return Err(Status::new(Code::NotFound, "unknown service".to_owned()));
+        return Err(Status::new(Code::NotFound, "unknown service"));
     }
     let status = health::status(service.health().is_serving());
     Ok(health::response(status))
