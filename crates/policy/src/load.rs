@@ -180,10 +180,7 @@ impl Compiler {
         );
         let detailed = flag(detailed_metric, "detailed_metric")?;
         let by_value = flag(value_to_metric, "value_to_metric")?;
-        let stem = match value.is_empty() && key.ends_with('*') {
-            true => key,
-            false => "",
-        };
+        let stem = stem_of(key, value);
         // What metrics call a rule for several keys depends on the request, too.
         let named_by_request = by_value || !stem.is_empty();
         self.by_value += usize::from(named_by_request);
@@ -284,6 +281,14 @@ fn quota_of(node: &Node) -> Result<Quota, YamlError> {
             Ok(false) => Ok(Quota::No),
             Err(_) => Err(wrong_type(node, "quota_mode", "true, false or all")),
         },
+    }
+}
+
+/// The key, where it ends in a star and there is no value.
+fn stem_of<'a>(key: &'a str, value: &str) -> &'a str {
+    match value.is_empty() && key.ends_with('*') {
+        true => key,
+        false => "",
     }
 }
 

@@ -6,6 +6,7 @@ mod environment;
 mod files;
 mod fleet;
 mod http;
+mod metrics;
 mod pair;
 mod program;
 mod statsd;

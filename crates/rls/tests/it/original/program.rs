@@ -83,6 +83,7 @@ pub(super) struct Program {
     pub(super) grpc: SocketAddr,
     pub(super) http: SocketAddr,
     pub(super) debug: SocketAddr,
+    pub(super) prometheus: SocketAddr,
     pub(super) statsd: Statsd,
 }
 
@@ -97,8 +98,8 @@ impl Program {
     /// The same, which need not be healthy.
     pub(super) fn start_unready(kind: Kind, ground: &Ground, env: &[(&str, &str)]) -> Self {
         let dir = temp_dir().expect("a temporary folder");
-        let [grpc, http, debug] =
-            [(); 3].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().expect("a port"))));
+        let [grpc, http, debug, prometheus] =
+            [(); 4].map(|()| SocketAddr::from((Ipv4Addr::LOCALHOST, free_port().expect("a port"))));
         let statsd = Statsd::listen();
         let log = File::create(dir.join("log")).expect("the folder is ours");
         let mut program = Self {
@@ -111,6 +112,7 @@ impl Program {
                 .env("GRPC_PORT", grpc.port().to_string())
                 .env("DEBUG_HOST", "127.0.0.1")
                 .env("DEBUG_PORT", debug.port().to_string())
+                .env("PROMETHEUS_ADDR", prometheus.to_string())
                 .env("STATSD_HOST", "127.0.0.1")
                 .env("STATSD_PORT", statsd.addr().port().to_string())
                 .env("STATS_FLUSH_INTERVAL", "100ms")
@@ -130,6 +132,7 @@ impl Program {
             grpc,
             http,
             debug,
+            prometheus,
             statsd,
         };
         let deadline = Instant::now() + START_DEADLINE;

@@ -99,7 +99,7 @@ fn read(received: &Mutex<Received>, lines: impl BufRead) {
         let kind = parts.next().expect("a kind");
         let (mut times, mut tags) = (1.0, String::new());
         for part in parts {
-            match part.split_at(1) {
+            match part.split_at_checked(1).unwrap_or_default() {
                 ("@", rate) => times = 1.0 / rate.parse::<f64>().expect("a rate"),
                 ("#", given) => tags = format!("#{given}"),
                 // Where DogStatsD's client says which container it runs in.
