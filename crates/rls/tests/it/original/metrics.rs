@@ -7,8 +7,8 @@ use super::pair::{Pair, Store};
 use super::program::{Ground, Program, wait_for};
 use crate::support::http_exchange;
 
-/// Both after the same requests, of which none is for the domain whose name has dots.
-async fn asked(test: &str, env: &[(&str, &str)]) -> Option<Pair> {
+/// Both after the same requests, of which none is for the domain whose name has dots, and their rules, which must stay.
+async fn asked(test: &str, env: &[(&str, &str)]) -> Option<(Pair, Ground)> {
     let ground = Ground::new(&[("rules.yaml", RULES)]);
     let mut pair = Pair::start(test, Store::SharedKeys, &ground, env).await?;
     let mut seeded = Seeded(20);
@@ -18,17 +18,17 @@ async fn asked(test: &str, env: &[(&str, &str)]) -> Option<Pair> {
             pair.ask(&request).await;
         }
     }
-    Some(pair)
+    Some((pair, ground))
 }
 
 #[tokio::test]
 async fn tags_are_those_of_the_original() {
     let test = "tags_are_those_of_the_original";
     let tags = ("EXTRA_TAGS", "zone:a.b|c,az.1:d,none:");
-    if let Some(pair) = asked(test, &[tags]).await {
+    if let Some((pair, _ground)) = asked(test, &[tags]).await {
         pair.compare_counters(of_rules);
     }
-    if let Some(pair) = asked(test, &[tags, ("STATSD_PROTOCOL", "udp")]).await {
+    if let Some((pair, _ground)) = asked(test, &[tags, ("STATSD_PROTOCOL", "udp")]).await {
         pair.compare_counters(of_rules);
     }
 }
@@ -41,7 +41,7 @@ async fn dogstatsd_is_told_what_the_original_tells_it() {
         ("USE_DOG_STATSD", "true"),
         ("USE_STATSD", "false"),
     ];
-    if let Some(pair) = asked(test, &env).await {
+    if let Some((pair, _ground)) = asked(test, &env).await {
         pair.compare_counters(of_rules);
         let ours = pair.ours.statsd.counters(of_rules);
         assert!(
@@ -73,7 +73,7 @@ fn shown(program: &Program) -> BTreeMap<String, u64> {
 async fn prometheus_is_shown_what_the_original_shows() {
     let test = "prometheus_is_shown_what_the_original_shows";
     let env = [("USE_PROMETHEUS", "true"), ("USE_STATSD", "false")];
-    let Some(pair) = asked(test, &env).await else {
+    let Some((pair, _ground)) = asked(test, &env).await else {
         return;
     };
     // The original sends to itself at intervals.

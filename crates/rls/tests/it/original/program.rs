@@ -13,9 +13,9 @@ use super::statsd::Statsd;
 use crate::support::{http_exchange, http_request};
 
 /// How long a service may take to listen.
-const START_DEADLINE: Duration = Duration::from_secs(60);
+const START_DEADLINE: Duration = Duration::from_secs(120);
 /// How long something that is expected may take; the machine may be busy.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Which of the two.
