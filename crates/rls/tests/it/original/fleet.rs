@@ -15,7 +15,8 @@ const EACH: usize = 50;
 /// Jitter of the keys' lives, in seconds.
 const JITTER: u64 = 100;
 
-fn on_one_store(addr: &str) -> (Vec<(&str, &str)>, Vec<(&str, &str)>) {
+/// What the original is told, and what ours.
+fn on_one_store(addr: &str) -> [Vec<(&str, &str)>; 2] {
     let original = vec![
         ("BACKEND_TYPE", "redis"),
         ("REDIS_SOCKET_TYPE", "tcp"),
@@ -25,7 +26,7 @@ fn on_one_store(addr: &str) -> (Vec<(&str, &str)>, Vec<(&str, &str)>) {
     ];
     let mut ours = original.clone();
     ours.push(("TOLLGATE_COUNTER_KEYS", "envoy"));
-    (original, ours)
+    [original, ours]
 }
 
 #[tokio::test]
@@ -35,7 +36,7 @@ async fn a_limit_is_that_of_both_together() {
         return;
     };
     let addr = store.addr().to_string();
-    let (original, ours) = on_one_store(&addr);
+    let [original, ours] = on_one_store(&addr);
     let rules = "domain: test\ndescriptors: [{key: hundred, rate_limit: {unit: year, requests_per_unit: 100}}]\n";
     let ground = super::program::Ground::new(&[("rules.yaml", rules)]);
     let programs = [
@@ -81,12 +82,12 @@ async fn requests_may_go_to_either() {
     }
     let ground = ground();
     let (shared_addr, alone_addr) = (shared.addr().to_string(), alone.addr().to_string());
-    let (original, ours) = on_one_store(&shared_addr);
+    let [original, ours] = on_one_store(&shared_addr);
     let programs = [
         Program::start(Kind::Original, &ground, &original),
         Program::start(Kind::Ours, &ground, &ours),
         // What either must say is what the original says that is asked everything.
-        Program::start(Kind::Original, &ground, &on_one_store(&alone_addr).0),
+        Program::start(Kind::Original, &ground, &on_one_store(&alone_addr)[0]),
     ];
     let mut clients = Vec::new();
     for program in &programs {
