@@ -100,7 +100,7 @@ async fn headers_and_metadata_come_when_they_are_on() {
         "{reply}"
     );
     assert!(
-        reply.ends_with(r#""dynamicMetadata":{"descriptors":[{"entries":["one=json"],"hitsAddend":1}],"domain":"test"}}"#),
+        reply.ends_with(r#""dynamicMetadata":{"descriptors":[{"entries":["one=json"],"hitsAddend":1}],"domain":"test","quotaModeEnabled":false}}"#),
         "{reply}"
     );
 }
