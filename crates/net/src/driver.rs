@@ -117,8 +117,8 @@ pub struct Step {
 /// Replies of `data` and `message` go into the driver's own buffer, which the loop reads through `unsent` and
 /// empties with `sent` after each call; a driver never sees a socket.
 pub trait Driver: Send + 'static {
-    /// State of one connection.
-    type Conn: Send;
+    /// State of one connection. It never leaves its thread.
+    type Conn;
     /// What other threads may post to a connection.
     type Message: Send + 'static;
 

@@ -45,6 +45,16 @@ pub(crate) struct EventLoop<D: Driver> {
     timers: Timers,
 }
 
+/// Has `poll` tell when there are connections to accept.
+pub(crate) fn watch(poll: &Poll, acceptor: &Acceptor) -> io::Result<()> {
+    let registry = poll.registry();
+    for (i, listener) in acceptor.listeners().iter().enumerate() {
+        let mut source = SourceFd(&listener.raw_fd());
+        registry.register(&mut source, Token(FIRST_LISTENER + i), Interest::READABLE)?;
+    }
+    Ok(())
+}
+
 impl<D: Driver> EventLoop<D> {
     pub(crate) fn new(
         thread: u16,
@@ -53,18 +63,8 @@ impl<D: Driver> EventLoop<D> {
         mailboxes: Arc<Mailboxes<D::Message>>,
         loads: Arc<[AtomicUsize]>,
         acceptor: Option<Acceptor>,
-    ) -> io::Result<EventLoop<D>> {
-        if let Some(acceptor) = &acceptor {
-            for (i, listener) in acceptor.listeners().iter().enumerate() {
-                let token = Token(FIRST_LISTENER + i);
-                poll.registry().register(
-                    &mut SourceFd(&listener.raw_fd()),
-                    token,
-                    Interest::READABLE,
-                )?;
-            }
-        }
-        Ok(EventLoop {
+    ) -> EventLoop<D> {
+        EventLoop {
             thread,
             poll,
             driver,
@@ -78,7 +78,7 @@ impl<D: Driver> EventLoop<D> {
             held: 0,
             now: Clock::now(),
             timers: Timers::default(),
-        })
+        }
     }
 
     /// Runs until told to stop, and then until every reply is out or the grace is over.

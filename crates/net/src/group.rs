@@ -4,7 +4,7 @@ use crate::acceptor::Acceptor;
 use crate::backend::{Backend, IoBackend, Reactor};
 use crate::clock::Clock;
 use crate::driver::Driver;
-use crate::event_loop::{EventLoop, LISTENER_LIMIT};
+use crate::event_loop::{EventLoop, LISTENER_LIMIT, watch};
 use crate::listen::Listener;
 use crate::mailbox::{Mailboxes, Post};
 use crate::threads;
@@ -117,17 +117,24 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
             let cpu = (!options.cpus.is_empty()).then(|| options.cpus[i % options.cpus.len()]);
             let name = format!("{}-{i}", options.name);
             let thread = i as u16;
+            // What the loop is made of goes to its thread; the loop, with connections that may not leave it, begins there.
             let handle = match reactor {
                 Reactor::Poll(poll) => {
-                    let event_loop =
-                        EventLoop::new(thread, poll, driver, mailboxes, loads, acceptor)?;
-                    threads::spawn(name, cpu, move || event_loop.run_loop())?
+                    let watched = acceptor
+                        .as_ref()
+                        .map_or(Ok(()), |acceptor| watch(&poll, acceptor));
+                    watched?;
+                    let run = move || {
+                        EventLoop::new(thread, poll, driver, mailboxes, loads, acceptor).run_loop()
+                    };
+                    threads::spawn(name, cpu, run)?
                 }
                 #[cfg(target_os = "linux")]
                 Reactor::Uring(ring) => {
-                    let event_loop =
-                        UringLoop::new(thread, *ring, driver, mailboxes, loads, acceptor);
-                    threads::spawn(name, cpu, move || event_loop.run_loop())?
+                    let run = move || {
+                        UringLoop::new(thread, *ring, driver, mailboxes, loads, acceptor).run_loop()
+                    };
+                    threads::spawn(name, cpu, run)?
                 }
             };
             handles.push(handle);

@@ -128,18 +128,35 @@ impl RlsConfig {
         }
     }
 
-    /// Whether decisions over HTTP are served on event loops: nothing has to be waited for, and the port has no TLS.
+    /// Whether the port of gRPC is served on event loops: nothing has to be waited for, and it has no TLS.
+    pub(crate) fn has_grpc_loops(&self) -> bool {
+        self.backend == Backend::Embedded && self.grpc_tls.is_none()
+    }
+
+    /// The same of HTTP's.
     pub(crate) fn has_http_loops(&self) -> bool {
         self.backend == Backend::Embedded && self.http_tls.is_none()
     }
 
+    /// Event loops.
+    pub(crate) fn loop_threads(&self) -> usize {
+        match self.has_grpc_loops() || self.has_http_loops() {
+            true => self.threads.max(1),
+            false => 0,
+        }
+    }
+
+    /// Threads with a runtime that serve the other ports. Beside both loops, one does for what is rarely asked.
+    pub(crate) fn runtime_threads(&self) -> usize {
+        match self.has_grpc_loops() && self.has_http_loops() {
+            true => 1,
+            false => self.threads.max(1),
+        }
+    }
+
     /// Threads that count requests.
     pub(crate) fn counting_threads(&self) -> usize {
-        let threads = self.threads.max(1);
-        match self.has_http_loops() {
-            true => 2 * threads,
-            false => threads,
-        }
+        self.runtime_threads() + self.loop_threads()
     }
 
     /// Tells the modes of rules in whose names counters are kept.

@@ -1,5 +1,8 @@
 //! Event loops for the connections whose decisions need no waiting.
 
+mod driver;
+mod dues;
+
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
@@ -9,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use tollgate_net::{Backend, GroupOptions, Listener, LoopGroup, LoopGroupBuilder, Mailboxes};
 
-use crate::http::{HttpLoop, MakeService};
+use driver::{Common, Ports, ServiceLoop};
+pub(crate) use driver::{MakeService, Means, Served, after};
 
 /// Between two looks whether all connections have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -38,34 +42,53 @@ pub(crate) struct LoopOptions {
     pub(crate) monotonic: fn() -> Instant,
 }
 
+/// The ports that loops serve.
+#[derive(Debug, Default)]
+pub(crate) struct LoopPorts {
+    pub(crate) grpc: Option<TcpListener>,
+    pub(crate) http: Option<TcpListener>,
+}
+
 impl Loops {
-    /// Serves what `listener` accepts, on a thread for each of `makes`.
+    /// Serves what the ports accept, on a thread for each of `makes`.
     pub(crate) fn start(
-        listener: TcpListener,
+        ports: LoopPorts,
         makes: Vec<MakeService>,
         options: LoopOptions,
     ) -> io::Result<Loops> {
         let builder = LoopGroupBuilder::that_hears_many(makes.len(), options.io)?;
         let mailboxes = builder.mailboxes().clone();
         let stops = Arc::new(AtomicBool::new(false));
-        let system = builder.backend();
-        let (places, shed_after, monotonic) =
-            (options.places, options.shed_after, options.monotonic);
-        let drivers = makes.into_iter().map(|make| {
-            let (places, stops) = (places.clone(), stops.clone());
-            HttpLoop::new(make, places, stops, shed_after, system, monotonic)
-        });
-        let listener = Listener::of_tcp(listener)?;
+        let addr = |listener: &Option<TcpListener>| {
+            let addr = listener.as_ref().map(TcpListener::local_addr);
+            addr.transpose()
+        };
+        let common = Common {
+            ports: Ports {
+                grpc: addr(&ports.grpc)?,
+                http: addr(&ports.http)?,
+            },
+            places: options.places.clone(),
+            stops: stops.clone(),
+            shed_after: options.shed_after,
+            system: builder.backend(),
+            monotonic: options.monotonic,
+            mailboxes: mailboxes.clone(),
+        };
+        let drivers = makes.into_iter();
+        let drivers = drivers.map(|make| ServiceLoop::new(make, common.clone()));
+        let listeners = ports.grpc.into_iter().chain(ports.http);
+        let listeners = listeners.map(Listener::of_tcp).collect::<io::Result<_>>()?;
         let names = GroupOptions {
-            name: "rls-http",
+            name: "rls-loop",
             cpus: Vec::new(),
             together: 0,
         };
-        let group = builder.start(drivers.collect(), vec![listener], &names)?;
+        let group = builder.start(drivers.collect(), listeners, &names)?;
         Ok(Loops {
             group,
             mailboxes,
-            places,
+            places: options.places,
             stops,
         })
     }

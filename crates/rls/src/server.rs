@@ -21,8 +21,8 @@ use crate::backend::{AnyBackend, Embedded, HotKeys, LocalCache, Places, Stores, 
 use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
-use crate::http::{MakeService, Port};
-use crate::loops::{LoopOptions, Loops};
+use crate::http::Port;
+use crate::loops::{LoopOptions, LoopPorts, Loops, MakeService};
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
@@ -255,7 +255,7 @@ impl RlsServer {
                 Service::new(rules, counters, backing, health, headers, shed)
             }
         };
-        let threads = config.threads.max(1);
+        let threads = config.runtime_threads();
         let mut lanes = Vec::new();
         for index in 0..threads {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
@@ -270,13 +270,11 @@ impl RlsServer {
         }
         let places = metrics.facts.connections(MAX_CONNECTIONS);
         let mut listeners = ports.listeners;
-        if config.has_http_loops() {
-            let makes = (threads..2 * threads).map(|index| {
-                let make = makes(index);
-                Box::new(move || make(None)) as MakeService
-            });
-            server.start_loops(&config, &mut listeners, &places, makes.collect())?;
-        }
+        let makes = (threads..threads + config.loop_threads()).map(|index| {
+            let make = makes(index);
+            Box::new(move || make(None)) as MakeService
+        });
+        server.start_loops(&config, &mut listeners, &places, makes.collect())?;
         server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
@@ -309,7 +307,7 @@ impl RlsServer {
         }
     }
 
-    /// Has the HTTP port of the service served by event loops, whose services `makes` makes.
+    /// Has the ports without TLS served by event loops, whose services `makes` makes, if there are any.
     fn start_loops(
         &mut self,
         config: &RlsConfig,
@@ -317,18 +315,29 @@ impl RlsServer {
         places: &Arc<AtomicUsize>,
         makes: Vec<MakeService>,
     ) -> Result<(), StartError> {
-        let is_service = |(_, speaks): &(_, Speaks)| matches!(speaks, Speaks::Http(Port::Service));
-        let at = listeners.iter().position(is_service);
-        if let Some((listener, _)) = at.map(|at| listeners.remove(at)) {
-            let options = LoopOptions {
-                io: config.io,
-                places: places.clone(),
-                shed_after: config.shed_after,
-                monotonic: config.monotonic,
-            };
-            let loops = Loops::start(listener, makes, options);
-            self.loops = Some(loops.map_err(StartError::Thread)?);
+        if makes.is_empty() {
+            return Ok(());
         }
+        let mut ports = LoopPorts::default();
+        let mut others = Vec::new();
+        for (listener, speaks) in listeners.drain(..) {
+            match speaks {
+                Speaks::Grpc if config.has_grpc_loops() => ports.grpc = Some(listener),
+                Speaks::Http(Port::Service) if config.has_http_loops() => {
+                    ports.http = Some(listener);
+                }
+                speaks => others.push((listener, speaks)),
+            }
+        }
+        *listeners = others;
+        let options = LoopOptions {
+            io: config.io,
+            places: places.clone(),
+            shed_after: config.shed_after,
+            monotonic: config.monotonic,
+        };
+        let loops = Loops::start(ports, makes, options);
+        self.loops = Some(loops.map_err(StartError::Thread)?);
         Ok(())
     }
 
@@ -412,7 +421,7 @@ impl RlsServer {
         if let Some(loops) = self.loops.take()
             && let Err(error) = loops.end(SHUTDOWN_GRACE)
         {
-            (self.log)(&format!("an event loop of HTTP failed: {error}"));
+            (self.log)(&format!("an event loop of the service failed: {error}"));
         }
     }
 

@@ -46,6 +46,9 @@ pub(super) enum Next {
     Wait(Box<RateLimitRequest>),
 }
 
+/// Of a path that is not known, the bytes that are told.
+const PATH_TOLD: usize = 256;
+
 /// `METHOD_NOT_ALLOWED` and `UNSUPPORTED_MEDIA_TYPE`.
 const NOT_ALLOWED: u16 = 405;
 const UNSUPPORTED: u16 = 415;
@@ -67,7 +70,8 @@ pub(super) fn asks_for(head: &Head) -> Result<Ask, Refusal> {
         b"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
         | b"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => Ok(Ask::Reflection),
         other => {
-            let reason = format!("unknown method {}", String::from_utf8_lossy(other));
+            let known = &other[..other.len().min(PATH_TOLD)];
+            let reason = format!("unknown method {}", String::from_utf8_lossy(known));
             Err(Refusal::Status(Status::new(Code::Unimplemented, reason)))
         }
     }

@@ -1,14 +1,19 @@
 //! gRPC on HTTP/2: the rate limit service, the health check, and reflection.
 //!
-//! All calls of a connection live in its one task. All that has come is read first, in one buffer that the connections of a
-//! thread share, and its calls are answered together, so that one write carries the answers. A call is answered in place if
-//! nothing has to be waited for, and becomes a boxed future only otherwise.
+//! All calls of a connection live in one place ([`conversation`]). What has come is read first, in one buffer that the
+//! connections of a thread share, and its calls are answered together, so that one write carries the answers. A call is
+//! answered in place if nothing has to be waited for, and becomes a boxed future only otherwise.
+//!
+//! Connections without TLS to a service that has its own store are served on the event loops of the store ([`direct`]),
+//! all others here, each in a task.
 //!
 //! Past saturation most of what is read is older than its caller waits: those calls are refused, and those that their caller
 //! has given up are dropped, before their messages are looked at ([`crate::shed`]).
 
 mod call;
+mod conversation;
 mod descriptors;
+mod direct;
 mod exchange;
 mod files;
 mod health;
@@ -21,20 +26,15 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Sleep;
-use tollgate_wire::http2::{Call, MAX_STREAMS, Session};
-use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
 use crate::service::Service;
-use call::{Ask, Next};
-use exchange::{Exchange, Shared};
-use status::Code;
+use conversation::{Conversation, Judge};
+pub(crate) use direct::Talk;
 
 /// Longest wait for a new connection's first words.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,10 +50,6 @@ const READS_MAX: usize = 4;
 const UNWRITTEN_MAX: usize = 1 << 20;
 /// Room for answers that a connection keeps while it has none to write.
 const KEPT_ROOM: usize = 4 << 10;
-/// Most calls of one connection that wait for something, whether or not their caller still does.
-const PENDING_MAX: usize = 2 * MAX_STREAMS;
-
-type Pending = Pin<Box<dyn Future<Output = ()>>>;
 
 thread_local! {
     /// What connections of this thread read into, one after another.
@@ -69,16 +65,15 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let mut driver = Driver {
         io,
-        shared: Shared::new(Session::new(call::wants, call::MAX_BODY)),
-        service,
+        conversation: Conversation::new(service),
         rest: Vec::new(),
         written: 0,
-        calls: Vec::new(),
-        pending: FuturesUnordered::new(),
         ends: false,
     };
     let greeted = poll_fn(|cx| match driver.poll(cx) {
-        Poll::Pending if driver.shared.session.borrow().is_greeted() => Poll::Ready(false),
+        Poll::Pending if driver.conversation.shared.session.borrow().is_greeted() => {
+            Poll::Ready(false)
+        }
         ended => ended.map(|()| true),
     });
     // A peer that speaks no HTTP/2, or nothing, has nobody to be told.
@@ -91,7 +86,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     let mut overdue_to = 0;
     poll_fn(|cx| {
         if goodbye.is_none() && stopped.as_mut().poll(cx).is_ready() {
-            driver.shared.session.borrow_mut().leave();
+            driver.conversation.shared.session.borrow_mut().leave();
             goodbye.set(Some(tokio::time::sleep(GOODBYE_TIMEOUT)));
         }
         loop {
@@ -99,7 +94,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
                 return Poll::Ready(());
             }
             // Messages that are on the way must come whole in time.
-            let session = driver.shared.session.borrow();
+            let session = driver.conversation.shared.session.borrow();
             let (receiving, last) = (session.receiving(), session.last_stream());
             drop(session);
             if receiving == 0 {
@@ -115,9 +110,9 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
                 break;
             }
             overdue.set(None);
-            driver.give_up(overdue_to);
+            driver.conversation.give_up(overdue_to);
         }
-        let idle = driver.pending.is_empty() && driver.shared.session.borrow().open() == 0;
+        let idle = driver.conversation.is_idle();
         match goodbye.as_mut().as_pin_mut() {
             Some(timer) if idle => timer.poll(cx),
             _ => Poll::Pending,
@@ -128,15 +123,11 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
 
 struct Driver<IO> {
     io: IO,
-    shared: Rc<Shared>,
-    service: Rc<Service>,
+    conversation: Conversation,
     /// The beginning of a frame that has not come whole.
     rest: Vec<u8>,
     /// Of the session's bytes, how many are written.
     written: usize,
-    /// Calls that came with the last read; emptied before the next.
-    calls: Vec<Call>,
-    pending: FuturesUnordered<Pending>,
     /// Nothing more is read: what is to be written is the last.
     ends: bool,
 }
@@ -145,7 +136,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     /// Reads, answers and writes until nothing is left to be done at once; ready when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..READS_MAX {
-            let unwritten = self.shared.session.borrow_mut().out().len() - self.written;
+            let unwritten =
+                self.conversation.shared.session.borrow_mut().out().len() - self.written;
             let read = if self.ends || unwritten > UNWRITTEN_MAX {
                 Poll::Pending
             } else {
@@ -155,13 +147,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                 // Nobody is left to read the answers of calls still under way.
                 return Poll::Ready(());
             }
-            while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(cx) {}
+            self.conversation.go_on(cx);
             let written = self.poll_write(cx);
             if let Poll::Ready(Err(Closed)) = written {
                 return Poll::Ready(());
             }
-            let over = self.ends || self.shared.session.borrow().is_over();
-            if over && written.is_ready() && (self.ends || self.pending.is_empty()) {
+            if written.is_ready() && (self.ends || self.conversation.is_over()) {
                 return Pin::new(&mut self.io).poll_shutdown(cx).map(drop);
             }
             if read.is_pending() {
@@ -186,12 +177,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                 return Poll::Ready(Err(Closed));
             }
             let bytes = &buffer[..self.rest.len() + count];
-            let taken = {
-                let mut session = self.shared.session.borrow_mut();
-                session.receive(bytes, &mut self.calls)
-            };
-            self.shared.stir();
-            self.answer(bytes);
+            let taken = self.conversation.receive(bytes, Judge::Runtime);
             match taken {
                 Ok(taken) => {
                     self.rest.clear();
@@ -203,78 +189,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         })
     }
 
-    /// Answers the calls that came in `bytes`.
-    fn answer(&mut self, bytes: &[u8]) {
-        if self.calls.is_empty() {
-            return;
-        }
-        let (began, mut answered) = (Instant::now(), 0);
-        let mut calls = std::mem::take(&mut self.calls);
-        let count = calls.len();
-        let gulp = self.service.gulp(count);
-        for (at, call) in calls.drain(..).enumerate() {
-            let mut session = self.shared.session.borrow_mut();
-            if !session.is_open(call.id) {
-                // Given up in the same breath.
-                continue;
-            }
-            if let Some(gulp) = gulp
-                && let Some(refused) = gulp.refuse(call.head.timeout, at, count)
-                && *call.head.path == *SHOULD_RATE_LIMIT.as_bytes()
-            {
-                self.service.count_refused(refused);
-                session.refuse(call.id, Code::Unavailable as u16, refused.reason());
-                answered += 1;
-                continue;
-            }
-            let next = call::answer_now(&call, bytes, &self.service, &mut session);
-            drop(session);
-            match next {
-                Next::Done => answered += 1,
-                later => self.wait(call.id, later),
-            }
-        }
-        self.calls = calls;
-        // All of them leave with the same write.
-        self.service
-            .counters()
-            .response_time(began.elapsed(), answered);
-    }
-
-    /// Keeps a call that has to wait, and counts its time.
-    fn wait(&mut self, id: u32, next: Next) {
-        if self.pending.len() >= PENDING_MAX {
-            let mut session = self.shared.session.borrow_mut();
-            return session.refuse(id, Code::Unavailable as u16, TOO_MANY);
-        }
-        let service = self.service.clone();
-        let shared = self.shared.clone();
-        let exchange = Exchange { shared, id };
-        self.pending.push(match next {
-            Next::Done => return,
-            Next::Stream(Ask::HealthWatch) => {
-                Box::pin(stream::watch(exchange, service.health().clone()))
-            }
-            Next::Stream(_) => Box::pin(stream::reflect(exchange)),
-            Next::Wait(request) => Box::pin(async move {
-                let began = Instant::now();
-                call::answer_later(exchange, request, service.clone()).await;
-                service.counters().response_time(began.elapsed(), 1);
-            }),
-        });
-    }
-
-    /// Answers the calls up to stream `last` whose message has not come whole.
-    fn give_up(&mut self, last: u32) {
-        let mut session = self.shared.session.borrow_mut();
-        session.give_up(last, &mut self.calls);
-        drop(session);
-        self.answer(&[]);
-    }
-
     /// Ready once all is written.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
-        let mut session = self.shared.session.borrow_mut();
+        let mut session = self.conversation.shared.session.borrow_mut();
         let out = session.out();
         while self.written < out.len() {
             let bytes = &out[self.written..];
@@ -296,6 +213,3 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
 
 /// The peer went.
 struct Closed;
-
-/// What is told a call of a connection that has too many under way.
-const TOO_MANY: &str = "too many calls of this connection wait for the rate limit backend";

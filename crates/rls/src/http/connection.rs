@@ -30,7 +30,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a peer may go on sending after it was told that nobody listens; it would miss the answer otherwise.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// Most bytes read at once.
-pub(super) const READ_SIZE: usize = 64 << 10;
+const READ_SIZE: usize = 64 << 10;
 /// Unsent answers above which they are sent before the next request is looked at, in bytes.
 pub(super) const MAX_UNSENT: usize = 64 << 10;
 /// Memory of a buffer that an idle connection keeps, in bytes.
@@ -55,7 +55,7 @@ impl Shared {
 
 /// The date as HTTP writes it; written once a second.
 #[derive(Default)]
-pub(super) struct Date {
+pub(crate) struct Date {
     secs: u64,
     text: String,
 }

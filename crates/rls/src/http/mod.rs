@@ -4,7 +4,6 @@
 mod connection;
 mod debug;
 mod direct;
-mod dues;
 mod holds;
 mod json;
 pub(crate) mod problem;
@@ -24,8 +23,8 @@ use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
-pub(crate) use connection::{Shared, serve};
-pub(crate) use direct::{HttpLoop, MakeService};
+pub(crate) use connection::{Date, Shared, serve};
+pub(crate) use direct::{Talk, is_several};
 use holds::Deed;
 use problem::Problem;
 use reply::Reply;

@@ -16,6 +16,7 @@ mod hostile;
 mod hot_key;
 mod http;
 mod local_cache;
+mod loops;
 mod matrix;
 mod metrics;
 mod modes;

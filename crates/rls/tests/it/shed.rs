@@ -35,6 +35,16 @@ fn service(shed_after: Duration, monotonic: fn() -> Instant) -> Service {
     })
 }
 
+/// With a store elsewhere, that nobody asks: what it decides is served where every wake-up is known.
+fn remote_and_hurried() -> Service {
+    Service::with_config(|config| {
+        config.backend = Backend::Remote("redis://127.0.0.1:1".to_owned());
+        config.shed_after = Duration::from_millis(20);
+        config.monotonic = hurried;
+        config.threads = 1;
+    })
+}
+
 fn shed_count(service: &Service, reason: &str) -> u64 {
     let (_, text) = service.http("GET", "/metrics", "");
     let name = format!("tollgate_requests_shed_total{{reason=\"{reason}\"}} ");
@@ -47,7 +57,7 @@ const ASKED: &str = r#"{"domain":"test","descriptors":[{"entries":[{"key":"ten",
 
 #[tokio::test]
 async fn grpc_calls_that_waited_are_unavailable() {
-    let service = service(Duration::from_millis(20), hurried);
+    let service = remote_and_hurried();
     let mut client = service.client().await;
     let error = client
         .ask(request(vec![descriptor(&["ten=a"])]))
@@ -68,13 +78,7 @@ async fn grpc_calls_that_waited_are_unavailable() {
 
 #[test]
 fn http_requests_that_waited_are_told_to_come_again() {
-    // With a store elsewhere, that nobody asks: what it decides is served where every wake-up is known.
-    let service = Service::with_config(|config| {
-        config.backend = Backend::Remote("redis://127.0.0.1:1".to_owned());
-        config.shed_after = Duration::from_millis(20);
-        config.monotonic = hurried;
-        config.threads = 1;
-    });
+    let service = remote_and_hurried();
     for path in ["/json", "/v1/decide", "/v1/explain", "/v1/reserve"] {
         let (status, head, body) = service.http_with_head("POST", path, ASKED);
         assert_eq!(status, 503, "{path}: {body}");

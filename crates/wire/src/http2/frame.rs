@@ -65,6 +65,20 @@ impl Head {
     }
 }
 
+/// Whether bytes that start with a frame begin more than one call, by the frames that can; those after a message can, too.
+#[must_use]
+pub fn begins_several(mut bytes: &[u8]) -> bool {
+    let mut begun = 0;
+    while let Some(head) = Head::read(bytes) {
+        begun += usize::from(head.kind == HEADERS);
+        if begun > 1 {
+            return true;
+        }
+        bytes = bytes.get(HEAD + head.len..).unwrap_or_default();
+    }
+    false
+}
+
 /// Writes a whole frame with a short payload.
 pub(super) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
     put_head(out, payload.len(), kind, flags, stream);

@@ -72,6 +72,8 @@ pub struct Call {
     pub head: Head,
     /// What came of its message.
     pub body: Body,
+    /// Where the frame that made it complete begins in what was given to [`Session::receive`]; 0 if none did.
+    pub at: usize,
 }
 
 /// What came of a call's message.
@@ -142,6 +144,8 @@ pub struct Session {
     /// Bytes of messages that are not whole.
     kept: usize,
     stirred: bool,
+    /// Where the frame begins that is read.
+    at: usize,
 }
 
 impl Session {
@@ -164,6 +168,7 @@ impl Session {
             peer_window: STREAM_WINDOW,
             kept: 0,
             stirred: false,
+            at: 0,
         };
         let mut settings = Vec::with_capacity(12);
         for (name, value) in [
@@ -254,6 +259,7 @@ impl Session {
             let Some(payload) = bytes.get(from..from + head.len) else {
                 break;
             };
+            self.at = at;
             self.frame(head, payload, from, calls)?;
             at = from + head.len;
         }
@@ -376,11 +382,13 @@ impl Session {
             return Ok(());
         };
         let want = (self.wants)(&head);
+        let at = self.at;
         let mut call = |body| {
             calls.push(Call {
                 id,
                 head: head.clone(),
                 body,
+                at,
             })
         };
         let stage = match want {
@@ -500,7 +508,8 @@ impl Session {
             kept.extend_from_slice(piece);
             Body::Whole(Piece::Kept(kept))
         };
-        calls.push(Call { id, head, body });
+        let at = self.at;
+        calls.push(Call { id, head, body, at });
     }
 
     /// Hands out the calls up to stream `last` whose message has not become whole.
@@ -522,7 +531,8 @@ impl Session {
                 self.kept -= stream.body.len();
                 stream.body = Vec::new();
                 let body = Body::Late;
-                calls.push(Call { id, head, body });
+                let at = 0;
+                calls.push(Call { id, head, body, at });
             }
         }
     }

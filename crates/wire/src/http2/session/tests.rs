@@ -107,6 +107,26 @@ fn a_call_is_handed_out_whole_and_answered_in_three_frames() {
 }
 
 #[test]
+fn calls_say_where_they_became_whole() {
+    let mut session = session();
+    let (one, other) = (call_frames(1, PATH, b"a"), call_frames(3, PATH, b"bc"));
+    let reset = put(frame::RST_STREAM, 0, 1, &[0; 4]);
+    let bytes = [&one[..], &reset, &other].concat();
+    let calls = receive(&mut session, &bytes).expect("calls");
+    let places: Vec<usize> = calls.iter().map(|call| call.at).collect();
+    let data = |message: &[u8]| frame::HEAD + message.len();
+    assert_eq!(
+        places,
+        [one.len() - data(b"a"), bytes.len() - data(b"bc")],
+        "the frames that bring their messages"
+    );
+    assert!(frame::begins_several(&bytes));
+    assert!(!frame::begins_several(&bytes[one.len()..]));
+    assert!(!frame::begins_several(&[&one[..], &other[..8]].concat()));
+    assert!(!frame::begins_several(b"") && !frame::begins_several(&[0xff; 400]));
+}
+
+#[test]
 fn a_refusal_is_one_frame_of_few_bytes() {
     let mut session = session();
     let mut lens = Vec::new();

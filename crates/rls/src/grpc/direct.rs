@@ -1,0 +1,163 @@
+//! Connections on the event loops that the store has: those without TLS, of a service that has its own store.
+//!
+//! Decisions and checks of health are answered in place. The streams of reflection and of health are futures here as in a
+//! task: what wakes them posts to the loop, which goes on with them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
+
+use tollgate_net::{ConnRef, Flow, Mailboxes};
+
+use super::conversation::{Conversation, Judge};
+use super::{GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT, KEPT_ROOM, MESSAGE_TIMEOUT};
+use crate::loops::{Means, Served, after};
+
+/// One connection.
+pub(crate) struct Talk {
+    conversation: Conversation,
+    wakes: Arc<Wakes>,
+    /// Until when the peer has to show that it speaks HTTP/2; `None` once it has.
+    greeting_due: Option<i64>,
+    /// Until when messages of calls up to a stream have to be whole.
+    message_due: Option<(i64, u32)>,
+    /// Until when a peer without calls may stay that was told that the connection ends.
+    goodbye_due: Option<i64>,
+}
+
+/// What calls that wait wake their connection with.
+struct Wakes {
+    mailboxes: Arc<Mailboxes<()>>,
+    at: ConnRef,
+    /// The connection was posted to, or goes on by itself.
+    told: AtomicBool,
+}
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.told.swap(true, Ordering::AcqRel) {
+            self.mailboxes.answer(self.at, ());
+        }
+    }
+}
+
+impl Talk {
+    /// A connection that was opened; what is said first is said with the next step.
+    pub(crate) fn new(means: &Means<'_>, mailboxes: &Arc<Mailboxes<()>>, at: ConnRef) -> Talk {
+        Talk {
+            conversation: Conversation::new(means.service.clone()),
+            wakes: Arc::new(Wakes {
+                mailboxes: mailboxes.clone(),
+                at,
+                told: AtomicBool::new(false),
+            }),
+            greeting_due: Some(after(means.now, HANDSHAKE_TIMEOUT)),
+            message_due: None,
+            goodbye_due: None,
+        }
+    }
+
+    /// Reads what came, answers it, and goes on with the calls that wait.
+    pub(crate) fn receive(&mut self, means: &mut Means<'_>, input: &[u8]) -> Served {
+        self.lend_room(means);
+        // Whatever this wakes is gone on with at once.
+        self.wakes.told.store(true, Ordering::Release);
+        match self.conversation.receive(input, Judge::Loop(means.brought)) {
+            Ok(taken) => self.proceed(means, taken),
+            Err(_) => {
+                // What is to be said ends with the reason; nobody waits for the rest.
+                self.take_output(means);
+                Served {
+                    consumed: input.len(),
+                    flow: Flow::Close,
+                    due: None,
+                }
+            }
+        }
+    }
+
+    /// Goes on with what does not come from the peer: calls that were woken, times that have come, the end of the service.
+    pub(crate) fn go_on(&mut self, means: &mut Means<'_>) -> Served {
+        if self.greeting_due.is_some_and(|due| due <= means.now) {
+            // A peer that speaks no HTTP/2, or nothing, has nobody to be told.
+            return Served {
+                consumed: 0,
+                flow: Flow::Drop,
+                due: None,
+            };
+        }
+        self.lend_room(means);
+        if let Some((due, last)) = self.message_due
+            && due <= means.now
+        {
+            self.conversation.give_up(last);
+            self.message_due = None;
+        }
+        self.proceed(means, 0)
+    }
+
+    fn proceed(&mut self, means: &mut Means<'_>, consumed: usize) -> Served {
+        // From here on, what is woken has the loop come back.
+        self.wakes.told.store(false, Ordering::Release);
+        if self.conversation.waits() {
+            let waker = Waker::from(self.wakes.clone());
+            self.conversation.go_on(&mut Context::from_waker(&waker));
+        }
+        let mut session = self.conversation.shared.session.borrow_mut();
+        if session.is_greeted() {
+            self.greeting_due = None;
+        }
+        if means.stops {
+            let due = after(means.now, GOODBYE_TIMEOUT);
+            self.goodbye_due.get_or_insert(due);
+            if session.is_greeted() {
+                session.leave();
+            }
+        }
+        // Messages that are on the way must come whole in time.
+        if session.receiving() == 0 {
+            self.message_due = None;
+        } else if self.message_due.is_none() {
+            let due = after(means.now, MESSAGE_TIMEOUT);
+            self.message_due = Some((due, session.last_stream()));
+        }
+        drop(session);
+        self.take_output(means);
+        let goodbye_due = self.goodbye_due.filter(|_| self.conversation.is_idle());
+        let is_over =
+            self.conversation.is_over() || goodbye_due.is_some_and(|due| due <= means.now);
+        let dues = [
+            self.greeting_due,
+            self.message_due.map(|(due, _)| due),
+            goodbye_due,
+        ];
+        Served {
+            consumed,
+            flow: match is_over {
+                true => Flow::Close,
+                false => Flow::Continue,
+            },
+            due: Some(dues.into_iter().flatten().min().unwrap_or(i64::MAX)),
+        }
+    }
+
+    /// Lends the room of the loop's answers to the session, behind what it has to say already.
+    fn lend_room(&self, means: &mut Means<'_>) {
+        let mut session = self.conversation.shared.session.borrow_mut();
+        let out = session.out();
+        means.output.append(out);
+        std::mem::swap(means.output, out);
+    }
+
+    /// Takes it back, with what is to be said now.
+    fn take_output(&self, means: &mut Means<'_>) {
+        let mut session = self.conversation.shared.session.borrow_mut();
+        let out = session.out();
+        std::mem::swap(means.output, out);
+        out.shrink_to(KEPT_ROOM);
+    }
+}

@@ -1,0 +1,250 @@
+//! gRPC on the event loops: what a connection is told of its own accord, bytes in any pieces, streams beside decisions, and
+//! the end, on whatever the system has.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::client::{self, ResponseFuture, SendRequest};
+use http::Request;
+use prost::Message;
+use tollgate_net::Backend as Io;
+use tollgate_wire::rls::rate_limit_response::Code;
+use tollgate_wire::rls::{RateLimitResponse, SHOULD_RATE_LIMIT};
+
+use crate::support::{Service, descriptor, request};
+
+const SYSTEMS: [Io; 2] = [Io::Auto, Io::Epoll];
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const ACK: u8 = 1;
+/// Bytes of a frame before its payload.
+const HEAD: usize = 9;
+
+fn service(io: Io) -> Service {
+    Service::with_config(|config| {
+        config.io = io;
+        config.threads = 1;
+    })
+}
+
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let len = payload.len() as u32;
+    let mut bytes = len.to_be_bytes()[1..].to_vec();
+    bytes.extend_from_slice(&[kind, flags, 0, 0, 0, 0]);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// Kind, flags and payload of the next frame; `None` at the end.
+fn read_frame(stream: &mut TcpStream) -> Option<(u8, u8, Vec<u8>)> {
+    let mut head = [0; HEAD];
+    stream.read_exact(&mut head).ok()?;
+    let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    let mut payload = vec![0; len];
+    stream.read_exact(&mut payload).expect("a whole frame");
+    Some((head[3], head[4], payload))
+}
+
+fn raw(service: &Service) -> TcpStream {
+    let stream = TcpStream::connect(service.server().grpc_addr()).expect("the service listens");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a socket");
+    stream
+}
+
+#[test]
+fn the_service_speaks_first_and_reads_bytes_one_by_one() {
+    for io in SYSTEMS {
+        let service = service(io);
+        let mut stream = raw(&service);
+        // Nothing was sent.
+        let (kind, flags, _) = read_frame(&mut stream).expect("settings");
+        assert_eq!((kind, flags), (SETTINGS, 0), "{io:?}");
+        let ping = frame(PING, 0, b"12345678");
+        let greeting = [PREFACE, &frame(SETTINGS, 0, &[]), &ping].concat();
+        for byte in greeting {
+            stream.write_all(&[byte]).expect("it reads");
+        }
+        let answer = std::iter::from_fn(|| read_frame(&mut stream));
+        let mut kinds = answer.map(|(kind, flags, _)| (kind, flags));
+        assert!(kinds.any(|kind| kind == (SETTINGS, ACK)), "{io:?}");
+        assert!(kinds.any(|kind| kind == (PING, ACK)), "{io:?}");
+    }
+}
+
+#[test]
+fn whoever_breaks_the_rules_is_told_and_left() {
+    for io in SYSTEMS {
+        let service = service(io);
+        let mut stream = raw(&service);
+        let bad = frame(PING, 0, b"short");
+        let greeting = [PREFACE, &frame(SETTINGS, 0, &[]), &bad].concat();
+        stream.write_all(&greeting).expect("it reads");
+        let frames: Vec<_> = std::iter::from_fn(|| read_frame(&mut stream)).collect();
+        let (kind, _, payload) = frames.last().expect("frames");
+        // FRAME_SIZE_ERROR, and then the end.
+        assert_eq!((*kind, payload[7]), (GOAWAY, 6), "{io:?}");
+    }
+}
+
+#[test]
+fn the_end_is_announced_to_whoever_has_nothing_under_way() {
+    for io in SYSTEMS {
+        let mut service = service(io);
+        let mut polite = raw(&service);
+        let mut deaf = raw(&service);
+        let mut silent = raw(&service);
+        let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
+        for stream in [&mut polite, &mut deaf] {
+            stream.write_all(&greeting).expect("it reads");
+            while read_frame(stream).expect("an answer").1 != ACK {}
+        }
+        let server = service.server.take().expect("running");
+        server.shutdown();
+        // No call is refused yet: what is on its way is still taken.
+        let (kind, _, payload) = read_frame(&mut polite).expect("a frame");
+        assert_eq!(
+            (kind, &payload[..4]),
+            (GOAWAY, &[0x7f, 0xff, 0xff, 0xff][..])
+        );
+        let (kind, _, echo) = read_frame(&mut polite).expect("a frame");
+        assert_eq!(kind, PING, "{io:?}");
+        polite
+            .write_all(&frame(PING, ACK, &echo))
+            .expect("it reads");
+        let (kind, _, payload) = read_frame(&mut polite).expect("a frame");
+        assert_eq!((kind, &payload[..4]), (GOAWAY, &[0; 4][..]), "{io:?}");
+        // One that does not answer is left after a while, and so is one that never spoke.
+        for stream in [&mut polite, &mut deaf, &mut silent] {
+            while read_frame(stream).is_some() {}
+        }
+        server.wait();
+    }
+}
+
+async fn connect(service: &Service) -> SendRequest<Bytes> {
+    let addr = service.server().grpc_addr();
+    let stream = tokio::net::TcpStream::connect(addr)
+        .await
+        .expect("the service listens");
+    let (sender, connection) = client::handshake(stream).await.expect("HTTP/2");
+    tokio::spawn(async move { connection.await.ok() });
+    sender.ready().await.expect("HTTP/2")
+}
+
+fn framed(message: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.put_u8(0);
+    bytes.put_u32(message.len() as u32);
+    bytes.put_slice(message);
+    bytes.freeze()
+}
+
+fn send(sender: &mut SendRequest<Bytes>, path: &str, message: &[u8]) -> ResponseFuture {
+    send_within(sender, "10S", path, message)
+}
+
+fn send_within(
+    sender: &mut SendRequest<Bytes>,
+    timeout: &str,
+    path: &str,
+    message: &[u8],
+) -> ResponseFuture {
+    let head = Request::builder()
+        .method("POST")
+        .uri(format!("http://service{path}"))
+        .header("content-type", "application/grpc")
+        .header("grpc-timeout", timeout)
+        .body(())
+        .expect("a head");
+    let (response, mut stream) = sender.send_request(head, false).expect("a stream");
+    stream.send_data(framed(message), true).expect("room");
+    response
+}
+
+/// The next message of an answer.
+async fn next(body: &mut h2::RecvStream) -> Bytes {
+    let data = body.data().await.expect("a message").expect("data");
+    body.flow_control()
+        .release_capacity(data.len())
+        .expect("what was taken");
+    data.slice(5..)
+}
+
+#[tokio::test]
+async fn streams_and_decisions_share_a_connection() {
+    const WATCH: &str = "/grpc.health.v1.Health/Watch";
+    for io in SYSTEMS {
+        let mut service = service(io);
+        let mut sender = connect(&service).await;
+        let watch = send(&mut sender, WATCH, b"").await.expect("an answer");
+        let mut watch = watch.into_body();
+        assert_eq!(next(&mut watch).await[..], [8, 1], "{io:?}: serving");
+        // More at once than one read brings.
+        let long = format!("hundred={}", "x".repeat(1_000));
+        let message = request(vec![descriptor(&[&long])]).encode_to_vec();
+        let mut answers = Vec::new();
+        for _ in 0..200 {
+            sender = sender.ready().await.expect("a place");
+            let answer = send(&mut sender, SHOULD_RATE_LIMIT, &message);
+            answers.push(tokio::spawn(async {
+                let mut body = answer.await.expect("an answer").into_body();
+                let response = RateLimitResponse::decode(next(&mut body).await);
+                response.expect("a message").overall_code()
+            }));
+        }
+        let mut passed = 0;
+        for answer in answers {
+            passed += usize::from(answer.await.expect("an answer") == Code::Ok);
+        }
+        assert_eq!(passed, 100, "{io:?}");
+        // A change of health comes from another thread.
+        let server = service.server.take().expect("running");
+        server.shutdown();
+        assert_eq!(next(&mut watch).await[..], [8, 2], "{io:?}: not serving");
+        let trailers = watch.trailers().await.expect("trailers").expect("trailers");
+        assert_eq!(trailers["grpc-status"], "14", "{io:?}");
+        drop(sender);
+        tokio::task::spawn_blocking(move || server.wait())
+            .await
+            .expect("the service ends");
+    }
+}
+
+#[tokio::test]
+async fn callers_without_time_are_refused() {
+    for io in SYSTEMS {
+        let service = Service::with_config(|config| {
+            config.io = io;
+            config.shed_after = Duration::from_millis(20);
+            config.monotonic = stopped;
+            config.threads = 1;
+        });
+        let mut sender = connect(&service).await;
+        let message = request(vec![descriptor(&["ten=a"])]).encode_to_vec();
+        for (timeout, status) in [("10S", None), ("0m", Some("14")), ("10S", None)] {
+            let answer = send_within(&mut sender, timeout, SHOULD_RATE_LIMIT, &message);
+            let answer = answer.await.expect("an answer");
+            let told = answer.headers().get("grpc-status");
+            let told = told.map(|told| told.to_str().expect("text"));
+            assert_eq!(told, status, "{io:?} {timeout}");
+        }
+        // Health is told even to those.
+        let check = "/grpc.health.v1.Health/Check";
+        let answer = send_within(&mut sender, "0m", check, b"").await;
+        let mut body = answer.expect("an answer").into_body();
+        assert_eq!(next(&mut body).await[..], [8, 1], "{io:?}");
+    }
+}
+
+/// No time passes.
+fn stopped() -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *START
+}
