@@ -65,6 +65,10 @@ impl<D: Driver> EventLoop<D> {
             if slot.closing {
                 return;
             }
+            if slot.leaving && !hung_up {
+                slot.unread = true;
+                return;
+            }
             if slot.waiting {
                 return self.collect(index);
             }
@@ -178,8 +182,9 @@ impl<D: Driver> EventLoop<D> {
             }
             match step.flow {
                 Flow::Continue | Flow::Drop => break,
-                Flow::Wait | Flow::Hold => {
+                Flow::Wait | Flow::Leave | Flow::Hold => {
                     slot.waiting = true;
+                    slot.leaving = step.flow == Flow::Leave;
                     slot.holding = step.flow == Flow::Hold;
                     break;
                 }
@@ -225,7 +230,15 @@ impl<D: Driver> EventLoop<D> {
         }
         slot.closing |= flow == Flow::Close;
         let waited = std::mem::replace(&mut slot.waiting, flow.waits());
+        let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
         slot.holding = flow == Flow::Hold;
+        if left && !slot.waiting && slot.unread && !slot.closing {
+            // What was left is run with what came before it.
+            self.collect(index);
+        }
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
         slot.unrun |= waited && !slot.waiting && flow != Flow::Close && !slot.input.is_empty();
         let again = waited && slot.unrun;
         report(slot, &mut self.driver, &mut self.held);

@@ -84,6 +84,9 @@ pub enum Flow {
     /// The connection waits for a message or for its time: its input is read and kept, but none of it is run until a
     /// message or the end of the wait gives another flow. A peer that hangs up meanwhile is gone at once.
     Wait,
+    /// As `Wait`, but what comes meanwhile is left in the socket as far as the system allows it: for a connection that is
+    /// served when there is time, and costs nothing until then. A peer that hangs up may be noticed at the end of the wait.
+    Leave,
     /// As `Wait`, but what has been run is still to be answered: a peer that hangs up meanwhile, and the end of the loop,
     /// wait for that.
     Hold,
@@ -97,7 +100,7 @@ impl Flow {
     /// Whether input is kept and not run.
     #[must_use]
     pub fn waits(self) -> bool {
-        matches!(self, Flow::Wait | Flow::Hold)
+        matches!(self, Flow::Wait | Flow::Leave | Flow::Hold)
     }
 }
 

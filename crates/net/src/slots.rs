@@ -22,6 +22,8 @@ pub(crate) struct Slot<C> {
     pub(crate) unrun: bool,
     /// The driver waits: input is kept and not run.
     pub(crate) waiting: bool,
+    /// And what comes stays in the socket until the wait is over.
+    pub(crate) leaving: bool,
     /// The driver has yet to answer what has been run.
     pub(crate) holding: bool,
     /// Close once the output is sent; nothing more is read.
@@ -47,6 +49,7 @@ impl<C> Slot<C> {
             unread: false,
             unrun: false,
             waiting: false,
+            leaving: false,
             holding: false,
             closing: false,
             counted: 0,

@@ -4,9 +4,9 @@
 //! gRPC/HTTP → decode → policy::resolve → checks → Backend::decide → policy::verdict → encode
 //! ```
 //!
-//! A few threads, each with a single-threaded runtime; a connection stays on the thread it was given to. A
-//! gRPC call whose message came whole and whose backend is embedded is answered in place, without a task, a
-//! channel or a boxed future.
+//! Decisions of the store in this process, asked for without TLS, are made on event loops, one thread each: in place, without a
+//! task, a channel or a boxed future. All else is served by a few threads with a single-threaded runtime each. A connection
+//! stays on the thread it was given to.
 #![forbid(unsafe_code)]
 // The future of an HTTP decision on a store elsewhere nests deeper than the compiler's default.
 #![recursion_limit = "256"]

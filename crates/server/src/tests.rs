@@ -133,7 +133,7 @@ impl InProcess {
             match step.flow {
                 Flow::Continue => return,
                 Flow::Yield => {}
-                Flow::Wait | Flow::Hold => *waiting = true,
+                Flow::Wait | Flow::Leave | Flow::Hold => *waiting = true,
                 Flow::Close | Flow::Drop => {
                     if let Some(conn) = slot.take() {
                         self.driver.closed(conn, self.now);

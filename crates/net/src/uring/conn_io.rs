@@ -11,6 +11,9 @@ use crate::driver::{Driver, Flow};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 
+/// Bytes read at once of what was left in a socket.
+const LEFT_BUFFER: usize = 16 * 1024;
+
 impl<D: Driver> UringLoop<D> {
     /// A receive has brought something, or has ended.
     pub(super) fn received(&mut self, done: Done) {
@@ -90,17 +93,48 @@ impl<D: Driver> UringLoop<D> {
         if slot.input.len() > INPUT_LIMIT {
             return self.close(index);
         }
-        if slot.waiting {
-            return self.settle(index);
+        let waiting = slot.waiting;
+        slot.unrun |= waits && !waiting;
+        if !waits && !waiting {
+            return self.run(index, None);
         }
-        slot.unrun |= waits;
-        if !waits {
-            self.run(index, None);
-        } else if !slot.wants_input() && slot.receiving && !slot.cancelling {
+        let is_left = !slot.wants_input() && (slot.leaving || !waiting);
+        if is_left && slot.receiving && !slot.cancelling {
             slot.cancelling = true;
             let cancelled = self.ring.cancel_receive(index);
             self.note(cancelled);
         }
+        if waiting {
+            self.settle(index);
+        }
+    }
+
+    /// After a wait in which what came was left: takes what is in the socket, in the order it came, if the receive has ended.
+    /// False if the connection is gone.
+    fn take_left(&mut self, index: u32) -> bool {
+        for _ in 0..READS_PER_TURN {
+            let Some(slot) = self.slots.get_mut(index) else {
+                return false;
+            };
+            if slot.receiving {
+                return true;
+            }
+            let held = slot.input.len();
+            slot.input.resize(held + LEFT_BUFFER, 0);
+            let read = (&slot.socket).read(&mut slot.input[held..]);
+            slot.input.truncate(held + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(LEFT_BUFFER) => {}
+                Ok(n) if n > 0 => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Ok(_) | Err(_) => {
+                    self.close(index);
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Runs the commands of a received piece, or those in the connection's own buffer.
@@ -152,8 +186,9 @@ impl<D: Driver> UringLoop<D> {
                 slot.closing = true;
                 at = bytes.len();
             }
-            Flow::Wait | Flow::Hold => {
+            Flow::Wait | Flow::Leave | Flow::Hold => {
                 slot.waiting = true;
+                slot.leaving = flow == Flow::Leave;
                 slot.holding = flow == Flow::Hold;
             }
             Flow::Continue | Flow::Yield => {}
@@ -202,7 +237,17 @@ impl<D: Driver> UringLoop<D> {
         }
         slot.closing |= flow == Flow::Close;
         let waited = std::mem::replace(&mut slot.waiting, flow.waits());
+        let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
         slot.holding = flow == Flow::Hold;
+        if left && !slot.leaving {
+            if !slot.waiting && !slot.closing && !self.take_left(index) {
+                return;
+            }
+            self.arm(index);
+        }
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
         slot.unrun |= waited && !slot.waiting && flow != Flow::Close && !slot.input.is_empty();
         if waited && slot.unrun {
             self.enqueue(index);

@@ -36,6 +36,8 @@ pub(crate) struct UringSlot<C> {
     pub(crate) unrun: bool,
     /// The driver waits: input is kept and not run.
     pub(crate) waiting: bool,
+    /// And what comes stays in the socket until the wait is over, once the receive has been cancelled.
+    pub(crate) leaving: bool,
     /// The driver has yet to answer what has been run.
     pub(crate) holding: bool,
     /// Close once the output is sent; nothing more is run.
@@ -70,6 +72,7 @@ impl<C> UringSlot<C> {
             cancelling: false,
             unrun: false,
             waiting: false,
+            leaving: false,
             holding: false,
             closing: false,
             finishing: false,
@@ -110,6 +113,7 @@ impl<C> UringSlot<C> {
         self.conn.is_some()
             && !self.closing
             && !self.finishing
+            && !self.leaving
             && (!self.unrun || self.input.len() < buffers::SIZE)
     }
 }

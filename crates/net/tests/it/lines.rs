@@ -74,6 +74,13 @@ impl Driver for Lines {
                         flow: Flow::Close,
                     };
                 }
+                b"leave\n" => {
+                    return Step {
+                        consumed,
+                        needed: 0,
+                        flow: Flow::Leave,
+                    };
+                }
                 _ => self.out.extend_from_slice(line),
             }
         }

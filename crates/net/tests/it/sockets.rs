@@ -187,6 +187,58 @@ fn messages_reach_a_connection_and_can_end_it() {
     server.stop(SECOND).unwrap();
 }
 
+/// Nothing is run of a connection that is left, nothing is lost of it, and all comes in its order.
+#[test]
+fn what_a_connection_sends_while_it_is_left_is_run_afterwards() {
+    const LINES: usize = 20_000;
+    let server = Server::start(&Setup {
+        limit: 64 << 20,
+        ..Setup::default()
+    });
+    let mut stream = server.connect();
+    let mut all = BufReader::new(stream.try_clone().unwrap()).lines();
+    let (mut run, mut next) = (0, 0);
+    // At once with the word, byte by byte, and more than a socket holds.
+    for (lines, at_once) in [(2, 1_000), (3, 1), (LINES, 1_000), (0, 1), (40, 7)] {
+        let mut text = String::from("leave\n");
+        for _ in 0..lines {
+            text.push_str(&format!("line {next}\n"));
+            next += 1;
+        }
+        let mut writer = stream.try_clone().unwrap();
+        let sender = std::thread::spawn(move || {
+            for piece in text.as_bytes().chunks(at_once) {
+                writer.write_all(piece).unwrap();
+            }
+        });
+        run += 1;
+        eventually("left", || server.seen.ran.load(SeqCst) == run);
+        if lines < LINES {
+            sender.join().unwrap();
+        }
+        assert_eq!(
+            server.seen.ran.load(SeqCst),
+            run,
+            "lines are run while it is left"
+        );
+        let at = server.seen.last.lock().unwrap().unwrap();
+        server.mailboxes.message(at, Some("go\n")).unwrap();
+        assert_eq!(all.next().unwrap().unwrap(), "go");
+        for line in next - lines..next {
+            assert_eq!(all.next().unwrap().unwrap(), format!("line {line}"));
+        }
+        run += lines;
+    }
+    // Whoever goes meanwhile is noticed at the end at the latest.
+    stream.write_all(b"leave\nline\n").unwrap();
+    eventually("left", || server.seen.ran.load(SeqCst) == run + 1);
+    drop((stream, all));
+    let at = server.seen.last.lock().unwrap().unwrap();
+    server.mailboxes.message(at, Some("go\n")).unwrap();
+    eventually("gone", || server.seen.open.load(SeqCst) == 0);
+    server.stop(SECOND).unwrap();
+}
+
 #[test]
 fn silent_connections_are_closed_when_asked() {
     let server = Server::start(&Setup {

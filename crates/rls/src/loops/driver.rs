@@ -226,7 +226,7 @@ impl ServiceLoop {
             self.dues.set(&mut conn.due, due, conn.at);
         }
         match served.flow {
-            Flow::Continue if conn.seen.is_aside() => Flow::Wait,
+            Flow::Continue if conn.seen.is_aside() => Flow::Leave,
             flow => flow,
         }
     }
@@ -314,7 +314,7 @@ impl Driver for ServiceLoop {
                 let bytes = (input.len(), input.len() >= FULL_READ);
                 let came = shed.arrive(&mut conn.seen, bytes, clock, several, Clock::of_thread);
                 if shed.puts_aside(conn.at, &mut conn.seen, &came, clock) {
-                    return step(0, Flow::Wait);
+                    return step(0, Flow::Leave);
                 }
                 brought = Some(came);
             }
@@ -381,7 +381,7 @@ impl Driver for ServiceLoop {
             Fired::Due(entered) if self.dues.is_over(&mut conn.due, entered, now, conn.at) => {
                 self.give_up(conn, now)
             }
-            Fired::Due(_) if conn.seen.is_aside() => Flow::Wait,
+            Fired::Due(_) if conn.seen.is_aside() => Flow::Leave,
             Fired::Due(_) => Flow::Continue,
         }
     }

@@ -187,10 +187,10 @@ async fn streams_and_decisions_share_a_connection() {
         let mut watch = watch.into_body();
         assert_eq!(next(&mut watch).await[..], [8, 1], "{io:?}: serving");
         // More at once than one read brings.
-        let long = format!("hundred={}", "x".repeat(1_000));
+        let long = format!("ten={}", "x".repeat(8_000));
         let message = request(vec![descriptor(&[&long])]).encode_to_vec();
         let mut answers = Vec::new();
-        for _ in 0..200 {
+        for _ in 0..20 {
             sender = sender.ready().await.expect("a place");
             let answer = send(&mut sender, SHOULD_RATE_LIMIT, &message);
             answers.push(tokio::spawn(async {
@@ -203,7 +203,7 @@ async fn streams_and_decisions_share_a_connection() {
         for answer in answers {
             passed += usize::from(answer.await.expect("an answer") == Code::Ok);
         }
-        assert_eq!(passed, 100, "{io:?}");
+        assert_eq!(passed, 10, "{io:?}");
         // A change of health comes from another thread.
         let server = service.server.take().expect("running");
         server.shutdown();
