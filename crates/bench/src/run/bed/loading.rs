@@ -89,7 +89,7 @@ impl Bed<'_> {
                     true => busy(scenario, bounds, self.plan.seed),
                     false => overload(scenario, bounds, self.plan.seed),
                 };
-                let refused_parts = if arm { 1 } else { REFUSED_PARTS };
+                let refused_parts = if arm { 0 } else { REFUSED_PARTS };
                 let live = Live::default();
                 generate(core, &live, PROBE * 2, self.console, || {
                     open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
@@ -272,7 +272,7 @@ fn busy(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
     }
 }
 
-/// Good answers per second of an overloaded service, of which errors may be one part in so many.
+/// Good answers per second of an overloaded service, of which errors may be one part in so many; any number for 0.
 fn saturated_rate(outcome: Outcome, refused_parts: u64) -> Result<f64, String> {
     let tally = &outcome.tally;
     let good = tally.allowed + tally.denied;
