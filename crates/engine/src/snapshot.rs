@@ -71,6 +71,30 @@ impl Engine {
         }
     }
 
+    /// Writes an RDB file without keys, with the libraries of functions if `functions`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_without_keys(
+        &self,
+        out: &mut dyn Write,
+        functions: bool,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        let about = about(now);
+        let about: Vec<(&str, &str)> = (about.iter())
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let mut writer = Writer::new(out, &about, self.rdb_options())?;
+        if functions {
+            for code in self.function_codes() {
+                writer.lua_library(&code)?;
+            }
+        }
+        writer.finish()
+    }
+
     /// As [`Engine::save`], inside a transaction, which keeps all shards to itself.
     fn save_held(
         &self,

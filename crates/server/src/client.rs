@@ -46,6 +46,17 @@ pub(crate) struct Delivery {
     pub(crate) budget: Budget,
 }
 
+/// Which part of the data a replica wants (`REPLCONF rdb-filter-only`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Part {
+    All,
+    /// Libraries of functions, and no keys.
+    Functions,
+    /// Neither.
+    Nothing,
+}
+
 /// One client, as other threads see it. The connection's own thread writes after each wake-up.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -83,6 +94,10 @@ pub(crate) struct Client {
     follows: AtomicBool,
     /// It is a replica's of this kind.
     knows_limiters: AtomicBool,
+    /// It is to be sent the data, and no changes.
+    data_only: AtomicBool,
+    /// Which data it is to be sent, a [`Part`].
+    part: AtomicU8,
     /// It is the link to the master.
     leads: AtomicBool,
     /// It speaks Memcached's protocol.
@@ -234,6 +249,32 @@ impl Client {
     /// The connection is one of a server of this kind.
     pub(crate) fn know_limiters(&self) {
         self.knows_limiters.store(true, Ordering::Relaxed);
+    }
+
+    /// The replica wants the data alone, and is not to follow.
+    pub(crate) fn want_data_only(&self, only: bool) {
+        self.data_only.store(only, Ordering::Relaxed);
+    }
+
+    /// The replica wants this part of the data.
+    pub(crate) fn want_part(&self, part: Part) {
+        self.part.store(part as u8, Ordering::Relaxed);
+    }
+
+    /// Whether the replica is sent no changes, and which part of the data it wants: who has only a part could not follow.
+    pub(crate) fn wanted_data(&self) -> (bool, Part) {
+        let part = match self.part.load(Ordering::Relaxed) {
+            part if part == Part::Functions as u8 => Part::Functions,
+            part if part == Part::Nothing as u8 => Part::Nothing,
+            _ => Part::All,
+        };
+        let only = self.data_only.load(Ordering::Relaxed);
+        (only || part != Part::All, part)
+    }
+
+    /// The replica has all that it wanted.
+    pub(crate) fn end_of_data(&self) {
+        self.drop_replica("Disconnecting replica that wanted the data only");
     }
 
     /// The connection is the link to the master.
@@ -639,6 +680,8 @@ impl Clients {
             monitors: AtomicBool::new(false),
             follows: AtomicBool::new(false),
             knows_limiters: AtomicBool::new(false),
+            data_only: AtomicBool::new(false),
+            part: AtomicU8::new(Part::All as u8),
             leads: AtomicBool::new(false),
             memcached: AtomicBool::new(false),
             tracked: Mutex::default(),

@@ -1,6 +1,6 @@
 //! Sending a replica all data: written to a file that has no name, then sent in parts as fast as the replica reads.
 
-use crate::client::Client;
+use crate::client::{Client, Part};
 use crate::config::Key;
 use crate::outbox::Class;
 use crate::pace::pace;
@@ -46,7 +46,11 @@ pub(crate) fn begin(shared: &Arc<Shared>, client: &Arc<Client>, greets: bool) {
 }
 
 fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<()> {
-    let (mut file, greeting) = write_all(shared, client, greets)?;
+    let (ends, part) = client.wanted_data();
+    let (mut file, greeting) = match part {
+        Part::All => write_all(shared, client, greets)?,
+        Part::Functions | Part::Nothing => write_part(shared, client, greets, part)?,
+    };
     let engine = &shared.engine;
     // Whoever leaves from now on is forgotten when the connection ends.
     if client.is_killed() {
@@ -61,8 +65,14 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
         if len == 0 {
             break;
         }
-        wait_for_room(shared, client)?;
+        wait_for_room(shared, client, AHEAD)?;
         client.send(&Arc::from(&part[..len]));
+    }
+    if ends {
+        engine.unfollow(client.id, Timestamp::from_nanos(Clock::now()));
+        wait_for_room(shared, client, 1)?;
+        client.end_of_data();
+        return Ok(());
     }
     engine.go_online(client.id);
     Ok(())
@@ -70,9 +80,7 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
 
 /// The data in a file, and what goes before them.
 fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(File, Vec<u8>)> {
-    let dir = shared.settings.get(Key::Dir);
-    let name = format!("temp-{}-sync-{}.rdb", std::process::id(), client.id);
-    let mut out = BufWriter::with_capacity(1 << 20, files::nameless(Path::new(&*dir), &name)?);
+    let mut out = scratch(shared, client)?;
     let most = shared.settings.output_limits().hard(Class::Replica);
     let goes_on = || !client.is_killed();
     let (id, offset) = shared.engine.sync_fully(
@@ -82,8 +90,39 @@ fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<
         Timestamp::from_nanos(Clock::now()),
         &mut pace(shared, &goes_on),
     )?;
+    greet(out_of(out)?, greets, (id, offset))
+}
+
+/// As [`write_all`], without keys; the replica does not follow.
+fn write_part(
+    shared: &Shared,
+    client: &Client,
+    greets: bool,
+    part: Part,
+) -> io::Result<(File, Vec<u8>)> {
+    let mut out = scratch(shared, client)?;
+    let now = Timestamp::from_nanos(Clock::now());
+    let engine = &shared.engine;
+    engine.write_without_keys(&mut out, part == Part::Functions, now)?;
+    let facts = engine.journal_facts();
+    greet(out_of(out)?, greets, (facts.id, facts.offset))
+}
+
+/// A file without a name for the data of a replica.
+fn scratch(shared: &Shared, client: &Client) -> io::Result<BufWriter<File>> {
+    let dir = shared.settings.get(Key::Dir);
+    let name = format!("temp-{}-sync-{}.rdb", std::process::id(), client.id);
+    let file = files::nameless(Path::new(&*dir), &name)?;
+    Ok(BufWriter::with_capacity(1 << 20, file))
+}
+
+fn out_of(mut out: BufWriter<File>) -> io::Result<File> {
     out.flush()?;
-    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// The file from its beginning, and what is sent before it: with `greets` the name of the history and its bytes so far.
+fn greet(mut file: File, greets: bool, (id, offset): (String, u64)) -> io::Result<(File, Vec<u8>)> {
     let len = file.seek(SeekFrom::End(0))?;
     file.rewind()?;
     let mut greeting = Vec::new();
@@ -94,12 +133,12 @@ fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<
     Ok((file, greeting))
 }
 
-/// Waits until little is left to be sent; an error when the replica reads nothing for `repl-timeout`.
-fn wait_for_room(shared: &Shared, client: &Client) -> io::Result<()> {
+/// Waits until less than `most` bytes are left to be sent; an error when the replica reads nothing for `repl-timeout`.
+fn wait_for_room(shared: &Shared, client: &Client, most: usize) -> io::Result<()> {
     let silence = seconds(shared, Key::ReplTimeout) * 1_000_000_000;
     let mut before = client.unsent();
     let mut since = Clock::monotone();
-    while before >= AHEAD {
+    while before >= most {
         threads::stand_still(LOOK);
         let now = client.unsent();
         if now < before {

@@ -5,6 +5,7 @@
 //! [`tollgate_commands::memcached`]); a refusal that is worded for RESP becomes a `SERVER_ERROR` here.
 
 mod counts;
+mod dump;
 mod flush;
 mod stats;
 
@@ -22,7 +23,7 @@ use tollgate_engine::{Outcome, Plan};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Flow, PeerAddress, Step};
 use tollgate_wire::memcached::{
-    Keys, Limits, Operation, Options, Read, Reader, Request, Retrieval, TOO_LARGE, Target,
+    Keys, Limits, Operation, Options, Read, Reader, Request, Retrieval, Stats, TOO_LARGE, Target,
 };
 
 /// The version of memcached whose protocol is spoken, which some clients ask for.
@@ -253,6 +254,15 @@ impl RespDriver {
                 self.say(MEMCACHED_VERSION, false)
             }
             Request::Verbosity { quiet } => self.say("OK", *quiet),
+            Request::MemoryLimit { mebibytes, quiet } => {
+                let bytes = (u64::from(*mebibytes) << 20).to_string();
+                let words: [&[u8]; 4] = [b"CONFIG", b"SET", b"maxmemory", bytes.as_bytes()];
+                self.run_words(conn, state, &words, *quiet)
+            }
+            Request::Stats(Stats::Dump { class, limit }) => {
+                self.dump_items(conn, *class, *limit);
+                Ran::Done
+            }
             Request::Stats(wanted) => {
                 stats::write(self, *wanted);
                 Ran::Done

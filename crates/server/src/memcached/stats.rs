@@ -24,6 +24,8 @@ pub(super) fn write(driver: &mut RespDriver, wanted: Stats) {
         // As of a memcached that keeps no histogram of sizes.
         Stats::Sizes => line(&mut driver.out, "sizes_status", "disabled"),
         Stats::Connections => connections(driver),
+        // Asked for with the connection at hand, whose user has to be allowed to see keys.
+        Stats::Dump { .. } => {}
     }
     driver.out.raw(b"END\r\n");
 }
@@ -85,7 +87,7 @@ fn settings(driver: &mut RespDriver) {
     );
     line(out, "item_size_max", shared.memcached.item_max);
     line(out, "flush_enabled", "yes");
-    line(out, "dump_enabled", "no");
+    line(out, "dump_enabled", "yes");
     line(out, "idle_timeout", settings.timeout_secs());
     line(out, "ssl_enabled", "no");
 }

@@ -191,6 +191,9 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("used_memory_dataset", dataset);
     text.line("used_memory_scripts_eval", script_bytes);
     text.line("number_of_cached_scripts", scripts);
+    let (libraries, functions) = shared.engine.function_counts();
+    text.line("number_of_functions", functions);
+    text.line("number_of_libraries", libraries);
     text.bytes(
         "total_system_memory",
         process::machine_memory().unwrap_or_default(),
@@ -219,7 +222,10 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("mem_aof_buffer", shared.aof.buffered(shared));
     text.facts(info_facts::MEMORY);
     text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
-    text.bytes("used_memory_peak", shared.metrics.used_peak(used));
+    let peak = shared.metrics.used_peak(used);
+    text.bytes("used_memory_peak", peak);
+    let part = used as f64 * 100.0 / peak.max(1) as f64;
+    text.line("used_memory_peak_perc", format_args!("{part:.2}%"));
     text.line("used_memory_overhead", used.saturating_sub(dataset));
     let share = dataset as f64 * 100.0 / used.max(1) as f64;
     text.line("used_memory_dataset_perc", format_args!("{share:.2}%"));
@@ -271,6 +277,7 @@ fn persistence(text: &mut Text, shared: &Shared, _: i64) {
     text.line("rdb_last_load_keys_expired", snapshot.keys_expired);
     text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
     append_only_file(text, shared);
+    text.facts(info_facts::PERSISTENCE);
 }
 
 fn append_only_file(text: &mut Text, shared: &Shared) {

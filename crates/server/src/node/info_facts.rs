@@ -23,6 +23,12 @@ pub(super) const MEMORY: Facts = &[
     ("active_defrag_running", "0"),
 ];
 
+/// There are no modules.
+pub(super) const PERSISTENCE: Facts = &[
+    ("module_fork_in_progress", "0"),
+    ("module_fork_last_cow_size", "0"),
+];
+
 /// No process is forked, and nothing is moved in memory.
 pub(super) const STATS: Facts = &[
     ("total_net_repl_input_bytes", "0"),
@@ -37,4 +43,6 @@ pub(super) const STATS: Facts = &[
     ("active_defrag_misses", "0"),
     ("active_defrag_key_hits", "0"),
     ("active_defrag_key_misses", "0"),
+    ("total_active_defrag_time", "0"),
+    ("current_active_defrag_time", "0"),
 ];

@@ -2,6 +2,7 @@
 
 use super::info::Text;
 use super::{NodeRunner, replicaof};
+use crate::client::Part;
 use crate::config::Key;
 use crate::failover;
 use crate::link::Stage;
@@ -12,6 +13,7 @@ use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Replica, SyncStart};
 use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::split_line;
 
 /// What a replica of this kind says to be able to, beside what those of Redis are: to know rate limiters.
 pub(crate) const ABILITY: &[u8] = b"tollgate";
@@ -131,6 +133,16 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
             b"capa" if value.eq_ignore_ascii_case(ABILITY) => runner.client.know_limiters(),
             // The data are sent with their length, which every replica understands.
             b"capa" => {}
+            b"rdb-only" => {
+                let only = number::parse_i64(value).ok_or(CmdError::NotAnInteger)?;
+                if !(0..=1).contains(&only) {
+                    return Err(CmdError::err(
+                        "value is out of range, value must between 0 and 1",
+                    ));
+                }
+                runner.client.want_data_only(only == 1);
+            }
+            b"rdb-filter-only" => runner.client.want_part(part_of(value)?),
             b"ack" => {
                 let offset = number::parse_i64(value).and_then(|n| u64::try_from(n).ok());
                 if let Some(offset) = offset.filter(|_| cx.session.follows) {
@@ -148,6 +160,21 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
         }
     }
     Ok(Reply::Ok)
+}
+
+/// The part of the data that a list of words names.
+fn part_of(list: &[u8]) -> Result<Part, CmdError> {
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    split_line(list, |word| words.push(word.to_vec()))
+        .map_err(|_| CmdError::err("Missing rdb-filter-only values"))?;
+    let foreign = |word: &&Vec<u8>| !word.eq_ignore_ascii_case(b"functions");
+    match words.iter().find(foreign) {
+        Some(word) => Err(CmdError::err(
+            [b"Unsupported rdb-filter-only option: ", &word[..]].concat(),
+        )),
+        None if words.is_empty() => Ok(Part::Nothing),
+        None => Ok(Part::Functions),
+    }
 }
 
 /// A replica as INFO and ROLE show it.

@@ -297,6 +297,34 @@ fn fact_127_statistics() {
 }
 
 #[test]
+fn some_items_can_be_looked_at() {
+    let (_local, mut mc, mut resp, _) = both(&[]);
+    assert_eq!(mc.text("stats cachedump 1 0\r\n"), "END\r\n");
+    mc.ask("set a 5 0 3\r\nabc\r\nset n 0 2000000000 2\r\n12\r\n");
+    raw(&mut resp, "RPUSH list x");
+    let answer = mc.text("stats cachedump 1 0\r\n");
+    let mut lines: Vec<&str> = answer.lines().collect();
+    lines.sort_unstable();
+    let expected = ["END", "ITEM a [3 b; 0 s]", "ITEM n [2 b; 2000000000 s]"];
+    assert_eq!(lines, expected, "a list is no item");
+    assert_eq!(mc.text("stats cachedump 1 1\r\n").lines().count(), 2);
+    assert_eq!(mc.text("stats cachedump 2 0\r\n"), "END\r\n");
+}
+
+#[test]
+fn the_memory_limit_is_the_one_of_the_store() {
+    let (_local, mut mc, mut resp, _) = both(&[]);
+    assert_eq!(mc.text("cache_memlimit 64\r\n"), "OK\r\n");
+    let limit = raw(&mut resp, "CONFIG GET maxmemory");
+    assert!(limit.contains("67108864"), "{limit}");
+    assert_eq!(mc.text("cache_memlimit 128 noreply\r\n"), "");
+    assert!(
+        mc.text("stats\r\n")
+            .contains("STAT limit_maxbytes 134217728\r\n")
+    );
+}
+
+#[test]
 fn bounds_hold_for_this_protocol_too() {
     let (_local, mut mc, mut resp, addr) = both(&[
         ("maxmemory-policy", "noeviction"),

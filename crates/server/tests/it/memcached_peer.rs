@@ -154,6 +154,8 @@ const FACTS: &[(&str, &[&str])] = &[
         "fact 117: commands, keys, unknown words",
         &[
             "nosuch HTTP/1.1 x\r\nset HTTP/ 0 0 1\r\na\r\nget HTTP/\r\n",
+            "cache_memlimit\r\ncache_memlimit x\r\ncache_memlimit 7\r\ncache_memlimit 1000000001\r\ncache_memlimit 100\r\ncache_memlimit 100 noreply\r\ncache_memlimit 100 a b\r\ncache_memlimit -1\r\n",
+            "stats cachedump\r\nstats cachedump 1\r\nstats cachedump x 1\r\nstats cachedump 1 x\r\nstats cachedump 64 1\r\nstats cachedump 63 1\r\nstats cachedump 63 1 a\r\nstats cachedump 64 x\r\n",
             "GET k\r\nSet k 0 0 1\r\nnosuch\r\n\r\n\na\r\nm\r\nmx k\r\nxx\r\n get k\r\nget\tk\r\n",
             "get\r\nget  \r\nget k \r\ngets\r\ngat\r\ngat 0\r\ngat x k\r\n",
             "get {250}\r\nget {251}\r\nset {251} 0 0 1\r\ndelete {251}\r\n",

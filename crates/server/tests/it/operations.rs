@@ -133,6 +133,28 @@ fn what_unlink_leaves_is_freed_elsewhere() {
 }
 
 #[test]
+fn memory_tells_of_its_peak_and_of_functions() {
+    let local = Local::start(&[]);
+    let mut client = local.connect();
+    let code = "#!lua name=l\nredis.register_function('f', function() return 1 end)\nredis.register_function('g', function() return 1 end)";
+    client.call(&["FUNCTION", "LOAD", code]).unwrap();
+    raw(&mut client, &format!("SET large {}", "x".repeat(100_000)));
+    let share = |info: &str| -> f64 {
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("used_memory_peak_perc:"));
+        line.unwrap().strip_suffix('%').unwrap().parse().unwrap()
+    };
+    let info = text(&mut client, "INFO memory");
+    assert!(info.contains("number_of_functions:2\r\n"), "{info}");
+    assert!(info.contains("number_of_libraries:1\r\n"), "{info}");
+    assert!(share(&info) > 99.0, "{info}");
+    raw(&mut client, "DEL large");
+    let info = text(&mut client, "INFO memory");
+    assert!(share(&info) < 90.0, "{info}");
+}
+
+#[test]
 fn digests_are_those_of_redis() {
     let local = Local::start(&[("enable-debug-command", "local")]);
     let mut client = local.connect();

@@ -1,6 +1,6 @@
 //! A real redis-server as our replica.
 
-use crate::harness::{Local, info, text};
+use crate::harness::{Local, info, raw, text};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread;
@@ -411,4 +411,60 @@ fn a_replica_that_has_missed_too_much_is_sent_all_data() {
     assert_eq!(info(&mut here, "sync_full"), "2");
     assert_eq!(there.line("DBSIZE").ok(), Some(Value::Int(11)));
     assert!(text(&mut here, "INFO replication").contains("state=online"));
+}
+
+/// redis-cli asks so for a snapshot (`--rdb`), or for the functions alone (`--functions-rdb`).
+#[test]
+fn who_wants_the_data_only_is_sent_no_changes() {
+    let local = Local::start(&[]);
+    let mut client = local.connect();
+    raw(&mut client, "SET some-key 1");
+    let code = "#!lua name=some_library\nredis.register_function('f', function() return 1 end)";
+    client.call(&["FUNCTION", "LOAD", code]).unwrap();
+    let sent = |options: &[&str], with: [bool; 2]| {
+        let mut replica = local.connect();
+        for option in options {
+            assert_eq!(raw(&mut replica, option), "+OK\r\n", "{option}");
+        }
+        replica.send(b"SYNC\r\n").unwrap();
+        let sent = replica.until_closed().unwrap();
+        let start = sent.iter().position(|&b| b == b'\n').unwrap() + 1;
+        let len = format!("${}\r\n", sent.len() - start);
+        assert_eq!(
+            sent[..start].escape_ascii().to_string(),
+            len.escape_default().to_string()
+        );
+        assert!(sent[start..].starts_with(b"REDIS00"));
+        let has = |text: &[u8]| sent.windows(text.len()).any(|window| window == text);
+        assert_eq!(
+            [has(b"some-key"), has(b"some_library")],
+            with,
+            "{options:?}"
+        );
+    };
+    sent(&["REPLCONF rdb-only 1"], [true, true]);
+    sent(&["REPLCONF rdb-filter-only functions"], [false, true]);
+    let both = ["REPLCONF rdb-only 1", "REPLCONF rdb-filter-only FUNCTIONS"];
+    sent(&both, [false, true]);
+    let wrong = [
+        (
+            "rdb-only x",
+            "-ERR value is not an integer or out of range\r\n",
+        ),
+        (
+            "rdb-only 2",
+            "-ERR value is out of range, value must between 0 and 1\r\n",
+        ),
+        (
+            "rdb-filter-only keys",
+            "-ERR Unsupported rdb-filter-only option: keys\r\n",
+        ),
+        (
+            "rdb-filter-only \"a",
+            "-ERR Missing rdb-filter-only values\r\n",
+        ),
+    ];
+    for (option, error) in wrong {
+        assert_eq!(raw(&mut client, &format!("REPLCONF {option}")), error);
+    }
 }

@@ -73,6 +73,7 @@ pub(super) fn judge(line: &[u8], item_max: usize) -> Line<'_> {
         b"stats" => stats(&words),
         b"version" => Line::Whole(Request::Version),
         b"verbosity" => verbosity(&words),
+        b"cache_memlimit" => memory_limit(&words),
         b"quit" => Line::Whole(Request::Quit),
         b"shutdown" => refused("ERROR: shutdown not enabled"),
         // A browser, or who would have one send requests in his name.
@@ -282,6 +283,44 @@ fn verbosity<'a>(words: &[&'a [u8]]) -> Line<'a> {
     }
 }
 
+/// Slab classes that memcached can have.
+const CLASSES: u32 = 64;
+
+fn dump<'a>(words: &[&'a [u8]]) -> Line<'a> {
+    let &[class, limit, ..] = &words[2..] else {
+        return refused("CLIENT_ERROR bad command line");
+    };
+    match (parse_u32(class), parse_u32(limit)) {
+        (Some(class), Some(_)) if class >= CLASSES => refused("CLIENT_ERROR Illegal slab id"),
+        (Some(class), Some(limit)) => Line::Whole(Request::Stats(Stats::Dump { class, limit })),
+        _ => refused(reply::BAD_FORMAT),
+    }
+}
+
+/// Least memory limit, in MiB.
+const MEMORY_MIN: u32 = 8;
+/// Above this number of MiB bytes are meant.
+const MEMORY_MAX: u32 = 1_000_000_000;
+
+fn memory_limit<'a>(words: &[&'a [u8]]) -> Line<'a> {
+    if !matches!(words.len(), 2 | 3) {
+        return unknown();
+    }
+    let quiet = is_quiet(words);
+    match parse_u32(words[1]) {
+        None => refused_unless(quiet, "ERROR"),
+        Some(..MEMORY_MIN) => refused_unless(
+            quiet,
+            "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m",
+        ),
+        Some(mebibytes @ ..=MEMORY_MAX) => Line::Whole(Request::MemoryLimit { mebibytes, quiet }),
+        Some(_) => refused_unless(
+            quiet,
+            "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
+        ),
+    }
+}
+
 fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
     let wanted = match words.get(1).copied() {
         None => Stats::General,
@@ -291,6 +330,7 @@ fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
         Some(b"sizes") => Stats::Sizes,
         Some(b"conns") => Stats::Connections,
         Some(b"reset") => Stats::Reset,
+        Some(b"cachedump") => return dump(words),
         Some(_) => return unknown(),
     };
     Line::Whole(Request::Stats(wanted))

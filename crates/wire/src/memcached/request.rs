@@ -40,6 +40,13 @@ pub enum Request<'a> {
         /// The client wants no answer.
         quiet: bool,
     },
+    /// `cache_memlimit`: the most memory that data may take.
+    MemoryLimit {
+        /// In MiB.
+        mebibytes: u32,
+        /// The client wants no answer.
+        quiet: bool,
+    },
     /// `stats`.
     Stats(Stats),
     /// `mn`: its answer shows that all before it are answered.
@@ -65,6 +72,13 @@ pub enum Stats {
     Connections,
     /// `reset`: counters begin again.
     Reset,
+    /// `cachedump`: some items.
+    Dump {
+        /// Of this slab class.
+        class: u32,
+        /// At most so many; 0: as many as one answer holds.
+        limit: u32,
+    },
 }
 
 /// The keys of one line.
