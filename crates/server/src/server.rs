@@ -107,14 +107,7 @@ impl Server {
             log.warning(format_args!("Warning: {error}"));
         }
         let limits = request_limits(&config);
-        let engine = Engine::new(EngineConfig {
-            shards: config.number(Key::Shards) as usize,
-            seed: u64::from_le_bytes(process::random()?),
-            max_bulk_len: limits.max_bulk_len,
-        });
-        engine.set_names(config.names().clone());
-        let script_log = Arc::clone(&log);
-        engine.on_script_log(move |level, text| script_log.script_line(level, text));
+        let engine = make_engine(&config, limits, &log)?;
         let threads = match config.number(Key::Threads) as usize {
             0 => threads::available_cpus(),
             threads => threads,
@@ -354,6 +347,19 @@ fn request_limits(config: &Config) -> Limits {
         max_request: size(Key::ClientQueryBufferLimit),
         ..Limits::authenticated()
     }
+}
+
+/// An empty store as the settings want it.
+fn make_engine(config: &Config, limits: Limits, log: &Arc<Log>) -> io::Result<Arc<Engine>> {
+    let engine = Engine::new(EngineConfig {
+        shards: config.number(Key::Shards) as usize,
+        seed: u64::from_le_bytes(process::random()?),
+        max_bulk_len: limits.max_bulk_len,
+    });
+    engine.set_names(config.names().clone());
+    let log = Arc::clone(log);
+    engine.on_script_log(move |level, text| log.script_line(level, text));
+    Ok(engine)
 }
 
 /// What event loops are to run on.

@@ -106,7 +106,6 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         seconds: seconds(&tally.seconds)?,
         ..Step::default()
     };
-    let judged = |percent: fn(&Accuracy) -> f64| step.accuracy.as_ref().map(percent);
     step.validity = judge(&Evidence {
         planned: step.planned,
         sent: step.sent,
@@ -119,25 +118,29 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         run_queue_wait_percent: step.generator.and_then(|used| used.run_queue_wait_percent),
         steal_percent: ticks.map(|(a, b)| proc::certain_steal_percent(a, b)),
         headroom: frame.ceiling_rps.map(|ceiling| ceiling / frame.rate),
-        over_admission_percent: judged(|a| {
-            if a.never_over() {
-                0.0
-            } else {
-                a.over_admission_percent
-            }
-        }),
-        under_admission_percent: judged(|a| {
-            if a.never_under() {
-                0.0
-            } else {
-                a.under_admission_percent
-            }
-        }),
+        over_admission_percent: step.accuracy.as_ref().map(told_over),
+        under_admission_percent: step.accuracy.as_ref().map(told_under),
     });
     if let Some(text) = &tally.first_error {
         step.notes.push(format!("first complaint: {text}"));
     }
     Ok(step)
+}
+
+/// Over-admission; none within the error that the limiter states.
+fn told_over(accuracy: &Accuracy) -> f64 {
+    match accuracy.never_over() {
+        true => 0.0,
+        false => accuracy.over_admission_percent,
+    }
+}
+
+/// Under-admission; none within the error that the limiter states.
+fn told_under(accuracy: &Accuracy) -> f64 {
+    match accuracy.never_under() {
+        true => 0.0,
+        false => accuracy.under_admission_percent,
+    }
 }
 
 /// The step over time.

@@ -462,8 +462,7 @@ fn execute<'e>(
     may_run(engine, compiled.flags, &call)?;
     // What cannot be long is not timed.
     let facts = compiled.facts_in(engine);
-    let judged = !facts.brief;
-    if judged && !engine.costs.is_trusted(call.place) && call.long.moves() {
+    if !facts.brief && !engine.costs.is_trusted(call.place) && call.long.moves() {
         return Ok(Reply::Written);
     }
     let ran = vm::with_vm(|vm| {
@@ -503,7 +502,7 @@ fn execute<'e>(
         if matches!(call.long, Long::Worker) {
             run.locks.keep();
         }
-        let started = judged.then(Clock::monotone);
+        let started = (!facts.brief).then(Clock::monotone);
         let mark = out.len();
         vm.call(compiled, &mut run, out);
         run.conclude_errors(&out.bytes()[mark..]);
