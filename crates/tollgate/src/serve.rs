@@ -179,10 +179,11 @@ fn rules_dir(
     Ok(named)
 }
 
-/// The address of `--bind` that the service listens on.
+/// The address of `--bind` that the service listens on: the first that has to be there, if one has to.
 fn first_address(config: &Config) -> Result<IpAddr, String> {
-    let first = config.bind().next();
+    let first = config.bind().find(|address| !address.may_be_absent);
     first
+        .or_else(|| config.bind().next())
         .map(|address| address.ip)
         .ok_or_else(|| "--bind: no address".to_owned())
 }

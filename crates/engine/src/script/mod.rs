@@ -456,9 +456,6 @@ fn execute<'e>(
     out: &mut ReplyBuf,
     mut around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
-    if engine.scripts.stopping() {
-        return Err(CmdError::err("The server is shutting down"));
-    }
     may_run(engine, compiled.flags, &call)?;
     // What cannot be long is not timed.
     let facts = compiled.facts_in(engine);
@@ -509,8 +506,9 @@ fn execute<'e>(
         if let Some(started) = started {
             engine.costs.took(call.place, Clock::monotone() - started);
         }
-        let running = run.running.iter();
-        running.for_each(|running| engine.scripts.long.leave(running));
+        if let Some(running) = &run.running {
+            engine.scripts.long.leave(running);
+        }
         vm.scratch = run.reply;
         match around.held {
             Some(held) => *held = run.locks,
@@ -531,6 +529,9 @@ fn settle(engine: &Engine, locks: &mut LockSet<'_>, long: Option<&Running>, now:
 /// Whether what a script says of itself fits the way it is called, the memory there is, and the server's part in
 /// replication.
 fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result<(), CmdError> {
+    if engine.scripts.stopping() {
+        return Err(CmdError::err("The server is shutting down"));
+    }
     let restrictions = match call.applied {
         true => Restrictions::NONE,
         false => engine.restrictions(),
