@@ -89,7 +89,8 @@ impl Listener {
         })
     }
 
-    /// Listens on a unix socket. A socket file that nobody listens on is replaced; any other file is left alone.
+    /// Listens on a unix socket. A socket file that nobody listens on is replaced, and so is an empty file;
+    /// any other is left alone.
     pub fn unix(
         path: &Path,
         mode: Option<u32>,
@@ -204,6 +205,10 @@ fn remove_dead_socket(path: &Path) -> io::Result<()> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };
+    // Programs that make a name for a socket leave an empty file of that name behind.
+    if metadata.is_file() && metadata.len() == 0 {
+        return std::fs::remove_file(path);
+    }
     if !metadata.file_type().is_socket() {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,

@@ -287,6 +287,19 @@ fn unix_socket_is_served_and_removed() {
 }
 
 #[test]
+fn only_an_empty_file_makes_way_for_a_unix_socket() {
+    let path = std::env::temp_dir().join(format!("tollgate-net-{}.file", std::process::id()));
+    std::fs::write(&path, "text").unwrap();
+    let kept = Listener::unix(&path, None, OPTIONS).unwrap_err();
+    assert!(kept.to_string().ends_with("is in the way"), "{kept}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"text");
+    // As programs leave one that make a name for a socket.
+    std::fs::write(&path, "").unwrap();
+    drop(Listener::unix(&path, None, OPTIONS).unwrap());
+    assert!(!path.exists());
+}
+
+#[test]
 fn connections_are_spread_over_the_loops() {
     let server = Server::start(&Setup {
         threads: 4,
