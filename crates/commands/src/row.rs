@@ -330,6 +330,8 @@ pub struct Deprecation {
 
 /// Words up to which a command that only takes longer the more it is given is short.
 const FEW_WORDS: usize = 32;
+/// How the costs of such commands end.
+const BY_WORDS: &[&str] = &[" given", " for each member", " in the keys", " asked for"];
 
 /// The declared facts of one command or sub-command.
 #[derive(Clone, Debug)]
@@ -356,8 +358,6 @@ pub struct Row {
     pub since: &'static str,
     /// Cost in terms of what it touches.
     pub complexity: &'static str,
-    /// It may take longer the more it is given or finds.
-    pub may_be_long: bool,
     /// Hints for clients that route or aggregate.
     pub tips: &'static [&'static str],
     /// Set when it is deprecated.
@@ -366,8 +366,8 @@ pub struct Row {
     pub run: Run,
     /// Sub-commands; empty for most.
     pub subs: &'static [Row],
-    /// Only the more it is given.
-    long_by_words: bool,
+    /// Calls of up to so many words, the name included, take about as long as any other command.
+    short_words: usize,
     is_sub: bool,
     has_one_first_key: bool,
 }
@@ -394,7 +394,7 @@ impl Row {
     /// Whether a call of so many words, the name included, may take long.
     #[inline]
     pub fn may_be_long_with(&self, words: usize) -> bool {
-        self.may_be_long && (words > FEW_WORDS || !self.long_by_words)
+        words > self.short_words
     }
 
     /// True for a sub-command.
@@ -441,14 +441,57 @@ pub(crate) const fn row(name: &'static str, arity: Arity, flags: Flags, run: Run
         summary: "",
         since: "",
         complexity: "",
-        may_be_long: true,
         tips: &[],
         deprecated: None,
         run,
         subs: &[],
-        long_by_words: false,
+        short_words: 0,
         is_sub: has_bar(name.as_bytes()),
         has_one_first_key: false,
+    }
+}
+
+/// The most words that a call is short with.
+const fn short_words(syntax: &str, complexity: &str) -> usize {
+    if begins_with(syntax, "key [count") {
+        // Without a count it is about one element.
+        return 2;
+    }
+    // A logarithm never gets large.
+    if begins_with(complexity, "O(1)") || begins_with(complexity, "O(log N) where") {
+        return usize::MAX;
+    }
+    let mut at = 0;
+    while at < BY_WORDS.len() {
+        if ends_with(complexity, BY_WORDS[at]) {
+            return FEW_WORDS;
+        }
+        at += 1;
+    }
+    match complexity.as_bytes() {
+        b"O(log N)" => usize::MAX,
+        _ => 0,
+    }
+}
+
+const fn begins_with(text: &str, front: &str) -> bool {
+    text.len() >= front.len()
+        && are_equal(text.as_bytes().split_at(front.len()).0, front.as_bytes())
+}
+
+const fn ends_with(text: &str, end: &str) -> bool {
+    text.len() >= end.len()
+        && are_equal(
+            text.as_bytes().split_at(text.len() - end.len()).1,
+            end.as_bytes(),
+        )
+}
+
+const fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    match (one, other) {
+        ([], []) => true,
+        ([a, one @ ..], [b, other @ ..]) => *a == *b && are_equal(one, other),
+        _ => false,
     }
 }
 
@@ -508,29 +551,7 @@ impl Row {
         self.summary = summary;
         self.since = since;
         self.complexity = complexity;
-        self.may_be_long = !matches!(complexity.as_bytes(), [b'O', b'(', b'1', b')', ..]);
-        self.long_by_words = matches!(
-            complexity.as_bytes(),
-            [.., b' ', b'g', b'i', b'v', b'e', b'n']
-                | [
-                    ..,
-                    b'f',
-                    b'o',
-                    b'r',
-                    b' ',
-                    b'e',
-                    b'a',
-                    b'c',
-                    b'h',
-                    b' ',
-                    b'm',
-                    b'e',
-                    b'm',
-                    b'b',
-                    b'e',
-                    b'r'
-                ]
-        );
+        self.short_words = short_words(self.syntax, complexity);
         self
     }
 

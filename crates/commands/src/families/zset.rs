@@ -149,7 +149,7 @@ const ROWS: &[Row] = &[
     zset("ZREM", at_least(3), TAKES_AWAY_FAST, zset_add::zrem)
         .keys(CUT_KEY)
         .takes("key member [member ...]")
-        .docs("Removes members.", "1.2.0", LOG_AND_REMOVED),
+        .docs("Removes members.", "1.2.0", "O(log N) for each member"),
     zset("ZREMRANGEBYLEX", exactly(4), TAKES_AWAY, zset_range::zremrangebylex)
         .keys(CUT_KEY)
         .takes("key min max")

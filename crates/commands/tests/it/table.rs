@@ -174,3 +174,39 @@ fn containers_hold_sub_commands_one_level_deep() {
         );
     }
 }
+
+#[test]
+fn calls_about_a_few_elements_are_short() {
+    let may_be_long = |name: &str, words| {
+        let row = lookup(name.as_bytes()).expect(name);
+        row.may_be_long_with(words)
+    };
+    let pops = [
+        "LPOP",
+        "RPOP",
+        "SPOP",
+        "SRANDMEMBER",
+        "ZPOPMIN",
+        "ZPOPMAX",
+        "HRANDFIELD",
+        "ZRANDMEMBER",
+    ];
+    for name in pops {
+        assert!(!may_be_long(name, 2), "{name} of one element");
+        assert!(may_be_long(name, 3), "{name} with a count");
+    }
+    for name in [
+        "SADD", "HSET", "ZADD", "ZREM", "MSET", "MGET", "DEL", "ZMSCORE",
+    ] {
+        assert!(!may_be_long(name, 4), "{name} of a few");
+        assert!(may_be_long(name, 1000), "{name} of many");
+    }
+    for name in ["GET", "SET", "ZINCRBY", "ZRANK", "RL.TAKE", "RL.ACQUIRE"] {
+        assert!(!may_be_long(name, 20), "{name}");
+    }
+    for name in [
+        "LRANGE", "SMEMBERS", "HGETALL", "KEYS", "ZRANGE", "SORT", "LINDEX",
+    ] {
+        assert!(may_be_long(name, 2), "{name}");
+    }
+}
