@@ -83,7 +83,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "mitigations",
         title: "Strategies for hot keys on redis-server",
-        full: "mitigations --profile bench --step 800ms --warmup 100ms",
+        full: "mitigations --profile bench --starts 5 --rounds 1 --step 800ms --warmup 100ms",
         quick: "mitigations --store tollgate --strategies exact,denial-cache,local:25,write-behind:10,probabilistic:10 --step 300ms --warmup 50ms --rounds 1",
     },
     Part {

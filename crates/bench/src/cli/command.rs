@@ -92,12 +92,14 @@ pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
 
 fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
+    one_start_only(&args.run)?;
     open_loop_only(&args.run)?;
     measure(&args.run, |plan| args.settings(plan).map(Job::Capacity))
 }
 
 fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
+    one_start_only(&args.run)?;
     open_loop_only(&args.run)?;
     if args.knee.is_some() && args.run.ladder.is_some() {
         return Err(
@@ -114,13 +116,18 @@ fn mitigations(args: MitigationsArgs) -> Result<ExitCode, String> {
     measure(&args.run, |_| Ok(Job::Mitigations(settings)))
 }
 
-/// Refuses what only ladders can do.
-fn open_loop_only(args: &RunArgs) -> Result<(), String> {
+/// Refuses several starts where one start tries every load several times.
+fn one_start_only(args: &RunArgs) -> Result<(), String> {
     if args.starts > 1 {
         return Err(
             "--starts is for ladders: here every load is tried several times already".into(),
         );
     }
+    Ok(())
+}
+
+/// Refuses what only ladders can do.
+fn open_loop_only(args: &RunArgs) -> Result<(), String> {
     if args.load.order.is_some() || !args.pause.is_zero() {
         return Err(
             "--order and --pause are for ladders: here the loads that were tried say which comes next".into(),

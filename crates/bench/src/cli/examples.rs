@@ -8,7 +8,7 @@ Examples:
   # five fresh starts each: differences that can be claimed
   tollgate bench --only tollgate,redis-server --starts 5
   # a server that runs already, at rates of your own
-  tollgate bench --target mine=redis://127.0.0.1:6379 --op get,set --ladder 10000:50000:10000
+  tollgate bench --target mine=redis://128.0.0.1:6379 --op get,set --ladder 10000:50000:10000
   # any HTTP endpoint that answers 200 or 429
   tollgate bench --target edge=http://127.0.0.1:8080/check --http-header 'x-user: {key}' --keys 1000
   # every form of the last run: page, Markdown, CSV, alerts, .hlog
@@ -38,6 +38,8 @@ pub(super) const MITIGATIONS: &str = "\
 Examples:
   # all strategies, two services on one redis-server, 90 % of the load on one key
   tollgate bench mitigations
+  # the same with five fresh starts of everything: differences that can be claimed
+  tollgate bench mitigations --starts 5 --rounds 1
   # three services on Tollgate's own store, some strategies
   tollgate bench mitigations --store tollgate --services 3 --strategies exact,local:20,shards:4
   # a service of your own beside them, held to its limits, with what 'bench rules' prints

@@ -63,7 +63,9 @@ pub(super) fn perform(
     };
     let stop = interrupt::flag();
     let mut record = match job {
-        Job::Ladder => fresh::run(plan, args.starts, &mut console, stop, &mut main),
+        Job::Ladder | Job::Mitigations(_) => {
+            fresh::run((plan, job), args.starts, &mut console, stop, &mut main)
+        }
         job => {
             let mut session = Session::new(plan, &mut console, stop);
             main.gather(&mut session, true);

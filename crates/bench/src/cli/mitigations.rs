@@ -34,7 +34,7 @@ const STEP: Duration = Duration::from_secs(1);
     mut_arg("targets", |arg| arg.help("A further service with the rules of 'tollgate bench rules', held to its limits: NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable")),
     mut_arg("only", |arg| arg.hide(true)),
     mut_arg("order", |arg| arg.hide(true)),
-    mut_arg("starts", |arg| arg.hide(true)),
+    mut_arg("starts", |arg| arg.help("Fresh starts of all services and their store, the strategies in turn forwards and backwards; 5 or more for a claim")),
 )]
 pub struct MitigationsArgs {
     /// Strategies: exact, denial-cache, local:PERCENT, shards:NUMBER, write-behind:MILLISECONDS, probabilistic:ONE_IN, embedded (one service on its own store); comma separated [default: exact, denial-cache, local:25, shards:2, 4 and 8, write-behind:10, 50 and 100, probabilistic:2 and 10, embedded]

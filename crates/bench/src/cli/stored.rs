@@ -16,7 +16,7 @@ use crate::report::{Lang, TextStyle};
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
-use crate::run::session::Session;
+use crate::run::session::{Job, Session};
 use crate::stored::{
     Arms, CLAIM_PERCENT, Gate, NOISE_STARTS_MIN, Refused, StoredRun, compare, default_floor, gate,
     noise, noise_path, read_noise, read_runs, same_machine, trends, write_noise,
@@ -375,7 +375,7 @@ fn against_itself(args: &NoiseArgs) -> Result<StoredRun, String> {
         trouble: None,
     };
     let record = fresh::run(
-        &plan,
+        (&plan, &Job::Ladder),
         args.starts,
         &mut console,
         interrupt::flag(),

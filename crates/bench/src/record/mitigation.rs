@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{TargetRecord, Validity};
+use super::{Grade, RankTest, TargetRecord, Validity};
 
 /// Strategies on the same services and store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,32 @@ impl ErrorVerdict {
     }
 }
 
-/// One strategy. Sums are over all its steps; figures at the common load are medians over its rounds.
+/// What a strategy showed in one fresh start of all processes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MitigationStart {
+    /// Number of the start, from 1.
+    pub start: u32,
+    /// Highest goodput of its steps.
+    pub peak_goodput_rps: Option<f64>,
+    /// CPU time of services and store per answer at the common load.
+    pub cpu_us_per_decision: Option<f64>,
+    /// Grade of the strategy in this start.
+    pub grade: Grade,
+}
+
+/// A figure of a strategy over that of `exact`, from their starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgainstExact {
+    /// The median of the ratios of every start to every start of `exact` (Hodges-Lehmann).
+    pub ratio: f64,
+    /// 95 % bootstrap interval of it; `None` with fewer than three starts on a side.
+    pub ci: Option<(f64, f64)>,
+    /// Mann and Whitney's test of the two.
+    pub test: Option<RankTest>,
+}
+
+/// One strategy. Sums are over all its steps; figures at the common load are medians over its rounds, and over its starts
+/// where there are several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MitigationRow {
     /// Name of its target, as on the command line: `local:25`.
@@ -98,6 +123,15 @@ pub struct MitigationRow {
     pub validity: Validity,
     /// What seed 000 says of its kind, unmeasured: accuracy and gain.
     pub seed: Option<(String, String)>,
+    /// Every fresh start; empty if there was only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<MitigationStart>,
+    /// Highest goodput against that of `exact`; `None` with one start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput_against_exact: Option<AgainstExact>,
+    /// CPU time per answer against that of `exact`; `None` with one start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_against_exact: Option<AgainstExact>,
 }
 
 impl MitigationRow {

@@ -32,7 +32,9 @@ pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, Slice
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use layout::check_layout;
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Reused, Tool};
-pub use mitigation::{ErrorVerdict, MitigationRow, MitigationsRecord};
+pub use mitigation::{
+    AgainstExact, ErrorVerdict, MitigationRow, MitigationStart, MitigationsRecord,
+};
 pub use overload::{OverloadRow, OverloadSide, OverloadStep};
 pub use paper::PaperRecord;
 pub use recovery::RecoveryRecord;

@@ -8,6 +8,8 @@ impl RunRecord {
     pub fn settle(&mut self) {
         for cell in &mut self.cells {
             status::classify(&self.profile, &mut cell.steps);
+            let found = cell.capacity.as_ref().and_then(searched_limit);
+            status::limit_to_held(&self.profile, &mut cell.steps, found);
             let target = self
                 .targets
                 .iter()
@@ -31,6 +33,13 @@ impl RunRecord {
             );
         }
     }
+}
+
+/// The load that a search found held, if it found one above that is too much.
+fn searched_limit(found: &super::CapacityRecord) -> Option<f64> {
+    let goal = found.goals.first();
+    let goal = goal.filter(|_| found.source == CapacitySource::Search)?;
+    goal.lower_rps.filter(|_| goal.upper_rps.is_some())
 }
 
 /// What is said of a run without a figure.
@@ -137,7 +146,8 @@ fn of_cells(cells: &[Cell]) -> Validity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Failures, ProcessUse, Starts, TargetRecord};
+    use super::super::capacity::GoalResult;
+    use super::super::{Failures, Label, ProcessUse, Starts, TargetRecord};
     use super::*;
 
     fn step(target_rps: f64, failed: u64, grade: Grade) -> Step {
@@ -223,6 +233,34 @@ mod tests {
         record.settle();
         assert_eq!(record.validity.grade, Grade::Invalid);
         assert_eq!(record.validity.reasons, [NOTHING]);
+    }
+
+    #[test]
+    fn no_row_is_a_stable_limit_that_did_not_hold() {
+        let label = |record: &RunRecord, at: usize| record.cells[0].steps[at].label;
+        let mut slow = step(200.0, 0, Grade::Valid);
+        slow.goodput_rps = 180.0;
+        let mut record = settled(vec![
+            step(100.0, 0, Grade::Valid),
+            slow,
+            step(400.0, 500, Grade::Valid),
+        ]);
+        assert_eq!(label(&record, 0), Label::StableLimit);
+        assert_eq!(label(&record, 1), Label::Degraded);
+        // What a search found stands above single rows.
+        record.cells[0].steps[1].goodput_rps = 200.0;
+        let goal = GoalResult {
+            lower_rps: Some(100.0),
+            upper_rps: Some(150.0),
+            ..GoalResult::default()
+        };
+        record.cells[0].capacity = Some(super::super::CapacityRecord {
+            goals: vec![goal],
+            ..super::super::CapacityRecord::default()
+        });
+        record.settle();
+        assert_eq!(label(&record, 0), Label::StableLimit);
+        assert_ne!(label(&record, 1), Label::StableLimit);
     }
 
     #[test]

@@ -314,6 +314,29 @@ pub fn classify(profile: &Profile, steps: &mut [Step]) {
     }
 }
 
+/// Makes no row a stable limit that did not hold, as [`classify`] does with the rows of the study, which looks at failures
+/// alone. `found_rps` is what a search with repeated trials found held, and too much above it: single rows do not
+/// contradict it, so the limit is the last row up to it that held without failures.
+pub fn limit_to_held(profile: &Profile, steps: &mut [Step], found_rps: Option<f64>) {
+    let mut named = None;
+    for step in steps
+        .iter_mut()
+        .filter(|step| step.label == Label::StableLimit)
+    {
+        named = Some(step.target_rps);
+        step.label = label(profile, &Measure::of(step), step.status.level);
+    }
+    let Some(most) = found_rps.or(named) else {
+        return;
+    };
+    let below =
+        |step: &&mut Step| step.target_rps <= most && step.holds() && step.failures.total() == 0;
+    let rows = steps.iter_mut().filter(below);
+    if let Some(row) = rows.max_by(|a, b| a.target_rps.total_cmp(&b.target_rps)) {
+        row.label = Label::StableLimit;
+    }
+}
+
 /// The last row without any failure before the first row that failed or collapsed; `None` if no row
 /// failed, because then the ladder did not reach the limit.
 fn stable_limit(steps: &[Step]) -> Option<usize> {

@@ -1,12 +1,20 @@
 //! Strategies for hot keys as words, table rows and CSV.
 
-use crate::record::{ErrorVerdict, Grade, MitigationRow, MitigationsRecord, RunRecord};
+use crate::record::{
+    AgainstExact, ErrorVerdict, Grade, MitigationRow, MitigationStart, MitigationsRecord,
+    RunRecord, STARTS_FOR_A_CLAIM,
+};
+use crate::statistics::mann_whitney;
 
 use super::csv::{line, number};
 use super::format::{or_dash, percent, rate, ratio, significant};
 use super::lang::{Lang, Text, mitigations as t, page};
 use super::table::{Column, TextCell, Tint, table};
 use super::{TextStyle, words};
+use crate::target::strategy::Strategy;
+
+/// Probability by chance under which two strategies are told apart.
+const TOLD_APART_BELOW: f64 = 0.05;
 
 /// Columns of the tables in pages and documents.
 pub(super) const HEADS: [Text; 13] = [
@@ -96,9 +104,9 @@ pub(super) fn fields(row: &MitigationRow, lang: Lang) -> Vec<String> {
     vec![
         row.target.clone(),
         or_dash(row.peak_goodput_rps, rate),
-        or_dash(row.goodput_of_exact, ratio),
+        of_exact(row.goodput_of_exact, row.goodput_against_exact),
         cpu(row),
-        or_dash(row.cpu_of_exact, ratio),
+        of_exact(row.cpu_of_exact, row.cpu_against_exact),
         or_dash(row.service_cpu_us_per_decision, significant),
         or_dash(row.store_cpu_us_per_decision, significant),
         or_dash(row.store_questions_per_decision, significant),
@@ -112,6 +120,19 @@ pub(super) fn fields(row: &MitigationRow, lang: Lang) -> Vec<String> {
             format!("{}, {}", said(accuracy, lang), said(gain, lang))
         }),
     ]
+}
+
+/// A ratio to `exact` with its interval.
+fn of_exact(value: Option<f64>, against: Option<AgainstExact>) -> String {
+    or_dash(value, ratio) + &interval(against)
+}
+
+/// ` [6.1–6.9]`, or nothing without an interval.
+fn interval(against: Option<AgainstExact>) -> String {
+    let ci = against.and_then(|against| against.ci);
+    ci.map_or_else(String::new, |(low, high)| {
+        format!(" [{}–{}]", significant(low), significant(high))
+    })
 }
 
 /// What the seed says, in the reader's language.
@@ -175,9 +196,63 @@ pub(super) fn sentences(record: &RunRecord, lang: Lang) -> Vec<String> {
     }
     out.extend(over.map(|names| t::MI_S_OVER.with(lang, &[("names", &names)])));
     out.extend(under.map(|names| t::MI_S_UNDER.with(lang, &[("names", &names)])));
-    let rounds = found.rows.iter().map(|row| row.rounds).max().unwrap_or(0);
-    out.push(t::MI_S_ONE_START.with(lang, &[("rounds", &rounds.to_string())]));
+    out.push(how_sure(found, lang));
     out
+}
+
+/// From how many starts the figures are, and what they allow to say.
+fn how_sure(found: &MitigationsRecord, lang: Lang) -> String {
+    let starts = found.rows.iter().map(|row| row.starts.len()).max();
+    let rounds = found.rows.iter().map(|row| row.rounds).max().unwrap_or(0);
+    let rounds = rounds.to_string();
+    let starts = starts.filter(|starts| *starts > 0).unwrap_or(1);
+    let text = match starts {
+        1 => t::MI_S_ONE_START,
+        n if n < STARTS_FOR_A_CLAIM as usize => t::MI_S_FEW_STARTS,
+        _ => t::MI_S_STARTS,
+    };
+    let needed = STARTS_FOR_A_CLAIM.to_string();
+    text.with(
+        lang,
+        &[
+            ("rounds", &rounds),
+            ("n", &starts.to_string()),
+            ("needed", &needed),
+        ],
+    )
+}
+
+/// The strategies whose starts cannot be told apart from those of `best`, as a sentence; `None` if all can, or if there
+/// are too few starts to tell anything.
+fn tied(
+    rows: &[&MitigationRow],
+    best: &MitigationRow,
+    pick: fn(&MitigationStart) -> Option<f64>,
+    lang: Lang,
+) -> Option<String> {
+    let values = |row: &MitigationRow| -> Vec<f64> { row.starts.iter().filter_map(pick).collect() };
+    let own = values(best);
+    let enough = |values: &[f64]| values.len() >= STARTS_FOR_A_CLAIM as usize;
+    if !enough(&own) {
+        return None;
+    }
+    let same = |row: &&&MitigationRow| {
+        let other = values(row);
+        let test = mann_whitney(&own, &other);
+        enough(&other) && test.is_some_and(|test| test.p >= TOLD_APART_BELOW)
+    };
+    let others = rows.iter().filter(|row| row.target != best.target);
+    let names: Vec<&str> = others
+        .filter(|row| row.may_win())
+        .filter(same)
+        .map(|row| row.target.as_str())
+        .collect();
+    (!names.is_empty()).then(|| {
+        t::MI_S_TIED.with(
+            lang,
+            &[("name", &best.target), ("others", &names.join(", "))],
+        )
+    })
 }
 
 fn best_goodput(rows: &[&MitigationRow], scenario: &str, lang: Lang) -> Option<String> {
@@ -187,18 +262,20 @@ fn best_goodput(rows: &[&MitigationRow], scenario: &str, lang: Lang) -> Option<S
     let (row, goodput) = may_win
         .filter_map(|row| Some((row, row.peak_goodput_rps?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let times = row.goodput_of_exact?;
-    Some(t::MI_S_GOODPUT.with(
+    let times = ratio(row.goodput_of_exact?) + &interval(row.goodput_against_exact);
+    let tied = tied(rows, row, |start| start.peak_goodput_rps, lang);
+    let said = t::MI_S_GOODPUT.with(
         lang,
         &[
             ("scenario", scenario),
             ("name", &row.target),
             ("goodput", &rate(goodput)),
-            ("times", &ratio(times)),
+            ("times", &times),
             ("over", &percent(row.over_percent())),
             ("under", &percent(row.under_percent())),
         ],
-    ))
+    );
+    Some(said + &tied.unwrap_or_default())
 }
 
 fn least_cpu(rows: &[&MitigationRow], scenario: &str, lang: Lang) -> Option<String> {
@@ -208,8 +285,12 @@ fn least_cpu(rows: &[&MitigationRow], scenario: &str, lang: Lang) -> Option<Stri
     let (row, least) = may_win
         .filter_map(|row| Some((row, row.cpu_us_per_decision()?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let exact = least / row.cpu_of_exact?;
-    Some(t::MI_S_CPU.with(
+    let exact = Strategy::Exact.to_string();
+    let exact = rows.iter().find(|row| row.target == exact)?;
+    let exact = exact.cpu_us_per_decision()?;
+    let times = ratio(row.cpu_of_exact?) + &interval(row.cpu_against_exact);
+    let tied = tied(rows, row, |start| start.cpu_us_per_decision, lang);
+    let said = t::MI_S_CPU.with(
         lang,
         &[
             ("scenario", scenario),
@@ -217,8 +298,10 @@ fn least_cpu(rows: &[&MitigationRow], scenario: &str, lang: Lang) -> Option<Stri
             ("name", &row.target),
             ("cpu", &significant(least)),
             ("exact", &significant(exact)),
+            ("times", &times),
         ],
-    ))
+    );
+    Some(said + &tied.unwrap_or_default())
 }
 
 const TERMINAL: [Column; 9] = [
@@ -277,6 +360,8 @@ pub fn csv(found: &MitigationsRecord) -> String {
 fn csv_fields(found: &MitigationsRecord, row: &MitigationRow) -> Vec<(&'static str, String)> {
     let spread = row.cpu_us_per_decision_spread;
     let seed = row.seed.as_ref();
+    let ci = |against: Option<AgainstExact>| against?.ci;
+    let p = |against: Option<AgainstExact>| Some(against?.test?.p);
     vec![
         ("strategy", row.target.clone()),
         ("scenario", row.scenario.clone()),
@@ -305,6 +390,25 @@ fn csv_fields(found: &MitigationsRecord, row: &MitigationRow) -> Vec<(&'static s
         ),
         ("peak_goodput_rps", number(row.peak_goodput_rps)),
         ("goodput_of_exact", number(row.goodput_of_exact)),
+        (
+            "goodput_of_exact_low",
+            number(ci(row.goodput_against_exact).map(|ci| ci.0)),
+        ),
+        (
+            "goodput_of_exact_high",
+            number(ci(row.goodput_against_exact).map(|ci| ci.1)),
+        ),
+        ("goodput_of_exact_p", number(p(row.goodput_against_exact))),
+        (
+            "cpu_of_exact_low",
+            number(ci(row.cpu_against_exact).map(|ci| ci.0)),
+        ),
+        (
+            "cpu_of_exact_high",
+            number(ci(row.cpu_against_exact).map(|ci| ci.1)),
+        ),
+        ("cpu_of_exact_p", number(p(row.cpu_against_exact))),
+        ("starts", row.starts.len().max(1).to_string()),
         ("admitted", row.admitted.to_string()),
         ("allowed_min", row.allowed_min.to_string()),
         ("allowed_max", row.allowed_max.to_string()),

@@ -24,7 +24,7 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
     let mut out = Vec::new();
     out.extend(found.sustained_rps.map(|sustained| {
         let safe = or_dash(found.safe_rps, rate);
-        t::STABLE_LIMIT.with(lang, &[("load", &rate(sustained)), ("safe", &safe)])
+        t::SUSTAINED.with(lang, &[("load", &rate(sustained)), ("safe", &safe)])
     }));
     out.extend(early_warning(found, lang));
     out.extend(

@@ -1,7 +1,7 @@
 //! Comparisons of stored runs, trends, gates and noise as tables: one [`Sheet`] each, in the terminal or in Markdown.
 
 use crate::record::{
-    ComparisonRecord, ComparisonRow, Difference, Estimate, GateOutcome, GateRecord, Metric,
+    Arm, ComparisonRecord, ComparisonRow, Difference, Estimate, GateOutcome, GateRecord, Metric,
     NoiseRecord, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
 use crate::statistics::size_of;
@@ -102,25 +102,30 @@ pub fn unequal(differences: &[Difference], lang: Lang) -> Vec<String> {
     differences.iter().map(line).collect()
 }
 
+/// Which runs the arms are, and the smallest difference that may be claimed.
+pub(super) fn arms(record: &ComparisonRecord, lang: Lang) -> Vec<String> {
+    let line = |name: &str, arm: &Arm| {
+        let runs = from(&arm.sources, &arm.started_at, lang);
+        // An arm that has no name of its own is called by its letter.
+        match arm.label == name {
+            true => t::S_ARM_RUNS.with(lang, &[("arm", name), ("runs", &runs)]),
+            false => t::S_ARM.with(
+                lang,
+                &[("arm", name), ("label", &arm.label), ("runs", &runs)],
+            ),
+        }
+    };
+    vec![
+        line("A", &record.a),
+        line("B", &record.b),
+        t::S_FLOOR.with(lang, &[("source", &record.floor.source)]),
+    ]
+}
+
 /// A comparison of stored runs.
 #[must_use]
 pub fn comparison(record: &ComparisonRecord, lang: Lang) -> Sheet {
-    let arm = |arm: &str, label: &str, runs: &str| {
-        t::S_ARM.with(lang, &[("arm", arm), ("label", label), ("runs", runs)])
-    };
-    let mut before = vec![
-        arm(
-            "A",
-            &record.a.label,
-            &from(&record.a.sources, &record.a.started_at, lang),
-        ),
-        arm(
-            "B",
-            &record.b.label,
-            &from(&record.b.sources, &record.b.started_at, lang),
-        ),
-        t::S_FLOOR.with(lang, &[("source", &record.floor.source)]),
-    ];
+    let mut before = arms(record, lang);
     let marks = unequal(&record.unequal, lang);
     before.extend(
         marks

@@ -173,6 +173,30 @@ pub(crate) fn course(row: &TrendRow, lang: Lang) -> String {
     )
 }
 
+/// What a row's course over stored runs allows to say, in a word or two.
+pub(crate) fn trend(row: &TrendRow, lang: Lang) -> &'static str {
+    let text = match crate::stored::trend_verdict(row) {
+        Verdict::Better => s::V_BETTER,
+        Verdict::Worse => s::V_WORSE,
+        Verdict::TooFew => s::S_TREND_FEW,
+        Verdict::Same | Verdict::Unclear => s::S_TREND_NONE,
+    };
+    text.of(lang)
+}
+
+/// Heading of a column of verdicts.
+pub(crate) fn verdict_head(lang: Lang) -> &'static str {
+    s::S_VERDICT.of(lang)
+}
+
+/// Which runs a trend goes over.
+pub(crate) fn trends_intro(started_at: &[String], runs: &str, lang: Lang) -> String {
+    let ends = started_at.first().zip(started_at.last());
+    ends.map_or_else(String::new, |(first, last)| {
+        s::S_TREND_INTRO.with(lang, &[("n", runs), ("first", first), ("last", last)])
+    })
+}
+
 /// A study's row by its own thresholds, e.g. `Warning (avg, p95)`.
 pub(crate) fn judgement(found: &Judgement, lang: Lang) -> String {
     let colour = match found.colour {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::bed::StepRequest;
 use super::cell;
+use super::decided::{self, Held};
 use super::plan::{KeyPlan, Ladder, rungs};
 use super::session::{Series, Session};
 use crate::load::open::Outcome;
@@ -72,10 +73,12 @@ struct Running {
     above: Vec<(f64, Measure)>,
     /// Why the result is refused, if a trial admitted more than its limit.
     over_admitted: Option<String>,
+    /// The full-length trials that held their loads; one of them becomes the row of the load that is found.
+    held: Vec<Held>,
 }
 
 /// Whether a trial of this purpose belongs to the search, not to the way up and down after it.
-fn is_search(purpose: &str) -> bool {
+pub(super) fn is_search(purpose: &str) -> bool {
     !matches!(purpose, "up" | "down")
 }
 
@@ -126,7 +129,21 @@ impl Running {
             counted,
             validity: step.validity.clone(),
         });
+        let at = self.record.trials.len() - 1;
+        let trial = &self.record.trials[at];
+        if decided::kept(trial) && decided::counts(trial, &settings.goals[0]) {
+            let step = step.clone();
+            self.held.push(Held { at, step });
+        }
         rule
+    }
+
+    /// The load that was found, and its row.
+    fn found(&self, settings: &CapacitySettings) -> Option<(f64, Option<Step>)> {
+        let load_rps = self.search.results().first()?.lower_rps?;
+        let trials = &self.record.trials;
+        let row = decided::row(&self.held, trials, &settings.goals[0], load_rps);
+        Some((load_rps, row))
     }
 }
 
@@ -143,6 +160,7 @@ impl Session<'_> {
             let mut running = self.search(scenario, &series, settings);
             if running.record.ended != SearchEnd::TargetLost && !self.bed.stopped() {
                 self.up_and_down(scenario, &series, settings, &mut running);
+                self.note_contrary(&series, &running);
             }
             let threads = self.bed.target(series.slot).record().threads;
             let cell = &mut self.record.cells[series.cell];
@@ -158,7 +176,8 @@ impl Session<'_> {
         }
     }
 
-    /// The load that `series` sustains by a search, for jobs that only need this; `None` if it sustains none.
+    /// The load that `series` sustains by a search, for jobs that only need this; `None` if it sustains none. The trial
+    /// that decided about it becomes a row.
     pub(super) fn sustained(
         &mut self,
         scenario: &KeyPlan,
@@ -167,10 +186,26 @@ impl Session<'_> {
     ) -> Option<f64> {
         let running = self.search(scenario, series, settings);
         let threads = self.bed.target(series.slot).record().threads;
+        let found = running.found(settings);
         let record = concluded(running, &self.record.profile, &[], threads);
-        let lower = record.goals.first().and_then(|result| result.lower_rps);
-        self.record.cells[series.cell].capacity = Some(record);
-        lower
+        let cell = &mut self.record.cells[series.cell];
+        cell.capacity = Some(record);
+        let (load_rps, row) = found?;
+        cell.steps.extend(row);
+        Some(load_rps)
+    }
+
+    /// Says in the row of the load that was found which later trials at it went otherwise.
+    fn note_contrary(&mut self, series: &Series, running: &Running) {
+        let results = running.search.results();
+        let Some(found) = results.first().and_then(|result| result.lower_rps) else {
+            return;
+        };
+        let steps = &mut self.record.cells[series.cell].steps;
+        if let Some(row) = steps.iter_mut().find(|step| step.target_rps == found) {
+            row.notes
+                .extend(decided::contrary(&running.record.trials, found));
+        }
     }
 
     fn search(
@@ -189,6 +224,7 @@ impl Session<'_> {
             silent: 0,
             above: Vec::new(),
             over_admitted: None,
+            held: Vec::new(),
         };
         let (ended, because) = loop {
             let trial = match running.search.next_trial() {
@@ -311,7 +347,8 @@ impl Session<'_> {
         Went::Ended(SearchEnd::TargetLost, why)
     }
 
-    /// The sustained load's shares upwards, past the knee and downwards again. The way up becomes the cell's rows.
+    /// The sustained load's shares upwards, past the knee and downwards again. The way up becomes the cell's rows, with
+    /// the trial that decided about the sustained load in its place.
     fn up_and_down(
         &mut self,
         scenario: &KeyPlan,
@@ -319,8 +356,7 @@ impl Session<'_> {
         settings: &CapacitySettings,
         running: &mut Running,
     ) {
-        let results = running.search.results();
-        let sustained = results.first().and_then(|result| result.lower_rps);
+        let (sustained, mut decided) = running.found(settings).unzip();
         let mut loads: Vec<f64> = match sustained {
             Some(sustained) => {
                 let shares = BELOW.iter().chain(&[1.0]).chain(&FACTORS);
@@ -334,7 +370,9 @@ impl Session<'_> {
         while at < loads.len() {
             let asked = (loads[at], length, "up");
             let (went, step) = self.trial(scenario, series, settings, asked, running);
-            self.record.cells[series.cell].steps.extend(step);
+            let found = decided.take_if(|_| Some(loads[at]) == sustained);
+            let row = found.flatten().or(step);
+            self.record.cells[series.cell].steps.extend(row);
             if let Went::Ended(end, why) = went {
                 (running.record.ended, running.record.ended_because) = (end, why);
                 return;

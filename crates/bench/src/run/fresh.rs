@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::console::Console;
 use super::plan::RunPlan;
-use super::session::Session;
+use super::session::{Job, Session};
 use super::starts::{Start, merge};
 use crate::record::RunRecord;
 
@@ -18,10 +18,10 @@ pub trait Steward {
     fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console);
 }
 
-/// Measures `plan` in `count` fresh starts. All starts have the rates and step length of the first; the order of the
+/// Does `job` by `plan` in `count` fresh starts. All starts have the rates and step length of the first; the order of the
 /// targets alternates. One start gives the session's own record, without statistics.
 pub fn run(
-    plan: &RunPlan,
+    (plan, job): (&RunPlan, &Job),
     count: u32,
     console: &mut Console,
     stop: &AtomicBool,
@@ -42,7 +42,7 @@ pub fn run(
         if count > 1 {
             session.begin_start(number, first.as_ref());
         }
-        let record = session.run(&mut |now, console| {
+        let record = session.run_job(job, &mut |now, console| {
             if count == 1 {
                 steward.keep(now, now, console);
                 return;

@@ -1,7 +1,10 @@
 //! Strategies for hot keys under one load, on real services: `bench mitigations`.
 //!
 //! All strategies run on the same processes, each under rules of its own, and take turns forwards and backwards: first at
-//! a load that all of them hold, for cost and latency, then at shares of what each of them can do.
+//! a load that all of them hold, for cost and latency, then at shares of what each of them can do. With several starts
+//! every process is new in each of them, and the starts are put together at the end.
+
+mod starts;
 
 use crate::record::attribution::{CommandUse, Role, RoleCost, StoreAttribution};
 use crate::record::{Cell, ErrorVerdict, Grade, MitigationRow, MitigationsRecord, Step, Validity};
@@ -10,6 +13,8 @@ use crate::target::strategy::Strategy;
 
 use super::plan::{KeyPlan, Ladder};
 use super::session::{Series, Session};
+
+pub(super) use starts::merged;
 
 /// Share of the slowest strategy's capacity that all are offered.
 const COMMON: f64 = 0.5;
@@ -60,13 +65,18 @@ impl Session<'_> {
     /// Offers every strategy the load of `scenario`.
     pub(super) fn mitigations(&mut self, scenario: &KeyPlan, settings: &MitigationSettings) {
         let mut all = self.probe_all(scenario);
-        let Some(common_rps) = self.common_rps(&all) else {
+        // Later starts repeat the loads of the first one, which begin with the common load.
+        let first_of = |series: &Series| self.followed_rates(series.cell)?.first().copied();
+        let followed = all.iter().find_map(first_of);
+        let Some(common_rps) = followed.or_else(|| self.common_rps(&all)) else {
             return;
         };
         let ladder = self.bed.plan().ladder.clone();
         for series in &mut all {
             let own = self.record.cells[series.cell].probed_capacity_rps;
-            series.rates = settings.rates(&ladder, common_rps, own.unwrap_or(0.0));
+            let followed = self.followed_rates(series.cell);
+            series.rates =
+                followed.unwrap_or_else(|| settings.rates(&ladder, common_rps, own.unwrap_or(0.0)));
         }
         let length = scenario.step.unwrap_or(self.bed.plan().step_length(1));
         self.climb(scenario, &all, length);

@@ -7,6 +7,7 @@ pub mod calibrate;
 pub mod capacity;
 mod cell;
 pub mod console;
+mod decided;
 pub mod fill;
 pub mod fresh;
 pub mod machine;

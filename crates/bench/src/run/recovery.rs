@@ -130,8 +130,15 @@ impl Session<'_> {
             healing: None,
         };
         self.record.cells[series.cell].recovery = Some(record);
-        // Plain rows, so that the reader sees what the loads are without overload.
-        for rate in [phases[0].rate_rps, knee_rps] {
+        // Plain rows, so that the reader sees what the loads are without overload. Of a knee that a search found, the
+        // trial that decided is there.
+        let known = |rate: &f64| {
+            let mut rows = self.record.cells[series.cell].steps.iter();
+            rows.any(|step| step.target_rps == *rate)
+        };
+        let rates = [phases[0].rate_rps, knee_rps];
+        let rates: Vec<f64> = rates.into_iter().filter(|rate| !known(rate)).collect();
+        for rate in rates {
             if !self.stands(series) {
                 return;
             }

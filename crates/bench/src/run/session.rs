@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
     }
 
     /// Rates that the cell had in the first of several starts; `None` in the first one.
-    fn followed_rates(&self, cell: usize) -> Option<Vec<f64>> {
+    pub(super) fn followed_rates(&self, cell: usize) -> Option<Vec<f64>> {
         let now = &self.record.cells[cell];
         if self.follows.is_empty() {
             return None;

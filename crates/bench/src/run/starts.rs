@@ -6,7 +6,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::fill;
+use super::{fill, mitigations};
 use crate::load::tally::latency_histogram;
 use crate::record::{
     Cell, CellStatistics, Failures, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
@@ -84,6 +84,7 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
     for cell in &mut record.cells {
         merge_cell(cell, starts, first.manifest.seed);
     }
+    record.mitigations = mitigations::merged(starts, first.manifest.seed);
     let broken = starts
         .iter()
         .enumerate()

@@ -3,7 +3,7 @@
 use super::equality::differences;
 use super::read::StoredRun;
 use super::rows::{Key, Row, of_run};
-use crate::record::{Metric, Noise, SCHEMA_VERSION, TrendColour, TrendRow, TrendsRecord};
+use crate::record::{Metric, Noise, SCHEMA_VERSION, TrendColour, TrendRow, TrendsRecord, Verdict};
 use crate::statistics::{cv_percent, kendall_p, median, theil_sen};
 
 /// Change beyond which a trend is coloured, percent.
@@ -142,6 +142,20 @@ fn colour(change_percent: Option<f64>, metric: Metric) -> TrendColour {
             }
         }
         _ => TrendColour::Neutral,
+    }
+}
+
+/// What a row allows to say: with few runs nothing, whatever its slope.
+#[must_use]
+pub fn trend_verdict(row: &TrendRow) -> Verdict {
+    match (row.slope_percent_per_run, row.p) {
+        (Some(_), Some(_)) if row.points.len() < RUNS_FOR_A_CLAIM => Verdict::TooFew,
+        (Some(slope), Some(p)) if p < P_MAX => match (slope > 0.0) == row.metric.more_is_better() {
+            true => Verdict::Better,
+            false => Verdict::Worse,
+        },
+        (Some(_), Some(_)) => Verdict::Unclear,
+        _ => Verdict::TooFew,
     }
 }
 

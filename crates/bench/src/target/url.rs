@@ -172,6 +172,9 @@ fn redis(name: Option<&str>, scheme: &str, rest: &str) -> Result<TargetUrl, Stri
 }
 
 fn resolve(host: &str, default_port: u16) -> Result<SocketAddr, String> {
+    if host.is_empty() || host.starts_with(':') {
+        return Err(format!("the URL names no host: give {SCHEMES}"));
+    }
     // What follows the only colon is meant as a port; an IPv6 address has more of them.
     if let Some((name, port)) = host.rsplit_once(':')
         && !name.contains(':')
@@ -251,6 +254,8 @@ mod tests {
             ("a=https://127.0.0.1", "TLS"),
             ("a=http://u:p@127.0.0.1/", "--http-header"),
             ("a=ftp://127.0.0.1", "not supported"),
+            ("a=redis://", "names no host"),
+            ("grpc://:8081", "names no host"),
             ("a=redis://127.0.0.1/x", "database number"),
             ("a=redis://127.0.0.1:99999", "no port"),
             ("a=http://localhost:port/x", "no port"),

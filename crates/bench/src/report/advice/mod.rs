@@ -5,7 +5,8 @@ pub(crate) mod matrix;
 pub(crate) mod prometheus;
 pub(crate) mod thresholds;
 
-use crate::record::{Cell, RunRecord, TargetKind};
+use crate::record::{Cell, Grade, MitigationRow, RunRecord, TargetKind};
+use crate::target::strategy::Strategy;
 
 use super::findings::CellFindings;
 
@@ -26,7 +27,12 @@ pub(crate) struct Capacity<'a> {
 /// Whoever plans by it is right in every scenario that was measured.
 pub(crate) fn capacities(record: &RunRecord) -> Vec<Capacity<'_>> {
     let mut out = Vec::new();
-    for target in &record.targets {
+    let strategies = planned_strategies(record);
+    let planned = |name: &str| match &strategies {
+        Some((all, chosen)) => !all.contains(&name) || chosen.contains(&name),
+        None => true,
+    };
+    for target in record.targets.iter().filter(|t| planned(&t.name)) {
         let mut best: Vec<(&str, Capacity<'_>)> = Vec::new();
         for cell in record
             .cells
@@ -58,6 +64,23 @@ pub(crate) fn capacities(record: &RunRecord) -> Vec<Capacity<'_>> {
         out.extend(least);
     }
     out
+}
+
+/// Strategies for hot keys are ways to run one service: it is planned with the one that asks the store each time, or with
+/// the one of the highest goodput. Gives the names of all and of these; `None` where no strategies were compared.
+fn planned_strategies(record: &RunRecord) -> Option<(Vec<&str>, Vec<&str>)> {
+    let found = record.mitigations.as_ref()?;
+    let all: Vec<&str> = found.rows.iter().map(|row| row.target.as_str()).collect();
+    let exact = Strategy::Exact.to_string();
+    let may_win = |row: &&MitigationRow| row.may_win() && row.validity.grade != Grade::Invalid;
+    let best = found.rows.iter().filter(may_win).max_by(|a, b| {
+        let of = |goodput: Option<f64>| goodput.unwrap_or(0.0);
+        of(a.peak_goodput_rps).total_cmp(&of(b.peak_goodput_rps))
+    });
+    let best = best.map(|row| row.target.as_str());
+    let exact = all.iter().copied().find(|name| *name == exact);
+    let chosen = exact.into_iter().chain(best).collect();
+    Some((all, chosen))
 }
 
 /// The command that a store counts a cell's requests under in `INFO commandstats`, and so in `redis_commands_total`; `None` for

@@ -107,7 +107,7 @@ pub(in crate::report) fn latency_of(cell: &Cell, profile: &Profile, lang: Lang) 
     let mut legend = Vec::new();
     for (at, (name, pick)) in picks.into_iter().enumerate() {
         let class = format!("s{}", [1, 0, 2][at]);
-        draw_latency(&mut plot, &class, at, &steps, (name, pick), lang);
+        draw_latency(&mut plot, &class, at, &steps, (name, pick), Some(lang));
         legend.push(line_entry(&class, Some(at), name));
     }
     for step in steps.iter().filter(|step| step.response.all.is_none()) {
@@ -155,14 +155,10 @@ pub(in crate::report) fn throughput_of_all(scenario: &ScenarioFindings<'_>, lang
             .map(|s| (s.target_rps, s.goodput_rps))
             .collect();
         plot.line(&class, &points);
+        // The texts of the marks are in the figure of the cell alone.
         for step in steps {
-            plot.mark(
-                &filled(&class, step),
-                at,
-                step.target_rps,
-                step.goodput_rps,
-                &tip(step, lang),
-            );
+            let at_load = (step.target_rps, step.goodput_rps);
+            plot.mark(&filled(&class, step), at, at_load.0, at_load.1, "");
         }
         legend.push(line_entry(&class, Some(at), &cell_name(ranked.cell)));
     }
@@ -191,7 +187,7 @@ pub(in crate::report) fn p99_of_all(
     for (at, ranked) in scenario.ranked.iter().enumerate() {
         let class = format!("s{}", at % 8);
         let steps = ranked.cell.by_load();
-        draw_latency(&mut plot, &class, at, &steps, ("P99", pick), lang);
+        draw_latency(&mut plot, &class, at, &steps, ("P99", pick), None);
         whiskers(&mut plot, ranked.cell, &class, |rate| rate.p99_us);
         for step in steps.iter().filter(|step| step.response.all.is_none()) {
             plot.missing(&class, step.target_rps, &tip(step, lang));
@@ -239,13 +235,14 @@ fn latency_plot(steps: &[&Step], picks: &[Pick], bounds: Bounds, lang: Lang) -> 
     plot
 }
 
+/// Marks carry texts in `lang`; none in a figure of many cells, each of which has one of its own.
 fn draw_latency(
     plot: &mut Plot,
     class: &str,
     shape: usize,
     steps: &[&Step],
     (name, pick): (&str, Pick),
-    lang: Lang,
+    lang: Option<Lang>,
 ) {
     let points: Vec<(f64, f64, &Step)> = steps
         .iter()
@@ -257,19 +254,17 @@ fn draw_latency(
         &points.iter().map(|(x, y, _)| (*x, *y)).collect::<Vec<_>>(),
     );
     for (x, y, step) in points {
-        let tip = t::LATENCY_TIP.with(
-            lang,
-            &[
-                ("name", name),
-                ("value", &latency(y)),
-                ("load", &rate(x)),
-                (
-                    "answers",
-                    &count(step.response.all.as_ref().map_or(0, |all| all.count)),
-                ),
-                ("failed", &percent(step.fail_percent())),
-            ],
-        );
+        let answers = count(step.response.all.as_ref().map_or(0, |all| all.count));
+        let failed = percent(step.fail_percent());
+        let (value, load) = (latency(y), rate(x));
+        let said = [
+            ("name", name),
+            ("value", &value),
+            ("load", &load),
+            ("answers", &answers),
+            ("failed", &failed),
+        ];
+        let tip = lang.map_or_else(String::new, |lang| t::LATENCY_TIP.with(lang, &said));
         plot.mark(&filled(class, step), shape, x, y, &tip);
     }
 }

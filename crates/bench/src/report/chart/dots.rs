@@ -10,10 +10,11 @@ use super::plot::Plot;
 use super::scale::Scale;
 
 /// Rows that one drawing holds.
-pub(in crate::report) const ROWS_MAX: usize = 14;
+const ROWS_MAX: usize = 14;
 
-/// Ratios B over A of up to [`ROWS_MAX`] rows with their intervals; `None` if no row has a ratio.
-pub(in crate::report) fn ratios(rows: &[&ComparisonRow], lang: Lang) -> Option<Chart> {
+/// Ratios B over A of up to [`ROWS_MAX`] rows of `cell` with their intervals; `None` if no row has a ratio. On a log scale,
+/// so that half and double lie equally far from alike.
+pub(in crate::report) fn ratios(rows: &[&ComparisonRow], cell: &str, lang: Lang) -> Option<Chart> {
     let known: Vec<(&ComparisonRow, f64)> = rows
         .iter()
         .filter_map(|row| {
@@ -31,21 +32,13 @@ pub(in crate::report) fn ratios(rows: &[&ComparisonRow], lang: Lang) -> Option<C
         let (low, high) = row.ratio_ci.unwrap_or((*ratio, *ratio));
         [low, *ratio, high, 1.0]
     });
-    let (low, high) = values
-        .filter(|value| value.is_finite())
-        .fold((1.0_f64, 1.0_f64), |(low, high), v| {
-            (low.min(v), high.max(v))
-        });
-    let margin = ((high - low) * 0.08).max(0.02);
+    let positive = values.filter(|value| *value > 0.0);
     let count = known.len() as f64;
-    let mut plot = Plot::new(
-        Scale::between((low - margin).max(0.0), high + margin * 3.0),
-        Scale::between(0.0, count),
-    );
+    let mut plot = Plot::new(Scale::log(positive), Scale::between(0.0, count));
     plot.axes_of_x(t::X_RATIO.of(lang), significant);
     plot.divide(1.0, "");
     for (at, (row, value)) in known.iter().enumerate() {
-        let y = count - 0.6 - at as f64;
+        let y = count - 0.7 - at as f64;
         let better = (*value > 1.0) == row.metric.more_is_better();
         let (class, shape) = if better { ("s2", 0) } else { ("s6", 1) };
         if let Some((low, high)) = row.ratio_ci {
@@ -53,15 +46,16 @@ pub(in crate::report) fn ratios(rows: &[&ComparisonRow], lang: Lang) -> Option<C
         }
         plot.mark(class, shape, *value, y, &words::difference(row, lang));
         let name = format!(
-            "{} @ {}: {}",
+            "{} @ {}/s: {}",
             row.metric.name(),
             rate(row.target_rps),
             ratio(*value)
         );
-        plot.name(*value, y, &name);
+        // Beyond its interval, which would run through it.
+        plot.name(row.ratio_ci.map_or(*value, |(_, high)| high), y, &name);
     }
     Some(Chart {
-        svg: plot.finish(t::CARD_COMPARE.of(lang)),
+        svg: plot.finish(&format!("{}: {cell}", t::CARD_COMPARE.of(lang))),
         legend: Vec::new(),
     })
 }

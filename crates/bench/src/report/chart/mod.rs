@@ -2,6 +2,7 @@
 //! alone; every mark carries its numbers as a tooltip.
 
 mod by_load;
+mod course;
 mod dots;
 mod heat;
 mod legend;
@@ -20,7 +21,8 @@ use self::legend::LegendEntry;
 use super::findings::ScenarioFindings;
 
 pub(super) use by_load::{latency_of, p99_of_all, throughput, throughput_of_all};
-pub(super) use dots::{ROWS_MAX as RATIOS_MAX, ratios};
+pub(super) use course::course;
+pub(super) use dots::ratios;
 pub(super) use heat::heat_map;
 pub(super) use mitigations::{cpu as mitigation_cpu, goodput as mitigation_goodput};
 pub(super) use over_time::{

@@ -291,6 +291,20 @@ impl Block {
 }
 
 impl Block {
+    /// The same with words in the last column, if it is a table.
+    pub(super) fn ending_in_words(mut self) -> Self {
+        if let Self::Table(table) = &mut self {
+            let heads = table.heads.last_mut().map(|head| &mut head.words);
+            let cells = table.rows.iter_mut().filter_map(|row| row.cells.last_mut());
+            let cells = cells.map(|cell| &mut cell.words);
+            heads
+                .into_iter()
+                .chain(cells)
+                .for_each(|words| *words = true);
+        }
+        self
+    }
+
     /// The same with texts that break into lines, if it is a table.
     pub(super) fn wrapped(mut self) -> Self {
         if let Self::Table(table) = &mut self {

@@ -4,7 +4,7 @@ use super::texts;
 
 texts! {
     IX_TITLE = "Runs of tollgate bench" | "Các lần chạy của tollgate bench";
-    IX_INTRO = "{n} runs in this folder, the newest first." | "{n} lần chạy trong thư mục này, mới nhất trước.";
+    IX_INTRO = "Runs in this folder: {n}, the newest first." | "{n} lần chạy trong thư mục này, mới nhất trước.";
     IX_MORE = "{n} older ones are not listed." | "{n} lần chạy cũ hơn không được liệt kê.";
     IX_STARTED = "started" | "bắt đầu";
     IX_WHAT = "what" | "loại";

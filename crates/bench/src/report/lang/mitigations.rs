@@ -34,13 +34,19 @@ texts! {
         | "{name}: nhiều nhất {goodput}/s ({of_exact} so với exact); {cpu} µs mỗi quyết định, {questions} lần hỏi kho; thừa {over} % (công bố {stated_over} %), thiếu {under} % (công bố {stated_under} %): {verdict}";
     MI_S_GOODPUT = "{scenario}: of the strategies within their stated error {name} had the highest goodput, {goodput}/s, which is {times} of exact, with {over} % too much and {under} % too little admitted."
         | "{scenario}: trong các chiến lược giữ đúng sai số công bố, {name} có goodput cao nhất, {goodput}/s, bằng {times} so với exact, cho qua thừa {over} % và thiếu {under} %.";
-    MI_S_CPU = "{scenario}: at {load}/s {name} used the least CPU of services and store, {cpu} µs per decision, against {exact} µs of exact."
-        | "{scenario}: ở {load}/s, {name} dùng ít CPU của dịch vụ và kho nhất, {cpu} µs mỗi quyết định, so với {exact} µs của exact.";
+    MI_S_CPU = "{scenario}: at {load}/s {name} used the least CPU of services and store, {cpu} µs per decision, against {exact} µs of exact ({times})."
+        | "{scenario}: ở {load}/s, {name} dùng ít CPU của dịch vụ và kho nhất, {cpu} µs mỗi quyết định, so với {exact} µs của exact ({times}).";
     MI_S_WITHIN = "Every strategy that was judged stayed within the error that it states."
         | "Mọi chiến lược được xét đều nằm trong sai số mà nó công bố.";
     MI_S_OVER = "{names} admitted MORE than stated: fast because wrong, so left out of every ranking."
         | "{names} cho qua NHIỀU HƠN mức công bố: nhanh vì sai, nên bị loại khỏi mọi xếp hạng.";
     MI_S_UNDER = "{names} denied more than stated." | "{names} từ chối nhiều hơn mức công bố.";
+    MI_S_TIED = " Its starts cannot be told apart from those of {others}: among these {name} is not shown to be the best."
+        | " Các lần khởi động của nó không phân biệt được với {others}: giữa chúng chưa chứng tỏ {name} là tốt nhất.";
+    MI_S_STARTS = "Medians of {n} fresh starts of all services and their store, the strategies in turn forwards and backwards; [–] are 95 % bootstrap intervals of the ratio, and two strategies are told apart by Mann and Whitney's test at 5 %."
+        | "Trung vị của {n} lần khởi động mới toàn bộ dịch vụ và kho dữ liệu, các chiến lược lần lượt xuôi rồi ngược; [–] là khoảng bootstrap 95 % của tỉ lệ, và hai chiến lược được phân biệt bằng kiểm định Mann-Whitney ở mức 5 %.";
+    MI_S_FEW_STARTS = "Medians of {n} fresh starts: a claim needs {needed}, so read differences as indications."
+        | "Trung vị của {n} lần khởi động mới: muốn khẳng định cần {needed}, vì vậy hãy đọc các khác biệt như chỉ dấu.";
     MI_S_ONE_START = "Each process was started once, with {rounds} rounds at the common load: read differences as indications."
         | "Mỗi tiến trình chỉ khởi động một lần, với {rounds} vòng ở tải chung: hãy đọc các khác biệt như chỉ dấu.";
 }

@@ -194,6 +194,8 @@ texts! {
     H_TIME_TO_RECOVER = "time to recover" | "thời gian hồi phục";
     H_DRAIN = "backlog drained after" | "xả hết hàng chờ sau";
     H_AMPLIFICATION = "load by retries" | "tải do thử lại";
+    H_PAPER_ALSO = "the paper prints as well" | "nghiên cứu còn in";
+    Y_P99_MS = "P99, ms" | "P99, ms";
     H_CHANGE = "change" | "thay đổi";
     H_NOISE = "noise" | "độ nhiễu";
     NUMBER_OVER = "worst over-admission" | "cho qua vượt mức tệ nhất";

@@ -11,7 +11,7 @@ use super::super::format::count;
 use super::{Lang, Text};
 
 /// Fields of records that hold sentences, or lists of them.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "doubts",
     "ended_because",
     "knee_source",
@@ -24,6 +24,7 @@ const FIELDS: [&str; 17] = [
     "refused",
     "remark",
     "rule",
+    "scenario",
     "sentence",
     "sentences",
     "source",
@@ -92,6 +93,10 @@ forms! {
     "tasks waited for memory {n} % of the time" | "các tác vụ chờ bộ nhớ {n} % thời gian";
     "tasks waited for disks {n} % of the time" | "các tác vụ chờ đĩa {n} % thời gian";
     // The search for capacity.
+    "trial {n} of the search is shown, the one that decided: {n2} of {n3} trials at this load held it"
+        | "dòng này là lần thử {n} của phép tìm, lần đã quyết định: {n2} trong {n3} lần thử ở tải này giữ được";
+    "trial {n}, a single one on the way up, did not hold this load: {why}" | "lần thử {n}, lần đơn lẻ trên đường lên, không giữ được tải này: {why}";
+    "trial {n}, a single one on the way down, did not hold this load: {why}" | "lần thử {n}, lần đơn lẻ trên đường xuống, không giữ được tải này: {why}";
     "the interval is as narrow as asked" | "khoảng đã hẹp như yêu cầu";
     "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
     "held up to {n}/s, the highest load tried" | "giữ được đến {n}/s, tải cao nhất đã thử";
@@ -228,6 +233,8 @@ forms! {
     "No snapshot: {why}." | "Không có ảnh chụp: {why}.";
     "the store does not say when it is written" | "kho dữ liệu không cho biết khi nào ghi xong";
     "not written within {n} s" | "không ghi xong trong {n} s";
+    "constant" | "đều";
+    "poisson" | "Poisson";
     // What was asked.
     "{scenario}, {n} connections" | "{scenario}, {n} kết nối";
     "single key" | "một khóa";

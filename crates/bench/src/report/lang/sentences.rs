@@ -50,7 +50,7 @@ texts! {
     SERVER_CPU_PER_REQUEST = "server CPU per request" | "CPU máy chủ cho mỗi yêu cầu";
     MEDIAN_LATENCY = "median latency" | "độ trễ trung vị";
 
-    STABLE_LIMIT = "Stable limit: {load}/s, safe up to {safe}/s." | "Giới hạn ổn định: {load}/s, an toàn đến {safe}/s.";
+    SUSTAINED = "Sustained load: {load}/s, safe up to {safe}/s." | "Tải duy trì được: {load}/s, an toàn đến {safe}/s.";
     SEARCHED_LIMIT = "Capacity search: sustained [{lower}–{upper}]/s in {n} trials." | "Tìm năng lực: duy trì được [{lower}–{upper}]/s qua {n} lần thử.";
     EARLY_WARNING = "Early warning: not ok from {load}/s on, {margin} % of load before the limit."
         | "Cảnh báo sớm: không còn đạt từ {load}/s, sớm hơn giới hạn {margin} % tải.";
@@ -63,9 +63,9 @@ texts! {
     MEASURED_AGAIN = "Measured again, because the generator was late or the machine busy (results.json has each reason): {loads}" | "Đo lại, vì bộ sinh tải trễ hoặc máy bận (results.json có từng lý do): {loads}";
     AT_LOAD = "At {load}/s: {note}" | "Tại {load}/s: {note}";
     BREAKING = "Breaking point: {load}/s with {percent} % failed ({kinds})." | "Điểm gãy: {load}/s với {percent} % thất bại ({kinds}).";
-    COLLAPSE_AT = "Collapse: {percent} % above the stable limit." | "Sụp đổ: cao hơn giới hạn ổn định {percent} %.";
-    PAST_LIMIT = "Past the limit: at {times} times the stable limit {percent} % of the peak goodput remain ({class})."
-        | "Vượt giới hạn: ở {times} lần giới hạn ổn định còn {percent} % goodput đỉnh ({class}).";
+    COLLAPSE_AT = "Collapse: {percent} % above the sustained load." | "Sụp đổ: cao hơn tải duy trì được {percent} %.";
+    PAST_LIMIT = "Past the limit: at {times} times the sustained load {percent} % of the peak goodput remain ({class})."
+        | "Vượt giới hạn: ở {times} lần tải duy trì được còn {percent} % goodput đỉnh ({class}).";
     GRACEFUL = "graceful" | "suy giảm êm";
     DEGRADING = "degrading" | "suy giảm";
     COLLAPSING = "collapse" | "sụp đổ";

@@ -19,6 +19,13 @@ texts! {
     S_AS_IT_RAN = "A/A as it ran" | "A/A khi đo";
     S_CLAIMABLE = "smallest claimable" | "nhỏ nhất có thể khẳng định";
     S_ARM = "{arm} is {label} ({runs})" | "{arm} là {label} ({runs})";
+    S_ARM_RUNS = "{arm}: {runs}" | "{arm}: {runs}";
+    S_TREND_FEW = "too few runs" | "quá ít lần chạy";
+    S_TREND_NONE = "no trend shown" | "chưa thấy xu hướng";
+    S_TREND_INTRO = "{n} runs, {first} to {last}. The figures draw each figure of the highest load that all runs have, as a ratio to the first run."
+        | "{n} lần chạy, từ {first} đến {last}. Hình vẽ từng chỉ số ở tải cao nhất mà mọi lần chạy đều có, theo tỉ lệ so với lần đầu.";
+    S_RUN = "run" | "lần chạy";
+    S_OF_FIRST = "ratio to the first run" | "tỉ lệ so với lần đầu";
     S_FLOOR = "smallest claimable difference: {source}" | "khác biệt nhỏ nhất có thể khẳng định: {source}";
     S_DIFFERS = "{what}: {a} against {b}" | "{what}: {a} so với {b}";
     S_UNEQUAL = "UNEQUAL: {what}" | "KHÔNG NGANG NHAU: {what}";

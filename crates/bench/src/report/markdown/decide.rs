@@ -257,7 +257,9 @@ impl Document<'_> {
             self.line(&format!("- {safe} {red}"));
         }
         for scenario in &self.scenarios.clone() {
-            let Some(matrix) = matrix::of(scenario) else {
+            // Strategies are ways to run one service, not services to choose from.
+            let matrix = matrix::of(scenario).filter(|_| self.record.mitigations.is_none());
+            let Some(matrix) = matrix else {
                 continue;
             };
             let title = a::MATRIX_TITLE.with(lang, &[("scenario", &scenario.title(lang))]);

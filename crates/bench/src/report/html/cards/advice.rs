@@ -10,7 +10,12 @@ use super::{Source, short_title};
 
 /// The card.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
-    let mut blocks = matrices(source);
+    // Strategies are ways to run one service, not services to choose from.
+    let strategies = source.record.mitigations.is_some();
+    let mut blocks = match strategies {
+        true => Vec::new(),
+        false => matrices(source),
+    };
     let capacities = capacities(source.record);
     let lang = source.lang;
     for capacity in &capacities {

@@ -1,14 +1,18 @@
 //! The run beside a study, beside other runs, and over time.
 
-use crate::record::{ComparisonRecord, ComparisonRow};
+use crate::record::paper::PaperRow;
+use crate::record::{ComparisonRow, TrendRow};
 
 use super::super::super::chart;
-use super::super::super::format::{or_dash, percent, rate, ratio, significant};
-use super::super::super::lang::page as t;
+use super::super::super::format::{DASH, or_dash, percent, rate, ratio, significant};
+use super::super::super::lang::{Lang, Text, page as t, stored as p};
+use super::super::super::stored;
 use super::super::super::words;
-use super::super::model::{Block, Card, Figure};
+use super::super::model::{Block, Card, Cell, Figure, Head, Row, Table};
 use super::Source;
-use super::ladder::paper_figures;
+
+/// Figures of cells in one card.
+const FIGURES_MAX: usize = 12;
 
 /// The study's tables with ours beside them.
 pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
@@ -22,44 +26,11 @@ pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
         });
     }
     for table in &paper.tables {
-        let ours = table
-            .ours
-            .as_deref()
-            .unwrap_or(super::super::super::format::DASH);
+        let ours = table.ours.as_deref().unwrap_or(DASH);
         blocks.push(Block::Title {
             text: format!("{}: {} | {ours}", table.id, table.paper),
         });
-        let rows = table
-            .rows
-            .iter()
-            .map(|row| {
-                let mine = row.ours.as_ref();
-                let goodput = mine.and_then(|f| f.goodput_rps);
-                vec![
-                    row.title.clone(),
-                    paper_figures(row, lang),
-                    or_dash(goodput, |v| format!("{}/s", rate(v))),
-                    or_dash(mine.and_then(|f| f.p99_ms), |v| {
-                        format!("{} ms", significant(v))
-                    }),
-                    or_dash(row.rate_ratio, ratio),
-                    or_dash(row.our_status.as_ref(), |s| {
-                        words::level(s.level, lang).to_owned()
-                    }),
-                ]
-            })
-            .collect();
-        let heads = vec![
-            t::H_LOAD.of(lang).to_owned(),
-            t::H_PAPER.of(lang).to_owned(),
-            format!("{}: {}", t::H_OURS.of(lang), t::H_GOODPUT.of(lang)),
-            format!("{}: P99", t::H_OURS.of(lang)),
-            t::H_RATIO.of(lang).to_owned(),
-            t::H_STATUS.of(lang).to_owned(),
-        ];
-        if !table.rows.is_empty() {
-            blocks.push(Block::plain_table(heads, 2, rows));
-        }
+        blocks.extend(paper_table(&table.rows, lang));
         if !table.not_comparable.is_empty() {
             blocks.push(Block::List {
                 class: "observations",
@@ -71,53 +42,183 @@ pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
     Card::of("card-paper", t::CARD_PAPER.of(lang), intro, blocks)
 }
 
+/// What a column says of a row.
+type Said = fn(&PaperRow, Lang) -> Option<String>;
+
+/// A column of the table beside a study.
+struct PaperColumn {
+    head: Head,
+    said: Said,
+}
+
+fn column(text: String, said: Said) -> PaperColumn {
+    let head = Head { text, words: false };
+    PaperColumn { head, said }
+}
+
+fn of_words(text: String, said: Said) -> PaperColumn {
+    let head = Head { text, words: true };
+    PaperColumn { head, said }
+}
+
+/// Paper, ours and ratio of every row: throughput, P99, what else the study prints, and the statuses. A column about which
+/// no row says anything is left out.
+fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
+    let named = |text: Text| text.of(lang).to_owned();
+    let paper = || named(t::H_PAPER);
+    let groups = [
+        (
+            t::H_GOODPUT,
+            vec![
+                column(paper(), |row, _| row.paper.goodput_rps.map(rate)),
+                column(named(t::H_OURS), |row, _| {
+                    row.ours.as_ref()?.goodput_rps.map(rate)
+                }),
+                column(named(t::H_RATIO), |row, _| row.rate_ratio.map(ratio)),
+            ],
+        ),
+        (
+            t::Y_P99_MS,
+            vec![
+                column(paper(), |row, _| row.paper.p99_ms.map(significant)),
+                column(named(t::H_OURS), |row, _| {
+                    row.ours.as_ref()?.p99_ms.map(significant)
+                }),
+                column(named(t::H_RATIO), |row, _| row.p99_ratio.map(ratio)),
+            ],
+        ),
+        (
+            t::H_STATUS,
+            vec![
+                of_words(paper(), |row, _| row.seed_status.clone()),
+                of_words(named(p::P_COMPUTED), |row, lang| {
+                    Some(words::judgement(row.computed.as_ref()?, lang))
+                }),
+                of_words(named(t::H_OURS), |row, lang| {
+                    Some(words::level(row.our_status.as_ref()?.level, lang).to_owned())
+                }),
+            ],
+        ),
+        (
+            t::H_PAPER_ALSO,
+            vec![
+                column(format!("{} /s", named(p::P_ACTUAL)), |row, _| {
+                    row.paper.actual_rps.map(rate)
+                }),
+                column(named(p::P_FAIL), |row, _| {
+                    row.paper.fail_percent.map(percent)
+                }),
+                column(named(p::P_AVG), |row, _| row.paper.mean_ms.map(significant)),
+                column("P95 ms".into(), |row, _| row.paper.p95_ms.map(significant)),
+                column("P99.9 ms".into(), |row, _| {
+                    row.paper.p99_9_ms.map(significant)
+                }),
+            ],
+        ),
+    ];
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = Table {
+        class: "ladder",
+        groups: vec![(String::new(), 1)],
+        heads: vec![Head::words(t::H_LOAD.of(lang))],
+        ..Table::default()
+    };
+    let mut kept: Vec<PaperColumn> = Vec::new();
+    for (title, columns) in groups {
+        let told = |column: &PaperColumn| rows.iter().any(|row| (column.said)(row, lang).is_some());
+        let columns: Vec<PaperColumn> = columns.into_iter().filter(told).collect();
+        if !columns.is_empty() {
+            table.groups.push((named(title), columns.len()));
+            kept.extend(columns);
+        }
+    }
+    table.rows = rows
+        .iter()
+        .map(|row| {
+            let first = Cell::words(row.title.clone()).class("strong");
+            let cells = kept.iter().map(|column| Cell {
+                words: column.head.words,
+                ..Cell::number((column.said)(row, lang).unwrap_or_else(|| DASH.into()))
+            });
+            Row {
+                cells: std::iter::once(first).chain(cells).collect(),
+                ..Row::default()
+            }
+        })
+        .collect();
+    table
+        .heads
+        .extend(kept.into_iter().map(|column| column.head));
+    Some(Block::Table(table))
+}
+
 /// This run against another.
 pub(super) fn comparison(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let found = source.options.beside.comparison.as_ref()?;
-    let mut items: Vec<String> = found
-        .unequal
-        .iter()
-        .map(|d| {
-            let parts = [
-                ("what", d.what.as_str()),
-                ("a", d.a.as_str()),
-                ("b", d.b.as_str()),
-            ];
-            t::UNEQUAL.with(lang, &parts)
-        })
-        .collect();
+    let mut items = stored::arms(found, lang);
+    items.extend(found.unequal.iter().map(|d| {
+        let parts = [
+            ("what", d.what.as_str()),
+            ("a", d.a.as_str()),
+            ("b", d.b.as_str()),
+        ];
+        t::UNEQUAL.with(lang, &parts)
+    }));
     items.extend(found.notes.iter().cloned());
-    let mut blocks = Vec::new();
-    if !items.is_empty() {
-        blocks.push(Block::List {
-            class: "observations",
-            items,
-        });
-    }
-    let figures: Vec<Figure> = ranked_rows(found)
-        .chunks(chart::RATIOS_MAX)
-        .filter_map(|rows| Some(Figure::new(t::X_RATIO.of(lang), chart::ratios(rows, lang)?)))
-        .take(4)
+    let mut blocks = vec![Block::List {
+        class: "observations",
+        items,
+    }];
+    let cells = by_cell(&found.rows);
+    let figures: Vec<Figure> = cells
+        .iter()
+        .filter_map(|(cell, rows)| {
+            Some(Figure::new(
+                cell.as_str(),
+                chart::ratios(&ranked_rows(rows), cell, lang)?,
+            ))
+        })
+        .take(FIGURES_MAX)
         .collect();
     if !figures.is_empty() {
         blocks.push(Block::Figures { figures });
     }
-    if !found.rows.is_empty() {
-        blocks.push(comparison_table(source, found));
+    for (cell, rows) in cells {
+        blocks.push(Block::Title { text: cell });
+        blocks.push(comparison_table(source, &rows));
     }
-    let intro = format!(
-        "A = {} · B = {} · {}",
-        found.a.label, found.b.label, found.floor.source
-    );
-    Card::of("card-compare", t::CARD_COMPARE.of(lang), intro, blocks)
+    Card::of("card-compare", t::CARD_COMPARE.of(lang), "", blocks)
 }
 
-/// Rows that say most first: those with a verdict, then by distance from 1.
-fn ranked_rows(found: &ComparisonRecord) -> Vec<&ComparisonRow> {
-    let mut rows: Vec<&ComparisonRow> = found
-        .rows
+/// Rows of the same cell together, in the order in which the cells come, each cell by its name.
+fn by_cell(rows: &[ComparisonRow]) -> Vec<(String, Vec<&ComparisonRow>)> {
+    let mut out: Vec<(String, Vec<&ComparisonRow>)> = Vec::new();
+    for row in rows {
+        let both = |a: &str, b: &str| match a == b {
+            true => a.to_owned(),
+            false => format!("{a} / {b}"),
+        };
+        let (target, operation) = (
+            both(&row.target_a, &row.target_b),
+            both(&row.operation_a, &row.operation_b),
+        );
+        let cell = format!("{target} · {operation} · {}", row.scenario);
+        match out.iter_mut().find(|(known, _)| *known == cell) {
+            Some((_, rows)) => rows.push(row),
+            None => out.push((cell, vec![row])),
+        }
+    }
+    out
+}
+
+/// Rows that say most first: those furthest from 1.
+fn ranked_rows<'a>(rows: &[&'a ComparisonRow]) -> Vec<&'a ComparisonRow> {
+    let mut rows: Vec<&ComparisonRow> = rows
         .iter()
+        .copied()
         .filter(|row| row.ratio_b_over_a.is_some())
         .collect();
     let far = |row: &ComparisonRow| row.ratio_b_over_a.unwrap_or(1.0).ln().abs();
@@ -125,68 +226,44 @@ fn ranked_rows(found: &ComparisonRecord) -> Vec<&ComparisonRow> {
     rows
 }
 
-fn comparison_table(source: &Source<'_>, found: &ComparisonRecord) -> Block {
+fn comparison_table(source: &Source<'_>, rows: &[&ComparisonRow]) -> Block {
     let lang = source.lang;
-    let rows = found
-        .rows
+    let rows = rows
         .iter()
         .map(|row| {
-            let who = if row.target_a == row.target_b {
-                row.target_a.clone()
-            } else {
-                format!("{} / {}", row.target_a, row.target_b)
-            };
             vec![
-                format!("{who} · {} · {}", row.operation_a, row.scenario),
                 format!("{} {}", row.metric.name(), row.metric.unit()),
                 rate(row.target_rps),
-                format!("{} (n = {})", significant(row.a.median), row.a.n),
-                format!("{} (n = {})", significant(row.b.median), row.b.n),
                 or_dash(row.ratio_b_over_a, ratio),
                 or_dash(row.ratio_ci, |(low, high)| {
                     format!("[{}–{}]", significant(low), significant(high))
                 }),
+                words::verdict(row.verdict, lang).to_owned(),
                 or_dash(row.test, |test| format!("{:.3}", test.p)),
                 or_dash(row.test, |test| significant(test.a12)),
-                words::verdict(row.verdict, lang).to_owned(),
+                format!("{} (n = {})", significant(row.a.median), row.a.n),
+                format!("{} (n = {})", significant(row.b.median), row.b.n),
             ]
         })
         .collect();
     let heads = vec![
-        t::H_CELL.of(lang).to_owned(),
         t::H_METRIC.of(lang).to_owned(),
         t::H_OFFERED_RPS.of(lang).to_owned(),
-        "A".to_owned(),
-        "B".to_owned(),
         t::X_RATIO.of(lang).to_owned(),
         t::H_CI.of(lang).to_owned(),
+        t::H_VERDICT.of(lang).to_owned(),
         "p".to_owned(),
         "A12".to_owned(),
-        t::H_VERDICT.of(lang).to_owned(),
+        "A".to_owned(),
+        "B".to_owned(),
     ];
-    Block::plain_table(heads, 2, rows)
+    Block::plain_table(heads, 1, rows)
 }
 
 /// How figures moved over stored runs.
 pub(super) fn trends(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
     let found = source.options.beside.trends.as_ref()?;
-    let rows: Vec<Vec<String>> = found
-        .rows
-        .iter()
-        .map(|row| {
-            vec![
-                format!("{} · {} · {}", row.target, row.operation, row.scenario),
-                format!("{} {}", row.metric.name(), row.metric.unit()),
-                rate(row.target_rps),
-                row.points.len().to_string(),
-                or_dash(row.change_percent, |v| format!("{} %", percent(v))),
-                or_dash(row.p, |p| format!("{p:.3}")),
-                words::noise(row.noise, lang).to_owned(),
-                words::course(row, lang),
-            ]
-        })
-        .collect();
     let mut blocks = Vec::new();
     if !found.notes.is_empty() {
         blocks.push(Block::List {
@@ -194,18 +271,56 @@ pub(super) fn trends(source: &Source<'_>) -> Option<Card> {
             items: found.notes.clone(),
         });
     }
-    let heads = vec![
-        t::H_CELL.of(lang).to_owned(),
-        t::H_METRIC.of(lang).to_owned(),
-        t::H_OFFERED_RPS.of(lang).to_owned(),
-        "n".to_owned(),
-        t::H_CHANGE.of(lang).to_owned(),
-        "p".to_owned(),
-        t::H_NOISE.of(lang).to_owned(),
-        t::H_VERDICT.of(lang).to_owned(),
-    ];
-    if !rows.is_empty() {
-        blocks.push(Block::plain_table(heads, 2, rows));
+    let heads = || {
+        vec![
+            t::H_METRIC.of(lang).to_owned(),
+            t::H_OFFERED_RPS.of(lang).to_owned(),
+            "n".to_owned(),
+            t::H_CHANGE.of(lang).to_owned(),
+            words::verdict_head(lang).to_owned(),
+            "p".to_owned(),
+            t::H_NOISE.of(lang).to_owned(),
+        ]
+    };
+    let mut cells: Vec<(String, Vec<Vec<String>>)> = Vec::new();
+    for row in &found.rows {
+        let cell = format!("{} · {} · {}", row.target, row.operation, row.scenario);
+        let fields = vec![
+            format!("{} {}", row.metric.name(), row.metric.unit()),
+            rate(row.target_rps),
+            row.points.len().to_string(),
+            or_dash(row.change_percent, |v| format!("{v:+.1} %")),
+            words::trend(row, lang).to_owned(),
+            or_dash(row.p, |p| format!("{p:.3}")),
+            words::noise(row.noise, lang).to_owned(),
+        ];
+        match cells.iter_mut().find(|(known, _)| *known == cell) {
+            Some((_, rows)) => rows.push(fields),
+            None => cells.push((cell, vec![fields])),
+        }
     }
-    Card::of("card-trends", t::CARD_TRENDS.of(lang), "", blocks)
+    let figures: Vec<Figure> = cells
+        .iter()
+        .filter_map(|(cell, _)| {
+            let of_cell = |row: &&TrendRow| {
+                *cell == format!("{} · {} · {}", row.target, row.operation, row.scenario)
+            };
+            let rows: Vec<&TrendRow> = found.rows.iter().filter(of_cell).collect();
+            Some(Figure::new(
+                cell.as_str(),
+                chart::course(&rows, cell, lang)?,
+            ))
+        })
+        .take(FIGURES_MAX)
+        .collect();
+    if !figures.is_empty() {
+        blocks.push(Block::Figures { figures });
+    }
+    for (cell, rows) in cells {
+        blocks.push(Block::Title { text: cell });
+        blocks.push(Block::plain_table(heads(), 1, rows));
+    }
+    let runs = found.started_at.len().to_string();
+    let intro = words::trends_intro(&found.started_at, &runs, lang);
+    Card::of("card-trends", t::CARD_TRENDS.of(lang), intro, blocks)
 }

@@ -209,7 +209,7 @@ fn paper_row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Option<Un
 }
 
 /// The study's figures, its word for the row, and ours over its.
-pub(super) fn paper_figures(row: &PaperRow, lang: Lang) -> String {
+fn paper_figures(row: &PaperRow, lang: Lang) -> String {
     let f = &row.paper;
     let mut parts = Vec::new();
     let mut add = |name: Text, value: Option<String>| {

@@ -138,7 +138,7 @@ fn goals(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
         t::H_WHY,
     ];
     let heads = heads.map(|head| head.of(source.lang).to_owned()).to_vec();
-    Block::plain_table(heads, 1, rows)
+    Block::plain_table(heads, 1, rows).ending_in_words()
 }
 
 fn trials(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
@@ -161,8 +161,8 @@ fn trials(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
                 percent(trial.fail_percent),
                 or_dash(trial.p99_ms, significant),
                 kept,
-                trial.rule.clone(),
                 words::grade(trial.validity.grade, source.lang).to_owned(),
+                trial.rule.clone(),
             ]
         })
         .collect();
@@ -176,8 +176,8 @@ fn trials(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
         t::H_FAIL.of(lang).to_owned(),
         "P99 ms".to_owned(),
         t::H_RESULT.of(lang).to_owned(),
-        t::H_WHY.of(lang).to_owned(),
         t::H_VALID.of(lang).to_owned(),
+        t::H_WHY.of(lang).to_owned(),
     ];
-    Block::plain_table(heads, 2, rows)
+    Block::plain_table(heads, 2, rows).ending_in_words()
 }
