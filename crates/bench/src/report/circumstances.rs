@@ -11,9 +11,9 @@ pub(crate) fn manifest_rows(
     calibration: Option<&Calibration>,
     lang: Lang,
 ) -> Vec<(&'static str, String)> {
-    let mut rows = machine_rows(&manifest.machine);
+    let mut rows = machine_rows(&manifest.machine, lang);
     rows.extend([
-        (t::M_PINNING, pinning(&manifest.pinning)),
+        (t::M_PINNING, pinning(&manifest.pinning, lang)),
         (t::M_TOOL, tool(&manifest.tool)),
         (
             t::M_COMPILER,
@@ -24,7 +24,9 @@ pub(crate) fn manifest_rows(
         (t::M_COMMAND, command(&manifest.command_line)),
         (
             t::M_GENERATOR,
-            calibration.map(generator).unwrap_or_default(),
+            calibration
+                .map(|found| generator(found, lang))
+                .unwrap_or_default(),
         ),
     ]);
     rows.into_iter()
@@ -33,14 +35,18 @@ pub(crate) fn manifest_rows(
         .collect()
 }
 
-fn machine_rows(machine: &Machine) -> Vec<(Text, String)> {
+fn machine_rows(machine: &Machine, lang: Lang) -> Vec<(Text, String)> {
     let known = |value: &Option<String>| value.clone().unwrap_or_default();
     vec![
         (
             t::M_CPU,
-            format!(
-                "{} ({} cores, {})",
-                machine.cpu_model, machine.cores, machine.arch
+            t::M_CPU_IS.with(
+                lang,
+                &[
+                    ("model", &machine.cpu_model),
+                    ("cores", &machine.cores.to_string()),
+                    ("arch", &machine.arch),
+                ],
             ),
         ),
         (
@@ -58,22 +64,21 @@ fn machine_rows(machine: &Machine) -> Vec<(Text, String)> {
     ]
 }
 
-fn pinning(pinning: &Pinning) -> String {
+fn pinning(pinning: &Pinning, lang: Lang) -> String {
     let cpus = |list: &[u32]| {
         let numbers: Vec<String> = list.iter().map(u32::to_string).collect();
         match numbers.len() {
-            0 => "not pinned".to_owned(),
-            1 => format!("core {}", numbers[0]),
-            _ => format!("cores {}", numbers.join(", ")),
+            0 => t::M_NOT_PINNED.of(lang).to_owned(),
+            1 => t::M_CORE.with(lang, &[("core", &numbers[0])]),
+            _ => t::M_CORES.with(lang, &[("cores", &numbers.join(", "))]),
         }
     };
-    let shared = if pinning.co_located {
-        ", on one machine"
-    } else {
-        ""
-    };
     let (generator, targets) = (cpus(&pinning.generator_cpus), cpus(&pinning.target_cpus));
-    format!("generator {generator}, targets {targets}{shared}")
+    let text = match pinning.co_located {
+        true => t::M_PINNED_TOGETHER,
+        false => t::M_PINNED,
+    };
+    text.with(lang, &[("generator", &generator), ("targets", &targets)])
 }
 
 fn tool(tool: &Tool) -> String {
@@ -85,52 +90,56 @@ fn tool(tool: &Tool) -> String {
     format!("{}{commit} ({})", tool.version, tool.profile)
 }
 
-fn generator(found: &Calibration) -> String {
+fn generator(found: &Calibration, lang: Lang) -> String {
     let cpu = found
         .generator_cpu_us_per_op
-        .map(|us| format!(", {} µs of CPU a request", significant(us)))
+        .map(|us| t::M_GENERATOR_CPU.with(lang, &[("us", &significant(us))]))
         .unwrap_or_default();
     let reused = found
         .reused
         .as_ref()
         .map(|from| {
-            format!(
-                "; measured at {}, {} before this run, on the same machine by the same program ({})",
-                from.measured_at,
-                seconds(from.age_s),
-                from.binary
+            t::M_REUSED.with(
+                lang,
+                &[
+                    ("when", &from.measured_at),
+                    ("age", &seconds(from.age_s)),
+                    ("binary", &from.binary),
+                ],
             )
         })
         .unwrap_or_default();
-    format!(
-        "ceiling {}/s over {} connections{cpu}; floor P50 {}, P99 {}; one clock read {} ns{reused}",
-        rate(found.ceiling_rps),
-        found.connections,
-        latency(found.floor_p50_us),
-        latency(found.floor_p99_us),
-        significant(found.clock_read_ns)
+    t::M_CALIBRATED.with(
+        lang,
+        &[
+            ("ceiling", &rate(found.ceiling_rps)),
+            ("connections", &found.connections.to_string()),
+            ("cpu", &cpu),
+            ("p50", &latency(found.floor_p50_us)),
+            ("p99", &latency(found.floor_p99_us)),
+            ("clock", &significant(found.clock_read_ns)),
+            ("reused", &reused),
+        ],
     )
 }
 
 /// One line about a target: what it is, where, and how it was started.
-pub(crate) fn target_line(target: &TargetRecord) -> String {
-    let mut parts = vec![format!(
-        "{} {} at {}",
-        target.server_name, target.server_version, target.url
-    )];
+pub(crate) fn target_line(target: &TargetRecord, lang: Lang) -> String {
+    let what = format!("{} {}", target.server_name, target.server_version);
+    let mut parts = vec![t::M_TARGET_AT.with(lang, &[("what", &what), ("url", &target.url)])];
     parts.extend(target.threads.map(|threads| match threads {
-        1 => "1 thread".to_owned(),
-        more => format!("{more} threads"),
+        1 => t::M_ONE_THREAD.of(lang).to_owned(),
+        more => t::M_THREADS.with(lang, &[("n", &more.to_string())]),
     }));
     parts.extend(
         target
             .start_to_first_reply_ms
-            .map(|ms| format!("first reply after {} ms", significant(ms))),
+            .map(|ms| t::M_FIRST_REPLY.with(lang, &[("ms", &significant(ms))])),
     );
     parts.extend(
         target
             .idle_rss_bytes
-            .map(|rss| format!("{} idle", bytes(rss))),
+            .map(|rss| t::M_IDLE.with(lang, &[("memory", &bytes(rss))])),
     );
     parts.extend(
         target
@@ -139,7 +148,8 @@ pub(crate) fn target_line(target: &TargetRecord) -> String {
             .map(|s| format!("{}={}", s.name, s.value)),
     );
     if !target.command_line.is_empty() {
-        parts.push(format!("started as {}", command(&target.command_line)));
+        let started = command(&target.command_line);
+        parts.push(t::M_STARTED_AS.with(lang, &[("command", &started)]));
     }
     parts.join(", ")
 }

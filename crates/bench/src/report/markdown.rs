@@ -163,7 +163,7 @@ impl Document<'_> {
             self.row(&[name.into(), text(&value)]);
         }
         for target in &record.targets {
-            self.row(&[text(&target.name), text(&target_line(target))]);
+            self.row(&[text(&target.name), text(&target_line(target, self.lang))]);
         }
     }
 

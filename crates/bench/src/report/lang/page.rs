@@ -310,6 +310,23 @@ texts! {
     M_STARTED = "Started" | "Bắt đầu";
     M_COMMAND = "Command" | "Lệnh";
     M_GENERATOR = "Generator" | "Bộ sinh tải";
+    M_CPU_IS = "{model} ({cores} cores, {arch})" | "{model} ({cores} nhân, {arch})";
+    M_NOT_PINNED = "not pinned" | "không ghim";
+    M_CORE = "core {core}" | "nhân {core}";
+    M_CORES = "cores {cores}" | "các nhân {cores}";
+    M_PINNED = "generator {generator}, targets {targets}" | "bộ phát: {generator}, đích đo: {targets}";
+    M_PINNED_TOGETHER = "generator {generator}, targets {targets}, on one machine" | "bộ phát: {generator}, đích đo: {targets}, trên cùng máy";
+    M_GENERATOR_CPU = ", {us} µs of CPU a request" | ", {us} µs CPU mỗi yêu cầu";
+    M_REUSED = "; measured at {when}, {age} before this run, on the same machine by the same program ({binary})"
+        | "; đo lúc {when}, {age} trước lần chạy này, trên cùng máy bằng cùng chương trình ({binary})";
+    M_CALIBRATED = "ceiling {ceiling}/s over {connections} connections{cpu}; floor P50 {p50}, P99 {p99}; one clock read {clock} ns{reused}"
+        | "trần {ceiling}/s qua {connections} kết nối{cpu}; sàn P50 {p50}, P99 {p99}; một lần đọc đồng hồ {clock} ns{reused}";
+    M_TARGET_AT = "{what} at {url}" | "{what} tại {url}";
+    M_ONE_THREAD = "1 thread" | "1 luồng";
+    M_THREADS = "{n} threads" | "{n} luồng";
+    M_FIRST_REPLY = "first reply after {ms} ms" | "trả lời đầu tiên sau {ms} ms";
+    M_IDLE = "{memory} idle" | "{memory} khi rảnh";
+    M_STARTED_AS = "started as {command}" | "khởi động bằng {command}";
     M_DURATION = "Duration" | "Thời lượng";
     DATA_NOTE = "The data of this report are embedded in it as JSON, those of a long run with shortened figures and histograms; `tollgate bench report --from FILE` reads them. `results.json` has everything in full."
         | "Dữ liệu của báo cáo được nhúng sẵn dưới dạng JSON, với lần chạy dài thì số liệu và biểu đồ phân bố được rút gọn; `tollgate bench report --from FILE` đọc lại được. `results.json` giữ đầy đủ.";

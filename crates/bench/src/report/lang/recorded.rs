@@ -78,6 +78,10 @@ forms! {
     "nothing that was watched is at its limit; the target's process is not known" | "không thứ gì được theo dõi chạm giới hạn; không rõ tiến trình của đích đo";
     "nothing that was watched is at its limit" | "không thứ gì được theo dõi chạm giới hạn";
     "the machine" | "máy";
+    "the generator" | "bộ phát";
+    "the service" | "dịch vụ";
+    "the proxy" | "proxy";
+    "the store" | "kho dữ liệu";
     "the generator ({name})" | "bộ phát ({name})";
     "the service ({name})" | "dịch vụ ({name})";
     "the proxy ({name})" | "proxy ({name})";
@@ -156,6 +160,8 @@ forms! {
     "the {name} of the last {n} buckets still rises" | "{name} của {n} đoạn cuối vẫn tăng";
     "the {name} of the last {n} buckets still falls" | "{name} của {n} đoạn cuối vẫn giảm";
     "ended {n} s into the step: {why}" | "kết thúc khi bậc chạy được {n} s: {why}";
+    "the service answered with a gRPC error instead of a decision" | "dịch vụ trả lỗi gRPC thay vì một quyết định";
+    "the service answered with a decision that is neither OK nor OVER_LIMIT" | "dịch vụ trả một quyết định không phải OK cũng không phải OVER_LIMIT";
     "first complaint: {what}" | "lỗi đầu tiên: {what}";
     "measured again, because {why}" | "đo lại, vì {why}";
     "not one answer within the deadline" | "không có câu trả lời nào trong hạn";
@@ -362,7 +368,7 @@ fn said(text: &str, lang: Lang, depth: u32) -> Cow<'_, str> {
         }
     }
     // Sentences are joined in these ways; one of no known form may have the same words in it.
-    for (joint, same) in [("; ", "; "), (", and ", ", và ")] {
+    for (joint, same) in [("; ", "; "), (", and ", ", và "), (" · ", " · ")] {
         let parts = text.split(joint).map(|part| said(part, lang, depth - 1));
         let parts: Vec<Cow<'_, str>> = parts.collect();
         if parts.len() > 1 && parts.iter().any(|part| matches!(part, Cow::Owned(_))) {
@@ -438,7 +444,7 @@ mod tests {
             vi(
                 "tollgate · EVALSHA · single key: 1 of 4 rows is indicative; at 5000/s start 2: P99 of the send lag is 0.80 ms, tolerated are 1.00 ms, and the generator used 78.8 % of its core"
             ),
-            "tollgate · EVALSHA · single key: 1 trong 4 dòng là tham khảo; ở 5,000/s lần khởi động 2: P99 của độ trễ gửi là 0.80 ms, mức cho phép là 1.00 ms, và bộ phát dùng 78.8 % nhân CPU của nó"
+            "tollgate · EVALSHA · một khóa: 1 trong 4 dòng là tham khảo; ở 5,000/s lần khởi động 2: P99 của độ trễ gửi là 0.80 ms, mức cho phép là 1.00 ms, và bộ phát dùng 78.8 % nhân CPU của nó"
         );
         assert_eq!(
             vi("limited by the store (redis-server): its thread redis-server used 98 % of a core"),

@@ -27,8 +27,8 @@ pub fn compare(record: &CompareRecord) -> String {
     let mut out = format!("# {a} against {b}\n\n");
     quote(&mut out, "Test date", &record.manifest.started_at);
     quote(&mut out, "Command", &command(&record.manifest.command_line));
-    quote(&mut out, "A", &target_line(&record.a));
-    quote(&mut out, "B", &target_line(&record.b));
+    quote(&mut out, "A", &target_line(&record.a, Lang::En));
+    quote(&mut out, "B", &target_line(&record.b, Lang::En));
     out.push_str(
         "\nShort slices of the same load, A and B in turns. Each ratio is taken within a pair of \
          neighbouring slices: median [lower–upper quartile] (smallest–largest). Above 1 is in favour of A.\n\n",

@@ -142,7 +142,7 @@ pub(super) fn manifest(source: &Source<'_>) -> Option<Card> {
         record
             .targets
             .iter()
-            .map(|target| (target.name.clone(), target_line(target))),
+            .map(|target| (target.name.clone(), target_line(target, lang))),
     );
     let blocks = vec![Block::Terms { rows }];
     Card::of("card-14-manifest", t::CARD_MANIFEST.of(lang), "", blocks)
