@@ -11,7 +11,7 @@ use super::super::format::count;
 use super::{Lang, Text};
 
 /// Fields of records that hold sentences, or lists of them.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "doubts",
     "ended_because",
     "knee_source",
@@ -30,6 +30,7 @@ const FIELDS: [&str; 18] = [
     "source",
     "text",
     "title",
+    "what",
 ];
 /// Sentences within sentences are followed this deep.
 const DEPTH_MAX: u32 = 6;
@@ -268,7 +269,40 @@ forms! {
     "{n} %, because the noise of this machine was not measured (tollgate bench noise)" | "{n} %, vì chưa đo độ nhiễu của máy này (tollgate bench noise)";
     "the noise of this machine of {when} ({file}), and {n} % at least" | "độ nhiễu của máy này ngày {when} ({file}), và ít nhất {n} %";
     "the run of {when} differs from the first in {what}: {a} instead of {b}" | "lần chạy {when} khác lần đầu về {what}: {a} thay vì {b}";
+    // What two runs differ in.
+    "keys" | "số khóa";
+    "key distribution" | "phân bố khóa";
+    "operation" | "thao tác";
+    "algorithm" | "thuật toán";
+    "limit" | "giới hạn";
+    "window in ms" | "cửa sổ (ms)";
+    "arrivals" | "nhịp đến";
+    "connections" | "kết nối";
+    "pipeline depth" | "độ sâu pipeline";
+    "deadline in ms" | "hạn chờ (ms)";
+    "backlog" | "hàng chờ";
+    "warm-up in s" | "khởi động nóng (s)";
+    "pause in s" | "nghỉ (s)";
+    "step length" | "độ dài bậc";
+    "generator's cores" | "nhân của bộ phát";
+    "targets' cores" | "nhân của các đích đo";
+    "build profile" | "kiểu bản dựng";
+    "seed" | "hạt giống";
+    "processor" | "bộ xử lý";
+    "cores" | "số nhân";
+    "instruction set" | "tập lệnh";
+    "kernel" | "nhân hệ điều hành";
+    "memory in bytes" | "bộ nhớ (byte)";
+    "clock source" | "nguồn đồng hồ";
+    "governor" | "bộ điều tần";
+    "hypervisor" | "hypervisor";
+    "target's threads" | "số luồng của đích đo";
+    "target's cores" | "nhân của đích đo";
+    "target on the generator's machine" | "đích đo trên máy của bộ phát";
+    "date (more than an hour apart)" | "ngày (cách nhau hơn một giờ)";
+    "setting {name}" | "thiết lập {name}";
     "{row}: {n} runs are too few for a trend." | "{row}: {n} lần chạy là quá ít để nói về xu hướng.";
+    "{scenario} at {n}/s" | "{scenario} ở {n}/s";
 }
 
 /// `text` in `lang`, where its form is known, with its rates as tables have them.
