@@ -131,9 +131,9 @@ fn count(
                 let place = (path.clone(), step.line);
                 match &section.only {
                     _ if failed.iter().any(|failed| failed.contains(&place)) => command.failed += 1,
-                    None => command.equal += 1,
-                    Some((Peer::Tollgate, _)) => command.alone += 1,
-                    Some((Peer::Redis, _)) => {}
+                    None if section.since.is_empty() => command.equal += 1,
+                    None | Some((Peer::Tollgate, _)) => command.alone += 1,
+                    Some(_) => {}
                 }
             }
         }

@@ -4,20 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tollgate_testkit::Server;
-use tollgate_testkit::script::{self, Peer, Script, TcpExecutor};
+use tollgate_testkit::script::{self, Peer, Release, Script, TcpExecutor};
 
 use crate::Failure;
 
 /// Runs the task.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
-    let (mut recording, mut peer) = (false, Peer::Redis);
+    let (mut recording, mut tollgate, mut newer) = (false, false, None);
     let mut files = Vec::new();
-    for arg in args {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
             "--record" => recording = true,
-            "--tollgate" => peer = Peer::Tollgate,
+            "--tollgate" => tollgate = true,
+            "--server" => {
+                newer = Some(args.next().ok_or("--server needs the path of a program")?);
+            }
             flag if flag.starts_with('-') => {
-                return Err(format!("unknown flag {flag}: --record or --tollgate").into());
+                return Err(
+                    format!("unknown flag {flag}: --record, --tollgate or --server").into(),
+                );
             }
             file => files.push(PathBuf::from(file)),
         }
@@ -25,10 +31,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     if files.is_empty() {
         files = script::list()?;
     }
-    let server = match peer {
-        Peer::Redis => Server::redis(&[])?
-            .ok_or("redis-server is neither on PATH nor in .peers: cargo xtask peers")?,
-        Peer::Tollgate => Server::tollgate(&[])?,
+    let (peer, server) = match (tollgate, newer) {
+        (true, Some(_)) => return Err("--tollgate or --server, not both".into()),
+        (true, None) => (Peer::Tollgate, Server::tollgate(&[])?),
+        (false, Some(program)) => newer_server(Path::new(program))?,
+        (false, None) => (
+            Peer::Redis,
+            Server::redis(&[])?
+                .ok_or("redis-server is neither on PATH nor in .peers: cargo xtask peers")?,
+        ),
     };
     let mut executor = TcpExecutor::new(peer, server.addr());
     if recording {
@@ -36,6 +47,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     } else {
         compare(&files, &mut executor)
     }
+}
+
+/// A later server than the reference, to be asked about what came with it.
+fn newer_server(program: &Path) -> Result<(Peer, Server), Failure> {
+    let server = Server::like_redis(program, &[])
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let release = Release::of(&mut server.connect()?)?;
+    println!("{}: {release}", program.display());
+    Ok((Peer::Newer(release), server))
 }
 
 /// Records every file that can be recorded; one that cannot does not keep the others back.

@@ -71,8 +71,6 @@ catalogue! {
     TwoFieldConditions => "ERR Only one of FXX or FNX arguments can be specified",
     TwoExpiriesOrKeep =>
         "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
-    TwoExpiriesOrPersist =>
-        "ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified",
     HashNotAFloat => "ERR hash value is not a float",
     IncrementNotAnInteger => "ERR Increment is not an integer or out of range",
     IncrementNotAFloat => "ERR Increment is not a valid float",

@@ -1,7 +1,7 @@
 //! A hash: fields with values, each of which may have an expiry of its own.
 //!
 //! A small hash is one allocation, field, value, field, value, in the order of insertion; beyond the limits it becomes
-//! a [`Dict`], for good. Expiries stand beside either form and cost nothing while no field has one. The earliest of
+//! a [`Dict`], for good. Expiries stand beside either form and cost nothing until a field has one. The earliest of
 //! them is known at any time, so whoever keeps many hashes can keep them in the order of what is due.
 //!
 //! Nothing here looks at a clock. [`Hash::live`] is the hash as it is at a moment, without the fields that are past
@@ -138,6 +138,15 @@ impl Hash {
     #[inline]
     pub fn is_compact(&self) -> bool {
         matches!(self.form, Form::Compact(_))
+    }
+
+    /// Whether it is in the compact form with room for expiries, which it keeps once it has it.
+    #[inline]
+    pub fn is_compact_with_expiries(&self) -> bool {
+        match &self.form {
+            Form::Compact(compact) => compact.is_timed(),
+            Form::Large(_) => false,
+        }
     }
 
     /// The earliest time at which a field expires, in Unix milliseconds.

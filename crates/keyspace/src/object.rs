@@ -87,7 +87,7 @@ impl Object {
             Object::Set(set) if set.is_ints() => Encoding::Intset,
             Object::Set(_) => Encoding::HashTable,
             Object::Hash(hash) if !hash.is_compact() => Encoding::HashTable,
-            Object::Hash(hash) if hash.next_expiry().is_some() => Encoding::ListpackEx,
+            Object::Hash(hash) if hash.is_compact_with_expiries() => Encoding::ListpackEx,
             Object::Hash(_) => Encoding::Listpack,
             Object::SortedSet(set) if set.is_compact() => Encoding::Listpack,
             Object::SortedSet(_) => Encoding::SkipList,

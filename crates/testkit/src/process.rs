@@ -34,10 +34,15 @@ pub struct Server {
 impl Server {
     /// A real redis-server without persistence; `None` where there is none. `flags` come last (`--requirepass`, `x`).
     pub fn redis(flags: &[&str]) -> io::Result<Option<Server>> {
-        let Some(program) = peers::find("redis-server") else {
-            return Ok(None);
-        };
-        start(&program, |port, dir| {
+        let program = peers::find("redis-server");
+        program
+            .map(|program| Server::like_redis(&program, flags))
+            .transpose()
+    }
+
+    /// The same of a program that takes redis-server's arguments, such as a later redis-server or a valkey-server.
+    pub fn like_redis(program: &Path, flags: &[&str]) -> io::Result<Server> {
+        start(program, |port, dir| {
             let port = port.to_string();
             let mut args = [
                 "--port",
@@ -57,7 +62,6 @@ impl Server {
             args.extend(flags.iter().map(|flag| (*flag).to_owned()));
             args
         })
-        .map(Some)
     }
 
     /// `tollgate serve` with the given flags behind its address. Connections are spread over its threads from the first on,

@@ -144,11 +144,13 @@ const ROWS: &[Row] = &[
         "7.4.0",
         PER_FIELD,
     ),
-    tells("HPTTL", hash_expiry::hpttl).docs(
-        "Returns how long fields have to live, in milliseconds.",
-        "7.4.0",
-        PER_FIELD,
-    ),
+    tells("HPTTL", hash_expiry::hpttl)
+        .docs(
+            "Returns how long fields have to live, in milliseconds.",
+            "7.4.0",
+            PER_FIELD,
+        )
+        .tips(ANY_OUTPUT),
     hash(
         "HRANDFIELD",
         at_least(2),
@@ -196,11 +198,13 @@ const ROWS: &[Row] = &[
         .keys(&[RO])
         .takes("key field")
         .docs("Returns the length of a field's value.", "3.2.0", "O(1)"),
-    tells("HTTL", hash_expiry::httl).docs(
-        "Returns how long fields have to live, in seconds.",
-        "7.4.0",
-        PER_FIELD,
-    ),
+    tells("HTTL", hash_expiry::httl)
+        .docs(
+            "Returns how long fields have to live, in seconds.",
+            "7.4.0",
+            PER_FIELD,
+        )
+        .tips(ANY_OUTPUT),
     hash("HVALS", exactly(2), Flags::READONLY, hash_read::hvals)
         .keys(&[RO_ACCESS])
         .takes("key")
@@ -213,7 +217,7 @@ const fn hash(name: &'static str, arity: Arity, flags: Flags, run: Handler) -> R
 }
 
 const fn expires(name: &'static str, run: Handler) -> Row {
-    hash(name, at_least(6), GROWS, run).keys(&[RW_UPDATE])
+    hash(name, at_least(6), WRITE_FAST, run).keys(&[RW_UPDATE])
 }
 
 const fn tells(name: &'static str, run: Handler) -> Row {

@@ -154,11 +154,11 @@ fn expire(
             };
             change.out.int(answer);
         }
-        if set {
-            change.touched(Event::HExpire);
-        }
+        // As in Redis, who listens hears of one of the two.
         if deleted {
             change.touched(Event::HDel);
+        } else if set {
+            change.touched(Event::HExpire);
         }
         Ok(())
     })?;

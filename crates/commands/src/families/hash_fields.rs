@@ -9,7 +9,7 @@ use super::hash_write::drop_expired;
 use crate::{Args, Change, CmdError, Create, Cx, Event, Reply};
 
 /// What becomes of the expiry of the fields.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Ttl {
     Unsaid,
     At(i64),
@@ -35,72 +35,44 @@ impl When {
     }
 }
 
-/// The options of HGETEX and HSETEX, and the words behind the number of fields.
+/// An option that says when fields expire.
+fn unit(args: &mut Args<'_>) -> Option<Unit> {
+    let mut options = Unit::OPTIONS.into_iter();
+    options
+        .find(|(word, _)| args.keyword(word))
+        .map(|(_, unit)| unit)
+}
+
+/// The options of HSETEX, and the words behind the number of fields.
 struct Options<'a> {
     ttl: Ttl,
     when: When,
     words: &'a [&'a [u8]],
 }
 
-/// One of the two commands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Command {
-    HGetEx,
-    HSetEx,
-}
-
-impl Command {
-    const fn name(self) -> &'static str {
-        match self {
-            Command::HGetEx => "hgetex",
-            Command::HSetEx => "hsetex",
-        }
-    }
-
-    /// Words for each field.
-    const fn words_per_field(self) -> usize {
-        match self {
-            Command::HGetEx => 1,
-            Command::HSetEx => 2,
-        }
-    }
-
-    /// Two options that say when the fields expire.
-    const fn two_expiries(self) -> CmdError {
-        match self {
-            Command::HGetEx => CmdError::TwoExpiriesOrPersist,
-            Command::HSetEx => CmdError::TwoExpiriesOrKeep,
-        }
-    }
-}
-
 impl<'a> Options<'a> {
-    fn parse(mut args: Args<'a>, command: Command, now_ms: i64) -> Result<Options<'a>, CmdError> {
+    const NAME: &'static str = "hsetex";
+
+    fn parse(mut args: Args<'a>, now_ms: i64) -> Result<Options<'a>, CmdError> {
         let mut ttl = Ttl::Unsaid;
         let mut when = When::Always;
         let once = |ttl: Ttl| match ttl {
             Ttl::Unsaid => Ok(()),
-            _ => Err(command.two_expiries()),
+            _ => Err(CmdError::TwoExpiriesOrKeep),
         };
         loop {
             if args.is_empty() {
-                return Err(CmdError::Arity(command.name()));
+                return Err(CmdError::Arity(Self::NAME));
             } else if args.keyword("FIELDS") {
                 break;
-            } else if let Some((_, unit)) = Unit::OPTIONS.into_iter().find(|(n, _)| args.keyword(n))
-            {
+            } else if let Some(unit) = unit(&mut args) {
                 once(ttl)?;
                 let word = args.next().map_err(|_| CmdError::NoExpireTime)?;
-                ttl = Ttl::At(unit.read(word, now_ms, command.name())?);
-            } else if command == Command::HGetEx && args.keyword("PERSIST") {
-                once(ttl)?;
-                ttl = Ttl::Persist;
-            } else if command == Command::HSetEx && args.keyword("KEEPTTL") {
+                ttl = Ttl::At(unit.read(word, now_ms, Self::NAME)?);
+            } else if args.keyword("KEEPTTL") {
                 once(ttl)?;
                 ttl = Ttl::Keep;
-            } else if command == Command::HSetEx
-                && let Some(said) = When::parse(&mut args)
-            {
+            } else if let Some(said) = When::parse(&mut args) {
                 if when != When::Always {
                     return Err(CmdError::TwoFieldConditions);
                 }
@@ -109,15 +81,14 @@ impl<'a> Options<'a> {
                 return Err(CmdError::unknown_argument(args.next()?));
             }
         }
-        let per_field = command.words_per_field();
-        if args.len() < 1 + per_field {
-            return Err(CmdError::Arity(command.name()));
+        if args.len() < 3 {
+            return Err(CmdError::Arity(Self::NAME));
         }
         let count = number::parse_i64(args.next()?).and_then(|count| i32::try_from(count).ok());
         let count = count.filter(|count| *count > 0);
         let count = count.ok_or(CmdError::BadFieldCount)? as usize;
-        if count.checked_mul(per_field) != Some(args.len()) {
-            return Err(CmdError::Arity(command.name()));
+        if count.checked_mul(2) != Some(args.len()) {
+            return Err(CmdError::Arity(Self::NAME));
         }
         Ok(Options {
             ttl,
@@ -129,8 +100,19 @@ impl<'a> Options<'a> {
 
 pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let options = Options::parse(args, Command::HGetEx, cx.now_ms())?;
-    let names = options.words;
+    cx.peek_as::<Hash>(key)?;
+    let ttl = if let Some(unit) = unit(&mut args) {
+        Ttl::At(unit.read(args.next()?, cx.now_ms(), "hgetex")?)
+    } else if args.keyword("PERSIST") {
+        Ttl::Persist
+    } else {
+        Ttl::Unsaid
+    };
+    // What is at the place of FIELDS counts only when a number follows.
+    if args.len() < 2 {
+        return Err(CmdError::Arity("hgetex"));
+    }
+    let names = fields(&mut args, CmdError::NumberOfFields)?;
     let found = cx.change(key, Create::No, |change| {
         let (mut set, mut deleted, mut persisted) = (false, false, false);
         change.out.array(names.len());
@@ -141,7 +123,7 @@ pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
                 continue;
             };
             change.out.bulk(field.value);
-            match options.ttl {
+            match ttl {
                 Ttl::At(at_ms) if at_ms <= change.now_ms => {
                     deleted |= change.value.remove(name);
                 }
@@ -171,7 +153,7 @@ pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
 
 pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let options = Options::parse(args, Command::HSetEx, cx.now_ms())?;
+    let options = Options::parse(args, cx.now_ms())?;
     let (pairs, _) = options.words.as_chunks::<2>();
     let create = match options.when {
         When::AllExist => Create::No,

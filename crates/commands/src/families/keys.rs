@@ -212,7 +212,7 @@ const ROWS: &[Row] = &[
             "O(1)",
         )
         .tips(&["request_policy:all_shards", "response_policy:agg_min"]),
-    row("WAITAOF", exactly(4), Flags::NOSCRIPT, Run::Wait(waitaof))
+    row("WAITAOF", exactly(4), Flags::BLOCKING, Run::Wait(waitaof))
         .acl(Group::Generic, Acl::CONNECTION)
         .takes("numlocal numreplicas timeout")
         .docs(
@@ -244,16 +244,13 @@ fn waitaof(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     if !(0..=1).contains(&local) {
         return Err(CmdError::NotZeroOrOne);
     }
-    let wanted = args.int()?;
-    if wanted < 0 {
-        return Err(CmdError::NotPositive);
-    }
+    let wanted = args.positive()?;
     let deadline = args.timeout_ms(cx.now_ms())?;
     if local > 0 && cx.synced.is_none() {
         return Err(CmdError::NoAppendOnlyFile);
     }
     let synced = i64::from(cx.synced == Some(true));
-    if (wanted > cx.replicas as i64 || local > synced) && cx.may_block {
+    if (wanted > cx.replicas || local > synced) && cx.may_block {
         return Ok(cx.wait_or(deadline, Reply::Null));
     }
     cx.out.array(2);

@@ -10,6 +10,7 @@ const NEVER: i64 = i64::MAX;
 pub(super) struct Compact {
     pack: Pack,
     len: usize,
+    /// Stays once it is there, as the form of Redis that has room for expiries does.
     times: Option<Box<Times>>,
 }
 
@@ -17,7 +18,7 @@ pub(super) struct Compact {
 #[derive(Clone, Debug)]
 struct Times {
     at: Vec<i64>,
-    /// The earliest; not [`NEVER`].
+    /// The earliest; [`NEVER`] if none is left.
     next: i64,
 }
 
@@ -51,7 +52,13 @@ impl Compact {
 
     #[inline]
     pub(super) fn next_expiry(&self) -> Option<i64> {
-        self.times.as_ref().map(|times| times.next)
+        let times = self.times.as_ref()?;
+        (times.next != NEVER).then_some(times.next)
+    }
+
+    /// Whether a field has or had an expiry.
+    pub(super) fn is_timed(&self) -> bool {
+        self.times.is_some()
     }
 
     pub(super) fn expiring(&self) -> usize {
@@ -156,9 +163,6 @@ impl Compact {
     fn refresh_next(&mut self) {
         if let Some(times) = &mut self.times {
             times.next = times.at.iter().copied().min().unwrap_or(NEVER);
-            if times.next == NEVER {
-                self.times = None;
-            }
         }
     }
 }

@@ -19,18 +19,19 @@
 
 mod parse;
 mod pattern;
+mod peer;
 mod record;
 mod render;
 mod run;
 mod tcp;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub use parse::{Action, ParseError, Section, Step};
+pub use peer::{Peer, Product, Release};
 pub use record::record;
 pub use render::render;
 pub use run::{Failure, Report, run};
@@ -38,24 +39,6 @@ pub use tcp::TcpExecutor;
 
 pub use crate::client::Received;
 use std::time::Duration;
-
-/// Where a script runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Peer {
-    /// A real redis-server.
-    Redis,
-    /// Tollgate, in process or as a server.
-    Tollgate,
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Peer::Redis => "redis",
-            Peer::Tollgate => "tollgate",
-        })
-    }
-}
 
 /// Something that takes the bytes of connections and gives back theirs: a store in process, or a server.
 pub trait Executor {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_wire::resp::{Protocol, split_line};
 
-use super::Peer;
+use super::{Peer, Release};
 
 /// Longest pause a script may ask for: on servers it is real time.
 const MAX_ADVANCE: Duration = Duration::from_millis(1500);
@@ -22,6 +22,8 @@ pub struct Section {
     pub protocol: Protocol,
     /// The only peer it runs on, and why.
     pub only: Option<(Peer, String)>,
+    /// What it is about is newer than the reference: the first servers that have it. Empty if the reference has it.
+    pub since: Vec<Release>,
     /// What happens, in order.
     pub steps: Vec<Step>,
 }
@@ -128,6 +130,9 @@ impl Reader {
         if let Some(rest) = line.strip_prefix("@only ") {
             return self.only(rest);
         }
+        if let Some(rest) = line.strip_prefix("@since ") {
+            return self.since(rest);
+        }
         if line == "@sort" {
             self.sort_next = true;
             return Ok(());
@@ -167,6 +172,7 @@ impl Reader {
             line,
             protocol,
             only: None,
+            since: Vec::new(),
             steps: Vec::new(),
         });
         Ok(())
@@ -186,6 +192,17 @@ impl Reader {
             return Err("@only stands directly below its section's title".to_owned());
         }
         section.only = Some((peer, reason.to_owned()));
+        Ok(())
+    }
+
+    fn since(&mut self, rest: &str) -> Result<(), String> {
+        let since = rest.split(',').map(Release::parse).collect::<Option<_>>();
+        let since = since.ok_or("write: @since redis 7.4, valkey 9.0, or one of them")?;
+        let section = self.current()?;
+        if !section.steps.is_empty() {
+            return Err("@since stands directly below its section's title".to_owned());
+        }
+        section.since = since;
         Ok(())
     }
 

@@ -4,19 +4,19 @@ use std::io;
 use std::path::Path;
 
 use super::run::{Mode, Session, fits};
-use super::{Action, Executor, Peer, Script};
+use super::{Action, Executor, Script};
 
 /// Text of the script with its expected lines taken from `executor`.
 ///
 /// Expected lines that fit the replies stay as they are, so patterns survive; all others are replaced. Only redis-server says what
-/// is right for everyone: from Tollgate only the sections that are Tollgate's own are recorded.
+/// is right for everyone, and of what is newer than the reference a server that has it: from Tollgate only the sections that are
+/// Tollgate's own are recorded.
 pub fn record(path: &Path, text: &str, executor: &mut dyn Executor) -> io::Result<String> {
     let script = Script::parse(path, text).map_err(io::Error::other)?;
     let mut lines: Vec<Option<String>> = text.lines().map(|line| Some(line.to_owned())).collect();
     let mut added: Vec<Vec<String>> = vec![Vec::new(); lines.len()];
     for section in &script.sections {
-        let recorded_from = section.only.as_ref().map_or(Peer::Redis, |(only, _)| *only);
-        if recorded_from != executor.peer() {
+        if !section.is_recorded_from(executor.peer()) {
             continue;
         }
         let at = |line: usize, error: io::Error| {

@@ -72,10 +72,8 @@ impl fmt::Display for Failure {
 pub fn run(script: &Script, executor: &mut dyn Executor) -> Report {
     let mut report = Report::default();
     for section in &script.sections {
-        if let Some((only, reason)) = &section.only
-            && *only != executor.peer()
-        {
-            report.skipped.push((section.title.clone(), reason.clone()));
+        if let Some(reason) = section.left_out_on(executor.peer()) {
+            report.skipped.push((section.title.clone(), reason));
             continue;
         }
         let mut failed = |step: Option<&Step>, expected: Vec<String>, got: Vec<String>| {
