@@ -27,7 +27,9 @@ usage: cargo xtask TASK
   compatibility                               run the scripts on redis-server and Tollgate, write docs/compatibility.md
   fuzz [--seconds N] [TARGET...]              run the fuzz targets, 60 seconds each unless told otherwise
   peers                                       find or install redis-server, memcached, envoy, client libraries
-  scripts [--record] [--tollgate] [FILE...]   compare command scripts with redis-server (or tollgate serve), or record its replies
+  scripts [--record] [--tollgate | --server PROGRAM] [FILE...]
+                                              compare command scripts with redis-server (or tollgate serve, or what is newer
+                                              with a later server), or record its replies
   tidy [--quick]                              floors, lengths, banned calls, files outside the module tree; unless quick, tests that never run
 ";
 

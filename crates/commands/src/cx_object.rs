@@ -122,6 +122,12 @@ impl<T> Change<'_, T> {
         self.effects.touch(self.db, self.key, event);
     }
 
+    /// Logs that a field, which is removed now, was past its time.
+    pub(crate) fn field_gone(&mut self, name: &[u8]) {
+        self.touched = true;
+        self.effects.field_gone(self.db, self.key, name);
+    }
+
     /// Counts further changes within one that is logged, or changes that nobody is told of.
     #[inline]
     pub fn count_more(&mut self, changes: u64) {

@@ -135,6 +135,17 @@ pub struct Touch<'a> {
     pub event: Event,
 }
 
+/// A field of a hash that a command found past its time, and removed before it did what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GoneField {
+    /// Database of the hash.
+    pub db: DbIndex,
+    /// Its key.
+    pub key: Box<[u8]>,
+    /// The name of the field.
+    pub name: Box<[u8]>,
+}
+
 #[derive(Clone, Copy)]
 struct Record {
     db: DbIndex,
@@ -163,6 +174,7 @@ struct Log {
     arena: SmallVec<[u8; INLINE_KEYS]>,
     flushed: Vec<DbIndex>,
     discarded: Vec<Value>,
+    gone_fields: Vec<GoneField>,
 }
 
 impl Effects {
@@ -191,6 +203,30 @@ impl Effects {
                 event: record.event,
             })
         })
+    }
+
+    /// Fields that had to go before the command: whoever repeats it elsewhere must remove them first, since it is not for
+    /// the clock there to say that they are past their time. Kept whoever listens.
+    #[inline]
+    pub fn gone_fields(&self) -> &[GoneField] {
+        self.log.as_ref().map_or(&[], |log| &log.gone_fields)
+    }
+
+    /// Logs that a field was past its time. Who listens hears of it once a command and key, as in Redis.
+    #[cold]
+    pub(crate) fn field_gone(&mut self, db: DbIndex, key: &[u8], name: &[u8]) {
+        let told = self
+            .touches()
+            .any(|touch| touch.event == Event::HExpired && touch.db == db && touch.key == key);
+        match told {
+            true => self.dirty += 1,
+            false => self.touch(db, key, Event::HExpired),
+        }
+        self.log().gone_fields.push(GoneField {
+            db,
+            key: key.into(),
+            name: name.into(),
+        });
     }
 
     /// Databases that were emptied.
@@ -332,6 +368,7 @@ impl Log {
         self.records.clear();
         self.arena.clear();
         self.flushed.clear();
+        self.gone_fields.clear();
     }
 
     fn keep(&mut self, db: DbIndex, key: &[u8], event: Event) -> Record {

@@ -36,7 +36,7 @@ pub use args::Args;
 pub use cx::{Cx, Entry, Moved, Origin, Rng, WriteEntry};
 pub use cx_object::{Change, Create, ObjectKind, Seen};
 pub use docs::render_docs;
-pub use effects::{Effects, Event, EventClass, Touch};
+pub use effects::{Effects, Event, EventClass, GoneField, Touch};
 pub use error::CmdError;
 pub use families::{shapes, sort_option_for_any_key};
 pub use flags::{Acl, Flags};

@@ -69,7 +69,11 @@ impl Argument {
                 "seconds" | "milliseconds" | "decrement" | "increment" | "start" | "end"
                 | "offset" | "count" | "cursor" | "numkeys" | "index" | "db" | "destination-db"
                 | "protover" | "client-id" | "limit" | "window-ms" | "cost" | "max_burst"
-                | "period" | "quantity" => "integer",
+                | "period" | "quantity" | "bit" | "bits" | "config-epoch" | "end-slot"
+                | "frequency" | "index1" | "index2" | "len" | "maxage" | "ms" | "num-matches"
+                | "numfields" | "numlocal" | "numreplicas" | "port" | "rank" | "slot"
+                | "start-slot" | "ttl" | "version" | "weight" => "integer",
+                "height" | "latitude" | "longitude" | "radius" | "score" | "width" => "double",
                 _ => "string",
             },
         }

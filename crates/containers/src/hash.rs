@@ -260,16 +260,17 @@ impl Hash {
         true
     }
 
-    /// Removes up to `budget` expired fields and returns their number.
-    pub fn expire(&mut self, now_ms: i64, budget: usize) -> usize {
+    /// Removes up to `budget` expired fields, tells `gone` their names, and returns their number.
+    pub fn expire(&mut self, now_ms: i64, budget: usize, mut gone: impl FnMut(&[u8])) -> usize {
         match &mut self.form {
-            Form::Compact(compact) => compact.expire(now_ms, budget),
+            Form::Compact(compact) => compact.expire(now_ms, budget, gone),
             Form::Large(large) => {
                 let mut removed = 0;
                 while removed < budget
                     && let Some((at_ms, at)) = large.clocks.as_ref().and_then(|c| c.first())
                     && now_ms > at_ms
                 {
+                    gone(large.field(at).name);
                     large.remove(at);
                     removed += 1;
                 }

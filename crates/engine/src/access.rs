@@ -66,6 +66,8 @@ pub struct Access {
     open: AtomicBool,
     log: Mutex<AclLog>,
     log_len: AtomicUsize,
+    /// Refusals so far, in the order of [`DenialReason::ALL`].
+    denials: [AtomicU64; DenialReason::ALL.len()],
 }
 
 impl Access {
@@ -76,6 +78,7 @@ impl Access {
             open: AtomicBool::new(true),
             log: Mutex::default(),
             log_len: AtomicUsize::new(LOG_LEN),
+            denials: Default::default(),
         }
     }
 
@@ -190,7 +193,13 @@ impl Access {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many commands and passwords were refused for this reason, since the start.
+    pub fn denials(&self, reason: DenialReason) -> u64 {
+        self.denials[reason as usize].load(Ordering::Relaxed)
+    }
+
     fn log_entry(&self, entry: LogEntry) {
+        self.denials[entry.reason as usize].fetch_add(1, Ordering::Relaxed);
         self.log().add(entry, self.log_len.load(Ordering::Relaxed));
     }
 

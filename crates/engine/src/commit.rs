@@ -272,13 +272,14 @@ impl Engine {
             self.record_gone(db, &key);
             self.tell(0, db, &key, Event::Expired);
         }
-        for ExpiredFields { db, key, emptied } in cell.take_expired_fields() {
+        for gone in cell.take_expired_fields() {
+            let ExpiredFields { db, ref key, .. } = gone;
             // Nobody waits for a hash.
-            cell.changed(&name(db, &key));
-            self.record_fields(db, &key, cell);
-            self.tell(0, db, &key, Event::HExpired);
-            if emptied {
-                self.tell(0, db, &key, Event::Del);
+            cell.changed(&name(db, key));
+            self.record_fields(&gone);
+            self.tell(0, db, key, Event::HExpired);
+            if gone.emptied {
+                self.tell(0, db, key, Event::Del);
             }
         }
     }

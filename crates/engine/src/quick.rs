@@ -124,6 +124,7 @@ impl Engine {
             self.announce_expired(index, cell, &mut Vec::new());
         }
         if effects.dirty() > 0 && result.is_ok() {
+            self.record_gone_fields(&effects);
             self.record_as_it_is(call);
         }
         self.conclude();

@@ -251,10 +251,17 @@ impl Engine {
             held.keep();
         }
         let started = Clock::monotone();
+        let last = session.last;
         out.array(commands.len());
         for (row, words) in &commands {
+            let mark = out.len();
             self.run_queued(row, words, session, now, &mut held, out, node, outcome);
+            // Its reply is not the client's, who is answered with an array.
+            if let Some(error) = out.bytes()[mark..].strip_prefix(b"-") {
+                node.count_error(error);
+            }
         }
+        session.last = last;
         self.settle_since(&mut held, now, started);
         Ok(Reply::Written)
     }

@@ -105,10 +105,15 @@ impl Object {
         }
     }
 
-    /// Removes up to `budget` expired fields of a hash and returns their number.
-    pub(crate) fn expire_fields(&mut self, now_ms: i64, budget: usize) -> usize {
+    /// Removes up to `budget` expired fields of a hash, tells `gone` their names, and returns their number.
+    pub(crate) fn expire_fields(
+        &mut self,
+        now_ms: i64,
+        budget: usize,
+        gone: impl FnMut(&[u8]),
+    ) -> usize {
         match self {
-            Object::Hash(hash) => hash.expire(now_ms, budget),
+            Object::Hash(hash) => hash.expire(now_ms, budget, gone),
             _ => 0,
         }
     }

@@ -55,6 +55,8 @@ pub struct ExpiredFields {
     pub db: DbIndex,
     /// Its key.
     pub key: Box<[u8]>,
+    /// The names of the fields.
+    pub names: Vec<Box<[u8]>>,
     /// No field is left, so the key is gone.
     pub emptied: bool,
 }
@@ -603,9 +605,15 @@ impl Shard {
             return 0;
         };
         let mut entry = EntryMut::new(found.slot, table, counters);
+        let mut names = Vec::new();
+        let gone = |name: &[u8]| {
+            if expired.on {
+                names.push(name.into());
+            }
+        };
         let (removed, emptied) = match entry.object_mut() {
             Some(mut object) => (
-                object.expire_fields(now_ms, FIELDS_AT_ONCE),
+                object.expire_fields(now_ms, FIELDS_AT_ONCE, gone),
                 object.is_empty(),
             ),
             None => (0, false),
@@ -614,7 +622,12 @@ impl Shard {
         if expired.on {
             // SAFETY: the record is one of the table, which nobody else has.
             let key = unsafe { found.slot.key() }.into();
-            expired.fields.push(ExpiredFields { db, key, emptied });
+            expired.fields.push(ExpiredFields {
+                db,
+                key,
+                names,
+                emptied,
+            });
         }
         if emptied {
             table.remove(seed, found);

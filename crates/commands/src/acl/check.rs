@@ -21,6 +21,14 @@ pub enum DenialReason {
 }
 
 impl DenialReason {
+    /// All of them, in the order of their discriminants.
+    pub const ALL: [DenialReason; 4] = [
+        DenialReason::Command,
+        DenialReason::Key,
+        DenialReason::Auth,
+        DenialReason::Channel,
+    ];
+
     /// As ACL LOG names it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -191,13 +191,18 @@ impl Selector {
     }
 }
 
-/// Reads `~glob`, `%R~glob`, `%W~glob` or `%RW~glob`.
+/// Reads `~glob`, `%R~glob`, `%W~glob` or `%RW~glob`; one without `~` is of the empty key, as in Redis.
 fn parse_key_pattern(rule: &[u8]) -> Result<KeyPattern, RuleError> {
     let (mut read, mut write) = (rule[0] == b'~', rule[0] == b'~');
     let mut glob = &rule[1..];
     if rule[0] == b'%' {
         loop {
-            let (first, rest) = glob.split_first().ok_or(RuleError::Syntax)?;
+            let Some((first, rest)) = glob.split_first() else {
+                match read || write {
+                    true => break,
+                    false => return Err(RuleError::Syntax),
+                }
+            };
             glob = rest;
             match first {
                 b'R' | b'r' if !read => read = true,

@@ -134,7 +134,8 @@ pub(super) const SUBS: &[Row] = &[
         "Tells the server which library the client uses.",
         "7.2.0",
         "O(1)",
-    ),
+    )
+    .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
     client(
         "CLIENT|SETNAME",
         exactly(3),

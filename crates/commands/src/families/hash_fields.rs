@@ -160,8 +160,10 @@ pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
         _ => Create::Yes,
     };
     let set = cx.change(key, create, |change: &mut Change<'_, Hash>| {
-        let live = change.value.live(change.now_ms);
-        let mut exist = pairs.iter().map(|[name, _]| live.get(name).is_some());
+        for [name, _] in pairs {
+            drop_expired(change, name);
+        }
+        let mut exist = (pairs.iter()).map(|[name, _]| change.value.get(name).is_some());
         let unmet = match options.when {
             When::Always => false,
             When::NoneExist => exist.any(|exists| exists),
@@ -177,7 +179,6 @@ pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
         };
         let mut deleted = false;
         for [name, value] in pairs {
-            drop_expired(change, name);
             change.value.set(name, value, keep, &limits);
             match options.ttl {
                 Ttl::At(at_ms) if at_ms <= change.now_ms => deleted |= change.value.remove(name),

@@ -15,7 +15,7 @@ pub(super) fn drop_expired(change: &mut Change<'_, Hash>, name: &[u8]) {
     let field = change.value.get(name);
     if field.is_some_and(|field| field.is_expired(now_ms)) {
         change.value.remove(name);
-        change.touched(Event::HExpired);
+        change.field_gone(name);
     }
 }
 

@@ -25,7 +25,7 @@ impl Options {
         };
         while !args.is_empty() {
             if args.keyword("RANK") {
-                options.rank = args.int()?;
+                options.rank = args.signed_count()?;
                 if options.rank == 0 {
                     return Err(CmdError::RankZero);
                 }

@@ -58,6 +58,14 @@ const ROWS: &[Row] = &[
             "8.4.0",
             "O(N) in the string for a digest, O(1) otherwise",
         ),
+    string("DELIFEQ", exactly(3), TAKES_AWAY, string_condition::delifeq)
+        .keys(&[KeySpec::at(1, KeyFlags::RM.or(KeyFlags::DELETE))])
+        .takes("key value")
+        .docs(
+            "Deletes a key if it holds a certain string; Valkey's form of `DELEX key IFEQ value`.",
+            "9.0.0",
+            "O(1)",
+        ),
     string("DIGEST", exactly(2), READ, string_condition::digest_of)
         .keys(&[RO_ACCESS])
         .takes("key")

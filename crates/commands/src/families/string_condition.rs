@@ -1,4 +1,4 @@
-//! Changing a string only if it is what the client believes: SET IFEQ and its relatives, DELEX, DIGEST.
+//! Changing a string only if it is what the client believes: SET IFEQ and its relatives, DELEX, DELIFEQ, DIGEST.
 
 use tollgate_containers::digest::{self, digest};
 use tollgate_containers::number;
@@ -80,6 +80,20 @@ pub(super) fn delex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
     }
     cx.remove(key, Event::Del);
     Ok(Reply::Int(1))
+}
+
+pub(super) fn delifeq(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
+    let key = args.key()?;
+    let wanted = args.next()?;
+    let Some(entry) = cx.peek(key) else {
+        return Ok(Reply::Int(0));
+    };
+    let mut digits = [0; number::I64_TEXT_LEN];
+    let is_wanted = bytes_of(entry.value(), &mut digits)? == wanted;
+    if is_wanted {
+        cx.remove(key, Event::Del);
+    }
+    Ok(Reply::flag(is_wanted))
 }
 
 pub(super) fn digest_of(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {

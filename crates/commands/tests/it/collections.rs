@@ -48,6 +48,9 @@ fn hashes_log_their_changes() {
             ("HGETDEL h FIELDS 1 c", &[]),
             ("HGETDEL h FIELDS 1 b", &["hdel h"]),
             ("HEXPIREAT h 1 FIELDS 1 a", &["hdel h", "del h"]),
+            ("HSET h a 1 b 2", &["new h", "hset h"]),
+            ("HEXPIREAT h 1 FIELDS 2 a x", &["hdel h"]),
+            ("DEL h", &["del h"]),
             ("HSETEX h EX 0 FIELDS 1 a 1", &["hset h", "hdel h", "del h"]),
             ("HSET h a 1", &["new h", "hset h"]),
             ("HDEL h a", &["hdel h", "del h"]),
@@ -77,6 +80,26 @@ fn a_write_that_meets_an_expired_field_says_so() {
     assert_eq!(world.run("HRANDFIELD h"), "$-1|");
     assert_eq!(world.run("HRANDFIELD h -3"), "*0|");
     assert_eq!(events(&mut world, "HSETNX h a 2"), ["hexpired h", "hset h"]);
+    let gone = |world: &World| -> Vec<_> {
+        let fields = world.effects.gone_fields().iter();
+        fields.map(|field| field.name.to_vec()).collect()
+    };
+    assert_eq!(gone(&world), [b"a"]);
+    world.run("HSET h b 1 c 1");
+    assert!(gone(&world).is_empty());
+    world.run("HPEXPIRE h 5 FIELDS 2 b c");
+    world.advance_ms(6);
+    assert_eq!(
+        events(&mut world, "HGETEX h EX 9 FIELDS 3 a b c"),
+        ["hexpired h", "hexpire h"],
+        "told once"
+    );
+    assert_eq!(gone(&world), [b"b", b"c"]);
+    world.advance_ms(9001);
+    assert_eq!(
+        events(&mut world, "HSETEX h FXX FIELDS 1 a 1"),
+        ["hexpired h", "del h"]
+    );
 }
 
 #[test]

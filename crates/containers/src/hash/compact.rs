@@ -138,12 +138,18 @@ impl Compact {
         }
     }
 
-    pub(super) fn expire(&mut self, now_ms: i64, budget: usize) -> usize {
+    pub(super) fn expire(
+        &mut self,
+        now_ms: i64,
+        budget: usize,
+        mut gone: impl FnMut(&[u8]),
+    ) -> usize {
         let mut removed = 0;
         while removed < budget
-            && let Some(name_at) = self.first_expired(now_ms)
+            && let Some(found) = self.first_expired(now_ms)
         {
-            self.remove(&name_at);
+            gone(self.field(&found).name);
+            self.remove(&found);
             removed += 1;
         }
         removed

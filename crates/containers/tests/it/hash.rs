@@ -99,7 +99,10 @@ proptest! {
                 Op::Remove(name) => prop_assert_eq!(hash.remove(&name), model.remove(&name).is_some()),
                 Op::Purge(now, budget) => {
                     let due = model.len() - live(&model, now).len();
-                    prop_assert_eq!(hash.expire(now, budget), due.min(budget));
+                    let mut gone = Vec::new();
+                    let removed = hash.expire(now, budget, |name| gone.push(name.to_vec()));
+                    prop_assert_eq!((removed, gone.len()), (due.min(budget), removed));
+                    prop_assert!(gone.iter().all(|name| hash.get(name).is_none()));
                     model = all(&hash, i64::MIN);
                     prop_assert_eq!(model.len() - live(&model, now).len(), due - due.min(budget));
                 }
@@ -184,7 +187,7 @@ fn memory_follows_the_contents() {
     assert!(plain > 10_000 * 50 && plain < 10_000 * 100, "{plain}");
     assert!(hash.set_expiry(&name(5_000), Some(9)));
     assert!(hash.heap_bytes() > plain);
-    assert_eq!(hash.expire(10, 100), 1);
+    assert_eq!(hash.expire(10, 100, |_| ()), 1);
     assert!(hash.heap_bytes() < plain, "the expiries are gone");
     for i in 0..9_990 {
         hash.remove(&name(i));

@@ -8,10 +8,10 @@
 use std::sync::LazyLock;
 
 use tollgate_commands::{
-    CmdError, Effects, Event, EventClass, Flags, FunctionCommand, Group, PubSubCommand, Reply, Row,
-    Run, ScriptCommand, memcached,
+    CmdError, Effects, Event, EventClass, Flags, FunctionCommand, GoneField, Group, PubSubCommand,
+    Reply, Row, Run, ScriptCommand, memcached,
 };
-use tollgate_keyspace::{DbIndex, EntryRef, Key, TypeName, ValueRef};
+use tollgate_keyspace::{DbIndex, EntryRef, ExpiredFields, Key, Object, TypeName, ValueRef};
 use tollgate_persist::rdb::dump_value;
 use tollgate_wire::memcached::{Mode, Options};
 use tollgate_wire::resp::{Value, read_value};
@@ -35,8 +35,10 @@ enum Form {
     String,
     /// What Memcached's protocol knows of the string, for replicas of this kind.
     Flags,
-    /// HSET of the field as it is now.
+    /// HSET of the field as it is now, or if it expires the state.
     Field,
+    /// HDEL of the fields that are named behind their number.
+    RemovedFields,
     /// When the key expires, or that it has gone.
     Expiry,
     /// DEL.
@@ -78,6 +80,9 @@ impl Form {
     }
 
     fn made(row: &Row) -> Form {
+        if row.name == "HGETDEL" {
+            return Form::RemovedFields;
+        }
         if row.group == Group::RateLimit || is_younger(row) {
             return Form::State;
         }
@@ -171,7 +176,16 @@ impl Engine {
             effects,
             written,
         };
+        self.record_gone_fields(effects);
         done.record(held);
+    }
+
+    /// Adds that fields are gone, before the command that found them past their time.
+    #[inline]
+    pub(crate) fn record_gone_fields(&self, effects: &Effects) {
+        for GoneField { db, key, name } in effects.gone_fields() {
+            unit::add(*db, &[b"HDEL", key, name]);
+        }
     }
 
     /// Adds a command of which [`is_recorded_as_it_is`] holds, and that has changed something.
@@ -214,13 +228,17 @@ impl Engine {
         }
     }
 
-    /// Fields of a hash have gone by themselves: adds the hash as it is now.
-    pub(crate) fn record_fields(&self, db: DbIndex, key: &[u8], cell: &Cell) {
+    /// Fields of a hash have gone by themselves.
+    pub(crate) fn record_fields(&self, gone: &ExpiredFields) {
         if !self.listeners.journals() {
             return;
         }
-        let state = cell.look(db, self.seed.key(key), i64::MIN).map(dumped);
-        add_state(db, key, state.as_ref());
+        if gone.emptied {
+            return unit::add(gone.db, &[b"DEL", &gone.key]);
+        }
+        let mut words: Vec<&[u8]> = vec![b"HDEL", &gone.key];
+        words.extend(gone.names.iter().map(|name| &name[..]));
+        unit::add(gone.db, &words);
     }
 
     /// A key has gone by itself, or since memory was short.
@@ -275,6 +293,17 @@ impl<'a> Done<'a> {
         cell.look(db, key, i64::MIN).map(f)
     }
 
+    /// Whether a field of the hash at word 1 expires.
+    fn expires<H: Cells + ?Sized>(&self, held: &mut H, name: &[u8]) -> bool {
+        let expires = self.entry(held, self.key(), |entry| match entry.value() {
+            ValueRef::Object(Object::Hash(hash)) => {
+                hash.get(name).and_then(|field| field.expires_at_ms)
+            }
+            _ => None,
+        });
+        expires.flatten().is_some()
+    }
+
     /// The key at word 1.
     pub(super) fn key(&self) -> (DbIndex, &'a [u8]) {
         (self.call.db, self.word(1))
@@ -304,10 +333,16 @@ impl<'a> Done<'a> {
                 let flags = self.entry(held, self.key(), |entry| entry.mark().flags);
                 wrap::add_flags(self.call.db, self.word(1), flags.unwrap_or(0));
             }
+            Form::Field if self.expires(held, self.word(2)) => self.record_state(held),
             Form::Field => {
                 if let [value, ..] = &self.replied()[..] {
                     self.add(&[b"HSET", self.word(1), self.word(2), value_bytes(value)]);
                 }
+            }
+            Form::RemovedFields => {
+                let mut words: Vec<&[u8]> = vec![b"HDEL", self.word(1)];
+                words.extend(self.call.args.iter().skip(4));
+                self.add(&words);
             }
             Form::Expiry => self.record_expiry(held),
             Form::Removal => self.add(&[b"DEL", self.word(1)]),

@@ -31,9 +31,14 @@ fn fields(shard: &mut Shard, seed: &Seed, key: &[u8]) -> Option<usize> {
 }
 
 fn gone(key: &[u8], emptied: bool) -> ExpiredFields {
+    gone_at(key, "0", emptied)
+}
+
+fn gone_at(key: &[u8], name: &str, emptied: bool) -> ExpiredFields {
     ExpiredFields {
         db: DB,
         key: key.into(),
+        names: vec![name.as_bytes().into()],
         emptied,
     }
 }
@@ -76,7 +81,7 @@ fn due_fields_go_the_earliest_hash_first() {
         .expect("one is left");
     assert_eq!(entry.encoding(), Encoding::ListpackEx);
     shard.expire_cycle(NOW + 51, 10);
-    assert_eq!(shard.take_expired_fields(), [gone(b"later", true)]);
+    assert_eq!(shard.take_expired_fields(), [gone_at(b"later", "1", true)]);
     assert_eq!(shard.stats().expired_fields, 3);
     assert_eq!((shard.len(DB), shard.take_expired()), (100, Vec::new()));
 }

@@ -215,6 +215,16 @@ impl Reader<'_> {
                 })?;
                 return Ok(hash);
             }
+            kind::HASH_EXPIRING_VALKEY if self.is_of_valkey() => {
+                for _ in 0..self.plain_length()? {
+                    let (name, value) = (self.string()?, self.string()?);
+                    // -1 says that there is none.
+                    let at_ms = i64::from_le_bytes(self.array()?);
+                    set(&name, &value, Some(at_ms).filter(|at_ms| *at_ms >= 0))
+                        .ok_or_else(|| self.corrupt("a field that stands twice"))?;
+                }
+                return Ok(hash);
+            }
             _ => {
                 let expiry = match kind {
                     kind::HASH_EXPIRING => FieldExpiry::Relative,

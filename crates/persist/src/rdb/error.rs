@@ -58,13 +58,14 @@ impl fmt::Display for RdbError {
         match self {
             RdbError::Io(error) => write!(f, "reading the file: {error}"),
             RdbError::NotRdb => {
-                f.write_str("not an RDB file: it does not begin with REDIS and four digits")
+                f.write_str("not an RDB file: it does not begin with REDIS or VALKEY and a version")
             }
             RdbError::Version { found } => {
                 write!(
                     f,
-                    "RDB version {found}; versions 1 to {} can be read",
-                    super::VERSION_MAX
+                    "RDB version {found}; versions 1 to {} of Redis and {} of Valkey can be read",
+                    super::VERSION_MAX,
+                    super::VERSION_VALKEY
                 )
             }
             RdbError::Truncated { offset } => write!(f, "the file is cut off at byte {offset}"),

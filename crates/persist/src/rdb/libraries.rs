@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{RdbError, Reader, VERSION, Writer, opcode};
+use super::{RdbError, Reader, VERSION, Writer, is_readable, opcode};
 use crate::crc64;
 
 /// Bytes of version and checksum.
@@ -60,11 +60,12 @@ pub fn read_libraries(payload: &[u8]) -> Result<Vec<Vec<u8>>, LibrariesError> {
         .ok_or(LibrariesError::Footer)?;
     let version = u16::from_le_bytes([footer[0], footer[1]]);
     let checksum = crc64::update(crc64::update(0, body), &footer[..2]);
-    if u32::from(version) > VERSION || checksum.to_le_bytes() != footer[2..] {
+    let known = version == 0 || is_readable(u32::from(version));
+    if !known || checksum.to_le_bytes() != footer[2..] {
         return Err(LibrariesError::Footer);
     }
     let mut left = body;
-    let mut reader = Reader::bare(&mut left);
+    let mut reader = Reader::bare(&mut left, u32::from(version));
     let mut codes = Vec::new();
     while reader.offset() < body.len() as u64 {
         let kind = reader.byte().map_err(|_| LibrariesError::Type)?;

@@ -1,6 +1,6 @@
 //! RDB files, version 10: what redis-server 7.0 writes and reads.
 //!
-//! Values are stored as redis-server stores them, and every type and encoding of versions 1 to 12 is read. A rate limiter
+//! Values are stored as redis-server stores them, and every type and encoding of versions 1 to 12 and of Valkey's is read. A rate limiter
 //! has no counterpart there: each is an auxiliary field, which redis-server skips when it loads the file and this program
 //! reads back exactly. A module's values are an error that names the key.
 
@@ -29,14 +29,25 @@ pub use writer::{Options, Writer};
 /// Version that is written.
 pub const VERSION: u32 = 10;
 
-/// Newest version that is read; it brought hashes whose fields expire.
+/// Newest version of Redis that is read; it brought hashes whose fields expire.
 pub const VERSION_MAX: u32 = 12;
+
+/// The version of Valkey 9, which went its own way from version 11 on: it has one form of hashes whose fields expire.
+pub const VERSION_VALKEY: u32 = 80;
 
 /// Longest string that is read, bytes (`proto-max-bulk-len` of the servers that write such files).
 pub const STRING_MAX: usize = 512 << 20;
 
-/// Before the version.
-const MAGIC: &[u8; 5] = b"REDIS";
+/// Before the version, of four digits.
+const MAGIC: &[u8] = b"REDIS";
+
+/// Before the version, of three digits, from [`VERSION_VALKEY`] on.
+const MAGIC_VALKEY: &[u8] = b"VALKEY";
+
+/// Whether a version can be read.
+fn is_readable(version: u32) -> bool {
+    matches!(version, 1..=VERSION_MAX | VERSION_VALKEY)
+}
 
 /// What stands before an element.
 mod opcode {
@@ -82,6 +93,8 @@ mod kind {
     /// With the active time of consumers.
     pub(super) const STREAM_3: u8 = 21;
     pub(super) const HASH_EXPIRING_PRE_GA: u8 = 22;
+    /// What Valkey means by the same number.
+    pub(super) const HASH_EXPIRING_VALKEY: u8 = HASH_EXPIRING_PRE_GA;
     pub(super) const HASH_LISTPACK_EXPIRING_PRE_GA: u8 = 23;
     pub(super) const HASH_EXPIRING: u8 = 24;
     pub(super) const HASH_LISTPACK_EXPIRING: u8 = 25;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use tollgate_keyspace::{Value, ValueRef};
 
-use super::{Reader, Shapes, VERSION, VERSION_MAX, Writer, encode, kind};
+use super::{Reader, Shapes, VERSION, VERSION_MAX, Writer, encode, is_readable, kind};
 use crate::crc64;
 
 /// Bytes of version and checksum.
@@ -68,10 +68,12 @@ pub fn restore_value(payload: &[u8], shapes: &Shapes) -> Result<Value, PayloadEr
         .ok_or(PayloadError::Footer)?;
     let version = u16::from_le_bytes([footer[0], footer[1]]);
     let checksum = crc64::update(crc64::update(0, body), &footer[..2]);
-    if u32::from(version) > VERSION_MAX || checksum.to_le_bytes() != footer[2..] {
+    // Version 0 was never written; Redis takes it.
+    let known = version == 0 || is_readable(u32::from(version));
+    if !known || checksum.to_le_bytes() != footer[2..] {
         return Err(PayloadError::Footer);
     }
-    restore_body(body, shapes)
+    restore(body, u32::from(version), shapes)
 }
 
 /// The value in a payload whose footer was taken off.
@@ -80,8 +82,12 @@ pub fn restore_value(payload: &[u8], shapes: &Shapes) -> Result<Value, PayloadEr
 ///
 /// What is there is no value that a key can hold.
 pub fn restore_body(body: &[u8], shapes: &Shapes) -> Result<Value, PayloadError> {
+    restore(body, VERSION_MAX, shapes)
+}
+
+fn restore(body: &[u8], version: u32, shapes: &Shapes) -> Result<Value, PayloadError> {
     let mut left = body;
-    let mut reader = Reader::bare(&mut left);
+    let mut reader = Reader::bare(&mut left, version);
     let value = reader
         .byte()
         .and_then(|kind| reader.value(kind, shapes))

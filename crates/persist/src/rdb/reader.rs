@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use tollgate_keyspace::{DbIndex, Value};
 
 use super::{
-    FLAGS_FIELD, LIMITER_FIELD, MAGIC, RdbError, STRING_MAX, Shapes, VERSION_MAX, kind, length,
-    limiter, opcode,
+    FLAGS_FIELD, LIMITER_FIELD, MAGIC, MAGIC_VALKEY, RdbError, STRING_MAX, Shapes, VERSION_VALKEY,
+    is_readable, kind, length, limiter, opcode,
 };
 use crate::{crc64, lzf};
 
@@ -66,22 +66,22 @@ impl<'r> Reader<'r> {
     /// The file is not an RDB file, or of a version that is not known.
     pub fn new(source: &'r mut dyn Read) -> Result<Reader<'r>, RdbError> {
         let mut source = Source::new(source);
-        let mut magic = [0; 5];
-        let mut digits = [0; 4];
-        source
-            .exact(&mut magic)
-            .and_then(|()| source.exact(&mut digits))
-            .map_err(|error| match error {
-                RdbError::Truncated { .. } => RdbError::NotRdb,
-                other => other,
-            })?;
-        if magic != *MAGIC || !digits.iter().all(u8::is_ascii_digit) {
-            return Err(RdbError::NotRdb);
-        }
+        let mut header = [0; 9];
+        source.exact(&mut header).map_err(|error| match error {
+            RdbError::Truncated { .. } => RdbError::NotRdb,
+            other => other,
+        })?;
+        let digits = header
+            .strip_prefix(MAGIC)
+            .or_else(|| header.strip_prefix(MAGIC_VALKEY))
+            .filter(|digits| digits.iter().all(u8::is_ascii_digit))
+            .ok_or(RdbError::NotRdb)?;
         let version = digits
             .iter()
             .fold(0, |version, digit| version * 10 + u32::from(digit - b'0'));
-        if version == 0 || version > VERSION_MAX {
+        // Each magic has versions of its own.
+        let is_valkey = header.starts_with(MAGIC_VALKEY);
+        if !is_readable(version) || is_valkey != (version == VERSION_VALKEY) {
             return Err(RdbError::Version { found: version });
         }
         Ok(Reader {
@@ -107,11 +107,16 @@ impl<'r> Reader<'r> {
         self
     }
 
-    /// Reads the elements of a file without its header, as payloads have them.
-    pub(super) fn bare(source: &'r mut dyn Read) -> Reader<'r> {
+    /// Whether the types are those of Valkey.
+    pub(super) fn is_of_valkey(&self) -> bool {
+        self.version == VERSION_VALKEY
+    }
+
+    /// Reads the elements of a file of this version without its header, as payloads have them.
+    pub(super) fn bare(source: &'r mut dyn Read, version: u32) -> Reader<'r> {
         Reader {
             source: Source::new(source),
-            version: super::VERSION,
+            version,
             db: DbIndex::ZERO,
             done: false,
             shapes: Shapes::default(),

@@ -48,17 +48,21 @@ fn every_flipped_bit_is_noticed() {
 fn errors_say_what_is_wrong() {
     assert_eq!(
         error(b""),
-        "not an RDB file: it does not begin with REDIS and four digits"
+        "not an RDB file: it does not begin with REDIS or VALKEY and a version"
     );
     assert_eq!(
         error(b"REDIS00x0"),
-        "not an RDB file: it does not begin with REDIS and four digits"
+        "not an RDB file: it does not begin with REDIS or VALKEY and a version"
     );
     // A newer version is an error (fact 115).
     assert_eq!(
         error(b"REDIS0099"),
-        "RDB version 99; versions 1 to 12 can be read"
+        "RDB version 99; versions 1 to 12 of Redis and 80 of Valkey can be read"
     );
+    for (header, found) in [("VALKEY012", 12), ("REDIS0080", 80), ("VALKEY081", 81)] {
+        let begin = format!("RDB version {found};");
+        assert!(error(header.as_bytes()).starts_with(&begin), "{header}");
+    }
     assert_eq!(
         error(b"REDIS0010\x07\x03bag\x00"),
         "key 'bag' holds a module's value, a type that is not supported"

@@ -3,6 +3,7 @@
 use std::fs;
 
 use proptest::prelude::*;
+use tollgate_containers::hash::{Hash, Keep};
 use tollgate_keyspace::{Object, Value, ValueRef};
 use tollgate_limiter::{LimiterState, Timestamp};
 use tollgate_persist::rdb::{
@@ -434,4 +435,40 @@ fn strings_are_dumped_byte_for_byte_as_redis_server_dumps_them() {
             ours.escape_ascii()
         );
     }
+}
+
+/// Valkey went its own way behind version 11: the bytes are those of valkey-server 9.1.
+#[test]
+fn hashes_of_valkey_keep_the_expiries_of_their_fields() {
+    let payload = b"\x16\x03\x01a\xc0\x01\x7b\x40\x94\x52\xa3\x03\x00\x00\x01b\xc0\x02\
+        \xff\xff\xff\xff\xff\xff\xff\xff\x01c\x03xyz\x00\x40\x94\x52\xa3\x03\x00\x00\
+        \x50\x00\x16\xce\x35\xc0\x6c\x73\xac\xa4";
+    let value = restore_value(payload, &Shapes::default()).expect("a hash");
+    let mut hash = Hash::default();
+    let limits = Shapes::default().hash;
+    for (name, value, at_ms) in [
+        (b"a", &b"1"[..], Some(4_000_000_000_123)),
+        (b"b", b"2", None),
+        (b"c", b"xyz", Some(4_000_000_000_000)),
+    ] {
+        hash.set(name, value, Keep::Nothing, &limits);
+        hash.set_expiry(name, at_ms);
+    }
+    assert_eq!(value, Value::Object(Box::new(Object::Hash(hash))));
+    // The same in a file, without a checksum.
+    let body = &payload[1..payload.len() - 10];
+    let file = [b"VALKEY080\x16\x01h", body, b"\xff\0\0\0\0\0\0\0\0"].concat();
+    let mut source = &file[..];
+    let mut reader = Reader::new(&mut source).expect("a file");
+    let entry = reader.next().expect("an entry").expect("one");
+    assert_eq!((entry.key, entry.value), (b"h".to_vec(), value));
+    assert!(reader.next().expect("a whole file").is_none());
+    // The number means something else in files of Redis.
+    assert!(
+        restore_value(
+            &sealed(&payload[..payload.len() - 10], 12),
+            &Shapes::default()
+        )
+        .is_err()
+    );
 }

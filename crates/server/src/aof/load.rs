@@ -176,7 +176,8 @@ impl Reading<'_> {
             .read_to_end(&mut start)
             .map_err(|error| format!("cannot read the AOF file {shown}: {error}"))?;
         let now = self.shared.now();
-        let (before, offset) = if start == b"REDIS" {
+        // Of Valkey the first five letters of six.
+        let (before, offset) = if matches!(&start[..], b"REDIS" | b"VALKE") {
             let mut source = start.as_slice().chain(&mut file);
             let base = self.shared.engine.load_base(&mut source, now);
             let base = base.map_err(|error| {

@@ -17,8 +17,9 @@ const ANSWER: Duration = Duration::from_secs(5);
 const ANSWER_MAX: usize = 1_024;
 /// Length of the name of a history.
 const ID_LEN: usize = 40;
-/// What this server understands: data without a length, new names for old histories, rate limiters.
-const ABILITIES: [&[u8]; 7] = [
+/// What this server understands: data without a length, new names for old histories, rate limiters; and at the end, since
+/// Redis knows no such word, data as Valkey 9 writes them, who sends hashes whose fields expire to nobody else.
+const ABILITIES: [&[u8]; 9] = [
     b"REPLCONF",
     b"capa",
     b"eof",
@@ -26,6 +27,8 @@ const ABILITIES: [&[u8]; 7] = [
     b"psync2",
     b"capa",
     ABILITY,
+    b"version",
+    b"9.0.0",
 ];
 
 /// How the master goes on.

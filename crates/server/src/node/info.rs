@@ -8,6 +8,7 @@ use crate::daemon::supervisor_name;
 use crate::shared::Shared;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
+use tollgate_commands::acl::DenialReason;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::{NodeCx, REDIS_VERSION};
 use tollgate_net::{Clock, PeerAddress, process};
@@ -359,6 +360,14 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         shared.clients.dropped(),
     );
     text.line("total_error_replies", shared.metrics.errors().0);
+    for (name, reason) in [
+        ("acl_access_denied_auth", DenialReason::Auth),
+        ("acl_access_denied_cmd", DenialReason::Command),
+        ("acl_access_denied_key", DenialReason::Key),
+        ("acl_access_denied_channel", DenialReason::Channel),
+    ] {
+        text.line(name, shared.engine.access().denials(reason));
+    }
     text.line("total_reads_processed", traffic.reads);
     super::replication::info_syncs(text, shared);
     text.facts(info_facts::STATS);

@@ -133,6 +133,8 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
             b"capa" if value.eq_ignore_ascii_case(ABILITY) => runner.client.know_limiters(),
             // The data are sent with their length, which every replica understands.
             b"capa" => {}
+            // Valkey's replicas tell theirs: all of them read the form in which the data are sent.
+            b"version" => {}
             b"rdb-only" => {
                 let only = number::parse_i64(value).ok_or(CmdError::NotAnInteger)?;
                 if !(0..=1).contains(&only) {

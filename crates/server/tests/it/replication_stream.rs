@@ -224,3 +224,73 @@ fn replicas_of_one_shard_are_sent_what_redis_sends() {
 fn replicas_of_many_shards_are_sent_what_redis_sends() {
     check("2", "64");
 }
+
+/// What is sent about fields that expire, which the reference does not know.
+const FIELD_CASES: [(&str, &[&str]); 4] = [
+    // The clock of a replica does not say what is past its time, so these have to go first.
+    (
+        "HSET h a 5 b 6 keep 1
+        HPEXPIRE h 1 FIELDS 2 a b
+        ^ HGET h a
+        HINCRBY h a 5
+        HSETNX h b 1",
+        &[
+            "hset h a 5 b 6 keep 1",
+            "restore h 0 payload replace absttl",
+            "multi",
+            "hdel h a",
+            "hincrby h a 5",
+            "exec",
+            "multi",
+            "hdel h b",
+            "hsetnx h b 1",
+            "exec",
+        ],
+    ),
+    // HSET would take the expiry away.
+    (
+        "HSET h f 1
+        HEXPIRE h 1000 FIELDS 1 f
+        HINCRBYFLOAT h f 1.5
+        HINCRBYFLOAT h g 1",
+        &[
+            "hset h f 1",
+            "restore h 0 payload replace absttl",
+            "restore h 0 payload replace absttl",
+            "hset h g 1",
+        ],
+    ),
+    (
+        "HSET h a 1 b 2
+        HGETDEL h FIELDS 2 a x
+        HGETDEL h FIELDS 1 x
+        HGETDEL h FIELDS 1 b",
+        &["hset h a 1 b 2", "hdel h a x", "hdel h b"],
+    ),
+    (
+        "HSET h a 1 b 2
+        HPEXPIRE h 1 FIELDS 1 a
+        HSET later a 1
+        HPEXPIRE later 2 FIELDS 1 a
+        DEBUG SET-ACTIVE-EXPIRE 1
+        ^ EXISTS later
+        DEBUG SET-ACTIVE-EXPIRE 0",
+        &[
+            "hset h a 1 b 2",
+            "restore h 0 payload replace absttl",
+            "hset later a 1",
+            "restore later 0 payload replace absttl",
+            "hdel h a",
+            "del later",
+        ],
+    ),
+];
+
+#[test]
+fn replicas_are_sent_what_becomes_of_fields_that_expire() {
+    let here = Local::start(&[("enable-debug-command", "yes"), ("shards", "1")]);
+    let mut bench = Bench::new(here.addr);
+    for (number, (case, expected)) in FIELD_CASES.iter().enumerate() {
+        assert_eq!(bench.run(number, case), *expected, "{case}");
+    }
+}

@@ -55,6 +55,43 @@ fn silent_clients_are_closed_once_a_timeout_is_set() {
 }
 
 #[test]
+fn errors_within_transactions_are_counted() {
+    let server = Local::start(&[]);
+    let (mut client, mut other) = (server.connect(), server.connect());
+    raw(&mut client, "CLIENT SETNAME it");
+    raw(&mut client, "RPUSH list 1");
+    for command in ["MULTI", "GET none", "INCR list", "AUTH a", "EXEC"] {
+        raw(&mut client, command);
+    }
+    assert_eq!(info(&mut other, "errorstat_WRONGTYPE"), "count=1");
+    assert_eq!(info(&mut other, "errorstat_ERR"), "count=1");
+    assert_eq!(info(&mut other, "total_error_replies"), "2");
+    let clients = text(&mut other, "CLIENT LIST");
+    let line = clients.lines().find(|line| line.contains(" name=it "));
+    assert!(line.unwrap().contains(" cmd=exec "), "{clients}");
+}
+
+#[test]
+fn info_counts_what_rules_refuse() {
+    let server = Local::start(&[]);
+    let (mut client, mut other) = (server.connect(), server.connect());
+    raw(&mut client, "ACL SETUSER u on nopass +get +subscribe ~a &a");
+    raw(&mut client, "AUTH nobody x");
+    raw(&mut client, "AUTH u x");
+    for command in ["SET a 1", "GET b", "GET c", "SUBSCRIBE b"] {
+        raw(&mut client, command);
+    }
+    for (name, count) in [
+        ("acl_access_denied_auth", "1"),
+        ("acl_access_denied_cmd", "1"),
+        ("acl_access_denied_key", "2"),
+        ("acl_access_denied_channel", "1"),
+    ] {
+        assert_eq!(info(&mut other, name), count, "{name}");
+    }
+}
+
+#[test]
 fn info_counts_what_happens() {
     let server = Local::start(&[]);
     let mut client = server.connect();
