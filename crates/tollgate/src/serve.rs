@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
     let config = Arg::new("config")
         .long("config")
         .value_name("FILE")
-        .help("File of `name value` lines to read the settings from, such as a redis.conf");
+        .help("File of `name value` lines to read the settings from, such as a redis.conf; - reads standard input");
     let file = Arg::new("file")
         .value_name("FILE")
         .conflicts_with("config")
@@ -138,9 +138,11 @@ fn read_config(matches: &ArgMatches) -> Result<Config, String> {
         .into_iter()
         .find_map(|id| matches.get_one::<String>(id));
     if let Some(file) = file {
-        config
-            .read_file(&PathBuf::from(file))
-            .map_err(|error| error.to_string())?;
+        let read = match file.as_str() {
+            "-" => config.read_from("standard input", std::io::stdin().lock()),
+            path => config.read_file(&PathBuf::from(path)),
+        };
+        read.map_err(|error| error.to_string())?;
     }
     config
         .read_environment(|name| std::env::var(name).ok())

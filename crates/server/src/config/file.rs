@@ -3,6 +3,7 @@
 use super::table::find;
 use super::{Config, Kind};
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tollgate_wire::resp::split_line;
 
@@ -39,19 +40,40 @@ pub(super) fn read(config: &mut Config, path: &Path) -> Result<(), FileError> {
     read_at(config, path, DEPTH_MAX)
 }
 
+/// Reads settings that come from somewhere else than a file, up to its end. `name` stands for it in errors.
+pub(super) fn read_from(
+    config: &mut Config,
+    name: &str,
+    source: impl Read,
+) -> Result<(), FileError> {
+    read_open(config, Path::new(name), source, DEPTH_MAX)
+}
+
 fn read_at(config: &mut Config, path: &Path, depth: usize) -> Result<(), FileError> {
+    let file = std::fs::File::open(path).map_err(|cause| FileError {
+        file: path.to_owned(),
+        line: 0,
+        reason: cause.to_string(),
+    })?;
+    read_open(config, path, file, depth)
+}
+
+fn read_open(
+    config: &mut Config,
+    path: &Path,
+    source: impl Read,
+    depth: usize,
+) -> Result<(), FileError> {
     let error = |line, reason: String| FileError {
         file: path.to_owned(),
         line,
         reason,
     };
-    let size = std::fs::metadata(path)
-        .map_err(|cause| error(0, cause.to_string()))?
-        .len();
-    if size > FILE_LIMIT {
+    let mut text = Vec::new();
+    let read = source.take(FILE_LIMIT + 1).read_to_end(&mut text);
+    if read.map_err(|cause| error(0, cause.to_string()))? as u64 > FILE_LIMIT {
         return Err(error(0, format!("larger than {FILE_LIMIT} bytes")));
     }
-    let text = std::fs::read(path).map_err(|cause| error(0, cause.to_string()))?;
     for (i, line) in text.split(|&b| b == b'\n').enumerate() {
         let failed = |reason| error(i + 1, reason);
         let words = words_of(line).map_err(failed)?;
@@ -271,6 +293,27 @@ mod tests {
             assert_eq!(read(text).unwrap_err(), error);
         }
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn settings_come_from_a_stream() {
+        let mut config = Config::default();
+        let text: &[u8] = b"port 7000\nbind 127.0.0.1\n";
+        config.read_from("standard input", text).unwrap();
+        assert_eq!(config.get(Key::Port), "7000");
+        assert_eq!(config.file(), None);
+        let error = |text: &[u8]| {
+            let read = Config::default().read_from("standard input", text);
+            read.unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(b"port 1\nprot 1"),
+            "standard input:2: unknown setting 'prot'"
+        );
+        assert_eq!(
+            error(&vec![b'\n'; FILE_LIMIT as usize + 1]),
+            "standard input: larger than 1048576 bytes"
+        );
     }
 
     #[test]

@@ -107,6 +107,12 @@ impl Config {
         Ok(())
     }
 
+    /// Reads settings as a file holds them from an open source, such as standard input, up to its end. `name` stands for it in
+    /// errors. CONFIG REWRITE has no file then.
+    pub fn read_from(&mut self, name: &str, source: impl std::io::Read) -> Result<(), FileError> {
+        file::read_from(self, name, source)
+    }
+
     /// The value as CONFIG GET prints it.
     pub fn get(&self, key: Key) -> &str {
         &self.values[key as usize]
