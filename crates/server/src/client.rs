@@ -261,15 +261,14 @@ impl Client {
         self.part.store(part as u8, Ordering::Relaxed);
     }
 
-    /// Whether the replica is sent no changes, and which part of the data it wants: who has only a part could not follow.
+    /// Whether the replica is sent no changes, and which part of the data it wants.
     pub(crate) fn wanted_data(&self) -> (bool, Part) {
         let part = match self.part.load(Ordering::Relaxed) {
             part if part == Part::Functions as u8 => Part::Functions,
             part if part == Part::Nothing as u8 => Part::Nothing,
             _ => Part::All,
         };
-        let only = self.data_only.load(Ordering::Relaxed);
-        (only || part != Part::All, part)
+        (self.data_only.load(Ordering::Relaxed), part)
     }
 
     /// The replica has all that it wanted.

@@ -49,7 +49,7 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
     let (ends, part) = client.wanted_data();
     let (mut file, greeting) = match part {
         Part::All => write_all(shared, client, greets)?,
-        Part::Functions | Part::Nothing => write_part(shared, client, greets, part)?,
+        Part::Functions | Part::Nothing => write_part(shared, client, greets, part, ends)?,
     };
     let engine = &shared.engine;
     // Whoever leaves from now on is forgotten when the connection ends.
@@ -81,31 +81,50 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
 /// The data in a file, and what goes before them.
 fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(File, Vec<u8>)> {
     let mut out = scratch(shared, client)?;
+    let facts = follow(shared, client, greets, &mut out)?;
+    greet(out_of(out)?, greets, facts)
+}
+
+/// Sends a replica what changes from now on, and writes what the data are now. Id and offset of this moment.
+fn follow(
+    shared: &Shared,
+    client: &Arc<Client>,
+    greets: bool,
+    out: &mut dyn Write,
+) -> io::Result<(String, u64)> {
     let most = shared.settings.output_limits().hard(Class::Replica);
     let goes_on = || !client.is_killed();
-    let (id, offset) = shared.engine.sync_fully(
+    let facts = shared.engine.sync_fully(
         Arc::clone(client) as Arc<dyn Replica>,
         (greets, most.unwrap_or(0)),
-        &mut out,
+        out,
         Timestamp::from_nanos(Clock::now()),
         &mut pace(shared, &goes_on),
     )?;
-    greet(out_of(out)?, greets, (id, offset))
+    Ok(facts)
 }
 
-/// As [`write_all`], without keys; the replica does not follow.
+/// As [`write_all`], without keys; the replica does not follow if that `ends` it.
 fn write_part(
     shared: &Shared,
-    client: &Client,
+    client: &Arc<Client>,
     greets: bool,
     part: Part,
+    ends: bool,
 ) -> io::Result<(File, Vec<u8>)> {
     let mut out = scratch(shared, client)?;
     let now = Timestamp::from_nanos(Clock::now());
     let engine = &shared.engine;
+    let facts = match ends {
+        true => {
+            let facts = engine.journal_facts();
+            (facts.id, facts.offset)
+        }
+        // As `redis-cli --replica` follows, which wants the changes alone.
+        false => follow(shared, client, greets, &mut io::sink())?,
+    };
     engine.write_without_keys(&mut out, part == Part::Functions, now)?;
-    let facts = engine.journal_facts();
-    greet(out_of(out)?, greets, (facts.id, facts.offset))
+    greet(out_of(out)?, greets, facts)
 }
 
 /// A file without a name for the data of a replica.

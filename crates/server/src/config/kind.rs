@@ -126,7 +126,8 @@ impl Kind {
                 if !std::path::Path::new(text).is_dir() {
                     return Err(format!("'{text}' is not a directory"));
                 }
-                Ok(text.to_owned())
+                // Tools read from CONFIG GET where the files are, and need not run in the same directory.
+                Ok(absolute(text))
             }
         }
     }
@@ -206,6 +207,13 @@ impl Kind {
             Kind::Fixed => "only the default".to_owned(),
         }
     }
+}
+
+/// The path from the root, as far as it is text; else as it is.
+pub(super) fn absolute(path: &str) -> String {
+    let whole = std::fs::canonicalize(path).ok();
+    let text = whole.as_deref().and_then(std::path::Path::to_str);
+    text.unwrap_or(path).to_owned()
 }
 
 /// Host and port of a master; empty for none, which `no one` says too.

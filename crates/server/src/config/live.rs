@@ -1,5 +1,6 @@
 //! Settings of a running server.
 
+use super::kind::absolute;
 use super::save_points::{self, SavePoint};
 use super::{Change, Config, Key, Setting, TABLE, find, output_limits};
 use crate::outbox::OutputLimits;
@@ -43,7 +44,9 @@ impl Live {
             hz: AtomicU64::new(0),
             output_limits: Arc::default(),
         };
-        live.mirror(&live.lock());
+        // The default is where the server was started.
+        let dir = absolute(&live.get(Key::Dir));
+        live.correct(Key::Dir, &dir);
         live
     }
 
@@ -298,6 +301,20 @@ pub(crate) fn failed(name: &[u8], reason: &str) -> CmdError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_shown_by_its_whole_path() {
+        let here = std::env::current_dir().unwrap();
+        let live = Live::new(Config::default());
+        assert_eq!(*live.get(Key::Dir), *here.to_str().unwrap());
+        let mut config = Config::default();
+        config.set(Key::Dir, "src").unwrap();
+        let there = here.join("src");
+        assert_eq!(*Live::new(config).get(Key::Dir), *there.to_str().unwrap());
+        // Nobody has set it: the file is not to name it.
+        let file = super::super::rewrite::rewrite(b"", &live.lock(), None);
+        assert_eq!(file, b"\n");
+    }
 
     #[test]
     fn sets_all_or_none() {

@@ -478,7 +478,7 @@ pub(super) const OWN: &[Setting] = &[
         number(0, 65_535),
         "0",
         Change::Restart,
-        "TCP port for Memcached's text protocol, over the same keys as database 0; 0 for none.",
+        "TCP port for Memcached's text and binary protocols, over the same keys as database 0; 0 for none.",
     ),
     row(
         Key::MemcachedMaxItemSize,

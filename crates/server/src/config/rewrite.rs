@@ -3,7 +3,7 @@
 //! Lines keep their order and comments stay. The first line of a setting gets its value, further ones go; settings that
 //! are not in the file are put at its end when they differ from their default. Lines that are no settings stay.
 
-use super::kind::Kind;
+use super::kind::{Kind, absolute};
 use super::table::{Setting, TABLE, find};
 use tollgate_wire::resp::split_line;
 
@@ -46,7 +46,7 @@ pub(crate) fn rewrite(old: &[u8], values: &[Box<str>], users: Option<&[Vec<u8>]>
     let mut tail: Vec<Vec<u8>> = TABLE
         .iter()
         .zip(values)
-        .filter(|(setting, value)| !done[setting.key as usize] && ***value != *setting.default)
+        .filter(|(setting, value)| !done[setting.key as usize] && !is_default(setting, value))
         .map(|(setting, value)| line_of(setting, value))
         .collect();
     tail.extend(users.unwrap_or_default().iter().skip(users_done).cloned());
@@ -57,6 +57,12 @@ pub(crate) fn rewrite(old: &[u8], values: &[Box<str>], users: Option<&[Vec<u8>]>
     let mut new = lines.join(&b'\n');
     new.push(b'\n');
     new
+}
+
+/// Whether a setting has the value that it has by itself. A directory is shown by its whole path.
+fn is_default(setting: &Setting, value: &str) -> bool {
+    *value == *setting.default
+        || setting.kind == Kind::Directory && value == absolute(setting.default)
 }
 
 /// The word that names what a line is about, in lower case; none of an empty line or a comment.

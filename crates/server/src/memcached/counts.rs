@@ -110,9 +110,6 @@ impl Memcached {
 /// Counts a request by what it was answered.
 pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) {
     let options = &target.options;
-    if options.style == Style::Meta {
-        counts.add(Count::CmdMeta);
-    }
     let is = |words: &[&[u8]]| words.iter().any(|word| answer.starts_with(word));
     match target.operation {
         Operation::Get => {
@@ -120,6 +117,13 @@ pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) {
             let hit = !answer.is_empty() && !is(&[b"EN"]);
             if options.exptime.is_some() {
                 counts.add(Count::CmdTouch);
+                // The requests of the binary protocol that touch are answered as `gats` is.
+                if options.style == Style::TextCas {
+                    counts.add(match hit {
+                        true => Count::TouchHits,
+                        false => Count::TouchMisses,
+                    });
+                }
             }
             counts.add(Count::CmdGet);
             counts.add(if hit {

@@ -18,14 +18,8 @@ const RELATIVE_MAX_SECS: i64 = 60 * 60 * 24 * 30;
 const NANOS: i64 = 1_000_000_000;
 
 impl RespDriver {
-    /// All items go. What was asked before to happen later does not happen any more.
-    pub(super) fn flush_all(
-        &mut self,
-        conn: &mut Conn,
-        state: &mut State,
-        delay: i32,
-        quiet: bool,
-    ) -> Ran {
+    /// All items go, and `state.away` says how that is told. What was asked before to happen later does not happen any more.
+    pub(super) fn flush_all(&mut self, conn: &mut Conn, state: &mut State, delay: i32) -> Ran {
         let delay = i64::from(delay);
         let at = match delay {
             ..=0 => self.now,
@@ -39,14 +33,15 @@ impl RespDriver {
             if let Err(error) = engine.may_run(&plan, &mut conn.session, FLUSH, now) {
                 let mark = self.out.len();
                 error.write(&mut self.out);
-                self.refuse(mark);
+                self.acknowledge(mark, state.away);
                 return Ran::Done;
             }
             self.counts().add(Count::CmdFlush);
             self.shared.memcached.flush_at.store(at, Ordering::Relaxed);
-            return self.say("OK", quiet);
+            self.acknowledge(self.out.len(), state.away);
+            return Ran::Done;
         }
-        let ran = self.run_words(conn, state, FLUSH, quiet);
+        let ran = self.run_words(conn, state, FLUSH);
         if !matches!(ran, Ran::PutOff) {
             self.counts().add(Count::CmdFlush);
             self.shared

@@ -1,9 +1,10 @@
-//! Memcached's protocol on connections of its own port, served by the loops that serve the others.
+//! Memcached's protocols on connections of their own port, served by the loops that serve the others.
 //!
 //! Requests of a pipeline are read ahead and looked up together, each key of a line is one command of the engine, and the answers
 //! go out with one write, as for RESP. What a client asks runs under the row of the command that does about the same (see
 //! [`tollgate_commands::memcached`]); a refusal that is worded for RESP becomes a `SERVER_ERROR` here.
 
+mod binary;
 mod counts;
 mod dump;
 mod flush;
@@ -22,6 +23,8 @@ use tollgate_commands::memcached::{WORDS, row};
 use tollgate_engine::{Outcome, Plan};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Flow, PeerAddress, Step};
+use tollgate_wire::memcached::binary as binary_wire;
+use tollgate_wire::memcached::binary::Answer;
 use tollgate_wire::memcached::{
     Keys, Limits, Operation, Options, Read, Reader, Request, Retrieval, Stats, TOO_LARGE, Target,
 };
@@ -47,8 +50,30 @@ pub(crate) struct State {
     reader: Reader,
     /// Keys of the line at hand that have been answered.
     answered: usize,
-    /// The answer of the command that is run elsewhere is not wanted.
-    is_quiet: bool,
+    /// Whether the client speaks the binary protocol; its first byte tells.
+    is_binary: Option<bool>,
+    frames: binary_wire::Reader,
+    /// How the answer of the command that is run elsewhere is told.
+    away: Told,
+}
+
+/// How it is told that a request without an answer of its own is done.
+#[derive(Debug, Clone, Copy, Default)]
+enum Told {
+    #[default]
+    Line,
+    Nothing,
+    /// As a frame, or not at all when that is wanted; a refusal is told.
+    Frame(binary_wire::Head, bool),
+}
+
+impl Told {
+    fn line(quiet: bool) -> Told {
+        match quiet {
+            true => Told::Nothing,
+            false => Told::Line,
+        }
+    }
 }
 
 /// How a request has ended.
@@ -104,6 +129,11 @@ impl RespDriver {
             item_max: self.shared.memcached.item_max,
             keys_max: KEYS_MAX,
         };
+        if let Some(first) = input.first()
+            && *state.is_binary.get_or_insert(*first == binary_wire::MAGIC)
+        {
+            return self.run_frames(conn, state, input, &limits);
+        }
         let mut at = 0;
         while at < input.len() {
             if !conn.session.authenticated && !self.shared.engine.access().is_open() {
@@ -247,7 +277,10 @@ impl RespDriver {
                 quiet,
             } => self.refuse_large(conn, key, *removes, *quiet),
             Request::Refused { line } => self.say(line.unwrap_or_default(), line.is_none()),
-            Request::FlushAll { delay, quiet } => self.flush_all(conn, state, *delay, *quiet),
+            Request::FlushAll { delay, quiet } => {
+                state.away = Told::line(*quiet);
+                self.flush_all(conn, state, *delay)
+            }
             Request::Version => {
                 self.say("VERSION ", true);
                 self.out.raw(b"VERSION ");
@@ -257,7 +290,8 @@ impl RespDriver {
             Request::MemoryLimit { mebibytes, quiet } => {
                 let bytes = (u64::from(*mebibytes) << 20).to_string();
                 let words: [&[u8]; 4] = [b"CONFIG", b"SET", b"maxmemory", bytes.as_bytes()];
-                self.run_words(conn, state, &words, *quiet)
+                state.away = Told::line(*quiet);
+                self.run_words(conn, state, &words)
             }
             Request::Stats(Stats::Dump { class, limit }) => {
                 self.dump_items(conn, *class, *limit);
@@ -350,8 +384,11 @@ impl RespDriver {
             return Ran::PutOff;
         }
         let refused = self.refuse(mark);
-        counts::note(self.counts(), target, &self.out.bytes()[mark..]);
         let is_text = options.style != tollgate_wire::memcached::Style::Meta;
+        if !is_text {
+            self.counts().add(Count::CmdMeta);
+        }
+        counts::note(self.counts(), target, &self.out.bytes()[mark..]);
         if is_text && options.quiet && !refused {
             self.out.truncate(mark);
         }
@@ -407,42 +444,48 @@ impl RespDriver {
         true
     }
 
-    /// Runs a command of Redis in place of a request. `Err`: it goes on elsewhere, or has to be run again.
-    fn run_words(
-        &mut self,
-        conn: &mut Conn,
-        state: &mut State,
-        words: &[&[u8]],
-        quiet: bool,
-    ) -> Ran {
+    /// Runs a command of Redis in place of a request, whose end is told as `state.away` says.
+    fn run_words(&mut self, conn: &mut Conn, state: &mut State, words: &[&[u8]]) -> Ran {
         let mark = self.out.len();
         let plan = self.shared.engine.plan(words);
         match self.execute(conn, &plan, words) {
             Outcome::TryAgain => return Ran::PutOff,
             Outcome::Elsewhere => {
                 conn.away = true;
-                state.is_quiet = quiet;
                 elsewhere::run(&self.shared, &conn.client, &mut conn.session, words);
                 return Ran::Away;
             }
             _ => {}
         }
-        if !self.refuse(mark) {
-            self.out.truncate(mark);
-            self.say("OK", quiet);
-        }
+        self.acknowledge(mark, state.away);
         Ran::Done
+    }
+
+    /// Tells that what has answered since `mark` is done, or why not.
+    fn acknowledge(&mut self, mark: usize, told: Told) {
+        let refused = match told {
+            Told::Frame(head, _) => self.refuse_frame(mark, head),
+            Told::Line | Told::Nothing => self.refuse(mark),
+        };
+        if refused {
+            return;
+        }
+        self.out.truncate(mark);
+        match told {
+            Told::Line => {
+                self.say("OK", false);
+            }
+            Told::Frame(head, false) => Answer::default().write(head, &mut self.out),
+            Told::Nothing | Told::Frame(_, true) => {}
+        }
     }
 
     /// The answer of a command that was run elsewhere has come.
     pub(crate) fn answer_memcached(&mut self, conn: &Conn, reply: &[u8]) {
         let mark = self.out.len();
         self.out.raw(reply);
-        if !self.refuse(mark) {
-            self.out.truncate(mark);
-            let quiet = conn.memcached.as_ref().is_some_and(|state| state.is_quiet);
-            self.say("OK", quiet);
-        }
+        let state = conn.memcached.as_ref();
+        self.acknowledge(mark, state.map_or(Told::Line, |state| state.away));
     }
 
     /// Takes user and password of a client that has to give them first; how many bytes they took.
@@ -469,7 +512,8 @@ impl RespDriver {
         }
     }
 
-    fn authenticate(&mut self, conn: &mut Conn, user: &[u8], password: &[u8]) {
+    /// Whether user and password are right, and the client is this user from now on.
+    fn knows(&mut self, conn: &mut Conn, user: &[u8], password: &[u8]) -> bool {
         let words: [&[u8]; 3] = [b"AUTH", user, password];
         let mark = self.out.len();
         let plan = self.shared.engine.plan(&words);
@@ -477,12 +521,18 @@ impl RespDriver {
         let done = self.out.bytes()[mark..].starts_with(b"+");
         self.out.truncate(mark);
         self.counts().add(Count::AuthCmds);
-        if done {
-            self.say("STORED", false);
-        } else {
+        if !done {
             self.counts().add(Count::AuthErrors);
-            self.say("CLIENT_ERROR authentication failure", false);
         }
+        done
+    }
+
+    fn authenticate(&mut self, conn: &mut Conn, user: &[u8], password: &[u8]) {
+        let answer = match self.knows(conn, user, password) {
+            true => "STORED",
+            false => "CLIENT_ERROR authentication failure",
+        };
+        self.say(answer, false);
     }
 }
 

@@ -77,14 +77,13 @@ fn settings(driver: &mut RespDriver) {
     line(out, "num_threads", shared.threads);
     line(out, "cas_enabled", "yes");
     line(out, "tcp_backlog", settings.get(Key::TcpBacklog));
-    line(out, "binding_protocol", "ascii");
-    line(out, "auth_enabled_sasl", "no");
-    let is_open = shared.engine.access().is_open();
-    line(
-        out,
-        "auth_enabled_ascii",
-        if is_open { "no" } else { "yes" },
-    );
+    line(out, "binding_protocol", "auto-negotiate");
+    let with_password = match shared.engine.access().is_open() {
+        true => "no",
+        false => "yes",
+    };
+    line(out, "auth_enabled_sasl", with_password);
+    line(out, "auth_enabled_ascii", with_password);
     line(out, "item_size_max", shared.memcached.item_max);
     line(out, "flush_enabled", "yes");
     line(out, "dump_enabled", "yes");

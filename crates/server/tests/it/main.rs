@@ -18,6 +18,7 @@ mod link;
 mod log;
 mod long;
 mod memcached;
+mod memcached_binary;
 mod memcached_peer;
 mod migrate;
 mod names;

@@ -70,13 +70,13 @@ impl Memcached {
 }
 
 /// A memcached of this test.
-struct Real {
+pub(crate) struct Real {
     child: Child,
-    addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
 }
 
 impl Real {
-    fn start(more: &[&str]) -> Option<Real> {
+    pub(crate) fn start(more: &[&str]) -> Option<Real> {
         let program = peers::find("memcached")?;
         let port = free_port().unwrap();
         let child = Command::new(program)

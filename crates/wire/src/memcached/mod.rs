@@ -1,9 +1,10 @@
 //! Memcached's text protocol with its meta commands, as the server reads and answers it.
 //!
 //! The source is `doc/protocol.txt` of memcached 1.6, and for what it leaves open (the texts of errors, which bytes are taken for
-//! the data of a command that was refused) the behaviour of memcached 1.6.18. The binary protocol is not spoken.
+//! the data of a command that was refused) the behaviour of memcached 1.6.18. [`binary`] is the older binary protocol.
 
 mod base64;
+pub mod binary;
 mod line;
 mod meta;
 mod number;

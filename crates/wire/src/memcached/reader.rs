@@ -17,7 +17,7 @@ pub struct Limits {
 const LINE_MAX: usize = 2048;
 
 /// Longest user and password together, in bytes.
-const CREDENTIALS_MAX: usize = 2048;
+pub(super) const CREDENTIALS_MAX: usize = 2048;
 
 /// What stands at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
