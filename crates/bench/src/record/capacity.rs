@@ -219,6 +219,24 @@ pub struct Trial {
     pub validity: Validity,
 }
 
+/// Lengths of trials are the same within this, in seconds.
+const SAME_LENGTH_S: f64 = 1e-9;
+
+impl Trial {
+    /// Whether it belongs to the search and speaks for or against its load at full weight.
+    #[must_use]
+    pub fn decides(&self, goal: &SearchGoal) -> bool {
+        let alone = matches!(self.purpose.as_str(), "up" | "down");
+        self.counted && !alone && self.duration_s >= goal.final_trial_s - SAME_LENGTH_S
+    }
+
+    /// Whether it kept the first goal.
+    #[must_use]
+    pub fn held(&self) -> bool {
+        self.kept.first().copied().unwrap_or(false)
+    }
+}
+
 /// How a search ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

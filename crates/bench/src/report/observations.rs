@@ -1,5 +1,6 @@
 //! Observations about one ladder, each from a rule over its rows.
 
+use crate::record::capacity::Trial;
 use crate::record::{Cell, Step};
 
 use super::findings::CellFindings;
@@ -26,6 +27,7 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
         let safe = or_dash(found.safe_rps, rate);
         t::SUSTAINED.with(lang, &[("load", &rate(sustained)), ("safe", &safe)])
     }));
+    out.extend(contrary_row(cell, &steps, found, lang));
     out.extend(early_warning(found, lang));
     out.extend(
         found
@@ -55,6 +57,29 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
     out.extend(cell.notes.iter().map(|note| capitalized(note)));
     out.extend(step_notes(&steps, lang));
     out
+}
+
+/// Says which trials decided where the row of the sustained load is another one that did not hold. Records of before the
+/// deciding trial became the row have such rows.
+fn contrary_row(cell: &Cell, steps: &[&Step], found: &CellFindings, lang: Lang) -> Option<String> {
+    let capacity = cell.capacity.as_ref()?;
+    let goal = &capacity.goals.first()?.goal;
+    let load = found.sustained_rps?;
+    let row = steps.iter().find(|step| step.target_rps == load)?;
+    let at_load = |trial: &&Trial| trial.load_rps == load && trial.decides(goal);
+    let deciding: Vec<&Trial> = capacity.trials.iter().filter(at_load).collect();
+    if row.holds() || deciding.is_empty() {
+        return None;
+    }
+    let held = deciding.iter().filter(|trial| trial.held()).count();
+    Some(t::CONTRARY_ROW.with(
+        lang,
+        &[
+            ("load", &rate(load)),
+            ("held", &held.to_string()),
+            ("n", &deciding.len().to_string()),
+        ],
+    ))
 }
 
 /// What the steps note, each text once with the loads that it belongs to.
@@ -186,6 +211,41 @@ fn allow_against_deny(step: &Step, lang: Lang) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Level;
+    use crate::record::capacity::{CapacityRecord, GoalResult};
+
+    #[test]
+    fn a_row_that_contradicts_the_search_is_named_with_what_decided() {
+        let trial = |held: bool| Trial {
+            load_rps: 500.0,
+            duration_s: 1.0,
+            purpose: "confirm".into(),
+            kept: vec![held],
+            counted: true,
+            ..Trial::default()
+        };
+        let mut cell = Cell {
+            steps: vec![Step {
+                target_rps: 500.0,
+                ..Step::default()
+            }],
+            capacity: Some(CapacityRecord {
+                goals: vec![GoalResult::default()],
+                trials: vec![trial(true), trial(false), trial(true)],
+                ..CapacityRecord::default()
+            }),
+            ..Cell::default()
+        };
+        let found = CellFindings {
+            sustained_rps: Some(500.0),
+            ..CellFindings::default()
+        };
+        let said = |cell: &Cell| contrary_row(cell, &cell.by_load(), &found, Lang::En);
+        assert_eq!(said(&cell), None);
+        cell.steps[0].status.level = Level::Degraded;
+        let text = said(&cell).unwrap();
+        assert!(text.contains("500/s") && text.contains("2 of 3"), "{text}");
+    }
 
     #[test]
     fn many_repeated_rows_are_told_in_one_line() {

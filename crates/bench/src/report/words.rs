@@ -184,6 +184,18 @@ pub(crate) fn trend(row: &TrendRow, lang: Lang) -> &'static str {
     text.of(lang)
 }
 
+/// Reasons of a tip that are told; the record has all of them.
+const REASONS_TOLD: usize = 2;
+
+/// The first of several reasons, and how many more there are.
+pub(crate) fn some_reasons(reasons: &[String], lang: Lang) -> String {
+    let told = &reasons[..reasons.len().min(REASONS_TOLD)];
+    let left = reasons.len() - told.len();
+    let more = (left > 0).then(|| t::REASONS_MORE.with(lang, &[("n", &left.to_string())]));
+    let parts: Vec<String> = told.iter().cloned().chain(more).collect();
+    parts.join("; ")
+}
+
 /// Heading of a column of verdicts.
 pub(crate) fn verdict_head(lang: Lang) -> &'static str {
     s::S_VERDICT.of(lang)

@@ -131,7 +131,7 @@ impl Running {
         });
         let at = self.record.trials.len() - 1;
         let trial = &self.record.trials[at];
-        if decided::kept(trial) && decided::counts(trial, &settings.goals[0]) {
+        if trial.held() && trial.decides(&settings.goals[0]) {
             let step = step.clone();
             self.held.push(Held { at, step });
         }

@@ -6,27 +6,12 @@ use crate::record::{SearchGoal, Step};
 
 use super::capacity::is_search;
 
-/// Two lengths of trials are the same within this, in seconds.
-const SAME_LENGTH_S: f64 = 1e-9;
-
 /// A trial that held, and everything that was measured in it.
 pub(super) struct Held {
     /// Its place in the log of trials.
     pub(super) at: usize,
     /// What was measured.
     pub(super) step: Step,
-}
-
-/// Whether a trial speaks for or against its load at full weight.
-pub(super) fn counts(trial: &Trial, goal: &SearchGoal) -> bool {
-    trial.counted
-        && is_search(&trial.purpose)
-        && trial.duration_s >= goal.final_trial_s - SAME_LENGTH_S
-}
-
-/// Whether a trial kept the first goal.
-pub(super) fn kept(trial: &Trial) -> bool {
-    trial.kept.first().copied().unwrap_or(false)
 }
 
 /// The row of `load_rps`, which the search found held: the last of the trials that held it, for after that one nothing
@@ -37,13 +22,13 @@ pub(super) fn row(
     goal: &SearchGoal,
     load_rps: f64,
 ) -> Option<Step> {
-    let at_load = |trial: &Trial| trial.load_rps == load_rps && counts(trial, goal);
+    let at_load = |trial: &Trial| trial.load_rps == load_rps && trial.decides(goal);
     let shown = held
         .iter()
         .rfind(|held| trials.get(held.at).is_some_and(at_load))?;
     let all = trials.iter().filter(|trial| at_load(trial));
     let (held_it, of) = all.fold((0, 0), |(held, of), trial| {
-        (held + usize::from(kept(trial)), of + 1)
+        (held + usize::from(trial.held()), of + 1)
     });
     let mut step = shown.step.clone();
     step.notes.push(format!(
@@ -115,7 +100,7 @@ mod tests {
     }
 
     fn held(trials: &[Trial]) -> Vec<Held> {
-        let steps = trials.iter().enumerate().filter(|(_, trial)| kept(trial));
+        let steps = trials.iter().enumerate().filter(|(_, trial)| trial.held());
         steps
             .map(|(at, trial)| Held {
                 at,

@@ -194,6 +194,7 @@ texts! {
     H_TIME_TO_RECOVER = "time to recover" | "thời gian hồi phục";
     H_DRAIN = "backlog drained after" | "xả hết hàng chờ sau";
     H_AMPLIFICATION = "load by retries" | "tải do thử lại";
+    REASONS_MORE = "and {n} more" | "và {n} lý do nữa";
     H_PAPER_ALSO = "the paper prints as well" | "nghiên cứu còn in";
     Y_P99_MS = "P99, ms" | "P99, ms";
     H_CHANGE = "change" | "thay đổi";

@@ -51,6 +51,8 @@ texts! {
     MEDIAN_LATENCY = "median latency" | "độ trễ trung vị";
 
     SUSTAINED = "Sustained load: {load}/s, safe up to {safe}/s." | "Tải duy trì được: {load}/s, an toàn đến {safe}/s.";
+    CONTRARY_ROW = "The row at {load}/s is a single trial that did not hold; the search decided by its own trials at this load, of which {held} of {n} held."
+        | "Dòng tại {load}/s là một lần thử đơn lẻ không giữ được; phép tìm quyết định bằng các lần thử của nó ở tải này, {held} trong {n} lần giữ được.";
     SEARCHED_LIMIT = "Capacity search: sustained [{lower}–{upper}]/s in {n} trials." | "Tìm năng lực: duy trì được [{lower}–{upper}]/s qua {n} lần thử.";
     EARLY_WARNING = "Early warning: not ok from {load}/s on, {margin} % of load before the limit."
         | "Cảnh báo sớm: không còn đạt từ {load}/s, sớm hơn giới hạn {margin} % tải.";

@@ -99,7 +99,7 @@ fn row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Row {
         .tip(r.rule);
     if r.grade != crate::record::Grade::Valid {
         status.tags.push(Tag {
-            tip: step.validity.reasons.join("; "),
+            tip: words::some_reasons(&step.validity.reasons, lang),
             ..Tag::new(words::grade(r.grade, lang), r.grade.word())
         });
     }

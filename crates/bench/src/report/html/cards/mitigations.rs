@@ -1,8 +1,9 @@
 //! Card 10: strategies for hot keys, what each saves against how far it is from the limit.
 
 use super::super::super::chart;
-use super::super::super::lang::mitigations as t;
+use super::super::super::lang::{Lang, mitigations as t};
 use super::super::super::mitigations::{self, HEADS};
+use super::super::super::words;
 use super::super::model::{Block, Card, Cell, Figure, Head, Row, Table};
 use super::Source;
 use crate::record::{ErrorVerdict, MitigationRow};
@@ -54,7 +55,7 @@ fn table(source: &Source<'_>, rows: &[&MitigationRow]) -> Table {
     };
     let row = |row: &&MitigationRow| Row {
         tip: mitigations::tip(row, lang),
-        cells: cells(row, mitigations::fields(row, lang)),
+        cells: cells(row, mitigations::fields(row, lang), lang),
         ..Row::default()
     };
     Table {
@@ -65,7 +66,7 @@ fn table(source: &Source<'_>, rows: &[&MitigationRow]) -> Table {
     }
 }
 
-fn cells(row: &MitigationRow, fields: Vec<String>) -> Vec<Cell> {
+fn cells(row: &MitigationRow, fields: Vec<String>, lang: Lang) -> Vec<Cell> {
     let class = match row.verdict {
         ErrorVerdict::OverBeyond => "bad",
         _ => "",
@@ -75,7 +76,7 @@ fn cells(row: &MitigationRow, fields: Vec<String>) -> Vec<Cell> {
         9 => Cell::number(text).class(class),
         11 => Cell::words(text)
             .class(class)
-            .tip(row.validity.reasons.join("; ")),
+            .tip(words::some_reasons(&row.validity.reasons, lang)),
         12 => Cell::words(text),
         _ => Cell::number(text),
     };

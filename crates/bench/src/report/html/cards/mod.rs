@@ -91,7 +91,7 @@ fn badges(source: &Source<'_>) -> Vec<Tag> {
     let (record, lang) = (source.record, source.lang);
     let machine = &record.manifest.machine;
     let grade = Tag {
-        tip: record.validity.reasons.join("; "),
+        tip: words::some_reasons(&record.validity.reasons, lang),
         ..Tag::new(
             words::grade(record.validity.grade, lang),
             record.validity.grade.word(),
