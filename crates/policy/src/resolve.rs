@@ -19,6 +19,10 @@ use crate::unit::Unit;
 /// Most descriptors of one request.
 pub const MAX_DESCRIPTORS: usize = 1_024;
 
+/// Items and limits of a request that need no memory of their own. All of it is moved with every request, however few there
+/// are.
+const INLINE: usize = 2;
+
 /// Every counter's key begins with this, and what tells the limits of one descriptor apart.
 const KEY_PREFIX: &[u8] = b"rl:";
 
@@ -59,12 +63,12 @@ impl std::error::Error for RequestError {}
 /// What applies to each descriptor of a request, in their order.
 #[derive(Debug)]
 pub struct Resolved<'r> {
-    pub(crate) items: SmallVec<[Item<'r>; 4]>,
+    pub(crate) items: SmallVec<[Item<'r>; INLINE]>,
     pub(crate) modes: &'r Modes,
     /// The rules of the request's domain.
     pub(crate) rules: Option<&'r Level>,
     /// The limits of all items, in their order.
-    pub(crate) parts: SmallVec<[Part<'r>; 4]>,
+    pub(crate) parts: SmallVec<[Part<'r>; INLINE]>,
     /// The keys of all counters, end to end.
     keys: Vec<u8>,
     /// Some limit takes the place of others.
@@ -101,7 +105,7 @@ pub(crate) struct Part<'r> {
     pub(crate) name: &'r str,
     pub(crate) bound: Bound,
     key: Range<usize>,
-    previous: Option<(Bound, Range<usize>)>,
+    previous: Option<(&'r Bound, Range<usize>)>,
 }
 
 impl Applied<'_> {
@@ -230,8 +234,9 @@ impl<'r> Resolved<'r> {
                             bound,
                             previous,
                         } = named;
+                        let previous = previous.as_ref();
                         let name = if name.is_empty() { &limit.name } else { name };
-                        self.push_part(name, *bound, *previous, request, descriptor, shared);
+                        self.push_part(name, *bound, previous, request, descriptor, shared);
                     }
                     Some(limit)
                 }
@@ -254,14 +259,14 @@ impl<'r> Resolved<'r> {
         &mut self,
         name: &'r str,
         bound: Bound,
-        previous: Option<Bound>,
+        previous: Option<&'r Bound>,
         request: &RateLimitRequest,
         descriptor: &RateLimitDescriptor,
         shared: Option<&Level>,
     ) {
         let key = self.push_key(&bound, &request.domain, descriptor, shared);
         let previous = previous.map(|bound| {
-            let key = self.push_key(&bound, &request.domain, descriptor, shared);
+            let key = self.push_key(bound, &request.domain, descriptor, shared);
             (bound, key)
         });
         self.parts.push(Part {

@@ -10,6 +10,8 @@ use tollgate_net::tls::{TlsClients, TlsFiles};
 use tollgate_policy::{HeaderForm, LoadOptions, Modes, RuleError};
 
 pub use crate::envoy_counters::EnvoyCounters;
+pub use crate::grpc::ConnectionAge;
+pub use crate::health::HealthNeeds;
 pub use crate::rules::RuleFiles;
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
@@ -52,6 +54,10 @@ pub struct RlsConfig {
     pub grpc_tls: Option<TlsConfig>,
     /// TLS on the HTTP port.
     pub http_tls: Option<TlsConfig>,
+    /// What the service must have to be healthy.
+    pub health: HealthNeeds,
+    /// How long connections of gRPC last; `None`: as long as their peers wish.
+    pub connection_age: Option<ConnectionAge>,
     /// Files of one domain count together; otherwise a second one is an error.
     pub merge_domains: bool,
     /// Starts without valid rules, and waits for them.

@@ -15,9 +15,28 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_KEY: &[u8] = b"rl:health";
 const PROBE_KEY_PER_SECOND: &[u8] = b"rl:health:s";
 
+/// What a service must have to be healthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthNeeds {
+    /// Rules. Without them it answers errors.
+    pub rules: bool,
+    /// A backend elsewhere that answers, unless the rules say of every request what becomes of it meanwhile.
+    pub backend: bool,
+}
+
+impl Default for HealthNeeds {
+    fn default() -> Self {
+        Self {
+            rules: true,
+            backend: true,
+        }
+    }
+}
+
 /// What the service depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
+    needs: HealthNeeds,
     rules: bool,
     backend: bool,
     /// The rules say what becomes of every request while the backend is away.
@@ -27,7 +46,9 @@ struct Parts {
 
 impl Parts {
     const fn serving(self) -> bool {
-        self.rules && (self.backend || self.alone) && !self.stopping
+        let has_rules = self.rules || !self.needs.rules;
+        let has_backend = self.backend || self.alone || !self.needs.backend;
+        has_rules && has_backend && !self.stopping
     }
 }
 
@@ -43,9 +64,10 @@ pub(crate) struct Follower {
 }
 
 impl Health {
-    /// Healthy as soon as there are rules.
-    pub(crate) fn new(rules: &Ruleset) -> Self {
+    /// Healthy as soon as there is what it needs; the backend is taken to be there.
+    pub(crate) fn new(rules: &Ruleset, needs: HealthNeeds) -> Self {
         let health = Self(Arc::new(watch::Sender::new(Parts {
+            needs,
             rules: false,
             backend: true,
             alone: false,
@@ -119,7 +141,7 @@ impl Health {
                 match &answer {
                     Ok(_) => log("the backend answers again"),
                     Err(error) if self.is_serving() => {
-                        log(&format!("serving by on_error: {error}"))
+                        log(&format!("serving without the backend: {error}"))
                     }
                     Err(error) => log(&format!("not serving: {error}")),
                 }
@@ -170,7 +192,7 @@ mod tests {
             ("{mode: open, budget: 1s}", true),
             ("local", true),
         ] {
-            let health = Health::new(&rules(on_error));
+            let health = Health::new(&rules(on_error), HealthNeeds::default());
             assert!(health.is_serving());
             health.change(|parts| parts.backend = false);
             assert_eq!(health.is_serving(), serves, "{on_error}");
@@ -179,9 +201,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_not_needed_may_be_away() {
+        for (has_rules, has_backend) in [(false, true), (true, false), (false, false)] {
+            for (needs_rules, needs_backend) in
+                [(true, true), (true, false), (false, true), (false, false)]
+            {
+                let all = match has_rules {
+                    true => rules("error"),
+                    false => Ruleset::default(),
+                };
+                let needs = HealthNeeds {
+                    rules: needs_rules,
+                    backend: needs_backend,
+                };
+                let health = Health::new(&all, needs);
+                health.change(|parts| parts.backend = has_backend);
+                let wants = (has_rules || !needs_rules) && (has_backend || !needs_backend);
+                assert_eq!(health.is_serving(), wants, "{needs:?}");
+                health.stop();
+                assert!(!health.is_serving());
+            }
+        }
+    }
+
     #[tokio::test]
     async fn changes_are_told_once_and_the_end_ends() {
-        let health = Health::new(&Ruleset::default());
+        let health = Health::new(&Ruleset::default(), HealthNeeds::default());
         let mut follower = health.follow();
         assert_eq!(follower.next().await, Some(false));
         health.have_rules(&rules("error"));

@@ -33,9 +33,9 @@ mod tls;
 
 pub use backend::BackendError;
 pub use config::{
-    Backend, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO, DEFAULT_SHED_AFTER,
-    DEFAULT_TIMEOUT, EnvoyCounters, PerSecondStore, RlsConfig, RuleFiles, StartError, StatsdConfig,
-    StatsdProtocol, StoreConfig, TlsConfig,
+    Backend, ConnectionAge, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO,
+    DEFAULT_SHED_AFTER, DEFAULT_TIMEOUT, EnvoyCounters, HealthNeeds, PerSecondStore, RlsConfig,
+    RuleFiles, StartError, StatsdConfig, StatsdProtocol, StoreConfig, TlsConfig,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use rules::load_rules;

@@ -2,6 +2,7 @@
 
 mod driver;
 mod dues;
+mod held;
 
 use std::fmt;
 use std::io;
@@ -14,14 +15,15 @@ use tollgate_net::{Backend, GroupOptions, Listener, LoopGroup, LoopGroupBuilder,
 
 use driver::{Common, Ports, ServiceLoop};
 pub(crate) use driver::{MakeService, Means, Served, after};
+pub(crate) use held::Signal;
 
 /// Between two looks whether all connections have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// Running loops.
 pub(crate) struct Loops {
-    group: LoopGroup<()>,
-    mailboxes: Arc<Mailboxes<()>>,
+    group: LoopGroup<Signal>,
+    mailboxes: Arc<Mailboxes<Signal>>,
     places: Arc<AtomicUsize>,
     stops: Arc<AtomicBool>,
 }

@@ -98,7 +98,7 @@ impl Watch {
             false => &loads.bad,
         };
         first.store(1, Ordering::Relaxed);
-        let health = Health::new(&rules);
+        let health = Health::new(&rules, config.health);
         let metrics = Metrics::new(
             config.counting_threads(),
             loads.clone(),

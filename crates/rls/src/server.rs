@@ -238,6 +238,7 @@ impl RlsServer {
         let local_cache = local_cache(&config, clock, &metrics);
         let makes = |index: usize| {
             let (fallbacks, local_cache) = (fallbacks.clone(), local_cache.clone());
+            let age = config.connection_age;
             let (rules, counters, make_backend, health, headers) = (
                 watch.subscribe(),
                 metrics.clone(),
@@ -252,7 +253,8 @@ impl RlsServer {
                     fallbacks,
                 };
                 let counters = counters.of_thread(index);
-                Service::new(rules, counters, backing, health, headers, shed)
+                let service = Service::new(rules, counters, backing, health, headers, shed);
+                service.with_connection_age(age)
             }
         };
         let threads = config.runtime_threads();

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
     Fallback, HeaderForm, LimitCheck, Outcome, Provenance, RequestError, Resolved, Role, Ruleset,
@@ -16,9 +17,12 @@ use tollgate_policy::{
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
 
-use crate::backend::{AnyBackend, BackendError, Checks, Decide, Decisions, LocalCache, Told};
+use crate::backend::{
+    AnyBackend, BackendError, Checks, Decide, Decisions, Embedded, LocalCache, Told,
+};
 use crate::combine;
 use crate::fallback::{self, Fallbacks};
+use crate::grpc::ConnectionAge;
 use crate::health::Health;
 use crate::http::problem::{self, Problem};
 use crate::lease::LeaseName;
@@ -40,6 +44,8 @@ pub(crate) struct Service {
     health: Health,
     http_headers: HeaderForm,
     shed: Option<Rc<Shed>>,
+    /// How long connections of gRPC last, if not for ever.
+    connection_age: Option<ConnectionAge>,
 }
 
 /// What a service decides by, besides its rules.
@@ -132,7 +138,18 @@ impl Service {
             health,
             http_headers,
             shed,
+            connection_age: None,
         }
+    }
+
+    /// Its connections of gRPC last for so long.
+    pub(crate) fn with_connection_age(mut self, age: Option<ConnectionAge>) -> Self {
+        self.connection_age = age;
+        self
+    }
+
+    pub(crate) fn connection_age(&self) -> Option<ConnectionAge> {
+        self.connection_age
     }
 
     /// Looks after what the thread holds of hot keys, as long as it is polled.
@@ -185,6 +202,34 @@ impl Service {
     /// The same as lines of name and value.
     pub(crate) fn stats(&self) -> String {
         self.metrics.stats()
+    }
+
+    /// Where the append-only file of the store in this process must be before what was decided may be told; `None`: it may
+    /// be at once. [`when_kept`](Self::when_kept) waits for it.
+    pub(crate) fn kept_at(&self) -> Option<u64> {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.handle().kept_at(),
+            AnyBackend::Remote(_) => None,
+        }
+    }
+
+    /// Has `wake` called when the append-only file has got so far; false when it has already.
+    pub(crate) fn when_kept(&self, until: u64, wake: impl FnOnce() + Send + 'static) -> bool {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.handle().when_kept(until, wake),
+            AnyBackend::Remote(_) => false,
+        }
+    }
+
+    /// Waits until what was decided may be told; `None` if there is nothing to wait for.
+    pub(crate) fn wait_until_kept(&self) -> Option<impl Future<Output = ()> + use<>> {
+        let until = self.kept_at()?;
+        let (told, kept) = oneshot::channel();
+        let waits = self.when_kept(until, move || {
+            // Who waited may be gone.
+            told.send(()).ok();
+        });
+        waits.then(|| async move { drop(kept.await) })
     }
 
     /// Where this thread counts.
@@ -299,21 +344,31 @@ impl Service {
         };
         let rules = self.rules();
         self.metrics.event(Event::Request);
-        let answer = resolve(&rules.0, request).and_then(|resolved| {
-            let lease = lease_of(&resolved);
-            let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-            let decided = if checks.is_empty() {
-                Ok(Decisions::new())
-            } else if combine::is_plain(&checks) {
-                embedded.decide_now(&checks)
-            } else {
-                let decided = combine::decide(embedded, &checks).now_or_never();
-                decided.expect("the store in this process never waits")
-            };
-            let made = Made::by_backend(decided.map_err(ServiceError::Backend)?);
-            Ok(self.finish(&rules.0, &resolved, request, made))
-        });
+        let answer = self.answer_on(embedded, &rules.0, request);
         Some(answer.inspect_err(|error| self.count_error(error)))
+    }
+
+    /// The response by the store in this process.
+    fn answer_on(
+        &self,
+        embedded: &Embedded,
+        rules: &Ruleset,
+        request: &RateLimitRequest,
+    ) -> Result<RateLimitResponse, ServiceError> {
+        let resolved = resolve(rules, request)?;
+        let lease = lease_of(&resolved);
+        let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
+        let decided = if checks.is_empty() {
+            Ok(Decisions::new())
+        } else if combine::is_plain(&checks) {
+            embedded.decide_now(&checks)
+        } else {
+            let deciding = pin!(combine::decide(embedded, &checks));
+            let decided = deciding.now_or_never();
+            decided.expect("the store in this process never waits")
+        };
+        let made = Made::by_backend(decided.map_err(ServiceError::Backend)?);
+        Ok(self.finish(rules, &resolved, request, made))
     }
 
     /// The response.

@@ -11,7 +11,7 @@ use tollgate_net::Clock;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_rls::{
-    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, Modes,
+    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, HealthNeeds, Modes,
     PerSecondStore, RlsConfig, RlsServer, RuleFiles, StatsdConfig, StatsdProtocol, StoreConfig,
     TlsConfig,
 };
@@ -236,6 +236,8 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
                 Key::HttpTlsCaCertFile,
             ],
         )?,
+        health: HealthNeeds::default(),
+        connection_age: None,
         merge_domains: false,
         start_without_rules: false,
         near_limit_ratio: DEFAULT_NEAR_LIMIT_RATIO,

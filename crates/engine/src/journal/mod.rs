@@ -11,6 +11,7 @@
 mod base;
 mod followers;
 mod following;
+mod kept;
 mod log;
 mod record;
 mod streams;
@@ -204,6 +205,8 @@ pub(crate) struct Journal {
     opening: Mutex<()>,
     /// What is known of the append-only file without a lock.
     pub(crate) log: Log,
+    /// Answers that wait for it.
+    pub(crate) kept: kept::Kept,
     role: Role,
 }
 

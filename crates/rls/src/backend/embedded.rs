@@ -85,6 +85,11 @@ impl Embedded {
         self.tended.get()
     }
 
+    /// The store, of which something may have to be waited for before it is told.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Counters of changed limits go on from those before.
     fn carry_over(&self, checks: &[LimitCheck<'_>]) {
         for check in checks {

@@ -148,6 +148,11 @@ impl Conversation {
         while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(cx) {}
     }
 
+    /// Waits until what was answered may be told; `None` if there is nothing to wait for.
+    pub(super) fn wait_until_kept(&self) -> Option<impl Future<Output = ()> + use<>> {
+        self.service.wait_until_kept()
+    }
+
     /// Whether calls wait for something.
     pub(super) fn waits(&self) -> bool {
         !self.pending.is_empty()

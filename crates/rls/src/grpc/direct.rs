@@ -9,9 +9,10 @@ use std::task::{Context, Wake, Waker};
 
 use tollgate_net::{ConnRef, Flow, Mailboxes};
 
+use super::age::Life;
 use super::conversation::{Conversation, Judge};
 use super::{GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT, KEPT_ROOM, MESSAGE_TIMEOUT};
-use crate::loops::{Means, Served, after};
+use crate::loops::{Means, Served, Signal, after};
 
 /// One connection.
 pub(crate) struct Talk {
@@ -21,13 +22,18 @@ pub(crate) struct Talk {
     greeting_due: Option<i64>,
     /// Until when messages of calls up to a stream have to be whole.
     message_due: Option<(i64, u32)>,
+    /// When the peer is asked to send no more calls, and from when on it is not waited for.
+    leave_due: Option<i64>,
+    end_due: Option<i64>,
+    /// It was asked.
+    leaves: bool,
     /// Until when a peer without calls may stay that was told that the connection ends.
     goodbye_due: Option<i64>,
 }
 
 /// What calls that wait wake their connection with.
 struct Wakes {
-    mailboxes: Arc<Mailboxes<()>>,
+    mailboxes: Arc<Mailboxes<Signal>>,
     at: ConnRef,
     /// The connection was posted to, or goes on by itself.
     told: AtomicBool,
@@ -40,16 +46,21 @@ impl Wake for Wakes {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.told.swap(true, Ordering::AcqRel) {
-            self.mailboxes.answer(self.at, ());
+            self.mailboxes.answer(self.at, Signal::Woken);
         }
     }
 }
 
 impl Talk {
     /// A connection that was opened; what is said first is said with the next step.
-    pub(crate) fn new(means: &Means<'_>, mailboxes: &Arc<Mailboxes<()>>, at: ConnRef) -> Talk {
+    pub(crate) fn new(means: &Means<'_>, mailboxes: &Arc<Mailboxes<Signal>>, at: ConnRef) -> Talk {
+        let life = means.service.connection_age().map(Life::new);
+        let at_end = |wait| after(means.now, wait);
         Talk {
             conversation: Conversation::new(means.service.clone()),
+            leave_due: life.map(|life| at_end(life.leaves)),
+            end_due: life.and_then(|life| life.ends).map(at_end),
+            leaves: false,
             wakes: Arc::new(Wakes {
                 mailboxes: mailboxes.clone(),
                 at,
@@ -111,7 +122,12 @@ impl Talk {
         if session.is_greeted() {
             self.greeting_due = None;
         }
-        if means.stops {
+        let now = means.now;
+        let is_due = |due: Option<i64>| due.is_some_and(|due| due <= now);
+        if is_due(self.leave_due) {
+            (self.leave_due, self.leaves) = (None, true);
+        }
+        if means.stops || self.leaves {
             let due = after(means.now, GOODBYE_TIMEOUT);
             self.goodbye_due.get_or_insert(due);
             if session.is_greeted() {
@@ -128,12 +144,13 @@ impl Talk {
         drop(session);
         self.take_output(means);
         let goodbye_due = self.goodbye_due.filter(|_| self.conversation.is_idle());
-        let is_over =
-            self.conversation.is_over() || goodbye_due.is_some_and(|due| due <= means.now);
+        let is_over = self.conversation.is_over() || is_due(goodbye_due) || is_due(self.end_due);
         let dues = [
             self.greeting_due,
             self.message_due.map(|(due, _)| due),
             goodbye_due,
+            self.leave_due,
+            self.end_due.filter(|_| self.leaves),
         ];
         Served {
             consumed,

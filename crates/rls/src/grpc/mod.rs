@@ -10,6 +10,7 @@
 //! Past saturation most of what is read is older than its caller waits: those calls are refused, and those that their caller
 //! has given up are dropped, before their messages are looked at ([`crate::shed`]).
 
+mod age;
 mod call;
 mod conversation;
 mod descriptors;
@@ -33,6 +34,8 @@ use tokio::sync::watch;
 use tokio::time::Sleep;
 
 use crate::service::Service;
+pub use age::ConnectionAge;
+use age::Life;
 use conversation::{Conversation, Judge};
 pub(crate) use direct::Talk;
 
@@ -63,11 +66,13 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     service: Rc<Service>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let life = service.connection_age().map(Life::new);
     let mut driver = Driver {
         io,
         conversation: Conversation::new(service),
         rest: Vec::new(),
         written: 0,
+        held: None,
         ends: false,
     };
     let greeted = poll_fn(|cx| match driver.poll(cx) {
@@ -82,10 +87,19 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     };
     let mut stopped = pin!(async move { stop.wait_for(|stop| *stop).await.is_ok() });
     let mut goodbye = pin!(None::<Sleep>);
+    let timer = |wait: Option<Duration>| wait.map(tokio::time::sleep);
+    let mut aged = pin!(timer(life.map(|life| life.leaves)));
+    let mut over = pin!(timer(life.and_then(|life| life.ends)));
     let mut overdue = pin!(None::<Sleep>);
     let mut overdue_to = 0;
     poll_fn(|cx| {
-        if goodbye.is_none() && stopped.as_mut().poll(cx).is_ready() {
+        let mut has_come =
+            |timer: Option<Pin<&mut Sleep>>| timer.is_some_and(|timer| timer.poll(cx).is_ready());
+        if has_come(over.as_mut().as_pin_mut()) {
+            return Poll::Ready(());
+        }
+        let leaves = has_come(aged.as_mut().as_pin_mut());
+        if goodbye.is_none() && (leaves || stopped.as_mut().poll(cx).is_ready()) {
             driver.conversation.shared.session.borrow_mut().leave();
             goodbye.set(Some(tokio::time::sleep(GOODBYE_TIMEOUT)));
         }
@@ -121,6 +135,9 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
     .await;
 }
 
+/// The wait for the append-only file.
+type Held = Pin<Box<dyn Future<Output = ()>>>;
+
 struct Driver<IO> {
     io: IO,
     conversation: Conversation,
@@ -128,6 +145,8 @@ struct Driver<IO> {
     rest: Vec<u8>,
     /// Of the session's bytes, how many are written.
     written: usize,
+    /// What those not written yet wait for, if they may not be told yet.
+    held: Option<Held>,
     /// Nothing more is read: what is to be written is the last.
     ends: bool,
 }
@@ -136,6 +155,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     /// Reads, answers and writes until nothing is left to be done at once; ready when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..READS_MAX {
+            // Those who were waited for leave before more is decided.
+            if let Some(held) = &mut self.held {
+                std::task::ready!(held.as_mut().poll(cx));
+                self.held = None;
+                if let Poll::Ready(Err(Closed)) = self.poll_write(cx) {
+                    return Poll::Ready(());
+                }
+            }
             let unwritten =
                 self.conversation.shared.session.borrow_mut().out().len() - self.written;
             let read = if self.ends || unwritten > UNWRITTEN_MAX {
@@ -148,6 +175,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                 return Poll::Ready(());
             }
             self.conversation.go_on(cx);
+            if self.is_held(cx) {
+                return Poll::Pending;
+            }
             let written = self.poll_write(cx);
             if let Poll::Ready(Err(Closed)) = written {
                 return Poll::Ready(());
@@ -161,6 +191,23 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Whether what is to be written may not be told yet.
+    fn is_held(&mut self, cx: &mut Context<'_>) -> bool {
+        let all = self.conversation.shared.session.borrow_mut().out().len();
+        if self.written == all {
+            return false;
+        }
+        let Some(held) = self.conversation.wait_until_kept() else {
+            return false;
+        };
+        let mut held: Held = Box::pin(held);
+        if held.as_mut().poll(cx).is_ready() {
+            return false;
+        }
+        self.held = Some(held);
+        true
     }
 
     /// Reads once and answers what came.

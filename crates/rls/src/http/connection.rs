@@ -151,7 +151,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
             if self.answer_all(waits.stops).await.is_err() {
                 return;
             }
-            if flush(&mut self.io, &mut self.output).await.is_err() {
+            if self.flush().await.is_err() {
                 return;
             }
             if !self.reader.keeps_alive() && !self.reader.is_within_request() {
@@ -189,6 +189,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                 },
                 Event::Body(body) => {
                     if !self.output.is_empty() && self.shared.service.waits_for_backend() {
+                        // A store elsewhere keeps what it keeps.
                         flush(&mut self.io, &mut self.output).await?;
                     }
                     let reply = answer(&self.shared.service, self.ask, body).await;
@@ -202,7 +203,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                 break;
             }
             if self.output.len() > MAX_UNSENT {
-                flush(&mut self.io, &mut self.output).await?;
+                self.flush().await?;
             }
         }
         discard(&mut self.input, done);
@@ -210,6 +211,17 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
             self.output.extend_from_slice(CONTINUE);
         }
         Ok(())
+    }
+
+    /// Sends what is there, as soon as it may be told.
+    async fn flush(&mut self) -> io::Result<()> {
+        if !self.output.is_empty()
+            && matches!(self.port, Port::Service)
+            && let Some(kept) = self.shared.service.wait_until_kept()
+        {
+            kept.await;
+        }
+        flush(&mut self.io, &mut self.output).await
     }
 
     /// Appends an answer to what is sent.
@@ -254,7 +266,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
             };
             let reply = refusal(self.ask, status, reason);
             self.reply(&reply, true);
-            if flush(&mut self.io, &mut self.output).await.is_err() {
+            if self.flush().await.is_err() {
                 return;
             }
         }

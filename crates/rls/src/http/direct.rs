@@ -1,5 +1,7 @@
 //! Decisions over HTTP on the event loops that the store has: where none has to be waited for, and without TLS.
 
+use std::pin::pin;
+
 use futures_util::FutureExt;
 use http::StatusCode;
 use tollgate_net::Flow;
@@ -93,8 +95,9 @@ impl Talk {
                     }
                 }
                 Event::Body(body) => {
-                    let answered = answer(service, self.ask, body).now_or_never();
-                    answered.unwrap_or_else(|| {
+                    // Kept where it is made: some of what it may wait for is large.
+                    let answering = pin!(answer(service, self.ask, body));
+                    answering.now_or_never().unwrap_or_else(|| {
                         let status = StatusCode::INTERNAL_SERVER_ERROR;
                         refusal(self.ask, status, "the decision has to be waited for")
                     })

@@ -21,6 +21,7 @@ use tollgate_net::{
 use tollgate_wire::http2;
 
 use super::dues::{Due, Dues};
+use super::held::{self, Held, Signal};
 use crate::http::Date;
 use crate::server::Place;
 use crate::service::Service;
@@ -35,6 +36,8 @@ const KEPT_OUTPUT: usize = 128 << 10;
 const FULL_READ: usize = 32 << 10;
 /// Between two looks at units taken in advance.
 const TEND_EVERY: Duration = Duration::from_millis(10);
+/// Between two looks at a connection whose answers wait for the append-only file.
+const HELD_EVERY: Duration = Duration::from_secs(1);
 /// Between two looks for connections to end, while the service stops.
 const STOP_EVERY: Duration = Duration::from_millis(5);
 
@@ -80,7 +83,7 @@ pub(crate) struct Common {
     /// What the loops run on.
     pub(crate) system: IoBackend,
     pub(crate) monotonic: fn() -> Instant,
-    pub(crate) mailboxes: Arc<Mailboxes<()>>,
+    pub(crate) mailboxes: Arc<Mailboxes<Signal>>,
 }
 
 /// The connections of one loop.
@@ -122,6 +125,8 @@ pub(crate) struct Connection {
     is_sending: bool,
     due: Due,
     seen: Seen,
+    /// Answers that may not be told yet.
+    held: Option<Box<Held>>,
     _place: Place,
 }
 
@@ -167,6 +172,24 @@ fn turn_of(system: IoBackend) -> Turn {
 
 fn made_service() -> Option<Rc<Service>> {
     SERVICE.with(|service| service.get().cloned())
+}
+
+/// Whether what was decided so far may not be told yet.
+fn must_wait() -> bool {
+    SERVICE.with(|service| {
+        service
+            .get()
+            .is_some_and(|service| service.kept_at().is_some())
+    })
+}
+
+/// Has a connection told when the append-only file has got to a place; false when it has already.
+fn waits_for<'s>(
+    service: &'s Service,
+    mailboxes: &'s Arc<Mailboxes<Signal>>,
+    at: ConnRef,
+) -> impl FnOnce(u64) -> bool + use<'s> {
+    move |until| service.when_kept(until, held::waker(mailboxes, at))
 }
 
 impl ServiceLoop {
@@ -244,6 +267,30 @@ impl ServiceLoop {
         self.note(conn, served)
     }
 
+    /// Keeps back what a connection is to be sent until the append-only file has what it tells of, if that is promised.
+    #[inline]
+    fn hold(&mut self, conn: &mut Connection, flow: Flow) -> Flow {
+        if conn.held.is_none() && (self.output.is_empty() || !must_wait()) {
+            return flow;
+        }
+        let Some(service) = made_service() else {
+            return flow;
+        };
+        let waits = waits_for(&service, &self.common.mailboxes, conn.at);
+        held::hold(&mut conn.held, &mut self.output, flow, &service, waits)
+    }
+
+    /// The append-only file has got on.
+    #[cold]
+    fn release(&mut self, conn: &mut Connection) -> Flow {
+        let Some(service) = made_service() else {
+            return Flow::Drop;
+        };
+        let waits = waits_for(&service, &self.common.mailboxes, conn.at);
+        let is_aside = conn.seen.is_aside();
+        held::release(&mut conn.held, &mut self.output, is_aside, waits)
+    }
+
     /// A connection has waited for long enough.
     fn give_up(&mut self, conn: &mut Connection, now: i64) -> Flow {
         match &mut conn.talk {
@@ -259,7 +306,7 @@ impl ServiceLoop {
 
 impl Driver for ServiceLoop {
     type Conn = Connection;
-    type Message = ();
+    type Message = Signal;
 
     fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Connection, Refused> {
         let place = match self.stops() {
@@ -279,6 +326,7 @@ impl Driver for ServiceLoop {
             is_sending: false,
             due: Due::new(),
             seen: Seen::default(),
+            held: None,
             _place: place,
         };
         match &conn.talk {
@@ -333,12 +381,17 @@ impl Driver for ServiceLoop {
         if let Some(due) = served.due {
             self.dues.set(&mut conn.due, due, conn.at);
         }
-        step(served.consumed, served.flow)
+        step(served.consumed, self.hold(conn, served.flow))
     }
 
-    /// A call of the connection that waits was woken.
-    fn message(&mut self, conn: &mut Connection, (): (), now: i64) -> Flow {
-        self.go_on(conn, now)
+    fn message(&mut self, conn: &mut Connection, message: Signal, now: i64) -> Flow {
+        match message {
+            Signal::Woken => {
+                let flow = self.go_on(conn, now);
+                self.hold(conn, flow)
+            }
+            Signal::Kept => self.release(conn),
+        }
     }
 
     fn next_timeout(&self) -> Option<i64> {
@@ -370,7 +423,7 @@ impl Driver for ServiceLoop {
     }
 
     fn timed_out(&mut self, conn: &mut Connection, now: i64) -> Flow {
-        match self.fired {
+        let flow = match self.fired {
             Fired::Resume => {
                 if let Some(shed) = &self.shed {
                     shed.resume(&mut conn.seen);
@@ -379,22 +432,30 @@ impl Driver for ServiceLoop {
             }
             Fired::Own => self.go_on(conn, now),
             Fired::Due(entered) if self.dues.is_over(&mut conn.due, entered, now, conn.at) => {
+                if conn.held.is_some() {
+                    // It is not the peer that is waited for.
+                    self.dues
+                        .set(&mut conn.due, after(now, HELD_EVERY), conn.at);
+                    return Flow::Hold;
+                }
                 self.give_up(conn, now)
             }
             Fired::Due(_) if conn.seen.is_aside() => Flow::Leave,
             Fired::Due(_) => Flow::Continue,
-        }
+        };
+        self.hold(conn, flow)
     }
 
     fn end_of_input(&mut self, conn: &mut Connection, now: i64) -> Flow {
-        match &mut conn.talk {
+        let flow = match &mut conn.talk {
             Talk::Http(talk) => {
                 let flow = self.with(None, now, |means| talk.end_of_input(means));
                 flow.unwrap_or(Flow::Drop)
             }
             // Nobody is left to read the answers of calls still under way.
             Talk::Grpc(_) => Flow::Continue,
-        }
+        };
+        self.hold(conn, flow)
     }
 
     fn unsent(&self) -> &[u8] {
@@ -450,7 +511,8 @@ impl Driver for ServiceLoop {
             // Ends by itself, with a goodbye.
             Talk::Grpc(_) => true,
         };
-        self.stops() && !is_busy && !conn.seen.is_aside() && !conn.is_sending
+        let waits = conn.seen.is_aside() || conn.held.is_some();
+        self.stops() && !is_busy && !waits && !conn.is_sending
     }
 
     fn output_limit(&self) -> usize {

@@ -116,6 +116,22 @@ impl Series {
         })
     }
 
+    fn add(&self, thread: usize, hits: &Hits<'_>) {
+        let counts = [
+            hits.total,
+            hits.over,
+            hits.near,
+            hits.within,
+            hits.shadow,
+            hits.over_locally,
+        ];
+        for (counter, more) in self.shares[thread].0.iter().zip(counts) {
+            if more > 0 {
+                counter.add(more);
+            }
+        }
+    }
+
     fn totals(&self) -> [u64; KINDS.len()] {
         std::array::from_fn(|kind| {
             let shares = self.shares.iter().map(|share| share.0[kind].get());
@@ -154,7 +170,7 @@ pub(crate) struct ThreadMetrics {
     all: Arc<Metrics>,
     thread: usize,
     /// Series that this thread has met; as bounded as those of all.
-    known: RefCell<HashMap<Box<str>, Arc<Series>>>,
+    known: RefCell<HashMap<Box<str>, Arc<Series>, foldhash::fast::RandomState>>,
 }
 
 impl Metrics {
@@ -239,22 +255,11 @@ impl ThreadMetrics {
 
     /// Adds what a limit counted.
     pub(crate) fn hits(&self, domain: &str, hits: &Hits<'_>) {
-        let found = self.known.borrow().get(&*hits.series).cloned();
-        let series = found.unwrap_or_else(|| self.meet(domain, &hits.series));
-        let share = &series.shares[self.thread].0;
-        let counts = [
-            hits.total,
-            hits.over,
-            hits.near,
-            hits.within,
-            hits.shadow,
-            hits.over_locally,
-        ];
-        for (counter, more) in share.iter().zip(counts) {
-            if more > 0 {
-                counter.add(more);
-            }
+        // Nothing is cloned: a count of uses that all threads share would go to and fro between their processors.
+        if let Some(series) = self.known.borrow().get(&*hits.series) {
+            return series.add(self.thread, hits);
         }
+        self.meet(domain, &hits.series).add(self.thread, hits);
     }
 
     #[cold]
@@ -304,12 +309,14 @@ impl ThreadMetrics {
 mod tests {
     use super::*;
 
+    use crate::health::HealthNeeds;
+
     fn metrics() -> Arc<Metrics> {
         let loads = Arc::new(Loads::default());
         Arc::new(Metrics::new(
             2,
             loads,
-            Health::new(&Ruleset::default()),
+            Health::new(&Ruleset::default(), HealthNeeds::default()),
             0.8,
         ))
     }

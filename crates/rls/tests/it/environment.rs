@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tollgate_rls::{
-    Backend, Effect, Environment, RlsConfig, StatsdConfig, StatsdProtocol, VARIABLES,
-    parse_duration,
+    Backend, ConnectionAge, Effect, Environment, HealthNeeds, RlsConfig, StatsdConfig,
+    StatsdProtocol, VARIABLES, parse_duration,
 };
 use tollgate_testkit::repo_root;
 
@@ -236,13 +236,56 @@ fn bad_values_name_their_variable() {
         ("EXTRA_TAGS", "a,b"),
         ("STATSD_PROTOCOL", "sctp"),
         ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
-        ("BACKEND_TYPE", "memcache"),
+        ("BACKEND_TYPE", "sqlite"),
+        ("GRPC_MAX_CONNECTION_AGE", "a day"),
+        ("GRPC_MAX_CONNECTION_AGE_GRACE", "-1s"),
+        ("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "perhaps"),
     ] {
         let error = applied(&[(name, value)]).expect_err(name);
         assert!(error.starts_with(name) && error.contains(value), "{error}");
     }
     let error = applied(&[("GRPC_SERVER_USE_TLS", "true")]).expect_err("no certificate");
     assert!(error.starts_with("GRPC_SERVER_TLS_CERT: "), "{error}");
+}
+
+#[test]
+fn memcached_is_not_asked_and_the_log_says_so() {
+    let (config, lines) = applied(&[("BACKEND_TYPE", "memcache")]).expect("valid");
+    assert_eq!(config.backend, Backend::Embedded);
+    let [line] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(line.starts_with("BACKEND_TYPE is ignored: memcached cannot decide"));
+}
+
+#[test]
+fn connections_last_as_long_as_the_peer_has_it() {
+    let age = |given: &[(&str, &str)]| applied(given).expect("valid").0.connection_age;
+    let of = |age, grace: Option<u64>| {
+        Some(ConnectionAge {
+            age: Duration::from_secs(age),
+            grace: grace.map(Duration::from_secs),
+        })
+    };
+    assert_eq!(age(&[]), of(86_400, Some(3_600)));
+    let (five, none) = (("GRPC_MAX_CONNECTION_AGE", "5m"), "0");
+    assert_eq!(age(&[five]), of(300, Some(3_600)));
+    assert_eq!(
+        age(&[five, ("GRPC_MAX_CONNECTION_AGE_GRACE", none)]),
+        of(300, None)
+    );
+    assert_eq!(age(&[("GRPC_MAX_CONNECTION_AGE", none)]), None);
+}
+
+#[test]
+fn health_looks_at_what_the_peer_looks_at() {
+    let health = |given: &[(&str, &str)]| applied(given).expect("valid").0.health;
+    let of = |rules, backend| HealthNeeds { rules, backend };
+    assert_eq!(health(&[]), of(false, false));
+    let rules = ("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "true");
+    let backend = ("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "true");
+    assert_eq!(health(&[rules]), of(true, false));
+    assert_eq!(health(&[backend]), of(false, true));
 }
 
 #[test]

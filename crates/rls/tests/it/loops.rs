@@ -11,6 +11,7 @@ use h2::client::{self, ResponseFuture, SendRequest};
 use http::Request;
 use prost::Message;
 use tollgate_net::Backend as Io;
+use tollgate_rls::ConnectionAge;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitResponse, SHOULD_RATE_LIMIT};
 
@@ -126,6 +127,72 @@ fn the_end_is_announced_to_whoever_has_nothing_under_way() {
         }
         server.wait();
     }
+}
+
+/// Connections of some age are told as at the end of the service, on event loops and in the runtime; whoever has a call under
+/// way is left when the grace is over.
+#[test]
+fn old_connections_are_asked_to_leave() {
+    let age = Some(ConnectionAge {
+        age: Duration::from_millis(50),
+        grace: Some(Duration::from_millis(50)),
+    });
+    let mut services: Vec<Service> = SYSTEMS
+        .iter()
+        .map(|io| {
+            Service::with_config(|config| {
+                config.io = *io;
+                config.connection_age = age;
+            })
+        })
+        .collect();
+    // Nobody is asked there.
+    let far = Service::on_store("redis://127.0.0.1:1", crate::support::RULES, |config| {
+        config.connection_age = age;
+    });
+    services.push(far);
+    for (number, service) in services.iter().enumerate() {
+        let mut polite = raw(service);
+        let mut busy = raw(service);
+        let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
+        polite.write_all(&greeting).expect("it reads");
+        // A stream that follows the health, which does not change.
+        busy.write_all(&greeting).expect("it reads");
+        busy.write_all(&watching()).expect("it reads");
+        let mut frames = std::iter::from_fn(|| read_frame(&mut polite));
+        let goodbye = frames.find(|(kind, _, _)| *kind == GOAWAY);
+        let (_, _, payload) = goodbye.expect("a goodbye");
+        assert_eq!(payload[..4], [0x7f, 0xff, 0xff, 0xff], "{number}");
+        // Both end, one of them with a call under way.
+        for stream in [&mut polite, &mut busy] {
+            while read_frame(stream).is_some() {}
+        }
+    }
+}
+
+/// A call of `/grpc.health.v1.Health/Watch` on stream 1, whose fields stand for themselves.
+fn watching() -> Vec<u8> {
+    let mut fields = Vec::new();
+    for (name, value) in [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "x"),
+        (":path", "/grpc.health.v1.Health/Watch"),
+        ("content-type", "application/grpc"),
+    ] {
+        fields.push(0);
+        for text in [name, value] {
+            fields.push(text.len() as u8);
+            fields.extend_from_slice(text.as_bytes());
+        }
+    }
+    let on_first = |kind, flags, payload: &[u8]| {
+        let mut bytes = frame(kind, flags, payload);
+        bytes[8] = 1;
+        bytes
+    };
+    // The end of the fields, and an empty message that ends the call's side.
+    [on_first(1, 4, &fields), on_first(0, 1, &[0; 5])].concat()
 }
 
 async fn connect(service: &Service) -> SendRequest<Bytes> {

@@ -15,6 +15,7 @@ mod health;
 mod hostile;
 mod hot_key;
 mod http;
+mod kept;
 mod local_cache;
 mod loops;
 mod matrix;

@@ -176,10 +176,10 @@ async fn wait_for_rules(http: SocketAddr, how: &str, least: u64) {
 }
 
 /// `kill -9` amid requests: who is not answered may have been counted, and nobody is counted twice or forgotten.
-async fn a_killed_service_forgets_nothing(url: &str) {
+async fn a_killed_service_forgets_nothing(flags: &[&str]) {
     let dir = temp_dir().expect("a temporary folder");
     std::fs::write(dir.join("rules.yaml"), rules()).expect("the folder is ours");
-    let first = Replica::start(&dir, &["--backend", url]);
+    let first = Replica::start(&dir, flags);
     let place = Place::of_process(&first);
     take_some(place).await;
     let never = Until::Set(Arc::default());
@@ -193,7 +193,7 @@ async fn a_killed_service_forgets_nothing(url: &str) {
     drop(first);
     let seen = asking.await.expect("no panic");
 
-    let second = Replica::start(&dir, &["--backend", url]);
+    let second = Replica::start(&dir, flags);
     let after = passed(Place::of_process(&second), CLIENTS, 1).await;
     for (key, name) in KEYS.iter().enumerate() {
         let passed = BEFORE + seen.passed[key] + after[key];
@@ -210,7 +210,8 @@ async fn a_killed_service_forgets_nothing(url: &str) {
 async fn a_killed_service_leaves_its_counters_on_redis() {
     let test = "a_killed_service_leaves_its_counters_on_redis";
     if let Some(store) = redis(test, &[]) {
-        a_killed_service_forgets_nothing(&format!("redis://{}", store.addr())).await;
+        let url = format!("redis://{}", store.addr());
+        a_killed_service_forgets_nothing(&["--backend", &url]).await;
     }
 }
 
@@ -220,13 +221,25 @@ async fn a_killed_service_leaves_its_counters_on_a_cluster() {
     let Some(cluster) = RedisCluster::start().expect("the nodes agree") else {
         return peers::skip(test, "redis-server");
     };
-    a_killed_service_forgets_nothing(&cluster.url("redis+cluster")).await;
+    a_killed_service_forgets_nothing(&["--backend", &cluster.url("redis+cluster")]).await;
 }
 
 #[tokio::test]
 async fn a_killed_service_leaves_its_counters_on_tollgate() {
     let store = Server::tollgate(&[]).expect("tollgate starts");
-    a_killed_service_forgets_nothing(&format!("redis://{}", store.addr())).await;
+    let url = format!("redis://{}", store.addr());
+    a_killed_service_forgets_nothing(&["--backend", &url]).await;
+}
+
+/// With its own store, whose append-only file has every decision before it is told.
+#[tokio::test]
+async fn a_killed_service_leaves_its_counters_in_its_own_file() {
+    let dir = temp_dir().expect("a temporary folder");
+    let path = dir.display().to_string();
+    let log = ["--appendonly", "yes", "--appendfsync", "always"];
+    let flags = [&["--port", "0", "--dir", &path][..], &log].concat();
+    a_killed_service_forgets_nothing(&flags).await;
+    std::fs::remove_dir_all(&dir).expect("the folder is ours");
 }
 
 fn save(addr: SocketAddr) {

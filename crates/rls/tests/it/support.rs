@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
-use tollgate_rls::{Backend, HeaderForm, Modes, RlsConfig, RlsServer, RuleFiles, StoreConfig};
+use tollgate_rls::{
+    Backend, HeaderForm, HealthNeeds, Modes, RlsConfig, RlsServer, RuleFiles, StoreConfig,
+};
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
 use tollgate_wire::rls::{
@@ -238,6 +240,8 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         http_headers: HeaderForm::Draft11,
         grpc_tls: None,
         http_tls: None,
+        health: HealthNeeds::default(),
+        connection_age: None,
         merge_domains: false,
         start_without_rules: false,
         near_limit_ratio: 0.8,

@@ -76,7 +76,7 @@ impl Files {
         self.0.join(format!("{name}-{kind}.pem"))
     }
 
-    fn tls(&self, clients: Option<&str>) -> TlsConfig {
+    pub(crate) fn tls(&self, clients: Option<&str>) -> TlsConfig {
         TlsConfig::new(
             self.path("server", "cert"),
             self.path("server", "key"),
@@ -85,15 +85,20 @@ impl Files {
     }
 
     fn serve(&self, change: impl FnOnce(&mut RlsConfig)) -> RlsServer {
+        let store = Handle::new(Engine::new(EngineConfig::default()));
+        self.serve_on(store, change)
+    }
+
+    /// The same, with a store that the caller knows.
+    pub(crate) fn serve_on(&self, store: Handle, change: impl FnOnce(&mut RlsConfig)) -> RlsServer {
         let mut config = config(self.0.clone(), Backend::Embedded);
         config.log = log;
         change(&mut config);
-        let store = Handle::new(Engine::new(EngineConfig::default()));
         RlsServer::start(config, Some(store), system_clock).expect("the service starts")
     }
 
     /// A session with a server that `authority` signed for, showing the certificate of `own`.
-    async fn connect(
+    pub(crate) async fn connect(
         &self,
         addr: SocketAddr,
         authority: &str,

@@ -46,6 +46,9 @@ impl Holds {
             }
             waits
         });
+        drop(waiting);
+        // Those of the service in this process.
+        shared.engine.release_log(released);
     }
 }
 

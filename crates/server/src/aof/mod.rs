@@ -156,6 +156,7 @@ impl Aof {
     pub(crate) fn configure(&self, shared: &Shared, values: &Values<'_>) {
         let policy = Policy::parse(values.get(Key::Appendfsync));
         self.policy.store(policy as u8, Ordering::Relaxed);
+        shared.engine.promise_log(policy == Policy::Always);
         shared
             .engine
             .stamp_log(values.get(Key::AofTimestampEnabled) == "yes");

@@ -7,6 +7,7 @@ mod files;
 mod fleet;
 mod http;
 mod metrics;
+mod outages;
 mod pair;
 mod program;
 mod statsd;

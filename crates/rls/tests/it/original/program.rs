@@ -163,6 +163,20 @@ impl Program {
         body
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits until it has ended; its status.
+    pub(super) fn end(&mut self) -> Option<i32> {
+        let mut status = None;
+        wait_for("end", || {
+            status = self.process.try_wait().expect("our process");
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
+    }
+
     /// What it said so far.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(self.dir.join("log")).unwrap_or_default()

@@ -1,41 +1,22 @@
 //! The messages in protobuf's JSON form: both spellings of field names, 64-bit numbers as text, enumerations
 //! by name or number, `null` for what is absent. Unknown fields are an error, as in envoyproxy/ratelimit.
 
+mod response;
+
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use tollgate_wire::rls::rate_limit_descriptor::{Entry, RateLimitOverride};
-use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit};
-use tollgate_wire::rls::value::Kind;
-use tollgate_wire::rls::{
-    RateLimitDescriptor, RateLimitRequest, RateLimitResponse, RateLimitUnit, Struct, UInt64Value,
-    Value,
-};
+use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest, RateLimitUnit, UInt64Value};
+
+pub(super) use response::write_response;
 
 /// Reads a `RateLimitRequest`.
 pub(super) fn read_request(body: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
     serde_json::from_slice::<Object<RequestJson>>(body).map(|request| request.0.into_message())
-}
-
-/// Writes a `RateLimitResponse`; what has its default value is left out.
-pub(super) fn write_response(response: &RateLimitResponse) -> Vec<u8> {
-    let response = ResponseJson {
-        overall_code: code_name(response.overall_code),
-        statuses: response.statuses.iter().map(StatusJson::new).collect(),
-        response_headers_to_add: response
-            .response_headers_to_add
-            .iter()
-            .map(|header| HeaderJson {
-                key: &header.key,
-                value: &header.value,
-            })
-            .collect(),
-        dynamic_metadata: response.dynamic_metadata.as_ref().map(plain_object),
-    };
-    serde_json::to_vec(&response).expect("the structure has text keys and plain values only")
 }
 
 #[derive(Default, Deserialize)]
@@ -232,128 +213,9 @@ fn unit_number(name: &str) -> Option<i32> {
     .map(|(_, unit)| unit as i32)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResponseJson<'a> {
-    overall_code: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    statuses: Vec<StatusJson<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    response_headers_to_add: Vec<HeaderJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dynamic_metadata: Option<serde_json::Value>,
-}
-
-#[derive(Serialize)]
-struct HeaderJson<'a> {
-    key: &'a str,
-    value: &'a str,
-}
-
-/// A structure as the JSON object it stands for; its depth is that of a rule file at most.
-fn plain_object(object: &Struct) -> serde_json::Value {
-    let members = object.fields.iter();
-    serde_json::Value::Object(
-        members
-            .map(|(key, value)| (key.clone(), plain(value)))
-            .collect(),
-    )
-}
-
-fn plain(value: &Value) -> serde_json::Value {
-    match &value.kind {
-        None | Some(Kind::NullValue(_)) => serde_json::Value::Null,
-        // Whole numbers without a fraction, as protobuf's JSON has them.
-        Some(Kind::NumberValue(number)) if number.fract() == 0.0 && number.abs() < 1e15 => {
-            serde_json::Value::from(*number as i64)
-        }
-        Some(Kind::NumberValue(number)) => serde_json::Value::from(*number),
-        Some(Kind::StringValue(text)) => serde_json::Value::from(&**text),
-        Some(Kind::BoolValue(truth)) => serde_json::Value::from(*truth),
-        Some(Kind::StructValue(object)) => plain_object(object),
-        Some(Kind::ListValue(list)) => list.values.iter().map(plain).collect(),
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusJson<'a> {
-    code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_limit: Option<LimitJson<'a>>,
-    #[serde(skip_serializing_if = "is_zero")]
-    limit_remaining: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_until_reset: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LimitJson<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
-    #[serde(skip_serializing_if = "is_zero")]
-    requests_per_unit: u32,
-    unit: &'static str,
-}
-
-impl<'a> StatusJson<'a> {
-    fn new(status: &'a DescriptorStatus) -> Self {
-        Self {
-            code: code_name(status.code),
-            current_limit: status.current_limit.as_ref().map(LimitJson::new),
-            limit_remaining: status.limit_remaining,
-            duration_until_reset: status.duration_until_reset.map(|span| match span.nanos {
-                0 => format!("{}s", span.seconds),
-                nanos => format!("{}.{nanos:09}s", span.seconds),
-            }),
-        }
-    }
-}
-
-impl<'a> LimitJson<'a> {
-    fn new(limit: &'a RateLimit) -> Self {
-        Self {
-            name: &limit.name,
-            requests_per_unit: limit.requests_per_unit,
-            unit: unit_name(limit.unit),
-        }
-    }
-}
-
-fn code_name(code: i32) -> &'static str {
-    match Code::try_from(code) {
-        Ok(Code::Ok) => "OK",
-        Ok(Code::OverLimit) => "OVER_LIMIT",
-        Ok(Code::Unknown) | Err(_) => "UNKNOWN",
-    }
-}
-
-fn unit_name(unit: i32) -> &'static str {
-    match rate_limit::Unit::try_from(unit) {
-        Ok(rate_limit::Unit::Second) => "SECOND",
-        Ok(rate_limit::Unit::Minute) => "MINUTE",
-        Ok(rate_limit::Unit::Hour) => "HOUR",
-        Ok(rate_limit::Unit::Day) => "DAY",
-        Ok(rate_limit::Unit::Week) => "WEEK",
-        Ok(rate_limit::Unit::Month) => "MONTH",
-        Ok(rate_limit::Unit::Year) => "YEAR",
-        Ok(rate_limit::Unit::Unknown) | Err(_) => "UNKNOWN",
-    }
-}
-
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature serde asks for"
-)]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate_wire::rls::Duration;
 
     fn read(text: &str) -> RateLimitRequest {
         read_request(text.as_bytes()).expect(text)
@@ -423,38 +285,5 @@ mod tests {
         ] {
             assert!(read_request(bad.as_bytes()).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_response_leaves_out_defaults() {
-        let response = RateLimitResponse {
-            overall_code: Code::OverLimit as i32,
-            statuses: vec![
-                DescriptorStatus {
-                    code: Code::Ok as i32,
-                    ..DescriptorStatus::default()
-                },
-                DescriptorStatus {
-                    code: Code::OverLimit as i32,
-                    current_limit: Some(RateLimit {
-                        name: "a \"b\"".to_owned(),
-                        requests_per_unit: 5,
-                        unit: rate_limit::Unit::Week as i32,
-                    }),
-                    limit_remaining: 2,
-                    duration_until_reset: Some(Duration {
-                        seconds: 60,
-                        nanos: 0,
-                    }),
-                    quota: None,
-                },
-            ],
-            ..RateLimitResponse::default()
-        };
-        let text = String::from_utf8(write_response(&response)).expect("JSON is text");
-        assert_eq!(
-            text,
-            r#"{"overallCode":"OVER_LIMIT","statuses":[{"code":"OK"},{"code":"OVER_LIMIT","currentLimit":{"name":"a \"b\"","requestsPerUnit":5,"unit":"WEEK"},"limitRemaining":2,"durationUntilReset":"60s"}]}"#
-        );
     }
 }

@@ -1,0 +1,312 @@
+//! The environment variables of envoyproxy/ratelimit: one row each, with what it does here.
+//!
+//! They take effect where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, which is how a deployment of
+//! envoyproxy/ratelimit starts. Their names are those of many other programs (`HOST`, `PORT`), so that elsewhere they say
+//! nothing, but for those of [`Modes`](tollgate_policy::Modes), which always count.
+
+mod stores;
+mod table;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tollgate_policy::truth;
+
+use crate::config::{
+    Backend, ConnectionAge, HealthNeeds, PerSecondStore, RlsConfig, RuleFiles, StatsdConfig,
+    StatsdProtocol, StoreConfig, TlsConfig,
+};
+use crate::envoy_counters::{JITTER, PREFIX, STOP};
+use table::LOCAL_CACHE;
+pub use table::{Effect, VARIABLES, Variable};
+
+/// Where limits are counted.
+const BACKEND_TYPE: &str = "BACKEND_TYPE";
+/// The one that there is not.
+const MEMCACHE: &str = "memcache";
+
+/// What the names begin with of the Redis for limits per second.
+const PER_SECOND: &str = "REDIS_PERSECOND_";
+
+/// Longest value of a variable, in bytes.
+const MAX_VALUE: usize = 4_096;
+
+/// The environment of a deployment of envoyproxy/ratelimit.
+pub struct Environment<L>(L);
+
+impl<L: Fn(&str) -> Option<String>> Environment<L> {
+    /// `lookup` gives the value of a variable.
+    pub fn new(lookup: L) -> Self {
+        Self(lookup)
+    }
+
+    fn given(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|text| !text.is_empty())
+    }
+
+    /// Its value, or its default.
+    fn value(&self, name: &str) -> String {
+        let default = || {
+            let mut rows = VARIABLES.iter().flat_map(|(_, rows)| *rows);
+            rows.find(|row| row.name == name)
+                .map_or("", |row| row.default)
+                .to_owned()
+        };
+        self.given(name).unwrap_or_else(default)
+    }
+
+    fn truth(&self, name: &str) -> Result<bool, String> {
+        let text = self.value(name);
+        truth(&text).ok_or_else(|| bad(name, &text, "neither true nor false"))
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.given(name).map(PathBuf::from)
+    }
+
+    fn address(&self, host: &str, port: &str) -> Result<SocketAddr, String> {
+        let (host, text) = (self.value(host), self.value(port));
+        let number: u16 = text.parse().map_err(|_| bad(port, &text, "no port"))?;
+        first_address(&host, number).ok_or_else(|| bad("HOST", &host, "no address of this machine"))
+    }
+
+    /// The folder of rules, where the environment names one.
+    pub fn rules_dir(&self) -> Option<PathBuf> {
+        if self.given("RUNTIME_ROOT").is_none() && self.given("RUNTIME_SUBDIRECTORY").is_none() {
+            return None;
+        }
+        let mut dir = PathBuf::from(self.value("RUNTIME_ROOT"));
+        dir.extend(self.path("RUNTIME_SUBDIRECTORY"));
+        dir.push(self.value("RUNTIME_APPDIRECTORY"));
+        Some(dir)
+    }
+
+    /// Most bytes for remembered denials; 0 remembers none.
+    ///
+    /// # Errors
+    /// The value is no number of bytes; the text names the variable.
+    pub fn local_cache_bytes(&self) -> Result<usize, String> {
+        let text = self.value(LOCAL_CACHE);
+        let bytes = text.parse();
+        bytes.map_err(|_| bad(LOCAL_CACHE, &text, "no number of bytes"))
+    }
+
+    /// Makes of a configuration what the environment says; `backend_given` keeps the backend as it is. Gives a line for
+    /// each variable that is given and does nothing.
+    ///
+    /// # Errors
+    /// A value is not valid, or wants what there is not; the text names the variable.
+    pub fn apply(
+        &self,
+        config: &mut RlsConfig,
+        backend_given: bool,
+    ) -> Result<Vec<String>, String> {
+        self.check_types()?;
+        config.http_addr = self.address("HOST", "PORT")?;
+        config.grpc_addr = self.address("GRPC_HOST", "GRPC_PORT")?;
+        config.health = HealthNeeds {
+            rules: self.truth("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED")?,
+            backend: self.truth("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION")?,
+        };
+        config.connection_age = self.connection_age()?;
+        config.debug_addr = Some(self.address("DEBUG_HOST", "DEBUG_PORT")?);
+        if self.truth("GRPC_SERVER_USE_TLS")? {
+            config.grpc_tls = Some(self.tls()?);
+        }
+        let dots = !self.truth("RUNTIME_IGNOREDOTFILES")?;
+        config.rule_files = RuleFiles::All { dots };
+        config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
+        config.merge_domains = self.truth("MERGE_DOMAIN_CONFIG")?;
+        let ratio = self.value("NEAR_LIMIT_RATIO");
+        config.near_limit_ratio = ratio
+            .parse()
+            .ok()
+            .filter(|ratio| (0.0..=1.0).contains(ratio))
+            .ok_or_else(|| bad("NEAR_LIMIT_RATIO", &ratio, "no share from 0 to 1"))?;
+        let dog = self.truth("USE_DOG_STATSD")?;
+        if (dog || self.truth("USE_STATSD")?) && !self.truth("DISABLE_STATS")? {
+            config.statsd = Some(self.statsd(dog)?);
+        }
+        if self.truth("USE_PROMETHEUS")? {
+            config.prometheus = Some(self.prometheus()?);
+        }
+        let counts_at_redis = self
+            .given(BACKEND_TYPE)
+            .is_some_and(|kind| kind != MEMCACHE);
+        if counts_at_redis && !backend_given {
+            let threads = config.threads.max(1);
+            config.backend = Backend::Remote(self.redis_url("REDIS_")?);
+            self.store("REDIS_", &mut config.store, threads)?;
+            if self.truth("REDIS_PERSECOND")? {
+                let mut store = StoreConfig::default();
+                self.store(PER_SECOND, &mut store, threads)?;
+                config.per_second = Some(PerSecondStore {
+                    url: self.redis_url(PER_SECOND)?,
+                    store,
+                });
+            }
+        }
+        Ok(self.lines(config))
+    }
+
+    /// What is refused rather than ignored, because the service would decide by other rules or another store.
+    fn check_types(&self) -> Result<(), String> {
+        let kind = self.value("CONFIG_TYPE");
+        if kind != "FILE" {
+            return Err(bad("CONFIG_TYPE", &kind, "not FILE: rules come from files"));
+        }
+        let backend = self.value(BACKEND_TYPE);
+        if backend != "redis" && backend != MEMCACHE {
+            return Err(bad(BACKEND_TYPE, &backend, "neither redis nor memcache"));
+        }
+        Ok(())
+    }
+
+    fn connection_age(&self) -> Result<Option<ConnectionAge>, String> {
+        let span = |name| {
+            let text = self.value(name);
+            let span = parse_duration(&text).ok_or_else(|| bad(name, &text, "no duration"))?;
+            // To grpc-go, nothing is for ever.
+            Ok::<_, String>(Some(span).filter(|span| !span.is_zero()))
+        };
+        let grace = span("GRPC_MAX_CONNECTION_AGE_GRACE")?;
+        let age = span("GRPC_MAX_CONNECTION_AGE")?;
+        Ok(age.map(|age| ConnectionAge { age, grace }))
+    }
+
+    fn tls(&self) -> Result<TlsConfig, String> {
+        let file = |name| {
+            self.path(name)
+                .ok_or_else(|| format!("{name}: GRPC_SERVER_USE_TLS needs it"))
+        };
+        let mut tls = TlsConfig::new(
+            file("GRPC_SERVER_TLS_CERT")?,
+            file("GRPC_SERVER_TLS_KEY")?,
+            self.path("GRPC_CLIENT_TLS_CACERT"),
+        );
+        tls.client_name = self.given("GRPC_CLIENT_TLS_SAN");
+        Ok(tls)
+    }
+
+    fn statsd(&self, dog: bool) -> Result<StatsdConfig, String> {
+        let protocol = self.value("STATSD_PROTOCOL");
+        let protocol = match &*protocol {
+            _ if dog => StatsdProtocol::Udp,
+            "tcp" | "tcp4" | "tcp6" => StatsdProtocol::Tcp,
+            "udp" | "udp4" | "udp6" => StatsdProtocol::Udp,
+            _ => return Err(bad("STATSD_PROTOCOL", &protocol, "neither tcp nor udp")),
+        };
+        let tags = self.value("EXTRA_TAGS");
+        let pairs = tags.split(',').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let pair = pair.split_once(':');
+            pair.map(|(tag, value)| (tag.to_owned(), value.to_owned()))
+        });
+        let tags = pairs
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| bad("EXTRA_TAGS", &tags, "no list of name:value"))?;
+        let interval = self.value("STATS_FLUSH_INTERVAL");
+        Ok(StatsdConfig {
+            addr: format!(
+                "{}:{}",
+                self.value("STATSD_HOST"),
+                self.value("STATSD_PORT")
+            ),
+            protocol,
+            dog,
+            tags,
+            interval: parse_duration(&interval)
+                .filter(|span| !span.is_zero())
+                .ok_or_else(|| bad("STATS_FLUSH_INTERVAL", &interval, "no duration"))?,
+        })
+    }
+
+    fn prometheus(&self) -> Result<(SocketAddr, String), String> {
+        let addr = self.value("PROMETHEUS_ADDR");
+        let found = addr.rsplit_once(':').and_then(|(host, port)| {
+            let host = if host.is_empty() { "0.0.0.0" } else { host };
+            first_address(host.trim_matches(['[', ']']), port.parse().ok()?)
+        });
+        let found = found.ok_or_else(|| bad("PROMETHEUS_ADDR", &addr, "no address"))?;
+        Ok((found, self.value("PROMETHEUS_PATH")))
+    }
+
+    /// A line for each variable that is given and does nothing.
+    fn lines(&self, config: &RlsConfig) -> Vec<String> {
+        let own_store = config.backend == Backend::Embedded;
+        let mut lines = Vec::new();
+        for row in VARIABLES.iter().flat_map(|(_, rows)| *rows) {
+            if self.given(row.name).is_none() {
+                continue;
+            }
+            let is_of_counters = [PREFIX, JITTER, STOP].contains(&row.name);
+            let why = match row.effect {
+                Effect::Ignored(why) => why,
+                Effect::Used(_) if row.name == BACKEND_TYPE && own_store => {
+                    if self.value(BACKEND_TYPE) != MEMCACHE {
+                        continue;
+                    }
+                    "memcached cannot decide: the store of this process counts, so that replicas count apart; --backend names a store for all"
+                }
+                Effect::Used(_) if row.name.starts_with("REDIS_") && own_store => {
+                    "the store of this process counts; BACKEND_TYPE=redis counts there"
+                }
+                Effect::Used(_) if row.name == LOCAL_CACHE && own_store => {
+                    "the store of this process is as near as any memory of what it said"
+                }
+                Effect::Used(_)
+                    if row.name.starts_with(PER_SECOND) && config.per_second.is_none() =>
+                {
+                    "REDIS_PERSECOND is not true"
+                }
+                Effect::Used(_) if is_of_counters && config.envoy_counters.is_none() => {
+                    "counters have keys of our own; --counter-keys envoy shares those of envoyproxy/ratelimit"
+                }
+                Effect::Used(_) => continue,
+            };
+            lines.push(format!("{} is ignored: {why}", row.name));
+        }
+        lines
+    }
+}
+
+fn first_address(host: &str, port: u16) -> Option<SocketAddr> {
+    (host, port).to_socket_addrs().ok()?.next()
+}
+
+fn bad(name: &str, text: &str, what: &str) -> String {
+    let text: String = text.chars().take(MAX_VALUE).collect();
+    format!("{name}: '{}' is {what}", text.escape_debug())
+}
+
+/// A span of time as Go writes it: `1h30m`, `10s`, `20ms`, `0`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut seconds = 0.0;
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    while !rest.is_empty() {
+        let unit_at = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let number: f64 = rest[..unit_at].parse().ok()?;
+        rest = &rest[unit_at..];
+        let end = rest
+            .find(|letter: char| letter.is_ascii_digit() || letter == '.')
+            .unwrap_or(rest.len());
+        let unit = match &rest[..end] {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            _ => return None,
+        };
+        seconds += number * unit;
+        rest = &rest[end..];
+    }
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|_| !text.is_empty())
+}

@@ -1,0 +1,424 @@
+//! Every variable of envoyproxy/ratelimit, and what it does here.
+
+/// One variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value where it is not given, as envoyproxy/ratelimit has it.
+    pub default: &'static str,
+    /// What it does here.
+    pub effect: Effect,
+}
+
+/// What a variable does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It means the same here, or what the text says.
+    Used(&'static str),
+    /// It is accepted; a line of the log says why it does nothing.
+    Ignored(&'static str),
+}
+
+/// Bytes of remembered denials.
+pub(super) const LOCAL_CACHE: &str = "LOCAL_CACHE_SIZE_IN_BYTES";
+
+const fn used(name: &'static str, default: &'static str, what: &'static str) -> Variable {
+    Variable {
+        name,
+        default,
+        effect: Effect::Used(what),
+    }
+}
+
+const fn ignored(name: &'static str, default: &'static str, why: &'static str) -> Variable {
+    Variable {
+        name,
+        default,
+        effect: Effect::Ignored(why),
+    }
+}
+
+const NO_XDS: &str = "rules come from files; CONFIG_TYPE=GRPC_XDS_SOTW is refused at the start";
+const NO_MEMCACHED: &str = "no memcached is asked";
+const NO_TRACING: &str = "there is no tracing";
+const ALWAYS_POOLED: &str =
+    "each thread's requests share its connections, whose commands go out together";
+const LOG_IS_SHORT: &str = "the log has a line for each change, and no levels";
+
+/// Every variable of envoyproxy/ratelimit, by group.
+pub const VARIABLES: &[(&str, &[Variable])] = &[
+    (
+        "Listening",
+        &[
+            used("HOST", "0.0.0.0", "address of the HTTP port"),
+            used("PORT", "8080", "HTTP port"),
+            used("DEBUG_HOST", "0.0.0.0", "address of the debug port"),
+            used("DEBUG_PORT", "6070", "debug port"),
+            used("GRPC_HOST", "0.0.0.0", "address of the gRPC port"),
+            used("GRPC_PORT", "8081", "gRPC port"),
+            ignored("GRPC_UDS", "", "the service listens on TCP"),
+            used(
+                "GRPC_MAX_CONNECTION_AGE",
+                "24h",
+                "age at which the peer of a connection is asked to open another, give or take a tenth; 0 for none",
+            ),
+            used(
+                "GRPC_MAX_CONNECTION_AGE_GRACE",
+                "1h",
+                "how long calls under way may take then; 0 for as long as they do",
+            ),
+        ],
+    ),
+    (
+        "TLS of the gRPC port",
+        &[
+            used("GRPC_SERVER_USE_TLS", "false", "TLS on the gRPC port"),
+            used(
+                "GRPC_SERVER_TLS_CERT",
+                "",
+                "certificate, PEM; taken up when it changes",
+            ),
+            used("GRPC_SERVER_TLS_KEY", "", "private key, PEM"),
+            used(
+                "GRPC_CLIENT_TLS_CACERT",
+                "",
+                "authority of clients, who must then show a certificate",
+            ),
+            used(
+                "GRPC_CLIENT_TLS_SAN",
+                "",
+                "name that clients' certificates must be for",
+            ),
+        ],
+    ),
+    (
+        "Log",
+        &[
+            ignored("LOG_LEVEL", "WARN", LOG_IS_SHORT),
+            ignored("LOG_FORMAT", "text", LOG_IS_SHORT),
+        ],
+    ),
+    (
+        "Rules",
+        &[
+            used(
+                "CONFIG_TYPE",
+                "FILE",
+                "FILE; anything else is refused at the start",
+            ),
+            used(
+                "FORCE_START_WITHOUT_INITIAL_CONFIG",
+                "false",
+                "starts and waits for rules",
+            ),
+            used(
+                "MERGE_DOMAIN_CONFIG",
+                "false",
+                "files of one domain count together; otherwise a second one is an error",
+            ),
+            used(
+                "RUNTIME_ROOT",
+                "/srv/runtime_data/current",
+                "rules are all files below ROOT/SUBDIRECTORY/APPDIRECTORY",
+            ),
+            used("RUNTIME_SUBDIRECTORY", "", "see RUNTIME_ROOT"),
+            used("RUNTIME_APPDIRECTORY", "config", "see RUNTIME_ROOT"),
+            used(
+                "RUNTIME_IGNOREDOTFILES",
+                "false",
+                "leaves out files and folders whose names begin with a dot; two dots are left out in any case",
+            ),
+            ignored(
+                "RUNTIME_WATCH_ROOT",
+                "true",
+                "the files themselves are looked at every second",
+            ),
+            ignored("CONFIG_GRPC_XDS_NODE_ID", "default", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_NODE_METADATA", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", NO_XDS),
+            ignored(
+                "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
+                "3s",
+                NO_XDS,
+            ),
+            ignored("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "", NO_XDS),
+            ignored("CONFIG_GRPC_XDS_SERVER_TLS_SAN", "", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5", NO_XDS),
+            ignored("XDS_CLIENT_BACKOFF_JITTER", "true", NO_XDS),
+            ignored("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", NO_XDS),
+        ],
+    ),
+    (
+        "Metrics",
+        &[
+            used("USE_STATSD", "true", "sends counters to statsd"),
+            used("STATSD_HOST", "localhost", "host of statsd"),
+            used("STATSD_PORT", "8125", "port of statsd"),
+            used("STATSD_PROTOCOL", "tcp", "tcp or udp"),
+            used(
+                "USE_DOG_STATSD",
+                "false",
+                "sends to DogStatsD in its place: by UDP, with EXTRA_TAGS in its form",
+            ),
+            ignored("USE_DOG_STATSD_MOGRIFIERS", "", "names go out as they are"),
+            used(
+                "EXTRA_TAGS",
+                "",
+                "tags of every metric sent to statsd, as name:value,…",
+            ),
+            used("STATS_FLUSH_INTERVAL", "10s", "time between two sendings"),
+            ignored(
+                "GOSTATS_FLUSH_INTERVAL_SECONDS",
+                "5",
+                "STATS_FLUSH_INTERVAL counts, as with envoyproxy/ratelimit",
+            ),
+            ignored(
+                "GOSTATS_LOGGING_SINK_DISABLED",
+                "false",
+                "counters are not written into the log",
+            ),
+            used("DISABLE_STATS", "false", "sends nothing"),
+            used(
+                "USE_PROMETHEUS",
+                "false",
+                "a port for Prometheus alone; /metrics of the HTTP port is there in any case",
+            ),
+            used("PROMETHEUS_ADDR", ":9090", "its address"),
+            used("PROMETHEUS_PATH", "/metrics", "its path"),
+            ignored(
+                "PROMETHEUS_MAPPER_YAML",
+                "",
+                "names and labels are those of the default mapper",
+            ),
+            ignored(
+                "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS",
+                "false",
+                "times are in seconds, as their names say",
+            ),
+        ],
+    ),
+    (
+        "Limiting",
+        &[
+            used(
+                "EXPIRATION_JITTER_MAX_SECONDS",
+                "300",
+                "most seconds, at random, that counters are kept beyond their windows, with `--counter-keys envoy`; counts with --rules as well",
+            ),
+            used(
+                LOCAL_CACHE,
+                "0",
+                "most bytes for limits that are over, of which a store elsewhere is not asked again until they can pass; counts with --rules as well",
+            ),
+            used(
+                "NEAR_LIMIT_RATIO",
+                "0.8",
+                "share of a limit above which hits count as near it",
+            ),
+            used(
+                "CACHE_KEY_PREFIX",
+                "",
+                "what counters' keys begin with, with `--counter-keys envoy`; counts with --rules as well",
+            ),
+            used(
+                "BACKEND_TYPE",
+                "redis",
+                "redis counts at REDIS_URL; where it is not given, the store of this process counts, and with memcache too, which a line of the log says: replicas then count apart",
+            ),
+            used(
+                "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+                "false",
+                "reads counters first and counts only what is over, with `--counter-keys envoy`; counts with --rules as well",
+            ),
+            used(
+                "SHADOW_MODE",
+                "false",
+                "denies nothing; counts with --rules as well",
+            ),
+            used(
+                "QUOTA_MODE",
+                "false",
+                "every limit is a quota; counts with --rules as well",
+            ),
+            used(
+                "RESPONSE_DYNAMIC_METADATA",
+                "false",
+                "responses describe their request; counts with --rules as well",
+            ),
+        ],
+    ),
+    (
+        "Headers",
+        &[
+            used(
+                "LIMIT_RESPONSE_HEADERS_ENABLED",
+                "false",
+                "three headers of the tightest limit; counts with --rules as well",
+            ),
+            used("LIMIT_LIMIT_HEADER", "RateLimit-Limit", "name of the first"),
+            used(
+                "LIMIT_REMAINING_HEADER",
+                "RateLimit-Remaining",
+                "name of the second",
+            ),
+            used("LIMIT_RESET_HEADER", "RateLimit-Reset", "name of the third"),
+        ],
+    ),
+    (
+        "Health",
+        &[
+            used(
+                "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
+                "false",
+                "without rules the service is not healthy; with --rules always so",
+            ),
+            used(
+                "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
+                "false",
+                "with its store down the service is not healthy, unless every rule says by on_error what happens then; with --rules always so",
+            ),
+        ],
+    ),
+    (
+        "Redis, with BACKEND_TYPE=redis",
+        &[
+            used("REDIS_SOCKET_TYPE", "unix", "tcp or unix"),
+            used("REDIS_TYPE", "SINGLE", "SINGLE, SENTINEL or CLUSTER"),
+            used(
+                "REDIS_URL",
+                "/var/run/nutcracker/ratelimit.sock",
+                "host:port, or path of the socket; master,host:port,… of Sentinels; host:port,… of a cluster",
+            ),
+            used(
+                "REDIS_POOL_SIZE",
+                "10",
+                "connections of all threads together, at least one each; where it is not given, one each",
+            ),
+            used("REDIS_AUTH", "", "password, or user:password"),
+            used("REDIS_TLS", "false", "TLS to the store"),
+            used("REDIS_TLS_CLIENT_CERT", "", "certificate to show, PEM"),
+            used("REDIS_TLS_CLIENT_KEY", "", "its key, PEM"),
+            used(
+                "REDIS_TLS_CACERT",
+                "",
+                "authority to trust, PEM; the system's where it is not given",
+            ),
+            used(
+                "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
+                "false",
+                "the store's certificate may be for any name",
+            ),
+            ignored("REDIS_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
+            ignored("REDIS_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
+            ignored("REDIS_CLUSTER_PIPELINE_PARALLELISM", "1", ALWAYS_POOLED),
+            used(
+                "REDIS_SENTINEL_AUTH",
+                "",
+                "password of the Sentinels, or user:password",
+            ),
+            used(
+                "REDIS_TIMEOUT",
+                "10s",
+                "longest wait for a decision; half a second where it is not given",
+            ),
+            ignored("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", ALWAYS_POOLED),
+            ignored(
+                "REDIS_STARTUP_INITIAL_INTERVAL",
+                "1s",
+                "the store need not be up at the start",
+            ),
+            ignored(
+                "REDIS_STARTUP_MAX_INTERVAL",
+                "30s",
+                "the store need not be up at the start",
+            ),
+            ignored(
+                "REDIS_STARTUP_MAX_ELAPSED_TIME",
+                "0",
+                "the store need not be up at the start",
+            ),
+        ],
+    ),
+    (
+        "Redis for windows of a second",
+        &[
+            used(
+                "REDIS_PERSECOND",
+                "false",
+                "limits per second are counted in a Redis of their own; a request that has others too is decided on one after the other",
+            ),
+            used("REDIS_PERSECOND_SOCKET_TYPE", "unix", "tcp or unix"),
+            used(
+                "REDIS_PERSECOND_TYPE",
+                "SINGLE",
+                "SINGLE, SENTINEL or CLUSTER",
+            ),
+            used(
+                "REDIS_PERSECOND_URL",
+                "/var/run/nutcracker/ratelimitpersecond.sock",
+                "as REDIS_URL",
+            ),
+            used("REDIS_PERSECOND_POOL_SIZE", "10", "as REDIS_POOL_SIZE"),
+            used("REDIS_PERSECOND_AUTH", "", "password, or user:password"),
+            used(
+                "REDIS_PERSECOND_TLS",
+                "false",
+                "TLS to that store, with the files of REDIS_TLS_CACERT and the others",
+            ),
+            used(
+                "REDIS_PERSECOND_SENTINEL_AUTH",
+                "",
+                "as REDIS_SENTINEL_AUTH",
+            ),
+            ignored("REDIS_PERSECOND_PIPELINE_WINDOW", "0", ALWAYS_POOLED),
+            ignored("REDIS_PERSECOND_PIPELINE_LIMIT", "0", ALWAYS_POOLED),
+            ignored(
+                "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
+                "1",
+                ALWAYS_POOLED,
+            ),
+            used("REDIS_PERSECOND_TIMEOUT", "10s", "as REDIS_TIMEOUT"),
+            ignored(
+                "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+                "WAIT",
+                ALWAYS_POOLED,
+            ),
+        ],
+    ),
+    (
+        "Memcached",
+        &[
+            ignored("MEMCACHE_HOST_PORT", "", NO_MEMCACHED),
+            ignored("MEMCACHE_MAX_IDLE_CONNS", "2", NO_MEMCACHED),
+            ignored("MEMCACHE_SRV", "", NO_MEMCACHED),
+            ignored("MEMCACHE_SRV_REFRESH", "0", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS", "false", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS_CLIENT_CERT", "", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS_CLIENT_KEY", "", NO_MEMCACHED),
+            ignored("MEMCACHE_TLS_CACERT", "", NO_MEMCACHED),
+            ignored(
+                "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+                "false",
+                NO_MEMCACHED,
+            ),
+        ],
+    ),
+    (
+        "Tracing",
+        &[
+            ignored("TRACING_ENABLED", "false", NO_TRACING),
+            ignored("TRACING_SERVICE_NAME", "RateLimit", NO_TRACING),
+            ignored("TRACING_SERVICE_NAMESPACE", "", NO_TRACING),
+            ignored("TRACING_SERVICE_INSTANCE_ID", "", NO_TRACING),
+            ignored("TRACING_EXPORTER_PROTOCOL", "http", NO_TRACING),
+            ignored("TRACING_SAMPLING_RATE", "1", NO_TRACING),
+        ],
+    ),
+];
