@@ -95,7 +95,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Choice(&["auto", "epoll", "io_uring"]),
         "auto",
         Change::Restart,
-        "What the threads wait for clients with; `auto` takes io_uring where the system allows it, and epoll (kqueue on the BSDs and macOS) elsewhere.",
+        "What the threads wait for clients with; `auto` takes io_uring where the system allows it, and epoll (kqueue on the BSDs and macOS) elsewhere and for the rate limit service.",
     ),
     row(
         Key::Shards,

@@ -1,5 +1,7 @@
 //! Responses as JSON. Written piece by piece: every decision over HTTP pays for this, and most of it is fixed text.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit};
 use tollgate_wire::rls::value::Kind;
@@ -30,6 +32,11 @@ pub(in crate::http) fn write_response(response: &RateLimitResponse) -> Vec<u8> {
             put(out, "}");
         },
     );
+    if !response.raw_body.is_empty() {
+        put(&mut out, r#","rawBody":""#);
+        put(&mut out, &STANDARD.encode(&response.raw_body));
+        put(&mut out, r#"""#);
+    }
     if let Some(metadata) = &response.dynamic_metadata {
         put(&mut out, r#","dynamicMetadata":"#);
         put_value(&mut out, &plain_object(metadata));
@@ -221,6 +228,7 @@ mod tests {
                 ..DescriptorStatus::default()
             }],
             response_headers_to_add: vec![header("x", "1"), header("y", "\"")],
+            raw_body: b"over".to_vec(),
             dynamic_metadata: Some(Struct {
                 fields: [("a".to_owned(), text)].into(),
             }),
@@ -229,7 +237,7 @@ mod tests {
         let text = String::from_utf8(write_response(&response)).expect("JSON is text");
         assert_eq!(
             text,
-            r#"{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"unit":"SECOND"},"durationUntilReset":"1.005000000s"}],"responseHeadersToAdd":[{"key":"x","value":"1"},{"key":"y","value":"\""}],"dynamicMetadata":{"a":"b\n"}}"#
+            r#"{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"unit":"SECOND"},"durationUntilReset":"1.005000000s"}],"responseHeadersToAdd":[{"key":"x","value":"1"},{"key":"y","value":"\""}],"rawBody":"b3Zlcg==","dynamicMetadata":{"a":"b\n"}}"#
         );
         let bare = write_response(&RateLimitResponse::default());
         assert_eq!(bare, br#"{"overallCode":"UNKNOWN"}"#);
