@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use prost::Message;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -18,8 +19,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_rls::{Backend, RlsConfig, RlsServer, TlsConfig};
 use tollgate_testkit::process::temp_dir;
+use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
-use crate::support::{RULES, config, system_clock};
+use crate::support::{RULES, config, descriptor, request, system_clock};
 
 /// What services of these tests have written into their logs.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -213,6 +215,64 @@ async fn both_ports_speak_tls_and_nothing_else() {
     let mut reply = Vec::new();
     plain.read_to_end(&mut reply).await.ok();
     assert!(!reply.starts_with(b"HTTP/"), "{reply:?}");
+}
+
+/// Connections with TLS are served by other code than those without; what they may not do is the same.
+#[tokio::test]
+async fn calls_over_tls_are_refused_as_those_without() {
+    let files = Files::new();
+    let server = files.serve(|config| {
+        config.grpc_tls = Some(files.tls(None));
+        config.shed_after = Duration::from_secs(3_600);
+    });
+    let stream = files.connect(server.grpc_addr(), "server", None).await;
+    let (sender, connection) = h2::client::handshake(stream.expect("a session"))
+        .await
+        .expect("HTTP/2");
+    tokio::spawn(async move { connection.await.ok() });
+    let ask = async |timeout: &str, message: &[u8]| {
+        let mut sender = sender.clone().ready().await.expect("HTTP/2");
+        let head = http::Request::post(format!("https://localhost{SHOULD_RATE_LIMIT}"))
+            .header("content-type", "application/grpc")
+            .header("grpc-timeout", timeout)
+            .body(())
+            .expect("a head");
+        let (response, mut body) = sender.send_request(head, false).expect("a stream");
+        let mut framed = vec![0];
+        framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        framed.extend_from_slice(message);
+        // Refused before it has come whole, the rest of it is wanted by nobody.
+        body.send_data(framed.into(), true).ok();
+        let head = response.await.expect("a response");
+        match head.headers().get("grpc-status") {
+            Some(status) => status.to_str().expect("text").to_owned(),
+            None => {
+                let mut body = head.into_body();
+                body.data().await.expect("a message").expect("a message");
+                let trailers = body.trailers().await.expect("trailers").expect("trailers");
+                trailers["grpc-status"].to_str().expect("text").to_owned()
+            }
+        }
+    };
+    let message = |count| request(vec![descriptor(&["hundred=t"]); count]).encode_to_vec();
+    let long = "x".repeat(10 << 20);
+    let long = request(vec![descriptor(&[&format!("hundred={long}")])]).encode_to_vec();
+    // INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE.
+    for (what, timeout, message, status) in [
+        ("a decision", "3600S", message(1), "0"),
+        (
+            "no message of this kind",
+            "3600S",
+            vec![10, 255, 255, 255],
+            "3",
+        ),
+        ("10,000 descriptors", "3600S", message(10_000), "3"),
+        ("a descriptor of 10 MB", "3600S", long, "8"),
+        ("no time", "0m", message(1), "14"),
+        ("another decision", "3600S", message(1), "0"),
+    ] {
+        assert_eq!(ask(timeout, &message).await, status, "{what}");
+    }
 }
 
 #[tokio::test]
