@@ -229,7 +229,7 @@ impl Service {
             // Who waited may be gone.
             told.send(()).ok();
         });
-        waits.then(|| async move { drop(kept.await) })
+        waits.then_some(async move { drop(kept.await) })
     }
 
     /// Where this thread counts.
