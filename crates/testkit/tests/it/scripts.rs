@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use tollgate_testkit::script::{Executor, Peer, Received, Report, Script, record, run};
+use tollgate_testkit::script::{Executor, Peer, Received, Release, Report, Script, record, run};
 use tollgate_wire::resp::{Limits, Progress, Protocol, ReplyBuf, RequestParser};
 
 /// GET, SET, KEYS and TTL of a store whose clock the scripts move.
@@ -217,6 +217,28 @@ fn sections_for_another_peer_are_skipped_and_said_to_be() {
     );
 }
 
+#[test]
+fn what_is_newer_than_the_reference_is_asked_of_servers_that_have_it() {
+    let text = "== a\n> GET k\n== b\n@since redis 7.4, valkey 9.0\n> GET k\n";
+    let script = Script::parse(Path::new("a.resp"), text).expect("the script parses");
+    let newer = |text| Peer::Newer(Release::parse(text).expect("a release"));
+    for (peer, expected) in [
+        (Peer::Redis, [true, false]),
+        (Peer::Tollgate, [true, true]),
+        (newer("redis 7.2"), [false, false]),
+        (newer("redis 7.4"), [false, true]),
+        (newer("redis 10.0"), [false, true]),
+        (newer("valkey 8.1"), [false, false]),
+        (newer("valkey 9.1.2"), [false, true]),
+    ] {
+        let sections = script.sections.iter();
+        let runs: Vec<bool> = sections
+            .map(|section| section.left_out_on(peer).is_none())
+            .collect();
+        assert_eq!(runs, expected, "{peer}");
+    }
+}
+
 fn recorded(text: &str, poses_as_redis: bool) -> String {
     let mut store = Store {
         poses_as_redis,
@@ -257,6 +279,9 @@ fn mistakes_in_a_script_name_their_line() {
         ("== a\n@advance 5000\n", 2),
         ("== a\n== a\n", 2),
         ("== a\n> GET k\n< +OK\n@only redis: x\n", 4),
+        ("== a\n@since redis\n", 2),
+        ("== a\n@since redis 7.4, keydb 6.0\n", 2),
+        ("== a\n> GET k\n< +OK\n@since redis 7.4\n", 4),
     ] {
         let error = Script::parse(Path::new("a.resp"), text)
             .expect_err("not a script")
