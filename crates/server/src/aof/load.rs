@@ -164,6 +164,9 @@ struct Reading<'a> {
     failed: usize,
 }
 
+/// The first bytes of RDB data, of Redis and of Valkey, which has one letter more.
+const RDB_BEGINS: [&[u8]; 2] = [b"REDIS", b"VALKE"];
+
 impl Reading<'_> {
     fn read(&mut self, is_last: bool) -> Result<(), String> {
         let shown = self.path.display();
@@ -176,8 +179,7 @@ impl Reading<'_> {
             .read_to_end(&mut start)
             .map_err(|error| format!("cannot read the AOF file {shown}: {error}"))?;
         let now = self.shared.now();
-        // Of Valkey the first five letters of six.
-        let (before, offset) = if matches!(&start[..], b"REDIS" | b"VALKE") {
+        let (before, offset) = if RDB_BEGINS.contains(&&start[..]) {
             let mut source = start.as_slice().chain(&mut file);
             let base = self.shared.engine.load_base(&mut source, now);
             let base = base.map_err(|error| {
