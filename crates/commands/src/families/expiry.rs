@@ -235,7 +235,8 @@ fn pexpiretime(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 
 /// To the nearest second, as Redis prints them.
 fn rounded_secs(millis: i64) -> i64 {
-    millis.saturating_add(500) / 1000
+    // The latest expiry of all is rounded too.
+    ((i128::from(millis) + 500) / 1000) as i64
 }
 
 /// -2 without the key, -1 without an expiry, else what `show` makes of expiry and time.

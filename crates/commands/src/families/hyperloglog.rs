@@ -1,11 +1,10 @@
 //! HyperLogLog: distinct elements counted in a string of at most 12 KiB.
 
-use smallvec::SmallVec;
 use tollgate_containers::Str;
 use tollgate_containers::hyperloglog::{self as sketch, Corrupted, Registers};
 use tollgate_keyspace::{Key, ValueRef};
 
-use super::string_edit::{Edited, Text, edit, read_strings};
+use super::string_edit::{Edited, edit};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Reply, Row, Run};
@@ -188,16 +187,16 @@ struct Merged {
 }
 
 fn merge(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Merged, CmdError> {
-    let mut keys: SmallVec<[Key<'_>; 8]> = SmallVec::new();
-    while !args.is_empty() {
-        keys.push(args.key()?);
-    }
     let mut merged = Merged {
         registers: Registers::default(),
         any_dense: false,
     };
-    for bytes in read_strings(cx, &keys)?.iter().flatten() {
-        let bytes = check(Text::as_ref(bytes))?;
+    while !args.is_empty() {
+        let Some(found) = cx.read(args.key()?) else {
+            continue;
+        };
+        // The first key that is none decides which error it is.
+        let bytes = sketch_of(found.entry.value())?;
         merged.any_dense |= sketch::is_dense(bytes);
         merged.registers.merge(bytes)?;
     }

@@ -126,11 +126,15 @@ fn halves(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     })
 }
 
-/// Reads a number as C's `strtoull` does, except that a canonical negative one is refused: leading zeros and a sign are
-/// taken, and a minus counts down from 2^64.
+/// Reads a number as C's `strtoull` does, except that a canonical negative one is refused: white space, a sign and zeros
+/// may stand in front, and a minus counts down from 2^64.
 fn unsigned(text: &[u8]) -> Option<u64> {
-    let (negative, digits) = match text {
-        [b'-', b'1'..=b'9', ..] if number::parse_i64(text).is_some() => return None,
+    // As `isspace` has it.
+    let begin = text
+        .iter()
+        .position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r'));
+    let (negative, digits) = match &text[begin.unwrap_or(0)..] {
+        text @ [b'-', b'1'..=b'9', ..] if number::parse_i64(text).is_some() => return None,
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
@@ -163,6 +167,7 @@ mod tests {
         assert_eq!(parse("5-3"), Some(StreamId::new(5, 3)));
         assert_eq!(parse("05-003"), Some(StreamId::new(5, 3)));
         assert_eq!(parse("+5-+3"), Some(StreamId::new(5, 3)));
+        assert_eq!(parse(" \t\r5- +3"), Some(StreamId::new(5, 3)));
         assert_eq!(parse("1--01"), Some(StreamId::new(1, u64::MAX)));
         assert_eq!(
             parse("18446744073709551615-18446744073709551615"),
