@@ -15,9 +15,9 @@ use crate::run::recovery::{ClientVariant, RecoverySettings};
 /// Length of a trial of the search for the knee unless `--step` gives one.
 const TRIAL: Duration = Duration::from_millis(500);
 /// Trials that decide about a load in it.
-const TRIALS: u32 = 2;
+const TRIALS: u32 = 3;
 /// Most trials of it.
-const TRIALS_MAX: u32 = 24;
+const TRIALS_MAX: u32 = 32;
 /// Width of its interval.
 const WIDTH: f64 = 0.1;
 

@@ -360,9 +360,7 @@ pub fn csv(found: &MitigationsRecord) -> String {
 fn csv_fields(found: &MitigationsRecord, row: &MitigationRow) -> Vec<(&'static str, String)> {
     let spread = row.cpu_us_per_decision_spread;
     let seed = row.seed.as_ref();
-    let ci = |against: Option<AgainstExact>| against?.ci;
-    let p = |against: Option<AgainstExact>| Some(against?.test?.p);
-    vec![
+    let mut fields = vec![
         ("strategy", row.target.clone()),
         ("scenario", row.scenario.clone()),
         ("hot_key", row.hot_key.clone()),
@@ -390,25 +388,6 @@ fn csv_fields(found: &MitigationsRecord, row: &MitigationRow) -> Vec<(&'static s
         ),
         ("peak_goodput_rps", number(row.peak_goodput_rps)),
         ("goodput_of_exact", number(row.goodput_of_exact)),
-        (
-            "goodput_of_exact_low",
-            number(ci(row.goodput_against_exact).map(|ci| ci.0)),
-        ),
-        (
-            "goodput_of_exact_high",
-            number(ci(row.goodput_against_exact).map(|ci| ci.1)),
-        ),
-        ("goodput_of_exact_p", number(p(row.goodput_against_exact))),
-        (
-            "cpu_of_exact_low",
-            number(ci(row.cpu_against_exact).map(|ci| ci.0)),
-        ),
-        (
-            "cpu_of_exact_high",
-            number(ci(row.cpu_against_exact).map(|ci| ci.1)),
-        ),
-        ("cpu_of_exact_p", number(p(row.cpu_against_exact))),
-        ("starts", row.starts.len().max(1).to_string()),
         ("admitted", row.admitted.to_string()),
         ("allowed_min", row.allowed_min.to_string()),
         ("allowed_max", row.allowed_max.to_string()),
@@ -429,5 +408,24 @@ fn csv_fields(found: &MitigationsRecord, row: &MitigationRow) -> Vec<(&'static s
             seed.map_or_else(String::new, |s| s.0.clone()),
         ),
         ("seed_gain", seed.map_or_else(String::new, |s| s.1.clone())),
+    ];
+    fields.extend(against_fields(row));
+    fields
+}
+
+/// What several starts say of a strategy against `exact`.
+fn against_fields(row: &MitigationRow) -> [(&'static str, String); 7] {
+    let ci = |against: Option<AgainstExact>| against?.ci;
+    let p = |against: Option<AgainstExact>| Some(against?.test?.p);
+    let (goodput, cpu) = (row.goodput_against_exact, row.cpu_against_exact);
+    let (goodput_ci, cpu_ci) = (ci(goodput), ci(cpu));
+    [
+        ("starts", row.starts.len().max(1).to_string()),
+        ("goodput_of_exact_low", number(goodput_ci.map(|ci| ci.0))),
+        ("goodput_of_exact_high", number(goodput_ci.map(|ci| ci.1))),
+        ("goodput_of_exact_p", number(p(goodput))),
+        ("cpu_of_exact_low", number(cpu_ci.map(|ci| ci.0))),
+        ("cpu_of_exact_high", number(cpu_ci.map(|ci| ci.1))),
+        ("cpu_of_exact_p", number(p(cpu))),
     ]
 }

@@ -1,5 +1,5 @@
 //! Charts of a record as SVG. Every series differs by colour, dash and mark, so that none rests on colour
-//! alone; every mark carries its numbers as a tooltip.
+//! alone; every mark of a system's own figure carries its numbers as a tooltip.
 
 mod by_load;
 mod course;

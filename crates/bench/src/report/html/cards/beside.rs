@@ -61,12 +61,12 @@ fn of_words(text: String, said: Said) -> PaperColumn {
     PaperColumn { head, said }
 }
 
-/// Paper, ours and ratio of every row: throughput, P99, what else the study prints, and the statuses. A column about which
-/// no row says anything is left out.
-fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
+/// The columns of the table beside a study, in groups under their headings: throughput, P99, the statuses, and what else
+/// the study prints.
+fn paper_columns(lang: Lang) -> [(Text, Vec<PaperColumn>); 4] {
     let named = |text: Text| text.of(lang).to_owned();
     let paper = || named(t::H_PAPER);
-    let groups = [
+    [
         (
             t::H_GOODPUT,
             vec![
@@ -115,7 +115,11 @@ fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
                 }),
             ],
         ),
-    ];
+    ]
+}
+
+/// Paper, ours and ratio of every row. A column about which no row says anything is left out.
+fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
     if rows.is_empty() {
         return None;
     }
@@ -126,11 +130,13 @@ fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
         ..Table::default()
     };
     let mut kept: Vec<PaperColumn> = Vec::new();
-    for (title, columns) in groups {
+    for (title, columns) in paper_columns(lang) {
         let told = |column: &PaperColumn| rows.iter().any(|row| (column.said)(row, lang).is_some());
         let columns: Vec<PaperColumn> = columns.into_iter().filter(told).collect();
         if !columns.is_empty() {
-            table.groups.push((named(title), columns.len()));
+            table
+                .groups
+                .push((title.of(lang).to_owned(), columns.len()));
             kept.extend(columns);
         }
     }
