@@ -75,16 +75,10 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
         held: None,
         ends: false,
     };
-    let greeted = poll_fn(|cx| match driver.poll(cx) {
-        Poll::Pending if driver.conversation.shared.session.borrow().is_greeted() => {
-            Poll::Ready(false)
-        }
-        ended => ended.map(|()| true),
-    });
     // A peer that speaks no HTTP/2, or nothing, has nobody to be told.
-    let Ok(false) = tokio::time::timeout(HANDSHAKE_TIMEOUT, greeted).await else {
+    if !driver.is_greeted().await {
         return;
-    };
+    }
     let mut stopped = pin!(async move { stop.wait_for(|stop| *stop).await.is_ok() });
     let mut goodbye = pin!(None::<Sleep>);
     let timer = |wait: Option<Duration>| wait.map(tokio::time::sleep);
@@ -152,6 +146,20 @@ struct Driver<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
+    /// Goes on until the peer has begun to speak HTTP/2. False if it has not in time, or has gone.
+    async fn is_greeted(&mut self) -> bool {
+        let greeted = poll_fn(|cx| match self.poll(cx) {
+            Poll::Pending if self.conversation.shared.session.borrow().is_greeted() => {
+                Poll::Ready(true)
+            }
+            ended => ended.map(|()| false),
+        });
+        matches!(
+            tokio::time::timeout(HANDSHAKE_TIMEOUT, greeted).await,
+            Ok(true)
+        )
+    }
+
     /// Reads, answers and writes until nothing is left to be done at once; ready when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..READS_MAX {

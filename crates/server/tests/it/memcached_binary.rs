@@ -108,8 +108,18 @@ fn number(delta: u64, initial: u64, exptime: u32) -> Vec<u8> {
 }
 
 fn cases() -> Vec<Vec<Request>> {
-    let set = |opcode, key: &[u8], value: &[u8]| request(opcode, &stored(5, 0), key, value);
-    let ask = |opcode, key: &[u8]| request(opcode, b"", key, b"");
+    [about_items(), about_the_server(), no_requests()].concat()
+}
+
+fn set(opcode: u8, key: &[u8], value: &[u8]) -> Request {
+    request(opcode, &stored(5, 0), key, value)
+}
+
+fn ask(opcode: u8, key: &[u8]) -> Request {
+    request(opcode, b"", key, b"")
+}
+
+fn about_items() -> Vec<Vec<Request>> {
     let mut cases = Vec::new();
     // Stores, told and quiet, and reads with and without the key.
     for opcode in [0x01, 0x02, 0x03, 0x11, 0x12, 0x13] {
@@ -184,30 +194,32 @@ fn cases() -> Vec<Vec<Request>> {
             ask(0x00, b"k"),
         ]);
     }
-    // The server, and what is no request.
-    cases.push(vec![
-        request(0x0b, b"", b"", b""),
-        request(0x20, b"", b"", b""),
-    ]);
-    cases.push(vec![
-        request(0x21, b"", b"PLAIN", b"\0u\0p"),
-        request(0x22, b"", b"PLAIN", b""),
-    ]);
-    cases.push(vec![
-        set(0x01, b"k", b"v"),
-        request(0x08, b"", b"", b""),
-        ask(0x00, b"k"),
-    ]);
-    cases.push(vec![
-        request(0x18, &[0, 0, 3, 232], b"", b""),
-        ask(0x00, b"k"),
-    ]);
-    cases.push(vec![
-        request(0x10, b"", b"nosuch", b""),
-        request(0x10, b"", b"reset", b""),
-    ]);
+    cases
+}
+
+fn about_the_server() -> Vec<Vec<Request>> {
+    vec![
+        vec![request(0x0b, b"", b"", b""), request(0x20, b"", b"", b"")],
+        vec![
+            request(0x21, b"", b"PLAIN", b"\0u\0p"),
+            request(0x22, b"", b"PLAIN", b""),
+        ],
+        vec![
+            set(0x01, b"k", b"v"),
+            request(0x08, b"", b"", b""),
+            ask(0x00, b"k"),
+        ],
+        vec![request(0x18, &[0, 0, 3, 232], b"", b""), ask(0x00, b"k")],
+        vec![
+            request(0x10, b"", b"nosuch", b""),
+            request(0x10, b"", b"reset", b""),
+        ],
+    ]
+}
+
+fn no_requests() -> Vec<Vec<Request>> {
     // With extras or a key memcached loses its place in the stream.
-    cases.push(vec![request(0x77, b"", b"", b"value"), ask(0x00, b"k")]);
+    let mut cases = vec![vec![request(0x77, b"", b"", b"value"), ask(0x00, b"k")]];
     for odd in [
         request(0x00, b"", b"", b""),
         request(0x00, b"ex", b"k", b""),
