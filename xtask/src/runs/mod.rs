@@ -71,7 +71,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "capacity",
         title: "Capacity search",
-        full: "capacity --only tollgate,redis-server,tollgate-grpc,tollgate-http --step 800ms --max-trials 26",
+        full: "capacity --only tollgate,redis-server,tollgate-grpc,tollgate-http --step 800ms --max-trials 34",
         quick: "capacity --only tollgate,redis-server --op script --step 200ms --max-trials 8",
     },
     Part {

@@ -46,6 +46,13 @@ fn searched_limit(found: &super::CapacityRecord) -> Option<f64> {
 const NOTHING: &str = "nothing was measured";
 
 impl Cell {
+    /// Whether a search with repeated trials looked for its capacity.
+    #[must_use]
+    pub fn is_searched(&self) -> bool {
+        let found = self.capacity.as_ref();
+        found.is_some_and(|found| found.source == CapacitySource::Search)
+    }
+
     /// Whether anything was found out about it.
     #[must_use]
     pub fn is_measured(&self) -> bool {
@@ -103,9 +110,7 @@ fn of_cells(cells: &[Cell]) -> Validity {
             }
         }
         // What a search found rests on its trials; its rows only show the surroundings.
-        let searched = cell.capacity.as_ref();
-        let searched = searched.is_some_and(|found| found.source == CapacitySource::Search);
-        let most = if searched {
+        let most = if cell.is_searched() {
             Grade::Indicative
         } else {
             Grade::Invalid

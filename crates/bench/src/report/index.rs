@@ -74,7 +74,7 @@ impl Overview {
             Some(paper) => format!("paper {}", paper.study),
             None if record.mitigations.is_some() => "mitigations".into(),
             None if cells().any(|cell| cell.recovery.is_some()) => "recovery".into(),
-            None if cells().any(searched) => "capacity".into(),
+            None if cells().any(Cell::is_searched) => "capacity".into(),
             None => "ladder".into(),
         };
         let mut loads: Vec<String> = Vec::new();
@@ -108,11 +108,6 @@ impl Overview {
             verdict: first(verdict::compare(record, lang)),
         }
     }
-}
-
-fn searched(cell: &Cell) -> bool {
-    let found = cell.capacity.as_ref();
-    found.is_some_and(|found| found.source == crate::record::capacity::CapacitySource::Search)
 }
 
 fn first(mut sentences: Vec<String>) -> Vec<String> {

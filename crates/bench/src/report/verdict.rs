@@ -137,9 +137,11 @@ fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> 
     }
     let held = |ranked: &Ranked<'_>| {
         let load = ranked.findings.sustained_rps;
-        let load = load.map_or(t::HELD_NOTHING.of(lang).to_owned(), |rps| {
-            format!("{}/s", rate(rps))
-        });
+        let none = match ranked.cell.is_searched() {
+            true => t::HELD_NOTHING_SHOWN,
+            false => t::HELD_NOTHING,
+        };
+        let load = load.map_or(none.of(lang).to_owned(), |rps| format!("{}/s", rate(rps)));
         t::ONE_HELD.with(lang, &[("target", &ranked.cell.target), ("load", &load)])
     };
     let operation = best.cell.operation.title.as_str();
@@ -153,7 +155,10 @@ fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> 
 fn against(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> String {
     let cell = name(lang, other.cell);
     let Some(held) = other.findings.sustained_rps else {
-        let text = if other.findings.doubtful_rps.is_none() {
+        let text = if other.cell.is_searched() {
+            // Rows below where the search ended may have held, each by a single trial.
+            t::OTHER_NONE_SHOWN
+        } else if other.findings.doubtful_rps.is_none() {
             t::OTHER_HELD_NO_ROW
         } else {
             t::OTHER_HELD_NO_VALID_ROW

@@ -85,6 +85,29 @@ fn what_is_left_past_a_search_is_told_of_the_load_that_it_names() {
 }
 
 #[test]
+fn a_search_that_ended_early_does_not_say_that_nothing_was_held() {
+    // The row at 100/s held; the search used up its trials above.
+    let mut cells = vec![
+        cell("a", &[(100.0, 0), (200.0, 0)]),
+        cell("b", &[(100.0, 0), (200.0, 60)]),
+    ];
+    cells[1].capacity = Some(CapacityRecord {
+        source: CapacitySource::Search,
+        goals: vec![GoalResult {
+            upper_rps: Some(200.0),
+            ..GoalResult::default()
+        }],
+        ..CapacityRecord::default()
+    });
+    let text = super::super::verdict::run(&run(cells), Lang::En).join(" ");
+    assert!(
+        text.contains("the search ended before it could show a load"),
+        "{text}"
+    );
+    assert!(!text.contains("no row"), "{text}");
+}
+
+#[test]
 fn the_order_of_running_does_not_matter() {
     let up = run(vec![cell("a", &[(1.0, 0), (2.0, 0), (3.0, 60)])]);
     let shuffled = run(vec![cell("a", &[(3.0, 60), (1.0, 0), (2.0, 0)])]);

@@ -32,6 +32,9 @@ texts! {
     ASKED_THE_SAME = "; asked the same ({operation}), {one} and {other}" | "; với cùng một yêu cầu ({operation}), {one} và {other}";
     ONE_HELD = "{target} held {load}" | "{target} giữ được {load}";
     HELD_NOTHING = "nothing" | "không mức nào";
+    HELD_NOTHING_SHOWN = "no load that its search could show" | "không mức nào mà phép tìm chứng tỏ được";
+    OTHER_NONE_SHOWN = "; the search ended before it could show a load that {cell} held"
+        | "; phép tìm kết thúc trước khi chứng tỏ được mức tải nào mà {cell} giữ được";
     OTHER_HELD_NO_ROW = "; {cell} held no row of its ladder" | "; {cell} không giữ được bậc nào của thang tải";
     OTHER_HELD_NO_VALID_ROW = "; {cell} held no valid row of its ladder" | "; {cell} không giữ được bậc hợp lệ nào của thang tải";
     WHAT_HELD = "{cell} held ({load}/s)" | "{cell} giữ được ({load}/s)";
