@@ -1,7 +1,7 @@
 //! Accepting connections and spreading them over the loops of a group.
 
 use crate::driver::Peer;
-use crate::listen::Listener;
+use crate::listeners::Listeners;
 use socket2::Socket;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ const ACCEPT_PAUSE: i64 = 100_000_000;
 
 /// The sockets that loop 0 accepts from.
 pub(crate) struct Acceptor {
-    listeners: Vec<Listener>,
-    /// Listeners that may have connections waiting which no event will announce again.
-    ready: Vec<bool>,
+    listeners: Arc<Listeners>,
+    /// Numbers of listeners that may have connections waiting which no event will announce again.
+    ready: Vec<usize>,
     /// Accepting rests until then.
     paused_until: Option<i64>,
     /// Loop that gets the next connection when several have equally few.
@@ -37,14 +37,13 @@ pub(crate) enum Waiting {
 
 impl Acceptor {
     pub(crate) fn new(
-        listeners: Vec<Listener>,
+        listeners: Arc<Listeners>,
         loads: Arc<[AtomicUsize]>,
         together: usize,
     ) -> Acceptor {
-        let ready = vec![false; listeners.len()];
         Acceptor {
             listeners,
-            ready,
+            ready: Vec::new(),
             paused_until: None,
             turn: 0,
             loads,
@@ -52,18 +51,20 @@ impl Acceptor {
         }
     }
 
-    pub(crate) fn listeners(&self) -> &[Listener] {
+    pub(crate) fn listeners(&self) -> &Listeners {
         &self.listeners
     }
 
     /// The listener has connections waiting.
     pub(crate) fn mark_ready(&mut self, listener: usize) {
-        self.ready[listener] = true;
+        if !self.ready.contains(&listener) {
+            self.ready.push(listener);
+        }
     }
 
     pub(crate) fn waiting(&self) -> Waiting {
         match self.paused_until {
-            _ if !self.ready.contains(&true) => Waiting::Nothing,
+            _ if self.ready.is_empty() => Waiting::Nothing,
             None => Waiting::Now,
             Some(until) => Waiting::At(until),
         }
@@ -81,27 +82,26 @@ impl Acceptor {
             return;
         }
         self.paused_until = None;
-        for listener in 0..self.ready.len() {
-            if self.ready[listener] {
-                self.accept_from(listener, now, keepalive, &mut place);
-            }
-        }
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.retain(|&listener| self.accept_from(listener, now, keepalive, &mut place));
+        self.ready = ready;
     }
 
+    /// Whether more connections may wait there.
     fn accept_from(
         &mut self,
         listener: usize,
         now: i64,
         keepalive: u64,
         place: &mut impl FnMut(usize, Socket, Peer),
-    ) {
+    ) -> bool {
         for _ in 0..ACCEPTS_PER_TURN {
-            match self.listeners[listener].accept(keepalive) {
+            let Some(accepted) = self.listeners.accept(listener, keepalive) else {
+                return false;
+            };
+            match accepted {
                 Ok((socket, peer)) => place(self.choose(), socket, peer),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.ready[listener] = false;
-                    return;
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 // The peer was gone before it was accepted, or a signal came: the next one may be fine.
                 Err(error)
                     if matches!(
@@ -110,12 +110,13 @@ impl Acceptor {
                     ) => {}
                 Err(error) if is_shortage(&error) => {
                     self.paused_until = Some(now + ACCEPT_PAUSE);
-                    return;
+                    return true;
                 }
                 // A connection that failed while its options were set is dropped; the others go on.
                 Err(_) => {}
             }
         }
+        true
     }
 
     /// Loop 0 while it has few connections, else the loop with the fewest; one more counted.
@@ -139,6 +140,13 @@ impl Acceptor {
     }
 }
 
+impl Drop for Acceptor {
+    /// Nobody would take the connections that come.
+    fn drop(&mut self) {
+        self.listeners.end();
+    }
+}
+
 /// Out of descriptors or memory: retrying at once would only spin.
 fn is_shortage(error: &io::Error) -> bool {
     matches!(
@@ -154,7 +162,7 @@ mod tests {
     #[test]
     fn the_first_connections_share_a_loop_and_the_others_go_where_there_are_fewest() {
         let loads: Arc<[AtomicUsize]> = (0..3).map(|_| AtomicUsize::new(0)).collect();
-        let mut acceptor = Acceptor::new(Vec::new(), Arc::clone(&loads), 2);
+        let mut acceptor = Acceptor::new(Arc::default(), Arc::clone(&loads), 2);
         let chosen: Vec<usize> = (0..7).map(|_| acceptor.choose()).collect();
         assert_eq!(chosen[..2], [0, 0]);
         assert!(chosen[2..6].iter().all(|&one| one != 0), "{chosen:?}");

@@ -66,6 +66,8 @@ pub struct Peer {
     pub remote: PeerAddress,
     /// The listener's side.
     pub local: PeerAddress,
+    /// The kind of the listener: see [`crate::Listener::of_kind`].
+    pub kind: u8,
     /// The socket's descriptor number, for display only.
     pub fd: i32,
 }

@@ -47,12 +47,8 @@ pub(crate) struct EventLoop<D: Driver> {
 
 /// Has `poll` tell when there are connections to accept.
 pub(crate) fn watch(poll: &Poll, acceptor: &Acceptor) -> io::Result<()> {
-    let registry = poll.registry();
-    for (i, listener) in acceptor.listeners().iter().enumerate() {
-        let mut source = SourceFd(&listener.raw_fd());
-        registry.register(&mut source, Token(FIRST_LISTENER + i), Interest::READABLE)?;
-    }
-    Ok(())
+    let registry = poll.registry().try_clone()?;
+    acceptor.listeners().watch(registry, FIRST_LISTENER)
 }
 
 impl<D: Driver> EventLoop<D> {

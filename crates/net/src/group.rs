@@ -4,8 +4,9 @@ use crate::acceptor::Acceptor;
 use crate::backend::{Backend, IoBackend, Reactor};
 use crate::clock::Clock;
 use crate::driver::Driver;
-use crate::event_loop::{EventLoop, LISTENER_LIMIT, watch};
+use crate::event_loop::{EventLoop, watch};
 use crate::listen::Listener;
+use crate::listeners::Listeners;
 use crate::mailbox::{Mailboxes, Post};
 use crate::threads;
 #[cfg(target_os = "linux")]
@@ -32,6 +33,7 @@ pub struct LoopGroupBuilder<M> {
     backend: IoBackend,
     reactors: Vec<Reactor>,
     mailboxes: Arc<Mailboxes<M>>,
+    listeners: Arc<Listeners>,
 }
 
 impl<M> std::fmt::Debug for LoopGroupBuilder<M> {
@@ -73,6 +75,7 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
             backend,
             reactors,
             mailboxes: Mailboxes::new(wakers),
+            listeners: Arc::default(),
         })
     }
 
@@ -86,6 +89,11 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
         &self.mailboxes
     }
 
+    /// What the group accepts from, to be changed at any time.
+    pub fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
+    }
+
     /// Starts the threads; `drivers` has one driver per loop. Loop 0 accepts for all.
     pub fn start<D>(
         self,
@@ -97,15 +105,12 @@ impl<M: Send + 'static> LoopGroupBuilder<M> {
         D: Driver<Message = M>,
     {
         assert_eq!(drivers.len(), self.reactors.len(), "one driver per loop");
-        if listeners.len() > LISTENER_LIMIT {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "too many addresses to listen on",
-            ));
+        for listener in listeners {
+            self.listeners.open(listener)?;
         }
         let loads: Arc<[AtomicUsize]> = drivers.iter().map(|_| AtomicUsize::new(0)).collect();
         let mut acceptor = Some(Acceptor::new(
-            listeners,
+            self.listeners,
             Arc::clone(&loads),
             options.together,
         ));

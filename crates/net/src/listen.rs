@@ -65,6 +65,8 @@ impl std::error::Error for ListenError {}
 pub struct Listener {
     socket: Socket,
     address: PeerAddress,
+    /// See [`Listener::of_kind`].
+    kind: u8,
     /// Removed when the listener is dropped.
     path: Option<PathBuf>,
 }
@@ -85,6 +87,7 @@ impl Listener {
         Ok(Listener {
             address: PeerAddress::Tcp(listener.local_addr()?),
             socket: listener.into(),
+            kind: 0,
             path: None,
         })
     }
@@ -100,6 +103,17 @@ impl Listener {
             address: path.display().to_string(),
             source,
         })
+    }
+
+    /// Marks its connections ([`Peer::kind`]) with a number that means something to the driver; otherwise it is 0.
+    #[must_use]
+    pub fn of_kind(mut self, kind: u8) -> Listener {
+        self.kind = kind;
+        self
+    }
+
+    pub(crate) fn kind(&self) -> u8 {
+        self.kind
     }
 
     /// Where it listens.
@@ -120,6 +134,7 @@ impl Listener {
             PeerAddress::Unix(path) => Peer {
                 remote: PeerAddress::Unix(Arc::clone(path)),
                 local: self.address.clone(),
+                kind: self.kind,
                 fd,
             },
             PeerAddress::Tcp(listening) => {
@@ -138,6 +153,7 @@ impl Listener {
                 Peer {
                     remote: PeerAddress::Tcp(remote),
                     local: PeerAddress::Tcp(local),
+                    kind: self.kind,
                     fd,
                 }
             }
@@ -179,6 +195,7 @@ fn open_tcp(wanted: SocketAddr, options: SocketOptions) -> io::Result<Listener> 
     Ok(Listener {
         socket,
         address: PeerAddress::Tcp(address),
+        kind: 0,
         path: None,
     })
 }
@@ -191,6 +208,7 @@ fn open_unix(path: &Path, mode: Option<u32>, options: SocketOptions) -> io::Resu
     let listener = Listener {
         socket,
         address,
+        kind: 0,
         path: Some(path.to_owned()),
     };
     if let Some(mode) = mode {

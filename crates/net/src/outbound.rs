@@ -148,6 +148,7 @@ impl Outbound {
         Ok(Peer {
             remote: PeerAddress::Tcp(stream.peer_addr()?),
             local: PeerAddress::Tcp(stream.local_addr()?),
+            kind: 0,
             fd: stream.as_raw_fd(),
         })
     }

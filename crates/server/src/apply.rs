@@ -2,6 +2,7 @@
 
 use crate::config::{Key, TABLE, Values};
 use crate::eviction;
+use crate::listening;
 use crate::node::acl::read_file;
 use crate::replication;
 use crate::shared::Shared;
@@ -12,20 +13,55 @@ use tollgate_commands::acl::{User, Users};
 impl Shared {
     /// Hands over the values of `keys`; an error names the setting that was refused, and the caller keeps the old values.
     pub(crate) fn apply(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
-        if let Some(&key) = keys.iter().find(|key| tls::SETTINGS.contains(key)) {
-            self.reload_tls(|key| values.get(key)).map_err(|error| {
-                self.log
-                    .warning(format_args!("Failed to configure TLS: {error}"));
-                let reason = "Unable to update TLS configuration. Check server logs.";
-                (key, reason.to_owned())
-            })?;
-        }
+        self.apply_listening(keys, values)?;
         for &key in keys {
             self.apply_one(key, values);
         }
         if keys.iter().any(|key| eviction::SETTINGS.contains(key)) {
             let memory = u64::try_from(values.number(Key::MaxMemory)).unwrap_or(0);
             eviction::configure(&self.clients, values.get(Key::MaxmemoryClients), memory);
+        }
+        Ok(())
+    }
+
+    /// Follows a change of the addresses, the ports and the certificates. On an error all stays as it was.
+    fn apply_listening(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
+        let first = |of: &[Key]| keys.iter().copied().find(|key| of.contains(key));
+        let by_tls = values.number(Key::TlsPort) != 0;
+        let tls = match first(tls::SETTINGS).or_else(|| first(&[Key::TlsPort])) {
+            Some(key) if by_tls => {
+                let acceptor = tls::acceptor(|key| values.get(key)).map_err(|error| {
+                    self.log
+                        .warning(format_args!("Failed to configure TLS: {error}"));
+                    let reason = "Unable to update TLS configuration. Check server logs.";
+                    (key, reason.to_owned())
+                })?;
+                Some(acceptor)
+            }
+            _ => None,
+        };
+        let change = match first(listening::SETTINGS) {
+            Some(key) => {
+                let change = listening::prepare(&self.listeners, values, &self.log);
+                Some(change.map_err(|error| {
+                    self.log.warning(format_args!("{error}"));
+                    let reason = match key {
+                        Key::Bind => "Failed to bind to specified addresses.",
+                        _ => "Unable to listen on this port. Check server logs.",
+                    };
+                    (key, reason.to_owned())
+                })?)
+            }
+            None => None,
+        };
+        if let Some(acceptor) = tls
+            && let Err(acceptor) = self.tls.set(acceptor)
+            && let Some(present) = self.tls.get()
+        {
+            present.replace(acceptor);
+        }
+        if let Some(change) = change {
+            change.commit(&self.log);
         }
         Ok(())
     }
@@ -95,8 +131,10 @@ impl Shared {
             // An empty password is none, and there has been none so far.
             let skip = values.get(Key::Requirepass).is_empty();
             let keys = keys.iter().copied();
+            // What is listened on is so already, with certificates.
             let keys: Vec<Key> = keys
                 .filter(|key| !(skip && *key == Key::Requirepass))
+                .filter(|key| !listening::SETTINGS.contains(key) && !tls::SETTINGS.contains(key))
                 .collect();
             self.apply(&keys, values)
                 .map_err(|(key, reason)| format!("{}: {reason}", key.setting().name))?;

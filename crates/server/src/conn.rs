@@ -5,6 +5,7 @@ use crate::client::{Client, Signal};
 use crate::elsewhere;
 use crate::eviction;
 use crate::expiry::{self, House};
+use crate::listening;
 use crate::log::Level;
 use crate::memcached;
 use crate::metrics::Traffic;
@@ -416,7 +417,7 @@ impl Driver for RespDriver {
     type Message = Signal;
 
     fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Conn, Refused> {
-        let is_memcached = self.is_memcached(&peer.local);
+        let is_memcached = peer.kind == listening::MEMCACHED;
         let settings = &self.shared.settings;
         if !protected::admits(&self.shared, &peer.remote) {
             self.shared.clients.reject();

@@ -19,16 +19,16 @@ use crate::snapshot::SnapshotState;
 use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_limiter::Timestamp;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_net::tls::TlsDriver;
 use tollgate_net::{
-    Backend, Clock, GroupOptions, ListenError, Listener, LoopGroup, LoopGroupBuilder, PeerAddress,
-    process, threads,
+    Backend, Clock, GroupOptions, ListenError, LoopGroup, LoopGroupBuilder, PeerAddress, process,
+    threads,
 };
 use tollgate_wire::resp::Limits;
 
@@ -89,7 +89,7 @@ pub struct Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
-            .field("addresses", &self.shared.addresses)
+            .field("addresses", &self.addresses())
             .finish()
     }
 }
@@ -115,11 +115,7 @@ impl Server {
         let together = config.number(Key::ConnectionsTogether) as usize;
         let builder = LoopGroupBuilder::new(threads, wanted_backend(&config))?;
         let users = config.users().to_vec();
-        let memcached = Memcached::new(
-            Some(config.number(Key::MemcachedPort) as u16).filter(|&port| port != 0),
-            config.number(Key::MemcachedMaxItemSize) as usize,
-            threads,
-        );
+        let memcached = Memcached::new(config.number(Key::MemcachedMaxItemSize) as usize, threads);
         let settings = Live::new(config);
         let shared = Arc::new(Shared {
             engine,
@@ -142,11 +138,8 @@ impl Server {
             workers: Workers::new(WORKERS_MAX),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(signals),
-            addresses: listeners
-                .iter()
-                .map(|listener| listener.address().clone())
-                .collect(),
-            tls,
+            listeners: Arc::clone(builder.listeners()),
+            tls: Arc::new(tls.map_or_else(OnceLock::new, OnceLock::from)),
             threads,
             backend: builder.backend(),
             started: Clock::monotone(),
@@ -156,19 +149,23 @@ impl Server {
             memory_peak: AtomicU64::new(0),
         });
         shared.engine.name_history(&shared.run_id);
+        for listener in listeners {
+            shared.listeners.open(listener)?;
+        }
         shared.correct_settings()?;
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
         cluster::start(&shared).map_err(StartError::Config)?;
         SmallPages::lift(|| load(&shared))?;
-        let group = start_loops(&shared, builder, listeners, limits, together)?;
+        let group = start_loops(&shared, builder, limits, together)?;
         tell_ready(&shared);
         Ok(Server { shared, group })
     }
 
     /// Where the server listens.
-    pub fn addresses(&self) -> &[PeerAddress] {
-        &self.shared.addresses
+    pub fn addresses(&self) -> Vec<PeerAddress> {
+        let open = self.shared.listeners.addresses().into_iter();
+        open.map(|(address, _)| address).collect()
     }
 
     /// Threads that serve clients.
@@ -237,11 +234,10 @@ impl Server {
 impl Shared {
     /// Replaces settings by what the system granted: the port it chose, the threads, the descriptors it allows.
     fn correct_settings(&self) -> io::Result<()> {
-        let tls = self.tls.as_ref().map(|(port, _)| *port);
-        let port = self.addresses.iter().find_map(|address| match address {
-            PeerAddress::Tcp(address) => Some(address.port())
-                .filter(|port| Some(*port) != tls && Some(*port) != self.memcached.port),
-            PeerAddress::Unix(_) => None,
+        let open = self.listeners.addresses();
+        let port = open.iter().find_map(|(address, kind)| match address {
+            PeerAddress::Tcp(address) if *kind == listening::PLAIN => Some(address.port()),
+            _ => None,
         });
         if let Some(port) = port {
             self.settings.correct(Key::Port, &port.to_string());
@@ -283,14 +279,13 @@ fn tell_start(log: &Log, config: &Config) {
 fn start_loops(
     shared: &Arc<Shared>,
     builder: LoopGroupBuilder<Signal>,
-    listeners: Vec<Listener>,
     limits: Limits,
     together: usize,
 ) -> io::Result<LoopGroup<Signal>> {
     let drivers = (0..shared.threads)
         .map(|thread| {
             let driver = RespDriver::new(Arc::clone(shared), thread, limits);
-            TlsDriver::new(driver, shared.tls.clone())
+            TlsDriver::new(driver, listening::TLS, Arc::clone(&shared.tls))
         })
         .collect();
     let options = GroupOptions {
@@ -298,7 +293,7 @@ fn start_loops(
         cpus: Vec::new(),
         together,
     };
-    builder.start(drivers, listeners, &options)
+    builder.start(drivers, Vec::new(), &options)
 }
 
 /// The last lines of the start.
@@ -317,7 +312,7 @@ fn tell_ready(shared: &Shared) {
         shared.backend
     ));
     log.warning(format_args!("Server initialized"));
-    for address in &shared.addresses {
+    for (address, _) in shared.listeners.addresses() {
         match address {
             PeerAddress::Tcp(address) => log.notice(format_args!("Listening on {address}")),
             PeerAddress::Unix(path) => log.notice(format_args!(

@@ -12,14 +12,14 @@ use crate::memcached::Memcached;
 use crate::metrics::Metrics;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tollgate_engine::Engine;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
 use tollgate_net::tls::TlsAcceptor;
-use tollgate_net::{IoBackend, Mailboxes, PeerAddress};
+use tollgate_net::{IoBackend, Listeners, Mailboxes};
 
 /// The server as seen from a connection.
 pub(crate) struct Shared {
@@ -44,9 +44,9 @@ pub(crate) struct Shared {
     /// Wakes the thread that waits for the end of the server.
     pub(crate) signals: Arc<Signals>,
     /// Where the server listens.
-    pub(crate) addresses: Vec<PeerAddress>,
-    /// The port of TLS and the certificates, if there is one.
-    pub(crate) tls: Option<(u16, Arc<TlsAcceptor>)>,
+    pub(crate) listeners: Arc<Listeners>,
+    /// The certificates, once there was a port of TLS.
+    pub(crate) tls: Arc<OnceLock<TlsAcceptor>>,
     pub(crate) threads: usize,
     pub(crate) backend: IoBackend,
     /// Monotone nanoseconds.

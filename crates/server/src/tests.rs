@@ -87,7 +87,7 @@ impl InProcess {
             }),
             settings,
             metrics: Metrics::new(1),
-            memcached: crate::memcached::Memcached::new(None, 1 << 20, 1),
+            memcached: crate::memcached::Memcached::new(1 << 20, 1),
             snapshot: SnapshotState::new(Clock::now()),
             failover: crate::failover::Failover::default(),
             link: crate::link::Link::default(),
@@ -96,8 +96,8 @@ impl InProcess {
             workers: Workers::new(0),
             mailboxes: Arc::clone(builder.mailboxes()),
             signals: Arc::new(Signals::pipe()?),
-            addresses: Vec::new(),
-            tls: None,
+            listeners: Arc::clone(builder.listeners()),
+            tls: Arc::default(),
             threads: 1,
             backend: builder.backend(),
             started: Clock::monotone(),
@@ -204,6 +204,7 @@ impl Executor for InProcess {
         let peer = Peer {
             remote: address(FIRST_PORT + (self.links.len() % PORTS) as u16),
             local: address(6379),
+            kind: 0,
             fd: 0,
         };
         let conn = self

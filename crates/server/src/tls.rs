@@ -2,10 +2,7 @@
 
 use crate::config::Key;
 use crate::shared::Shared;
-use std::sync::Arc;
-use tollgate_net::tls::{
-    TlsAcceptor, TlsClientFiles, TlsClients, TlsConnector, TlsError, TlsFiles,
-};
+use tollgate_net::tls::{TlsAcceptor, TlsClientFiles, TlsClients, TlsConnector, TlsFiles};
 
 /// Settings of which a change is a change of the certificates.
 pub(crate) const SETTINGS: &[Key] = &[
@@ -35,13 +32,11 @@ fn files<'a>(get: impl Fn(Key) -> &'a str) -> TlsFiles {
 }
 
 /// Reads the certificates for a TLS port.
-pub(crate) fn acceptor<'a>(get: impl Fn(Key) -> &'a str) -> Result<Arc<TlsAcceptor>, String> {
+pub(crate) fn acceptor<'a>(get: impl Fn(Key) -> &'a str) -> Result<TlsAcceptor, String> {
     if get(Key::TlsCertFile).is_empty() || get(Key::TlsKeyFile).is_empty() {
         return Err("tls-port needs tls-cert-file and tls-key-file".to_owned());
     }
-    TlsAcceptor::new(&files(get))
-        .map(Arc::new)
-        .map_err(|error| format!("TLS cannot be set up: {error}"))
+    TlsAcceptor::new(&files(get)).map_err(|error| format!("TLS cannot be set up: {error}"))
 }
 
 /// What the settings say of connections to other servers; `None` without `tls-replication`. The files are read anew each
@@ -65,14 +60,4 @@ pub(crate) fn connector(shared: &Shared) -> Result<Option<TlsConnector>, String>
     connector
         .transpose()
         .map_err(|error| format!("TLS cannot be set up: {error}"))
-}
-
-impl Shared {
-    /// Takes over certificates that have changed. Without a TLS port there is nothing to do.
-    pub(crate) fn reload_tls<'a>(&self, get: impl Fn(Key) -> &'a str) -> Result<(), TlsError> {
-        match &self.tls {
-            Some((_, acceptor)) => acceptor.reload(&files(get)),
-            None => Ok(()),
-        }
-    }
 }

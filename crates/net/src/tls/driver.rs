@@ -1,12 +1,12 @@
 //! The driver around another one.
 
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::ServerConnection;
 
 use super::settings::TlsAcceptor;
-use crate::driver::{ConnRef, Driver, Flow, Peer, PeerAddress, Refused, Step};
+use crate::driver::{ConnRef, Driver, Flow, Peer, Refused, Step};
 
 /// Deciphered bytes taken from a connection at a time.
 const CHUNK: usize = 16 * 1024;
@@ -33,17 +33,20 @@ struct Tls {
 #[derive(Debug)]
 pub struct TlsDriver<D> {
     inner: D,
-    acceptor: Option<(u16, Arc<TlsAcceptor>)>,
+    /// The kind of listeners whose connections speak TLS.
+    kind: u8,
+    acceptor: Arc<OnceLock<TlsAcceptor>>,
     /// What is to be sent is in `cipher`, not in the inner driver's buffer.
     enciphered: bool,
     cipher: Vec<u8>,
 }
 
 impl<D: Driver> TlsDriver<D> {
-    /// Connections whose own port is `port` speak TLS.
-    pub fn new(inner: D, acceptor: Option<(u16, Arc<TlsAcceptor>)>) -> TlsDriver<D> {
+    /// Connections of listeners of this kind speak TLS; without certificates they are closed at once.
+    pub fn new(inner: D, kind: u8, acceptor: Arc<OnceLock<TlsAcceptor>>) -> TlsDriver<D> {
         TlsDriver {
             inner,
+            kind,
             acceptor,
             enciphered: false,
             cipher: Vec::new(),
@@ -51,13 +54,10 @@ impl<D: Driver> TlsDriver<D> {
     }
 
     fn begin(&self, peer: &Peer) -> Result<Option<Box<Tls>>, Refused> {
-        let (Some((port, acceptor)), PeerAddress::Tcp(local)) = (&self.acceptor, &peer.local)
-        else {
-            return Ok(None);
-        };
-        if local.port() != *port {
+        if peer.kind != self.kind {
             return Ok(None);
         }
+        let acceptor = self.acceptor.get().ok_or(Refused(b""))?;
         let mut session = acceptor.begin().map_err(|_| Refused(b""))?;
         // Replies are handed on at once, so their size is the inner driver's to bound.
         session.set_buffer_limit(None);

@@ -74,11 +74,13 @@ impl TlsAcceptor {
         })
     }
 
-    /// Reads the files again; connections that are open keep what they have agreed on. On an error nothing changes.
-    pub fn reload(&self, files: &TlsFiles) -> Result<(), TlsError> {
-        let config = configure(files)?;
+    /// Takes over what `other` has; connections that are open keep what they have agreed on.
+    pub fn replace(&self, other: TlsAcceptor) {
+        let config = other
+            .config
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-        Ok(())
     }
 
     /// What connections that begin now agree on, for a server that is not of this crate.

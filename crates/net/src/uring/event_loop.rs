@@ -5,11 +5,11 @@ use super::slot::{Pool, UringSlot};
 use crate::acceptor::{Acceptor, Waiting};
 use crate::clock::Clock;
 use crate::driver::{ConnRef, Driver, Flow, Peer};
+use crate::event_loop::LISTENER_LIMIT;
 use crate::mailbox::{Mailboxes, Post};
 use crate::slots::Slots;
 use crate::timers::Timers;
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll};
 use socket2::Socket;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -119,14 +119,11 @@ impl<D: Driver> UringLoop<D> {
             return Ok(());
         };
         let poll = Poll::new()?;
-        for (i, listener) in acceptor.listeners().iter().enumerate() {
-            let mut source = SourceFd(&listener.raw_fd());
-            poll.registry()
-                .register(&mut source, Token(i), Interest::READABLE)?;
-        }
+        let registry = poll.registry().try_clone()?;
+        acceptor.listeners().watch(registry, 0)?;
         self.ring.watch_listeners(poll.as_raw_fd())?;
         // Room for all at once: what does not fit would not be announced again.
-        let events = Events::with_capacity(acceptor.listeners().len().max(1));
+        let events = Events::with_capacity(LISTENER_LIMIT);
         self.listening = Some((poll, events));
         Ok(())
     }

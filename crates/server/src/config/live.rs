@@ -2,7 +2,7 @@
 
 use super::kind::absolute;
 use super::save_points::{self, SavePoint};
-use super::{Change, Config, Key, Setting, TABLE, find, output_limits};
+use super::{BindAddress, Change, Config, Key, Setting, TABLE, bind, find, output_limits};
 use crate::outbox::OutputLimits;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -211,12 +211,16 @@ impl Live {
             let text = std::str::from_utf8(value)
                 .map_err(|_| failed(setting.name.as_bytes(), "argument is not UTF-8"))?;
             let normal = setting.normalise_over(&values[setting.key as usize], text);
-            let normal = normal.map_err(|reason| failed(setting.name.as_bytes(), &reason))?;
-            if setting.change == Change::Restart && *normal != *values[setting.key as usize] {
+            let normal = normal.map_err(|reason| {
+                // Redis finds a wrong address when it listens.
                 let reason = match setting.key {
-                    Key::Port => "Unable to listen on this port: it takes a restart to change it",
-                    _ => "it takes a restart to change it",
+                    Key::Bind => "Failed to bind to specified addresses.",
+                    _ => &*reason,
                 };
+                failed(setting.name.as_bytes(), reason)
+            })?;
+            if setting.change == Change::Restart && *normal != *values[setting.key as usize] {
+                let reason = "it takes a restart to change it";
                 return Err(failed(setting.name.as_bytes(), reason));
             }
             next[setting.key as usize] = normal.into();
@@ -254,6 +258,11 @@ impl Values<'_> {
     pub fn number(&self, key: Key) -> i64 {
         // Numeric settings hold what `Kind::normalise` printed; one beyond the range is as good as the largest.
         self.get(key).parse().unwrap_or(i64::MAX)
+    }
+
+    /// Where to listen.
+    pub(crate) fn bind(&self) -> Vec<BindAddress> {
+        bind::parse(self.get(Key::Bind)).collect()
     }
 
     /// The value of a setting among [`StoreLimits`], where words have numbers.

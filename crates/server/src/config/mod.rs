@@ -129,7 +129,7 @@ impl Config {
         self.get(key).parse().unwrap_or_default()
     }
 
-    /// Where to listen; at least one address.
+    /// Where to listen.
     pub fn bind(&self) -> impl Iterator<Item = BindAddress> {
         bind::parse(self.get(Key::Bind))
     }

@@ -11,7 +11,7 @@ pub(super) const OWN: &[Setting] = &[
         "bind",
         Kind::Addresses,
         "127.0.0.1",
-        Change::Restart,
+        Change::Live,
         "Addresses to listen on, separated by spaces.",
     ),
     row(
@@ -19,8 +19,8 @@ pub(super) const OWN: &[Setting] = &[
         "port",
         number(0, 65_535),
         "6379",
-        Change::Restart,
-        "TCP port; 0 takes a free one.",
+        Change::Live,
+        "TCP port; 0 takes a free one at the start, and none beside a unix socket or `tls-port`.",
     ),
     row(
         Key::UnixSocket,
@@ -477,7 +477,7 @@ pub(super) const OWN: &[Setting] = &[
         "memcached-port",
         number(0, 65_535),
         "0",
-        Change::Restart,
+        Change::Live,
         "TCP port for Memcached's text and binary protocols, over the same keys as database 0; 0 for none.",
     ),
     row(

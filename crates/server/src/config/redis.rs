@@ -162,7 +162,7 @@ settings! {
     ReplBacklogTtl, "repl-backlog-ttl", None, Number { min: 0, max: i64::MAX as u64 }, "3600", Live, false, Some("Seconds for which they are kept without a replica; 0 for ever.");
     AutoAofRewriteMinSize, "auto-aof-rewrite-min-size", None, Bytes { min: 0, max: i64::MAX as u64 }, "67108864", Live, false, Some("Bytes below which the append-only file is not made anew by itself.");
     LoadingProcessEventsIntervalBytes, "loading-process-events-interval-bytes", None, Number { min: 1024, max: 2147483647 }, "2097152", Live, true, None::<&str>;
-    TlsPort, "tls-port", None, Number { min: 0, max: 65535 }, "0", Restart, false, Some("TCP port for TLS; 0 for none.");
+    TlsPort, "tls-port", None, Number { min: 0, max: 65535 }, "0", Live, false, Some("TCP port for TLS; 0 for none.");
     TlsSessionCacheSize, "tls-session-cache-size", None, Number { min: 0, max: 2147483647 }, "20480", Live, false, None::<&str>;
     TlsSessionCacheTimeout, "tls-session-cache-timeout", None, Number { min: 0, max: 2147483647 }, "300", Live, false, None::<&str>;
     TlsCluster, "tls-cluster", None, Flag, "no", Live, false, None::<&str>;

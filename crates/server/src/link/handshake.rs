@@ -109,7 +109,8 @@ fn introduce(shared: &Shared, out: &mut Outbound) -> Result<(), Broken> {
         }
     }
     let announced = get(Key::ReplicaAnnouncePort);
-    let by_tls = shared.settings.is_set(Key::TlsReplication) && shared.tls.is_some();
+    let by_tls =
+        shared.settings.is_set(Key::TlsReplication) && &*shared.settings.get(Key::TlsPort) != "0";
     let port = match &*announced {
         "0" if by_tls => get(Key::TlsPort),
         "0" => get(Key::Port),

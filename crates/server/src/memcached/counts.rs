@@ -60,8 +60,6 @@ impl Counts {
 /// What all threads share of this protocol.
 #[derive(Debug)]
 pub(crate) struct Memcached {
-    /// Where it is spoken.
-    pub(crate) port: Option<u16>,
     /// Largest item, in bytes as memcached counts them.
     pub(crate) item_max: usize,
     /// When all items go, in clock nanoseconds; [`i64::MAX`] = nobody has asked for it.
@@ -72,9 +70,8 @@ pub(crate) struct Memcached {
 }
 
 impl Memcached {
-    pub(crate) fn new(port: Option<u16>, item_max: usize, threads: usize) -> Memcached {
+    pub(crate) fn new(item_max: usize, threads: usize) -> Memcached {
         Memcached {
-            port,
             item_max,
             flush_at: AtomicI64::new(i64::MAX),
             lanes: (0..threads).map(|_| Counts::default()).collect(),

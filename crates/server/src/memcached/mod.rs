@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tollgate_commands::memcached::{WORDS, row};
 use tollgate_engine::{Outcome, Plan};
 use tollgate_limiter::Timestamp;
-use tollgate_net::{Flow, PeerAddress, Step};
+use tollgate_net::{Flow, Step};
 use tollgate_wire::memcached::binary as binary_wire;
 use tollgate_wire::memcached::binary::Answer;
 use tollgate_wire::memcached::{
@@ -108,12 +108,6 @@ fn words<'w>(target: &'w Target<'_>, row: &'static str, options: &'w [u8]) -> [&
 }
 
 impl RespDriver {
-    /// Whether a connection that has come by this address speaks the protocol.
-    pub(crate) fn is_memcached(&self, local: &PeerAddress) -> bool {
-        let port = self.shared.memcached.port;
-        matches!(local, PeerAddress::Tcp(local) if port == Some(local.port()))
-    }
-
     /// Runs the complete requests of `input`.
     pub(crate) fn run_memcached(&mut self, conn: &mut Conn, input: &[u8]) -> Step {
         let Some(mut state) = conn.memcached.take() else {

@@ -68,7 +68,7 @@ fn settings(driver: &mut RespDriver) {
     let settings = &shared.settings;
     line(out, "maxbytes", shared.engine.limits().maxmemory());
     line(out, "maxconns", settings.max_clients());
-    line(out, "tcpport", shared.memcached.port.unwrap_or(0));
+    line(out, "tcpport", settings.get(Key::MemcachedPort));
     line(out, "udpport", 0);
     line(out, "inter", settings.get(Key::Bind));
     let evicts = &*settings.get(Key::MaxMemoryPolicy) != "noeviction";

@@ -5,6 +5,7 @@ use super::info_facts::{self, Facts};
 use super::observe;
 use crate::config::Key;
 use crate::daemon::supervisor_name;
+use crate::listening;
 use crate::shared::Shared;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
@@ -148,11 +149,14 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("io_threads_active", u8::from(shared.threads > 1));
     text.line("threads", shared.threads);
     text.line("shards", shared.engine.shard_count());
-    for (i, address) in shared.addresses.iter().enumerate() {
+    for (i, (address, kind)) in shared.listeners.addresses().iter().enumerate() {
         let listener = match address {
             PeerAddress::Tcp(address) => {
-                let is_memcached = shared.memcached.port == Some(address.port());
-                let name = if is_memcached { "memcached" } else { "tcp" };
+                let name = match *kind {
+                    listening::TLS => "tls",
+                    listening::MEMCACHED => "memcached",
+                    _ => "tcp",
+                };
                 format!("name={name},bind={},port={}", address.ip(), address.port())
             }
             PeerAddress::Unix(path) => format!("name=unix,bind={path}"),

@@ -15,6 +15,7 @@ mod harness;
 mod hostile;
 mod limits;
 mod link;
+mod listening;
 mod log;
 mod long;
 mod memcached;

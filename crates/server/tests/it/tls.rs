@@ -70,6 +70,42 @@ impl Files {
     pub(crate) fn text(&self, name: &str, kind: &str) -> String {
         self.path(name, kind).to_str().unwrap().to_owned()
     }
+
+    /// Whether the server at this address speaks TLS and shows the certificate `server`.
+    pub(crate) fn is_served(&self, addr: SocketAddr) -> bool {
+        let mut client = self.connect(addr, "server", None);
+        let mut answer = [0; 7];
+        let asked = client.0.write_all(b"PING\r\n");
+        asked
+            .and_then(|()| client.0.read_exact(&mut answer))
+            .is_ok()
+            && &answer == b"+PONG\r\n"
+    }
+
+    /// A client that trusts `authority` and shows the certificate of `own`.
+    fn connect(&self, addr: SocketAddr, authority: &str, own: Option<&str>) -> Client {
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_file(self.path(authority, "ca")).unwrap();
+        roots.add(ca).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let config = match own {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let chain = vec![CertificateDer::from_pem_file(self.path(own, "cert")).unwrap()];
+                let key = PrivateKeyDer::from_pem_file(self.path(own, "key")).unwrap();
+                builder.with_client_auth_cert(chain, key).unwrap()
+            }
+        };
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(addr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client(StreamOwned::new(session, socket))
+    }
 }
 
 impl Drop for Files {
@@ -121,29 +157,8 @@ impl Tls {
             .map_err(|error| error.to_string())
     }
 
-    /// A client that trusts `authority` and shows the certificate of `own`.
     fn connect(&self, files: &Files, authority: &str, own: Option<&str>) -> Client {
-        let mut roots = RootCertStore::empty();
-        let ca = CertificateDer::from_pem_file(files.path(authority, "ca")).unwrap();
-        roots.add(ca).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let config = match own {
-            None => builder.with_no_client_auth(),
-            Some(own) => {
-                let chain = vec![CertificateDer::from_pem_file(files.path(own, "cert")).unwrap()];
-                let key = PrivateKeyDer::from_pem_file(files.path(own, "key")).unwrap();
-                builder.with_client_auth_cert(chain, key).unwrap()
-            }
-        };
-        let name = ServerName::try_from("localhost").unwrap();
-        let session = ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = TcpStream::connect(self.addr).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client(StreamOwned::new(session, socket))
+        files.connect(self.addr, authority, own)
     }
 }
 
