@@ -294,9 +294,15 @@ impl Cx<'_> {
         self.shards
             .of(key)
             .set(db, key, moved.value, moved.expires_at_ms, now);
-        if moved.encoding == Encoding::Raw
-            && let Some(mut entry) = self.shards.of(key).get_mut(db, key, now)
-        {
+        if moved.encoding == Encoding::Raw {
+            self.make_raw(db, key);
+        }
+    }
+
+    /// Keeps the string at `key` as one that was computed, or changed in place.
+    pub(crate) fn make_raw(&mut self, db: DbIndex, key: Key<'_>) {
+        let now = self.now.millis();
+        if let Some(mut entry) = self.shards.of(key).get_mut(db, key, now) {
             // Taking the string for change is what makes it raw.
             drop(entry.str_mut());
         }

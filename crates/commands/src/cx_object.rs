@@ -197,28 +197,37 @@ impl Cx<'_> {
         &'c mut self,
         keys: &[Key<'_>],
     ) -> Result<SmallVec<[Option<&'c T>; 8]>, CmdError> {
-        self.peek_values(keys)
+        self.peek_values(keys, |value| typed::<T>(value).is_ok())?
             .into_iter()
             .map(|value| value.map(typed).transpose())
             .collect()
     }
 
     /// The values of several keys, in their order, to be read together. Each counts as an access.
-    pub fn peek_values<'c>(&'c mut self, keys: &[Key<'_>]) -> SmallVec<[Option<ValueRef<'c>>; 8]> {
+    ///
+    /// # Errors
+    ///
+    /// WRONGTYPE at the first value that does not fit; those behind it are not looked at.
+    pub fn peek_values<'c>(
+        &'c mut self,
+        keys: &[Key<'_>],
+        fits: impl Fn(ValueRef<'_>) -> bool,
+    ) -> Result<SmallVec<[Option<ValueRef<'c>>; 8]>, CmdError> {
         let now = self.now.millis();
         for key in keys {
             // Removes an expired one and counts.
-            if self.shards.of(*key).get(self.db, *key, now).is_none() {
-                self.effects.missed(self.db, key.bytes());
+            match self.shards.of(*key).get(self.db, *key, now) {
+                None => self.effects.missed(self.db, key.bytes()),
+                Some(entry) if !fits(entry.value()) => return Err(CmdError::WrongType),
+                Some(_) => {}
             }
         }
         let (shards, db) = (&self.shards, self.db);
-        keys.iter()
-            .map(|key| {
-                let entry = shards.look(*key).look(db, *key, now)?;
-                Some(entry.value())
-            })
-            .collect()
+        let values = keys.iter().map(|key| {
+            let entry = shards.look(*key).look(db, *key, now)?;
+            Some(entry.value())
+        });
+        Ok(values.collect())
     }
 
     /// Changes the collection at `key` by `f`. `Ok(None)` when the key is absent and not to be made. A collection that

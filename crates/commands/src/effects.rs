@@ -51,6 +51,22 @@ macro_rules! events {
                     $(Event::$variant => EventClass::$class,)*
                 }
             }
+
+            /// Whether the value is another one afterwards. Consumer groups, and where a stream counts on, are not what is
+            /// watched or tracked: as in Redis, nobody's copy of the key is stale because of them.
+            pub const fn changes_value(self) -> bool {
+                !matches!(
+                    self,
+                    Event::KeyMiss
+                        | Event::New
+                        | Event::XSetId
+                        | Event::XGroupCreate
+                        | Event::XGroupSetId
+                        | Event::XGroupDestroy
+                        | Event::XGroupCreateConsumer
+                        | Event::XGroupDelConsumer
+                )
+            }
         }
     };
 }

@@ -225,6 +225,13 @@ impl Cell {
         side.waiting.contains_key(name)
     }
 
+    /// Whether somebody waits for the key.
+    pub(crate) fn is_awaited(&self, name: &[u8]) -> bool {
+        self.side
+            .as_ref()
+            .is_some_and(|side| side.waiting.contains_key(name))
+    }
+
     /// The watched keys that exist, and by `waited` every key that somebody waits for.
     pub(crate) fn survey(&self, seed: &Seed, now_ms: i64) -> Vec<Box<[u8]>> {
         let Some(side) = &self.side else {

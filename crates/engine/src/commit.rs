@@ -238,21 +238,31 @@ impl Engine {
         let heard = held.is_heard();
         let mut ready = std::mem::take(held.ready());
         held.each(&mut |index, cell| self.announce_expired(index, cell, &mut ready));
+        let mut is_new = false;
         for touch in effects.touches() {
             // A miss is no change, and a new key is told of again by what has made it.
             if matches!(touch.event, Event::KeyMiss | Event::New) {
+                is_new = touch.event == Event::New;
                 self.publish(touch.db, touch.key, touch.event);
                 continue;
             }
+            let changes = std::mem::take(&mut is_new) || touch.event.changes_value();
             if heard {
                 let index = self.seed.key(touch.key).shard(self.shards.count());
                 let name = name(touch.db, touch.key);
                 let cell = held.cell(index);
-                if cell.changed(&name) && may_satisfy(touch.event) && self.is_ready(cell, &name) {
+                let awaited = match changes {
+                    true => cell.changed(&name),
+                    false => cell.is_awaited(&name),
+                };
+                if awaited && may_satisfy(touch.event) && self.is_ready(cell, &name) {
                     note_ready(&mut ready, &name, index);
                 }
             }
-            self.tell(client, touch.db, touch.key, touch.event);
+            match changes {
+                true => self.tell(client, touch.db, touch.key, touch.event),
+                false => self.publish(touch.db, touch.key, touch.event),
+            }
         }
         *held.ready() = ready;
     }

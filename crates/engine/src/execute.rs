@@ -553,19 +553,28 @@ impl Engine {
         let mut effects = Effects::new();
         let mark = out.len();
         let result = self.handle(handler, call, args, held, out, words, &mut effects);
-        self.commit(&effects, held, call.client);
+        self.commit(&effects, held, call);
         if effects.is_listening() && self.listeners.journals() {
             self.record_done(call, &effects, held, &result, &out.bytes()[mark..]);
         }
         result
     }
 
-    /// The second half of [`Engine::run_on`]: who listens is told, and memory is counted.
+    /// The second half of [`Engine::run_on`]: who listens is told, what was read is remembered, and memory is counted.
     #[inline]
-    pub(crate) fn commit<H: Cells + ?Sized>(&self, effects: &Effects, held: &mut H, client: u64) {
+    pub(crate) fn commit<H: Cells + ?Sized>(
+        &self,
+        effects: &Effects,
+        held: &mut H,
+        call: &Call<'_>,
+    ) {
         self.count(effects);
         if effects.is_listening() {
-            self.announce(effects, held, client);
+            self.announce(effects, held, call.client);
+            // After what the command itself has found expired, before anybody else can change what it has read.
+            if self.listeners.tracking() && call.row.flags.contains(Flags::READONLY) {
+                self.tracking.remember(call.client, call.row, call.args);
+            }
         }
         if self.listeners.limits_memory() {
             self.count_held(held);
@@ -585,11 +594,7 @@ impl Engine {
         words: &mut Option<Vec<Box<[u8]>>>,
         effects: &mut Effects,
     ) -> Result<Reply, CmdError> {
-        let heard = held.is_heard() || self.listeners.any();
-        if heard && self.listeners.tracking() && call.row.flags.contains(Flags::READONLY) {
-            self.tracking.remember(call.client, call.row, call.args);
-        }
-        effects.set_listening(heard);
+        effects.set_listening(held.is_heard() || self.listeners.any());
         if call.no_touch {
             held.each(&mut |_, cell| cell.set_quiet(true));
         }
@@ -664,11 +669,11 @@ impl Engine {
         }
         let result = handler(&mut cx, call.cursor(&self.seed));
         self.count(&effects);
-        if call.row.name == "FLUSHALL" && result.is_ok() {
+        if result.is_ok() && call.row.name == "FLUSHALL" {
             self.flushed_all();
         }
         // As in Redis, those who track are told also when nothing was there.
-        if !effects.flushed().is_empty() || matches!(call.row.name, "FLUSHALL" | "FLUSHDB") {
+        if result.is_ok() && matches!(call.row.name, "FLUSHALL" | "FLUSHDB") {
             self.announce_flushed();
         }
         result

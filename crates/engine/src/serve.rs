@@ -142,7 +142,7 @@ impl Engine {
             waiter.answer(self, &mut done, out.bytes().to_vec());
         }
         drop(done);
-        self.commit(&effects, held, waiter.client());
+        self.commit(&effects, held, &call);
         if effects.is_listening() && self.listeners.journals() {
             self.record_done(&call, &effects, held, &Ok(Reply::Written), out.bytes());
             self.conclude();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tollgate_commands::shapes;
 use tollgate_keyspace::{Access, DATABASES, DbIndex, EntryRef, Mark, Shard};
 use tollgate_limiter::Timestamp;
-use tollgate_persist::rdb::{RdbError, Reader, Writer};
+use tollgate_persist::rdb::{Dialect, RdbError, Reader, Writer};
 
 use crate::cell::Cells;
 use crate::held::with_held;
@@ -61,7 +61,7 @@ impl Engine {
         }
         let wanted = Wanted {
             purpose: Purpose::Save,
-            form: Form::Rdb,
+            form: Form::Rdb(Dialect::Redis),
             now,
             wait: true,
         };

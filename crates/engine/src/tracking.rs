@@ -1,7 +1,7 @@
 //! Client tracking: who has read which keys, and telling them when those keys change.
 //!
-//! A key is remembered before it is read and forgotten, with a message, by whoever changes it while its shard is locked.
-//! So no change is missed: the message is queued behind the reply that holds the older value. It may come once too often.
+//! A key is remembered by whoever reads it and forgotten, with a message, by whoever changes it while its shard is locked.
+//! So no change is missed: the message is queued behind the reply that holds the older value.
 //!
 //! Clients in broadcast mode are told of all keys with a prefix, whether they have read them or not. Their messages are
 //! put together until the end of the event loop's turn ([`Tracking::flush_broadcasts`]).
@@ -268,7 +268,7 @@ impl Tracking {
         self.seed.hash(key) as usize & (PARTS - 1)
     }
 
-    /// Remembers that the client reads the keys of a command; called before they are read, their shards locked.
+    /// Remembers that the client reads the keys of a command; called while their shards are locked.
     #[cold]
     pub(crate) fn remember(&self, client: u64, row: &Row, args: &[&[u8]]) {
         // A call whose keys cannot be found fails and reads nothing.

@@ -94,6 +94,8 @@ pub(crate) struct Client {
     follows: AtomicBool,
     /// It is a replica's of this kind.
     knows_limiters: AtomicBool,
+    /// It is a replica of Valkey 9 or later.
+    is_valkey: AtomicBool,
     /// It is to be sent the data, and no changes.
     data_only: AtomicBool,
     /// Which data it is to be sent, a [`Part`].
@@ -249,6 +251,11 @@ impl Client {
     /// The connection is one of a server of this kind.
     pub(crate) fn know_limiters(&self) {
         self.knows_limiters.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection is a replica of Valkey 9 or later, or is not.
+    pub(crate) fn set_valkey(&self, is_valkey: bool) {
+        self.is_valkey.store(is_valkey, Ordering::Relaxed);
     }
 
     /// The replica wants the data alone, and is not to follow.
@@ -597,6 +604,10 @@ impl Replica for Client {
         self.knows_limiters.load(Ordering::Relaxed)
     }
 
+    fn is_valkey(&self) -> bool {
+        self.is_valkey.load(Ordering::Relaxed)
+    }
+
     fn disconnect(&self, why: Parting) {
         match why {
             Parting::Overflow => self.drop_slow(),
@@ -679,6 +690,7 @@ impl Clients {
             monitors: AtomicBool::new(false),
             follows: AtomicBool::new(false),
             knows_limiters: AtomicBool::new(false),
+            is_valkey: AtomicBool::new(false),
             data_only: AtomicBool::new(false),
             part: AtomicU8::new(Part::All as u8),
             leads: AtomicBool::new(false),

@@ -5,7 +5,9 @@ use tollgate_containers::{Str, number};
 use tollgate_keyspace::Key;
 
 use super::bitfield;
-use super::string_edit::{Edited, bytes_of, edit, longest_string, read_strings, set_raw};
+use super::string_edit::{
+    Edited, bytes_of, edit, is_string, longest_string, read_strings, set_raw,
+};
 use crate::keyspec::{KeyFlags, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::{Acl, Args, Arity, CmdError, Cx, Event, Family, Flags, Group, Reply, Row, Run};
@@ -238,7 +240,7 @@ fn bitop(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Err(CmdError::BitopNotSources);
     }
     let result = {
-        let sources = read_strings(cx, &keys)?;
+        let sources = read_strings(cx, &keys, is_string)?;
         let sources: Vec<&[u8]> = sources
             .iter()
             .map(|source| source.as_deref().unwrap_or_default())

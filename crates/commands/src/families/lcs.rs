@@ -43,7 +43,7 @@ pub(super) fn lcs(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError
     let keys = [args.key()?, args.key()?];
     let most = longest_string(cx) as u128;
     let (options, len, mut matches, common) = {
-        let strings = read_strings(cx, &keys).map_err(|_| CmdError::LcsNotStrings)?;
+        let strings = read_strings(cx, &keys, |_| true).map_err(|_| CmdError::LcsNotStrings)?;
         let options = Options::parse(args)?;
         let [a, b] = [0, 1].map(|at| strings[at].as_deref().unwrap_or_default());
         if Lcs::table_bytes(a.len(), b.len()) > most {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 use tollgate_containers::{Str, number};
-use tollgate_keyspace::{Encoding, Key, Value, ValueRef};
+use tollgate_keyspace::{Key, Value, ValueRef};
 
-use crate::{CmdError, Cx, Event, Moved};
+use crate::{CmdError, Cx, Event};
 
 /// The bytes of a string value; those of an integer are written to `digits`.
 pub(super) fn bytes_of<'v>(
@@ -28,23 +28,22 @@ pub(super) fn longest_string(cx: &Cx<'_>) -> usize {
 /// A string that lies in the keyspace, or the digits of an integer there.
 pub(super) type Text<'c> = Cow<'c, [u8]>;
 
-/// The strings at several keys, in their order, to be read together. Each counts as an access.
+/// The strings at several keys, in their order, to be read together. Each counts as an access, up to the first whose value
+/// does not fit.
 pub(super) fn read_strings<'c>(
     cx: &'c mut Cx<'_>,
     keys: &[Key<'_>],
+    fits: impl Fn(ValueRef<'_>) -> bool,
 ) -> Result<SmallVec<[Option<Text<'c>>; 8]>, CmdError> {
-    let (db, now) = (cx.db, cx.now_ms());
-    for key in keys {
-        // Removes an expired one and counts.
-        cx.shards.of(*key).get(db, *key, now);
-    }
-    let shards = &cx.shards;
-    keys.iter()
-        .map(|key| match shards.look(*key).look(db, *key, now) {
-            Some(entry) => text_of(entry.value()).map(Some),
-            None => Ok(None),
-        })
+    cx.peek_values(keys, fits)?
+        .into_iter()
+        .map(|value| value.map(text_of).transpose())
         .collect()
+}
+
+/// Whether a value is a string.
+pub(super) fn is_string(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Bytes(_) | ValueRef::Int(_))
 }
 
 fn text_of(value: ValueRef<'_>) -> Result<Text<'_>, CmdError> {
@@ -90,10 +89,6 @@ pub(super) fn edit<R>(
 
 /// Sets a string that was computed: it is no integer, and its encoding is raw.
 pub(super) fn set_raw(cx: &mut Cx<'_>, key: Key<'_>, string: Str, event: Event) {
-    let computed = Moved {
-        value: Value::Str(string),
-        expires_at_ms: None,
-        encoding: Encoding::Raw,
-    };
-    cx.place(cx.db, key, computed, event);
+    cx.set(key, Value::Str(string), None, event);
+    cx.make_raw(cx.db, key);
 }

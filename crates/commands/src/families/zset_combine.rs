@@ -301,7 +301,7 @@ fn combine(
     let keys: SmallVec<[Key<'_>; 8]> =
         (0..numkeys).map(|_| args.key()).collect::<Result<_, _>>()?;
     let limits = zset::limits(cx.limits, cx.seed);
-    let values = cx.peek_values(&keys);
+    let values = cx.peek_values(&keys, |value| Source::of(Some(value)).is_ok())?;
     let sources = values.into_iter().map(Source::of);
     let sources = sources.collect::<Result<_, _>>()?;
     let options = Options::parse(args, numkeys, operation, target)?;

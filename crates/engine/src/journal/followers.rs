@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
+use tollgate_persist::rdb::Dialect;
 
 use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
@@ -25,6 +26,8 @@ pub trait Replica: fmt::Debug + Send + Sync {
     fn send(&self, bytes: &Arc<[u8]>);
     /// It knows rate limiters: it is sent their state, which Redis has no form for.
     fn knows_limiters(&self) -> bool;
+    /// It is Valkey 9 or later, which reads hashes whose fields expire in its own form alone.
+    fn is_valkey(&self) -> bool;
     /// Disconnects it.
     fn disconnect(&self, why: Parting);
 }
@@ -231,10 +234,14 @@ impl Engine {
         pace: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(String, u64), SnapshotError> {
         let id = to.id();
+        let dialect = match to.is_valkey() {
+            true => Dialect::Valkey,
+            false => Dialect::Redis,
+        };
         let opening = self.journal.opening.lock();
         let wanted = Wanted {
             purpose: Purpose::Replica,
-            form: Form::Rdb,
+            form: Form::Rdb(dialect),
             // What has expired here has not on the master of this server, which may go on with it.
             now: match self.is_replica() {
                 true => Timestamp::from_millis(0),

@@ -9,6 +9,7 @@
 //! Locks are taken in this order: shards, then the journal, then the outboxes of connections.
 
 mod base;
+mod fields;
 mod followers;
 mod following;
 mod kept;

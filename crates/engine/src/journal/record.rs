@@ -1,7 +1,8 @@
 //! What is sent of a command: the same command where it does the same everywhere and at any time, else one that does.
 //!
 //! The forms are those of Redis 7.0: durations become times, what was chosen by chance or by the clock is named, commands
-//! that wait become those that do not. What Redis 7.0 does not know is sent as the state it has left: RESTORE, or DEL.
+//! that wait become those that do not. What Redis 7.0 does not know is sent as the state it has left: RESTORE, or DEL. Of fields
+//! that expire it has no state either, so commands on them are sent as Redis 8 and Valkey 9 send them ([`fields`]).
 //! State of rate limiters has no form in Redis, so replicas are not sent it; the append-only file has it as RESTORE too,
 //! whose payload Redis refuses and passes over.
 
@@ -11,13 +12,13 @@ use tollgate_commands::{
     CmdError, Effects, Event, EventClass, Flags, FunctionCommand, GoneField, Group, PubSubCommand,
     Reply, Row, Run, ScriptCommand, memcached,
 };
-use tollgate_keyspace::{DbIndex, EntryRef, ExpiredFields, Key, Object, TypeName, ValueRef};
+use tollgate_keyspace::{DbIndex, EntryRef, ExpiredFields, Key, TypeName, ValueRef};
 use tollgate_persist::rdb::dump_value;
 use tollgate_wire::memcached::{Mode, Options};
 use tollgate_wire::resp::{Value, read_value};
 
 use super::unit::{self, Audience};
-use super::{streams, wrap};
+use super::{fields, streams, wrap};
 use crate::Engine;
 use crate::cell::{Cell, Cells};
 use crate::execute::Call;
@@ -35,8 +36,12 @@ enum Form {
     String,
     /// What Memcached's protocol knows of the string, for replicas of this kind.
     Flags,
-    /// HSET of the field as it is now, or if it expires the state.
+    /// HSET of the field as it is now, or HSETEX if it expires.
     Field,
+    /// HPEXPIREAT, HPERSIST, HDEL of the fields that were met.
+    FieldExpiry,
+    HGetEx,
+    HSetEx,
     /// HDEL of the fields that are named behind their number.
     RemovedFields,
     /// When the key expires, or that it has gone.
@@ -80,8 +85,14 @@ impl Form {
     }
 
     fn made(row: &Row) -> Form {
-        if row.name == "HGETDEL" {
-            return Form::RemovedFields;
+        match row.name {
+            "HGETDEL" => return Form::RemovedFields,
+            "HEXPIRE" | "HPEXPIRE" | "HEXPIREAT" | "HPEXPIREAT" | "HPERSIST" => {
+                return Form::FieldExpiry;
+            }
+            "HGETEX" => return Form::HGetEx,
+            "HSETEX" => return Form::HSetEx,
+            _ => {}
         }
         if row.group == Group::RateLimit || is_younger(row) {
             return Form::State;
@@ -277,7 +288,7 @@ impl<'a> Done<'a> {
         unit::add(self.call.db, words);
     }
 
-    fn word(&self, at: usize) -> &'a [u8] {
+    pub(super) fn word(&self, at: usize) -> &'a [u8] {
         self.call.args.get(at).copied().unwrap_or_default()
     }
 
@@ -291,17 +302,6 @@ impl<'a> Done<'a> {
         let key = self.engine.seed.key(key);
         let cell = held.cell(key.shard(self.engine.shards.count()));
         cell.look(db, key, i64::MIN).map(f)
-    }
-
-    /// Whether a field of the hash at word 1 expires.
-    fn expires<H: Cells + ?Sized>(&self, held: &mut H, name: &[u8]) -> bool {
-        let expires = self.entry(held, self.key(), |entry| match entry.value() {
-            ValueRef::Object(Object::Hash(hash)) => {
-                hash.get(name).and_then(|field| field.expires_at_ms)
-            }
-            _ => None,
-        });
-        expires.flatten().is_some()
     }
 
     /// The key at word 1.
@@ -333,12 +333,10 @@ impl<'a> Done<'a> {
                 let flags = self.entry(held, self.key(), |entry| entry.mark().flags);
                 wrap::add_flags(self.call.db, self.word(1), flags.unwrap_or(0));
             }
-            Form::Field if self.expires(held, self.word(2)) => self.record_state(held),
-            Form::Field => {
-                if let [value, ..] = &self.replied()[..] {
-                    self.add(&[b"HSET", self.word(1), self.word(2), value_bytes(value)]);
-                }
-            }
+            Form::Field => fields::record_field(self, held),
+            Form::FieldExpiry => fields::record_expiry(self, held),
+            Form::HGetEx => fields::record_hgetex(self, held),
+            Form::HSetEx => fields::record_hsetex(self, held),
             Form::RemovedFields => {
                 let mut words: Vec<&[u8]> = vec![b"HDEL", self.word(1)];
                 words.extend(self.call.args.iter().skip(4));
@@ -374,7 +372,7 @@ impl<'a> Done<'a> {
     }
 
     /// The elements of the reply.
-    fn replied(&self) -> Vec<Value> {
+    pub(super) fn replied(&self) -> Vec<Value> {
         match read_value(self.written) {
             Ok(Some((value, _))) => elements(value),
             _ => Vec::new(),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tollgate_keyspace::{DbIndex, EntryRef, Loan, ValueRef};
-use tollgate_persist::rdb::{Draft, Writer};
+use tollgate_persist::rdb::{Dialect, Draft, Writer};
 use tollgate_wire::resp::write_command;
 
 use crate::journal::{dumped, restoring, wrapped_flags};
@@ -11,8 +11,8 @@ use crate::journal::{dumped, restoring, wrapped_flags};
 /// How a file holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As an RDB file.
-    Rdb,
+    /// As an RDB file, for those who read that dialect.
+    Rdb(Dialect),
     /// As commands (`aof-use-rdb-preamble no`).
     Commands,
 }
@@ -56,7 +56,7 @@ impl Commands {
 impl Batch {
     pub(super) fn new(form: Form) -> Batch {
         match form {
-            Form::Rdb => Batch::Rdb(Draft::default()),
+            Form::Rdb(dialect) => Batch::Rdb(Draft::new(dialect)),
             Form::Commands => Batch::Commands(Commands::default()),
         }
     }

@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex};
 use tollgate_commands::gate::Restrictions;
 use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Heir, Loan};
 use tollgate_limiter::Timestamp;
-use tollgate_persist::rdb::{Options, Writer};
+use tollgate_persist::rdb::{Dialect, Options, Writer};
 
 use super::about;
 use super::batch::{Batch, Form, Sheet};
@@ -269,7 +269,7 @@ impl Heir for Step<'_> {
 
     fn borrows_from(&self) -> usize {
         match self.handed.form {
-            Form::Rdb => LARGE_BYTES,
+            Form::Rdb(_) => LARGE_BYTES,
             Form::Commands => usize::MAX,
         }
     }
@@ -320,7 +320,7 @@ impl Engine {
     pub fn begin_save(self: &Arc<Self>, now: Timestamp) -> Result<Snapshot, Purpose> {
         let wanted = Wanted {
             purpose: Purpose::Save,
-            form: Form::Rdb,
+            form: Form::Rdb(Dialect::Redis),
             now,
             wait: false,
         };
@@ -534,13 +534,17 @@ impl Snapshot {
     }
 
     fn sheet<'w>(&mut self, out: &'w mut dyn Write) -> io::Result<Sheet<'w>> {
-        if self.handed.form == Form::Commands {
+        let Form::Rdb(dialect) = self.handed.form else {
             return Ok(Sheet::Commands { out, db: None });
-        }
+        };
         let about: Vec<(&str, &str)> = (self.about.iter())
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        let mut writer = Writer::new(out, &about, self.engine.rdb_options())?;
+        let options = Options {
+            dialect,
+            ..self.engine.rdb_options()
+        };
+        let mut writer = Writer::new(out, &about, options)?;
         writer.announce(std::mem::take(&mut self.sizes));
         Ok(Sheet::Rdb(writer))
     }
@@ -619,6 +623,7 @@ impl Engine {
         Options {
             compress: self.limits.rdb_compression() != 0,
             checksum: self.limits.rdb_checksum() != 0,
+            dialect: Dialect::Redis,
         }
     }
 }

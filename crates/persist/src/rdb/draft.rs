@@ -4,7 +4,7 @@ use std::io;
 
 use tollgate_keyspace::{DbIndex, ValueRef};
 
-use super::Writer;
+use super::{Dialect, Writer};
 
 /// Entries on their way to a file. What takes long, as compressing their strings and the checksum, is left for
 /// [`Writer::append`]; here a string is copied and no more.
@@ -16,9 +16,18 @@ pub struct Draft {
     /// Where the entries of a database end that stand behind each other.
     pub(super) runs: Vec<(DbIndex, usize)>,
     entries: usize,
+    dialect: Dialect,
 }
 
 impl Draft {
+    /// Without entries, for a file of that dialect.
+    pub fn new(dialect: Dialect) -> Draft {
+        Draft {
+            dialect,
+            ..Draft::default()
+        }
+    }
+
     /// Adds an entry; `expires_at_ms` is in Unix milliseconds, and `flags` are those of a Memcached client.
     pub fn add(
         &mut self,
@@ -33,7 +42,7 @@ impl Draft {
             std::mem::take(&mut self.bytes),
             std::mem::take(&mut self.noted),
         );
-        let mut writer = Writer::draft(&mut nowhere, db, bytes, noted);
+        let mut writer = Writer::draft(&mut nowhere, db, bytes, noted, self.dialect);
         // Only handing on can fail, which a draft does not.
         drop(writer.flags(flags));
         drop(writer.entry(key, value, expires_at_ms));

@@ -1,4 +1,4 @@
-//! Writes values as redis-server 7.0 does; hashes with field expiry as 7.4 does.
+//! Writes values as redis-server 7.0 does; hashes with field expiry as Redis 7.4 or Valkey 9 does.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use tollgate_keyspace::{Object, ValueRef};
 use tollgate_wire::resp::push_double;
 
 use super::packed::write_intset;
-use super::{Writer, kind, limiter};
+use super::{Dialect, Writer, kind, limiter};
 
 /// Bytes of a list's node, as redis-server makes them unless told otherwise.
 const LIST_NODE: usize = 8 << 10;
@@ -51,7 +51,7 @@ impl ListNode {
 }
 
 /// The type that the value is stored as.
-pub(super) fn kind_of(value: ValueRef<'_>) -> u8 {
+pub(super) fn kind_of(value: ValueRef<'_>, dialect: Dialect) -> u8 {
     match value {
         ValueRef::Int(_) | ValueRef::Bytes(_) => kind::STRING,
         ValueRef::Limiter(_) | ValueRef::Object(Object::Ledger(_)) => kind::LIMITER,
@@ -62,6 +62,7 @@ pub(super) fn kind_of(value: ValueRef<'_>) -> u8 {
         ValueRef::Object(Object::SortedSet(_)) => kind::SORTED_SET_2,
         ValueRef::Object(Object::Hash(hash)) => match (hash.is_compact(), hash.expiring() > 0) {
             (true, false) => kind::HASH_LISTPACK,
+            (_, true) if dialect == Dialect::Valkey => kind::HASH_EXPIRING_VALKEY,
             (true, true) => kind::HASH_LISTPACK_EXPIRING,
             (false, false) => kind::HASH,
             (false, true) => kind::HASH_EXPIRING,
@@ -162,6 +163,9 @@ impl Writer<'_> {
     }
 
     fn hash(&mut self, hash: &Hash) -> io::Result<()> {
+        if hash.expiring() > 0 && self.dialect == Dialect::Valkey {
+            return self.hash_for_valkey(hash);
+        }
         let first = hash.iter().filter_map(|field| field.expires_at_ms).min();
         if let Some(first) = first {
             self.bytes(&first.to_le_bytes())?;
@@ -180,6 +184,17 @@ impl Writer<'_> {
             }
             self.string(field.name)?;
             self.string(field.value)?;
+        }
+        Ok(())
+    }
+
+    /// Each field with its expiry, -1 for none.
+    fn hash_for_valkey(&mut self, hash: &Hash) -> io::Result<()> {
+        self.length(hash.len());
+        for field in hash.iter() {
+            self.string(field.name)?;
+            self.string(field.value)?;
+            self.bytes(&field.expires_at_ms.unwrap_or(-1).to_le_bytes())?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub use limiter::{FLAGS_FIELD, LIMITER_FIELD};
 pub use payload::{PayloadError, dump_value, dump_value_as, restore_body, restore_value};
 pub use reader::{Entry, Reader};
 pub use shapes::Shapes;
-pub use writer::{Options, Writer};
+pub use writer::{Dialect, Options, Writer};
 
 /// Version that is written.
 pub const VERSION: u32 = 10;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use tollgate_keyspace::{Value, ValueRef};
 
-use super::{Reader, Shapes, VERSION, VERSION_MAX, Writer, encode, is_readable, kind};
+use super::{Dialect, Reader, Shapes, VERSION, VERSION_MAX, Writer, encode, is_readable, kind};
 use crate::crc64;
 
 /// Bytes of version and checksum.
@@ -42,7 +42,7 @@ pub fn dump_value(value: ValueRef<'_>) -> Vec<u8> {
 pub fn dump_value_as(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     let mut payload = Vec::new();
     let mut writer = Writer::bare(&mut payload, compress);
-    let kind = encode::kind_of(value);
+    let kind = encode::kind_of(value, Dialect::Redis);
     // A `Vec` takes whatever is written to it.
     drop(writer.bytes(&[kind]));
     drop(writer.value(value));

@@ -6,7 +6,10 @@ use tollgate_containers::number;
 use tollgate_keyspace::{DbIndex, ValueRef};
 
 use super::draft::Draft;
-use super::{FLAGS_FIELD, LIMITER_FIELD, MAGIC, VERSION, encode, length, limiter, opcode};
+use super::{
+    FLAGS_FIELD, LIMITER_FIELD, MAGIC, MAGIC_VALKEY, VERSION, VERSION_VALKEY, encode, length,
+    limiter, opcode,
+};
 use crate::crc64;
 use crate::lzf::Compressor;
 
@@ -19,6 +22,16 @@ const INTEGER_MAX: usize = 11;
 /// Longest string that is not compressed, bytes.
 const UNCOMPRESSED_MAX: usize = 20;
 
+/// Who is to read a file. It matters for hashes whose fields expire alone: each of the two knows its own form of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// Redis, and Valkey where no fields expire.
+    #[default]
+    Redis,
+    /// Valkey from version 9 on.
+    Valkey,
+}
+
 /// What is done beside writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
@@ -26,6 +39,8 @@ pub struct Options {
     pub compress: bool,
     /// There is a checksum at the end (`rdbchecksum`); zero stands for none.
     pub checksum: bool,
+    /// Who is to read it.
+    pub dialect: Dialect,
 }
 
 impl Default for Options {
@@ -33,6 +48,7 @@ impl Default for Options {
         Options {
             compress: true,
             checksum: true,
+            dialect: Dialect::Redis,
         }
     }
 }
@@ -53,6 +69,7 @@ pub struct Writer<'w> {
     checksum: Option<u64>,
     db: DbIndex,
     long: Long,
+    pub(super) dialect: Dialect,
     /// What is still to be said of databases when they are first selected: keys, and those with an expiry.
     sizes: Vec<(DbIndex, usize, usize)>,
 }
@@ -77,12 +94,15 @@ impl<'w> Writer<'w> {
                 true => Long::Compressed(Box::default()),
                 false => Long::Plain,
             },
+            dialect: options.dialect,
             sizes: Vec::new(),
         };
-        writer.buffer.extend_from_slice(MAGIC);
-        writer
-            .buffer
-            .extend_from_slice(format!("{VERSION:04}").as_bytes());
+        let (magic, version) = match options.dialect {
+            Dialect::Redis => (MAGIC, format!("{VERSION:04}")),
+            Dialect::Valkey => (MAGIC_VALKEY, format!("{VERSION_VALKEY:03}")),
+        };
+        writer.buffer.extend_from_slice(magic);
+        writer.buffer.extend_from_slice(version.as_bytes());
         for (name, value) in about {
             writer.buffer.push(opcode::AUX);
             writer.string(name.as_bytes())?;
@@ -102,6 +122,7 @@ impl<'w> Writer<'w> {
                 true => Long::Compressed(Box::default()),
                 false => Long::Plain,
             },
+            dialect: Dialect::Redis,
             sizes: Vec::new(),
         }
     }
@@ -113,6 +134,7 @@ impl<'w> Writer<'w> {
         db: DbIndex,
         bytes: Vec<u8>,
         noted: Vec<(usize, usize)>,
+        dialect: Dialect,
     ) -> Writer<'w> {
         Writer {
             out,
@@ -120,6 +142,7 @@ impl<'w> Writer<'w> {
             checksum: None,
             db,
             long: Long::Noted(noted),
+            dialect,
             sizes: Vec::new(),
         }
     }
@@ -208,7 +231,7 @@ impl<'w> Writer<'w> {
             self.buffer.push(opcode::EXPIRE_TIME_MS);
             self.buffer.extend_from_slice(&at.to_le_bytes());
         }
-        self.buffer.push(encode::kind_of(value));
+        self.buffer.push(encode::kind_of(value, self.dialect));
         self.string(key)?;
         self.value(value)?;
         self.flush_full()

@@ -101,7 +101,7 @@ fn write_drafts(keys: &[Plain], entries: usize, options: Options) -> Vec<u8> {
         (db, of_db.clone().count(), expiring.count())
     });
     writer.announce(sizes.collect());
-    let mut draft = Draft::default();
+    let mut draft = Draft::new(options.dialect);
     for keys in keys.chunks(entries) {
         for key in keys {
             let db = DbIndex::new(key.db).expect("a database");

@@ -2,9 +2,11 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tollgate_containers::hash::{Hash, Keep};
+use tollgate_keyspace::{DbIndex, Object, Value};
 use tollgate_limiter::{LimiterState, Timestamp};
 
-use tollgate_persist::rdb::Options;
+use tollgate_persist::rdb::{Dialect, Draft, Options, Reader, Shapes, Writer};
 
 use super::{Plain, PlainValue, read, samples, write, write_drafts};
 
@@ -38,6 +40,7 @@ fn without_compression_and_checksum_it_is_the_same_content() {
     let plain = Options {
         compress: false,
         checksum: false,
+        ..Options::default()
     };
     let file = write_drafts(&samples(), 2, plain);
     assert!(file.len() > write(&samples()).len());
@@ -48,9 +51,7 @@ fn without_compression_and_checksum_it_is_the_same_content() {
     *file.last_mut().expect("bytes") ^= 1;
     assert!(read(&file).is_err());
     let mut source = &file[..];
-    let mut reader = tollgate_persist::rdb::Reader::new(&mut source)
-        .expect("a header")
-        .unchecked();
+    let mut reader = Reader::new(&mut source).expect("a header").unchecked();
     while reader.next().expect("a good file").is_some() {}
 }
 
@@ -74,7 +75,7 @@ fn pieces_of_any_size_read_alike() {
         .collect();
     let file = write(&keys);
     let mut source = Slow(&file);
-    let mut reader = tollgate_persist::rdb::Reader::new(&mut source).expect("a header");
+    let mut reader = Reader::new(&mut source).expect("a header");
     let mut found = Vec::new();
     while let Some(entry) = reader.next().expect("a good file") {
         found.push(Plain::from(entry));
@@ -104,5 +105,46 @@ proptest! {
             .map(|(db, key, value, expires_at_ms)| Plain { db, key, value, expires_at_ms })
             .collect();
         prop_assert_eq!(read(&write(&keys)).expect("a good file"), keys);
+    }
+}
+
+/// Redis and Valkey each have a form of their own for hashes whose fields expire, and refuse the other one's.
+#[test]
+fn hashes_whose_fields_expire_are_written_for_redis_and_for_valkey() {
+    let limits = Shapes::default().hash;
+    for fields in [2, 2_000] {
+        let mut hash = Hash::default();
+        for number in 0..fields {
+            let name = format!("f{number}");
+            hash.set(name.as_bytes(), b"value", Keep::Nothing, &limits);
+        }
+        hash.set_expiry(b"f0", Some(4_102_444_800_123));
+        let value = Value::Object(Box::new(Object::Hash(hash)));
+        let files = [Dialect::Redis, Dialect::Valkey].map(|dialect| {
+            let mut file = Vec::new();
+            let options = Options {
+                dialect,
+                ..Options::default()
+            };
+            let mut writer = Writer::new(&mut file, &[], options).expect("memory");
+            writer.database(DbIndex::ZERO, 2, 0).expect("memory");
+            let mut draft = Draft::new(dialect);
+            draft.add(DbIndex::ZERO, b"drafted", value.as_ref(), None, 0);
+            writer.append(&draft).expect("memory");
+            writer.entry(b"hash", value.as_ref(), None).expect("memory");
+            writer.finish().expect("memory");
+            file
+        });
+        assert!(files[0].starts_with(b"REDIS0010"));
+        assert!(files[1].starts_with(b"VALKEY080"));
+        for file in files {
+            let mut source = &file[..];
+            let mut reader = Reader::new(&mut source).expect("a header");
+            for key in [&b"drafted"[..], b"hash"] {
+                let entry = reader.next().expect("a good file").expect("an entry");
+                assert_eq!((&entry.key[..], &entry.value), (key, &value));
+            }
+            assert!(reader.next().expect("a good file").is_none());
+        }
     }
 }

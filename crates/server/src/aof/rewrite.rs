@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use tollgate_engine::{Form, LogBytes, SnapshotError};
 use tollgate_net::Clock;
 use tollgate_net::files::Synced;
+use tollgate_persist::rdb::Dialect;
 
 use super::files::{LogFile, Place};
 use super::{sync_folder, writer};
@@ -175,7 +176,7 @@ pub(super) fn write_base_file(
     follow: bool,
 ) -> Result<(), SnapshotError> {
     let form = match suffix(shared) {
-        "rdb" => Form::Rdb,
+        "rdb" => Form::Rdb(Dialect::Redis),
         _ => Form::Commands,
     };
     let often = shared.settings.is_set(Key::AofRewriteIncrementalFsync);

@@ -18,6 +18,9 @@ use tollgate_wire::resp::split_line;
 /// What a replica of this kind says to be able to, beside what those of Redis are: to know rate limiters.
 pub(crate) const ABILITY: &[u8] = b"tollgate";
 
+/// The first major version of Valkey that has its own form of hashes whose fields expire.
+const FIRST_WITH_OWN_FORM: i64 = 9;
+
 /// Longest address that a replica may give.
 const ADDRESS_MAX: usize = 1_025;
 
@@ -133,8 +136,8 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
             b"capa" if value.eq_ignore_ascii_case(ABILITY) => runner.client.know_limiters(),
             // The data are sent with their length, which every replica understands.
             b"capa" => {}
-            // Valkey's replicas tell theirs: all of them read the form in which the data are sent.
-            b"version" => {}
+            // Only Valkey's replicas tell theirs.
+            b"version" => runner.client.set_valkey(has_own_form(value)?),
             b"rdb-only" => {
                 let only = number::parse_i64(value).ok_or(CmdError::NotAnInteger)?;
                 if !(0..=1).contains(&only) {
@@ -162,6 +165,17 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
         }
     }
     Ok(Reply::Ok)
+}
+
+/// Whether a release of Valkey has its own form of hashes whose fields expire.
+fn has_own_form(version: &[u8]) -> Result<bool, CmdError> {
+    let mut parts = version.split(|&byte| byte == b'.').map(number::parse_i64);
+    match [parts.next(), parts.next(), parts.next(), parts.next()] {
+        [Some(Some(major)), Some(Some(_)), Some(Some(_)), None] => Ok(major >= FIRST_WITH_OWN_FORM),
+        _ => Err(CmdError::err(
+            [b"Unrecognized version format: ", version].concat(),
+        )),
+    }
 }
 
 /// The part of the data that a list of words names.

@@ -3,6 +3,7 @@
 use tollgate_testkit::Client;
 
 use crate::harness::{Local, eventually, info, raw};
+use crate::replication::{attach, wait_for_link};
 
 /// The event and the key of the next message.
 fn told(listener: &mut Client) -> (String, String) {
@@ -43,4 +44,70 @@ fn many_hashes_are_emptied() {
         raw(&mut client, "DBSIZE") == ":1\r\n"
     });
     assert_eq!(info(&mut client, "expired_subkeys"), "1500");
+}
+
+/// What a replica is told of fields that expire does to its data what the commands did to the master's.
+#[test]
+fn replicas_have_the_same_fields_and_times() {
+    let (master, replica) = (Local::start(&[]), Local::start(&[]));
+    let (mut here, mut there) = (master.connect(), replica.connect());
+    raw(&mut here, "HSET before a 1 b 2");
+    raw(&mut here, "HEXPIRE before 1000 FIELDS 1 a");
+    attach(&mut there, master.addr);
+    wait_for_link(&mut there);
+    let commands = [
+        "HSETEX h EX 1000 FIELDS 3 a 1 b 2 c 3",
+        "HSETEX h KEEPTTL FIELDS 2 a 4 d 5",
+        "HEXPIRE h 2000 GT FIELDS 3 b d x",
+        "HPEXPIREAT h 3000000000000 NX FIELDS 2 a d",
+        "HINCRBYFLOAT h c 1.5",
+        "HINCRBY h b 1",
+        "HGETEX h PERSIST FIELDS 1 b",
+        "HEXPIRE h 0 FIELDS 1 a",
+        "HGETEX before PX 500000 FIELDS 2 a b",
+        "HPERSIST before FIELDS 1 a",
+    ];
+    raw(&mut here, "MULTI");
+    for command in commands.iter().chain(["EXEC"].iter()) {
+        assert!(!raw(&mut here, command).starts_with('-'), "{command}");
+    }
+    for command in commands {
+        raw(&mut here, &command.replace(" h ", " single "));
+    }
+    assert_eq!(raw(&mut here, "WAIT 1 60000"), ":1\r\n");
+    for key in ["before", "h", "single"] {
+        for question in [
+            "HMGET key a b c d",
+            "HPEXPIRETIME key FIELDS 4 a b c d",
+            "HLEN key",
+        ] {
+            let question = question.replace("key", key);
+            assert_eq!(
+                raw(&mut there, &question),
+                raw(&mut here, &question),
+                "{question}"
+            );
+        }
+    }
+}
+
+/// Replicas of Valkey say so, and are sent hashes whose fields expire in the form that they read.
+#[test]
+fn replicas_of_valkey_are_sent_its_form() {
+    let local = Local::start(&[]);
+    let mut client = local.connect();
+    raw(&mut client, "HSET h a 1 b 2");
+    raw(&mut client, "HEXPIRE h 1000 FIELDS 1 a");
+    for (version, magic) in [("8.1.1", "REDIS0010"), ("9.0.0", "VALKEY080")] {
+        let mut replica = local.connect();
+        raw(&mut replica, "REPLCONF rdb-only 1");
+        let said = raw(&mut replica, &format!("REPLCONF version {version}"));
+        assert_eq!(said, "+OK\r\n");
+        replica.send(b"SYNC\r\n").expect("a connection");
+        let sent = replica.until_closed().expect("the data");
+        let start = sent.iter().position(|&byte| byte == b'\n').expect("a line") + 1;
+        assert!(sent[start..].starts_with(magic.as_bytes()), "{version}");
+    }
+    let said = raw(&mut client, "REPLCONF version nine");
+    assert_eq!(said, "-ERR Unrecognized version format: nine\r\n");
 }

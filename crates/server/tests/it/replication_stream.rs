@@ -226,7 +226,7 @@ fn replicas_of_many_shards_are_sent_what_redis_sends() {
 }
 
 /// What is sent about fields that expire, which the reference does not know.
-const FIELD_CASES: [(&str, &[&str]); 4] = [
+const FIELD_CASES: [(&str, &[&str]); 6] = [
     // The clock of a replica does not say what is past its time, so these have to go first.
     (
         "HSET h a 5 b 6 keep 1
@@ -236,7 +236,7 @@ const FIELD_CASES: [(&str, &[&str]); 4] = [
         HSETNX h b 1",
         &[
             "hset h a 5 b 6 keep 1",
-            "restore h 0 payload replace absttl",
+            "hpexpireat h time fields 2 a b",
             "multi",
             "hdel h a",
             "hincrby h a 5",
@@ -255,9 +255,45 @@ const FIELD_CASES: [(&str, &[&str]); 4] = [
         HINCRBYFLOAT h g 1",
         &[
             "hset h f 1",
-            "restore h 0 payload replace absttl",
-            "restore h 0 payload replace absttl",
+            "hpexpireat h time fields 1 f",
+            "hsetex h pxat time fields 1 f 2.5",
             "hset h g 1",
+        ],
+    ),
+    // Conditions, and fields of which they did not hold, are left out; what was past its time is removed.
+    (
+        "HSET h a 1 b 2 c 3
+        HEXPIRE h 1000 XX FIELDS 1 a
+        HPEXPIREAT h 3000000000000 NX FIELDS 2 a x
+        HEXPIRE h 0 FIELDS 2 b x
+        HPERSIST h FIELDS 3 a c x
+        HGETEX h EX 1000 FIELDS 2 c x
+        HGETEX h PERSIST FIELDS 1 c
+        HGETEX h FIELDS 1 c
+        HGETEX h EXAT 1 FIELDS 1 c",
+        &[
+            "hset h a 1 b 2 c 3",
+            "hpexpireat h 3000000000000 fields 1 a",
+            "hdel h b",
+            "hpersist h fields 1 a",
+            "hpexpireat h time fields 1 c",
+            "hpersist h fields 1 c",
+            "hdel h c",
+        ],
+    ),
+    (
+        "HSETEX h FIELDS 1 a 1
+        HSETEX h FXX KEEPTTL FIELDS 1 a 2
+        HSETEX h EX 1000 FNX FIELDS 2 b 3 c 4
+        HSETEX h KEEPTTL FIELDS 2 a 5 b 6
+        HSETEX h FNX EX 1000 FIELDS 1 a 7
+        HSETEX h PXAT 1 FIELDS 2 a 8 x 9",
+        &[
+            "hset h a 1",
+            "hset h a 2",
+            "hsetex h pxat time fields 2 b 3 c 4",
+            "hsetex h keepttl fields 2 a 5 b 6",
+            "hdel h a x",
         ],
     ),
     (
@@ -277,9 +313,9 @@ const FIELD_CASES: [(&str, &[&str]); 4] = [
         DEBUG SET-ACTIVE-EXPIRE 0",
         &[
             "hset h a 1 b 2",
-            "restore h 0 payload replace absttl",
+            "hpexpireat h time fields 1 a",
             "hset later a 1",
-            "restore later 0 payload replace absttl",
+            "hpexpireat later time fields 1 a",
             "hdel h a",
             "del later",
         ],

@@ -100,12 +100,12 @@ fn options(args: &mut Args<'_>, now_ms: i64) -> Result<(Claim, Vec<StreamId>, St
 pub(super) fn xclaim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let (name, consumer) = (args.next()?, args.next()?);
+    let no_group = || ids::no_group(key.bytes(), name, "");
+    cx.look(key, |_| ()).ok_or_else(no_group)?;
     let claimed = cx.change::<Stream, _>(key, Create::No, |change| {
         let now = change.now_ms;
         let (log, groups) = change.value.parts_mut();
-        let mut group = groups
-            .get_mut(name)
-            .ok_or_else(|| ids::no_group(key.bytes(), name, ""))?;
+        let mut group = groups.get_mut(name).ok_or_else(no_group)?;
         let (claim, ids, last_id) = options(&mut args, now)?;
         let mut changes = u64::from(last_id > group.last_id);
         group.last_id = group.last_id.max(last_id);
@@ -155,7 +155,7 @@ pub(super) fn xclaim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
         change.count_more(changes + written as u64);
         Ok(Reply::Written)
     })?;
-    claimed.ok_or_else(|| ids::no_group(key.bytes(), name, ""))
+    claimed.ok_or_else(no_group)
 }
 
 /// Entries that XAUTOCLAIM looks at for each that it may claim.
@@ -165,6 +165,7 @@ const COUNT_MAX: i64 = i64::MAX / 16;
 
 pub(super) fn xautoclaim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
+    let found = cx.look(key, |_| ());
     let (name, consumer) = (args.next()?, args.next()?);
     let idle = ids::int_or(&mut args, "Invalid min-idle-time argument for XAUTOCLAIM")?.max(0);
     let start = ids::start(args.next()?)?;
@@ -188,12 +189,12 @@ pub(super) fn xautoclaim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, C
         count: count as u64,
         just_id,
     };
+    let no_group = || ids::no_group(key.bytes(), name, "");
+    found.ok_or_else(no_group)?;
     let claimed = cx.change::<Stream, _>(key, Create::No, |change| {
         let now = change.now_ms;
         let (log, groups) = change.value.parts_mut();
-        let mut group = groups
-            .get_mut(name)
-            .ok_or_else(|| ids::no_group(key.bytes(), name, ""))?;
+        let mut group = groups.get_mut(name).ok_or_else(no_group)?;
         let mut claimer = Claimer::new(consumer);
         let found = wanted.claim(log, &mut group, &mut claimer, now);
         drop(group);
@@ -216,7 +217,7 @@ pub(super) fn xautoclaim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, C
         change.count_more(changes);
         Ok(Reply::Written)
     })?;
-    claimed.ok_or_else(|| ids::no_group(key.bytes(), name, ""))
+    claimed.ok_or_else(no_group)
 }
 
 /// What XAUTOCLAIM is asked for.

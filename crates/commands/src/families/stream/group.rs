@@ -247,6 +247,9 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
 pub(super) fn xack(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let name = args.next()?;
+    if cx.look(key, |_| ()).is_none() {
+        return Ok(Reply::Int(0));
+    }
     let acknowledged = cx.change::<Stream, _>(key, Create::No, |change| {
         let Some(mut group) = change.value.groups_mut().get_mut(name) else {
             return Ok(0);
