@@ -76,11 +76,20 @@ fn usage(error: &clap::Error) -> ExitCode {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => fail(
             "say what to do: `tollgate serve`, `tollgate check`, `tollgate bench`, or `tollgate --help`",
         ),
-        _ => {
-            let line = text.lines().next().unwrap_or_default();
-            fail(line.strip_prefix("error: ").unwrap_or(line))
-        }
+        _ => fail(&mistake(&text)),
     }
+}
+
+/// What is wrong, with what is missing or was meant, of an error as the command line's parser draws it.
+fn mistake(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    text.lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace(" tip: ", "; ")
 }
 
 fn fail(reason: &str) -> ExitCode {
@@ -88,4 +97,33 @@ fn fail(reason: &str) -> ExitCode {
     // Without standard error the exit code has to do.
     drop(writeln!(std::io::stderr(), "tollgate: {line}"));
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(args: &[&str]) -> String {
+        let args = [&["tollgate"], args].concat();
+        let error = command().try_get_matches_from(args).unwrap_err();
+        mistake(&error.render().to_string())
+    }
+
+    #[test]
+    fn a_mistake_says_what_is_missing_and_what_was_meant() {
+        let (similar, missing) = (said(&["serve", "--prt", "1"]), said(&["check"]));
+        assert_eq!(
+            similar,
+            "unexpected argument '--prt' found; a similar argument exists: '--port'"
+        );
+        assert_eq!(
+            missing,
+            "the following required arguments were not provided: <RULES>"
+        );
+        let other = said(&["serv"]);
+        assert_eq!(
+            other,
+            "unrecognized subcommand 'serv'; a similar subcommand exists: 'serve'"
+        );
+    }
 }
