@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use tollgate_net::ListenError;
 use tollgate_net::tls::{TlsClients, TlsFiles};
 use tollgate_policy::{HeaderForm, LoadOptions, Modes, RuleError};
 
@@ -30,8 +31,12 @@ pub const DEFAULT_SHED_AFTER: Duration = Duration::from_millis(20);
 pub struct RlsConfig {
     /// Where gRPC listens; port 0 takes a free one.
     pub grpc_addr: SocketAddr,
+    /// A unix socket that gRPC listens on, in the place of `grpc_addr`.
+    pub grpc_socket: Option<PathBuf>,
     /// Where HTTP listens; port 0 takes a free one.
     pub http_addr: SocketAddr,
+    /// A unix socket that HTTP listens on, in the place of `http_addr`.
+    pub http_socket: Option<PathBuf>,
     /// Folder of the rules.
     pub rules_dir: PathBuf,
     /// Which of its files they are.
@@ -271,6 +276,13 @@ pub enum StartError {
         /// What the system said.
         error: io::Error,
     },
+    /// A unix socket cannot be listened on.
+    ListenUnix {
+        /// `gRPC` or `HTTP`.
+        what: &'static str,
+        /// The path, and what the system said.
+        error: ListenError,
+    },
     /// The backend's URL is not one.
     BackendUrl {
         /// The URL, without its password.
@@ -301,6 +313,7 @@ impl fmt::Display for StartError {
             Self::Listen { what, addr, error } => {
                 write!(f, "cannot listen on {addr} for {what}: {error}")
             }
+            Self::ListenUnix { what, error } => write!(f, "{what}: {error}"),
             Self::BackendUrl { url, reason } => write!(f, "backend {url}: {reason}"),
             Self::NoStore => f.write_str("the embedded backend needs a store in this process"),
             Self::NeedsBackend(what) => {

@@ -6,7 +6,6 @@ mod held;
 
 use std::fmt;
 use std::io;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -47,8 +46,8 @@ pub(crate) struct LoopOptions {
 /// The ports that loops serve.
 #[derive(Debug, Default)]
 pub(crate) struct LoopPorts {
-    pub(crate) grpc: Option<TcpListener>,
-    pub(crate) http: Option<TcpListener>,
+    pub(crate) grpc: Option<Listener>,
+    pub(crate) http: Option<Listener>,
 }
 
 impl Loops {
@@ -61,14 +60,14 @@ impl Loops {
         let builder = LoopGroupBuilder::that_hears_many(makes.len(), options.io)?;
         let mailboxes = builder.mailboxes().clone();
         let stops = Arc::new(AtomicBool::new(false));
-        let addr = |listener: &Option<TcpListener>| {
-            let addr = listener.as_ref().map(TcpListener::local_addr);
-            addr.transpose()
+        let address = |listener: &Option<Listener>| {
+            let address = listener.as_ref().map(Listener::address);
+            address.cloned()
         };
         let common = Common {
             ports: Ports {
-                grpc: addr(&ports.grpc)?,
-                http: addr(&ports.http)?,
+                grpc: address(&ports.grpc),
+                http: address(&ports.http),
             },
             places: options.places.clone(),
             stops: stops.clone(),
@@ -80,13 +79,12 @@ impl Loops {
         let drivers = makes.into_iter();
         let drivers = drivers.map(|make| ServiceLoop::new(make, common.clone()));
         let listeners = ports.grpc.into_iter().chain(ports.http);
-        let listeners = listeners.map(Listener::of_tcp).collect::<io::Result<_>>()?;
         let names = GroupOptions {
             name: "rls-loop",
             cpus: Vec::new(),
             together: 0,
         };
-        let group = builder.start(drivers.collect(), listeners, &names)?;
+        let group = builder.start(drivers.collect(), listeners.collect(), &names)?;
         Ok(Loops {
             group,
             mailboxes,

@@ -1,53 +1,41 @@
-//! Listeners, threads, and the way down.
+//! The threads of the service, and the way down.
 
-use std::cell::Cell;
-use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
-use std::rc::Rc;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 use tollgate_engine::Handle;
 use tollgate_limiter::Timestamp;
+use tollgate_net::{Listener, PeerAddress};
 use tollgate_policy::Ruleset;
 
 use crate::backend::{AnyBackend, Embedded, HotKeys, LocalCache, Places, Stores, Strategies};
-use crate::config::{Backend, RlsConfig, StartError, TlsConfig};
+use crate::config::{Backend, RlsConfig, StartError};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
 use crate::http::Port;
+use crate::lane::{Lane, PortsTls, SHUTDOWN_GRACE};
+use crate::listening::{Accepts, Addresses, Listening, MAX_CONNECTIONS, Speaks, accept_all, tcp};
 use crate::loops::{LoopOptions, LoopPorts, Loops, MakeService};
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
 use crate::reload::{Before, Watch};
 use crate::rules::load_files;
 use crate::service::{Backing, Service};
-use crate::shed::{Shed, Timed};
-use crate::tls::{Refusals, Tls};
-use crate::{grpc, http};
+use crate::shed::Shed;
 
-/// Most connections at the same time; more are closed as they come.
-const MAX_CONNECTIONS: usize = 65_536;
 /// Connections that may wait for a thread to take them.
 const HANDOVER_QUEUE: usize = 1_024;
-/// How long requests under way may take after the service was told to stop.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-/// Pause after the system refused a connection, mostly for want of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The running service.
 #[derive(Debug)]
 pub struct RlsServer {
-    grpc_addr: SocketAddr,
-    http_addr: SocketAddr,
-    debug_addr: Option<SocketAddr>,
-    prometheus_addr: Option<SocketAddr>,
+    addresses: Addresses,
     domains: usize,
     limits: usize,
     health: Health,
@@ -57,100 +45,8 @@ pub struct RlsServer {
     loops: Option<Loops>,
 }
 
-/// What a connection speaks.
-#[derive(Clone)]
-enum Speaks {
-    Grpc,
-    Http(Port),
-}
-
-/// A connection on its way to its thread. The place is given back when the connection ends.
-struct Arrival {
-    stream: StdStream,
-    speaks: Speaks,
-    place: Place,
-}
-
-/// TLS of the ports that have it.
-#[derive(Clone, Default)]
-struct PortsTls {
-    grpc: Option<Arc<Tls>>,
-    http: Option<Arc<Tls>>,
-}
-
-impl PortsTls {
-    fn new(config: &RlsConfig) -> Result<Self, StartError> {
-        let of = |given: &Option<TlsConfig>, protocol| {
-            let tls = given.as_ref().map(|given| Tls::new(given, protocol));
-            tls.transpose().map(|tls| tls.map(Arc::new))
-        };
-        Ok(Self {
-            grpc: of(&config.grpc_tls, b"h2")?,
-            http: of(&config.http_tls, b"http/1.1")?,
-        })
-    }
-}
-
-/// One of [`MAX_CONNECTIONS`].
-pub(crate) struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    pub(crate) fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
-        if count.fetch_add(1, Ordering::Relaxed) < MAX_CONNECTIONS {
-            return Some(Self(count.clone()));
-        }
-        count.fetch_sub(1, Ordering::Relaxed);
-        None
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Makes the backend of one thread, on that thread.
 type MakeBackend = Arc<dyn Fn() -> AnyBackend + Send + Sync>;
-
-/// The ports, and where they are.
-struct Listening {
-    listeners: Vec<(StdListener, Speaks)>,
-    grpc_addr: SocketAddr,
-    http_addr: SocketAddr,
-    debug_addr: Option<SocketAddr>,
-    prometheus_addr: Option<SocketAddr>,
-}
-
-impl Listening {
-    fn on(config: &RlsConfig) -> Result<Self, StartError> {
-        let mut listeners = Vec::new();
-        let mut open = |what, addr, speaks| {
-            let listener = listen(what, addr)?;
-            let addr = local(&listener, addr)?;
-            listeners.push((listener, speaks));
-            Ok(addr)
-        };
-        let grpc_addr = open("gRPC", config.grpc_addr, Speaks::Grpc)?;
-        let http_addr = open("HTTP", config.http_addr, Speaks::Http(Port::Service))?;
-        let debug = config.debug_addr;
-        let debug_addr = debug.map(|addr| open("debugging", addr, Speaks::Http(Port::Debug)));
-        let debug_addr = debug_addr.transpose()?;
-        let prometheus = config.prometheus.as_ref();
-        let prometheus_addr = prometheus.map(|(addr, path)| {
-            let port = Port::Prometheus(path.as_str().into());
-            open("Prometheus", *addr, Speaks::Http(port))
-        });
-        let prometheus_addr = prometheus_addr.transpose()?;
-        Ok(Self {
-            listeners,
-            grpc_addr,
-            http_addr,
-            debug_addr,
-            prometheus_addr,
-        })
-    }
-}
 
 /// The rules to begin with: none, if the service may wait for them.
 fn first_rules(config: &RlsConfig) -> Result<Ruleset, StartError> {
@@ -192,8 +88,8 @@ fn backend_maker(
     })
 }
 
-/// What is remembered of denials by a store elsewhere; the one of this process is as near as any memory of it.
-/// The cache of limits that are over, if one is asked for; metrics tell of it.
+/// The cache of limits that are over, if one is asked for, of which metrics tell. The store of this process is as near as
+/// any memory of what it said.
 fn local_cache(
     config: &RlsConfig,
     clock: fn() -> Timestamp,
@@ -267,7 +163,7 @@ impl RlsServer {
             server.spawn(format!("rls-{index}"), move || async move {
                 let shed = Shed::new(shed_after, monotonic);
                 let lane = Lane::new(make(shed.clone()), shed, tls, log);
-                take_arrivals(arrivals, lane, stopped).await;
+                lane.take_arrivals(arrivals, stopped).await;
             })?;
         }
         let places = metrics.facts.connections(MAX_CONNECTIONS);
@@ -280,8 +176,11 @@ impl RlsServer {
         server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
+        let accepts = listeners.into_iter().map(Accepts::new);
+        let accepts = accepts.collect::<io::Result<_>>();
+        let accepts = accepts.map_err(StartError::Thread)?;
         server.spawn("rls-accept".to_owned(), move || {
-            accept_all(listeners, lanes, places, stopped)
+            accept_all(accepts, lanes, places, stopped)
         })?;
         Ok(server)
     }
@@ -297,10 +196,7 @@ impl RlsServer {
         Self {
             health,
             log: config.log,
-            grpc_addr: ports.grpc_addr,
-            http_addr: ports.http_addr,
-            debug_addr: ports.debug_addr,
-            prometheus_addr: ports.prometheus_addr,
+            addresses: ports.addresses.clone(),
             domains: rules.domain_count(),
             limits: rules.limit_count(),
             stop,
@@ -313,7 +209,7 @@ impl RlsServer {
     fn start_loops(
         &mut self,
         config: &RlsConfig,
-        listeners: &mut Vec<(StdListener, Speaks)>,
+        listeners: &mut Vec<(Listener, Speaks)>,
         places: &Arc<AtomicUsize>,
         makes: Vec<MakeService>,
     ) -> Result<(), StartError> {
@@ -374,24 +270,47 @@ impl RlsServer {
         Ok(())
     }
 
-    /// Where gRPC listens.
-    pub fn grpc_addr(&self) -> SocketAddr {
-        self.grpc_addr
+    /// Where gRPC listens on TCP; `None` where it listens on a unix socket.
+    pub fn grpc_addr(&self) -> Option<SocketAddr> {
+        tcp(&self.addresses.grpc)
     }
 
-    /// Where HTTP listens.
-    pub fn http_addr(&self) -> SocketAddr {
-        self.http_addr
+    /// The same of HTTP.
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        tcp(&self.addresses.http)
     }
 
     /// Where the debug port listens.
     pub fn debug_addr(&self) -> Option<SocketAddr> {
-        self.debug_addr
+        self.addresses.debug.as_ref().and_then(tcp)
     }
 
     /// Where the port for Prometheus listens.
     pub fn prometheus_addr(&self) -> Option<SocketAddr> {
-        self.prometheus_addr
+        self.addresses.prometheus.as_ref().and_then(tcp)
+    }
+
+    /// All ports and where they listen, each as `grpc 127.0.0.1:8081` or `grpc /run/ratelimit.sock`.
+    pub fn ports(&self) -> Vec<String> {
+        let Addresses {
+            grpc,
+            http,
+            debug,
+            prometheus,
+        } = &self.addresses;
+        let all = [
+            ("grpc", Some(grpc)),
+            ("http", Some(http)),
+            ("debug", debug.as_ref()),
+            ("prometheus", prometheus.as_ref()),
+        ];
+        let told = all.into_iter().filter_map(|(name, address)| {
+            Some(match address? {
+                PeerAddress::Tcp(address) => format!("{name} {address}"),
+                PeerAddress::Unix(path) => format!("{name} {path}"),
+            })
+        });
+        told.collect()
     }
 
     /// How many domains and limits the rules had at the start.
@@ -453,176 +372,5 @@ impl Drop for RlsServer {
         if !std::thread::panicking() {
             self.join();
         }
-    }
-}
-
-fn listen(what: &'static str, addr: SocketAddr) -> Result<StdListener, StartError> {
-    let bound = StdListener::bind(addr).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    bound.map_err(|error| StartError::Listen { what, addr, error })
-}
-
-fn local(listener: &StdListener, addr: SocketAddr) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(|error| StartError::Listen {
-        what: "a service",
-        addr,
-        error,
-    })
-}
-
-/// Accepts on all listeners and deals the connections out to the threads in turn.
-async fn accept_all(
-    listeners: Vec<(StdListener, Speaks)>,
-    lanes: Vec<mpsc::Sender<Arrival>>,
-    count: Arc<AtomicUsize>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let turn = Cell::new(0);
-    let accepting = listeners.into_iter().map(|(listener, speaks)| {
-        let Ok(listener) = TcpListener::from_std(listener) else {
-            // The listeners were made non-blocking, so only a runtime without its reactor could refuse them.
-            unreachable!("the runtime has its reactor");
-        };
-        accept(listener, speaks, &lanes, &count, &turn)
-    });
-    let accepting = futures_util::future::join_all(accepting);
-    tokio::select! {
-        _ = accepting => {}
-        _ = stopped.wait_for(|stop| *stop) => {}
-    }
-}
-
-/// Accepts on one listener, as long as there are threads to serve.
-async fn accept(
-    listener: TcpListener,
-    speaks: Speaks,
-    lanes: &[mpsc::Sender<Arrival>],
-    count: &Arc<AtomicUsize>,
-    turn: &Cell<usize>,
-) {
-    loop {
-        let stream = listener.accept().await.and_then(|(stream, _)| {
-            stream.set_nodelay(true)?;
-            stream.into_std()
-        });
-        match (stream, Place::take(count)) {
-            (Ok(stream), Some(place)) => {
-                turn.set(turn.get().wrapping_add(1));
-                let arrival = Arrival {
-                    stream,
-                    speaks: speaks.clone(),
-                    place,
-                };
-                if lanes[turn.get() % lanes.len()].send(arrival).await.is_err() {
-                    return;
-                }
-            }
-            (Ok(_), None) => {}
-            (Err(_), _) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
-/// What the connections of one thread share.
-struct Lane {
-    service: Rc<Service>,
-    http: Rc<http::Shared>,
-    shed: Option<Rc<Shed>>,
-    tls: PortsTls,
-    log: fn(&str),
-    refusals: Refusals,
-}
-
-impl Lane {
-    /// Called on the thread that serves.
-    fn new(service: Service, shed: Option<Rc<Shed>>, tls: PortsTls, log: fn(&str)) -> Rc<Self> {
-        if let Some(shed) = &shed {
-            // It ends with the thread's runtime.
-            drop(tokio::task::spawn_local(shed.clone().tend()));
-        }
-        let service = Rc::new(service);
-        Rc::new(Self {
-            http: http::Shared::new(service.clone()),
-            service,
-            shed,
-            tls,
-            log,
-            refusals: Refusals::default(),
-        })
-    }
-
-    async fn serve(&self, stream: TcpStream, speaks: Speaks, stop: watch::Receiver<bool>) {
-        let tls = match speaks {
-            Speaks::Grpc => &self.tls.grpc,
-            Speaks::Http(Port::Service) => &self.tls.http,
-            Speaks::Http(_) => &None,
-        };
-        let Some(tls) = tls else {
-            return self.speak(stream, speaks, stop).await;
-        };
-        let peer = stream.peer_addr().ok();
-        match tls.accept(stream).await {
-            Ok(stream) => self.speak(stream, speaks, stop).await,
-            Err(reason) => self.refusals.tell(self.log, peer, &reason),
-        }
-    }
-
-    async fn speak<IO: AsyncRead + AsyncWrite + Unpin>(
-        &self,
-        stream: IO,
-        speaks: Speaks,
-        stop: watch::Receiver<bool>,
-    ) {
-        match speaks {
-            Speaks::Grpc => grpc::serve(stream, self.service.clone(), stop).await,
-            Speaks::Http(port) => http::serve(stream, self.http.clone(), port, stop).await,
-        }
-    }
-}
-
-/// One thread: serves the connections it is given, until told to stop.
-async fn take_arrivals(
-    mut arrivals: mpsc::Receiver<Arrival>,
-    lane: Rc<Lane>,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let stop = stopped.clone();
-    let mut connections = tokio::task::JoinSet::new();
-    let service = lane.service.clone();
-    let mut tended = Box::pin(service.tend());
-    loop {
-        tokio::select! {
-            () = &mut tended => {}
-            arrival = arrivals.recv() => {
-                let Some(Arrival { stream, speaks, place }) = arrival else { break };
-                let Ok(stream) = TcpStream::from_std(stream) else { continue };
-                let (lane, stop) = (lane.clone(), stop.clone());
-                connections.spawn_local(async move {
-                    let is_wide = matches!(speaks, Speaks::Grpc);
-                    let served = lane.serve(stream, speaks, stop);
-                    match &lane.shed {
-                        Some(shed) if is_wide => Timed::wide(served, shed.clone()).await,
-                        Some(shed) => Timed::new(served, shed.clone()).await,
-                        None => served.await,
-                    }
-                    drop(place);
-                });
-            }
-            Some(_) = connections.join_next() => {}
-            _ = stopped.wait_for(|stop| *stop) => break,
-        }
-    }
-    let all_ended = async { while connections.join_next().await.is_some() {} };
-    // Connections that outlast the grace are dropped with the runtime.
-    drop(tokio::time::timeout(SHUTDOWN_GRACE, all_ended).await);
-    // What it was writing is written below.
-    drop(tended);
-    let lost = service.settle().await;
-    if lost > 0 {
-        (lane.log)(&format!(
-            "{lost} admitted units could not be written to the backend"
-        ));
     }
 }

@@ -1,12 +1,11 @@
 //! TLS of the service's ports: certificates that are taken up when their files change, and clients that must show one.
 
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -59,7 +58,10 @@ impl Tls {
     }
 
     /// Agrees with a client on a session, or says why not.
-    pub(crate) async fn accept(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+    pub(crate) async fn accept<IO: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: IO,
+    ) -> Result<TlsStream<IO>, String> {
         let acceptor = self
             .acceptor
             .read()
@@ -137,7 +139,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// Tells of a client that was refused, unless one has been told of just now.
-    pub(crate) fn tell(&self, log: fn(&str), peer: Option<SocketAddr>, reason: &str) {
+    pub(crate) fn tell(&self, log: fn(&str), peer: &str, reason: &str) {
         let recent = self
             .last
             .get()
@@ -147,7 +149,6 @@ impl Refusals {
             return;
         }
         self.last.set(Some(Instant::now()));
-        let peer = peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
         let more = match self.left_out.replace(0) {
             0 => String::new(),
             count => format!(" ({count} more since the last such line)"),

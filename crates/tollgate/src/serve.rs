@@ -211,7 +211,9 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
     let debug = (config.number(Key::DebugPort) > 0).then(|| address(Key::DebugPort));
     let mut service = RlsConfig {
         grpc_addr: address(Key::GrpcPort),
+        grpc_socket: path(config, Key::GrpcUnixSocket),
         http_addr: address(Key::HttpPort),
+        http_socket: path(config, Key::HttpUnixSocket),
         rules_dir: rules,
         rule_files: RuleFiles::Yaml,
         backend: backend(config),
@@ -270,17 +272,25 @@ fn service_loops(config: &Config) -> IoLoops {
     }
 }
 
+/// The path that a setting gives, if it gives one.
+fn path(config: &Config, key: Key) -> Option<PathBuf> {
+    Some(config.get(key))
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+}
+
 /// How a store elsewhere is connected to.
 fn store_config(config: &Config) -> StoreConfig {
-    let path = |key| Some(config.get(key)).filter(|path| !path.is_empty());
     StoreConfig {
         timeout: Duration::from_millis(config.number(Key::BackendTimeout)),
         connections: config.number(Key::BackendConnections) as usize,
-        tls_authority: path(Key::BackendTlsCaCertFile).map(PathBuf::from),
-        tls_certificate: path(Key::BackendTlsCertFile).map(PathBuf::from),
-        tls_key: path(Key::BackendTlsKeyFile).map(PathBuf::from),
+        tls_authority: path(config, Key::BackendTlsCaCertFile),
+        tls_certificate: path(config, Key::BackendTlsCertFile),
+        tls_key: path(config, Key::BackendTlsKeyFile),
         tls_any_name: config.get(Key::BackendTlsAnyName) == "yes",
-        sentinel_login: path(Key::BackendSentinelAuth).map(str::to_owned),
+        sentinel_login: Some(config.get(Key::BackendSentinelAuth))
+            .filter(|login| !login.is_empty())
+            .map(str::to_owned),
     }
 }
 
@@ -359,14 +369,7 @@ fn start_service(
     let handle = server.map(Server::engine_handle);
     let clock = || Timestamp::from_nanos(Clock::now());
     let service = RlsServer::start(config, handle, clock).map_err(|error| error.to_string())?;
-    ready.push(format!("grpc {}", service.grpc_addr()));
-    ready.push(format!("http {}", service.http_addr()));
-    ready.extend(service.debug_addr().map(|addr| format!("debug {addr}")));
-    ready.extend(
-        service
-            .prometheus_addr()
-            .map(|addr| format!("prometheus {addr}")),
-    );
+    ready.extend(service.ports());
     Ok(service)
 }
 

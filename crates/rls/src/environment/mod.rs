@@ -105,6 +105,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         self.check_types()?;
         config.http_addr = self.address("HOST", "PORT")?;
         config.grpc_addr = self.address("GRPC_HOST", "GRPC_PORT")?;
+        config.grpc_socket = self.path("GRPC_UDS");
         config.health = HealthNeeds {
             rules: self.truth("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED")?,
             backend: self.truth("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION")?,

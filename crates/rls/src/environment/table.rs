@@ -57,7 +57,11 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used("DEBUG_PORT", "6070", "debug port"),
             used("GRPC_HOST", "0.0.0.0", "address of the gRPC port"),
             used("GRPC_PORT", "8081", "gRPC port"),
-            ignored("GRPC_UDS", "", "the service listens on TCP"),
+            used(
+                "GRPC_UDS",
+                "",
+                "path of a unix socket for gRPC, in the place of its port",
+            ),
             used(
                 "GRPC_MAX_CONNECTION_AGE",
                 "24h",

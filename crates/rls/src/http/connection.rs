@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 use tollgate_wire::http1::{CONTINUE, Event, Malformed, Reader};
 
 use super::reply::Reply;
-use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal, text};
+use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
 use crate::service::Service;
 
 /// Longest wait for a request's head, from the end of the one before.
@@ -88,7 +88,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
         shared,
         port,
         reader: Reader::new(MAX_BODY),
-        ask: Ask::Json,
+        ask: None,
         input: Vec::new(),
         output: Vec::new(),
         answered: 0,
@@ -136,7 +136,7 @@ struct Connection<IO> {
     port: Port,
     reader: Reader,
     /// What the request is for whose body is on its way.
-    ask: Ask,
+    ask: Option<Ask>,
     /// What came and is not done with.
     input: Vec<u8>,
     /// Answers that are not sent yet.
@@ -178,7 +178,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                 }) {
                     Looked::Asks(ask) => {
                         done += used;
-                        self.ask = ask;
+                        self.ask = Some(ask);
                         continue;
                     }
                     Looked::Reply(reply) => {
@@ -192,11 +192,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                         // A store elsewhere keeps what it keeps.
                         flush(&mut self.io, &mut self.output).await?;
                     }
-                    let reply = answer(&self.shared.service, self.ask, body).await;
+                    let reply = answer(&self.shared.service, self.ask.take(), body).await;
                     done += used;
                     reply
                 }
-                Event::Malformed(malformed) => refuse_malformed(self.ask, malformed),
+                Event::Malformed(malformed) => refuse_malformed(self.ask.take(), malformed),
             };
             self.reply(&reply, last);
             if !self.reader.keeps_alive() {
@@ -338,18 +338,14 @@ impl<S: Future<Output = bool>> Waits<'_, S> {
 }
 
 /// Answers what is no request; `ask` is what its head asked for, if that came.
-pub(super) fn refuse_malformed(ask: Ask, malformed: Malformed) -> Reply {
+pub(super) fn refuse_malformed(ask: Option<Ask>, malformed: Malformed) -> Reply {
     let status = StatusCode::from_u16(malformed.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    match malformed {
-        Malformed::BodyTooLong => {
-            let reason = format!("the body is longer than {MAX_BODY} bytes");
-            refusal(ask, status, &reason)
-        }
-        _ => {
-            let name = status.canonical_reason().unwrap_or("Error");
-            text(status, format!("{name}: {}\n", malformed.reason()))
-        }
-    }
+    let too_long = format!("the body is longer than {MAX_BODY} bytes");
+    let reason = match malformed {
+        Malformed::BodyTooLong => &too_long,
+        _ => malformed.reason(),
+    };
+    refusal(ask, status, reason)
 }
 
 /// Drops the first bytes of a buffer, and its memory when nothing is left of much.

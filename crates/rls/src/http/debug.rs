@@ -4,7 +4,7 @@ use http::StatusCode;
 use tollgate_wire::http1::Head;
 
 use super::reply::Reply;
-use super::{READ, not_allowed, text};
+use super::{READ, not_taken, text};
 use crate::service::Service;
 
 const INDEX: &str = "/debug/pprof/: not served, see there\n/rlconfig: print out the currently loaded configuration for debugging\n/stats: print out stats\n/metrics: stats for Prometheus\n";
@@ -15,7 +15,7 @@ const NO_PROFILES: &str =
 pub(super) fn answer(service: &Service, head: &Head<'_>) -> Reply {
     let path = head.path;
     if !READ.contains(&head.method) {
-        return not_allowed(path, READ);
+        return not_taken(path, READ, head.method);
     }
     match path {
         "/" => text(StatusCode::OK, INDEX),
@@ -31,7 +31,7 @@ pub(super) fn answer(service: &Service, head: &Head<'_>) -> Reply {
 pub(super) fn answer_prometheus(service: &Service, head: &Head<'_>, path: &str) -> Reply {
     match (head.path == path, READ.contains(&head.method)) {
         (true, true) => metrics(service),
-        (true, false) => not_allowed(path, READ),
+        (true, false) => not_taken(path, READ, head.method),
         (false, _) => text(StatusCode::NOT_FOUND, format!("metrics are at {path}\n")),
     }
 }

@@ -15,7 +15,7 @@ use crate::loops::{Means, Served, after};
 pub(crate) struct Talk {
     reader: Reader,
     /// What the request is for whose body is on its way.
-    ask: Ask,
+    ask: Option<Ask>,
     /// The body was on its way when the connection was served last.
     is_within: bool,
     /// Nobody listens any more.
@@ -26,7 +26,7 @@ impl Talk {
     pub(crate) fn new() -> Talk {
         Talk {
             reader: Reader::new(MAX_BODY),
-            ask: Ask::Json,
+            ask: None,
             is_within: false,
             lingers: false,
         }
@@ -85,7 +85,7 @@ impl Talk {
                     };
                     match look(service, &Port::Service, &head, judge) {
                         Looked::Asks(ask) => {
-                            self.ask = ask;
+                            self.ask = Some(ask);
                             continue;
                         }
                         Looked::Reply(reply) => {
@@ -96,13 +96,14 @@ impl Talk {
                 }
                 Event::Body(body) => {
                     // Kept where it is made: some of what it may wait for is large.
-                    let answering = pin!(answer(service, self.ask, body));
+                    let ask = self.ask.take();
+                    let answering = pin!(answer(service, ask, body));
                     answering.now_or_never().unwrap_or_else(|| {
                         let status = StatusCode::INTERNAL_SERVER_ERROR;
-                        refusal(self.ask, status, "the decision has to be waited for")
+                        refusal(ask, status, "the decision has to be waited for")
                     })
                 }
-                Event::Malformed(malformed) => refuse_malformed(self.ask, malformed),
+                Event::Malformed(malformed) => refuse_malformed(self.ask.take(), malformed),
             };
             if means.stops {
                 self.reader.end();

@@ -62,7 +62,7 @@ enum Looked {
     Asks(Ask),
 }
 
-/// What there is, with the methods it takes; none where any will do.
+/// What there is, with the methods it takes beside OPTIONS; none where any will do.
 const PATHS: &[(&str, &[&str])] = &[
     ("/json", &[]),
     ("/healthcheck", &[]),
@@ -77,6 +77,7 @@ const PATHS: &[(&str, &[&str])] = &[
 ];
 const READ: &[&str] = &["GET", "HEAD"];
 const POST: &[&str] = &["POST"];
+const OPTIONS: &str = "OPTIONS";
 
 /// Looks at the head of a request before its body has come. `refuse` judges a request for a decision by how long who asks
 /// waits for it.
@@ -98,6 +99,9 @@ fn look_at_service(
     head: &Head<'_>,
     refuse: impl FnOnce(Option<Duration>) -> Option<Refused>,
 ) -> Looked {
+    if head.method == OPTIONS && head.path == "*" {
+        return Looked::Reply(options("GET, HEAD, POST"));
+    }
     let Some((path, methods)) = PATHS.iter().find(|(known, _)| *known == head.path) else {
         let known: Vec<&str> = PATHS.iter().map(|(path, _)| *path).collect();
         let detail = format!("this service has {}", known.join(", "));
@@ -105,7 +109,7 @@ fn look_at_service(
         return Looked::Reply(problem_reply(&problem));
     };
     if !methods.is_empty() && !methods.contains(&head.method) {
-        return Looked::Reply(not_allowed(path, methods));
+        return Looked::Reply(not_taken(path, methods, head.method));
     }
     let ask = match *path {
         "/json" => Ask::Json,
@@ -125,12 +129,15 @@ fn look_at_service(
         return Looked::Reply(shed_reply(refused));
     }
     if ask != Ask::Json && !head.content_type.is_none_or(is_json) {
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        return Looked::Reply(refusal(
+        return Looked::Reply(unsupported(
             ask,
-            status,
             "the body has to be JSON: say so with the header content-type: application/json",
         ));
+    }
+    if head.is_encoded {
+        let mut reply = unsupported(ask, "the body has to come as it is, without compression");
+        reply.set("accept-encoding".into(), "identity".to_owned());
+        return Looked::Reply(reply);
     }
     Looked::Asks(ask)
 }
@@ -146,20 +153,21 @@ fn is_json(content_type: &[u8]) -> bool {
         || (essence.starts_with(b"application/") && essence.ends_with(b"+json"))
 }
 
-/// Answers a request that came whole.
-async fn answer(service: &Service, ask: Ask, body: &[u8]) -> Reply {
+/// Answers a request that came whole; `ask` is what its head asked for.
+async fn answer(service: &Service, ask: Option<Ask>, body: &[u8]) -> Reply {
     match ask {
-        Ask::Json => answer_json(service, body).await,
-        Ask::Decide => v1::decide(service, body).await,
-        Ask::Explain => v1::explain(service, body).await,
-        Ask::Held(deed) => holds::answer(service, deed, body).await,
+        Some(Ask::Json) => answer_json(service, body).await,
+        Some(Ask::Decide) => v1::decide(service, body).await,
+        Some(Ask::Explain) => v1::explain(service, body).await,
+        Some(Ask::Held(deed)) => holds::answer(service, deed, body).await,
+        None => refusal(None, StatusCode::BAD_REQUEST, "a body without a head"),
     }
 }
 
-/// Answers a request whose body is not taken: `/v1` in problems, `/json` in the words of envoyproxy/ratelimit.
-fn refusal(ask: Ask, status: StatusCode, reason: &str) -> Reply {
+/// Answers a request whose body is not taken: `/json` in the words of envoyproxy/ratelimit, all others in problems.
+fn refusal(ask: Option<Ask>, status: StatusCode, reason: &str) -> Reply {
     match ask {
-        Ask::Json => {
+        Some(Ask::Json) => {
             let name = status.canonical_reason().unwrap_or("Error");
             text(status, format!("{name}: {reason}\n"))
         }
@@ -174,11 +182,26 @@ fn healthcheck(service: &Service) -> Reply {
     }
 }
 
-fn not_allowed(path: &str, methods: &[&str]) -> Reply {
+fn unsupported(ask: Ask, reason: &str) -> Reply {
+    refusal(Some(ask), StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)
+}
+
+/// Says which methods there are.
+fn options(methods: &str) -> Reply {
+    let mut reply = text(StatusCode::OK, "");
+    reply.set("allow".into(), format!("{methods}, {OPTIONS}"));
+    reply
+}
+
+/// Answers a method that a path does not take but to tell of those that it does.
+fn not_taken(path: &str, methods: &[&str], method: &str) -> Reply {
     let methods = methods.join(", ");
+    if method == OPTIONS {
+        return options(&methods);
+    }
     let detail = format!("{path} takes {methods}");
     let mut reply = problem_reply(&Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail));
-    reply.set("allow".into(), methods);
+    reply.set("allow".into(), format!("{methods}, {OPTIONS}"));
     reply
 }
 
@@ -196,7 +219,7 @@ async fn answer_json(service: &Service, body: &[u8]) -> Reply {
         Err(ServiceError::Request(error)) => bad_request(&error.to_string()),
         Err(ServiceError::Shed(refused)) => shed_reply(refused),
         Err(error) => refusal(
-            Ask::Json,
+            Some(Ask::Json),
             StatusCode::INTERNAL_SERVER_ERROR,
             &error.to_string(),
         ),
@@ -213,7 +236,7 @@ fn verdict(response: &RateLimitResponse) -> Reply {
 }
 
 fn bad_request(reason: &str) -> Reply {
-    refusal(Ask::Json, StatusCode::BAD_REQUEST, reason)
+    refusal(Some(Ask::Json), StatusCode::BAD_REQUEST, reason)
 }
 
 /// A request that was refused because the service is overloaded, and when to come again.

@@ -9,7 +9,6 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashSet, VecDeque};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +22,7 @@ use tollgate_wire::http2;
 use super::dues::{Due, Dues};
 use super::held::{self, Held, Signal};
 use crate::http::Date;
-use crate::server::Place;
+use crate::listening::Place;
 use crate::service::Service;
 use crate::shed::{Brought, LoopShed, Seen, Turn};
 use crate::{grpc, http};
@@ -50,23 +49,26 @@ thread_local! {
 pub(crate) type MakeService = Box<dyn FnOnce() -> Service + Send>;
 
 /// Where connections come from.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ports {
-    pub(crate) grpc: Option<SocketAddr>,
-    pub(crate) http: Option<SocketAddr>,
+    pub(crate) grpc: Option<PeerAddress>,
+    pub(crate) http: Option<PeerAddress>,
 }
 
 impl Ports {
     /// Whether a connection to this address speaks gRPC.
     fn is_grpc(&self, local: &PeerAddress) -> bool {
-        match (self.grpc, self.http, local) {
-            (Some(grpc), Some(http), PeerAddress::Tcp(local)) => {
-                // The ports may be one, on several addresses of which one is any.
-                let is_any = grpc.ip().is_unspecified() && grpc.port() == local.port();
-                *local == grpc || (is_any && *local != http)
+        let (Some(grpc), Some(http)) = (&self.grpc, &self.http) else {
+            return self.grpc.is_some();
+        };
+        // The ports may be one, on several addresses of which one is any.
+        let is_any = match (grpc, local) {
+            (PeerAddress::Tcp(grpc), PeerAddress::Tcp(local)) => {
+                grpc.ip().is_unspecified() && grpc.port() == local.port()
             }
-            (grpc, _, _) => grpc.is_some(),
-        }
+            _ => false,
+        };
+        local == grpc || (is_any && local != http)
     }
 }
 
@@ -526,17 +528,22 @@ impl Driver for ServiceLoop {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
     fn connections_are_known_by_where_they_came_to() {
-        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let at = |text: &str| match text.parse::<SocketAddr>() {
+            Ok(address) => PeerAddress::Tcp(address),
+            Err(_) => PeerAddress::Unix(text.into()),
+        };
         let speaks = |grpc: &str, http: &str, local: &str| {
             let ports = Ports {
                 grpc: Some(at(grpc)),
                 http: Some(at(http)),
             };
-            ports.is_grpc(&PeerAddress::Tcp(at(local)))
+            ports.is_grpc(&at(local))
         };
         for (grpc, http) in [
             ("127.0.0.1:81", "127.0.0.1:80"),
@@ -554,8 +561,15 @@ mod tests {
         assert!(!speaks("0.0.0.0:80", "127.0.0.1:80", "127.0.0.1:80"));
         assert!(speaks("127.0.0.1:80", "0.0.0.0:80", "127.0.0.1:80"));
         assert!(!speaks("127.0.0.1:80", "0.0.0.0:80", "10.0.0.1:80"));
+        // Sockets that have a path.
+        assert!(speaks("/run/grpc", "0.0.0.0:80", "/run/grpc"));
+        assert!(!speaks("/run/grpc", "0.0.0.0:80", "10.0.0.1:80"));
+        assert!(!speaks("0.0.0.0:81", "/run/http", "/run/http"));
+        assert!(speaks("0.0.0.0:81", "/run/http", "10.0.0.1:81"));
+        assert!(speaks("/run/grpc", "/run/http", "/run/grpc"));
+        assert!(!speaks("/run/grpc", "/run/http", "/run/http"));
         // One of them alone.
-        let alone = |grpc, http| Ports { grpc, http }.is_grpc(&PeerAddress::Tcp(at("1.1.1.1:1")));
+        let alone = |grpc, http| Ports { grpc, http }.is_grpc(&at("1.1.1.1:1"));
         assert!(alone(Some(at("0.0.0.0:1")), None));
         assert!(!alone(None, Some(at("0.0.0.0:1"))));
     }

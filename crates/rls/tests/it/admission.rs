@@ -17,7 +17,7 @@ const EACH: usize = 20;
 const LIMIT: usize = 100;
 
 async fn admitted_by_grpc(service: &Service) -> usize {
-    let addr = service.server().grpc_addr();
+    let addr = service.server().grpc_addr().expect("TCP");
     let start = Arc::new(tokio::sync::Barrier::new(CONNECTIONS));
     let asking: Vec<_> = (0..CONNECTIONS)
         .map(|_| {
@@ -45,7 +45,7 @@ async fn admitted_by_grpc(service: &Service) -> usize {
 }
 
 fn admitted_by_http(service: &Service) -> usize {
-    let addr = service.server().http_addr();
+    let addr = service.server().http_addr().expect("TCP");
     let start = Arc::new(Barrier::new(CONNECTIONS));
     let asking: Vec<_> = (0..CONNECTIONS)
         .map(|_| {

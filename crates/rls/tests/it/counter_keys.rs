@@ -150,7 +150,7 @@ async fn a_limit_is_never_exceeded_by_a_fleet_and_the_service_together() {
             })
         })
         .collect();
-    let grpc = service.server().grpc_addr();
+    let grpc = service.server().grpc_addr().expect("TCP");
     let asking: Vec<_> = (0..100)
         .map(|_| {
             tokio::spawn(async move {

@@ -47,6 +47,24 @@ fn the_defaults_are_those_of_the_peer() {
 }
 
 #[test]
+fn a_unix_socket_takes_the_place_of_the_port() {
+    let (config, lines) = applied(&[("GRPC_UDS", "/run/ratelimit.sock")]).expect("valid");
+    let socket = config.grpc_socket.expect("given");
+    assert_eq!(socket.to_str(), Some("/run/ratelimit.sock"));
+    assert!(
+        config.http_socket.is_none() && lines.is_empty(),
+        "{lines:?}"
+    );
+    assert!(
+        applied(&[("GRPC_UDS", "")])
+            .expect("valid")
+            .0
+            .grpc_socket
+            .is_none()
+    );
+}
+
+#[test]
 fn statsd_is_spoken_to_as_the_peer_does() {
     let of = |given: &[(&str, &str)]| {
         let (config, _) = applied(given).expect("valid");

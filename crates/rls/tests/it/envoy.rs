@@ -173,7 +173,12 @@ impl Envoy {
     /// In front of one service in this process.
     fn of(program: PathBuf, service: &Service, deny: bool) -> Self {
         let server = service.server();
-        Self::start(program, &[server.grpc_addr()], server.http_addr(), deny)
+        Self::start(
+            program,
+            &[server.grpc_addr().expect("TCP")],
+            server.http_addr().expect("TCP"),
+            deny,
+        )
     }
 
     /// Status and head of the reply to a request with these header lines.
@@ -270,8 +275,8 @@ fn without_the_service_envoy_lets_pass_unless_told_to_deny() {
     let (mut service, behind) = (Service::embedded(), Service::embedded());
     let envoy = Envoy::start(
         program,
-        &[service.server().grpc_addr()],
-        behind.server().http_addr(),
+        &[service.server().grpc_addr().expect("TCP")],
+        behind.server().http_addr().expect("TCP"),
         false,
     );
     assert_eq!(

@@ -440,7 +440,7 @@ fn counted(replica: &mut Control, cluster: bool) -> usize {
 async fn at_most_what_was_not_sent_passes_twice(mut pair: Pair) {
     let service = pair.service(None);
     let load = Arc::new(Load::default());
-    let grpc = service.server().grpc_addr();
+    let grpc = service.server().grpc_addr().expect("TCP");
     let loaders: Vec<_> = (0..LOADERS)
         .map(|_| tokio::spawn(loader(grpc, load.clone())))
         .collect();

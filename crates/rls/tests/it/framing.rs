@@ -11,7 +11,7 @@ use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT}
 use crate::support::{Service, descriptor, request};
 
 async fn connect(service: &Service) -> SendRequest<Bytes> {
-    let stream = TcpStream::connect(service.server().grpc_addr())
+    let stream = TcpStream::connect(service.server().grpc_addr().expect("TCP"))
         .await
         .expect("the service listens");
     let (sender, connection) = client::handshake(stream).await.expect("HTTP/2");

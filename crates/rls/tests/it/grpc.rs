@@ -336,7 +336,7 @@ async fn a_stop_answers_what_is_under_way_and_ends() {
         .await
         .expect("an answer");
     let server = service.server.take().expect("running");
-    let addr = server.grpc_addr();
+    let addr = server.grpc_addr().expect("TCP");
     server.shutdown();
     tokio::task::spawn_blocking(move || server.wait())
         .await

@@ -166,7 +166,7 @@ async fn keys_and_values_that_are_no_text_are_refused() {
 #[test]
 fn bad_bodies_are_refused_over_http() {
     let service = Service::embedded();
-    let addr = service.server().http_addr();
+    let addr = service.server().http_addr().expect("TCP");
     let one = |value: &[u8]| {
         let mut body =
             br#"{"domain":"test","descriptors":[{"entries":[{"key":"one","value":""#.to_vec();

@@ -102,7 +102,8 @@ fn other_paths_are_as_the_peer_has_them() {
 #[test]
 fn one_connection_carries_many_requests() {
     let service = Service::embedded();
-    let mut stream = TcpStream::connect(service.server().http_addr()).expect("the service listens");
+    let mut stream = TcpStream::connect(service.server().http_addr().expect("TCP"))
+        .expect("the service listens");
     let body = r#"{"domain":"test","descriptors":[{"entries":[{"key":"ten","value":"alive"}]}]}"#;
     let len = body.len();
     let one = format!("POST /json HTTP/1.1\r\nhost: x\r\ncontent-length: {len}\r\n\r\n{body}");
@@ -123,7 +124,10 @@ fn one_connection_carries_many_requests() {
 #[test]
 fn garbage_leaves_the_service_answering() {
     let service = Service::embedded();
-    for addr in [service.server().http_addr(), service.server().grpc_addr()] {
+    for addr in [
+        service.server().http_addr().expect("TCP"),
+        service.server().grpc_addr().expect("TCP"),
+    ] {
         for garbage in [
             &b"\0\xff\xfe garbage\r\n\r\n"[..],
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff",
@@ -145,7 +149,7 @@ fn real_clients_are_understood() {
     let service = Service::embedded();
     let output = Command::new(python)
         .arg(peers::clients().join("http_clients.py"))
-        .arg(service.server().http_addr().to_string())
+        .arg(service.server().http_addr().expect("TCP").to_string())
         .output()
         .expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -109,10 +109,14 @@ async fn event_loops_tell_what_is_kept() {
             config.threads = 1;
         });
         let connect = TcpStream::connect;
-        let http = connect(server.http_addr()).await.expect("it listens");
+        let http = connect(server.http_addr().expect("TCP"))
+            .await
+            .expect("it listens");
         let told = told_when_kept(&engine, "HTTP", ask_http(http)).await;
         assert_eq!(told, "HTTP/1.1 200 OK", "{io:?}");
-        let grpc = connect(server.grpc_addr()).await.expect("it listens");
+        let grpc = connect(server.grpc_addr().expect("TCP"))
+            .await
+            .expect("it listens");
         let told = told_when_kept(&engine, "gRPC", ask_grpc(grpc)).await;
         assert!(is_ok(&told), "{io:?}: {told:?}");
         end(server);
@@ -131,10 +135,10 @@ async fn connections_with_tls_tell_what_is_kept() {
         let session = files.connect(addr, "server", None).await;
         session.expect("a session")
     };
-    let http = session(server.http_addr()).await;
+    let http = session(server.http_addr().expect("TCP")).await;
     let told = told_when_kept(&engine, "HTTP", ask_http(http)).await;
     assert_eq!(told, "HTTP/1.1 200 OK");
-    let grpc = session(server.grpc_addr()).await;
+    let grpc = session(server.grpc_addr().expect("TCP")).await;
     let told = told_when_kept(&engine, "gRPC", ask_grpc(grpc)).await;
     assert!(is_ok(&told), "{told:?}");
     end(server);
@@ -147,7 +151,7 @@ async fn nothing_is_waited_for_without_a_promise() {
     let (engine, store) = slow_store();
     engine.promise_log(false);
     let server = files.serve_on(store, |_| {});
-    let http = TcpStream::connect(server.http_addr()).await;
+    let http = TcpStream::connect(server.http_addr().expect("TCP")).await;
     assert_eq!(ask_http(http.expect("it listens")).await, "HTTP/1.1 200 OK");
     end(server);
 }

@@ -52,7 +52,8 @@ fn read_frame(stream: &mut TcpStream) -> Option<(u8, u8, Vec<u8>)> {
 }
 
 fn raw(service: &Service) -> TcpStream {
-    let stream = TcpStream::connect(service.server().grpc_addr()).expect("the service listens");
+    let stream = TcpStream::connect(service.server().grpc_addr().expect("TCP"))
+        .expect("the service listens");
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
         .expect("a socket");
@@ -196,7 +197,7 @@ fn watching() -> Vec<u8> {
 }
 
 async fn connect(service: &Service) -> SendRequest<Bytes> {
-    let addr = service.server().grpc_addr();
+    let addr = service.server().grpc_addr().expect("TCP");
     let stream = tokio::net::TcpStream::connect(addr)
         .await
         .expect("the service listens");

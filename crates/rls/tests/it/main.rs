@@ -33,5 +33,6 @@ mod storm;
 mod support;
 mod tls;
 mod traps;
+mod unix_sockets;
 mod v1;
 mod wire;

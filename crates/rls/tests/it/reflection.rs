@@ -24,7 +24,7 @@ fn python_finds_and_calls_all_services() {
     let mut command = Command::new(python);
     command
         .arg(peers::clients().join("rls_reflection.py"))
-        .arg(service.server().grpc_addr().to_string());
+        .arg(service.server().grpc_addr().expect("TCP").to_string());
     let output = run(command);
     assert_eq!(output.lines().last(), Some("ok"), "{output}");
 }
@@ -35,7 +35,7 @@ fn grpcurl_lists_describes_and_calls() {
         return;
     };
     let service = Service::embedded();
-    let addr = service.server().grpc_addr().to_string();
+    let addr = service.server().grpc_addr().expect("TCP").to_string();
     let ask = |args: &[&str]| {
         let mut command = Command::new(&grpcurl);
         command.args(["-plaintext", "-max-time", "60"]).args(args);

@@ -112,7 +112,7 @@ fn who_did_not_wait_is_answered() {
         ASKED.len()
     );
     let (status, _, body) = http_request(
-        service.server().http_addr(),
+        service.server().http_addr().expect("TCP"),
         head.as_bytes(),
         ASKED.as_bytes(),
     );

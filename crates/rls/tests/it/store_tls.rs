@@ -50,7 +50,7 @@ async fn a_store_is_asked_over_tls_with_a_certificate() {
         ("own", Some("own"), false),
     ] {
         let service = start(authority, own).expect("the service starts");
-        let mut client = Client::connect(service.grpc_addr()).await;
+        let mut client = Client::connect(service.grpc_addr().expect("TCP")).await;
         let answer = client.ask(request(vec![descriptor(&["ten=tls"])])).await;
         assert_eq!(answer.is_ok(), passes, "{authority} {own:?}: {answer:?}");
     }
@@ -86,7 +86,7 @@ async fn a_store_whose_certificate_has_expired_is_refused() {
     let mut config = config(files.folder(), Backend::Remote(url));
     config.store.tls_authority = Some(files.path("store", "ca"));
     let service = RlsServer::start(config, None, system_clock).expect("the service starts");
-    let mut client = Client::connect(service.grpc_addr()).await;
+    let mut client = Client::connect(service.grpc_addr().expect("TCP")).await;
     let answer = client.ask(request(vec![descriptor(&["ten=late"])])).await;
     let status = answer.expect_err("it must not be trusted");
     assert_eq!(status.code(), tonic::Code::Unavailable);

@@ -78,8 +78,8 @@ impl Place {
     pub(crate) fn of(service: &Service) -> Self {
         let server = service.server();
         Self {
-            grpc: server.grpc_addr(),
-            http: server.http_addr(),
+            grpc: server.grpc_addr().expect("TCP"),
+            http: server.http_addr().expect("TCP"),
             resp: None,
         }
     }

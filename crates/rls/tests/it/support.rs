@@ -185,7 +185,7 @@ impl Service {
     }
 
     pub(crate) async fn client(&self) -> Client {
-        Client::connect(self.server().grpc_addr()).await
+        Client::connect(self.server().grpc_addr().expect("TCP")).await
     }
 
     /// One HTTP exchange on a connection of its own: the status and the body.
@@ -200,7 +200,7 @@ impl Service {
         path: &str,
         body: &str,
     ) -> (u16, String, String) {
-        http_exchange(self.server().http_addr(), method, path, body)
+        http_exchange(self.server().http_addr().expect("TCP"), method, path, body)
     }
 
     pub(crate) fn json(&self, body: &str) -> (u16, String) {
@@ -228,7 +228,9 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     RlsConfig {
         grpc_addr: any,
+        grpc_socket: None,
         http_addr: any,
+        http_socket: None,
         rules_dir,
         rule_files: RuleFiles::Yaml,
         backend,
@@ -294,7 +296,12 @@ pub(crate) struct Client(tonic::client::Grpc<Channel>);
 
 impl Client {
     pub(crate) async fn connect(addr: SocketAddr) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{addr}")).expect("a valid address");
+        Self::connect_to(format!("http://{addr}")).await
+    }
+
+    /// To any address that tonic knows: `unix:///path` is one.
+    pub(crate) async fn connect_to(address: String) -> Self {
+        let endpoint = Endpoint::from_shared(address).expect("a valid address");
         Self(tonic::client::Grpc::new(
             endpoint.connect().await.expect("the service listens"),
         ))

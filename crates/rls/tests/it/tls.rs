@@ -182,10 +182,10 @@ async fn both_ports_speak_tls_and_nothing_else() {
         config.grpc_tls = Some(files.tls(None));
         config.http_tls = Some(files.tls(None));
     });
-    let http = server.http_addr();
+    let http = server.http_addr().expect("TCP");
     assert_eq!(files.health(http, "server", None).await, GOOD);
     let stream = files
-        .connect(server.grpc_addr(), "server", None)
+        .connect(server.grpc_addr().expect("TCP"), "server", None)
         .await
         .expect("a session");
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -225,7 +225,9 @@ async fn calls_over_tls_are_refused_as_those_without() {
         config.grpc_tls = Some(files.tls(None));
         config.shed_after = Duration::from_secs(3_600);
     });
-    let stream = files.connect(server.grpc_addr(), "server", None).await;
+    let stream = files
+        .connect(server.grpc_addr().expect("TCP"), "server", None)
+        .await;
     let (sender, connection) = h2::client::handshake(stream.expect("a session"))
         .await
         .expect("HTTP/2");
@@ -282,7 +284,7 @@ async fn clients_without_the_right_certificate_are_refused_and_logged() {
     files.sign("late", "late.test", true);
     files.sign("stranger", "stranger.test", false);
     let server = files.serve(|config| config.http_tls = Some(files.tls(Some("client"))));
-    let http = server.http_addr();
+    let http = server.http_addr().expect("TCP");
     assert_eq!(files.health(http, "server", Some("client")).await, GOOD);
     for own in [None, Some("stranger")] {
         assert_eq!(files.health(http, "server", own).await, "", "{own:?}");
@@ -291,7 +293,7 @@ async fn clients_without_the_right_certificate_are_refused_and_logged() {
     // One that would be right, had it not expired.
     let server = files.serve(|config| config.http_tls = Some(files.tls(Some("late"))));
     let late = files
-        .health(server.http_addr(), "server", Some("late"))
+        .health(server.http_addr().expect("TCP"), "server", Some("late"))
         .await;
     assert_eq!(late, "");
     wait_for_line(&["TLS: 127.0.0.1:", " refused: ", "certificate expired"]);
@@ -307,12 +309,12 @@ async fn a_client_is_known_by_the_name_of_its_certificate() {
     };
     let server = files.serve(|config| config.http_tls = Some(of("caller.test")));
     let reply = files
-        .health(server.http_addr(), "server", Some("client"))
+        .health(server.http_addr().expect("TCP"), "server", Some("client"))
         .await;
     assert_eq!(reply, GOOD);
     let server = files.serve(|config| config.http_tls = Some(of("other.test")));
     let reply = files
-        .health(server.http_addr(), "server", Some("client"))
+        .health(server.http_addr().expect("TCP"), "server", Some("client"))
         .await;
     assert_eq!(reply, "");
     wait_for_line(&["the client's certificate is not for other.test"]);
@@ -322,7 +324,7 @@ async fn a_client_is_known_by_the_name_of_its_certificate() {
 async fn a_changed_certificate_is_taken_up_and_a_broken_one_is_not() {
     let files = Files::new();
     let server = files.serve(|config| config.http_tls = Some(files.tls(None)));
-    let http = server.http_addr();
+    let http = server.http_addr().expect("TCP");
     assert_eq!(files.health(http, "server", None).await, GOOD);
     // The old one stays while the new one is not whole.
     let old = std::fs::read(files.path("server", "ca")).expect("made here");

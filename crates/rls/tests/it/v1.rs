@@ -178,7 +178,7 @@ fn an_explanation_takes_nothing_and_says_why() {
 #[test]
 fn every_error_is_a_problem_with_the_right_status() {
     let service = Service::embedded();
-    let addr = service.server().http_addr();
+    let addr = service.server().http_addr().expect("TCP");
     let long = format!("{{\"domain\":\"{}\"}}", "x".repeat(2 << 20));
     let good = check(&[("ten", "x")], 1).to_string();
     for (method, path, kind, body, want) in [
@@ -257,7 +257,7 @@ fn the_openapi_document_holds() {
     let service = with_jobs();
     let output = Command::new(python)
         .arg(peers::clients().join("rls_openapi.py"))
-        .arg(service.server().http_addr().to_string())
+        .arg(service.server().http_addr().expect("TCP").to_string())
         .output()
         .expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -9,7 +9,8 @@ const BODY: &str =
     r#"{"domain":"test","descriptors":[{"entries":[{"key":"hundred","value":"wire"}]}]}"#;
 
 fn connect(service: &Service) -> TcpStream {
-    let stream = TcpStream::connect(service.server().http_addr()).expect("the service listens");
+    let stream = TcpStream::connect(service.server().http_addr().expect("TCP"))
+        .expect("the service listens");
     stream.set_nodelay(true).expect("a socket");
     stream
 }
@@ -65,7 +66,7 @@ fn requests_may_come_byte_by_byte_or_together() {
     let all = [
         plain(""),
         chunked(""),
-        "GET /healthcheck HTTP/1.1\r\n\r\n".to_owned(),
+        "GET /healthcheck HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
         plain("connection: close\r\n"),
     ]
     .concat();
@@ -92,9 +93,11 @@ fn what_is_malformed_is_refused_and_the_connection_ends() {
     for (bytes, status) in [
         ("nonsense\r\n\r\n".to_owned(), 400),
         ("GET / HTTP/3.0\r\n\r\n".to_owned(), 505),
-        (format!("GET /{long} HTTP/1.1\r\n\r\n"), 414),
+        (format!("GET /{long} HTTP/1.1\r\nhost: x\r\n\r\n"), 414),
         (post(&format!("a: {long}\r\n"), ""), 431),
         (post(&"a: b\r\n".repeat(101), ""), 431),
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
+        (post("host: y\r\n", ""), 400),
         (post("content-length: x\r\n", ""), 400),
         (post("content-length: 9999999\r\n", ""), 413),
         (post("transfer-encoding: gzip\r\n", ""), 501),
@@ -102,13 +105,53 @@ fn what_is_malformed_is_refused_and_the_connection_ends() {
         (post("transfer-encoding: chunked\r\n", "1\r\nabc"), 400),
         (post("transfer-encoding: chunked\r\n", "fffffff\r\n"), 413),
     ] {
-        let again = "GET /healthcheck HTTP/1.1\r\n\r\n";
-        let reply = exchange(&service, format!("{bytes}{again}").as_bytes());
+        let ask = "GET /healthcheck HTTP/1.1\r\nhost: x\r\n\r\n";
+        let reply = exchange(&service, format!("{bytes}{ask}").as_bytes());
         let start = format!("HTTP/1.1 {status} ");
         assert!(reply.starts_with(&start), "{status}: {reply}");
+        // What no path is known of is refused alike whatever came before.
+        let is_problem = reply.contains("\r\ncontent-type: application/problem+json\r\n");
+        let has_path = bytes.contains("chunked") || status == 413;
+        assert_eq!(is_problem, !has_path, "{reply}");
+        let before = exchange(&service, format!("{}{bytes}", plain("")).as_bytes());
+        assert!(
+            before.ends_with(reply.split("\r\n\r\n").nth(1).unwrap_or("x")),
+            "{before}"
+        );
         assert!(reply.contains("\r\nconnection: close\r\n"), "{reply}");
         assert_eq!(reply.matches("HTTP/1.1 ").count(), 1, "{reply}");
     }
+}
+
+#[test]
+fn methods_are_told_and_bodies_taken_only_as_they_are() {
+    let service = Service::embedded();
+    let end = "connection: close\r\n";
+    for (path, allow) in [
+        ("*", "GET, HEAD, POST, OPTIONS"),
+        ("/v1/decide", "POST, OPTIONS"),
+        ("/metrics", "GET, HEAD, OPTIONS"),
+    ] {
+        let ask = format!("OPTIONS {path} HTTP/1.1\r\nhost: x\r\n{end}\r\n");
+        let reply = exchange(&service, ask.as_bytes());
+        assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+        assert!(
+            reply.contains(&format!("\r\nallow: {allow}\r\n")),
+            "{reply}"
+        );
+        assert!(reply.contains("\r\ncontent-length: 0\r\n"), "{reply}");
+    }
+    let length = format!("content-length: {}\r\n{end}", BODY.len());
+    let packed = post(&format!("content-encoding: gzip\r\n{length}"), BODY);
+    let reply = exchange(&service, packed.as_bytes());
+    assert!(reply.starts_with("HTTP/1.1 415 "), "{reply}");
+    assert!(
+        reply.contains("\r\naccept-encoding: identity\r\n"),
+        "{reply}"
+    );
+    let same = post(&format!("content-encoding: identity\r\n{length}"), BODY);
+    let reply = exchange(&service, same.as_bytes());
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
 }
 
 #[test]
@@ -141,7 +184,9 @@ fn bodies_are_sent_for_where_a_peer_waits_for_that() {
     let service = Service::embedded();
     let mut stream = connect(&service);
     let head = |path: &str, length: usize| {
-        format!("POST {path} HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n")
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        )
     };
     let length = BODY.len();
     stream
@@ -164,7 +209,7 @@ fn heads_alone_and_old_clients_are_served() {
     let service = Service::embedded();
     let reply = exchange(
         &service,
-        b"HEAD /healthcheck HTTP/1.1\r\nconnection: close\r\n\r\n",
+        b"HEAD /healthcheck HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
     );
     assert!(reply.contains("\r\ncontent-length: 2\r\n"), "{reply}");
     assert!(reply.ends_with("\r\n\r\n"), "{reply}");
@@ -188,7 +233,7 @@ fn a_peer_that_does_not_read_is_not_read_from() {
     stream
         .set_write_timeout(Some(std::time::Duration::from_secs(1)))
         .expect("a socket");
-    let requests = "GET /openapi.json HTTP/1.1\r\n\r\n".repeat(1_000);
+    let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(1_000);
     // Far more than sockets hold; it stops at what the service takes.
     let mut sent = 0;
     while sent < 64 << 20 {
@@ -208,7 +253,7 @@ fn a_body_that_nobody_wants_may_come_later() {
     let mut stream = connect(&service);
     for _ in 0..3 {
         stream
-            .write_all(b"POST /none HTTP/1.1\r\ncontent-length: 10\r\n\r\nabc")
+            .write_all(b"POST /none HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc")
             .expect("it reads");
         let reply = read_until(&mut stream, "}");
         assert!(reply.starts_with("HTTP/1.1 404 Not Found\r\n"), "{reply}");

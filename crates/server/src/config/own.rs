@@ -283,12 +283,28 @@ pub(super) const OWN: &[Setting] = &[
         "TCP port of the service for Envoy's protocol; 0 takes a free one.",
     ),
     row(
+        Key::GrpcUnixSocket,
+        "grpc-unixsocket",
+        Kind::Text,
+        "",
+        Change::Restart,
+        "Path of a unix socket of the service for Envoy's protocol, in the place of `grpc-port`; empty for none.",
+    ),
+    row(
         Key::HttpPort,
         "http-port",
         number(0, 65_535),
         "8080",
         Change::Restart,
         "TCP port of the service for HTTP with JSON; 0 takes a free one.",
+    ),
+    row(
+        Key::HttpUnixSocket,
+        "http-unixsocket",
+        Kind::Text,
+        "",
+        Change::Restart,
+        "Path of a unix socket of the service for HTTP with JSON, in the place of `http-port`; empty for none.",
     ),
     row(
         Key::Headers,

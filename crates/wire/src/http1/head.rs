@@ -17,6 +17,8 @@ pub struct Head<'a> {
     pub content_type: Option<&'a [u8]>,
     /// `grpc-timeout`.
     pub timeout: Option<&'a [u8]>,
+    /// The body is in a form that `content-encoding` names, such as gzip.
+    pub is_encoded: bool,
 }
 
 /// A whole head.
@@ -94,6 +96,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             path: path_of(request.path.unwrap_or_default()),
             content_type: None,
             timeout: None,
+            is_encoded: false,
         },
         length,
         framing: Framing::Length(0),
@@ -102,7 +105,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
         expects: false,
     };
     let mut announced = None;
-    let (mut chunked, mut closes) = (false, false);
+    let (mut chunked, mut closes, mut hosts) = (false, false, 0);
     for field in &*request.headers {
         let (name, value) = (field.name, field.value);
         // Names differ by length mostly, which costs less to compare than letters.
@@ -136,12 +139,24 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             12 if name.eq_ignore_ascii_case("grpc-timeout") => {
                 parsed.head.timeout.get_or_insert(value);
             }
+            16 if name.eq_ignore_ascii_case("content-encoding") => {
+                let is_plain = value.trim_ascii().eq_ignore_ascii_case(b"identity");
+                parsed.head.is_encoded |= !is_plain;
+            }
+            4 if name.eq_ignore_ascii_case("host") => hosts += 1,
             6 if name.eq_ignore_ascii_case("expect") => {
                 parsed.expects =
                     !is_http10 && value.trim_ascii().eq_ignore_ascii_case(b"100-continue");
             }
             _ => {}
         }
+    }
+    // As RFC 9112, 3.2 has it.
+    if hosts > 1 {
+        return Err(Malformed::Request("there is more than one host"));
+    }
+    if hosts == 0 && !is_http10 {
+        return Err(Malformed::Request("the host is missing"));
     }
     parsed.keeps_alive &= !closes;
     parsed.framing = match (chunked, announced) {

@@ -78,9 +78,9 @@ fn malformed(bytes: &[u8]) -> Option<Malformed> {
 #[test]
 fn requests_follow_one_another_in_any_pieces() {
     let bytes = b"POST /json?x=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc\
-        \r\nGET http://host/a#b HTTP/1.1\r\n\r\n\
-        PUT /c HTTP/1.1\r\ntransfer-encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nt: 1\r\n\r\n\
-        HEAD * HTTP/1.1\r\nconnection: foo, Close\r\n\r\nGET /never HTTP/1.1\r\n\r\n";
+        \r\nGET http://host/a#b HTTP/1.1\r\nhost: x\r\n\r\n\
+        PUT /c HTTP/1.1\r\nhost: x\r\ntransfer-encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nt: 1\r\n\r\n\
+        HEAD * HTTP/1.1\r\nhost: x\r\nconnection: foo, Close\r\n\r\nGET /never HTTP/1.1\r\nhost: x\r\n\r\n";
     let (seen, out) = whole(bytes);
     let want = [
         head("POST", "/json"),
@@ -123,37 +123,52 @@ fn what_is_no_request_is_refused_and_ends_the_connection() {
         (&b"\0\xff garbage\r\n"[..], bad),
         (b"GET\r\n\r\n", bad),
         (b"GET / HTTP/2.0\r\n\r\n", Some(505)),
-        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", bad),
-        (b"GET / HTTP/1.1\r\na : b\r\n\r\n", bad),
-        (b"GET / HTTP/1.1\r\na: b\r\n folded\r\n\r\n", bad),
-        (b"POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", bad),
-        (b"POST / HTTP/1.1\r\ncontent-length: +1\r\n\r\n", bad),
-        (b"POST / HTTP/1.1\r\ncontent-length:\r\n\r\n", bad),
+        (b"GET / HTTP/1.1\r\nhost: x\r\nno colon\r\n\r\n", bad),
+        (b"GET / HTTP/1.1\r\nhost: x\r\na : b\r\n\r\n", bad),
+        (b"GET / HTTP/1.1\r\nhost: x\r\na: b\r\n folded\r\n\r\n", bad),
         (
-            b"POST / HTTP/1.1\r\ncontent-length: 99999999999999999999\r\n\r\n",
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n",
             bad,
         ),
         (
-            b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: +1\r\n\r\n",
             bad,
         ),
         (
-            b"POST / HTTP/1.1\r\ncontent-length: 1025\r\n\r\n",
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length:\r\n\r\n",
+            bad,
+        ),
+        (
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999\r\n\r\n",
+            bad,
+        ),
+        (
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+            bad,
+        ),
+        (
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1025\r\n\r\n",
             Some(413),
         ),
         (
-            b"POST / HTTP/1.1\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
             Some(501),
         ),
         (
             b"POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n",
             bad,
         ),
+        (b"GET / HTTP/1.1\r\na: b\r\n\r\n", bad),
+        (b"GET http://x/ HTTP/1.1\r\n\r\n", bad),
+        (b"GET / HTTP/1.1\r\nhost: x\r\nHost: y\r\n\r\n", bad),
+        (b"GET / HTTP/1.0\r\nhost: x\r\nHost: x\r\n\r\n", bad),
+        (b"GET / HTTP/1.1\r\nhost:\r\n\r\n", None),
+        (b"GET / HTTP/1.0\r\n\r\n", None),
     ] {
         let got = malformed(bytes).map(Malformed::status);
         assert_eq!(got, status, "{}", bytes.escape_ascii());
     }
-    let same = b"POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\nx";
+    let same = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 1\r\n\r\nx";
     assert_eq!(whole(same).0[1], Seen::Body(b"x".to_vec()));
 }
 
@@ -171,7 +186,7 @@ fn chunks_are_checked_before_anything_is_kept() {
         (b"0\r\na: b\n\r\n", Some(400)),
         (b"0\r\n\r\n", None),
     ] {
-        let head = b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+        let head = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
         let got = malformed(&[head, body].concat()).map(Malformed::status);
         assert_eq!(got, status, "{}", body.escape_ascii());
     }
@@ -187,18 +202,24 @@ fn whatever_may_grow_has_a_bound() {
             _ => None,
         })
     };
-    let head = |field: &str, times: usize| format!("GET / HTTP/1.1\r\n{}\r\n", field.repeat(times));
+    let head = |field: &str, times: usize| {
+        format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", field.repeat(times))
+    };
     let long = "x".repeat(MAX_HEAD);
     for (bytes, status) in [
-        (format!("GET /{long} HTTP/1.1\r\n\r\n"), Some(414)),
+        (
+            format!("GET /{long} HTTP/1.1\r\nhost: x\r\n\r\n"),
+            Some(414),
+        ),
         (head(&format!("a: {long}\r\n"), 1), Some(431)),
-        (head("a: b\r\n", MAX_FIELDS), None),
-        (head("a: b\r\n", MAX_FIELDS + 1), Some(431)),
+        // The host is one of them.
+        (head("a: b\r\n", MAX_FIELDS - 1), None),
+        (head("a: b\r\n", MAX_FIELDS), Some(431)),
         ("\r\n".repeat(MAX_HEAD), Some(414)),
     ] {
         assert_eq!(bounded(bytes.as_bytes()), status);
     }
-    let chunked = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunked = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
     for (body, status) in [
         (format!("1;{long}"), 400),
         (format!("1;{}\r\na\r\n", "x".repeat(500)).repeat(40), 400),
@@ -214,8 +235,8 @@ fn whatever_may_grow_has_a_bound() {
 #[test]
 fn two_ways_to_end_a_body_are_no_request() {
     for both in [
-        &b"POST / HTTP/1.1\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"[..],
-        b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+        &b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\n\r\n"[..],
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nhost: x\r\n\r\n",
     ] {
         let (seen, out) = whole(both);
         assert_eq!(seen.len(), 1, "{seen:?}");
@@ -230,7 +251,7 @@ fn who_asks_to_close_is_not_kept_by_another_field() {
         "connection: close\r\nconnection: keep-alive\r\n",
         "connection: keep-alive, close\r\n",
     ] {
-        let request = format!("GET / HTTP/1.1\r\n{fields}\r\n");
+        let request = format!("GET / HTTP/1.1\r\nhost: x\r\n{fields}\r\n");
         let (seen, _) = whole(request.repeat(2).as_bytes());
         assert_eq!(seen.len(), 2, "{fields}");
     }
@@ -239,7 +260,7 @@ fn who_asks_to_close_is_not_kept_by_another_field() {
 /// What is told of a request that cannot be read is told whole, whatever the request before was.
 #[test]
 fn the_request_before_says_nothing_about_a_malformed_one() {
-    let (_, out) = whole(b"HEAD / HTTP/1.1\r\n\r\nGET\r\n\r\n");
+    let (_, out) = whole(b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\nGET\r\n\r\n");
     assert!(out.ends_with("\r\n\r\nhello"), "{out}");
 }
 
@@ -247,21 +268,21 @@ fn the_request_before_says_nothing_about_a_malformed_one() {
 fn a_body_that_nobody_wants_is_left_out_when_it_comes() {
     let mut reader = Reader::new(MAX_BODY);
     let mut out = Vec::new();
-    let asked = b"POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\n";
+    let asked = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n";
     assert!(matches!(reader.next(asked).1, Event::Head(_)));
     assert_eq!(reader.skip_body(b"ab"), 2);
     reader.answer(&OK, &mut out);
     assert!(reader.keeps_alive() && reader.is_skipping() && !reader.is_within_request());
     assert_eq!(reader.next(b"c"), (1, Event::More));
-    let (used, event) = reader.next(b"deGET /next HTTP/1.1\r\n\r\n");
-    assert_eq!(used, 24);
+    let (used, event) = reader.next(b"deGET /next HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(used, 33);
     assert!(matches!(event, Event::Head(head) if head.path == "/next"));
     assert!(!reader.is_skipping());
     assert_eq!(reader.next(b""), (0, Event::Body(b"")));
     reader.answer(&OK, &mut out);
     // One that the reader would not take ends the connection.
     let long = format!(
-        "POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
         MAX_BODY + 1
     );
     assert!(matches!(reader.next(long.as_bytes()).1, Event::Head(_)));
@@ -273,7 +294,7 @@ fn a_body_that_nobody_wants_is_left_out_when_it_comes() {
 #[test]
 fn a_body_may_be_expected_or_left() {
     let mut reader = Reader::new(MAX_BODY);
-    let asked = b"POST / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
+    let asked = b"POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
     let (used, event) = reader.next(asked);
     assert!(matches!(event, Event::Head(_)));
     assert_eq!(used, asked.len());

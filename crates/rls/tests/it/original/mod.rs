@@ -10,4 +10,5 @@ mod metrics;
 mod outages;
 mod pair;
 mod program;
+mod sockets;
 mod statsd;

@@ -136,10 +136,15 @@ impl Program {
             statsd,
         };
         let deadline = Instant::now() + START_DEADLINE;
-        while [grpc, http]
-            .iter()
-            .any(|addr| TcpStream::connect(addr).is_err())
-        {
+        let has_socket = env.iter().any(|(name, _)| *name == "GRPC_UDS");
+        let mut waits: Vec<SocketAddr> = match has_socket {
+            true => vec![http],
+            false => vec![grpc, http],
+        };
+        while {
+            waits.retain(|addr| TcpStream::connect(addr).is_err());
+            !waits.is_empty()
+        } {
             let ended = program.process.try_wait().expect("our process").is_some();
             assert!(
                 !ended && Instant::now() < deadline,
