@@ -239,7 +239,8 @@ impl<D: Driver> EventLoop<D> {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
-        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && !slot.input.is_empty();
+        let has_more = flow == Flow::Yield || !slot.input.is_empty();
+        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && has_more;
         let again = waited && slot.unrun;
         report(slot, &mut self.driver, &mut self.held);
         if slot.is_done() {

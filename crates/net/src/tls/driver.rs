@@ -23,6 +23,10 @@ struct Tls {
     session: ServerConnection,
     /// Deciphered bytes that the inner driver has not consumed.
     plain: Vec<u8>,
+    /// Bytes of `plain` that the inner driver was told of.
+    told: usize,
+    /// Bytes of input and output that the loop holds.
+    outside: (usize, usize),
     /// The inner driver waits, so that `plain` is kept from it.
     waiting: bool,
     /// The peer sends no more; what it has sent is yet to be answered.
@@ -64,6 +68,8 @@ impl<D: Driver> TlsDriver<D> {
         Ok(Some(Box::new(Tls {
             session,
             plain: Vec::new(),
+            told: 0,
+            outside: (0, 0),
             waiting: false,
             ended: false,
         })))
@@ -71,7 +77,7 @@ impl<D: Driver> TlsDriver<D> {
 
     /// Deciphers all of `input` and runs what it holds.
     fn receive(&mut self, conn: &mut D::Conn, tls: &mut Tls, mut input: &[u8], now: i64) -> Flow {
-        while !input.is_empty() {
+        while !input.is_empty() && !tls.ended {
             // Reading from a slice cannot fail; what is refused is that the plain bytes have not been taken.
             let read = tls.session.read_tls(&mut input).unwrap_or(0);
             let state = tls.session.process_new_packets();
@@ -80,20 +86,23 @@ impl<D: Driver> TlsDriver<D> {
                 self.encipher(tls);
                 return Flow::Close;
             };
+            tls.ended = state.peer_has_closed();
             take_plain(&mut tls.session, &mut tls.plain);
-            if state.peer_has_closed() {
-                if self.run(conn, tls, now) == Flow::Hold {
-                    tls.ended = true;
-                    return Flow::Hold;
-                }
-                self.end(tls);
-                return Flow::Close;
-            }
             if read == 0 {
                 break;
             }
         }
-        self.run(conn, tls, now)
+        let flow = self.run(conn, tls, now);
+        self.conclude(tls, flow)
+    }
+
+    /// The end of a peer that sends no more, once all that it has sent is answered. One that waits for a key is gone.
+    fn conclude(&mut self, tls: &mut Tls, flow: Flow) -> Flow {
+        if !tls.ended || matches!(flow, Flow::Yield | Flow::Hold | Flow::Close | Flow::Drop) {
+            return flow;
+        }
+        self.end(tls);
+        Flow::Close
     }
 
     /// Hands deciphered bytes to the inner driver, and enciphers what it answers.
@@ -103,8 +112,21 @@ impl<D: Driver> TlsDriver<D> {
             let step = self.inner.data(conn, &tls.plain, now);
             tls.plain.drain(..step.consumed);
             flow = step.flow;
+            if tls.plain.is_empty() {
+                tls.plain = Vec::new();
+            }
+        }
+        if tls.plain.len() != tls.told {
+            self.tell(conn, tls);
         }
         self.finish(tls, flow)
+    }
+
+    /// Says how many bytes are held: the loop knows nothing of those that are deciphered.
+    fn tell(&mut self, conn: &mut D::Conn, tls: &mut Tls) {
+        tls.told = tls.plain.len();
+        let (input, output) = tls.outside;
+        self.inner.buffered(conn, input + tls.told, output);
     }
 
     /// What follows a call of the inner driver.
@@ -124,11 +146,7 @@ impl<D: Driver> TlsDriver<D> {
         if waited && flow == Flow::Continue {
             flow = self.run(conn, tls, now);
         }
-        if tls.ended && flow == Flow::Continue {
-            self.end(tls);
-            return Flow::Close;
-        }
-        flow
+        self.conclude(tls, flow)
     }
 
     fn encipher(&mut self, tls: &mut Tls) {
@@ -143,7 +161,8 @@ impl<D: Driver> TlsDriver<D> {
                 break;
             }
         }
-        self.enciphered = true;
+        // What is empty is never taken out: replies of other connections would wait behind it, and go to this one.
+        self.enciphered = !self.cipher.is_empty();
     }
 
     /// Says that nothing follows.
@@ -237,8 +256,13 @@ impl<D: Driver> Driver for TlsDriver<D> {
     }
 
     fn buffered(&mut self, conn: &mut Self::Conn, input: usize, output: usize) {
-        let kept = conn.tls.as_ref().map_or(0, |tls| tls.plain.len());
-        self.inner.buffered(&mut conn.inner, input + kept, output);
+        match &mut conn.tls {
+            None => self.inner.buffered(&mut conn.inner, input, output),
+            Some(tls) => {
+                tls.outside = (input, output);
+                self.tell(&mut conn.inner, tls);
+            }
+        }
     }
 
     fn closed(&mut self, conn: Self::Conn, now: i64) {

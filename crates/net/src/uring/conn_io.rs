@@ -248,7 +248,8 @@ impl<D: Driver> UringLoop<D> {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
-        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && !slot.input.is_empty();
+        let has_more = flow == Flow::Yield || !slot.input.is_empty();
+        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && has_more;
         if waited && slot.unrun {
             self.enqueue(index);
         }

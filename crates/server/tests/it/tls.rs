@@ -229,6 +229,56 @@ fn messages_reach_a_subscriber_and_waits_end() {
 }
 
 #[test]
+fn what_a_plain_client_asks_is_told_to_nobody_else() {
+    let files = Files::new("beside");
+    let path = files.dir.join("socket");
+    let server = Tls::start(
+        &files,
+        &[("threads", "1"), ("unixsocket", path.to_str().unwrap())],
+    );
+    let mut client = server.connect(&files, "server", Some("client"));
+    client.expect(b"PING\r\n", b"+PONG\r\n");
+    let mut plain = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut record = Vec::new();
+    client.0.conn.writer().write_all(b"PING\r\n").unwrap();
+    client.0.conn.write_tls(&mut record).unwrap();
+    // A part of a record has no answer.
+    client.0.sock.write_all(&record[..10]).unwrap();
+    plain.write_all(b"ECHO secret\r\n").unwrap();
+    let mut answer = [0; 12];
+    plain.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"$6\r\nsecret\r\n");
+    client.0.sock.write_all(&record[10..]).unwrap();
+    client.expect(b"", b"+PONG\r\n");
+}
+
+#[test]
+fn what_was_sent_before_the_end_is_answered() {
+    let files = Files::new("end");
+    let server = Tls::start(&files, &[]);
+    let mut other = server.connect(&files, "server", Some("client"));
+    let value = "v".repeat(100_000);
+    let set = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n{value}\r\n");
+    other.expect(set.as_bytes(), b"+OK\r\n");
+    let asked = format!("{}INCR n\r\n", "GET k\r\n".repeat(20));
+    let answer = format!("$100000\r\n{value}\r\n").repeat(20);
+    // Each answer is so large that the next command is run later.
+    let mut client = server.connect(&files, "server", Some("client"));
+    client.expect(b"PING\r\n", b"+PONG\r\n");
+    client.0.conn.writer().write_all(asked.as_bytes()).unwrap();
+    client.0.conn.send_close_notify();
+    client.expect(b"", format!("{answer}:1\r\n").as_bytes());
+    // The same behind a command that waits.
+    let mut client = server.connect(&files, "server", Some("client"));
+    let blocked = format!("BLPOP q 0\r\n{asked}");
+    client.0.write_all(blocked.as_bytes()).unwrap();
+    other.expect(b"LPUSH q e\r\n", b":1\r\n");
+    let answer = format!("*2\r\n$1\r\nq\r\n$1\r\ne\r\n{answer}:2\r\n");
+    client.expect(b"", answer.as_bytes());
+}
+
+#[test]
 fn who_shows_no_certificate_or_a_wrong_one_is_refused() {
     let files = Files::new("refused");
     let server = Tls::start(&files, &[]);
