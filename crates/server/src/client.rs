@@ -148,6 +148,11 @@ impl Client {
         self.last_seen.load(Ordering::Relaxed)
     }
 
+    /// Drops the client if it has been above its soft limit for too long: who reads nothing is sent nothing that would show it.
+    fn check_time(&self) {
+        self.check_limits(self.outbox.bytes());
+    }
+
     /// Closes the client from another thread.
     fn post_kill(&self) {
         // When its mailbox is full, the mark that `kill` has set closes it at its next event.
@@ -720,6 +725,13 @@ impl Clients {
             client.kill();
             client.forget_count();
             client.outbox.close();
+        }
+    }
+
+    /// What is due once a second: the end of clients that were above their soft limit for too long.
+    pub(crate) fn check_times(&self) {
+        if self.delivery.limits.take_above_soft() {
+            self.all().iter().for_each(|client| client.check_time());
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct Conn {
     parser: Option<Box<RequestParser>>,
     /// A command of it is run elsewhere, or is put off.
     pub(crate) away: bool,
+    /// And it is answered, or run, also when the peer has said that it sends no more.
+    pub(crate) owes: bool,
     /// Replies that wait until what they tell of is in the append-only file.
     held: Option<Box<Held>>,
     /// It speaks Memcached's protocol.
@@ -47,6 +49,24 @@ impl Conn {
     /// No further command may run before the one that waits, or is run elsewhere, has been answered.
     fn is_waiting(&self) -> bool {
         self.away || self.session.is_waiting()
+    }
+
+    /// A command is run elsewhere, or has to be run again. `is_owed`: to be answered to a peer that says no more, too.
+    pub(crate) fn send_away(&mut self, is_owed: bool) {
+        (self.away, self.owes) = (true, is_owed);
+    }
+
+    /// It was answered, or may be run.
+    fn come_back(&mut self) {
+        (self.away, self.owes) = (false, false);
+    }
+
+    /// How the connection waits.
+    pub(crate) fn wait(&self) -> Flow {
+        match self.owes {
+            true => Flow::Hold,
+            false => Flow::Wait,
+        }
     }
 }
 
@@ -137,13 +157,13 @@ impl RespDriver {
                     // What does not wait for keys is answered by whoever has been asked for something.
                     conn.away |= !conn.session.is_waiting();
                     self.waits.start(conn);
-                    return ended(at, Flow::Wait);
+                    return ended(at, conn.wait());
                 }
                 Ran::PutOff(next) => {
                     at += next
                         .checked_sub(1)
                         .map_or(0, |last| self.pipeline.end(last));
-                    return ended(at, Flow::Wait);
+                    return ended(at, conn.wait());
                 }
                 end @ (Ran::Close | Ran::Drop) => {
                     return ended(
@@ -237,13 +257,13 @@ impl RespDriver {
                 Outcome::Continue => {}
                 Outcome::Wait => return Ran::Wait(i),
                 Outcome::Elsewhere => {
-                    conn.away = true;
+                    conn.send_away(true);
                     elsewhere::run(&self.shared, &conn.client, &mut conn.session, words);
                     return Ran::Wait(i);
                 }
                 Outcome::TryAgain => {
                     self.traffic.commands -= 1;
-                    conn.away = true;
+                    conn.send_away(!engine.pause().is_active());
                     return Ran::PutOff(i);
                 }
                 Outcome::Close => return Ran::Close,
@@ -334,14 +354,14 @@ impl RespDriver {
         }
         let Some(held) = conn.held.take() else {
             return match conn.is_waiting() {
-                true => Flow::Wait,
+                true => conn.wait(),
                 false => Flow::Continue,
             };
         };
         self.out.raw(&held.replies);
         match held.flow {
             Flow::Close => Flow::Close,
-            _ if conn.is_waiting() => Flow::Wait,
+            _ if conn.is_waiting() => conn.wait(),
             _ => Flow::Continue,
         }
     }
@@ -362,7 +382,7 @@ impl RespDriver {
         match message {
             Signal::Answer(reply) => {
                 self.waits.end(conn);
-                conn.away = false;
+                conn.come_back();
                 self.shared
                     .engine
                     .answered(&mut conn.session, Timestamp::from_nanos(now));
@@ -392,7 +412,7 @@ impl RespDriver {
                 _ => Flow::Close,
             },
             Signal::TryAgain => {
-                conn.away = false;
+                conn.come_back();
                 if conn.client.outbox.is_pending() {
                     conn.client.outbox.take(&mut self.out, 0);
                 }
@@ -452,6 +472,7 @@ impl Driver for RespDriver {
             client,
             parser: None,
             away: false,
+            owes: false,
             held: None,
         })
     }
@@ -492,7 +513,7 @@ impl Driver for RespDriver {
             message => self.take_message(conn, message, now),
         };
         let flow = match flow {
-            Flow::Continue if conn.is_waiting() => Flow::Wait,
+            Flow::Continue if conn.is_waiting() => conn.wait(),
             flow => flow,
         };
         self.hold(conn, flow)
@@ -515,7 +536,7 @@ impl Driver for RespDriver {
         }
         // If somebody else was faster, the answer is on its way.
         let flow = match conn.is_waiting() {
-            true => Flow::Wait,
+            true => conn.wait(),
             false => Flow::Continue,
         };
         self.hold(conn, flow)

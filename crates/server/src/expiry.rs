@@ -73,6 +73,7 @@ pub(crate) fn keep_house(
         save_when_due(shared, Timestamp::from_nanos(now));
         aof::tend(shared);
         eviction::tend(shared);
+        shared.clients.check_times();
         shared.engine.turn_away_waiters();
         shared.audit_memory();
     }

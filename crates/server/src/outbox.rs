@@ -61,6 +61,8 @@ pub(crate) struct OutputLimits {
     /// Bytes of messages that a client without a limit may leave unread.
     messages: AtomicU64,
     dropped: AtomicU64,
+    /// There may be clients above their soft limit, whose time passes though nothing more comes for them.
+    above_soft: AtomicBool,
 }
 
 impl OutputLimits {
@@ -91,6 +93,11 @@ impl OutputLimits {
 
     pub(crate) fn reset(&self) {
         self.dropped.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether a client was found above its soft limit since this was asked last.
+    pub(crate) fn take_above_soft(&self) -> bool {
+        self.above_soft.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -128,6 +135,7 @@ impl SoftLimit {
             }
             return false;
         }
+        limits.above_soft.store(true, Ordering::Relaxed);
         let now = now().max(1) as u64;
         let since = match self
             .since

@@ -46,12 +46,12 @@ impl RespDriver {
                 return step(end, Flow::Drop);
             }
             if matches!(ran, Ran::PutOff) {
-                conn.away = true;
-                return step(at, Flow::Wait);
+                conn.send_away(!self.shared.engine.pause().is_active());
+                return step(at, conn.wait());
             }
             (at, state.frames) = (end, reader);
             match ran {
-                Ran::Away => return step(at, Flow::Wait),
+                Ran::Away => return step(at, conn.wait()),
                 Ran::Close => return step(at, Flow::Close),
                 _ if self.out.len() >= WRITE_AT => return step(at, Flow::Yield),
                 _ => {}

@@ -203,14 +203,14 @@ impl RespDriver {
                 Ran::Done => {}
                 Ran::Yield => return Some((at, Flow::Yield)),
                 Ran::PutOff => {
-                    conn.away = true;
-                    return Some((at, Flow::Wait));
+                    conn.send_away(!self.shared.engine.pause().is_active());
+                    return Some((at, conn.wait()));
                 }
                 Ran::Away | Ran::Close => {
                     state.reader = ahead.reader;
                     let flow = match ran {
                         Ran::Close => Flow::Close,
-                        _ => Flow::Wait,
+                        _ => conn.wait(),
                     };
                     return Some((ahead.end, flow));
                 }
@@ -445,7 +445,7 @@ impl RespDriver {
         match self.execute(conn, &plan, words) {
             Outcome::TryAgain => return Ran::PutOff,
             Outcome::Elsewhere => {
-                conn.away = true;
+                conn.send_away(true);
                 elsewhere::run(&self.shared, &conn.client, &mut conn.session, words);
                 return Ran::Away;
             }

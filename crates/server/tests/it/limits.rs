@@ -116,3 +116,26 @@ fn ten_thousand_idle_clients_cost_little() {
         number(&mut client, "connected_clients") == 1
     });
 }
+
+#[test]
+fn the_time_of_a_soft_limit_passes_though_nothing_more_is_sent() {
+    let server = Local::start(&[("client-output-buffer-limit", "pubsub 0 1mb 1")]);
+    let mut other = server.connect();
+    let mut slow = server.connect();
+    assert!(raw(&mut slow, "SUBSCRIBE c").starts_with("*3\r\n"));
+    let message = vec![b'x'; 1 << 16];
+    eventually("the output is held", || {
+        other.call(&[b"PUBLISH", &b"c"[..], &message]).unwrap();
+        crate::harness::text(&mut other, "CLIENT LIST")
+            .split(" omem=")
+            .skip(1)
+            .any(|rest| rest.split(' ').next().unwrap().parse::<usize>().unwrap() > 1 << 20)
+    });
+    eventually("it is disconnected", || {
+        info(&mut other, "connected_clients") == "1"
+    });
+    assert_eq!(
+        info(&mut other, "client_output_buffer_limit_disconnections"),
+        "1"
+    );
+}

@@ -1,6 +1,8 @@
 //! Commands that take long, on a server of one thread: nobody waits for them who need not, and they can be ended.
 
 use crate::harness::{Local, eventually, raw};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -270,4 +272,38 @@ fn a_client_that_leaves_its_running_transaction_leaves_nothing_behind() {
     drop(runner);
     assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
     assert_eq!(raw(&mut client, "SET held x"), "+OK\r\n");
+}
+
+#[test]
+fn what_was_sent_before_the_end_is_run_though_it_has_to_wait() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let fill = "for i = 1, 20000 do redis.call('RPUSH', KEYS[1], i) end";
+    send(&mut client, &["EVAL", fill, "1", "list"]);
+    assert_eq!(frame(&mut client), "$-1\r\n");
+    // One is run by a worker, the other waits for a key that another one's command holds.
+    let mut runner = start(&server, &mut client, ENDLESS);
+    let mut ending = [
+        (
+            "SORT list STORE sorted\r\nSET after 1\r\n",
+            ":20000\r\n+OK\r\n",
+        ),
+        ("INCR held\r\nSET behind 1\r\n", ":1\r\n+OK\r\n"),
+    ]
+    .map(|(sent, answer)| {
+        let mut socket = TcpStream::connect(server.addr).unwrap();
+        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket.write_all(sent.as_bytes()).unwrap();
+        socket.shutdown(Shutdown::Write).unwrap();
+        (socket, answer)
+    });
+    // Their ends have come when this is answered: they came before.
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    for (socket, answer) in &mut ending {
+        let mut all = String::new();
+        socket.read_to_string(&mut all).unwrap();
+        assert_eq!(all, *answer);
+    }
 }
