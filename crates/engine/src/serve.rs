@@ -136,6 +136,12 @@ impl Engine {
         let started = Clock::monotone();
         let call = waiter.call(&words, now);
         let over = self.run_again(handler, &call, held, &mut out, &mut effects);
+        if effects.is_listening() && self.listeners.journals() {
+            // What it found expired goes first; and all before the reply, which waits for what is recorded by then.
+            self.announce(&Effects::new(), held, 0);
+            self.record_done(&call, &effects, held, &Ok(Reply::Written), out.bytes());
+            self.conclude();
+        }
         if over {
             waiter.spent.store(elapsed(started), Ordering::Relaxed);
             // Before anybody is told of the changes: an invalidation comes behind the reply.
@@ -143,10 +149,6 @@ impl Engine {
         }
         drop(done);
         self.commit(&effects, held, &call);
-        if effects.is_listening() && self.listeners.journals() {
-            self.record_done(&call, &effects, held, &Ok(Reply::Written), out.bytes());
-            self.conclude();
-        }
         if over { Attempt::Over } else { Attempt::Waits }
     }
 

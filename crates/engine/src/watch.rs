@@ -71,9 +71,11 @@ impl Engine {
 
     /// UNWATCH; the caller holds no shard.
     pub(crate) fn unwatch(&self, session: &mut Session) {
-        let heard = self.listeners.hear_expired();
         for (name, seen) in std::mem::take(&mut session.watches.0) {
-            self.shards.lock(seen.shard).unwatch(&name, heard);
+            let mut cell = self.shards.lock(seen.shard);
+            // Read under the lock, as for waiters that leave.
+            let heard = self.listeners.hear_expired();
+            cell.unwatch(&name, heard);
         }
     }
 

@@ -638,6 +638,10 @@ impl Shard {
     /// Whether expired keys are kept for [`Shard::take_expired`]. Whoever turns it on must take them after each
     /// use of the shard: the list holds what expired since.
     pub fn track_expired(&mut self, on: bool) {
+        if self.expired.on == on {
+            // What expired and was not taken yet stays.
+            return;
+        }
         self.expired = ExpiredLog {
             on,
             keys: Vec::new(),

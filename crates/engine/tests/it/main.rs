@@ -5,6 +5,7 @@ mod bounds;
 mod decisions;
 mod elsewhere;
 mod hot;
+mod listening;
 mod memory;
 mod moment;
 mod scripts;

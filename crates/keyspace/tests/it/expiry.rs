@@ -154,6 +154,11 @@ fn expired_keys_are_reported_when_wanted() {
         ]
     );
     assert_eq!(shard.take_expired(), []);
+    // One more who wants to know does not make the others miss what was not told yet.
+    set(&mut shard);
+    shard.expire_cycle(NOW + 1, 100);
+    shard.track_expired(true);
+    assert_eq!(shard.take_expired().len(), 2);
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! Who begins to listen while others leave: what expires is told of all the same.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use tollgate_engine::{Engine, LogBytes, Mail, Outcome, Session};
+use tollgate_limiter::Timestamp;
+use tollgate_wire::resp::ReplyBuf;
+
+use super::waiting::Conn;
+use super::{NOW, NoNode, engine};
+
+const LATER: Timestamp = Timestamp::from_nanos(NOW.nanos() + 1_000_000_000);
+
+/// The commands that were recorded for the append-only file since the last call.
+fn recorded(engine: &Engine) -> String {
+    let mut bytes = LogBytes::default();
+    engine.take_records(&mut bytes);
+    String::from_utf8_lossy(&bytes.main).into_owned()
+}
+
+/// Has a client leave while the one shard is held, and the append-only file begin meanwhile.
+fn begin_while_leaving(engine: &Arc<Engine>, leaves: impl FnOnce() + Send + 'static) {
+    let (mut leaves, mut threads) = (Some(leaves), Vec::new());
+    engine.for_each_shard(|_| {
+        let leaves = leaves.take().expect("there is one shard");
+        threads.push(thread::spawn(leaves));
+        // Time to come to the lock. Without it the test would find less, and fail no more often.
+        thread::sleep(Duration::from_millis(20));
+        let also = Arc::clone(engine);
+        threads.push(thread::spawn(move || also.open_log()));
+        while !engine.keeps_log() {
+            thread::yield_now();
+        }
+    });
+    for thread in threads {
+        thread.join().expect("no thread panics");
+    }
+}
+
+fn check(engine: &Arc<Engine>) {
+    let mut conn = Conn::new(engine);
+    conn.call(&["SET", "k", "1", "PX", "10"]);
+    conn.call_at(&["INCR", "k"], LATER);
+    let log = recorded(engine);
+    let gone = log.find("DEL").expect("what has expired is recorded");
+    assert!(gone < log.find("INCR").expect("so is what came then"));
+}
+
+#[test]
+fn what_expires_is_recorded_when_a_watcher_leaves_as_the_log_begins() {
+    for _ in 0..10 {
+        let engine = engine(1);
+        let mut conn = Conn::new(&engine);
+        conn.call(&["WATCH", "w"]);
+        begin_while_leaving(&engine, move || drop(conn.call(&["UNWATCH"])));
+        check(&engine);
+    }
+}
+
+#[test]
+fn what_expires_is_recorded_when_a_waiter_leaves_as_the_log_begins() {
+    for _ in 0..10 {
+        let engine = engine(1);
+        let mut conn = Conn::new(&engine);
+        assert!(conn.call(&["BLPOP", "w", "0"]).is_none(), "it waits");
+        begin_while_leaving(&engine, move || drop(conn.leave()));
+        check(&engine);
+    }
+}
+
+/// Looks at what is recorded when an answer comes.
+#[derive(Debug)]
+struct Spy(Engine0, Mutex<Option<String>>);
+
+impl Mail for Spy {
+    fn answer(&self, _: Vec<u8>) {
+        *self.1.lock().expect("no panic") = Some(recorded(&self.0.0));
+    }
+
+    fn dismiss(&self, reply: Vec<u8>) {
+        self.answer(reply);
+    }
+
+    fn try_again(&self) {}
+}
+
+/// An engine has nothing to show.
+struct Engine0(Arc<Engine>);
+
+impl std::fmt::Debug for Engine0 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+#[test]
+fn what_a_waiter_is_given_is_recorded_before_it_is_answered() {
+    let engine = engine(8);
+    engine.open_log();
+    let spy = Arc::new(Spy(Engine0(Arc::clone(&engine)), Mutex::default()));
+    let mut session = Session::new(900, true);
+    session.mail = Some(spy.clone());
+    let (words, mut out) = (
+        [&b"BLMOVE"[..], b"a", b"b", b"LEFT", b"LEFT", b"0"],
+        ReplyBuf::default(),
+    );
+    let outcome = engine.execute(&mut session, &words, NOW, &mut out, &mut NoNode);
+    assert_eq!(outcome, Outcome::Wait);
+    let mut pusher = Conn::new(&engine);
+    pusher.call(&["SET", "b", "gone soon", "PX", "10"]);
+    pusher.call_at(&["RPUSH", "a", "1"], LATER);
+    let log = spy
+        .1
+        .lock()
+        .expect("no panic")
+        .take()
+        .expect("it was answered");
+    let places = ["RPUSH", "DEL", "LMOVE"].map(|word| log.find(word).expect(word));
+    assert!(places.is_sorted(), "{log}");
+    engine.leave(&mut session);
+}
