@@ -127,7 +127,7 @@ impl Shared {
     /// Hands over all settings, and makes the users of the configuration: those of its file, or of the ACL file.
     pub(crate) fn apply_start(&self, users: &[Vec<Vec<u8>>]) -> Result<(), String> {
         let keys: Vec<Key> = TABLE.iter().map(|setting| setting.key).collect();
-        let path = self.settings.with_values(|values| {
+        let [path, dir] = self.settings.with_values(|values| {
             // An empty password is none, and there has been none so far.
             let skip = values.get(Key::Requirepass).is_empty();
             let keys = keys.iter().copied();
@@ -138,7 +138,7 @@ impl Shared {
                 .collect();
             self.apply(&keys, values)
                 .map_err(|(key, reason)| format!("{}: {reason}", key.setting().name))?;
-            Ok::<_, String>(values.get(Key::AclFile).to_owned())
+            Ok::<_, String>([Key::AclFile, Key::Dir].map(|key| values.get(key).to_owned()))
         })?;
         if !path.is_empty() && !users.is_empty() {
             return Err(
@@ -152,7 +152,7 @@ impl Shared {
                 table.configure(&words)?;
             }
             if !path.is_empty() {
-                *table = read_file(table, &path)?;
+                *table = read_file(table, &dir, &path)?;
                 self.log.notice(format_args!("ACL file {path} loaded"));
             }
             Ok(())

@@ -584,6 +584,7 @@ impl Driver for RespDriver {
     }
 
     fn tick(&mut self, now: i64) -> Option<i64> {
+        self.limits.max_request = self.shared.settings.query_limit();
         // Loop 0 keeps house for all.
         if self.thread != 0 {
             return None;

@@ -170,7 +170,8 @@ fn prepare(shared: &Shared, wake: Wake, mut request: Request) -> Result<(), &'st
     let save = request
         .save
         .unwrap_or_else(|| shared.settings.saves_at_end());
-    if save && !shared.engine.has_lost_data() {
+    let is_whole = !shared.engine.has_lost_data() && shared.loading.facts().is_none();
+    if save && is_whole {
         log.notice(format_args!(
             "Saving the final RDB snapshot before exiting."
         ));

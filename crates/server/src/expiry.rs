@@ -62,6 +62,10 @@ pub(crate) fn keep_house(
         return now + IDLE;
     }
     shared.metrics.sample(now);
+    if shared.loading.facts().is_some() {
+        // What is read of the data is not whole: nothing of it may expire or be saved.
+        return now + IDLE;
+    }
     let active = house.is_active(shared.metrics.commands(), now);
     if now >= house.size_at {
         house.size_at = now + IDLE;

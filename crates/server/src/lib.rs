@@ -18,6 +18,7 @@ mod expiry;
 mod failover;
 mod link;
 mod listening;
+mod loading;
 mod log;
 mod memcached;
 mod metrics;

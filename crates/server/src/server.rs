@@ -10,6 +10,7 @@ use crate::eviction::Budget;
 use crate::failover::Failover;
 use crate::link::Link;
 use crate::listening::{self, Listening};
+use crate::loading::{self, Loading};
 use crate::log::Log;
 use crate::memcached::Memcached;
 use crate::metrics::Metrics;
@@ -21,7 +22,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
-use tollgate_engine::{Engine, EngineConfig, Handle};
+use tollgate_engine::{Engine, EngineConfig, Handle, REDIS_VERSION};
 use tollgate_limiter::Timestamp;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
@@ -54,9 +55,11 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Listen(error) if error.source.kind() == io::ErrorKind::AddrInUse => {
+                let port = error.address.rsplit_once(':').map_or("", |(_, port)| port);
                 write!(
                     f,
-                    "{error}: the store takes another one with --port, or a free one with --port 0"
+                    "Failed listening on port {port} (TCP), aborting: {error}; the store takes another one with --port, or \
+                     a free one with --port 0"
                 )
             }
             StartError::Listen(error) => error.fmt(f),
@@ -129,6 +132,7 @@ impl Server {
             metrics: Metrics::new(threads),
             memcached,
             snapshot: SnapshotState::new(Clock::now()),
+            loading: Loading::default(),
             failover: Failover::default(),
             link: Link::default(),
             ending: Ending::default(),
@@ -156,10 +160,37 @@ impl Server {
         shared.settings.configure(&shared.engine);
         shared.apply_start(&users).map_err(StartError::Config)?;
         cluster::start(&shared).map_err(StartError::Config)?;
-        SmallPages::lift(|| load(&shared))?;
-        let group = start_loops(&shared, builder, limits, together)?;
-        tell_ready(&shared);
-        Ok(Server { shared, group })
+        show_logo(&shared);
+        let start = || start_loops(&shared, builder, limits, together);
+        let load = || SmallPages::lift(|| load(&shared));
+        let group = match loading::bytes_ahead(&shared) {
+            None => {
+                load()?;
+                start()?
+            }
+            Some(bytes) => {
+                shared.engine.refuse_while_loading(true);
+                shared.loading.begin(shared.now().secs(), bytes);
+                let group = start()?;
+                let loaded = load();
+                shared.loading.end();
+                shared.engine.refuse_while_loading(false);
+                if let Err(error) = loaded {
+                    group.stop(0);
+                    group.join()?;
+                    return Err(error);
+                }
+                group
+            }
+        };
+        let server = Server { shared, group };
+        if let Err(error) = replicaof::follow_at_start(&server.shared) {
+            server.group.stop(0);
+            server.group.join()?;
+            return Err(StartError::Config(error));
+        }
+        tell_ready(&server.shared);
+        Ok(server)
     }
 
     /// Where the server listens.
@@ -275,6 +306,20 @@ fn tell_start(log: &Log, config: &Config) {
     }
 }
 
+/// What stands beside Redis' picture.
+fn show_logo(shared: &Shared) {
+    if shared.settings.is_set(Key::AlwaysShowLogo) {
+        shared.log.notice(format_args!(
+            "Tollgate {} ({REDIS_VERSION}) {} bit, {} mode, Port: {}, PID: {}",
+            env!("CARGO_PKG_VERSION"),
+            usize::BITS,
+            auth::mode(&shared.engine),
+            shared.settings.get(Key::Port),
+            std::process::id()
+        ));
+    }
+}
+
 /// The event loops, one a thread.
 fn start_loops(
     shared: &Arc<Shared>,
@@ -323,15 +368,13 @@ fn tell_ready(shared: &Shared) {
     log.notice(format_args!("Ready to accept connections"));
 }
 
-/// Loads what was there before: the append-only file, or the snapshot if there is none; then follows the master that the
-/// settings name.
+/// Loads what was there before: the append-only file, or the snapshot if there is none.
 fn load(shared: &Arc<Shared>) -> Result<(), StartError> {
     if shared.settings.load_snapshot && !shared.settings.is_set(Key::AppendOnly) {
         let loaded = shared.snapshot.load(shared, shared.now());
         loaded.map_err(StartError::Load)?;
     }
-    aof::start(shared).map_err(StartError::Load)?;
-    replicaof::follow_at_start(shared).map_err(StartError::Config)
+    aof::start(shared).map_err(StartError::Load)
 }
 
 /// The bounds of one request.

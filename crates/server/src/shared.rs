@@ -7,6 +7,7 @@ use crate::config::Live;
 use crate::ending::Ending;
 use crate::failover::Failover;
 use crate::link::Link;
+use crate::loading::Loading;
 use crate::log::Log;
 use crate::memcached::Memcached;
 use crate::metrics::Metrics;
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     /// What is known of Memcached's protocol.
     pub(crate) memcached: Memcached,
     pub(crate) snapshot: SnapshotState,
+    /// The data of the start.
+    pub(crate) loading: Loading,
     pub(crate) failover: Failover,
     /// To the master, if there is one.
     pub(crate) link: Link,

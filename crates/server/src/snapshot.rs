@@ -326,7 +326,7 @@ impl SnapshotState {
     ) -> Result<(), String> {
         let path = path(shared);
         let mut file = match File::open(&path) {
-            Ok(file) => file,
+            Ok(file) => shared.loading.count(file),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => {
                 return Err(format!(

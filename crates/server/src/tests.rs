@@ -89,6 +89,7 @@ impl InProcess {
             metrics: Metrics::new(1),
             memcached: crate::memcached::Memcached::new(1 << 20, 1),
             snapshot: SnapshotState::new(Clock::now()),
+            loading: crate::loading::Loading::default(),
             failover: crate::failover::Failover::default(),
             link: crate::link::Link::default(),
             ending: crate::ending::Ending::default(),

@@ -3,6 +3,7 @@
 mod allocator;
 mod check;
 mod serve;
+mod words;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command};
@@ -28,7 +29,7 @@ fn command() -> Command {
 fn main() -> ExitCode {
     // Until the server is ready; before anything else touches memory.
     let small_pages = SmallPages::begin();
-    let matches = match command().try_get_matches() {
+    let matches = match command().try_get_matches_from(words()) {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
@@ -47,6 +48,24 @@ fn main() -> ExitCode {
             bench(matches)
         }
         _ => fail("no such command"),
+    }
+}
+
+/// The words that the program was given; those of `serve` as redis-server takes them.
+fn words() -> Vec<std::ffi::OsString> {
+    let given: Vec<_> = std::env::args_os().collect();
+    let texts: Option<Vec<String>> = given
+        .iter()
+        .map(|word| word.to_str().map(str::to_owned))
+        .collect();
+    match texts {
+        Some(mut texts) if texts.get(1).is_some_and(|word| word == "serve") => {
+            let options = texts.split_off(2);
+            let is_file = |word: &str| std::path::Path::new(word).is_file();
+            texts.extend(words::gather(options, is_file));
+            texts.into_iter().map(Into::into).collect()
+        }
+        _ => given,
     }
 }
 

@@ -256,7 +256,12 @@ impl Engine {
         self.set_restriction(Restrictions::UNSAVED, on);
     }
 
-    /// Whether the data of a master are being loaded.
+    /// Refuses what needs the data while those of the start are being loaded.
+    pub fn refuse_while_loading(&self, on: bool) {
+        self.set_restriction(Restrictions::LOADING, on);
+    }
+
+    /// Whether the data of a master, or those of the start, are being loaded.
     pub fn is_loading(&self) -> bool {
         self.restrictions().contains(Restrictions::LOADING)
     }

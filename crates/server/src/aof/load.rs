@@ -171,8 +171,8 @@ impl Reading<'_> {
     fn read(&mut self, is_last: bool) -> Result<(), String> {
         let shown = self.path.display();
         let open = File::open(self.path);
-        let mut file =
-            open.map_err(|error| format!("cannot open the AOF file {shown}: {error}"))?;
+        let file = open.map_err(|error| format!("cannot open the AOF file {shown}: {error}"))?;
+        let mut file = self.shared.loading.count(file);
         let mut start = Vec::new();
         let mut magic = (&mut file).take(5);
         magic
@@ -225,13 +225,13 @@ impl Reading<'_> {
                 }
                 Err(error @ RecordsError::Malformed { .. }) => {
                     return Err(format!(
-                        "bad file format reading the append only file {shown}: {error}. Make a backup of your AOF file, \
+                        "Bad file format reading the append only file {shown}: {error}. Make a backup of your AOF file, \
                          then use redis-check-aof --fix on the manifest"
                     ));
                 }
                 Err(RecordsError::Io(error)) => {
                     return Err(format!(
-                        "unrecoverable error reading the append only file {shown}: {error}"
+                        "Unrecoverable error reading the append only file {shown}: {error}"
                     ));
                 }
             }
@@ -261,7 +261,7 @@ impl Reading<'_> {
         let shown = self.path.display();
         if reply.starts_with("ERR unknown command") {
             return Err(format!(
-                "unknown command '{command}' reading the append only file {shown}, at offset {offset}"
+                "Unknown command '{command}' reading the append only file {shown}, at offset {offset}"
             ));
         }
         self.failed += 1;
@@ -278,12 +278,12 @@ impl Reading<'_> {
         let shown = self.path.display();
         if !may_cut {
             return Err(format!(
-                "unexpected end of file reading the append only file {shown} at offset {offset}, and it is not the last file"
+                "Unexpected end of file reading the append only file {shown} at offset {offset}, and it is not the last file"
             ));
         }
         if !self.shared.settings.is_set(Key::AofLoadTruncated) {
             return Err(format!(
-                "unexpected end of file reading the append only file {shown} at offset {offset}. You can: 1) Make a backup \
+                "Unexpected end of file reading the append only file {shown} at offset {offset}. You can: 1) Make a backup \
                  of your AOF file, then use redis-check-aof --fix on the manifest. 2) Alternatively you can set the \
                  'aof-load-truncated' configuration option to yes and restart the server"
             ));

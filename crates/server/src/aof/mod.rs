@@ -176,6 +176,15 @@ impl Aof {
     }
 }
 
+/// Bytes of the files that [`start`] will read; 0 when there are none, or it will say what is wrong with them.
+pub(crate) fn bytes_at_start(shared: &Shared) -> u64 {
+    let place = Place::of(shared);
+    match place.read_manifest() {
+        Ok(manifest) if !manifest.is_empty() => place.sizes(&manifest),
+        _ => std::fs::metadata(place.old_file()).map_or(0, |file| file.len()),
+    }
+}
+
 /// Loads what there is at the start, and begins to write.
 ///
 /// # Errors

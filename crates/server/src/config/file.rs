@@ -147,6 +147,7 @@ fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
         return Err(format!("unknown setting '{name}'"));
     };
     let value = match (setting.kind, values) {
+        (kind, []) if kind.takes_words() => String::new(),
         (_, []) => return Err(format!("{name}: a value is missing")),
         (_, [value]) => value.clone(),
         (kind, values) if kind.takes_words() => values.join(" "),
@@ -212,6 +213,7 @@ mod tests {
         assert_eq!(config.get(Key::Save), "3600 1 300 100 60 10000");
         let config = apply("save 3600 1\nsave \"\"\n").unwrap();
         assert_eq!(config.get(Key::Save), "");
+        assert_eq!(apply("save\n").unwrap().get(Key::Save), "");
     }
 
     #[test]

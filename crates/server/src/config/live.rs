@@ -23,6 +23,7 @@ pub struct Live {
     timeout_secs: AtomicU64,
     keepalive_secs: AtomicU64,
     output_limit: AtomicUsize,
+    query_limit: AtomicUsize,
     hz: AtomicU64,
     output_limits: Arc<OutputLimits>,
 }
@@ -41,6 +42,7 @@ impl Live {
             timeout_secs: AtomicU64::new(0),
             keepalive_secs: AtomicU64::new(0),
             output_limit: AtomicUsize::new(0),
+            query_limit: AtomicUsize::new(0),
             hz: AtomicU64::new(0),
             output_limits: Arc::default(),
         };
@@ -66,6 +68,8 @@ impl Live {
             .store(number(Key::TcpKeepalive), Ordering::Relaxed);
         self.output_limit
             .store(size(Key::ClientOutputLimit), Ordering::Relaxed);
+        self.query_limit
+            .store(size(Key::ClientQueryBufferLimit), Ordering::Relaxed);
         self.output_limits.set(
             &output_limits::parse(&values[Key::ClientOutputBufferLimit as usize]),
             number(Key::ClientOutputLimit),
@@ -133,6 +137,11 @@ impl Live {
     /// Unsent bytes of a client above which its commands wait.
     pub fn output_limit(&self) -> usize {
         self.output_limit.load(Ordering::Relaxed)
+    }
+
+    /// Longest whole command, in bytes.
+    pub(crate) fn query_limit(&self) -> usize {
+        self.query_limit.load(Ordering::Relaxed)
     }
 
     /// Unread output above which clients are dropped.

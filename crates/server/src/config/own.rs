@@ -132,7 +132,7 @@ pub(super) const OWN: &[Setting] = &[
             max: LARGEST,
         },
         "1073741824",
-        Change::Restart,
+        Change::Live,
         "Longest whole command, in bytes.",
     ),
     row(

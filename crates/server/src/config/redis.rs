@@ -33,7 +33,7 @@ settings! {
     Rdbchecksum, "rdbchecksum", None, Flag, "yes", Start, false, Some("Whether RDB files have a checksum at their end, and whether it is looked at when they are loaded.");
     Daemonize, "daemonize", None, Flag, "no", Start, false, Some("Whether the program goes on in the background, without a terminal, while the command that started it ends. What goes wrong then only the log says.");
     IoThreadsDoReads, "io-threads-do-reads", None, Flag, "no", Start, false, None::<&str>;
-    AlwaysShowLogo, "always-show-logo", None, Flag, "no", Start, false, None::<&str>;
+    AlwaysShowLogo, "always-show-logo", None, Flag, "no", Start, false, Some("Say version, mode, port and process number in one line of the log at the start.");
     ProtectedMode, "protected-mode", None, Flag, "yes", Live, false, Some("Whether only clients of this machine may connect as long as the default user has no password.");
     Rdbcompression, "rdbcompression", None, Flag, "yes", Live, false, Some("Whether strings are compressed in RDB files and payloads of `DUMP`.");
     RdbDelSyncFiles, "rdb-del-sync-files", None, Flag, "no", Live, false, None::<&str>;

@@ -3,7 +3,7 @@
 use super::NodeRunner;
 use crate::client::{Client, Signal};
 use crate::config::Key;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tollgate_commands::acl::{DEFAULT_USER, Selector, Users};
 use tollgate_commands::{AclCommand, CmdError, Reply};
 use tollgate_containers::number;
@@ -166,9 +166,9 @@ pub(super) fn system_reason(error: &std::io::Error) -> String {
     text[..end].to_owned()
 }
 
-/// What the ACL file makes of `users`; the error is the text of the reply.
-pub(crate) fn read_file(users: &Users, path: &str) -> Result<Users, String> {
-    let text = std::fs::read(path).map_err(|error| {
+/// What the ACL file, as it is named from `dir`, makes of `users`; the error is the text of the reply.
+pub(crate) fn read_file(users: &Users, dir: &str, path: &str) -> Result<Users, String> {
+    let text = std::fs::read(Path::new(dir).join(path)).map_err(|error| {
         let reason = system_reason(&error);
         format!("Error loading ACLs, opening file '{path}': {reason}")
     })?;
@@ -177,8 +177,9 @@ pub(crate) fn read_file(users: &Users, path: &str) -> Result<Users, String> {
 
 fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let path = file(runner)?;
+    let dir = runner.shared.settings.get(Key::Dir);
     let loaded = cx.engine.access().change(|users| {
-        *users = read_file(users, &path.to_string_lossy())?;
+        *users = read_file(users, &dir, &path.to_string_lossy())?;
         Ok(())
     });
     let log = &runner.shared.log;
@@ -194,7 +195,8 @@ fn load(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError>
 fn save(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let path = file(runner)?;
     let text = cx.engine.access().users().save();
-    let written = files::replace(&path, &mut |out| out.write_all(&text));
+    let whole = Path::new(&*runner.shared.settings.get(Key::Dir)).join(&path);
+    let written = files::replace(&whole, &mut |out| out.write_all(&text));
     written.map_err(|error| {
         runner.shared.log.warning(format_args!(
             "There was an error trying to save the ACLs to {}: {error}",

@@ -3,7 +3,7 @@
 use super::NodeRunner;
 use super::acl::system_reason;
 use crate::aof;
-use crate::config::{Key, Live, Values, failed};
+use crate::config::{Key, Live, Values, failed, find};
 use crate::shared::Shared;
 use crate::snapshot;
 use std::io::ErrorKind;
@@ -28,6 +28,9 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
         return Err(CmdError::Syntax);
     }
     let pairs: Vec<_> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
+    if shared.engine.is_loading() && pairs.iter().any(|(name, _)| needs_data(name)) {
+        return Err(CmdError::Loading);
+    }
     let protected = runner.is_allowed(Key::EnableProtectedConfigs);
     let apply = |keys: &[Key], values: &Values<'_>| shared.apply(keys, values);
     let kept = |settings: &Live| settings.is_set(Key::AppendOnly);
@@ -45,6 +48,13 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
     // Sweeps and rounds of the expiry follow the new settings at once. A loop whose mailbox is full follows at its next tick.
     shared.mailboxes.tick_all().ok();
     Ok(Reply::Ok)
+}
+
+/// Settings that say where the data are, and so stay while those are being loaded.
+fn needs_data(name: &[u8]) -> bool {
+    let setting = std::str::from_utf8(name).ok().and_then(find);
+    let kept = [Key::AppendOnly, Key::Dir, Key::ReplDisklessLoad];
+    setting.is_some_and(|setting| kept.contains(&setting.key))
 }
 
 pub(super) fn rewrite(shared: &Shared) -> Result<Reply, CmdError> {

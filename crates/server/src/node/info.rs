@@ -238,12 +238,22 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.bytes("used_memory_scripts", script_bytes as u64);
 }
 
-fn persistence(text: &mut Text, shared: &Shared, _: i64) {
+fn persistence(text: &mut Text, shared: &Shared, now: i64) {
     let snapshot = shared.snapshot.facts();
     let progress = shared.engine.snapshot_progress();
     let part = |all: u64| 100.0 * progress.entries.min(all) as f64 / all.max(1) as f64;
     text.line("loading", u8::from(shared.engine.is_loading()));
     text.line("async_loading", 0);
+    if let Some(facts) = shared.loading.facts() {
+        let loaded = facts.loaded_bytes as f64 * 100.0 / facts.total_bytes as f64;
+        text.line("loading_start_time", facts.began_secs);
+        text.line("loading_total_bytes", facts.total_bytes);
+        text.line("loading_loaded_bytes", facts.loaded_bytes);
+        text.line("loading_loaded_perc", format_args!("{loaded:.2}"));
+        if let Some(secs) = facts.left_secs(now / 1_000_000_000) {
+            text.line("loading_eta_seconds", secs);
+        }
+    }
     // Nothing is forked: this is what commands had to hand over before they changed it.
     text.line("current_cow_peak", progress.handed_peak_bytes);
     text.line("current_cow_size", progress.handed_bytes);

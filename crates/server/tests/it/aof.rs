@@ -302,7 +302,7 @@ fn a_torn_end_is_cut_off_unless_that_is_not_wanted() {
         let folder = Folder::new();
         let path = write_file(&folder, &[&whole[..], end].concat());
         let said = refused(&folder, &["--aof-load-truncated", "no"]);
-        assert!(said.contains("unexpected end of file"), "{said}");
+        assert!(said.contains("Unexpected end of file"), "{said}");
         assert!(said.contains(&format!("offset {}", whole.len())), "{said}");
         let server = here(&folder, &[]);
         let mut client = server.connect();
@@ -325,9 +325,9 @@ fn what_is_no_file_of_commands_is_refused_with_its_place() {
     let start = commands(&["SELECT 0", "SET a 1"]);
     let behind = commands(&["SET b 1"]);
     for (middle, expected) in [
-        (&b"garbage"[..], "bad file format"),
-        (b"*1\r\n$6\r\nNOSUCH\r\n", "unknown command 'NOSUCH'"),
-        (b"*0\r\n", "bad file format"),
+        (&b"garbage"[..], "Bad file format"),
+        (b"*1\r\n$6\r\nNOSUCH\r\n", "Unknown command 'NOSUCH'"),
+        (b"*0\r\n", "Bad file format"),
     ] {
         let folder = Folder::new();
         write_file(&folder, &[&start[..], middle, &behind[..]].concat());

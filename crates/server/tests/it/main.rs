@@ -16,6 +16,7 @@ mod hostile;
 mod limits;
 mod link;
 mod listening;
+mod loading;
 mod log;
 mod long;
 mod memcached;

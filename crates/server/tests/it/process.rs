@@ -220,7 +220,7 @@ fn mistakes_are_one_line_and_exit_code_1() {
         (
             vec!["serve", "--port", &port],
             no_environment,
-            format!("cannot listen on 127.0.0.1:{port}: the address is already in use: the store takes another one with --port, or a free one with --port 0"),
+            format!("Failed listening on port {port} (TCP), aborting: cannot listen on 127.0.0.1:{port}: the address is already in use; the store takes another one with --port, or a free one with --port 0"),
         ),
         (
             vec!["serve", "--bind", "192.0.2.1"],
