@@ -80,7 +80,10 @@ fn clients_hear_that_the_data_are_being_loaded() {
         bytes(&mut client, "loading_loaded_bytes") == total
     });
     // The script fails, what stands behind it is loaded.
-    assert_eq!(raw(&mut client, "CONFIG SET script-time-limit 1"), "+OK\r\n");
+    assert_eq!(
+        raw(&mut client, "CONFIG SET script-time-limit 1"),
+        "+OK\r\n"
+    );
     let server = server.join().unwrap().unwrap();
     assert_eq!(raw(&mut client, "EXISTS before after"), ":2\r\n");
     assert_eq!(info(&mut client, "loading"), "0");
