@@ -2,7 +2,7 @@
 
 use crate::calendar::{Calendar, CalendarUnit, Zone};
 use crate::fixed_window::{self, Anchor};
-use crate::types::{Cost, Decision, Quota, Timestamp};
+use crate::types::{Cost, Decision, Nanos, Quota, Timestamp};
 use crate::{gcra, leaky_bucket, lua, oracle, sliding_window, token_bucket};
 
 /// State of one limiter key as the store holds it: at most 16 bytes beside the entry's expiry.
@@ -162,10 +162,10 @@ impl AlgorithmKind {
                 })
             }
             (Self::Gcra, LimiterState::Gcra { tat }) => {
-                refund_time(tat, quota, units, now).map(gcra_record)
+                refund_time(tat, quota, units, Nanos::MAX, now).map(gcra_record)
             }
             (Self::LeakyBucket, LimiterState::LeakyBucket { empty_at }) => {
-                refund_time(empty_at, quota, units, now).map(leaky_record)
+                refund_time(empty_at, quota, units, Nanos::MAX, now).map(leaky_record)
             }
             (Self::SlidingWindow, state @ LimiterState::SlidingWindow { .. }) => {
                 let state = sliding_state(state, record.expires_at_ms, quota);
@@ -179,6 +179,67 @@ impl AlgorithmKind {
             }
             (_, LimiterState::Banned) => None,
             _ => return Err(KindMismatch),
+        };
+        Ok(next)
+    }
+
+    /// When the units that were taken last count no more: the end of their window, or the time by which they are earned again.
+    pub(crate) fn counts_until(self, record: Record, quota: &Quota) -> Timestamp {
+        match record.state {
+            LimiterState::FixedWindow { .. } | LimiterState::Banned => {
+                Timestamp::from_millis(record.expires_at_ms)
+            }
+            LimiterState::SlidingWindow { .. } => Timestamp::from_millis(
+                record
+                    .expires_at_ms
+                    .saturating_sub(fixed_window::period_ms(quota)),
+            ),
+            LimiterState::Gcra { tat: at } | LimiterState::LeakyBucket { empty_at: at } => at,
+            LimiterState::TokenBucket { full_at, part } => {
+                token_bucket::State { full_at, part }.full_at_ceil()
+            }
+        }
+    }
+
+    /// Gives back up to `units` that [count until](Self::counts_until) a time, as far as they count still; `None` when none
+    /// does.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub(crate) fn refund_held(
+        self,
+        record: Record,
+        quota: &Quota,
+        units: u64,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Option<Record>, KindMismatch> {
+        let span = span_until(now, until);
+        let next = match (self, record.state) {
+            (Self::Gcra, LimiterState::Gcra { tat }) => {
+                refund_time(tat, quota, units, span, now).map(gcra_record)
+            }
+            (Self::LeakyBucket, LimiterState::LeakyBucket { empty_at }) => {
+                refund_time(empty_at, quota, units, span, now).map(leaky_record)
+            }
+            (Self::TokenBucket, LimiterState::TokenBucket { full_at, part }) => {
+                let state = token_bucket::State { full_at, part };
+                token_bucket::refund_within(state, quota, units, span, now).map(token_record)
+            }
+            (Self::SlidingWindow, state @ LimiterState::SlidingWindow { .. }) => {
+                let state = sliding_state(state, record.expires_at_ms, quota);
+                let refund =
+                    |state| sliding_window::refund_of(state, quota, units, until.millis(), now);
+                state
+                    .and_then(refund)
+                    .map(|next| sliding_record(next, quota))
+            }
+            (_, LimiterState::FixedWindow { .. })
+                if Timestamp::from_millis(record.expires_at_ms) != until =>
+            {
+                None
+            }
+            _ => return self.refund(record, quota, units, now),
         };
         Ok(next)
     }
@@ -424,12 +485,27 @@ fn leaky_record(empty_at: Timestamp) -> Record {
     }
 }
 
-/// A time that units of cost have moved on, moved back; `None` when nothing is owed.
-fn refund_time(at: Timestamp, quota: &Quota, units: u64, now: Timestamp) -> Option<Timestamp> {
-    if at <= now || units == 0 {
+/// The time until a moment; none when it has passed.
+fn span_until(now: Timestamp, until: Timestamp) -> Nanos {
+    match until > now {
+        true => until.nanos().abs_diff(now.nanos()),
+        false => 0,
+    }
+}
+
+/// A time that units of cost have moved on, moved back, by `most` at most; `None` when nothing is owed.
+fn refund_time(
+    at: Timestamp,
+    quota: &Quota,
+    units: u64,
+    most: Nanos,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if at <= now || units == 0 || most == 0 {
         return None;
     }
     let back = gcra::Gcra::new(quota).increment.saturating_mul(units);
+    let back = back.min(most);
     let ahead = at.nanos().abs_diff(now.nanos());
     Some(now.plus(ahead.saturating_sub(back)))
 }

@@ -87,9 +87,14 @@ impl Calendar {
         let local = DateTime::from_timestamp_millis(now.millis())?
             .with_timezone(&self.zone.0)
             .date_naive();
-        let (first, next) = self.unit.days(local)?;
-        let (start, end) = (self.midnight(first)?, self.midnight(next)?);
-        Some((start, end))
+        let (mut first, mut next) = self.unit.days(local)?;
+        let mut end = self.midnight(next)?;
+        if end <= now.millis() {
+            // Clocks went back over midnight: the next window has begun, though its day is yet to come again.
+            (first, next) = self.unit.days(next)?;
+            end = self.midnight(next)?;
+        }
+        Some((self.midnight(first)?, end))
     }
 
     /// The first moment of a local day, Unix milliseconds.
@@ -196,6 +201,20 @@ mod tests {
             "2026-09-06T01:00:00-03:00",
             "2026-09-07T00:00:00-03:00",
         );
+    }
+
+    #[test]
+    fn a_midnight_that_comes_twice_begins_the_day_once() {
+        // Clocks in St. John's went from 00:01 to 23:01 of the day before.
+        for now in ["2010-11-07T02:30:30Z", "2010-11-07T03:00:00Z"] {
+            check(
+                CalendarUnit::Day,
+                "America/St_Johns",
+                now,
+                "2010-11-07T00:00:00-02:30",
+                "2010-11-08T00:00:00-03:30",
+            );
+        }
     }
 
     #[test]

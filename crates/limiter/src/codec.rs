@@ -18,7 +18,9 @@ const LEAKY_BUCKET: u8 = 5;
 const BANNED: u8 = 6;
 const LOG: u8 = 16;
 const LEASES: u8 = 17;
-const HOLDS: u8 = 18;
+/// Reservations that do not say how long their units count.
+const HOLDS_1: u8 = 18;
+const HOLDS: u8 = 19;
 
 /// Longest name of a lease or reservation, in bytes.
 pub const ID_MAX: usize = 256;
@@ -93,6 +95,7 @@ pub fn write_ledger(ledger: &Ledger, out: &mut Vec<u8>) {
                 put(hold.amount, out);
                 put(bits(hold.expires_at), out);
                 put(hold.ended.unwrap_or(OPEN), out);
+                put(bits(hold.counts_until), out);
             }
         }
     }
@@ -104,7 +107,10 @@ pub fn read(bytes: &[u8]) -> Option<Stored> {
     let stored = match take_byte(&mut input)? {
         LOG => Stored::Ledger(Ledger::Log(read_log(&mut input)?)),
         LEASES => Stored::Ledger(Ledger::Leases(read_leases(&mut input)?)),
-        HOLDS => Stored::Ledger(Ledger::Holds(read_holds(&mut input)?)),
+        code @ (HOLDS_1 | HOLDS) => {
+            let holds = read_holds(&mut input, code == HOLDS)?;
+            Stored::Ledger(Ledger::Holds(holds))
+        }
         code => Stored::State(read_state(code, &mut input)?),
     };
     input.is_empty().then_some(stored)
@@ -156,7 +162,7 @@ fn read_leases(input: &mut &[u8]) -> Option<Leases> {
     leases.map(Leases::from_leases)
 }
 
-fn read_holds(input: &mut &[u8]) -> Option<Holds> {
+fn read_holds(input: &mut &[u8], says_until: bool) -> Option<Holds> {
     let kind = read_kind(input)?;
     let quota = Quota {
         limit: take(input)?,
@@ -177,10 +183,17 @@ fn read_holds(input: &mut &[u8]) -> Option<Holds> {
             let amount = take(input)?;
             let expires_at = time(take(input)?);
             let ended = Some(take(input)?).filter(|&actual| actual != OPEN);
+            let counts_until = match (says_until, base) {
+                (true, _) => time(take(input)?),
+                // As if they had been taken last.
+                (false, Some(base)) => kind.counts_until(base, &quota),
+                (false, None) => expires_at,
+            };
             let hold = Hold {
                 amount,
                 expires_at,
                 ended,
+                counts_until,
             };
             Some((id, hold))
         })

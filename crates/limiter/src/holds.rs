@@ -2,6 +2,9 @@
 //!
 //! A reservation is admitted and recorded in one step. One that nobody ends gives its units back when its time is up. Ending
 //! it again is harmless: what was committed is remembered until that time.
+//!
+//! Only units that count still come back: of a window that has passed, or of a bucket that has earned them again, there are
+//! none, and giving them back once more would admit them twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +23,8 @@ pub struct Hold {
     pub expires_at: Timestamp,
     /// The actual cost, once it is known; 0 after it was cancelled.
     pub ended: Option<u64>,
+    /// Until when its units count, if nobody gives them back: the end of their window, or when they are earned again.
+    pub counts_until: Timestamp,
 }
 
 /// A limiter's state and the reservations on it.
@@ -147,6 +152,7 @@ impl Holds {
             amount: amount.0,
             expires_at: now.plus(ttl.max(1)),
             ended: None,
+            counts_until: self.base.map_or(now, |base| kind.counts_until(base, quota)),
         };
         self.insert(id, hold);
         Ok(decision)
@@ -175,9 +181,9 @@ impl Holds {
             }));
         }
         hold.ended = Some(actual);
-        let amount = hold.amount;
+        let (amount, until) = (hold.amount, hold.counts_until);
         if actual < amount {
-            self.give_back(amount - actual, now)?;
+            self.give_back(&mut [(until, amount - actual)], now)?;
         } else if actual > amount {
             self.base = self
                 .kind
@@ -196,7 +202,7 @@ impl Holds {
     /// # Errors
     /// The key holds the state of another algorithm.
     pub fn expire(&mut self, now: Timestamp) -> Result<(), KindMismatch> {
-        let mut released = 0u64;
+        let mut over = Vec::new();
         while let Some((at, _)) = self.by_time.first()
             && *at <= now
             && let Some((_, id)) = self.by_time.pop_first()
@@ -205,13 +211,38 @@ impl Holds {
             if let Some(Hold {
                 amount,
                 ended: None,
+                counts_until,
                 ..
             }) = self.holds.remove(&id)
             {
-                released = released.saturating_add(amount);
+                over.push((counts_until, amount));
             }
         }
-        self.give_back(released, now)
+        self.give_back(&mut over, now)
+    }
+
+    /// Gives back up to `units` that were taken without a name; true when something was.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn refund(
+        &mut self,
+        kind: AlgorithmKind,
+        quota: &Quota,
+        units: u64,
+        now: Timestamp,
+    ) -> Result<bool, KindMismatch> {
+        let Some(record) = self.base else {
+            return Ok(false);
+        };
+        let next = kind.refund(record, quota, units, now)?;
+        if let Some(next) = next {
+            // Nobody knows which of the units they were: perhaps some that were taken before all reservations.
+            let sooner = self.sooner(record, next);
+            self.base = Some(next);
+            self.bring_forward(&[(Timestamp::from_nanos(i64::MIN), sooner)]);
+        }
+        Ok(next.is_some())
     }
 
     /// Time until the next reservation's time is up; 0 also when there is none.
@@ -228,18 +259,65 @@ impl Holds {
         self.holds.insert(id.into(), hold);
     }
 
-    fn give_back(&mut self, units: u64, now: Timestamp) -> Result<(), KindMismatch> {
-        if let Some(record) = self.base {
-            let next = self.kind.refund(record, &self.quota, units, now)?;
-            self.base = next.or(self.base);
+    /// Gives units back as far as they count still: until when they do, and how many.
+    fn give_back(
+        &mut self,
+        over: &mut [(Timestamp, u64)],
+        now: Timestamp,
+    ) -> Result<(), KindMismatch> {
+        over.sort_unstable();
+        let (mut steps, mut sum) = (Vec::new(), 0_i64);
+        for &mut (until, units) in over {
+            let Some(record) = self.base else {
+                break;
+            };
+            let next =
+                self.kind
+                    .refund_held(record, &self.quota, units, earlier(until, sum), now)?;
+            if let Some(next) = next {
+                sum = sum.saturating_add(self.sooner(record, next));
+                self.base = Some(next);
+                steps.push((until, sum));
+            }
         }
+        self.bring_forward(&steps);
         Ok(())
     }
+
+    /// By how much sooner a bucket has earned all again, in nanoseconds; a window ends when it ends.
+    fn sooner(&self, before: Record, next: Record) -> i64 {
+        match self.kind {
+            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket => {
+                let end = |record| self.kind.counts_until(record, &self.quota).nanos();
+                end(before).saturating_sub(end(next))
+            }
+            _ => 0,
+        }
+    }
+
+    /// What a bucket has to earn after units that came back, it earns so much sooner: the sum of all that counted up to a time,
+    /// in the order of those times.
+    fn bring_forward(&mut self, steps: &[(Timestamp, i64)]) {
+        if steps.last().is_none_or(|(_, sum)| *sum == 0) {
+            return;
+        }
+        for hold in self.holds.values_mut() {
+            let before = steps.partition_point(|(until, _)| *until < hold.counts_until);
+            if let Some((_, sum)) = before.checked_sub(1).and_then(|at| steps.get(at)) {
+                hold.counts_until = earlier(hold.counts_until, *sum);
+            }
+        }
+    }
+}
+
+fn earlier(time: Timestamp, span: i64) -> Timestamp {
+    Timestamp::from_nanos(time.nanos().saturating_sub(span))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LimiterState;
 
     const SECOND: Nanos = 1_000_000_000;
     const TEN: Quota = Quota::new(10, 60 * SECOND);
@@ -314,5 +392,69 @@ mod tests {
         reserve(&mut holds, "a", 10, 0);
         assert_eq!(end(&mut holds, "a", 0, 1).expect("reserved").released, 10);
         assert!(reserve(&mut holds, "b", 10, 1).allowed);
+    }
+
+    #[test]
+    fn units_of_a_window_that_has_passed_do_not_come_back() {
+        for (kind, end_it) in [
+            (KIND, false),
+            (KIND, true),
+            (AlgorithmKind::SlidingWindow, true),
+        ] {
+            let second = Quota::new(10, SECOND);
+            let mut holds = Holds::new(kind, second, None);
+            let mut reserve = |id: &[u8], amount, ms| {
+                let made = holds.reserve(id, kind, &second, Cost(amount), 5 * SECOND, at(ms));
+                made.expect("one algorithm").allowed
+            };
+            assert!(reserve(b"a", 10, 0));
+            // Its window is over, and the next one is used up.
+            assert!(reserve(b"b", 10, 4_500));
+            if end_it {
+                holds.end(b"a", 0, at(4_600)).expect("one algorithm");
+            } else {
+                holds.expire(at(5_000)).expect("one algorithm");
+            }
+            let used = holds.base.map(|record| record.state);
+            assert!(
+                matches!(
+                    used,
+                    Some(LimiterState::FixedWindow { count: 10 })
+                        | Some(LimiterState::SlidingWindow { current: 10, .. })
+                ),
+                "{used:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn units_that_a_bucket_has_earned_again_do_not_come_back() {
+        for kind in [
+            AlgorithmKind::Gcra,
+            AlgorithmKind::TokenBucket,
+            AlgorithmKind::LeakyBucket,
+        ] {
+            let second = Quota::new(10, SECOND);
+            let mut holds = Holds::new(kind, second, None);
+            let mut left = |ended: &[u8], id: &[u8], amount, ms| {
+                if !ended.is_empty() {
+                    holds.end(ended, 0, at(ms)).expect("one algorithm");
+                }
+                let made = holds.reserve(id, kind, &second, Cost(amount), 9 * SECOND, at(ms));
+                made.expect("one algorithm").remaining
+            };
+            assert_eq!(left(b"", b"a", 4, 0), 6);
+            assert_eq!(left(b"", b"b", 4, 0), 2);
+            // Whichever is cancelled first, both come back.
+            assert_eq!(left(b"b", b"look", 0, 0), 6);
+            assert_eq!(left(b"a", b"look2", 0, 0), 10);
+            assert_eq!(left(b"", b"c", 4, 0), 6);
+            assert_eq!(left(b"", b"d", 6, 0), 0);
+            // Those of the first are earned again, and taken by another.
+            assert_eq!(left(b"", b"e", 4, 400), 0);
+            assert_eq!(left(b"c", b"look3", 0, 400), 0);
+            assert_eq!(left(b"d", b"look4", 0, 400), 6);
+            assert_eq!(left(b"e", b"look5", 0, 400), 10);
+        }
     }
 }

@@ -156,6 +156,25 @@ pub fn decide(
     (decision, store)
 }
 
+/// Gives back up to `units` that the window which ends at `ends_at_ms` has taken, as far as it counts still.
+pub(crate) fn refund_of(
+    state: State,
+    quota: &Quota,
+    units: u64,
+    ends_at_ms: i64,
+    now: Timestamp,
+) -> Option<State> {
+    if ends_at_ms == state.ends_at_ms {
+        return refund(state, quota, units, now);
+    }
+    let before = ends_at_ms.saturating_add(period_ms(quota)) == state.ends_at_ms;
+    let counts = before && now.millis() < state.ends_at_ms;
+    (counts && state.previous > 0 && units > 0).then(|| State {
+        previous: state.previous.saturating_sub(units),
+        ..state
+    })
+}
+
 /// Gives back up to `units` that the latest window has taken; `None` when there is nothing to give back.
 pub fn refund(state: State, quota: &Quota, units: u64, now: Timestamp) -> Option<State> {
     let period = period_ms(quota);

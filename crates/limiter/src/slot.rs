@@ -291,12 +291,7 @@ impl Slot {
                 Ok(changed)
             }
             (Method::Small(kind), Slot::Ledger(Ledger::Holds(holds), _)) => {
-                let Some(record) = holds.base else {
-                    return Ok(false);
-                };
-                let next = kind.refund(record, quota, units, now)?;
-                holds.base = next.or(holds.base);
-                Ok(next.is_some())
+                holds.refund(kind, quota, units, now)
             }
             (Method::Log, Slot::Ledger(Ledger::Log(log), _)) => Ok(log.refund(units) > 0),
             (Method::Concurrency, Slot::Ledger(Ledger::Leases(leases), expires)) => {

@@ -50,12 +50,24 @@ pub fn decide(
 
 /// Gives tokens back; `None` when the bucket is full already.
 pub fn refund(state: State, quota: &Quota, units: u64, now: Timestamp) -> Option<State> {
+    refund_within(state, quota, units, Nanos::MAX, now)
+}
+
+/// The same, but no more than is earned in `span`.
+pub(crate) fn refund_within(
+    state: State,
+    quota: &Quota,
+    units: u64,
+    span: Nanos,
+    now: Timestamp,
+) -> Option<State> {
     let bucket = Bucket::new(quota);
     let owed = bucket.owed(state, now);
-    if owed == 0 || units == 0 {
+    let most = u128::from(span) * bucket.limit;
+    let back = u128::from(units).saturating_mul(bucket.period).min(most);
+    if owed == 0 || back == 0 {
         return None;
     }
-    let back = u128::from(units).saturating_mul(bucket.period);
     bucket.state(owed.saturating_sub(back), now)
 }
 

@@ -67,6 +67,8 @@ local function refund()
     local held = reservations(value)
     local new, px = give_back(check.tag, held.base, check.b, left)
     if not new then return first end
+    -- Nobody knows which of the units they were: perhaps some that were taken before all reservations.
+    if check.tag == 'g' then bring_forward(held.list, { { -math.huge, tonumber(held.base) - tonumber(new) } }) end
     held.base, held.base_until = new, now_us + px * 1000
     value, px = packed_reservations(held)
     put(key, value, px)
@@ -97,8 +99,7 @@ local function finish()
         actual, before = tonumber(ARGV[4]), 0
         hold[4] = actual
         if actual < amount then
-          local new, px = give_back(held.tag, held.base, held.b, amount - actual)
-          if new then held.base, held.base_until = new, now_us + px * 1000 end
+          give_back_held(held, { { hold[5], amount - actual } })
         elseif actual > amount then
           charge(held, actual - amount)
         end

@@ -1,7 +1,8 @@
 -- States that grow: a letter, then a list in cmsgpack's form.
 --   L<at us, cost, ...>                                     the sliding log, oldest first
 --   C<id, cost, expires us, ...>                            leases
---   H<tag, a, b, c, most, base, base until us; id, amount, expires us, actual or -1, ...>   reservations on a small state
+--   H<tag, a, b, c, most, base, base until us; id, amount, expires us, actual or -1, counts until us, ...>   reservations on a
+--     small state
 local ENTRIES_MAX, NAMES_MAX = 1000, 10000
 
 local function packed(letter, list)
@@ -156,6 +157,60 @@ local function give_back(tag, value, b, units)
   return nil
 end
 
+-- When the units that a state took last count no more: the end of their window, or when they are earned again.
+local function counts_until(tag, value)
+  if tag == 'g' then return tonumber(value) end
+  return tonumber(string.match(value, '(%-?%d+)$')) * 1000
+end
+
+-- What a bucket has to earn after units that came back, it earns so much sooner. `steps`: until when they counted, and the sum
+-- of all up to there, in order.
+local function bring_forward(list, steps)
+  if #steps == 0 then return end
+  for _, hold in ipairs(list) do
+    local low, high = 0, #steps
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if steps[middle][1] < hold[5] then low = middle else high = middle - 1 end
+    end
+    if low > 0 then hold[5] = hold[5] - steps[low][2] end
+  end
+end
+
+local function by_time(one, other)
+  return one[1] < other[1]
+end
+
+-- Gives units back as far as they count still. `over`: until when they do, and how many.
+local function give_back_held(held, over)
+  local now, steps, sum = math.floor(now_us / 1000), {}, 0
+  table.sort(over, by_time)
+  for _, back in ipairs(over) do
+    local value, till, units = held.base, back[1], back[2]
+    local new, px
+    if value and units > 0 and held.tag == 'g' then
+      local ahead = math.max(tonumber(value) - now_us, 0)
+      local sooner = math.min(units * tonumber(held.b), till - sum - now_us, ahead)
+      if sooner > 0 then
+        ahead, sum = ahead - sooner, sum + sooner
+        new, px = string.format('%.0f', now_us + ahead), math.max(math.ceil(ahead / 1000), 1)
+        steps[#steps + 1] = { till, sum }
+      end
+    elseif value and units > 0 and counts_until(held.tag, value) == till then
+      new, px = give_back(held.tag, value, held.b, units)
+    elseif value and units > 0 and held.tag == 's' then
+      local p, n, e = string.match(value, '^(%d+):(%d+):(%-?%d+)$')
+      p, e = tonumber(p), tonumber(e)
+      local period = tonumber(held.b)
+      if till / 1000 + period == e and now < e and p > 0 then
+        new, px = string.format('%.0f:%s:%.0f', math.max(p - units, 0), n, e), e + period - now
+      end
+    end
+    if new then held.base, held.base_until = new, now_us + px * 1000 end
+  end
+  bring_forward(held.list, steps)
+end
+
 -- Takes units whether or not they fit, up to `most` in all.
 local function charge(held, units)
   local a, c = '4503599627370495', held.c
@@ -175,16 +230,15 @@ local function reservations(value)
   if not flat then return nil end
   local held = { tag = flat[1], a = flat[2], b = flat[3], c = flat[4], most = flat[5], base_until = flat[7], list = {} }
   if flat[6] ~= '' then held.base = flat[6] end
-  local back = 0
-  for i = 8, #flat, 4 do
+  local over = {}
+  for i = 8, #flat, 5 do
     if flat[i + 2] > now_us then
-      held.list[#held.list + 1] = { flat[i], flat[i + 1], flat[i + 2], flat[i + 3] }
+      held.list[#held.list + 1] = { flat[i], flat[i + 1], flat[i + 2], flat[i + 3], flat[i + 4] }
     elseif flat[i + 3] < 0 then
-      back = back + flat[i + 1]
+      over[#over + 1] = { flat[i + 4], flat[i + 1] }
     end
   end
-  local new, px = give_back(held.tag, held.base, held.b, back)
-  if new then held.base, held.base_until = new, now_us + px * 1000 end
+  give_back_held(held, over)
   return held
 end
 
@@ -196,7 +250,7 @@ local function packed_reservations(held)
   local flat = { held.tag, held.a, held.b, held.c, held.most, held.base or '', held.base_until or 0 }
   local ends = held.base_until or 0
   for _, hold in ipairs(held.list) do
-    for j = 1, 4 do flat[#flat + 1] = hold[j] end
+    for j = 1, 5 do flat[#flat + 1] = hold[j] end
     ends = math.max(ends, hold[3])
   end
   return packed('H', flat), life(ends)
@@ -231,7 +285,8 @@ local function reserve(value, check, base_until)
   end
   if new then held.base, held.base_until = new, now_us + px * 1000 end
   held.tag, held.a, held.b, held.c, held.most = check.tag, check.a, check.b, check.c, check.most
-  held.list[#held.list + 1] = { check.id, check.cost, now_us + math.max(check.ttl, 1), -1 }
+  local till = held.base and counts_until(held.tag, held.base) or now_us
+  held.list[#held.list + 1] = { check.id, check.cost, now_us + math.max(check.ttl, 1), -1, till }
   local value, ends = packed_reservations(held)
   return ok, limit, left, retry, reset, value, ends
 end

@@ -51,14 +51,14 @@ pub(super) static FAMILY: Family = Family {
             .docs(
                 "Gives back all that a reservation has taken.",
                 "0.1.0",
-                "O(log N) where N is the number of reservations on the key",
+                "O(log N) where N is the number of reservations on the key; O(N) where a bucket gets units back",
             ),
         limiter("RL.COMMIT", exactly(4), reserve::commit)
             .takes("key id actual-cost")
             .docs(
                 "Ends a reservation with its actual cost.",
                 "0.1.0",
-                "O(log N) where N is the number of reservations on the key",
+                "O(log N) where N is the number of reservations on the key; O(N) where a bucket gets units back",
             ),
         row(
             "RL.INSPECT",
