@@ -361,6 +361,10 @@ impl Engine {
     ) {
         let mut ready = std::mem::take(held.ready());
         let cell = held.cell(index);
+        if writes && cell.has_expired() {
+            // As long as its database is called what it was when it went.
+            self.announce_expired(index, cell, &mut ready);
+        }
         cell.take_replaced();
         let before = if writes {
             cell.survey(&self.seed, now_ms)
@@ -377,7 +381,8 @@ impl Engine {
                 cell.peek(db, self.seed.key(key), now_ms);
             }
             for (db, key) in cell.take_expired() {
-                self.record_gone(db, &key);
+                // Recorded before the exchange, when its database was the other one.
+                self.record_gone(exchanged(replaced, db), &key);
                 self.tell(0, db, &key, Event::Expired);
             }
             let after = cell.survey(&self.seed, now_ms);
@@ -395,5 +400,15 @@ impl Engine {
         }
         self.announce_expired(index, held.cell(index), &mut ready);
         *held.ready() = ready;
+    }
+}
+
+/// What a database was called before two were exchanged, which are those of `replaced`; of databases that were emptied there
+/// is nothing to name.
+fn exchanged(replaced: u16, db: DbIndex) -> DbIndex {
+    let others = replaced & !(1 << db.get());
+    match (replaced.count_ones(), others.count_ones()) {
+        (2, 1) => DbIndex::new(others.trailing_zeros() as usize).unwrap_or(db),
+        _ => db,
     }
 }

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate_engine::{Engine, LogBytes, Mail, Outcome, Session};
+use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::ReplyBuf;
 
@@ -120,4 +121,24 @@ fn what_a_waiter_is_given_is_recorded_before_it_is_answered() {
     let places = ["RPUSH", "DEL", "LMOVE"].map(|word| log.find(word).expect(word));
     assert!(places.is_sorted(), "{log}");
     engine.leave(&mut session);
+}
+
+#[test]
+fn what_has_expired_in_an_exchanged_database_is_recorded_as_what_it_was() {
+    let engine = engine(1);
+    let mut conn = Conn::new(&engine);
+    conn.call(&["SET", "k", "stays"]);
+    let mut other = Conn::new(&engine);
+    other.session.db = DbIndex::new(1).expect("there are 16");
+    other.call(&["SET", "k", "goes", "PX", "10"]);
+    let mut watcher = Conn::new(&engine);
+    watcher.call(&["WATCH", "k"]);
+    engine.open_log();
+    conn.call_at(&["SWAPDB", "0", "1"], LATER);
+    let log = recorded(&engine);
+    let gone = "SELECT\r\n$1\r\n1\r\n*2\r\n$3\r\nDEL\r\n";
+    assert!(
+        log.contains(gone) && log.find("DEL") < log.find("SWAPDB"),
+        "{log}"
+    );
 }
