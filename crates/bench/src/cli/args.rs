@@ -15,6 +15,7 @@ use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 use crate::run::attribution::{WATCH_MAX, Watched, Watching};
 use crate::run::plan::Ladder;
+use crate::target::further::ServerArgs;
 use crate::target::program::StoreSettings;
 
 /// Measure rate limiting on Tollgate and on the stores installed beside it.
@@ -158,6 +159,9 @@ pub struct RunArgs {
     /// Settings of stores started here: plain (nothing is kept) or rb-store, which ratelimit_bench gives its stores (nothing is kept, 1 GiB, volatile-lru)
     #[arg(long, default_value = "plain", value_name = "NAME", help_heading = MEASURED)]
     pub store_settings: StoreSettings,
+    /// Further words for a server started here: NAME=WORDS, such as 'tollgate=--io-backend epoll' or 'redis-server=--io-threads 2'; NAME=VALUE in front of the words sets variables of its environment; repeatable. Recorded with its command line; of the shell's environment servers get next to nothing
+    #[arg(long = "server-args", value_name = "NAME=WORDS", help_heading = MEASURED)]
+    pub server_args: Vec<ServerArgs>,
     /// Connections to a gRPC service
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000), help_heading = LOAD)]
     pub grpc_connections: u32,
@@ -274,6 +278,9 @@ pub struct CompareArgs {
     /// Records of the memory load
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     pub records: u32,
+    /// Further words for a server started here: NAME=WORDS with a or b or the server's name, such as 'b=--io-backend epoll'; NAME=VALUE in front of the words sets variables of its environment; repeatable. Recorded with its command line; of the shell's environment servers get next to nothing
+    #[arg(long = "server-args", value_name = "NAME=WORDS")]
+    pub server_args: Vec<ServerArgs>,
     /// Worker threads of servers started here
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub threads: u32,

@@ -16,10 +16,11 @@ use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
 use crate::record::{CompareRecord, Grade};
 use crate::report::files::RunDirectory;
-use crate::report::{compare_markdown, compare_summary};
+use crate::report::{Lang, compare_markdown, compare_summary};
 use crate::run::console::Console;
 use crate::run::plan::RunPlan;
 use crate::run::session::Job;
+use crate::target::further;
 use crate::target::service::rules_yaml;
 use crate::target::url::TargetUrl;
 
@@ -33,7 +34,8 @@ pub fn run(args: BenchArgs) -> ExitCode {
         None => measure(&args.run, |_| Ok(Job::Ladder)),
         Some(BenchCommand::Capacity(args)) => capacity(*args),
         Some(BenchCommand::Compare(args)) if stored::is_stored(&args.a) => {
-            stored::compare_runs(&args.a, &args.b, &args.stored)
+            further::check(&args.server_args, &[])
+                .and_then(|()| stored::compare_runs(&args.a, &args.b, &args.stored))
         }
         Some(BenchCommand::Recovery(args)) => recovery(*args),
         Some(BenchCommand::Mitigations(args)) => mitigations(*args),
@@ -155,7 +157,7 @@ fn measure(
 
 fn compare(args: &super::CompareArgs) -> Result<ExitCode, String> {
     args.stored.for_servers()?;
-    let printed = args.stored.printed;
+    let printed = &args.stored.printed;
     interrupt::install();
     let mut console = Console::new(false);
     console.speak(printed.lang);
@@ -168,6 +170,7 @@ fn compare(args: &super::CompareArgs) -> Result<ExitCode, String> {
     } else {
         compare_summary(console.style(), &record)
     });
+    printed.write_page(&compare_markdown(&record), Lang::En)?;
     let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
         .map_err(|error| error.to_string())?;
     folder

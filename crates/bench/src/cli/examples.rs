@@ -50,6 +50,8 @@ pub(super) const COMPARE: &str = "\
 Examples:
   # CPU per request, in interleaved slices
   tollgate bench compare tollgate redis-server
+  # one program under two settings, which the record keeps
+  tollgate bench compare tollgate tollgate --server-args 'b=--io-backend epoll'
   # decisions of two services, and goodput past saturation
   tollgate bench compare tollgate-grpc throttlecrab-grpc
   # two stored runs, with a test of significance
@@ -63,7 +65,7 @@ Example, in CI (exit code 0 passed, 1 error, 2 failed, 3 not to be judged):
   # once per machine: how much a figure moves by itself
   tollgate bench noise
   tollgate bench --only tollgate --starts 5
-  tollgate bench gate results/latest --baseline baseline --max-regression 5%
+  tollgate bench gate results/latest --baseline baseline --max-regression 5% --html gate.html
 ";
 
 pub(super) const REPORT: &str = "\

@@ -3,13 +3,16 @@
 use super::args::RunArgs;
 use crate::os::{cpu, interrupt};
 use crate::run::plan::RunPlan;
-use crate::run::session::Session;
+use crate::run::session::{Job, Session};
+use crate::target::further;
 use crate::target::program::Program;
 use crate::target::url::{Protocol, TargetUrl};
-use crate::target::{Memcached, Service, Store, Target};
+use crate::target::{Further, Memcached, Service, Store, Target};
 
 /// Name under which Tollgate's service is started and asked over gRPC.
 pub(super) const GRPC_NAME: &str = "tollgate-grpc";
+/// Name of the services that share a store, in the comparison of strategies for hot keys.
+pub(super) const FLEET_NAME: &str = "services";
 /// Name under which it is started and asked over HTTP.
 const HTTP_NAME: &str = "tollgate-http";
 
@@ -23,6 +26,23 @@ pub(super) fn check_names(names: &[String]) -> Result<(), String> {
         )),
         None => Ok(()),
     }
+}
+
+/// Refuses words for servers that this run does not start.
+pub(super) fn check_server_args(args: &RunArgs, job: &Job) -> Result<(), String> {
+    let all = [Program::Tollgate]
+        .into_iter()
+        .chain(Program::PEERS)
+        .map(Program::name)
+        .chain([GRPC_NAME, HTTP_NAME]);
+    let started: Vec<&str> = match job {
+        Job::Mitigations(settings) if settings.store.contains("://") => vec![FLEET_NAME],
+        Job::Mitigations(settings) => vec![FLEET_NAME, &settings.store],
+        _ if args.only.is_empty() && !args.targets.is_empty() => Vec::new(),
+        _ if args.only.is_empty() => all.collect(),
+        _ => args.only.iter().map(String::as_str).collect(),
+    };
+    further::check(&args.server_args, &started)
 }
 
 /// Starts or attaches what `args` name; without a name everything that is installed.
@@ -53,22 +73,26 @@ pub(super) fn gather(
             continue;
         }
         let count = program.threads(threads);
+        let further = Further::arguments(args.store_settings.arguments(program))
+            .and(further::of(&args.server_args, &[name]));
         let target = if program.speaks_resp() {
-            Store::start_with(program, count, plan.target_core, args.store_settings)
+            Store::start_with(program, count, plan.target_core, &further)
                 .map(|store| Target::Store(Box::new(store)))
         } else {
-            Memcached::start(count, plan.target_core, args.store_settings)
+            Memcached::start(count, plan.target_core, &further)
                 .map(|server| Target::Memcached(Box::new(server)))
         };
         take(args, name, target, session);
     }
     let service = |name: &str| (by_default || wanted(name)) && !interrupt::asked();
     if service(GRPC_NAME) {
-        let target = Service::start(threads, plan.target_core);
+        let further = further::of(&args.server_args, &[GRPC_NAME]);
+        let target = Service::start(threads, plan.target_core, &further);
         take(args, GRPC_NAME, target.map(boxed), session);
     }
     if service(HTTP_NAME) {
-        let target = Service::start_http(threads, plan.target_core, &args.load.http());
+        let further = further::of(&args.server_args, &[HTTP_NAME]);
+        let target = Service::start_http(threads, plan.target_core, &args.load.http(), &further);
         take(args, HTTP_NAME, target.map(boxed), session);
     }
     for url in urls {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args::RunArgs;
 use super::calibration::{Shape, calibrated};
 use super::command::{STATUS_INVALID, own};
-use super::gather::{check_names, gather};
+use super::gather::{check_names, check_server_args, gather};
 use super::mitigations::gather_arms;
 use crate::os::interrupt;
 use crate::record::{Grade, RunRecord, Severity};
@@ -19,6 +19,7 @@ use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::RunPlan;
 use crate::run::session::{Job, Session};
+use crate::target::further;
 use crate::target::url::TargetUrl;
 
 /// Does `job` by `plan` on what `args` name, and writes the results. `complete` adds to the record what follows from it,
@@ -38,6 +39,7 @@ pub(super) fn perform(
         own(url, args.i_own_this_target)?;
     }
     check_names(&args.only)?;
+    check_server_args(args, job)?;
     let mut console = Console::new(args.quiet);
     console.speak(args.lang);
     if args.json {
@@ -107,6 +109,9 @@ impl Steward for MainRun<'_> {
         }
         if first && self.plan.calibrate && session.has_targets() && !interrupt::asked() {
             calibrate_first(self.plan, self.args.calibration_age, session);
+        }
+        if first && let Some(text) = further::withheld().filter(|_| session.starts_servers()) {
+            session.event(Severity::Info, None, text);
         }
         session.announce(self.job);
     }

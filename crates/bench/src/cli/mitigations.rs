@@ -7,17 +7,19 @@ use clap::Args;
 
 use super::args::RunArgs;
 use super::command::own;
-use super::gather::{attach, boxed, service_threads};
+use super::gather::{FLEET_NAME, attach, boxed, service_threads};
 use crate::os::interrupt;
 use crate::record::MitigationsRecord;
 use crate::run::mitigations::MitigationSettings;
 use crate::run::plan::RunPlan;
 use crate::run::session::Session;
 use crate::target::fleet::SERVICES_MAX;
+use crate::target::further;
+use crate::target::program::Program;
 use crate::target::service::Service;
 use crate::target::strategy::{Strategy, rules_yaml};
 use crate::target::url::{Protocol, TargetUrl};
-use crate::target::{Arm, Fleet};
+use crate::target::{Arm, Fleet, Further};
 
 /// The scenario unless another one is named.
 const SCENARIO: &str = "hundred-keys-hot";
@@ -33,6 +35,7 @@ const STEP: Duration = Duration::from_secs(1);
     mut_arg("ladder", |arg| arg.help("Offered rates of all strategies, the lowest of them in all rounds [default: half of what the slowest can do, then shares of what each can do]")),
     mut_arg("targets", |arg| arg.help("A further service with the rules of 'tollgate bench rules', held to its limits: NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable")),
     mut_arg("only", |arg| arg.hide(true)),
+    mut_arg("server_args", |arg| arg.help("Further words for the store (by its name) or the services that share it (services=WORDS), such as 'services=--threads 2'; NAME=VALUE in front of the words sets variables of their environment; repeatable; recorded with their command lines")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("starts", |arg| arg.help("Fresh starts of all services and their store, the strategies in turn forwards and backwards; 5 or more for a claim")),
 )]
@@ -117,9 +120,14 @@ pub(super) fn gather_arms(
         ..MitigationsRecord::default()
     };
     let mut fleet = None;
+    let of_services = further::of(&args.server_args, &[FLEET_NAME]);
     if !shared.is_empty() {
         let count = settings.services;
-        match Fleet::start(&settings.store, &shared, count, threads, plan.target_core) {
+        let core = plan.target_core;
+        let of_store = Further::arguments(store_settings(args, &settings.store))
+            .and(further::of(&args.server_args, &[&settings.store]));
+        let further = [&of_store, &of_services];
+        match Fleet::start(&settings.store, &shared, count, threads, core, further) {
             Ok(started) => {
                 found.store = started.store.record.clone();
                 fleet = Some(Arc::new(started));
@@ -133,7 +141,7 @@ pub(super) fn gather_arms(
             return;
         }
         match (strategy, &fleet) {
-            (Strategy::Embedded, _) => match embedded(threads, plan.target_core) {
+            (Strategy::Embedded, _) => match embedded(threads, plan.target_core, &of_services) {
                 Ok(service) => session.add(boxed(service)),
                 Err(why) => session.lost(&strategy.to_string(), why),
             },
@@ -155,8 +163,15 @@ pub(super) fn gather_arms(
     }
 }
 
+/// Arguments of a store called `name` that is started here.
+fn store_settings(args: &RunArgs, name: &str) -> Vec<String> {
+    Program::from_name(name)
+        .map(|program| args.store_settings.arguments(program))
+        .unwrap_or_default()
+}
+
 /// One service on its own store.
-fn embedded(threads: u32, core: Option<usize>) -> Result<Service, String> {
+fn embedded(threads: u32, core: Option<usize>, further: &Further) -> Result<Service, String> {
     let strategy = Strategy::Embedded;
     let arm = Arm {
         strategy,
@@ -165,5 +180,5 @@ fn embedded(threads: u32, core: Option<usize>) -> Result<Service, String> {
         fleet: None,
     };
     let rules = rules_yaml(&[strategy], 1);
-    Service::start_arm(&strategy.to_string(), &rules, threads, core, arm)
+    Service::start_arm(&strategy.to_string(), &rules, threads, core, arm, further)
 }

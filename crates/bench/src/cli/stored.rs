@@ -12,7 +12,7 @@ use crate::os::interrupt;
 use crate::record::{ClaimFloor, GateOutcome, Metric, NoiseRecord, RunRecord};
 use crate::report::files::RunDirectory;
 use crate::report::stored::{self as sheets, Sheet};
-use crate::report::{Lang, TextStyle};
+use crate::report::{Lang, TextStyle, document};
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
@@ -30,7 +30,7 @@ const STATUS_FAILED: u8 = 2;
 const STATUS_INVALID: u8 = 3;
 
 /// How a result is printed.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Printed {
     /// Print JSON
     #[arg(long, conflicts_with = "markdown")]
@@ -38,9 +38,23 @@ pub struct Printed {
     /// Print Markdown
     #[arg(long)]
     pub markdown: bool,
+    /// Also write a page that needs no network
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Language of tables and sentences
     #[arg(long, value_enum, default_value_t = Lang::En)]
     pub lang: Lang,
+}
+
+impl Printed {
+    /// Writes the page that was asked for, if one was.
+    pub(super) fn write_page(&self, markdown: &str, lang: Lang) -> Result<(), String> {
+        let Some(path) = &self.html else {
+            return Ok(());
+        };
+        std::fs::write(path, document(markdown, lang))
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
 }
 
 /// Options of a comparison of stored runs.
@@ -214,7 +228,7 @@ pub(super) fn compare_runs(a: &str, b: &str, args: &StoredCompareArgs) -> Result
         )));
     }
     print(
-        args.printed,
+        &args.printed,
         &record,
         &sheets::comparison(&record, args.printed.lang),
     )
@@ -237,7 +251,7 @@ pub(super) fn show_trends(args: &TrendsArgs) -> Result<ExitCode, String> {
     };
     let record = trends(&runs, metrics)?;
     print(
-        args.printed,
+        &args.printed,
         &record,
         &sheets::trends(&record, args.printed.lang),
     )
@@ -259,7 +273,7 @@ pub(super) fn pass_gate(args: &GateArgs) -> Result<ExitCode, String> {
         Refused::Unequal(found) => refusal(&sheets::unequal(&found, args.printed.lang)),
     })?;
     print(
-        args.printed,
+        &args.printed,
         &record,
         &sheets::gate(&record, args.printed.lang),
     )?;
@@ -329,7 +343,7 @@ pub(super) fn measure_noise(args: &NoiseArgs) -> Result<ExitCode, String> {
         .ok_or("there is no home folder to keep the calibration in: give --save FILE")?;
     write_noise(&path, &record)?;
     let code = print::<NoiseRecord>(
-        args.printed,
+        &args.printed,
         &record,
         &sheets::noise(&record, args.printed.lang),
     )?;
@@ -424,7 +438,7 @@ impl Steward for Twins<'_> {
 }
 
 fn print<T: serde::Serialize>(
-    printed: Printed,
+    printed: &Printed,
     record: &T,
     sheet: &Sheet,
 ) -> Result<ExitCode, String> {
@@ -438,5 +452,6 @@ fn print<T: serde::Serialize>(
         sheet.text(style)
     };
     console.line(&text);
+    printed.write_page(&sheet.markdown(), printed.lang)?;
     Ok(ExitCode::SUCCESS)
 }

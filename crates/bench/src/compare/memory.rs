@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LIMIT, Pair, WINDOW_S};
+use super::{LIMIT, Pair, WINDOW_S, further_of};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::closed::{Feed, Pool};
 use crate::load::connection::Connection;
@@ -13,9 +13,9 @@ use crate::os::{interrupt, proc};
 use crate::record::MemoryRow;
 use crate::run::console::Console;
 use crate::run::thread::generate;
-use crate::target::Store;
 use crate::target::client::Client;
 use crate::target::program::Program;
+use crate::target::{Further, Store};
 
 /// Connections used for filling.
 const CONNECTIONS: usize = 8;
@@ -32,8 +32,9 @@ pub(super) fn measure(
     pair: &mut Pair,
     console: &mut Console,
 ) -> Result<Vec<MemoryRow>, String> {
-    let a = side(&args.a, &pair.a, args, pins, console)?;
-    let b = side(&args.b, &pair.b, args, pins, console)?;
+    let [of_a, of_b] = further_of(args);
+    let a = side((&args.a, &pair.a), &of_a, args, pins, console)?;
+    let b = side((&args.b, &pair.b), &of_b, args, pins, console)?;
     let against_redis =
         pair.a.record.server_name == "tollgate" && pair.b.record.server_name == "redis";
     let row = |title: &str, a: Option<f64>, b: Option<f64>| {
@@ -63,8 +64,8 @@ struct Growth {
 }
 
 fn side(
-    name: &str,
-    running: &Store,
+    (name, running): (&str, &Store),
+    further: &Further,
     args: &CompareArgs,
     pins: Pins,
     console: &mut Console,
@@ -76,7 +77,8 @@ fn side(
     let fresh;
     let store = match Program::from_name(name) {
         Some(program) => {
-            fresh = Store::start(program, program.threads(args.threads), pins.target)?;
+            fresh =
+                Store::start_with(program, program.threads(args.threads), pins.target, further)?;
             &fresh
         }
         None => running,

@@ -19,9 +19,10 @@ use crate::record::{
 };
 use crate::run::console::Console;
 use crate::run::machine;
+use crate::target::further;
 use crate::target::program::Program;
 use crate::target::url::{Protocol, TargetUrl};
-use crate::target::{Store, peer};
+use crate::target::{Further, Store, peer};
 
 use slices::Bench;
 
@@ -42,6 +43,7 @@ pub(crate) struct Pair {
 
 /// Runs the comparison.
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, String> {
+    check_server_args(args)?;
     match (peer::is_service(&args.a), peer::is_service(&args.b)) {
         (true, true) => return services::run(args, console),
         (false, false) => {}
@@ -64,6 +66,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
         complete: true,
         ..CompareRecord::default()
     };
+    note_withheld(&mut record, console);
     warn_of_unknown_processes(&pair, &mut record, console);
     let mut bench = Bench::new(args, pins.generator, &loads, &pair)?;
     let ended = bench.run(&mut pair, console);
@@ -90,11 +93,42 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
     Ok(record)
 }
 
+/// What A and B are given besides what every server is given.
+fn further_of(args: &CompareArgs) -> [Further; 2] {
+    [("a", &args.a), ("b", &args.b)]
+        .map(|(side, name)| further::of(&args.server_args, &[side, name]))
+}
+
+/// Refuses words for servers that are not started here.
+fn check_server_args(args: &CompareArgs) -> Result<(), String> {
+    let sides = [("a", &args.a), ("b", &args.b)].into_iter();
+    let started: Vec<&str> = sides
+        .filter(|(_, name)| !name.contains("://"))
+        .flat_map(|(side, name)| [side, name.as_str()])
+        .collect();
+    further::check(&args.server_args, &started)
+}
+
+/// Says in the record which settings of the environment do not reach the servers started here.
+fn note_withheld(record: &mut CompareRecord, console: &mut Console) {
+    if !(record.a.started_by_bench || record.b.started_by_bench) {
+        return;
+    }
+    if let Some(text) = further::withheld() {
+        console.note(&format!("note: {text}"));
+        record.events.push(Event {
+            text,
+            ..Event::default()
+        });
+    }
+}
+
 /// Both servers, under names that differ.
 fn open_both(args: &CompareArgs, core: Option<usize>) -> Result<Pair, String> {
+    let [of_a, of_b] = further_of(args);
     let mut pair = Pair {
-        a: open(&args.a, args, core)?,
-        b: open(&args.b, args, core)?,
+        a: open(&args.a, args, core, &of_a)?,
+        b: open(&args.b, args, core, &of_b)?,
     };
     if pair.a.record.name == pair.b.record.name {
         pair.a.record.name.push_str(" (A)");
@@ -156,9 +190,14 @@ fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {
 }
 
 /// A server by name, started here, or by URL.
-fn open(name: &str, args: &CompareArgs, core: Option<usize>) -> Result<Store, String> {
+fn open(
+    name: &str,
+    args: &CompareArgs,
+    core: Option<usize>,
+    further: &Further,
+) -> Result<Store, String> {
     if let Some(program) = Program::from_name(name).filter(|program| program.speaks_resp()) {
-        return Store::start(program, program.threads(args.threads), core);
+        return Store::start_with(program, program.threads(args.threads), core, further);
     }
     if !name.contains("://") {
         return Err(format!(

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::slices::{Used, close};
-use super::{LIMIT, close_row, overload};
+use super::{LIMIT, close_row, further_of, note_withheld, overload};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
 use crate::load::live::Live;
@@ -18,6 +18,7 @@ use crate::record::{
 use crate::run::console::Console;
 use crate::run::machine;
 use crate::run::thread::generate;
+use crate::target::Further;
 use crate::target::peer::{Asking, Peer};
 use crate::target::service::WINDOW_S;
 use crate::target::url::TargetUrl;
@@ -52,7 +53,8 @@ pub(super) fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRe
     };
     let mut manifest = machine::manifest(args.seed, setting.pins.generator, setting.pins.target);
     let start = Instant::now();
-    let mut sides = [setting.open(&args.a)?, setting.open(&args.b)?];
+    let [of_a, of_b] = further_of(args);
+    let mut sides = [setting.open(&args.a, &of_a)?, setting.open(&args.b, &of_b)?];
     if sides[0].peer.is_http != sides[1].peer.is_http {
         return Err("one side speaks gRPC and the other HTTP: compare like with like".into());
     }
@@ -67,6 +69,7 @@ pub(super) fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRe
         complete: true,
         ..CompareRecord::default()
     };
+    note_withheld(&mut record, console);
     for (name, side) in ["A", "B"].into_iter().zip(&sides) {
         if side.peer.pid.is_none() {
             let text = format!("the process of {name} is not known: its CPU is not measured");
@@ -127,11 +130,11 @@ fn chosen(given: &[String]) -> Result<Vec<&'static str>, String> {
 }
 
 impl Setting<'_> {
-    fn open(&self, name: &str) -> Result<Side, String> {
+    fn open(&self, name: &str, further: &Further) -> Result<Side, String> {
         if name.contains("://") {
             crate::cli::own(&TargetUrl::parse(name)?, self.args.i_own_this_target)?;
         }
-        let peer = Peer::open(name, self.args.threads, self.pins.target)?;
+        let peer = Peer::open(name, self.args.threads, self.pins.target, further)?;
         let asking = peer.asking(LIMIT, "cmp:", self.args.keys);
         Ok(Side { peer, asking })
     }

@@ -3,7 +3,7 @@
 use crate::record::paper::{PaperRecord, PaperRow, PaperTable};
 use crate::record::{Grade, Status};
 use crate::report::TextStyle;
-use crate::report::format::{or_dash, percent, rate, ratio, significant};
+use crate::report::format::{DASH, or_dash, percent, rate, ratio, significant};
 use crate::report::lang::stored as t;
 use crate::report::table::{Column, TextCell, plain, table};
 use crate::report::{Lang, words};
@@ -59,7 +59,7 @@ fn one(style: TextStyle, part: &PaperTable) -> String {
         (true, false) => ladder_alone(style, &part.rows),
         // A test of which the study prints no figures.
         _ if part.rows.is_empty() => String::new(),
-        (false, ours) => throughput(style, &part.rows, ours),
+        (false, _) => throughput(style, &part.rows),
     });
     for reason in &part.not_comparable {
         out.push_str(&format!("  - {reason}\n"));
@@ -138,7 +138,8 @@ fn ladder_alone(style: TextStyle, rows: &[PaperRow]) -> String {
     table(style, &COLUMNS, &rows)
 }
 
-fn throughput(style: TextStyle, rows: &[PaperRow], ours: bool) -> String {
+/// Rates and tails of tests; a column about which no row says anything is left out.
+fn throughput(style: TextStyle, rows: &[PaperRow]) -> String {
     const COLUMNS: [Column; 9] = [
         Column::named(t::P_TEST, 12),
         Column::figure(t::P_PAPER_RATE, 9),
@@ -150,17 +151,11 @@ fn throughput(style: TextStyle, rows: &[PaperRow], ours: bool) -> String {
         Column::figure(t::P_PAPER_P999, 6),
         Column::figure(t::P_OURS, 6),
     ];
-    const PAPER_ONLY: [usize; 4] = [0, 1, 4, 7];
-    let shown = |at: &usize| ours || PAPER_ONLY.contains(at);
-    let columns: Vec<Column> = (0..COLUMNS.len())
-        .filter(shown)
-        .map(|at| COLUMNS[at])
-        .collect();
-    let rows: Vec<Vec<TextCell>> = rows
+    let rows: Vec<[TextCell; 9]> = rows
         .iter()
         .map(|row| {
             let mine = row.ours.unwrap_or_default();
-            let cells: [TextCell; 9] = [
+            [
                 row.title.clone().into(),
                 or_dash(row.paper.goodput_rps, rate).into(),
                 or_dash(mine.goodput_rps, rate).into(),
@@ -170,10 +165,19 @@ fn throughput(style: TextStyle, rows: &[PaperRow], ours: bool) -> String {
                 or_dash(row.p99_ratio, ratio).into(),
                 or_dash(row.paper.p99_9_ms, significant).into(),
                 or_dash(mine.p99_9_ms, significant).into(),
-            ];
-            let cells = cells.into_iter().enumerate();
+            ]
+        })
+        .collect();
+    let told: Vec<usize> = (0..COLUMNS.len())
+        .filter(|at| rows.iter().any(|row| row[*at].text != DASH))
+        .collect();
+    let columns: Vec<Column> = told.iter().map(|at| COLUMNS[*at]).collect();
+    let rows: Vec<Vec<TextCell>> = rows
+        .into_iter()
+        .map(|row| {
+            let cells = row.into_iter().enumerate();
             cells
-                .filter(|(at, _)| shown(at))
+                .filter(|(at, _)| told.contains(at))
                 .map(|(_, cell)| cell)
                 .collect()
         })

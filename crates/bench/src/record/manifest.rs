@@ -55,6 +55,9 @@ pub struct Machine {
     pub clocksource: Option<String>,
     /// CPU frequency governor, if the kernel has one.
     pub governor: Option<String>,
+    /// What puts idle processors to sleep, e.g. `menu` or `haltpoll`: waking them is part of every latency at low load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_governor: Option<String>,
     /// Hypervisor or `none`; `None` if unknown.
     pub hypervisor: Option<String>,
     /// Load average of the last minute when the run began.

@@ -8,6 +8,7 @@ mod accuracy;
 pub mod attribution;
 pub mod capacity;
 mod compare;
+mod gauge;
 mod latency;
 mod layout;
 mod manifest;
@@ -29,6 +30,7 @@ pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
 pub use attribution::Attribution;
 pub use capacity::{CapacityRecord, SearchGoal};
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
+pub use gauge::{Drift, Gauge};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use layout::check_layout;
 pub use manifest::{Calibration, Machine, Manifest, Pinning, Reused, Tool};
@@ -61,6 +63,10 @@ pub struct RunRecord {
     pub manifest: Manifest,
     /// What the generator itself can do here, if it was measured before the run.
     pub calibration: Option<Calibration>,
+    /// The same in short before, between and after the measurements: whether the machine stayed what it was. Empty without a
+    /// calibration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gauges: Vec<Gauge>,
     /// Thresholds the statuses were computed with.
     pub profile: Profile,
     /// Systems measured, in the order they were run.

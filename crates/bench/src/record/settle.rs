@@ -1,7 +1,7 @@
 //! What follows from the measured steps: levels, labels and the grade of the whole run.
 
 use super::capacity::CapacitySource;
-use super::{Cell, Grade, RunRecord, STARTS_FOR_A_CLAIM, Step, Validity, status};
+use super::{Cell, Drift, Grade, RunRecord, STARTS_FOR_A_CLAIM, Step, Validity, status};
 
 impl RunRecord {
     /// Computes levels and labels of every row and the grade of the run. Idempotent.
@@ -22,6 +22,9 @@ impl RunRecord {
         let measured = self.cells.iter().any(Cell::is_measured);
         if !measured {
             self.validity.lower(Grade::Invalid, NOTHING);
+        }
+        if let Some(doubt) = Drift::of(&self.gauges).and_then(|drift| drift.doubt()) {
+            self.validity.lower(Grade::Indicative, doubt);
         }
         let starts = self.starts.as_ref().map_or(1, |starts| starts.done);
         if measured && starts < STARTS_FOR_A_CLAIM {

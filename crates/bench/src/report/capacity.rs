@@ -3,7 +3,7 @@
 use super::TextStyle;
 use super::format::{count, or_dash, rate, significant};
 use super::lang::recorded::{recorded, recorded_all};
-use super::lang::{Lang, found as f, sentences as s};
+use super::lang::{Lang, Text, found as f, sentences as s};
 use super::table::plain;
 use super::words;
 use crate::record::attribution::cost_per_million;
@@ -84,12 +84,17 @@ pub(super) fn zone_line(found: &CapacityRecord, lang: Lang) -> String {
     }
 }
 
-fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
-    let why = match zones.decided_by {
+/// What bounds the safe load.
+pub(super) fn why_safe(zones: &Zones) -> Text {
+    match zones.decided_by {
         ZoneBound::Margin => f::F_WHY_MARGIN,
         ZoneBound::Healing => f::F_WHY_HEALING,
         ZoneBound::Cpu => f::F_WHY_CPU,
-    };
+    }
+}
+
+fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
+    let why = why_safe(zones);
     let upper = match found.goals.first().and_then(|goal| goal.upper_rps) {
         Some(load) => f::F_TOO_MUCH.with(lang, &[("load", &rate(load))]),
         None => f::F_NONE_TOO_MUCH.of(lang).into(),

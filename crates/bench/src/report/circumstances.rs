@@ -1,14 +1,26 @@
 //! Manifest, calibration and targets in words.
 
-use crate::record::{Calibration, Machine, Manifest, Pinning, TargetRecord, Tool};
+use crate::record::{Calibration, Gauge};
+use crate::record::{Drift, Machine, Manifest, Pinning, RunRecord, TargetRecord, Tool};
 
 use super::format::{bytes, latency, rate, seconds, significant};
 use super::lang::{Lang, Text, page as t};
 
-/// The manifest and the calibration as name and value, without what is unknown.
+/// Manifest, calibration and gauges of a run as name and value, without what is unknown.
+pub(crate) fn run_rows(record: &RunRecord, lang: Lang) -> Vec<(&'static str, String)> {
+    manifest_rows(
+        &record.manifest,
+        record.calibration.as_ref(),
+        &record.gauges,
+        lang,
+    )
+}
+
+/// The same of what is no run.
 pub(crate) fn manifest_rows(
     manifest: &Manifest,
     calibration: Option<&Calibration>,
+    gauges: &[Gauge],
     lang: Lang,
 ) -> Vec<(&'static str, String)> {
     let mut rows = machine_rows(&manifest.machine, lang);
@@ -26,6 +38,12 @@ pub(crate) fn manifest_rows(
             t::M_GENERATOR,
             calibration
                 .map(|found| generator(found, lang))
+                .unwrap_or_default(),
+        ),
+        (
+            t::M_DRIFT,
+            Drift::of(gauges)
+                .map(|drift| drifted(&drift, lang))
                 .unwrap_or_default(),
         ),
     ]);
@@ -56,6 +74,7 @@ fn machine_rows(machine: &Machine, lang: Lang) -> Vec<(Text, String)> {
         (t::M_SYSTEM, format!("{} {}", machine.os, machine.kernel)),
         (t::M_CLOCK, known(&machine.clocksource)),
         (t::M_GOVERNOR, known(&machine.governor)),
+        (t::M_IDLE_GOVERNOR, known(&machine.idle_governor)),
         (t::M_HYPERVISOR, known(&machine.hypervisor)),
         (
             t::M_LOAD_BEFORE,
@@ -103,7 +122,7 @@ fn generator(found: &Calibration, lang: Lang) -> String {
                 lang,
                 &[
                     ("when", &from.measured_at),
-                    ("age", &seconds(from.age_s)),
+                    ("age", &seconds(from.age_s, lang)),
                     ("binary", &from.binary),
                 ],
             )
@@ -119,6 +138,22 @@ fn generator(found: &Calibration, lang: Lang) -> String {
             ("p99", &latency(found.floor_p99_us)),
             ("clock", &significant(found.clock_read_ns)),
             ("reused", &reused),
+        ],
+    )
+}
+
+/// How the machine stayed the same, or did not.
+fn drifted(drift: &Drift, lang: Lang) -> String {
+    let ([low, high], [best, worst]) = (drift.ceiling_rps, drift.floor_p99_us);
+    t::M_DRIFTED.with(
+        lang,
+        &[
+            ("n", &drift.n.to_string()),
+            ("low", &rate(low)),
+            ("high", &rate(high)),
+            ("ratio", &significant(drift.ratio())),
+            ("best", &latency(best)),
+            ("worst", &latency(worst)),
         ],
     )
 }
@@ -193,7 +228,7 @@ mod tests {
 
     #[test]
     fn unknown_circumstances_are_left_out() {
-        let names: Vec<&str> = manifest_rows(&Manifest::default(), None, Lang::En)
+        let names: Vec<&str> = manifest_rows(&Manifest::default(), None, &[], Lang::En)
             .iter()
             .map(|(name, _)| *name)
             .collect();

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::record::{CompareRecord, RunRecord, check_layout, directory_stamp};
 
 use super::advice::{grafana, prometheus};
+use super::document::document;
 use super::html::STYLE;
 use super::index::{self, Overview};
 use super::{
@@ -186,7 +187,9 @@ impl RunDirectory {
         let mut writer = Writer::new(&self.path);
         writer.json("compare.json", record);
         writer.text("compare.csv", &compare_csv(record));
-        writer.text("README.md", &compare_markdown(record));
+        let text = compare_markdown(record);
+        writer.text("README.md", &text);
+        writer.text("compare.html", &document(&text, Lang::En));
         writer.link_latest();
         writer.list(&Overview::of_compare(record, Lang::En), Lang::En);
         writer.finish().map(drop)

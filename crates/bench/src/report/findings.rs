@@ -25,6 +25,8 @@ pub(crate) struct CellFindings {
     pub(crate) sustained_rps: Option<f64>,
     /// Lowest load that was validly not held; `None` if the valid rows ended while everything held.
     pub(crate) not_held_rps: Option<f64>,
+    /// Highest load above `not_held_rps` that single trials of a search held: so far the limit may lie higher.
+    pub(crate) held_above_rps: Option<f64>,
     /// Lowest load that was not held in a row that is invalid, and so proves nothing.
     pub(crate) doubtful_rps: Option<f64>,
     /// Most good answers per second in any row.
@@ -46,6 +48,12 @@ pub(crate) struct CellFindings {
 }
 
 impl CellFindings {
+    /// The least load that nothing speaks for; `None` if nothing bounds it.
+    fn highest_possible_rps(&self) -> Option<f64> {
+        let above = self.held_above_rps.unwrap_or(0.0);
+        self.not_held_rps.map(|not_held| not_held.max(above))
+    }
+
     /// Reads a ladder. A row that was not held and is invalid says nothing: the generator or the
     /// machine may have been what failed.
     pub(crate) fn of(cell: &Cell) -> Self {
@@ -88,6 +96,7 @@ impl CellFindings {
             over_admits: judgements(cell).any(|accuracy| !accuracy.never_over()),
             sustained_rps: sustained,
             not_held_rps: not_held,
+            held_above_rps: None,
             doubtful_rps: doubtful.map(|step| step.target_rps),
             peak_goodput_rps: peak.filter(|peak| *peak > 0.0),
             first_warning_rps: first_at(&steps, Level::NearLimit),
@@ -114,6 +123,12 @@ impl CellFindings {
         {
             self.sustained_rps = goal.lower_rps;
             self.not_held_rps = goal.upper_rps;
+            self.held_above_rps = goal.upper_rps.and_then(|upper| {
+                let held = capacity.trials.iter().filter(|trial| {
+                    trial.held() && trial.validity.grade != Grade::Invalid && trial.load_rps > upper
+                });
+                held.map(|trial| trial.load_rps).max_by(f64::total_cmp)
+            });
             self.safe_rps = None;
             // What is left past a load is told of the load that is named.
             self.retention = retention(steps, self.sustained_rps);
@@ -170,13 +185,15 @@ pub(crate) struct Ranked<'a> {
     pub(crate) common: Option<&'a Step>,
 }
 
-/// The cells of one scenario and one kind of target, best first.
+/// The cells of one scenario and one kind of work, best first.
 #[derive(Clone, Debug)]
 pub(crate) struct ScenarioFindings<'a> {
     /// Title of the scenario.
     title: String,
     /// Kind of the targets.
     pub(crate) kind: TargetKind,
+    /// The command asked, where it decides nothing.
+    plain: Option<String>,
     /// Highest load that every cell ran and held, or at least answered.
     pub(crate) common_rps: Option<f64>,
     /// Cells by result: those that kept their limits first, then most sustained load, then peak goodput of those that held nothing, then
@@ -185,8 +202,11 @@ pub(crate) struct ScenarioFindings<'a> {
 }
 
 impl ScenarioFindings<'_> {
-    /// Title of the scenario, with the kind of target where it is not a store.
+    /// Title of the scenario, with what is asked where it is no decision, and the kind of target where it is not a store.
     pub(crate) fn title(&self, lang: Lang) -> String {
+        if let Some(command) = &self.plain {
+            return format!("{} · {command}", self.title);
+        }
         match self.kind {
             TargetKind::Service => format!("{} · {}", self.title, page::KIND_SERVICE.of(lang)),
             TargetKind::Store | TargetKind::Null => self.title.clone(),
@@ -202,24 +222,42 @@ impl ScenarioFindings<'_> {
     }
 }
 
-/// Cells of a run grouped by scenario and kind of target, in the order they first appear. Stores and
-/// services are not ranked against each other: they do different work.
+/// Cells of a run grouped by scenario and kind of work, in the order they first appear. Stores and services are not
+/// ranked against each other, nor a command that decides nothing against decisions or another command.
 pub(crate) fn scenarios(record: &RunRecord) -> Vec<ScenarioFindings<'_>> {
-    let mut groups: Vec<(&str, TargetKind, Vec<&Cell>)> = Vec::new();
+    let mut groups: Vec<(Work<'_>, Vec<&Cell>)> = Vec::new();
     for cell in &record.cells {
-        let (name, kind) = (cell.scenario.name.as_str(), kind_of(record, cell));
-        match groups
-            .iter_mut()
-            .find(|group| (group.0, group.1) == (name, kind))
-        {
-            Some((.., cells)) => cells.push(cell),
-            None => groups.push((name, kind, vec![cell])),
+        let work = Work::of(record, cell);
+        match groups.iter_mut().find(|group| group.0 == work) {
+            Some((_, cells)) => cells.push(cell),
+            None => groups.push((work, vec![cell])),
         }
     }
     groups
         .into_iter()
-        .map(|(_, kind, cells)| scenario(kind, &cells))
+        .map(|(work, cells)| scenario(&work, &cells))
         .collect()
+}
+
+/// What cells have in common that may be ranked against each other.
+#[derive(PartialEq, Eq)]
+struct Work<'a> {
+    scenario: &'a str,
+    kind: TargetKind,
+    /// Title of a command that decides nothing.
+    plain: Option<&'a str>,
+}
+
+impl<'a> Work<'a> {
+    fn of(record: &RunRecord, cell: &'a Cell) -> Work<'a> {
+        let kind = kind_of(record, cell);
+        let decides = !cell.operation.algorithm.is_empty() || kind != TargetKind::Store;
+        Work {
+            scenario: &cell.scenario.name,
+            kind,
+            plain: (!decides).then_some(cell.operation.title.as_str()),
+        }
+    }
 }
 
 fn kind_of(record: &RunRecord, cell: &Cell) -> TargetKind {
@@ -230,7 +268,7 @@ fn kind_of(record: &RunRecord, cell: &Cell) -> TargetKind {
     target.map_or(TargetKind::Store, |target| target.kind)
 }
 
-fn scenario<'a>(kind: TargetKind, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
+fn scenario<'a>(work: &Work<'_>, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
     let common_rps = common_load(cells);
     let mut ranked: Vec<Ranked<'a>> = cells
         .iter()
@@ -269,7 +307,8 @@ fn scenario<'a>(kind: TargetKind, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
     );
     ScenarioFindings {
         title,
-        kind,
+        kind: work.kind,
+        plain: work.plain.map(Into::into),
         common_rps,
         ranked,
     }
@@ -324,19 +363,20 @@ pub(crate) enum Advantage {
     Open,
 }
 
-/// Compares the intervals of two ladders. `better` must be the one that held more.
+/// Compares the intervals of two ladders. `better` must be the one that held more. Where trials of a search contradict each
+/// other, the interval reaches as far as they do.
 pub(crate) fn advantage(better: &CellFindings, other: &CellFindings) -> Advantage {
     let (Some(low), Some(other_low)) = (better.sustained_rps, other.sustained_rps) else {
         return Advantage::NotShown;
     };
-    let Some(other_high) = other.not_held_rps else {
+    let Some(other_high) = other.highest_possible_rps() else {
         return Advantage::Open;
     };
     let least = low / other_high;
     if least < WORTH_MENTIONING {
         return Advantage::NotShown;
     }
-    match better.not_held_rps {
+    match better.highest_possible_rps() {
         Some(high) => Advantage::Between(least, high / other_low),
         None => Advantage::AtLeast(least),
     }

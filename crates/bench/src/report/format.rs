@@ -1,6 +1,8 @@
 //! Numbers as people read them. Whatever comes in, what goes out is finite: a number that is not
 //! shows as a dash.
 
+use super::lang::{Lang, page};
+
 /// Shown where nothing was measured.
 pub(crate) const DASH: &str = "–";
 
@@ -89,13 +91,14 @@ pub(crate) fn bytes(value: u64) -> String {
 }
 
 /// Seconds: `12.5 s`, `2 min 31 s`.
-pub(crate) fn seconds(value: f64) -> String {
+pub(crate) fn seconds(value: f64, lang: Lang) -> String {
     match value {
         v if !v.is_finite() => DASH.into(),
         v if !(60.0..EXPONENT_FROM).contains(&v) => format!("{} s", significant(v)),
         v => {
             let whole = v.round() as u64;
-            format!("{} min {:02} s", count(whole / 60), whole % 60)
+            let minutes = page::MINUTES.of(lang);
+            format!("{} {minutes} {:02} s", count(whole / 60), whole % 60)
         }
     }
 }
@@ -170,7 +173,8 @@ mod tests {
         assert_eq!(percent(100.0), "100");
         assert_eq!(ratio(1.375), "1.38×");
         assert_eq!(bytes(11 << 20), "11.0 MiB");
-        assert_eq!(seconds(151.2), "2 min 31 s");
+        assert_eq!(seconds(151.2, Lang::En), "2 min 31 s");
+        assert_eq!(seconds(151.2, Lang::Vi), "2 phút 31 s");
         assert_eq!(short(12_500.0), "12.5k");
         assert_eq!(short(120.0), "120");
         assert_eq!(rate(-1234.0), "-1,234");
@@ -186,7 +190,7 @@ mod tests {
                 percent(bad),
                 ratio(bad),
                 short(bad),
-                seconds(bad),
+                seconds(bad, Lang::En),
             ] {
                 assert_eq!(text, DASH);
             }
@@ -197,7 +201,7 @@ mod tests {
                 significant(huge),
                 latency(huge),
                 short(huge),
-                seconds(huge),
+                seconds(huge, Lang::En),
             ] {
                 assert!(text.len() < 20, "{text}");
             }

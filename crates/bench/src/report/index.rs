@@ -35,8 +35,9 @@ const ENTRIES_MAX: usize = 100_000;
 /// Sentences of a verdict that the list shows.
 const SENTENCES_MAX: usize = 3;
 /// Files that readers look for come first.
-const FIRST: [&str; 7] = [
+const FIRST: [&str; 8] = [
     "report.html",
+    "compare.html",
     "README.md",
     "summary.csv",
     "rows.csv",

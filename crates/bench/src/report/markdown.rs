@@ -7,7 +7,7 @@ mod results;
 
 use crate::record::RunRecord;
 
-use super::circumstances::{command, manifest_rows, target_line};
+use super::circumstances::{command, run_rows, target_line};
 use super::findings::{ScenarioFindings, scenarios};
 use super::format::{count, printable, rate, seconds};
 use super::html::thresholds;
@@ -94,13 +94,13 @@ impl Document<'_> {
         );
         let steps = || record.cells.iter().flat_map(|cell| &cell.steps);
         let modes: Vec<String> = self.scenarios.iter().map(|s| s.title(lang)).collect();
-        let lengths = range(steps().map(|step| step.duration_s), seconds);
+        let lengths = range(steps().map(|step| step.duration_s), |s| seconds(s, lang));
         let loads = range(steps().map(|step| step.target_rps), rate);
         let mut facts = vec![(t::MD_TEST_DATE, manifest.started_at.clone())];
         facts.extend((!modes.is_empty()).then(|| (t::MD_MODE, modes.join("; "))));
         facts.extend(lengths.map(|text| (t::MD_STEP, text)));
         facts.extend(loads.map(|text| (t::MD_RANGE, format!("{text} RPS"))));
-        facts.push((t::M_DURATION, seconds(manifest.duration_s)));
+        facts.push((t::M_DURATION, seconds(manifest.duration_s, self.lang)));
         facts.push((t::MD_RUN, run));
         facts.push((t::M_COMMAND, command(&manifest.command_line)));
         for (name, value) in facts {
@@ -158,8 +158,7 @@ impl Document<'_> {
         self.section(self.say(t::MD_TESTBED));
         self.table(&[self.say(t::MD_COMPONENT), self.say(t::MD_SETTING)], 2);
         let record = self.record;
-        for (name, value) in manifest_rows(&record.manifest, record.calibration.as_ref(), self.lang)
-        {
+        for (name, value) in run_rows(record, self.lang) {
             self.row(&[name.into(), text(&value)]);
         }
         for target in &record.targets {
@@ -253,7 +252,7 @@ impl Document<'_> {
 }
 
 /// `1.5 s` or `1.0 s – 2.0 s`; `None` without values.
-fn range(values: impl Iterator<Item = f64>, show: fn(f64) -> String) -> Option<String> {
+fn range(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> Option<String> {
     let ends =
         values
             .filter(|value| value.is_finite())

@@ -3,6 +3,7 @@
 use crate::record::capacity::Trial;
 use crate::record::{Cell, Step};
 
+use super::capacity::why_safe;
 use super::findings::CellFindings;
 use super::format::{capitalized, latency, or_dash, percent, rate, significant};
 use super::lang::{Lang, Text, sentences as t};
@@ -25,7 +26,17 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
     let mut out = Vec::new();
     out.extend(found.sustained_rps.map(|sustained| {
         let safe = or_dash(found.safe_rps, rate);
-        t::SUSTAINED.with(lang, &[("load", &rate(sustained)), ("safe", &safe)])
+        let zones = cell
+            .capacity
+            .as_ref()
+            .and_then(|found| found.zones.as_ref());
+        let why = zones.map_or_else(String::new, |zones| {
+            t::SAFE_BECAUSE.with(lang, &[("why", why_safe(zones).of(lang))])
+        });
+        t::SUSTAINED.with(
+            lang,
+            &[("load", &rate(sustained)), ("safe", &safe), ("why", &why)],
+        )
     }));
     out.extend(contrary_row(cell, &steps, found, lang));
     out.extend(early_warning(found, lang));

@@ -71,7 +71,7 @@ fn sentence(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> Strin
         return nothing_held(lang, scenario, profile);
     };
     let (not, end) = match (best.findings.not_held_rps, best.findings.doubtful_rps) {
-        (Some(above), _) => (t::AND_NOT.with(lang, &[("load", &rate(above))]), ""),
+        (Some(above), _) => (and_not(lang, above, best.findings.held_above_rps), ""),
         (None, Some(_)) => (String::new(), t::NOT_BOUNDED.of(lang)),
         (None, None) => (String::new(), t::TOP_OF_LADDER.of(lang)),
     };
@@ -96,6 +96,15 @@ fn sentence(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> Strin
     out.push_str(&like_for_like(lang, scenario).unwrap_or_default());
     out.push('.');
     out
+}
+
+/// The load that was too much, and how far single trials speak against that.
+fn and_not(lang: Lang, above: f64, held_above: Option<f64>) -> String {
+    let load = rate(above);
+    match held_above {
+        None => t::AND_NOT.with(lang, &[("load", &load)]),
+        Some(held) => t::AND_NOT_MOSTLY.with(lang, &[("load", &load), ("held", &rate(held))]),
+    }
 }
 
 fn none_kept_its_limit(lang: Lang, scenario: &ScenarioFindings<'_>) -> String {

@@ -150,12 +150,15 @@ impl Running {
 impl Session<'_> {
     /// Searches the capacity of every system in `scenario`.
     pub(super) fn capacity(&mut self, scenario: &KeyPlan, settings: &CapacitySettings) {
-        for series in self.probe_all(scenario) {
+        for (number, series) in self.probe_all(scenario).into_iter().enumerate() {
             if self.bed.stopped() {
                 return;
             }
             if self.bed.given_up(series.slot).is_some() {
                 continue;
+            }
+            if number > 0 {
+                self.gauge();
             }
             let mut running = self.search(scenario, &series, settings);
             if running.record.ended != SearchEnd::TargetLost && !self.bed.stopped() {

@@ -120,6 +120,7 @@ pub fn machine() -> Machine {
         memory_bytes: proc::memory_bytes(),
         clocksource: clock::source(),
         governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        idle_governor: first_line("/sys/devices/system/cpu/cpuidle/current_governor"),
         hypervisor,
         load_average_1m: load,
     }

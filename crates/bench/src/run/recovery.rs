@@ -90,12 +90,15 @@ impl RecoverySettings {
 impl Session<'_> {
     /// Overloads every system in `scenario` and watches it heal.
     pub(super) fn recovery(&mut self, scenario: &KeyPlan, settings: &RecoverySettings) {
-        for series in self.probe_all(scenario) {
+        for (number, series) in self.probe_all(scenario).into_iter().enumerate() {
             if self.bed.stopped() {
                 return;
             }
             if self.bed.given_up(series.slot).is_some() {
                 continue;
+            }
+            if number > 0 {
+                self.gauge();
             }
             let (knee, source) = match settings.knee_rps {
                 Some(knee) => (Some(knee), "given on the command line"),

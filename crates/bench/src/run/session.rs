@@ -133,6 +133,15 @@ impl<'a> Session<'a> {
         self.bed.targets() > 0
     }
 
+    /// Whether a server runs that the bench started.
+    #[must_use]
+    pub fn starts_servers(&self) -> bool {
+        self.record
+            .targets
+            .iter()
+            .any(|target| target.started_by_bench)
+    }
+
     /// Says that a system is not measured.
     pub fn skip(&mut self, name: &str, reason: String) {
         self.bed
@@ -200,6 +209,7 @@ impl<'a> Session<'a> {
         self.repeats_left = REPEATS_MIN.max(rows as u32 / REPEATS_PER_ROWS);
         let step_length = self.bed.plan().step_length(rows);
         let scenarios = self.bed.plan().scenarios.clone();
+        self.gauge();
         for scenario in &scenarios {
             if self.bed.stopped() {
                 break;
@@ -210,11 +220,27 @@ impl<'a> Session<'a> {
                 Job::Recovery(settings) => self.recovery(scenario, settings),
                 Job::Mitigations(settings) => self.mitigations(scenario, settings),
             }
+            self.gauge();
             self.close(false);
             keep(&self.record, self.bed.console());
         }
         self.close(true);
         self.record
+    }
+
+    /// Looks at the machine, if the generator was calibrated.
+    pub(super) fn gauge(&mut self) {
+        if self.record.calibration.is_none() || self.bed.stopped() {
+            return;
+        }
+        match self.bed.gauge() {
+            Ok(gauge) => self.record.gauges.push(gauge),
+            Err(why) => self.event(
+                Severity::Warning,
+                None,
+                format!("the machine could not be looked at: {why}"),
+            ),
+        }
     }
 
     /// Says how long the run will take, if that is long and known.

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use super::{fill, mitigations};
 use crate::load::tally::latency_histogram;
 use crate::record::{
-    Cell, CellStatistics, Failures, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
+    Cell, CellStatistics, Failures, Gauge, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
     SplitLatency, StartSample, Starts, Step, Validity,
 };
 use crate::statistics::{estimate, median};
@@ -74,6 +74,7 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
         kept: names(false),
     });
     record.events = starts.iter().flat_map(events).collect();
+    record.gauges = starts.iter().flat_map(gauges).collect();
     for start in &starts[1..] {
         for skipped in &start.record.skipped {
             if !record.skipped.contains(skipped) {
@@ -111,6 +112,13 @@ fn events(start: &Start) -> impl Iterator<Item = crate::record::Event> {
             offset_s: start.offset_s + event.offset_s,
             ..event.clone()
         })
+}
+
+fn gauges(start: &Start) -> impl Iterator<Item = Gauge> {
+    start.record.gauges.iter().map(|gauge| Gauge {
+        offset_s: start.offset_s + gauge.offset_s,
+        ..*gauge
+    })
 }
 
 /// Whether two cells are the same in different starts.

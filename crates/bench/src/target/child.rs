@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::further::Further;
 use crate::load::address::{Address, Endpoint};
 use crate::os::cpu;
 
@@ -66,11 +67,13 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `exe arguments`, on processor `core` if one is given. `folder` is its working directory.
+    /// Starts `exe arguments` with what it is given `further`, on processor `core` if one is given. `folder` is its working
+    /// directory.
     pub fn start(
         name: &str,
         exe: &Path,
         arguments: &[String],
+        further: &Further,
         core: Option<usize>,
         folder: Folder,
     ) -> Result<ServerProcess, String> {
@@ -85,12 +88,7 @@ impl ServerProcess {
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err);
-        // Settings of the user's own server must not reach the one under test.
-        for (name, _) in std::env::vars_os()
-            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"TOLLGATE_"))
-        {
-            command.env_remove(name);
-        }
+        further.give(&mut command);
         // A group of its own: Ctrl-C in the terminal reaches the bench alone, which ends its servers after keeping
         // what was measured.
         command.process_group(0);
@@ -108,13 +106,11 @@ impl ServerProcess {
         let child = command
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", exe.display()))?;
-        let mut command_line = vec![as_typed(exe)];
-        command_line.extend_from_slice(arguments);
         Ok(ServerProcess {
             child,
             folder,
             name: name.into(),
-            command_line,
+            command_line: further.command_line(as_typed(exe), arguments),
         })
     }
 

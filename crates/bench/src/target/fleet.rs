@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Store;
 use super::child::ServerProcess;
+use super::further::Further;
 use super::program::Program;
 use super::service::{Ports, Service, Spawned, free_ports, spawn};
 use super::strategy::{StatedError, Strategy, rules_yaml};
@@ -42,6 +43,7 @@ struct How {
     threads: u32,
     core: Option<usize>,
     backend: String,
+    further: Further,
 }
 
 impl How {
@@ -49,7 +51,15 @@ impl How {
         let name = format!("mitigations-{number}");
         let backend = Some(self.backend.as_str());
         let ports = self.ports[number];
-        spawn(&name, &self.rules, ports, self.threads, self.core, backend)
+        spawn(
+            &name,
+            &self.rules,
+            ports,
+            self.threads,
+            self.core,
+            backend,
+            &self.further,
+        )
     }
 }
 
@@ -68,15 +78,16 @@ pub struct Arm {
 
 impl Fleet {
     /// Starts `count` services of `threads` threads with rules for `strategies` on the store called `store`: a program to
-    /// start, or a `redis://` URL.
+    /// start, or a `redis://` URL. Store and services are given what `further` says.
     pub fn start(
         store: &str,
         strategies: &[Strategy],
         count: u32,
         threads: u32,
         core: Option<usize>,
+        further: [&Further; 2],
     ) -> Result<Fleet, String> {
-        let (mut store, url) = open_store(store, threads, core)?;
+        let (mut store, url) = open_store(store, threads, core, further[0])?;
         let store_process = store.take_process();
         let mut how = How {
             rules: rules_yaml(strategies, count),
@@ -84,6 +95,7 @@ impl Fleet {
             threads,
             core,
             backend: url,
+            further: further[1].clone(),
         };
         let mut services = Vec::new();
         let mut endpoint: Option<Endpoint> = None;
@@ -217,7 +229,12 @@ impl Arm {
 }
 
 /// The store and the URL by which services reach it.
-fn open_store(name: &str, threads: u32, core: Option<usize>) -> Result<(Store, String), String> {
+fn open_store(
+    name: &str,
+    threads: u32,
+    core: Option<usize>,
+    further: &Further,
+) -> Result<(Store, String), String> {
     if name.contains("://") {
         let url = TargetUrl::parse(name)?;
         if url.protocol != Protocol::Resp {
@@ -233,7 +250,7 @@ fn open_store(name: &str, threads: u32, core: Option<usize>) -> Result<(Store, S
     let program = program.ok_or_else(|| {
         format!("--store {name}: give tollgate, redis-server, valkey-server, dragonfly or a redis:// URL")
     })?;
-    let store = Store::start(program, program.threads(threads), core)?;
+    let store = Store::start_with(program, program.threads(threads), core, further)?;
     let url = store.record.url.clone();
     Ok((store, url))
 }
@@ -275,7 +292,7 @@ mod tests {
             ("grpc://127.0.0.1:1", "redis://"),
             ("nothing", "redis-server"),
         ] {
-            let error = open_store(name, 1, None).unwrap_err();
+            let error = open_store(name, 1, None, &Further::default()).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
     }

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 
 use super::child::ServerProcess;
 use super::client::{ANSWER_TIMEOUT, unanswered};
-use super::program::{Program, StoreSettings};
+use super::further::Further;
+use super::program::Program;
 use super::url::TargetUrl;
 use super::{Way, started};
 use crate::load::address::Endpoint;
@@ -48,14 +49,14 @@ pub fn ask(op: Op, rule: Rule) -> Option<MemcacheAsk> {
 }
 
 impl Memcached {
-    /// Starts `memcached` with `threads` threads, on processor `core` if one is given.
+    /// Starts `memcached` with `threads` threads and what it is given `further`, on processor `core` if one is given.
     pub fn start(
         threads: u32,
         core: Option<usize>,
-        settings: StoreSettings,
+        further: &Further,
     ) -> Result<Memcached, String> {
         let answers = |endpoint: &Endpoint| version(endpoint).is_ok();
-        let started = started::start(Program::Memcached, threads, core, settings, answers)?;
+        let started = started::start(Program::Memcached, threads, core, further, answers)?;
         let pid = started.process.pid();
         Memcached::ask_around(
             started.record,

@@ -3,6 +3,7 @@
 pub mod child;
 pub mod client;
 pub mod fleet;
+pub mod further;
 pub mod memcached;
 pub mod peer;
 pub mod program;
@@ -13,6 +14,7 @@ pub mod strategy;
 pub mod url;
 
 pub use fleet::{Arm, Fleet};
+pub use further::Further;
 pub use memcached::Memcached;
 pub use service::Service;
 pub use store::Store;

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 
 use super::child::{Folder, ServerProcess, free_port, loopback};
+use super::further::Further;
 use super::program::on_path;
 use super::service::{DOMAIN, HttpOptions, Service, WINDOW_S, entry};
 use super::url::{Protocol, TargetUrl};
@@ -66,15 +67,22 @@ pub fn is_service(name: &str) -> bool {
 }
 
 impl Peer {
-    /// A service by name, started here on processor `core`, or by URL. Does not ask whose machine the URL names.
-    pub fn open(name: &str, threads: u32, core: Option<usize>) -> Result<Peer, String> {
+    /// A service by name, started here on processor `core` with what it is given `further`, or by URL. Does not ask whose
+    /// machine the URL names.
+    pub fn open(
+        name: &str,
+        threads: u32,
+        core: Option<usize>,
+        further: &Further,
+    ) -> Result<Peer, String> {
         match name {
-            "tollgate-grpc" => Service::start(threads, core).map(Peer::of_ours),
+            "tollgate-grpc" => Service::start(threads, core, further).map(Peer::of_ours),
             "tollgate-http" => {
-                Service::start_http(threads, core, &HttpOptions::default()).map(Peer::of_ours)
+                let options = HttpOptions::default();
+                Service::start_http(threads, core, &options, further).map(Peer::of_ours)
             }
-            "throttlecrab-grpc" => Peer::throttlecrab(false, core),
-            "throttlecrab-http" => Peer::throttlecrab(true, core),
+            "throttlecrab-grpc" => Peer::throttlecrab(false, core, further),
+            "throttlecrab-http" => Peer::throttlecrab(true, core, further),
             url => Peer::attach(&TargetUrl::parse(url)?),
         }
     }
@@ -94,7 +102,7 @@ impl Peer {
         }
     }
 
-    fn throttlecrab(is_http: bool, core: Option<usize>) -> Result<Peer, String> {
+    fn throttlecrab(is_http: bool, core: Option<usize>, further: &Further) -> Result<Peer, String> {
         let exe = on_path(THROTTLECRAB).ok_or_else(|| {
             format!("{THROTTLECRAB} is not on PATH (cargo install {THROTTLECRAB})")
         })?;
@@ -111,7 +119,8 @@ impl Peer {
             "--log-level".into(),
             "error".into(),
         ];
-        let mut process = ServerProcess::start("throttlecrab", &exe, &arguments, core, folder)?;
+        let mut process =
+            ServerProcess::start("throttlecrab", &exe, &arguments, further, core, folder)?;
         let endpoint = loopback(port);
         let Address::Tcp(address) = endpoint.address.clone() else {
             return Err("loopback is TCP".into());
@@ -302,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_store_is_no_service() {
-        let error = Peer::open("redis://127.0.0.1:1", 1, None).unwrap_err();
+        let error = Peer::open("redis://127.0.0.1:1", 1, None, &Further::default()).unwrap_err();
         assert!(error.contains("no service"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Way;
 use super::child::{Folder, ServerProcess, free_port, loopback};
 use super::fleet::Arm;
+use super::further::Further;
 use super::program::Program;
 use super::url::TargetUrl;
 use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
@@ -67,6 +68,7 @@ pub(super) fn spawn(
     threads: u32,
     core: Option<usize>,
     backend: Option<&str>,
+    further: &Further,
 ) -> Result<Spawned, String> {
     let exe = Program::Tollgate
         .locate()
@@ -95,7 +97,8 @@ pub(super) fn spawn(
             .iter()
             .flat_map(|url| ["--backend".into(), (*url).to_owned()]),
     );
-    let mut process = ServerProcess::start("tollgate service", &exe, &arguments, core, folder)?;
+    let mut process =
+        ServerProcess::start("tollgate service", &exe, &arguments, further, core, folder)?;
     let answers = |port: u16| match loopback(port).address {
         Address::Tcp(address) => TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok(),
         Address::Unix(_) => false,
@@ -164,8 +167,8 @@ pub(super) fn entry(limit: u64) -> String {
 
 impl Service {
     /// Starts this program as a service on its own store, asked over gRPC.
-    pub fn start(threads: u32, core: Option<usize>) -> Result<Service, String> {
-        Service::start_as("tollgate-grpc", threads, core, None, &rules_yaml())
+    pub fn start(threads: u32, core: Option<usize>, further: &Further) -> Result<Service, String> {
+        Service::start_as("tollgate-grpc", threads, core, None, &rules_yaml(), further)
     }
 
     /// The same called `name` with rules of its own, as an arm of a comparison of strategies.
@@ -175,8 +178,9 @@ impl Service {
         threads: u32,
         core: Option<usize>,
         arm: Arm,
+        further: &Further,
     ) -> Result<Service, String> {
-        let mut service = Service::start_as(name, threads, core, None, rules)?;
+        let mut service = Service::start_as(name, threads, core, None, rules, further)?;
         service.arm = Some(arm);
         Ok(service)
     }
@@ -204,8 +208,16 @@ impl Service {
         threads: u32,
         core: Option<usize>,
         options: &HttpOptions,
+        further: &Further,
     ) -> Result<Service, String> {
-        Service::start_as("tollgate-http", threads, core, Some(options), &rules_yaml())
+        Service::start_as(
+            "tollgate-http",
+            threads,
+            core,
+            Some(options),
+            &rules_yaml(),
+            further,
+        )
     }
 
     fn start_as(
@@ -214,13 +226,14 @@ impl Service {
         core: Option<usize>,
         over_http: Option<&HttpOptions>,
         rules: &str,
+        further: &Further,
     ) -> Result<Service, String> {
         let Spawned {
             process,
             grpc,
             http,
             took,
-        } = spawn(name, rules, free_ports()?, threads, core, None)?;
+        } = spawn(name, rules, free_ports()?, threads, core, None, further)?;
         let endpoint = if over_http.is_some() { http } else { grpc };
         let address = endpoint.address.to_string();
         let pid = process.pid();

@@ -1,7 +1,8 @@
 //! A store's process, started and answering.
 
 use super::child::{Folder, ServerProcess, free_port, loopback};
-use super::program::{Program, StoreSettings};
+use super::further::Further;
+use super::program::Program;
 use crate::load::address::Endpoint;
 use crate::os::proc;
 use crate::record::{TargetKind, TargetRecord};
@@ -21,12 +22,12 @@ pub(super) fn start(
     program: Program,
     threads: u32,
     core: Option<usize>,
-    settings: StoreSettings,
+    further: &Further,
     answers: impl Fn(&Endpoint) -> bool,
 ) -> Result<Started, String> {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
-        match attempt(program, threads, core, settings, &answers) {
+        match attempt(program, threads, core, further, &answers) {
             Ok(started) => return Ok(started),
             Err(error) => last = error,
         }
@@ -38,7 +39,7 @@ fn attempt(
     program: Program,
     threads: u32,
     core: Option<usize>,
-    settings: StoreSettings,
+    further: &Further,
     answers: &impl Fn(&Endpoint) -> bool,
 ) -> Result<Started, String> {
     let name = program.name();
@@ -48,9 +49,8 @@ fn attempt(
     let folder =
         Folder::new(name).map_err(|error| format!("cannot create a temporary folder: {error}"))?;
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-    let mut arguments = program.arguments(port, threads, folder.path());
-    arguments.extend(settings.arguments(program));
-    let mut process = ServerProcess::start(name, &exe, &arguments, core, folder)?;
+    let arguments = program.arguments(port, threads, folder.path());
+    let mut process = ServerProcess::start(name, &exe, &arguments, further, core, folder)?;
     let endpoint = loopback(port);
     let took = process.wait_ready(|| answers(&endpoint))?;
     let scheme = if program.speaks_resp() {

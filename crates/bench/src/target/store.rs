@@ -2,7 +2,8 @@
 
 use super::child::ServerProcess;
 use super::client::Client;
-use super::program::{Program, StoreSettings};
+use super::further::Further;
+use super::program::Program;
 use super::url::TargetUrl;
 use super::{Way, started};
 use crate::load::address::Endpoint;
@@ -49,17 +50,17 @@ pub struct Store {
 impl Store {
     /// Starts `program` with `threads` threads, on processor `core` if one is given.
     pub fn start(program: Program, threads: u32, core: Option<usize>) -> Result<Store, String> {
-        Store::start_with(program, threads, core, StoreSettings::Plain)
+        Store::start_with(program, threads, core, &Further::default())
     }
 
-    /// The same with further settings.
+    /// The same with `further` settings.
     pub fn start_with(
         program: Program,
         threads: u32,
         core: Option<usize>,
-        settings: StoreSettings,
+        further: &Further,
     ) -> Result<Store, String> {
-        let started = started::start(program, threads, core, settings, |endpoint| {
+        let started = started::start(program, threads, core, further, |endpoint| {
             let pinged = Client::connect(endpoint).and_then(|mut client| client.ask(&[b"PING"]));
             pinged.is_ok()
         })?;

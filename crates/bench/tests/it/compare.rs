@@ -23,6 +23,7 @@ fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
         deadline_ms: 20,
         keys: 10,
         records: 1_000,
+        server_args: Vec::new(),
         threads: 1,
         seed: 1,
         pin: Some(Pins {
@@ -92,6 +93,10 @@ fn a_refused_server_and_an_unknown_name_are_errors() {
     let mut unknown = args(&server, &server);
     unknown.loads = vec!["none".into()];
     assert!(run(&unknown).unwrap_err().contains("not a load"));
+    let mut idle = args(&server, &server);
+    idle.server_args = vec!["a=--threads 2".parse().unwrap()];
+    let why = run(&idle).unwrap_err();
+    assert!(why.contains("no server is started here"), "{why}");
 }
 
 /// An HTTP server on threads of this process that allows everything.

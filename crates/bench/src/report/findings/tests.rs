@@ -25,6 +25,7 @@ fn cell(target: &str, rows: &[(f64, u64)]) -> Cell {
         },
         operation: Operation {
             title: "op".into(),
+            algorithm: "fixed-window".into(),
             ..Operation::default()
         },
         steps: rows.iter().map(step).collect(),
@@ -240,4 +241,65 @@ fn nothing_measured_gives_nothing_found() {
     }
     assert_eq!(never_over_admitted(&record), None);
     assert_eq!(scenarios(&record)[0].common_rps, None);
+}
+
+/// A search that found [10, 11], with a trial at `load` that held.
+fn searched(target: &str, load: f64, grade: Grade) -> Cell {
+    let trial = crate::record::capacity::Trial {
+        load_rps: load,
+        kept: vec![true],
+        validity: crate::record::Validity {
+            grade,
+            ..crate::record::Validity::default()
+        },
+        ..crate::record::capacity::Trial::default()
+    };
+    let mut cell = cell(target, &[(10.0, 0), (11.0, 9)]);
+    cell.capacity = Some(CapacityRecord {
+        goals: vec![GoalResult {
+            lower_rps: Some(10.0),
+            upper_rps: Some(11.0),
+            ..GoalResult::default()
+        }],
+        trials: vec![trial],
+        ..CapacityRecord::default()
+    });
+    cell
+}
+
+#[test]
+fn trials_that_contradict_a_search_widen_what_it_claims() {
+    let contested = CellFindings::of(&searched("a", 20.0, Grade::Indicative));
+    assert_eq!(contested.held_above_rps, Some(20.0));
+    let spoiled = CellFindings::of(&searched("a", 20.0, Grade::Invalid));
+    assert_eq!(spoiled.held_above_rps, None);
+    let mut better = CellFindings::of(&searched("b", 10.0, Grade::Valid));
+    (better.sustained_rps, better.not_held_rps) = (Some(44.0), Some(50.0));
+    assert_eq!(advantage(&better, &spoiled), Advantage::Between(4.0, 5.0));
+    assert_eq!(advantage(&better, &contested), Advantage::Between(2.2, 5.0));
+    let run = run(vec![searched("a", 20.0, Grade::Valid)]);
+    let said = crate::report::verdict::run(&run, Lang::En).join(" ");
+    assert!(said.contains("single trials held up to 20/s"), "{said}");
+}
+
+#[test]
+fn a_command_that_decides_nothing_is_ranked_among_its_like_only() {
+    let of = |target: &str, title: &str, algorithm: &str| {
+        let mut cell = cell(target, &[(10.0, 0)]);
+        cell.operation.title = title.into();
+        cell.operation.algorithm = algorithm.into();
+        cell
+    };
+    let run = run(vec![
+        of("a", "GET", ""),
+        of("a", "RL.TAKE", "fixed-window"),
+        of("b", "GET", ""),
+        of("b", "EVALSHA", "gcra"),
+        of("b", "SET", ""),
+    ]);
+    let groups = scenarios(&run);
+    let titles: Vec<String> = groups.iter().map(|group| group.title(Lang::En)).collect();
+    assert_eq!(titles, ["S · GET", "S", "S · SET"]);
+    let sizes: Vec<usize> = groups.iter().map(|group| group.ranked.len()).collect();
+    assert_eq!(sizes, [2, 2, 1]);
 }

@@ -204,6 +204,7 @@ texts! {
     NUMBER_CEILING = "generator ceiling" | "trần của bộ sinh tải";
     NUMBER_CEILING_NOTE = "floor P99 {latency}" | "sàn P99 {latency}";
     NUMBER_HELD_NOTE = "most held: {cell}" | "giữ được nhiều nhất: {cell}";
+    NUMBER_SUSTAINED_MOSTLY = "sustained [{lower}–{upper}], single trials up to {held}: {cell}" | "duy trì [{lower}–{upper}], lần thử đơn lẻ đến {held}: {cell}";
     NUMBER_SUSTAINED_NOTE = "sustained [{lower}–{upper}]: {cell}" | "duy trì [{lower}–{upper}]: {cell}";
 
     C_THROUGHPUT = "Goodput and failures against offered load" | "Goodput và lỗi theo tải đưa vào";
@@ -310,7 +311,12 @@ texts! {
     M_SEED = "Seed" | "Hạt giống";
     M_STARTED = "Started" | "Bắt đầu";
     M_COMMAND = "Command" | "Lệnh";
+    MINUTES = "min" | "phút";
     M_GENERATOR = "Generator" | "Bộ sinh tải";
+    M_DRIFT = "Machine meanwhile" | "Máy trong lúc đo";
+    M_DRIFTED = "looked at {n} times: the generator's ceiling moved between {low}/s and {high}/s ({ratio}×), the floor's P99 between {best} and {worst}"
+        | "xem {n} lần: trần của bộ phát dao động từ {low}/s đến {high}/s ({ratio}×), P99 của sàn từ {best} đến {worst}";
+    M_IDLE_GOVERNOR = "Idle governor" | "Bộ điều phối khi nhàn rỗi";
     M_CPU_IS = "{model} ({cores} cores, {arch})" | "{model} ({cores} nhân, {arch})";
     M_NOT_PINNED = "not pinned" | "không ghim";
     M_CORE = "core {core}" | "nhân {core}";

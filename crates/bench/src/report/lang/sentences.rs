@@ -20,6 +20,7 @@ texts! {
     HELD = "{scenario}: {cell} held {load}/s{not} within the {profile} thresholds{end}"
         | "{scenario}: {cell} giữ được {load}/s{not} trong ngưỡng {profile}{end}";
     AND_NOT = " (and not {load}/s)" | " (và không giữ được {load}/s)";
+    AND_NOT_MOSTLY = " (and not {load}/s, though single trials held up to {held}/s)" | " (và không giữ được {load}/s, dù có lần thử đơn lẻ giữ được đến {held}/s)";
     NOT_BOUNDED = ", with no valid row above to bound it" | ", không có dòng hợp lệ nào phía trên để chặn";
     TOP_OF_LADDER = ", the top of its ladder" | ", bậc cao nhất của thang tải";
     SUSTAINS = "{scenario}: {cell} sustains [{lower}–{upper}]/s by the capacity search, within the {profile} thresholds"
@@ -53,7 +54,8 @@ texts! {
     SERVER_CPU_PER_REQUEST = "server CPU per request" | "CPU máy chủ cho mỗi yêu cầu";
     MEDIAN_LATENCY = "median latency" | "độ trễ trung vị";
 
-    SUSTAINED = "Sustained load: {load}/s, safe up to {safe}/s." | "Tải duy trì được: {load}/s, an toàn đến {safe}/s.";
+    SUSTAINED = "Sustained load: {load}/s, safe up to {safe}/s{why}." | "Tải duy trì được: {load}/s, an toàn đến {safe}/s{why}.";
+    SAFE_BECAUSE = " ({why})" | " ({why})";
     CONTRARY_ROW = "The row at {load}/s is a single trial that did not hold; the search decided by its own trials at this load, of which {held} of {n} held."
         | "Dòng tại {load}/s là một lần thử đơn lẻ không giữ được; phép tìm quyết định bằng các lần thử của nó ở tải này, {held} trong {n} lần giữ được.";
     SEARCHED_LIMIT = "Capacity search: sustained [{lower}–{upper}]/s in {n} trials." | "Tìm năng lực: duy trì được [{lower}–{upper}]/s qua {n} lần thử.";

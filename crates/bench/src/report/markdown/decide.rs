@@ -209,7 +209,7 @@ impl Document<'_> {
             let target = target.map_or(String::new(), |name| format!("{name}: "));
             let line = format!(
                 "- {}: {}{}",
-                seconds(event.offset_s),
+                seconds(event.offset_s, self.lang),
                 text(&target),
                 text(&event.text)
             );

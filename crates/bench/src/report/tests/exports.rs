@@ -210,7 +210,7 @@ fn every_form_is_written_and_read_again() {
 /// Records of before the newer fields.
 #[test]
 fn the_oldest_record_kept_still_renders() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/example-report");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/first-record");
     let from_json = read_run(&path).unwrap();
     let from_page = read_run(&path.join("report.html")).unwrap();
     assert_eq!(from_json.cells.len(), from_page.cells.len());

@@ -13,6 +13,7 @@ use self::loading::Loaded;
 pub use self::request::StepRequest;
 use super::admit::Offered;
 use super::attribution::Observer;
+use super::calibrate::gauge;
 use super::cell;
 use super::console::Console;
 use super::fill::{self, Counters, Frame};
@@ -21,7 +22,7 @@ use super::steady::{self, Bucket};
 use crate::load::keys::KeySampler;
 use crate::load::open::Outcome;
 use crate::record::status::classify;
-use crate::record::{Admit, Calibration, Step, WarmUp};
+use crate::record::{Admit, Calibration, Gauge, Step, WarmUp};
 use crate::target::service::{WINDOW_S, limits as service_limits};
 use crate::target::{Target, Way};
 
@@ -153,6 +154,18 @@ impl<'a> Bed<'a> {
     /// Keeps what the generator can do, for the headroom of the steps.
     pub fn calibrated(&mut self, calibration: Calibration) {
         self.calibration = Some(calibration);
+    }
+
+    /// Asks the null server for a moment, while the targets are idle.
+    pub fn gauge(&mut self) -> Result<Gauge, String> {
+        let plan = self.plan;
+        gauge(
+            (plan.connections, plan.depth),
+            (plan.generator_core, plan.target_core),
+            self.elapsed_s(),
+            self.console,
+            self.stop,
+        )
     }
 
     /// Silence of the plan's length between steps; an interrupt ends it.

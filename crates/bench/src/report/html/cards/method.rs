@@ -2,7 +2,7 @@
 
 use crate::record::{Bounds, Profile, Severity};
 
-use super::super::super::circumstances::{manifest_rows, target_line};
+use super::super::super::circumstances::{run_rows, target_line};
 use super::super::super::format::{seconds, short};
 use super::super::super::lang::{Lang, Text, page as t};
 use super::super::super::words;
@@ -39,7 +39,7 @@ pub(super) fn events(source: &Source<'_>) -> Option<Card> {
             let target = target.map_or(String::new(), |name| format!("{name}: "));
             format!(
                 "{sign} {} · {target}{}",
-                seconds(event.offset_s),
+                seconds(event.offset_s, source.lang),
                 event.text
             )
         })
@@ -133,11 +133,10 @@ pub(in crate::report) fn thresholds(profile: &Profile, lang: Lang) -> Vec<[Strin
 /// Machine, versions, targets.
 pub(super) fn manifest(source: &Source<'_>) -> Option<Card> {
     let (record, lang) = (source.record, source.lang);
-    let mut rows: Vec<(String, String)> =
-        manifest_rows(&record.manifest, record.calibration.as_ref(), lang)
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
+    let mut rows: Vec<(String, String)> = run_rows(record, lang)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
     rows.extend(
         record
             .targets

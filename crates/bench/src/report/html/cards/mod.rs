@@ -116,7 +116,7 @@ fn badges(source: &Source<'_>) -> Vec<Tag> {
     }
     out.extend([
         Tag::new(record.manifest.started_at.clone(), ""),
-        Tag::new(seconds(record.manifest.duration_s), ""),
+        Tag::new(seconds(record.manifest.duration_s, lang), ""),
         Tag::new(
             t::THRESHOLDS_OF.with(lang, &[("profile", &record.profile.name)]),
             "",

@@ -67,7 +67,7 @@ fn retention(source: &Source<'_>) -> Option<Block> {
                     .iter()
                     .map(|point| {
                         format!(
-                            "{} % @ {}",
+                            "{}\u{a0}%\u{a0}@\u{a0}{}",
                             percent(point.retention * 100.0),
                             ratio(point.factor)
                         )
@@ -94,7 +94,11 @@ fn retention(source: &Source<'_>) -> Option<Block> {
                 let warning = found.sustained_rps.zip(found.first_warning_rps);
                 [
                     found.sustained_rps.map_or_else(dash, rate),
-                    format!("{} % @ {}", percent(kept * 100.0), ratio(times)),
+                    format!(
+                        "{}\u{a0}%\u{a0}@\u{a0}{}",
+                        percent(kept * 100.0),
+                        ratio(times)
+                    ),
                     retention_class(kept).of(lang).to_owned(),
                     share(found.cliff_margin),
                     share(warning.map(|(held, first)| (held / first - 1.0).max(0.0))),
@@ -142,8 +146,8 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
                 name.clone(),
                 words::recovery(variant.verdict, lang).to_owned(),
                 variant.sentence.clone(),
-                or_dash(variant.time_to_recover_s, seconds),
-                or_dash(variant.backlog_drain_s, seconds),
+                or_dash(variant.time_to_recover_s, |s| seconds(s, lang)),
+                or_dash(variant.backlog_drain_s, |s| seconds(s, lang)),
                 ratio(variant.amplification),
             ]);
             let title = t::C_RECOVERY.with(lang, &[("name", &name)]);

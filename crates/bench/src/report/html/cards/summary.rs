@@ -138,14 +138,22 @@ fn held(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Option<Number> 
     let sustained = best.findings.sustained_rps?;
     let cell = short_title(best.cell);
     let note = match best.findings.not_held_rps {
-        Some(upper) => t::NUMBER_SUSTAINED_NOTE.with(
-            source.lang,
-            &[
-                ("lower", &large(sustained)),
-                ("upper", &large(upper)),
-                ("cell", &cell),
-            ],
-        ),
+        Some(upper) => {
+            let held = best.findings.held_above_rps;
+            let text = match held {
+                Some(_) => t::NUMBER_SUSTAINED_MOSTLY,
+                None => t::NUMBER_SUSTAINED_NOTE,
+            };
+            text.with(
+                source.lang,
+                &[
+                    ("lower", &large(sustained)),
+                    ("upper", &large(upper)),
+                    ("held", &or_dash(held, large)),
+                    ("cell", &cell),
+                ],
+            )
+        }
         None => t::NUMBER_HELD_NOTE.with(source.lang, &[("cell", &cell)]),
     };
     Some(Number {
