@@ -147,6 +147,6 @@ mod tests {
             assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
             count += 1;
         }
-        assert_eq!(count, 28);
+        assert_eq!(count, 29);
     }
 }

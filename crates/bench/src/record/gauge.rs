@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Highest by lowest ceiling above which rows of one run were not measured on the same machine, so to speak.
-pub const DRIFT_MAX: f64 = 1.15;
+const DRIFT_MAX: f64 = 1.15;
 
 /// A short look at what the generator can do against the null server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use crate::record::{Drift, Machine, Manifest, Pinning, RunRecord, TargetRecord, 
 
 use super::format::{bytes, latency, rate, seconds, significant};
 use super::lang::{Lang, Text, page as t};
+use crate::target::further::variable;
 
 /// Manifest, calibration and gauges of a run as name and value, without what is unknown.
 pub(crate) fn run_rows(record: &RunRecord, lang: Lang) -> Vec<(&'static str, String)> {
@@ -191,13 +192,14 @@ pub(crate) fn target_line(target: &TargetRecord, lang: Lang) -> String {
 
 /// Arguments as one would type them.
 pub(crate) fn command(arguments: &[String]) -> String {
+    let program = arguments.iter().position(|word| variable(word).is_none());
     let quoted: Vec<String> = arguments
         .iter()
         .enumerate()
         .map(|(at, argument)| {
             // Where the program lay says nothing to a reader on another machine.
             let argument = match argument.rsplit('/').next() {
-                Some(name) if at == 0 && !name.is_empty() => name,
+                Some(name) if Some(at) == program && !name.is_empty() => name,
                 _ => argument,
             };
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
@@ -224,6 +226,8 @@ mod tests {
         );
         let arguments = ["/opt/bin/tollgate", "--out", "/tmp/x"].map(str::to_owned);
         assert_eq!(command(&arguments), "tollgate --out /tmp/x");
+        let arguments = ["THREADS=1", "/opt/bin/tollgate"].map(str::to_owned);
+        assert_eq!(command(&arguments), "THREADS=1 tollgate");
     }
 
     #[test]

@@ -140,7 +140,12 @@ impl CellFindings {
         if capacity.refused.is_some() {
             self.safe_rps = None;
         }
-        if let Some(zones) = &capacity.zones {
+        // Records of several starts once kept the zones of the first one alone.
+        let zones = capacity
+            .zones
+            .as_ref()
+            .filter(|zones| Some(zones.sustained_rps) == self.sustained_rps);
+        if let Some(zones) = zones {
             self.safe_rps = Some(zones.safe_rps);
         }
         self

@@ -29,7 +29,8 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
         let zones = cell
             .capacity
             .as_ref()
-            .and_then(|found| found.zones.as_ref());
+            .and_then(|found| found.zones.as_ref())
+            .filter(|zones| Some(zones.safe_rps) == found.safe_rps);
         let why = zones.map_or_else(String::new, |zones| {
             t::SAFE_BECAUSE.with(lang, &[("why", why_safe(zones).of(lang))])
         });

@@ -17,7 +17,6 @@ use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
 use super::recovery::RecoverySettings;
 use super::starts;
 use crate::load::open::Outcome;
-use crate::record::capacity::SearchEnd;
 use crate::record::validity::GENERATOR_CPU_PERCENT_MAX;
 use crate::record::{
     Calibration, Cell, Event, Grade, RunRecord, SCHEMA_VERSION, Severity, Skipped, Step,
@@ -535,32 +534,7 @@ impl<'a> Session<'a> {
             cell.accuracy = fill::whole_cell(&cell.steps);
         }
         record.settle();
-        for cell in &mut record.cells {
-            let target = record.targets.iter().find(|one| one.name == cell.target);
-            let threads = target.and_then(|target| target.threads);
-            // A closed loop offers what is answered: no load of it can be too much.
-            if cell.capacity.is_none() && !cell.load.closed_loop {
-                cell.capacity = ladder::capacity(&record.profile, &cell.by_load(), threads);
-                let over = cell.accuracy.as_ref().filter(|found| !found.never_over());
-                let why = over.map(|found| {
-                    format!(
-                        "it admitted {:.2} % more than its limit allows, so no load of it counts as held",
-                        found.over_admission_percent
-                    )
-                });
-                if let Some(capacity) = &mut cell.capacity {
-                    capacity.refuse(why);
-                }
-                let early = cell.capacity.as_mut().filter(|_| !cell.complete);
-                if let Some(capacity) = early {
-                    capacity.ended = match self.bed.stopped() {
-                        true => SearchEnd::Interrupted,
-                        false => SearchEnd::TargetLost,
-                    };
-                    capacity.ended_because = "the ladder ended early".into();
-                }
-            }
-        }
+        ladder::of_record(record, self.bed.stopped());
         let interrupted = self.bed.stopped();
         let failed = self.bed.obituaries().next().map(str::to_owned);
         let measured = record.cells.iter().any(|cell| {

@@ -12,6 +12,7 @@ use crate::record::{
     Cell, CellStatistics, Failures, Gauge, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
     SplitLatency, StartSample, Starts, Step, Validity,
 };
+use crate::search::ladder;
 use crate::statistics::{estimate, median};
 
 /// Starts that a run may have.
@@ -100,6 +101,7 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
     };
     record.complete = record.partial_reason.is_none();
     record.settle();
+    ladder::of_record(&mut record, false);
     Some(record)
 }
 
@@ -179,6 +181,10 @@ fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
         rates,
     });
     cell.steps = steps;
+    // What the first start's rungs alone said is replaced by what all say.
+    if !cell.is_searched() {
+        cell.capacity = None;
+    }
 }
 
 /// A row in one start.

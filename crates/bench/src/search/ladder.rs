@@ -3,7 +3,7 @@
 use super::retention;
 use super::zones::{CpuPoint, Grounds, cpu_70, zones};
 use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult, SearchEnd};
-use crate::record::{Measure, Profile, SearchGoal, Step, Validity};
+use crate::record::{Measure, Profile, RunRecord, SearchGoal, Step, Validity};
 
 /// Processor use of a target with `threads` worker threads at the loads of `steps`; empty where it is not known.
 #[must_use]
@@ -94,4 +94,34 @@ pub fn capacity(
         goals: vec![result],
         ..CapacityRecord::default()
     })
+}
+
+/// What the ladders say about capacity, where no search looked for it. `interrupted` tells why a ladder may be cut short.
+pub fn of_record(record: &mut RunRecord, interrupted: bool) {
+    for cell in &mut record.cells {
+        let target = record.targets.iter().find(|one| one.name == cell.target);
+        let threads = target.and_then(|target| target.threads);
+        // A closed loop offers what is answered: no load of it can be too much.
+        if cell.capacity.is_some() || cell.load.closed_loop {
+            continue;
+        }
+        cell.capacity = capacity(&record.profile, &cell.by_load(), threads);
+        let Some(found) = &mut cell.capacity else {
+            continue;
+        };
+        let over = cell.accuracy.as_ref().filter(|found| !found.never_over());
+        found.refuse(over.map(|judged| {
+            format!(
+                "it admitted {:.2} % more than its limit allows, so no load of it counts as held",
+                judged.over_admission_percent
+            )
+        }));
+        if !cell.complete {
+            found.ended = match interrupted {
+                true => SearchEnd::Interrupted,
+                false => SearchEnd::TargetLost,
+            };
+            found.ended_because = "the ladder ended early".into();
+        }
+    }
 }

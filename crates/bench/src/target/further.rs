@@ -115,7 +115,7 @@ impl FromStr for ServerArgs {
 }
 
 /// `NAME=VALUE` as a shell reads it in front of a program.
-fn variable(word: &str) -> Option<(&str, &str)> {
+pub(crate) fn variable(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let mut letters = name.chars();
     let first = letters.next()?;

@@ -58,7 +58,7 @@ forms! {
     "the machine was not the same throughout: against a server that does nothing the generator reached {n}/s at one time and {n2}/s at another, {n3} times as much"
         | "máy không giữ nguyên trong suốt lần đo: với một máy chủ không làm gì, bộ phát đạt {n}/s lúc này và {n2}/s lúc khác, gấp {n3} lần";
     "the machine could not be looked at: {why}" | "không xem được tình trạng máy: {why}";
-    "set here, but not for the servers that the bench starts: {names} (--server-args gives them settings and records these)"
+    "set here, but not for the servers that the bench starts: {which} (--server-args gives them settings and records these)"
         | "được đặt ở đây nhưng không áp dụng cho các máy chủ mà bench khởi động: {which} (--server-args đưa thiết lập cho chúng và ghi lại)";
     "a deciding trial: {why}" | "một lần thử quyết định: {why}";
     "{cell}: a deciding trial at {n}/s: {why}" | "{cell}: một lần thử quyết định ở {n}/s: {why}";

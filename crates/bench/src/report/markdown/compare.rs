@@ -1,6 +1,6 @@
 //! `README.md` of a paired comparison.
 
-use crate::record::{CompareRecord, CompareRow, Spread};
+use crate::record::{CompareRecord, CompareRow, Severity, Spread};
 
 use super::super::circumstances::{command, target_line};
 use super::super::format::{or_dash, rate, ratio, short, significant};
@@ -42,6 +42,14 @@ pub fn compare(record: &CompareRecord) -> String {
     out.push('\n');
     for sentence in verdict::compare(record, Lang::En) {
         push_line(&mut out, &format!("- {}", text(&sentence)));
+    }
+    // Why it ended early stands in the verdict.
+    for event in record
+        .events
+        .iter()
+        .filter(|event| event.severity != Severity::Error)
+    {
+        push_line(&mut out, &format!("- {}", text(&event.text)));
     }
     for reason in &record.validity.reasons {
         let grade = record.validity.grade.word();
