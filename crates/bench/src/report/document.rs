@@ -1,8 +1,6 @@
 //! Pages of comparisons: the Markdown of the same, in the style of the reports. One file that needs neither network nor
 //! scripts.
 
-use std::fmt::Write as _;
-
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::chart::escape;
@@ -27,10 +25,7 @@ pub fn document(markdown: &str, lang: Lang) -> String {
     });
     let mut body = String::new();
     html::push_html(&mut body, events.flat_map(scrolling));
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = write!(
-        out,
+    format!(
         "<!DOCTYPE html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
@@ -38,8 +33,7 @@ pub fn document(markdown: &str, lang: Lang) -> String {
          <title>{}</title>\n<style>\n{STYLE}\n{WORDS}\n</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
         lang.code(),
         escape(title),
-    );
-    out
+    )
 }
 
 /// A table scrolls by itself where it is wider than the page.
