@@ -1,15 +1,19 @@
 //! A connection to another server, for a thread that has nothing else to do than to wait for it.
 
+use crate::clock::Clock;
 use crate::driver::{Peer, PeerAddress};
 use crate::tls::TlsConnector;
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
 use std::io::{self, BufReader, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Bytes written at a time, each within the time-out.
 const CHUNK: usize = 64 * 1024;
+/// Time between two looks whether a connection that is being made is still wanted.
+const STEP: Duration = Duration::from_millis(50);
 
 /// A connection whose every step ends within a time.
 #[derive(Debug)]
@@ -97,20 +101,41 @@ impl Outbound {
         timeout: Duration,
         route: &Route,
     ) -> io::Result<Outbound> {
+        Outbound::connect_while(host, port, timeout, route, &|| true)
+    }
+
+    /// As [`Outbound::connect`], as long as `goes_on` says so.
+    ///
+    /// # Errors
+    ///
+    /// As there, and when it does not go on.
+    pub fn connect_while(
+        host: &str,
+        port: u16,
+        timeout: Duration,
+        route: &Route,
+        goes_on: &dyn Fn() -> bool,
+    ) -> io::Result<Outbound> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for address in (host, port).to_socket_addrs()? {
-            match connect_to(address, timeout, route.from) {
+            let wait = Wait::new(timeout, goes_on);
+            match connect_to(address, &wait, route.from) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(timeout))?;
                     stream.set_write_timeout(Some(timeout))?;
-                    let stream = match &route.tls {
+                    let tls = route.tls.as_ref();
+                    let stream = match tls {
                         None => Stream::Plain(stream),
-                        Some(tls) => Stream::Tls(Box::new(tls.begin(host, stream)?)),
+                        Some(tls) => {
+                            let wait = Wait::new(timeout, goes_on);
+                            Stream::Tls(Box::new(tls.begin(host, stream, &wait)?))
+                        }
                     };
+                    stream.tcp().set_read_timeout(Some(timeout))?;
                     let stream = BufReader::new(stream);
                     return Ok(Outbound { stream });
                 }
+                Err(error) if !goes_on() => return Err(error),
                 Err(error) => refused = error,
             }
         }
@@ -143,7 +168,6 @@ impl Outbound {
     ///
     /// The connection has ended.
     pub fn peer(&self) -> io::Result<Peer> {
-        use std::os::fd::AsRawFd;
         let stream = self.stream.get_ref().tcp();
         Ok(Peer {
             remote: PeerAddress::Tcp(stream.peer_addr()?),
@@ -189,19 +213,70 @@ impl Outbound {
     }
 }
 
-fn connect_to(
-    address: SocketAddr,
-    timeout: Duration,
-    from: Option<IpAddr>,
-) -> io::Result<TcpStream> {
-    let Some(from) = from.filter(|from| from.is_ipv4() == address.is_ipv4()) else {
-        return TcpStream::connect_timeout(&address, timeout);
-    };
+/// A wait that ends after a time, or when nobody wants its end any more.
+pub(crate) struct Wait<'a> {
+    /// Monotone nanoseconds.
+    until: i64,
+    goes_on: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Wait<'a> {
+    fn new(time: Duration, goes_on: &'a dyn Fn() -> bool) -> Wait<'a> {
+        let nanos = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        Wait {
+            until: Clock::monotone().saturating_add(nanos),
+            goes_on,
+        }
+    }
+
+    /// How long to wait before this is asked again.
+    ///
+    /// # Errors
+    ///
+    /// The wait is over.
+    pub(crate) fn step(&self) -> io::Result<Duration> {
+        let left = self.until.saturating_sub(Clock::monotone());
+        if left <= 0 || !(self.goes_on)() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(STEP.min(Duration::from_nanos(left.unsigned_abs())))
+    }
+}
+
+fn connect_to(address: SocketAddr, wait: &Wait<'_>, from: Option<IpAddr>) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // As in Redis, an address that this machine does not have is not insisted on.
-    drop(socket.bind(&SocketAddr::new(from, 0).into()));
-    socket.connect_timeout(&address.into(), timeout)?;
+    if let Some(from) = from.filter(|from| from.is_ipv4() == address.is_ipv4()) {
+        // As in Redis, an address that this machine does not have is not insisted on.
+        drop(socket.bind(&SocketAddr::new(from, 0).into()));
+    }
+    socket.set_nonblocking(true)?;
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => connected(&socket, wait)?,
+        result => result?,
+    }
+    socket.set_nonblocking(false)?;
     Ok(socket.into())
+}
+
+/// Waits until a connection has been made, or refused.
+fn connected(socket: &Socket, wait: &Wait<'_>) -> io::Result<()> {
+    loop {
+        let millis = i32::try_from(wait.step()?.as_millis()).unwrap_or(i32::MAX);
+        let mut wanted = libc::pollfd {
+            fd: socket.as_raw_fd(),
+            events: libc::POLLOUT,
+            revents: 0,
+        };
+        // SAFETY: `wanted` is one valid pollfd for the length of the call.
+        match unsafe { libc::poll(&mut wanted, 1, millis.max(1)) } {
+            0 => {}
+            1.. => return socket.take_error()?.map_or(Ok(()), Err),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
 }
 
 /// Reads what has come, at least one byte; 0 at the end. When nothing comes in time, the error is one of

@@ -1,5 +1,6 @@
 //! The client's side of TLS, for connections to other servers.
 
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
     SignatureScheme, StreamOwned,
 };
+
+use crate::outbound::Wait;
 
 use super::settings::{TlsError, authorities, certificates, of_file, versions};
 
@@ -70,11 +73,12 @@ impl TlsConnector {
         Ok(TlsConnector(Arc::new(config)))
     }
 
-    /// Agrees with the server at the other end of `stream`, which must have a time-out.
+    /// Agrees with the server at the other end of `stream` before the wait is over. How long a read waits is left changed.
     pub(crate) fn begin(
         &self,
         host: &str,
         mut stream: TcpStream,
+        wait: &Wait<'_>,
     ) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
         // A host that is no name for TLS, as one with an underscore, is not told to the server.
         let name = ServerName::try_from(host.to_owned()).or_else(|_| {
@@ -85,7 +89,13 @@ impl TlsConnector {
         let mut connection =
             ClientConnection::new(Arc::clone(&self.0), name).map_err(std::io::Error::other)?;
         while connection.is_handshaking() {
-            connection.complete_io(&mut stream)?;
+            stream.set_read_timeout(Some(wait.step()?))?;
+            match connection.complete_io(&mut stream) {
+                // Nothing has come so far.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                done => drop(done?),
+            }
         }
         Ok(StreamOwned::new(connection, stream))
     }

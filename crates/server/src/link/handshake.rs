@@ -178,10 +178,11 @@ fn read_answer(answer: &str) -> Option<Begun> {
         }
         "+FULLRESYNC" => {
             let id = words.next().filter(|id| id.len() == ID_LEN)?;
-            let offset = words.next()?.parse().ok()?;
+            // A number with a sign, as everywhere: what is added to it later must fit as well.
+            let offset: i64 = words.next()?.parse().ok()?;
             Some(Begun::Full(HistoryPlace {
                 id: id.to_owned(),
-                offset,
+                offset: offset.try_into().ok()?,
             }))
         }
         _ => None,
@@ -230,6 +231,7 @@ mod tests {
             ),
             (format!("+FULLRESYNC {id} 17"), full(17)),
             (format!("+FULLRESYNC {id} -1"), None),
+            (format!("+FULLRESYNC {id} {}", u64::MAX), None),
             (format!("+FULLRESYNC {id}"), None),
             ("+FULLRESYNC abc 1".to_owned(), None),
             ("-NOMASTERLINK Can't SYNC".to_owned(), None),

@@ -370,7 +370,9 @@ fn attempt(shared: &Arc<Shared>, master: &Master, order: Order) -> Result<(), Br
     ));
     let silence = silence(shared);
     let route = route(shared).map_err(Broken::Master)?;
-    let connected = Outbound::connect(&master.host, master.port, silence, &route);
+    // A master that is not there must not keep this server from the next one.
+    let goes_on = || link.is_wanted(number);
+    let connected = Outbound::connect_while(&master.host, master.port, silence, &route, &goes_on);
     let mut out = connected.map_err(|error| {
         Broken::Master(format!(
             "connecting to {}:{}: {error}",

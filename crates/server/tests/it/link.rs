@@ -5,10 +5,11 @@ use crate::harness::{Local, info, raw, text};
 use crate::replication::{attach, compare, wait_for, wait_for_link};
 use crate::tls::{Files, Tls};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 use tollgate_net::outbound::{Outbound, Route};
+use tollgate_net::{Listener, PeerAddress, SocketOptions};
 use tollgate_testkit::process::free_port;
 use tollgate_testkit::{Client, Server, peers};
 
@@ -252,4 +253,40 @@ fn a_master_without_psync_is_followed_by_sync() {
         "it hears no acknowledgements: {rest}"
     );
     assert_eq!(info(&mut here, "master_link_status"), "up");
+}
+
+/// A port that answers no connection: the queue of those that wait to be accepted is full. `None` where the system makes room.
+#[cfg(target_os = "linux")]
+fn silent_port() -> Option<(Listener, Vec<TcpStream>, SocketAddr)> {
+    let options = SocketOptions { backlog: 0 };
+    let listener = Listener::tcp(Ipv4Addr::LOCALHOST.into(), 0, options).unwrap();
+    let PeerAddress::Tcp(addr) = *listener.address() else {
+        panic!("it listens on TCP")
+    };
+    let mut waiting = Vec::new();
+    for _ in 0..64 {
+        match TcpStream::connect_timeout(&addr, Duration::from_secs(2)) {
+            Ok(stream) => waiting.push(stream),
+            Err(_) => return Some((listener, waiting, addr)),
+        }
+    }
+    None
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_master_that_is_not_there_keeps_nobody_from_the_next_one() {
+    let Some((_listener, _waiting, silent)) = silent_port() else {
+        return peers::skip(HERE, "a port that does not answer");
+    };
+    let master = Local::start(&[]);
+    // So long the connection is waited for.
+    let replica = Local::start(&[("repl-timeout", "3600")]);
+    let mut here = replica.connect();
+    attach(&mut here, silent);
+    wait_for("it is being connected", || {
+        raw(&mut here, "ROLE").contains("connecting")
+    });
+    attach(&mut here, master.addr);
+    wait_for_link(&mut here);
 }
