@@ -110,7 +110,9 @@ impl Chunks {
         match parse_chunk_size(line) {
             Ok(Status::Complete((length, size))) => {
                 self.extensions += length.saturating_sub(PLAIN_LINE);
-                match self.extensions > MAX_EXTENSIONS {
+                // Somebody in between may take a line feed within an extension for the end of the line.
+                let is_split = line[..length - 1].contains(&b'\n');
+                match is_split || self.extensions > MAX_EXTENSIONS {
                     true => Err(BAD),
                     false => Ok(Some((length, size))),
                 }

@@ -183,6 +183,7 @@ fn chunks_are_checked_before_anything_is_kept() {
         (b"ffffffffffffffff\r\n", Some(413)),
         (b"401\r\n", Some(413)),
         (b"400\r\n", None),
+        (b"2;a\nb\r\nab\r\n", Some(400)),
         (b"0\r\na: b\n\r\n", Some(400)),
         (b"0\r\n\r\n", None),
     ] {
