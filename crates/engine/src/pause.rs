@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tollgate_commands::{Flags, Row, Run, TransactionCommand};
 use tollgate_limiter::Timestamp;
 
-use crate::waiter::Mail;
+use crate::waiter::{Mail, is_there, put_behind};
 use crate::{Engine, Session};
 
 /// What a pause puts off.
@@ -131,7 +131,8 @@ impl Pause {
 
     /// Connections that wait for its end.
     pub fn waiting(&self) -> usize {
-        self.state.lock().put_off.len()
+        let state = self.state.lock();
+        state.put_off.iter().filter(|mail| is_there(mail)).count()
     }
 
     /// Has `mail` told at the end; false when there is no pause that concerns the command.
@@ -144,7 +145,7 @@ impl Pause {
             Some(Paused::Writes) => writes,
         };
         if concerns {
-            state.put_off.push(Arc::clone(mail));
+            put_behind(&mut state.put_off, mail);
         }
         concerns
     }
@@ -210,6 +211,23 @@ mod tests {
         assert!(!pause.is_active() && !pause.put_off(&mail, true));
         pause.begin(PausedBy::Client, Paused::Writes, 2_000);
         assert!(!pause.put_off(&mail, false), "a new one is as it says");
+    }
+
+    #[test]
+    fn who_has_gone_is_forgotten() {
+        let pause = Pause::default();
+        pause.begin(PausedBy::Client, Paused::All, 1_000);
+        let waiting = Arc::new(Waiting::default());
+        let mail: Arc<dyn Mail> = waiting.clone();
+        assert!(pause.put_off(&mail, true));
+        for _ in 0..100_000 {
+            let gone: Arc<dyn Mail> = Arc::new(Waiting::default());
+            assert!(pause.put_off(&gone, true));
+        }
+        assert_eq!(pause.waiting(), 1);
+        assert!(pause.state.lock().put_off.len() <= 2_048);
+        pause.end(PausedBy::Client);
+        assert_eq!(waiting.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]

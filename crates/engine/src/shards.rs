@@ -17,7 +17,7 @@ use tollgate_keyspace::{DbIndex, Shard};
 
 use crate::cell::{Cell, Cells, ReadyKey};
 use crate::lock::{Guard, Lock};
-use crate::waiter::Mail;
+use crate::waiter::{Mail, put_behind};
 
 /// Attempts before a shard counts as taken: shorter than most commands, so that two transactions which
 /// meet once rarely start over.
@@ -208,7 +208,7 @@ impl Shards {
         if self.keepers.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        put_off.push(Arc::clone(mail));
+        put_behind(&mut put_off, mail);
         true
     }
 

@@ -36,6 +36,23 @@ pub trait Mail: Send + Sync + fmt::Debug {
     fn try_again(&self);
 }
 
+/// Connections that were put off and are not looked through for those that have gone.
+const PUT_OFF_KEPT: usize = 1_024;
+
+/// Puts a connection behind others that were put off. Before the list grows those leave that have gone meanwhile: what they
+/// wait for may last, and others come in their place.
+pub(crate) fn put_behind(put_off: &mut Vec<Arc<dyn Mail>>, mail: &Arc<dyn Mail>) {
+    if put_off.len() == put_off.capacity() && put_off.len() >= PUT_OFF_KEPT {
+        put_off.retain(is_there);
+    }
+    put_off.push(Arc::clone(mail));
+}
+
+/// Whether the connection is still there that was put off: it keeps what it is told by.
+pub(crate) fn is_there(mail: &Arc<dyn Mail>) -> bool {
+    Arc::strong_count(mail) > 1
+}
+
 /// How CLIENT UNBLOCK ends a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unblock {

@@ -27,7 +27,7 @@ use super::about;
 use super::batch::{Batch, Form, Sheet};
 use crate::cell::Cells;
 use crate::shards::LockSet;
-use crate::waiter::Mail;
+use crate::waiter::{Mail, put_behind};
 use crate::{Engine, Session};
 
 /// Bytes that were handed over and not written: above, commands that write are put off. One command, and decisions of the
@@ -481,7 +481,7 @@ impl Engine {
         let mut put_off = self.snapshots.put_off.lock();
         let crowded = self.restrictions().contains(Restrictions::CROWDED);
         if crowded {
-            put_off.push(Arc::clone(mail));
+            put_behind(&mut put_off, mail);
         }
         crowded
     }
