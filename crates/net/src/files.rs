@@ -3,6 +3,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts the files that were begun, each of which has a name of its own.
+static REPLACED: AtomicU64 = AtomicU64::new(0);
 
 /// Replaces `path` by what `fill` writes: a temporary file beside it is written, synced and renamed over it, so that a
 /// crash or a full disk leaves the old content.
@@ -10,7 +14,9 @@ pub fn replace(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    replace_by(path, "", None, fill)
+    // Two threads may replace the same file at the same time.
+    let number = REPLACED.fetch_add(1, Ordering::Relaxed);
+    replace_by(path, &format!("{number}-"), None, fill)
 }
 
 /// As [`replace`]; `tag` tells the temporary file from those of others who replace the same file at the same time, and

@@ -28,7 +28,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGTERM and SIGINT. Once per process; later calls fail.
+    /// Takes over SIGTERM and SIGINT, and has SIGHUP ignored, as Redis does: the end of a terminal is not that of the server.
+    /// Once per process; later calls fail.
     pub fn install() -> io::Result<Signals> {
         let signals = Signals::pipe()?;
         let fd = std::os::fd::AsRawFd::as_raw_fd(&signals.writer);
@@ -52,6 +53,10 @@ impl Signals {
                     return Err(io::Error::last_os_error());
                 }
             }
+        }
+        // SAFETY: to ignore a signal runs no code.
+        if unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
         }
         Ok(signals)
     }
@@ -144,8 +149,8 @@ mod tests {
         assert_eq!(signals.wait_for(time).unwrap(), Some(Wake::Notified));
         signals.notify().unwrap();
         assert_eq!(signals.wait().unwrap(), Wake::Notified);
-        // SAFETY: raise has no preconditions; the handler is installed.
-        unsafe { libc::raise(libc::SIGTERM) };
+        // SAFETY: raise has no preconditions; SIGHUP is ignored, and the handler of the other is installed.
+        unsafe { (libc::raise(libc::SIGHUP), libc::raise(libc::SIGTERM)) };
         assert_eq!(signals.wait().unwrap(), Wake::Terminate);
     }
 }

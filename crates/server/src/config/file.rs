@@ -138,15 +138,18 @@ fn apply(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
 }
 
 fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect();
-    let (name, values) = (&words[0], &words[1..]);
-    let Some(setting) = find(name) else {
+    let name = String::from_utf8_lossy(&words[0]).into_owned();
+    let Some(setting) = find(&name) else {
         return Err(format!("unknown setting '{name}'"));
     };
-    let value = match (setting.kind, values) {
+    // A password with other letters than those of the file would be another one.
+    let values = words[1..]
+        .iter()
+        .map(|word| String::from_utf8(word.clone()));
+    let values: Vec<String> = values
+        .collect::<Result<_, _>>()
+        .map_err(|_| format!("{name}: argument is not UTF-8"))?;
+    let value = match (setting.kind, &values[..]) {
         (kind, []) if kind.takes_words() => String::new(),
         (_, []) => return Err(format!("{name}: a value is missing")),
         (_, [value]) => value.clone(),
@@ -245,6 +248,10 @@ mod tests {
             (
                 "loadmodule /x.so",
                 "loadmodule: there is no interface for modules",
+            ),
+            (
+                r#"requirepass "\xff""#,
+                "requirepass: argument is not UTF-8",
             ),
         ] {
             assert_eq!(apply(line).unwrap_err(), reason, "{line}");
