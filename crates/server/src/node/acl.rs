@@ -68,6 +68,8 @@ fn close_clients(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, which: impl Fn(&C
             *cx.outcome = Outcome::Close;
             continue;
         }
+        // What it waits for goes to others from now on.
+        cx.engine.abandon(client.id);
         // When the post finds no room, the mark that `kill` set closes the client at its next command.
         runner
             .shared

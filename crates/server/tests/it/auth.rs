@@ -1,6 +1,6 @@
 //! Passwords, HELLO, and what a client may do before it has authenticated.
 
-use crate::harness::{Local, raw};
+use crate::harness::{Local, eventually, info, raw};
 use tollgate_testkit::{Client, Server, peers};
 
 const PASSWORD: &[(&str, &str)] = &[("requirepass", "secret")];
@@ -212,4 +212,22 @@ fn a_locked_server_answers_as_redis_does() {
     };
     let server = Local::start(PASSWORD);
     compare(&mut server.connect(), &mut redis.connect().unwrap(), LOCKED);
+}
+
+#[test]
+fn what_a_user_that_is_deleted_waits_for_goes_to_nobody() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    raw(&mut client, "ACL SETUSER bob on >secret +@all ~* &*");
+    let mut bob = server.connect();
+    assert_eq!(raw(&mut bob, "AUTH bob secret"), "+OK\r\n");
+    bob.send(b"BLPOP queue 0\r\n").unwrap();
+    eventually("bob waits", || info(&mut client, "blocked_clients") == "1");
+    client
+        .send(b"ACL DELUSER bob\r\nLPUSH queue e\r\nLLEN queue\r\n")
+        .unwrap();
+    for answer in [":1\r\n", ":1\r\n", ":1\r\n"] {
+        assert_eq!(client.frame().unwrap(), answer.as_bytes());
+    }
+    assert_eq!(bob.until_closed().unwrap(), b"");
 }
