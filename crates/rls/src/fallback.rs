@@ -1,10 +1,11 @@
 //! What becomes of requests that the backend cannot decide: each rule says by `on_error`.
 //!
-//! An outage begins with the first request that could not be decided and ends with the next one that is. What a rule grants
-//! for a time (`budget`) counts from the beginning; afterwards it is closed.
+//! An outage begins with the first request that could not be decided. It is over when requests are decided again and for
+//! [`QUIET_MS`] none has failed: where only a part of the store is away, or only now and then, some are decided all the
+//! time. What a rule grants for a time (`budget`) counts from the beginning; afterwards it is closed.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ const EXPIRE_BUDGET: usize = 32;
 /// How long the client of a closed rule is asked to wait: one second.
 const RETRY_NANOS: u64 = 1_000_000_000;
 
+/// How long no request may fail before the next outage is another one: ten seconds.
+const QUIET_MS: u64 = 10_000;
+
 /// Outages as all threads of the service see them.
 #[derive(Clone)]
 pub(crate) struct Fallbacks(Arc<State>);
@@ -31,8 +35,11 @@ pub(crate) struct Fallbacks(Arc<State>);
 struct State {
     clock: fn() -> Timestamp,
     started: Instant,
-    /// When the outage began, in milliseconds after `started`, plus one; 0 while there is none.
-    down_since: AtomicU64,
+    /// The latest request could not be decided.
+    down: AtomicBool,
+    /// When the latest outage began, and when a request failed last, in milliseconds after `started`, plus one; 0: never.
+    began: AtomicU64,
+    failed: AtomicU64,
     errors: AtomicU64,
     /// Requests by what decided them, in the order of [`Fallback::ALL`].
     decided: [AtomicU64; Fallback::ALL.len()],
@@ -52,7 +59,9 @@ impl Fallbacks {
         Self(Arc::new(State {
             clock,
             started: Instant::now(),
-            down_since: AtomicU64::new(0),
+            down: AtomicBool::new(false),
+            began: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             decided: Default::default(),
             local: OnceLock::new(),
@@ -62,8 +71,8 @@ impl Fallbacks {
     /// The backend has decided a request.
     pub(crate) fn answered(&self) {
         // Nearly always a read of what nobody writes.
-        if self.0.down_since.load(Ordering::Relaxed) != 0 {
-            self.0.down_since.store(0, Ordering::Relaxed);
+        if self.0.down.load(Ordering::Relaxed) {
+            self.0.down.store(false, Ordering::Relaxed);
         }
     }
 
@@ -115,10 +124,23 @@ impl Fallbacks {
     /// How long the outage has lasted; it begins with the first question.
     fn lasts(&self) -> Duration {
         let now = self.0.started.elapsed();
-        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1) + 1;
-        let since = &self.0.down_since;
-        let began = since.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed);
-        Duration::from_millis(now_ms.saturating_sub(began.err().unwrap_or(now_ms)))
+        self.lasts_at(u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1) + 1)
+    }
+
+    fn lasts_at(&self, now_ms: u64) -> Duration {
+        let state = &*self.0;
+        let failed = state.failed.swap(now_ms, Ordering::Relaxed);
+        let was_up = !state.down.swap(true, Ordering::Relaxed);
+        let is_new = was_up && (failed == 0 || now_ms.saturating_sub(failed) >= QUIET_MS);
+        if is_new {
+            state.began.store(now_ms, Ordering::Relaxed);
+        }
+        // Another thread may have begun it just now, and not said when yet.
+        let began = match state.began.load(Ordering::Relaxed) {
+            0 => now_ms,
+            began => began,
+        };
+        Duration::from_millis(now_ms.saturating_sub(began))
     }
 
     fn decide_locally(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
@@ -176,7 +198,7 @@ impl fmt::Display for Fallbacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = &self.0;
         let name = "tollgate_backend_up";
-        let up = u8::from(state.down_since.load(Ordering::Relaxed) == 0);
+        let up = u8::from(!state.down.load(Ordering::Relaxed));
         writeln!(
             f,
             "# HELP {name} Whether the backend has decided the latest request.\n# TYPE {name} gauge\n{name} {up}"
@@ -287,5 +309,18 @@ mod tests {
         assert_eq!(mode_of(&open, Duration::from_secs(3_600)), Fallback::Closed);
         open.on_error.budget = Some(0);
         assert_eq!(made(&all, &[open]), (false, Fallback::Closed));
+    }
+
+    #[test]
+    fn an_outage_of_a_part_is_one_however_many_requests_are_decided_meanwhile() {
+        let all = fallbacks();
+        let lasts = |at| all.lasts_at(at).as_millis() as u64;
+        for at in (1..90_000).step_by(100) {
+            assert_eq!(lasts(at), at - 1);
+            all.answered();
+        }
+        // It ends when none fails for a while, and not before one is decided.
+        assert_eq!(lasts(200_000), 0);
+        assert_eq!(lasts(300_000), 100_000);
     }
 }
