@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use tollgate_limiter::Nanos;
+
 use crate::modes::HeaderNames;
 
 /// Largest Integer of RFC 9651.
@@ -43,8 +45,6 @@ pub struct Standing<'a> {
     pub over: bool,
     /// It is a quota, which denies only together with all others.
     pub is_quota: bool,
-    /// Seconds until the request would pass, rounded up; `None` when it never can.
-    pub retry_secs: Option<u64>,
 }
 
 impl Standing<'_> {
@@ -71,8 +71,9 @@ impl HeaderForm {
         }
     }
 
-    /// The headers of the limits that applied to a request, in their order; none where there was no limit.
-    pub fn headers(&self, standings: &[Standing<'_>]) -> Vec<Header> {
+    /// The headers of the limits that applied to a request, in their order; none where there was no limit. `wait` is how long a
+    /// request that is denied waits until it passes, where it ever does.
+    pub fn headers(&self, standings: &[Standing<'_>], wait: Option<Nanos>) -> Vec<Header> {
         // Of what has the most left that responses can tell the peer says nothing.
         if matches!(self, Self::Named(_)) && standings.iter().all(Standing::is_boundless) {
             return Vec::new();
@@ -99,7 +100,11 @@ impl HeaderForm {
             Self::Draft06 => draft_06(tightest, standings),
             Self::XRateLimit => x_ratelimit(tightest, standings),
         };
-        headers.extend(retry_after(standings));
+        // Never 0: a client that comes back at once is denied again.
+        headers.extend(wait.map(|wait| {
+            let secs = wait.div_ceil(1_000_000_000).max(1);
+            ("Retry-After".into(), secs.to_string())
+        }));
         headers
     }
 }
@@ -110,16 +115,6 @@ fn tightest<'s, 'a>(standings: &'s [Standing<'a>]) -> Option<&'s Standing<'a>> {
         .iter()
         .rfind(|standing| standing.over && !standing.is_quota)
         .or_else(|| standings.iter().min_by_key(|standing| standing.remaining))
-}
-
-/// When the whole request would pass: the longest wait of the limits that deny it, at least a second. Not given where
-/// waiting does not help.
-fn retry_after(standings: &[Standing<'_>]) -> Option<Header> {
-    let mut longest = None;
-    for standing in standings.iter().filter(|standing| standing.over) {
-        longest = longest.max(Some(standing.retry_secs?.max(1)));
-    }
-    longest.map(|secs: u64| ("Retry-After".into(), secs.to_string()))
 }
 
 fn draft_11(standings: &[Standing<'_>]) -> Vec<Header> {
@@ -228,12 +223,11 @@ mod tests {
             reset_secs: window_secs / 2,
             over: false,
             is_quota: false,
-            retry_secs: Some(0),
         }
     }
 
     fn written(form: &HeaderForm, standings: &[Standing<'_>]) -> String {
-        let headers = form.headers(standings);
+        let headers = form.headers(standings, None);
         let lines = headers
             .iter()
             .map(|(name, value)| format!("{name}: {value}"));
@@ -286,25 +280,15 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_the_longest_wait_and_never_zero() {
-        let over = |retry_secs| Standing {
-            over: true,
-            retry_secs,
-            ..standing("a", 1, 60, 0)
-        };
-        let of = |standings: &[Standing<'_>]| {
-            let headers = HeaderForm::Draft11.headers(standings);
+    fn retry_after_is_in_whole_seconds_and_never_zero() {
+        let of = |wait| {
+            let headers = HeaderForm::Draft11.headers(&[standing("a", 1, 60, 0)], wait);
             let found = headers.into_iter().find(|(name, _)| name == "Retry-After");
             found.map(|(_, value)| value)
         };
-        assert_eq!(of(&[over(Some(0))]), Some("1".to_owned()));
-        assert_eq!(
-            of(&[over(Some(7)), over(Some(40)), standing("b", 1, 90, 1)]),
-            Some("40".to_owned())
-        );
-        // One that can never pass is not told to come back.
-        assert_eq!(of(&[over(Some(7)), over(None)]), None);
-        assert_eq!(of(&[standing("b", 1, 90, 1)]), None);
+        assert_eq!(of(Some(0)), Some("1".to_owned()));
+        assert_eq!(of(Some(6_000_000_001)), Some("7".to_owned()));
+        assert_eq!(of(None), None);
     }
 
     #[test]

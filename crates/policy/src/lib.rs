@@ -38,7 +38,7 @@ pub use inherit::{Heirloom, Inherit};
 pub use load::{LoadOptions, RuleError};
 pub use metric::{Hits, Provenance};
 pub use modes::{HeaderNames, Modes, truth};
-pub use outcome::{Counting, Outcome};
+pub use outcome::{Counting, Outcome, wait_of};
 pub use resolve::{LimitCheck, MAX_DESCRIPTORS, RequestError, Resolved, Role};
 pub use ruleset::Ruleset;
 pub use unit::Unit;

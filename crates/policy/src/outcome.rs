@@ -87,6 +87,34 @@ impl Resolved<'_> {
     }
 }
 
+/// How long a request waits until it passes, if nobody else takes: as long as the slowest enforced limit, and as the first of
+/// its quotas if all of them deny. `None` when it never can.
+pub fn wait_of(outcomes: &[Outcome<'_>]) -> Option<Nanos> {
+    let mut longest = 0;
+    let mut first_quota: Option<Option<Nanos>> = None;
+    for limits in outcomes.chunk_by(|one, next| one.descriptor == next.descriptor) {
+        let mut over = limits.iter().filter(|outcome| outcome.over);
+        let wait = over.try_fold(0, |longest, outcome| {
+            let counting = outcome.counting.as_ref()?;
+            Some(counting.decision.retry_after?.max(longest))
+        });
+        match limits[0].role {
+            Role::Enforced => longest = longest.max(wait?),
+            Role::Quota => {
+                first_quota = Some(match first_quota {
+                    None => wait,
+                    Some(known) => [known, wait].into_iter().flatten().min(),
+                });
+            }
+            Role::Shadow | Role::Refund => {}
+        }
+    }
+    match first_quota {
+        None => Some(longest),
+        Some(first) => Some(longest.max(first?)),
+    }
+}
+
 impl Outcome<'_> {
     /// As headers tell it; `None` without a limit. A limit without a name is called by the keys of its descriptor.
     pub fn standing(&self, request: &RateLimitRequest) -> Option<Standing<'_>> {
@@ -113,7 +141,67 @@ impl Outcome<'_> {
             reset_secs: seconds(decision.reset_after),
             over: self.over && !self.shadow,
             is_quota: self.quota,
-            retry_secs: decision.retry_after.map(seconds),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(descriptor: usize, role: Role, retry_after: Option<Nanos>) -> Outcome<'static> {
+        let over = retry_after != Some(0);
+        Outcome {
+            descriptor,
+            name: "",
+            counting: Some(Counting {
+                algorithm: "",
+                quota: 1,
+                window: 1,
+                cost: 1,
+                decision: Decision {
+                    allowed: !over,
+                    retry_after,
+                    ..Decision::DENIED
+                },
+            }),
+            role,
+            shadow: role == Role::Shadow,
+            quota: role == Role::Quota,
+            over,
+        }
+    }
+
+    #[test]
+    fn a_request_waits_for_all_limits_and_for_one_of_its_quotas() {
+        let limit = |at, wait| outcome(at, Role::Enforced, wait);
+        let quota = |at, wait| outcome(at, Role::Quota, wait);
+        let shadow = outcome(9, Role::Shadow, None);
+        for (outcomes, wait) in [
+            (
+                vec![
+                    limit(0, Some(3)),
+                    limit(0, Some(7)),
+                    limit(1, Some(5)),
+                    shadow.clone(),
+                ],
+                Some(7),
+            ),
+            (vec![limit(0, Some(3)), limit(1, None)], None),
+            (
+                vec![quota(0, Some(9)), quota(1, Some(4)), quota(1, Some(6))],
+                Some(6),
+            ),
+            (vec![quota(0, None), quota(1, Some(4))], Some(4)),
+            (vec![quota(0, None), quota(1, None)], None),
+            // The limit denies alone; a quota that is over does not matter beside one that is not.
+            (
+                vec![limit(0, Some(3)), quota(1, None), quota(2, Some(0))],
+                Some(3),
+            ),
+            (vec![limit(0, Some(3)), quota(1, Some(8))], Some(8)),
+        ] {
+            assert_eq!(wait_of(&outcomes), wait, "{outcomes:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitRespo
 
 use crate::describe;
 use crate::headers::{HeaderForm, Standing};
+use crate::outcome::wait_of;
 use crate::resolve::{Applied, Item, Part, Resolved, Role};
 use crate::ruleset::Quota;
 
@@ -51,7 +52,7 @@ impl Resolved<'_> {
             false => Code::Ok,
         };
         let headers = match &self.modes.headers {
-            Some(form) => self.headers(form, request, decided),
+            Some(form) => self.headers(form, request, decided, overall),
             None => Vec::new(),
         };
         let dynamic_metadata = self
@@ -84,13 +85,19 @@ impl Resolved<'_> {
         form: &HeaderForm,
         request: &RateLimitRequest,
         decisions: &[Decision],
+        overall: Code,
     ) -> Vec<HeaderValue> {
         let outcomes = self.outcomes(decisions);
         let standings: Vec<Standing<'_>> = outcomes
             .iter()
             .filter_map(|outcome| outcome.standing(request))
             .collect();
-        let headers = form.headers(&standings).into_iter();
+        // Who passes has nothing to wait for, whatever limits say that only tell.
+        let wait = match overall {
+            Code::OverLimit => wait_of(&outcomes),
+            _ => None,
+        };
+        let headers = form.headers(&standings, wait).into_iter();
         headers
             .map(|(key, value)| HeaderValue {
                 key: key.into_owned(),

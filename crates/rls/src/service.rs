@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
     Fallback, HeaderForm, LimitCheck, Outcome, Provenance, RequestError, Resolved, Role, Ruleset,
-    Trace,
+    Trace, wait_of,
 };
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
@@ -598,7 +598,7 @@ fn add_problem(
         .iter()
         .filter_map(|outcome| outcome.standing(request));
     let over: Vec<_> = standings.filter(|standing| standing.over).collect();
-    let possible = over.iter().all(|standing| standing.retry_secs.is_some());
+    let possible = wait_of(outcomes).is_some();
     let names = over
         .iter()
         .map(|standing| standing.name.to_string())

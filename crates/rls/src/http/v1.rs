@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use tollgate_policy::{HeaderForm, Outcome, Role, Standing, Trace};
+use tollgate_policy::{HeaderForm, Outcome, Role, Standing, Trace, wait_of};
 use tollgate_wire::rls::RateLimitRequest;
 
 use super::json::{DescriptorJson as AskedJson, Number, Object, RequestJson};
@@ -106,14 +106,9 @@ struct StepJson<'a> {
 
 impl<'a> VerdictJson<'a> {
     pub(super) fn new(decided: &'a Decided<'_>) -> Self {
-        let denying = decided.outcomes.iter().filter(|outcome| denies(outcome));
-        let retry = denying.map(retry_after_ms);
         let retry_after_ms = match decided.allowed {
             true => 0,
-            // The longest wait, unless one of them never ends.
-            false => retry
-                .reduce(|a, b| if a < 0 || b < 0 { -1 } else { a.max(b) })
-                .unwrap_or(0),
+            false => wait_of(&decided.outcomes).map_or(-1, |wait| wait.div_ceil(1_000_000) as i64),
         };
         Self {
             allowed: decided.allowed,
@@ -160,10 +155,6 @@ fn role_name(outcome: &Outcome<'_>) -> &'static str {
         Role::Quota => "quota",
         Role::Enforced => "enforced",
     }
-}
-
-fn denies(outcome: &Outcome<'_>) -> bool {
-    outcome.over && !outcome.shadow && outcome.role != Role::Shadow
 }
 
 fn retry_after_ms(outcome: &Outcome<'_>) -> i64 {
@@ -224,7 +215,11 @@ async fn decide_one(service: &Service, one: One) -> Reply {
                 true => json_reply(StatusCode::OK, &VerdictJson::new(&decided)),
                 false => denied(&decided, &request),
             };
-            for (name, value) in form.headers(&standings) {
+            let wait = match decided.allowed {
+                true => None,
+                false => wait_of(&decided.outcomes),
+            };
+            for (name, value) in form.headers(&standings, wait) {
                 reply.set(name, value);
             }
             if let Some(by) = decided.fallback {
