@@ -45,7 +45,11 @@ pub(super) static FAMILY: Family = Family {
             ),
         limiter("RL.BAN", exactly(3), ban::ban)
             .takes("key duration-ms")
-            .docs("Lets nothing pass for a time.", "0.1.0", "O(1)"),
+            .docs(
+                "Lets nothing pass for a time. What was counted before is forgotten: then the limiter begins anew.",
+                "0.1.0",
+                "O(1)",
+            ),
         limiter("RL.CANCEL", exactly(3), reserve::cancel)
             .takes("key id")
             .docs(
@@ -164,7 +168,7 @@ pub(super) static FAMILY: Family = Family {
         .acl(Group::RateLimit, Acl::RATELIMIT)
         .keys(const { &[KeySpec::at(1, KeyFlags::RM.or(KeyFlags::DELETE))] })
         .takes("key")
-        .docs("Ends a ban before its time.", "0.1.0", "O(1)"),
+        .docs("Ends a ban before its time; the limiter begins anew.", "0.1.0", "O(1)"),
         limiter("THROTTLE", at_least(5), others::throttle)
             .takes("key max_burst count_per_period period [quantity]")
             .docs(
