@@ -230,6 +230,19 @@ impl Cx<'_> {
         self.shards.of(key).peek(db, key, now)
     }
 
+    /// The entry of `key`, on which depends what a write does: a use of it, also when nothing is written then.
+    #[inline]
+    pub fn find<'c>(&'c mut self, key: Key<'c>) -> Option<EntryRef<'c>> {
+        self.find_in(self.db, key)
+    }
+
+    /// As [`Cx::find`] in another database.
+    #[inline]
+    pub fn find_in<'c>(&'c mut self, db: DbIndex, key: Key<'c>) -> Option<EntryRef<'c>> {
+        let now = self.now.millis();
+        self.shards.of(key).touch(db, key, now)
+    }
+
     /// The entry of `key` in the selected database, to be changed.
     // Always inlined, as `Args::key` is: the key stays in registers.
     #[inline(always)]

@@ -192,6 +192,17 @@ impl Cx<'_> {
         }
     }
 
+    /// The collection at `key`, on which depends what a write does; see [`Cx::find`].
+    pub fn find_as<'c, T: ObjectKind + 'c>(
+        &'c mut self,
+        key: Key<'c>,
+    ) -> Result<Option<&'c T>, CmdError> {
+        match self.find(key) {
+            Some(entry) => typed(entry.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// The collections at several keys, in their order, to be read together. Each counts as an access.
     pub fn peek_all<'c, T: ObjectKind + 'c>(
         &'c mut self,

@@ -381,12 +381,20 @@ impl CmdError {
         )
     }
 
-    /// A sub-command of the container does not take these words.
+    /// A sub-command does not take these words, of which the first two name it.
     #[cold]
-    pub fn subcommand_syntax(container: &str, word: &[u8]) -> CmdError {
-        let head = b"unknown subcommand or wrong number of arguments for '";
-        let tail = format!("'. Try {} HELP.", container.to_ascii_uppercase());
-        CmdError::err([head, c_text(word, QUOTED), tail.as_bytes()].concat())
+    pub fn subcommand_syntax(words: &[&[u8]]) -> CmdError {
+        let [container, word] = [0, 1].map(|at| words.get(at).copied().unwrap_or_default());
+        CmdError::err(
+            [
+                b"unknown subcommand or wrong number of arguments for '",
+                c_text(word, QUOTED),
+                b"'. Try ",
+                &container.to_ascii_uppercase(),
+                b" HELP.",
+            ]
+            .concat(),
+        )
     }
 
     /// PFDEBUG knows no such subcommand.

@@ -299,10 +299,28 @@ pub fn keys_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
     Ok(found)
 }
 
-/// The positions of the words that a cluster routes by: keys and the names of shard channels.
+/// The positions of the words that a cluster routes by: keys and the names of shard channels. They stand in the order in which
+/// Redis looks at them, where the first decides: those that are counted before the others. A call that counts no keys, or
+/// does not have as many words as it needs, is routed by none, and fails where it runs.
 pub fn routes_of(row: &Row, words: &[&[u8]]) -> Result<KeyPositions, CmdError> {
     let mut found = KeyPositions::new();
-    for spec in row.keys {
+    let counts = |spec: &&KeySpec| matches!(spec.find, FindKeys::KeyNum { .. });
+    for spec in row.keys.iter().filter(counts) {
+        spec.collect(words, &mut found)?;
+        if found.is_empty() {
+            return Ok(found);
+        }
+    }
+    for spec in row.keys.iter().filter(|spec| !counts(spec)) {
+        let begin = spec.begins_at(words);
+        if let (FindKeys::Part { of }, Some(begin)) = (spec.find, begin)
+            && !words
+                .len()
+                .saturating_sub(begin)
+                .is_multiple_of(of.max(1).into())
+        {
+            return Ok(KeyPositions::new());
+        }
         spec.collect(words, &mut found)?;
     }
     Ok(found)

@@ -38,14 +38,14 @@ pub use cx_object::{Change, Create, ObjectKind, Seen};
 pub use docs::render_docs;
 pub use effects::{Effects, Event, EventClass, GoneField, Touch};
 pub use error::CmdError;
-pub use families::{shapes, sort_option_for_any_key};
+pub use families::{help_title, shapes, sort_option_for_any_key};
 pub use flags::{Acl, Flags};
 pub use keyspec::{
     BeginSearch, FindKeys, Finder, KeyFlags, KeyPositions, KeySpec, Refusal, Uses, Varying,
     keys_of, routes_of, uses_hidden_keys,
 };
 pub use limits::{IncrexForm, Policy, StoreLimits};
-pub use names::Names;
+pub use names::{Names, by_full_name_of, resolve_by, rows_by};
 pub use reply::Reply;
 pub use row::{
     AclCommand, Arity, Channels, ClusterCommand, Deprecation, Family, FunctionCommand, Group,

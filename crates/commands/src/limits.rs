@@ -1,8 +1,11 @@
 //! Limits and thresholds of the store that can change while it runs.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use tollgate_keyspace::Access;
+
+use crate::Names;
 
 /// Declares the limits: field, name in the configuration, default.
 macro_rules! limits {
@@ -11,15 +14,32 @@ macro_rules! limits {
         #[derive(Debug)]
         pub struct StoreLimits {
             $($field: AtomicI64,)*
+            names: OnceLock<Names>,
         }
 
         impl Default for StoreLimits {
             fn default() -> StoreLimits {
-                StoreLimits { $($field: AtomicI64::new($default),)* }
+                StoreLimits {
+                    $($field: AtomicI64::new($default),)*
+                    names: OnceLock::new(),
+                }
             }
         }
 
         impl StoreLimits {
+            /// Gives commands other names, before anybody is served. The first to do so stays.
+            pub fn set_names(&self, names: Names) {
+                if !names.are_own() {
+                    self.names.get_or_init(|| names);
+                }
+            }
+
+            /// What commands answer to; `None`: each has its own name.
+            #[inline]
+            pub fn names(&self) -> Option<&Names> {
+                self.names.get()
+            }
+
             /// Names in the configuration.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 

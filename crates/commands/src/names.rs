@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::table::{find_sub, unknown};
-use crate::{CmdError, Row, find, lookup};
+use crate::{CmdError, Row, by_full_name, find, lookup, resolve, rows};
 
 /// What `rename-command` of redis.conf changes: commands with another name, or with none. Sub-commands keep theirs.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,13 @@ impl Names {
     /// Whether every command has its own name.
     pub fn are_own(&self) -> bool {
         self.changed.is_empty()
+    }
+
+    /// Whether anything calls the command; sub-commands are not asked about.
+    fn has(&self, row: &'static Row) -> bool {
+        let own = row.name.to_ascii_lowercase();
+        let given = |other: &Option<&'static Row>| other.is_some_and(|it| std::ptr::eq(it, row));
+        !self.changed.contains_key(own.as_bytes()) || self.changed.values().any(given)
     }
 
     fn lookup(&self, name: &[u8]) -> Option<&'static Row> {
@@ -79,6 +86,34 @@ impl Names {
     }
 }
 
+/// Every command that can be called, without sub-commands.
+pub fn rows_by(names: Option<&Names>) -> impl Iterator<Item = &'static Row> {
+    rows().filter(move |row| names.is_none_or(|names| names.has(row)))
+}
+
+/// The command or (as `client|kill`) sub-command that is called so, in any case.
+pub fn by_full_name_of(names: Option<&Names>, name: &[u8]) -> Option<&'static Row> {
+    let Some(names) = names else {
+        return by_full_name(name);
+    };
+    match name.iter().position(|&byte| byte == b'|') {
+        None => names.lookup(name),
+        Some(bar) => names.lookup(&name[..bar])?.sub(&name[bar + 1..]),
+    }
+}
+
+/// The command that runs `words`.
+///
+/// # Errors
+///
+/// The reply for a command or sub-command that does not exist.
+pub fn resolve_by(names: Option<&Names>, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
+    match names {
+        None => resolve(words),
+        Some(names) => names.resolve(words),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +143,22 @@ mod tests {
         names.rename(b"fetch", b"take").unwrap();
         assert_eq!(found(&names, &["get", "k", "v"]), Some("SET"));
         assert_eq!(found(&names, &["take", "k"]), Some("GET"));
+    }
+
+    #[test]
+    fn commands_are_listed_and_asked_for_by_what_calls_them() {
+        let mut names = Names::default();
+        names.rename(b"get", b"Fetch").unwrap();
+        names.rename(b"flushall", b"").unwrap();
+        names.rename(b"client", b"conn").unwrap();
+        let name = |word: &[u8]| by_full_name_of(Some(&names), word).map(|row| row.name);
+        assert_eq!(name(b"FETCH"), Some("GET"));
+        assert_eq!(name(b"get"), None);
+        assert_eq!(name(b"conn|kill"), Some("CLIENT|KILL"));
+        assert_eq!(name(b"client|kill"), None);
+        assert_eq!(rows_by(Some(&names)).count(), rows().count() - 1);
+        assert!(rows_by(Some(&names)).any(|row| row.name == "GET"));
+        assert!(!rows_by(Some(&names)).any(|row| row.name == "FLUSHALL"));
     }
 
     #[test]

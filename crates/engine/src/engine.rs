@@ -1,7 +1,7 @@
 //! The engine: shards, settings and counters shared by all threads.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use tollgate_commands::{
     CmdError, Effects, Names, Row, StoreLimits, find, gate::Restrictions, resolve,
@@ -74,8 +74,6 @@ pub struct Engine {
     pub(crate) journal: Journal,
     pub(crate) cluster: Cluster,
     pub(crate) snapshots: Snapshots,
-    /// Names of commands that are not those of the table; set before anybody is served.
-    names: OnceLock<Names>,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -146,7 +144,6 @@ impl Engine {
             journal: Journal::default(),
             cluster: Cluster::default(),
             snapshots: Snapshots::default(),
-            names: OnceLock::new(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -353,20 +350,18 @@ impl Engine {
 
     /// Gives commands other names, before anybody is served. The first to do so stays.
     pub fn set_names(&self, names: Names) {
-        if !names.are_own() {
-            self.names.get_or_init(|| names);
-        }
+        self.limits.set_names(names);
     }
 
     /// Whether every command has its own name.
     pub(crate) fn has_own_names(&self) -> bool {
-        self.names.get().is_none()
+        self.limits.names().is_none()
     }
 
     /// The row that runs `words`.
     #[inline]
     pub(crate) fn find(&self, words: &[&[u8]]) -> Option<&'static Row> {
-        match self.names.get() {
+        match self.limits.names() {
             None => find(words),
             Some(names) => names.find(words),
         }
@@ -378,7 +373,7 @@ impl Engine {
     ///
     /// The reply for a command or sub-command that does not exist.
     pub fn resolve(&self, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
-        match self.names.get() {
+        match self.limits.names() {
             None => resolve(words),
             Some(names) => names.resolve(words),
         }
@@ -386,7 +381,7 @@ impl Engine {
 
     /// As [`resolve`](Self::resolve), for what a journal holds: see [`Names::resolve_any`].
     pub(crate) fn resolve_any(&self, words: &[&[u8]]) -> Result<&'static Row, CmdError> {
-        match self.names.get() {
+        match self.limits.names() {
             None => resolve(words),
             Some(names) => names.resolve_any(words),
         }

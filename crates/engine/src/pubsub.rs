@@ -246,7 +246,7 @@ impl PubSub {
 
 fn names(channels: &Channels, words: &[&[u8]], out: &mut ReplyBuf) -> Result<Reply, CmdError> {
     if words.len() > 3 {
-        return Err(CmdError::subcommand_syntax("PUBSUB", words[1]));
+        return Err(CmdError::subcommand_syntax(words));
     }
     let names = channels.names(words.get(2).copied());
     out.array(names.len());

@@ -173,11 +173,11 @@ fn cat(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
             cx.out.close_array(place, listed);
             Ok(Reply::Written)
         }
-        _ => Err(CmdError::subcommand_syntax("ACL", args.all()[1])),
+        _ => Err(CmdError::subcommand_syntax(args.all())),
     }
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "CAT [<category>]",
         "    List all commands that belong to <category>, or all command categories",
@@ -206,5 +206,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "WHOAMI",
         "    Return the current connection username.",
     ];
-    Ok(super::help(cx, "ACL", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

@@ -199,7 +199,7 @@ const fn client(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row
     row(name, arity, flags, run).acl(Group::Connection, Acl::CONNECTION)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "CACHING (YES|NO)",
         "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
@@ -255,5 +255,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "NO-TOUCH (ON|OFF)",
         "    Will not touch LRU/LFU stats when this mode is on.",
     ];
-    Ok(super::help(cx, "CLIENT", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

@@ -7,8 +7,8 @@ use crate::keyspec::{BeginSearch, FindKeys, KeyFlags, KeyPositions, KeySpec};
 use crate::row::{at_least, exactly, row};
 use crate::syntax::{self, Argument, Kind};
 use crate::{
-    Acl, Args, Arity, CmdError, Cx, Flags, Group, Handler, Reply, Row, Run, by_full_name, resolve,
-    rows,
+    Acl, Args, Arity, CmdError, Cx, Flags, Group, Handler, Names, Reply, Row, Run, by_full_name_of,
+    resolve_by, rows_by,
 };
 
 const SAFE: Flags = Flags::LOADING.or(Flags::STALE);
@@ -59,13 +59,14 @@ const fn command(name: &'static str, arity: Arity, run: Handler) -> Row {
 }
 
 pub(super) fn all(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
-    cx.out.array(rows().count());
-    rows().for_each(|row| write_info(row, cx.out));
+    let rows: Vec<&Row> = rows_by(cx.limits.names()).collect();
+    cx.out.array(rows.len());
+    rows.into_iter().for_each(|row| write_info(row, cx.out));
     Ok(Reply::Written)
 }
 
-fn count(_: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
-    Ok(Reply::count(rows().count()))
+fn count(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+    Ok(Reply::count(rows_by(cx.limits.names()).count()))
 }
 
 fn info(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
@@ -74,7 +75,7 @@ fn info(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     }
     cx.out.array(args.len());
     for name in args.rest() {
-        match by_full_name(name) {
+        match by_full_name_of(cx.limits.names(), name) {
             Some(row) => write_info(row, cx.out),
             None => cx.out.null(),
         }
@@ -235,9 +236,13 @@ fn write_key_flags(flags: KeyFlags, out: &mut ReplyBuf) {
 }
 
 fn docs(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    let names = cx.limits.names();
     let wanted: Vec<&Row> = match args.rest() {
-        [] => rows().collect(),
-        names => names.iter().filter_map(|name| by_full_name(name)).collect(),
+        [] => rows_by(names).collect(),
+        words => {
+            let called = words.iter().map(|word| by_full_name_of(names, word));
+            called.flatten().collect()
+        }
     };
     cx.out.map(wanted.len());
     for row in wanted {
@@ -336,7 +341,7 @@ fn list(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     };
     let place = cx.out.defer_array();
     let mut listed = 0;
-    for row in rows().flat_map(|row| std::iter::once(row).chain(row.subs)) {
+    for row in rows_by(cx.limits.names()).flat_map(|row| std::iter::once(row).chain(row.subs)) {
         if keep(row) {
             cx.out.bulk(row.name.to_ascii_lowercase().as_bytes());
             listed += 1;
@@ -374,8 +379,11 @@ fn filter<'a>(args: &mut Args<'a>) -> Result<Filter<'a>, CmdError> {
 }
 
 /// The row and key positions of the call in `words`.
-fn call_keys(words: &[&[u8]]) -> Result<(&'static Row, KeyPositions), CmdError> {
-    let row = resolve(words).map_err(|_| CmdError::InvalidCommand)?;
+fn call_keys(
+    names: Option<&Names>,
+    words: &[&[u8]],
+) -> Result<(&'static Row, KeyPositions), CmdError> {
+    let row = resolve_by(names, words).map_err(|_| CmdError::InvalidCommand)?;
     if row.keys.iter().all(KeySpec::is_no_key) {
         return Err(CmdError::NoKeysInCommand);
     }
@@ -391,7 +399,7 @@ fn call_keys(words: &[&[u8]]) -> Result<(&'static Row, KeyPositions), CmdError> 
 
 fn getkeys(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let words = args.rest();
-    let (_, keys) = call_keys(words)?;
+    let (_, keys) = call_keys(cx.limits.names(), words)?;
     cx.out.array(keys.len());
     keys.iter().for_each(|at| cx.out.bulk(words[*at as usize]));
     Ok(Reply::Written)
@@ -399,7 +407,7 @@ fn getkeys(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 
 fn getkeysandflags(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let words = args.rest();
-    let (row, keys) = call_keys(words)?;
+    let (row, keys) = call_keys(cx.limits.names(), words)?;
     cx.out.array(keys.len());
     // An empty result has no spec to ask; else every spec can be evaluated.
     for spec in row.keys.iter().filter(|_| !keys.is_empty()) {
@@ -414,7 +422,7 @@ fn getkeysandflags(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "(no subcommand)",
         "    Return details about all Redis commands.",
@@ -435,5 +443,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "GETKEYSANDFLAGS <full-command>",
         "    Return the keys and the access flags from a full Redis command.",
     ];
-    Ok(super::help(cx, "COMMAND", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

@@ -65,7 +65,7 @@ const fn config(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row
     row(name, arity, flags, run).acl(Group::Server, Acl::NONE)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "GET <pattern>",
         "    Return parameters matching the glob-like <pattern> and their values.",
@@ -76,5 +76,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "REWRITE",
         "    Rewrite the configuration file.",
     ];
-    Ok(super::help(cx, "CONFIG", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

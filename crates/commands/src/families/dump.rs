@@ -143,7 +143,7 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let (ttl, payload) = (args.next()?, args.next()?);
     let options = options(&mut args)?;
-    if !options.replace && cx.peek(key).is_some() {
+    if !options.replace && cx.find(key).is_some() {
         return Err(CmdError::BusyKey);
     }
     let ttl = number::parse_i64(ttl).ok_or(CmdError::NotAnInteger)?;
@@ -161,6 +161,10 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     if expires_at_ms.is_some_and(|at| now > at && cx.has_passed(at)) {
         cx.remove(key, Event::Del);
         return Ok(Reply::Ok);
+    }
+    if options.replace {
+        // So the key is a new one in any case.
+        cx.shards.of(key).remove(cx.db, key, now);
     }
     cx.set(key, value, expires_at_ms, Event::Restore);
     let access = cx.limits.access();

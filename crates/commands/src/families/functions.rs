@@ -172,7 +172,7 @@ const fn sub(name: &'static str, arity: Arity, flags: Flags, command: FunctionCo
     )
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "LOAD [REPLACE] <FUNCTION CODE>",
         "    Create a new library with the given library name and code.",
@@ -212,5 +212,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "      libraries with the new libraries (notice that even on this option there is a chance of failure",
         "      in case of functions name collision with another library).",
     ];
-    Ok(super::help(cx, "FUNCTION", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

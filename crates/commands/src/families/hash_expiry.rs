@@ -129,7 +129,7 @@ fn expire(
     command: &'static str,
 ) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    cx.peek_as::<Hash>(key)?;
+    cx.find_as::<Hash>(key)?;
     let at_ms = unit.read(args.next()?, cx.now_ms(), command)?;
     let condition = Condition::parse(&mut args);
     let names = fields(&mut args, CmdError::NumFields)?;
@@ -214,7 +214,7 @@ fn tell(cx: &mut Cx<'_>, mut args: Args<'_>, show: fn(i64, i64) -> i64) -> Resul
 
 pub(super) fn hpersist(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    cx.peek_as::<Hash>(key)?;
+    cx.find_as::<Hash>(key)?;
     let names = fields(&mut args, CmdError::NumberOfFields)?;
     cx.out.array(names.len());
     let found = cx.change(key, Create::No, |change| {

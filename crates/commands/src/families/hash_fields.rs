@@ -100,7 +100,7 @@ impl<'a> Options<'a> {
 
 pub(super) fn hgetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    cx.peek_as::<Hash>(key)?;
+    cx.find_as::<Hash>(key)?;
     let ttl = if let Some(unit) = unit(&mut args) {
         Ttl::At(unit.read(args.next()?, cx.now_ms(), "hgetex")?)
     } else if args.keyword("PERSIST") {
@@ -197,7 +197,7 @@ pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
 
 pub(super) fn hgetdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    cx.peek_as::<Hash>(key)?;
+    cx.find_as::<Hash>(key)?;
     let names = fields(&mut args, CmdError::NumberOfFields)?;
     cx.out.array(names.len());
     let found = cx.change(key, Create::No, |change| {

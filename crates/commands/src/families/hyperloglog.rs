@@ -125,7 +125,7 @@ fn edit_sketch<R>(
     key: Key<'_>,
     f: impl FnOnce(&mut Str, bool) -> Result<Edited<R>, CmdError>,
 ) -> Result<R, CmdError> {
-    if let Some(entry) = cx.peek(key) {
+    if let Some(entry) = cx.find(key) {
         sketch_of(entry.value())?;
     }
     edit(cx, key, Event::PfAdd, |string, is_new| {

@@ -354,10 +354,10 @@ fn renamenx(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 /// Renames; false when the new name is taken and may not be replaced, or is the old one.
 fn rename_to(cx: &mut Cx<'_>, mut args: Args<'_>, replace: bool) -> Result<bool, CmdError> {
     let (from, to) = (args.key()?, args.key()?);
-    if cx.peek(from).is_none() {
+    if cx.find(from).is_none() {
         return Err(CmdError::NoSuchKey);
     }
-    if from.bytes() == to.bytes() || (!replace && cx.peek(to).is_some()) {
+    if from.bytes() == to.bytes() || (!replace && cx.find(to).is_some()) {
         return Ok(false);
     }
     if let Some(moved) = cx.take(from, Event::RenameFrom) {
@@ -375,7 +375,7 @@ fn move_(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     if target == cx.db {
         return Err(CmdError::SameObject);
     }
-    if cx.peek(key).is_none() || cx.peek_in(target, key).is_some() {
+    if cx.find(key).is_none() || cx.find_in(target, key).is_some() {
         return Ok(Reply::Int(0));
     }
     if let Some(moved) = cx.take(key, Event::MoveFrom) {
@@ -407,7 +407,7 @@ fn copy(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Ok(Reply::Int(0));
     };
     let copy = Moved::copy(found.entry);
-    if !replace && cx.peek_in(target, to).is_some() {
+    if !replace && cx.find_in(target, to).is_some() {
         return Ok(Reply::Int(0));
     }
     cx.place(target, to, copy, Event::CopyTo);

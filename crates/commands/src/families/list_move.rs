@@ -39,7 +39,7 @@ impl<'a> Route<'a> {
 
     /// Moves an element and replies with it; false when there is none.
     fn go(&self, cx: &mut Cx<'_>) -> Result<bool, CmdError> {
-        let Some(list) = cx.peek_as::<List>(self.source)? else {
+        let Some(list) = cx.find_as::<List>(self.source)? else {
             return Ok(false);
         };
         let element = match self.from {
@@ -48,7 +48,7 @@ impl<'a> Route<'a> {
         };
         let element = element.unwrap_or_default().to_vec();
         // A target of another type is found before anything changes.
-        cx.peek_as::<List>(self.target)?;
+        cx.find_as::<List>(self.target)?;
         if self.source.bytes() == self.target.bytes() {
             self.rotate(cx, &element)?;
         } else {

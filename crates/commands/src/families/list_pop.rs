@@ -86,7 +86,7 @@ pub(super) fn take(change: &mut Change<'_, List>, end: End, count: usize) {
 /// The first of the keys that has a list; an error if one before it has something else.
 fn first_list<'a>(cx: &mut Cx<'_>, keys: &Keys<'a>) -> Result<Option<Key<'a>>, CmdError> {
     for key in keys {
-        if cx.peek_as::<List>(*key)?.is_some() {
+        if cx.find_as::<List>(*key)?.is_some() {
             return Ok(Some(*key));
         }
     }

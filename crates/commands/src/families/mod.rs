@@ -61,7 +61,7 @@ mod zset_sample;
 pub use dump::shapes;
 pub use sort::sort_option_for_any_key;
 
-use crate::{Cx, Family, Reply};
+use crate::{Args, Cx, Family, Reply};
 
 /// The table.
 pub(crate) static FAMILIES: &[&Family] = &[
@@ -89,11 +89,17 @@ pub(crate) static FAMILIES: &[&Family] = &[
     &memcached::FAMILY,
 ];
 
+/// The first line that HELP answers with: a command is called as it was asked for.
+pub fn help_title(args: &Args<'_>) -> String {
+    let name = args.all()[0].to_ascii_uppercase();
+    let name = String::from_utf8_lossy(&name);
+    format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+}
+
 /// Answers a container's HELP: its name, a line per sub-command, and HELP itself.
-fn help(cx: &mut Cx<'_>, container: &str, lines: &[&str]) -> Reply {
+fn help(cx: &mut Cx<'_>, args: &Args<'_>, lines: &[&str]) -> Reply {
     cx.out.array(lines.len() + 3);
-    let title = format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-    cx.out.simple(&title);
+    cx.out.simple(&help_title(args));
     lines.iter().for_each(|line| cx.out.simple(line));
     cx.out.simple("HELP");
     cx.out.simple("    Prints this help.");

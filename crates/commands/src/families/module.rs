@@ -44,7 +44,7 @@ fn list(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "LIST",
         "    Return a list of loaded modules.",
@@ -55,5 +55,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "UNLOAD <name>",
         "    Unload a module.",
     ];
-    Ok(super::help(cx, "MODULE", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

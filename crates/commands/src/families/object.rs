@@ -81,7 +81,7 @@ fn refcount(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     })
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "ENCODING <key>",
         "    Return the kind of internal representation used in order to store the value",
@@ -96,5 +96,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    Return the number of references of the value associated with the specified",
         "    <key>.",
     ];
-    Ok(super::help(cx, "OBJECT", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

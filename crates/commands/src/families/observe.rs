@@ -201,7 +201,7 @@ fn usage(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     })
 }
 
-fn slowlog_help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn slowlog_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "GET [<count>]",
         "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
@@ -213,10 +213,10 @@ fn slowlog_help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "RESET",
         "    Reset the slowlog.",
     ];
-    Ok(super::help(cx, "SLOWLOG", &lines))
+    Ok(super::help(cx, &args, &lines))
 }
 
-fn latency_help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn latency_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "DOCTOR",
         "    Return a human readable latency analysis report.",
@@ -233,10 +233,10 @@ fn latency_help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    Return a cumulative distribution of latencies in the format of a histogram for the specified command names.",
         "    If no commands are specified then all histograms are replied.",
     ];
-    Ok(super::help(cx, "LATENCY", &lines))
+    Ok(super::help(cx, &args, &lines))
 }
 
-fn memory_help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn memory_help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "DOCTOR",
         "    Return memory problems reports.",
@@ -250,5 +250,5 @@ fn memory_help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "    Return memory in bytes used by <key> and its value. Nested values are",
         "    sampled up to <count> times (default: 5, 0 means sample all).",
     ];
-    Ok(super::help(cx, "MEMORY", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

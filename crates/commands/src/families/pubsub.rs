@@ -157,7 +157,7 @@ const fn node(name: &'static str, arity: Arity, command: NodeCommand) -> Row {
     row(name, arity, OWN, Run::Node(command)).acl(Group::PubSub, Acl::NONE)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "CHANNELS [<pattern>]",
         "    Return the currently active channels matching a <pattern> (default: '*').",
@@ -171,5 +171,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "SHARDNUMSUB [<shardchannel> ...]",
         "    Return the number of subscribers for the specified shard level channel(s)",
     ];
-    Ok(super::help(cx, "PUBSUB", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

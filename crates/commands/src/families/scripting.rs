@@ -153,7 +153,7 @@ const fn script(name: &'static str, arity: Arity, flags: Flags, run: Run) -> Row
     row(name, arity, flags, run).acl(Group::Scripting, Acl::SCRIPTING)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "DEBUG (YES|SYNC|NO)",
         "    Set the debug mode for subsequent scripts executed.",
@@ -170,5 +170,5 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "LOAD <script>",
         "    Load a script into the scripts cache without executing it.",
     ];
-    Ok(super::help(cx, "SCRIPT", &lines))
+    Ok(super::help(cx, &args, &lines))
 }

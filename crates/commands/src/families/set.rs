@@ -297,11 +297,11 @@ fn smembers(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
 fn smove(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let (source, destination) = (args.key()?, args.key()?);
     let member = args.next()?;
-    let Some(from) = cx.peek_as::<Set>(source)? else {
+    let Some(from) = cx.find_as::<Set>(source)? else {
         return Ok(Reply::Int(0));
     };
     let present = from.contains(member);
-    cx.peek_as::<Set>(destination)?;
+    cx.find_as::<Set>(destination)?;
     if source.bytes() == destination.bytes() || !present {
         return Ok(Reply::flag(present));
     }

@@ -314,7 +314,7 @@ fn add(cx: &mut Cx<'_>, mut args: Args<'_>, by: i64) -> Result<Reply, CmdError> 
 fn incrbyfloat(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let mut digits = [0; number::I64_TEXT_LEN];
-    let old = match cx.peek(key).map(|entry| entry.value()) {
+    let old = match cx.find(key).map(|entry| entry.value()) {
         None => Extended::parse(b"0"),
         Some(ValueRef::Int(n)) => Extended::parse(number::write_i64(&mut digits, n)),
         Some(ValueRef::Bytes(bytes)) => Extended::parse(bytes),

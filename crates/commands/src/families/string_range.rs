@@ -76,7 +76,7 @@ pub(super) fn setrange(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
     let offset = usize::try_from(offset).map_err(|_| CmdError::OffsetOutOfRange)?;
     let longest = longest_string(cx);
     let mut digits = [0; number::I64_TEXT_LEN];
-    let len = match cx.peek(key) {
+    let len = match cx.find(key) {
         Some(entry) => Some(bytes_of(entry.value(), &mut digits)?.len()),
         None => None,
     };

@@ -78,8 +78,8 @@ impl When<'_> {
     fn holds(self, cx: &mut Cx<'_>, key: Key<'_>) -> Result<bool, CmdError> {
         let condition = match self {
             When::Always => return Ok(true),
-            When::Absent => return Ok(cx.peek(key).is_none()),
-            When::Present => return Ok(cx.peek(key).is_some()),
+            When::Absent => return Ok(cx.find(key).is_none()),
+            When::Present => return Ok(cx.find(key).is_some()),
             When::Matches(condition) => condition,
         };
         match cx.peek(key) {
@@ -337,7 +337,7 @@ pub(super) fn msetnx(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError>
     while !pairs.is_empty() {
         let key = pairs.key()?;
         pairs.next()?;
-        if cx.peek(key).is_some() {
+        if cx.find(key).is_some() {
             return Ok(Reply::Int(0));
         }
     }

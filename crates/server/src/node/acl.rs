@@ -215,7 +215,7 @@ fn gen_pass(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let bits = match *cx.args.rest() {
         [] => 256,
         [bits] => number::parse_i64(bits).ok_or(CmdError::NotAnInteger)?,
-        _ => return Err(CmdError::subcommand_syntax("ACL", b"GENPASS")),
+        _ => return Err(CmdError::subcommand_syntax(cx.args.all())),
     };
     if !(1..=LONGEST_PASSWORD).contains(&bits) {
         return Err(CmdError::err(format!(
@@ -240,7 +240,7 @@ fn log(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
             return Ok(Reply::Ok);
         }
         [count] => number::parse_i64(count).ok_or(CmdError::NotAnInteger)?,
-        _ => return Err(CmdError::subcommand_syntax("ACL", b"LOG")),
+        _ => return Err(CmdError::subcommand_syntax(cx.args.all())),
     };
     let entries = access.newest_denials(usize::try_from(count).unwrap_or(0));
     let out = &mut *cx.out;

@@ -4,7 +4,7 @@ use super::NodeRunner;
 use crate::cluster::{self, Endpoint, Myself, describe, endpoint, ranges};
 use crate::config::Key;
 use crate::shared::Shared;
-use tollgate_commands::{Args, ClusterCommand, CmdError, Reply};
+use tollgate_commands::{Args, ClusterCommand, CmdError, Reply, help_title};
 use tollgate_containers::number;
 use tollgate_engine::{Cluster, NodeCx, sha1};
 use tollgate_keyspace::{SLOTS, slot_of};
@@ -125,7 +125,7 @@ fn tell(runner: &NodeRunner<'_>, myself: &Myself, command: ClusterCommand, cx: &
     let (shared, client) = (&**runner.shared, Some(&**runner.client));
     let cluster = shared.engine.cluster();
     match command {
-        ClusterCommand::Help => help(cx.out),
+        ClusterCommand::Help => help(&cx.args, cx.out),
         ClusterCommand::Info => cx.out.verbatim("txt", info(cluster, myself).as_bytes()),
         ClusterCommand::MyId => cx.out.bulk(myself.name.as_bytes()),
         ClusterCommand::MyShardId => cx.out.bulk(shard_name(myself).as_bytes()),
@@ -381,9 +381,9 @@ fn keys_in_slot(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     Ok(Reply::Written)
 }
 
-fn help(out: &mut ReplyBuf) {
+fn help(args: &Args<'_>, out: &mut ReplyBuf) {
     out.array(1 + 2 * HELP.len());
-    out.simple("CLUSTER <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    out.simple(&help_title(args));
     for (usage, about) in HELP {
         out.simple(usage);
         out.simple(&format!("    {about}"));

@@ -5,7 +5,7 @@ use crate::aof;
 use crate::config::Key;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tollgate_commands::{CmdError, Reply};
+use tollgate_commands::{CmdError, Reply, help_title};
 use tollgate_containers::{glob, number};
 use tollgate_engine::{Engine, NodeCx};
 use tollgate_keyspace::DbIndex;
@@ -73,7 +73,7 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         // What these change of Redis' inside has no counterpart here.
         (b"SET-SKIP-CHECKSUM-VALIDATION", [_]) => Ok(Reply::Ok),
         (b"QUICKLIST-PACKED-THRESHOLD", [_]) | (b"REPLYBUFFER", [_, _]) => Ok(Reply::Ok),
-        _ => Err(CmdError::subcommand_syntax("DEBUG", cx.args.all()[1])),
+        _ => Err(CmdError::subcommand_syntax(cx.args.all())),
     }
 }
 
@@ -246,8 +246,9 @@ fn protocol(cx: &mut NodeCx<'_>, kind: &[u8]) -> Result<Reply, CmdError> {
 }
 
 fn help(cx: &mut NodeCx<'_>) {
+    let title = help_title(&cx.args);
     let lines = [
-        "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        title.as_str(),
         "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL,",
         "QUICKLIST-PACKED-THRESHOLD <size>, REPLYBUFFER <setting> <value>,",
         "SET-SKIP-CHECKSUM-VALIDATION <0|1>",

@@ -3,7 +3,7 @@
 use crate::shared::Shared;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
-use tollgate_commands::{CmdError, Reply, Row, by_full_name};
+use tollgate_commands::{CmdError, Reply, Row, by_full_name_of};
 use tollgate_containers::number;
 use tollgate_engine::{CommandStats, LatencySeries, NodeCx, TIMES};
 
@@ -22,7 +22,7 @@ pub(super) fn slowlog_get(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
             let count = number::parse_i64(word).filter(|count| *count >= -1);
             count.ok_or_else(|| CmdError::err("count should be greater than or equal to -1"))?
         }
-        _ => return Err(CmdError::subcommand_syntax("SLOWLOG", b"GET")),
+        _ => return Err(CmdError::subcommand_syntax(cx.args.all())),
     };
     // -1 is all of them.
     let most = usize::try_from(count).unwrap_or(usize::MAX);
@@ -217,7 +217,9 @@ pub(super) fn percentile(stats: &CommandStats, percent: f64) -> f64 {
 
 pub(super) fn latency_histogram(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     let words = cx.args.rest();
-    let wanted: Vec<&Row> = words.iter().filter_map(|word| by_full_name(word)).collect();
+    let names = cx.engine.limits().names();
+    let called = words.iter().map(|word| by_full_name_of(names, word));
+    let wanted: Vec<&Row> = called.flatten().collect();
     let chosen = |row: &Row| {
         words.is_empty()
             || wanted.iter().any(|it| {

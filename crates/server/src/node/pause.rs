@@ -11,7 +11,7 @@ pub(super) fn pause(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         [millis, mode] if mode.eq_ignore_ascii_case(b"ALL") => (millis, Paused::All),
         [millis, mode] if mode.eq_ignore_ascii_case(b"WRITE") => (millis, Paused::Writes),
         [_, _] => return Err(CmdError::PauseMode),
-        _ => return Err(CmdError::subcommand_syntax("CLIENT", cx.args.all()[1])),
+        _ => return Err(CmdError::subcommand_syntax(cx.args.all())),
     };
     let millis = number::parse_i64(millis).ok_or(CmdError::TimeoutNotAnInteger)?;
     if millis < 0 {

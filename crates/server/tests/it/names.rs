@@ -44,6 +44,16 @@ const CASES: &[&str] = &[
     "MULTI",
     "GET k",
     "EXEC",
+    "COMMAND GETKEYS FETCH k",
+    "COMMAND GETKEYS GET k",
+    "COMMAND GETKEYSANDFLAGS fetch k",
+    "COMMAND INFO GET keys flushall",
+    "COMMAND INFO fetch",
+    "COMMAND DOCS get keys flushall config|get",
+    "COMMAND LIST FILTERBY PATTERN flusha*",
+    "COMMAND LIST FILTERBY PATTERN fetc*",
+    "LATENCY HISTOGRAM get rpush config",
+    "b840fc02d524045429941cc15f59e41cb7be6c52 HELP",
 ];
 
 fn answers(client: &mut Client) -> Vec<String> {

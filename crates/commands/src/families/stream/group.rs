@@ -72,7 +72,7 @@ const fn xgroup(
 }
 
 fn syntax(args: &Args<'_>) -> CmdError {
-    CmdError::subcommand_syntax("XGROUP", args.all()[1])
+    CmdError::subcommand_syntax(args.all())
 }
 
 /// The command cannot make the key.
@@ -224,7 +224,7 @@ fn delete_consumer(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
     })
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "CREATE <key> <groupname> <id|$> [option]",
         "    Create a new consumer group. Options are:",
@@ -241,7 +241,7 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
         "    Set the current group ID and entries_read counter.",
     ];
-    Ok(super::super::help(cx, "XGROUP", &lines))
+    Ok(super::super::help(cx, &args, &lines))
 }
 
 pub(super) fn xack(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {

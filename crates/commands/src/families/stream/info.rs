@@ -41,7 +41,7 @@ const fn xinfo(name: &'static str, arity: Arity, run: Handler) -> Row {
     stream(name, arity, Flags::READONLY, Run::Keys(run)).keys(LOOKED_AT_2)
 }
 
-fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
+fn help(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let lines = [
         "CONSUMERS <key> <groupname>",
         "    Show consumers of <groupname>.",
@@ -50,7 +50,7 @@ fn help(cx: &mut Cx<'_>, _: Args<'_>) -> Result<Reply, CmdError> {
         "STREAM <key> [FULL [COUNT <count>]",
         "    Show information about the stream.",
     ];
-    Ok(super::super::help(cx, "XINFO", &lines))
+    Ok(super::super::help(cx, &args, &lines))
 }
 
 /// The stream, which must exist.
@@ -111,7 +111,7 @@ fn write_progress(out: &mut ReplyBuf, log: &Log, group: &Group) {
 
 fn describe(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let seen = seen(cx, args.key()?)?;
-    let wrong = || CmdError::subcommand_syntax("XINFO", args.all()[1]);
+    let wrong = || CmdError::subcommand_syntax(args.all());
     let full = match args.rest() {
         [] => None,
         [full] if full.eq_ignore_ascii_case(b"FULL") => Some(FULL_COUNT),

@@ -150,6 +150,10 @@ pub(super) fn xread(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> 
     let mut ready = Vec::new();
     for at in 0..request.streams {
         let key = request.key(cx.seed, at);
+        if request.id_word(at) == b"$" {
+            // Redis looks for the key once for the ID, and once for what is behind it.
+            cx.look(key, |_| ());
+        }
         let seen = cx.read_as::<Stream>(key)?;
         let log = seen.map(|seen| seen.value.log());
         let last = log.and_then(|log| log.last());

@@ -212,7 +212,7 @@ fn flush(engine: &Engine, words: &[&[u8]]) -> Result<Reply, CmdError> {
                 "FUNCTION FLUSH only supports SYNC|ASYNC option",
             ));
         }
-        _ => return Err(CmdError::subcommand_syntax("FUNCTION", words[1])),
+        _ => return Err(CmdError::subcommand_syntax(words)),
     }
     engine.functions.change(|table| {
         *table = Table::default();
@@ -298,7 +298,7 @@ fn restore(engine: &Engine, words: &[&[u8]]) -> Result<Reply, CmdError> {
             };
             (payload, policy)
         }
-        _ => return Err(CmdError::subcommand_syntax("FUNCTION", words[1])),
+        _ => return Err(CmdError::subcommand_syntax(words)),
     };
     let codes = read_libraries(payload).map_err(|error| CmdError::err(error.to_string()))?;
     engine.restore_functions(&codes, policy)?;
