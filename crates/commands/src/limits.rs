@@ -90,6 +90,8 @@ limits! {
     maxmemory_policy = "maxmemory-policy", Policy::NoEviction as i64;
     /// Entries that are compared before one goes.
     maxmemory_samples = "maxmemory-samples", 5;
+    /// For how long entries go before one command, 0 to 100.
+    maxmemory_eviction_tenacity = "maxmemory-eviction-tenacity", 10;
     /// How hard it is to raise a high count of uses.
     lfu_log_factor = "lfu-log-factor", 10;
     /// Minutes without use after which a count of uses falls by one; 0 = never.

@@ -16,8 +16,20 @@ use tollgate_net::clock::Clock;
 use crate::Engine;
 use crate::cell::{Cell, Cells, One};
 
-/// Entries that go before one command. What is left to do is done before the next ones.
-const EVICTIONS_MAX: usize = 64;
+/// Entries that go before one command, if as many must, whatever time that takes. More go as `maxmemory-eviction-tenacity` has
+/// it: large values may come faster than so many small ones go. What is left to do is done before the next ones.
+const EVICTIONS_MIN: usize = 64;
+
+/// For how long more go, in nanoseconds, as Redis reads the setting; `None`: until memory fits.
+fn eviction_nanos(tenacity: i64) -> Option<i64> {
+    const STEP: i64 = 50_000;
+    match tenacity {
+        ..=10 => Some(tenacity.max(0) * STEP),
+        11..100 => Some((10.0 * STEP as f64 * 1.15f64.powi(tenacity as i32 - 10)) as i64),
+        _ => None,
+    }
+}
+
 /// When nothing may go, how long limiters are refused before it is looked for again, unless another command writes. A
 /// flood of keys must not cost a walk over all shards for each of them.
 const PAUSE_MS: i64 = 10;
@@ -163,7 +175,7 @@ impl Engine {
             return true;
         }
         let started = Clock::monotone();
-        let short = self.let_go(now);
+        let short = self.let_go(now, started);
         if short {
             self.memory.fruitless.set(now);
         }
@@ -172,10 +184,14 @@ impl Engine {
         short
     }
 
-    fn let_go(&self, now: Timestamp) -> bool {
+    /// `started`: the monotone time at which it begins.
+    fn let_go(&self, now: Timestamp, started: i64) -> bool {
         let policy = self.limits.policy();
-        for _ in 0..EVICTIONS_MAX {
-            if !self.exceeds() {
+        let most = eviction_nanos(self.limits.maxmemory_eviction_tenacity());
+        let is_over = || most.is_some_and(|most| Clock::monotone() - started >= most);
+        let mut done = 0;
+        while self.exceeds() {
+            if done >= EVICTIONS_MIN && is_over() {
                 return false;
             }
             match self.candidate(policy, now) {
@@ -183,6 +199,7 @@ impl Engine {
                 None if self.sweep(now) => {}
                 None => return true,
             }
+            done += 1;
         }
         false
     }

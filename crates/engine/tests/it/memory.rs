@@ -36,6 +36,25 @@ fn memory_stays_at_the_limit_under_every_policy() {
 }
 
 #[test]
+fn large_values_do_not_come_faster_than_small_ones_go() {
+    let mut client = Client::new(&engine(16));
+    for number in 0..20_000 {
+        client.call(&["SET", &format!("key{number}"), "1"]);
+    }
+    let bytes = client.engine.memory() as i64;
+    limit(&client, Policy::AllKeysLru, bytes);
+    // As long as it takes, so that the outcome is not one of time.
+    client.engine.set_limit("maxmemory-eviction-tenacity", 100);
+    let value = "x".repeat(100_000);
+    for number in 0..5 {
+        client.call(&["SET", &format!("large{number}"), &value]);
+    }
+    client.call(&["SET", "last", "1"]);
+    assert!(client.engine.memory() as i64 <= bytes + 4096);
+    assert!(client.engine.evicted() > 6 * 64);
+}
+
+#[test]
 fn keys_without_expiry_stay_under_a_volatile_policy() {
     let mut client = Client::new(&engine(4));
     for number in 0..100 {
