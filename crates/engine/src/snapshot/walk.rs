@@ -114,6 +114,8 @@ impl std::fmt::Display for SnapshotError {
 struct Gauge {
     handed: AtomicU64,
     peak: AtomicU64,
+    /// The snapshot is given up: commands waited for the disk for too long.
+    stuck: AtomicBool,
 }
 
 /// What an engine knows of snapshots.
@@ -127,8 +129,6 @@ pub(crate) struct Snapshots {
     ending: AtomicBool,
     /// All databases were emptied by a command.
     flushed: AtomicBool,
-    /// It is given up: commands waited for the disk for too long.
-    stuck: AtomicBool,
     entries: AtomicU64,
     all_entries: AtomicU64,
     gauge: Arc<Gauge>,
@@ -150,10 +150,10 @@ impl Snapshots {
         }
         *current = Some(purpose);
         self.stop.store(false, Ordering::Relaxed);
-        self.stuck.store(false, Ordering::Relaxed);
+        self.gauge.stuck.store(false, Ordering::Relaxed);
         // The first look at it tells when the time begins.
         self.seen.0.store(u64::MAX, Ordering::Relaxed);
-        let Gauge { handed, peak } = &*self.gauge;
+        let Gauge { handed, peak, .. } = &*self.gauge;
         for counter in [&self.entries, &self.all_entries, handed, peak] {
             counter.store(0, Ordering::Relaxed);
         }
@@ -167,7 +167,7 @@ impl Snapshots {
 
     fn is_over(&self) -> bool {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        is_set(&self.stop) || is_set(&self.stuck) || is_set(&self.ending)
+        is_set(&self.stop) || is_set(&self.gauge.stuck) || is_set(&self.ending)
     }
 }
 
@@ -186,6 +186,11 @@ struct Handed {
 }
 
 impl Handed {
+    /// Nobody will read what is handed over: the snapshot has ended, or fails as soon as its output lets it.
+    fn is_of_no_use(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) || self.gauge.stuck.load(Ordering::Relaxed)
+    }
+
     /// Whether the entry is of the snapshot at all.
     fn wants(&self, entry: EntryRef<'_>) -> bool {
         self.is_of_now(entry.expires_at_ms())
@@ -226,7 +231,7 @@ impl ShardHeir {
 
 impl Heir for ShardHeir {
     fn take(&mut self, db: DbIndex, entry: EntryRef<'_>) {
-        if self.handed.closed.load(Ordering::Relaxed) || !self.handed.wants(entry) {
+        if self.handed.is_of_no_use() || !self.handed.wants(entry) {
             return;
         }
         let before = self.batch.len();
@@ -438,7 +443,7 @@ impl Engine {
         if !crowded || written.swap(entries, Ordering::Relaxed) != entries {
             since.store(now_secs, Ordering::Relaxed);
         } else if now_secs - since.load(Ordering::Relaxed) >= STUCK_SECS {
-            snapshots.stuck.store(true, Ordering::Relaxed);
+            snapshots.gauge.stuck.store(true, Ordering::Relaxed);
             self.crowd(false);
         }
     }
@@ -447,7 +452,7 @@ impl Engine {
     #[cold]
     fn crowd(&self, on: bool) {
         let mut put_off = self.snapshots.put_off.lock();
-        if on && self.snapshots.stuck.load(Ordering::Relaxed) {
+        if on && self.snapshots.gauge.stuck.load(Ordering::Relaxed) {
             return;
         }
         self.set_restriction(Restrictions::CROWDED, on);
@@ -513,7 +518,7 @@ impl Snapshot {
         let mut go_on = |entries: u64| {
             let snapshots = &engine.snapshots;
             snapshots.entries.fetch_add(entries, Ordering::Relaxed);
-            if snapshots.stuck.load(Ordering::Relaxed) {
+            if snapshots.gauge.stuck.load(Ordering::Relaxed) {
                 return Err(SnapshotError::Stuck);
             }
             match snapshots.is_over() || !pace(entries) {

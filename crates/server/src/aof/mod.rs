@@ -237,11 +237,14 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<(), String> {
 
 /// Opens the last file of commands, or a first one, and names it in the manifest.
 fn open_last(io: &mut Io, place: &Place) -> io::Result<LogFile> {
-    let name = match io.manifest.incr.last() {
-        Some(last) => last.name.clone(),
-        None => io.manifest.add_incr(place.stem()).name.clone(),
+    let file = match io.manifest.incr.last() {
+        Some(last) => LogFile::append_to(&place.file(&last.name))?,
+        None => {
+            let name = io.manifest.add_incr(place.stem()).name.clone();
+            // A crash may have left one of that name which no manifest has ever named.
+            LogFile::create(&place.file(&name))?
+        }
     };
-    let file = LogFile::append_to(&place.file(&name))?;
     place.write_manifest(&io.manifest)?;
     Ok(file)
 }

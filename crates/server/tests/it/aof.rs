@@ -278,6 +278,20 @@ fn write_file(folder: &Folder, bytes: &[u8]) -> PathBuf {
     path
 }
 
+#[test]
+fn what_no_manifest_has_named_is_not_taken_for_the_first_commands() {
+    let folder = Folder::new();
+    drop(here(&folder, &[]));
+    // As a crash leaves it between the files of a rewrite and the manifest that names them.
+    let manifest = "file appendonly.aof.1.base.rdb seq 1 type b\n";
+    fs::write(folder.file("appendonly.aof.manifest"), manifest).unwrap();
+    let stale = commands(&["SELECT 0", "SET stale 1"]);
+    fs::write(folder.file("appendonly.aof.1.incr.aof"), stale).unwrap();
+    drop(here(&folder, &[]));
+    let server = here(&folder, &[]);
+    assert_eq!(raw(&mut server.connect(), "EXISTS stale"), ":0\r\n");
+}
+
 fn commands(lines: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for line in lines {
