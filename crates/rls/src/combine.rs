@@ -1,11 +1,12 @@
 //! Checks of different roles, decided as one request.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{LimitCheck, Role};
 
-use crate::backend::{BackendError, Checks, Decide, Decisions};
+use crate::backend::{BackendError, Checks, Decide, Decisions, Take, undo_one};
 
 /// Whether the backend decides all checks as one.
 pub(crate) fn is_plain(checks: &[LimitCheck<'_>]) -> bool {
@@ -26,6 +27,7 @@ pub(crate) async fn decide<B: Decide>(
         backend,
         checks,
         decisions: checks.iter().map(|_| Decision::DENIED).collect(),
+        asked: Instant::now(),
     };
     let quotas = decided.each(Role::Quota, false).await?;
     let mut denied = quotas > 0 && !decided.any_passed(Role::Quota);
@@ -60,6 +62,8 @@ struct Decided<'a, B> {
     backend: &'a B,
     checks: &'a [LimitCheck<'a>],
     decisions: Decisions,
+    /// When the first of them was asked for.
+    asked: Instant,
 }
 
 impl<B: Decide> Decided<'_, B> {
@@ -134,7 +138,11 @@ impl<B: Decide> Decided<'_, B> {
             for index in group {
                 let check = &self.checks[index];
                 if check.cost > Cost(0) {
-                    self.decisions[index] = self.backend.refund(check).await?;
+                    let take = Take {
+                        said: self.decisions[index],
+                        asked: self.asked,
+                    };
+                    self.decisions[index] = undo_one(self.backend, check, take).await?;
                 }
             }
         }

@@ -31,6 +31,7 @@ use tollgate_policy::LimitCheck;
 
 pub(crate) use embedded::{Embedded, local_store};
 pub(crate) use hot::{HotKeys, LocalCache, Strategies, Told};
+pub(crate) use parts::{Take, undo_one};
 pub(crate) use pool::{Pool, PoolNumber};
 pub(crate) use stores::{Places, Stores};
 
