@@ -146,7 +146,9 @@ fn read_log(input: &mut &[u8]) -> Option<SlidingLog> {
             Some(Hit { at, cost })
         })
         .collect();
-    hits.map(SlidingLog::from_hits)
+    let hits = hits?;
+    let costs = hits.iter().map(|hit| hit.cost);
+    sums_up(costs).then(|| SlidingLog::from_hits(hits))
 }
 
 fn read_leases(input: &mut &[u8]) -> Option<Leases> {
@@ -159,7 +161,14 @@ fn read_leases(input: &mut &[u8]) -> Option<Leases> {
             Some((id, Lease { cost, expires_at }))
         })
         .collect();
-    leases.map(Leases::from_leases)
+    let leases = leases?;
+    let costs = leases.iter().map(|(_, lease)| lease.cost);
+    sums_up(costs).then(|| Leases::from_leases(leases))
+}
+
+/// Whether the units of all can be counted together.
+fn sums_up(mut costs: impl Iterator<Item = u64>) -> bool {
+    costs.try_fold(0, u64::checked_add).is_some()
 }
 
 fn read_holds(input: &mut &[u8], says_until: bool) -> Option<Holds> {
@@ -331,6 +340,38 @@ mod tests {
     fn what_is_written_is_read() {
         for stored in samples() {
             assert_eq!(read(&write(&stored)), Some(stored));
+        }
+    }
+
+    #[test]
+    fn units_that_cannot_be_summed_are_refused() {
+        let now = Timestamp::from_secs(1);
+        let log = |cost| {
+            let hits = [u64::MAX - 5, cost].into_iter().zip(0..);
+            let hits = hits.map(|(cost, at)| Hit {
+                at: now.plus(at),
+                cost,
+            });
+            Stored::Ledger(Ledger::Log(SlidingLog::from_hits(hits)))
+        };
+        let leases = |cost| {
+            let lease = |cost| Lease {
+                cost,
+                expires_at: now,
+            };
+            let both = [
+                (b"a".as_slice().into(), lease(u64::MAX - 5)),
+                (b"b".as_slice().into(), lease(cost)),
+            ];
+            Stored::Ledger(Ledger::Leases(Leases::from_leases(both)))
+        };
+        for (fits, stored) in [
+            (true, log(5)),
+            (false, log(6)),
+            (true, leases(5)),
+            (false, leases(6)),
+        ] {
+            assert_eq!(read(&write(&stored)).is_some(), fits);
         }
     }
 

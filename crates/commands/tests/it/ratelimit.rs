@@ -151,3 +151,55 @@ fn a_window_follows_its_expiry() {
         ("RL.TAKE k FIXED 1 60000", "*5|:1|:1|:0|:0|:60000|"),
     ]);
 }
+
+#[test]
+fn a_limit_with_reservations_is_decided_in_its_place() {
+    let mut world = World::new(1);
+    check_on(
+        &mut world,
+        &[
+            (
+                "RL.RESERVE k a 400 FIXED 10 1000 COST 4",
+                "*5|:1|:10|:6|:0|:1000|",
+            ),
+            ("RL.TAKE k FIXED 10 1000 COST 3", "*5|:1|:10|:3|:0|:1000|"),
+            (
+                "RL.TAKE k FIXED 10 1000 COST 4",
+                "*5|:0|:10|:3|:1000|:1000|",
+            ),
+            (
+                "RL.TAKE k LOG 10 1000",
+                "-ERR the key holds a rate limiter of another algorithm|",
+            ),
+            ("OBJECT ENCODING k", "$12|reservations|"),
+        ],
+    );
+    // Its time is up: the units are back, those that were taken stay taken.
+    world.advance_ms(400);
+    check_on(
+        &mut world,
+        &[
+            ("RL.TAKE k FIXED 10 1000 COST 8", "*5|:0|:10|:7|:600|:600|"),
+            ("RL.TAKE k FIXED 10 1000 COST 7", "*5|:1|:10|:0|:0|:600|"),
+            ("OBJECT ENCODING k", "$12|fixed-window|"),
+        ],
+    );
+    // Units of a window that has passed do not come back.
+    world.advance_ms(600);
+    check_on(
+        &mut world,
+        &[(
+            "RL.RESERVE k b 9000 FIXED 10 1000 COST 10",
+            "*5|:1|:10|:0|:0|:1000|",
+        )],
+    );
+    world.advance_ms(1_000);
+    check_on(
+        &mut world,
+        &[
+            ("RL.TAKE k FIXED 10 1000 COST 10", "*5|:1|:10|:0|:0|:1000|"),
+            ("RL.CANCEL k b", "*3|:0|:10|:0|"),
+            ("RL.TAKE k FIXED 10 1000", "*5|:0|:10|:0|:1000|:1000|"),
+        ],
+    );
+}

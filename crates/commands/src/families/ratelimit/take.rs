@@ -39,7 +39,7 @@ fn decide(cx: &mut Cx<'_>, key: Key<'_>, ask: &Ask<'_>) -> Result<Decision, CmdE
     let expiry = entry.expires_at_ms();
     let state = match entry.value() {
         ValueRef::Limiter(state) => state,
-        ValueRef::Object(Object::Ledger(_)) => return decide_slot(cx, key, ask),
+        ValueRef::Object(Object::Ledger(_)) => return decide_held(cx, key, kind, ask),
         _ => return Err(CmdError::WrongType),
     };
     let record = record(state, expiry);
@@ -67,6 +67,34 @@ fn decide_log(cx: &mut Cx<'_>, key: Key<'_>, ask: &Ask<'_>) -> Result<Decision, 
         Ok((decision, expires_at.map(|at| at.millis_ceil())))
     })?;
     match decided {
+        Some(decision) => Ok(decision),
+        None => decide_slot(cx, key, ask),
+    }
+}
+
+/// A state with reservations on it is changed in its place: there may be many.
+fn decide_held(
+    cx: &mut Cx<'_>,
+    key: Key<'_>,
+    kind: AlgorithmKind,
+    ask: &Ask<'_>,
+) -> Result<Decision, CmdError> {
+    let now = cx.now;
+    let decided = in_place(cx, key, |ledger| {
+        let Ledger::Holds(holds) = ledger else {
+            return Err(CmdError::OtherAlgorithm);
+        };
+        holds.expire(now)?;
+        if holds.is_empty() {
+            // From now on it is a small state.
+            return Ok((None, None));
+        }
+        let (decision, next) = kind.decide(holds.base, &ask.quota, ask.cost, now)?;
+        let next = next.filter(|_| !ask.peek);
+        holds.base = next.or(holds.base);
+        Ok((Some(decision), next.map(|_| holds.expires_at_ms())))
+    })?;
+    match decided.flatten() {
         Some(decision) => Ok(decision),
         None => decide_slot(cx, key, ask),
     }
