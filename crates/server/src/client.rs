@@ -44,6 +44,8 @@ pub(crate) struct Delivery {
     pub(crate) limits: Arc<OutputLimits>,
     pub(crate) log: Arc<Log>,
     pub(crate) budget: Budget,
+    /// Bytes that replicas were given to read.
+    pub(crate) to_replicas: AtomicU64,
 }
 
 /// Which part of the data a replica wants (`REPLCONF rdb-filter-only`).
@@ -602,6 +604,8 @@ impl Replica for Client {
     }
 
     fn send(&self, bytes: &Arc<[u8]>) {
+        let given = &self.delivery.to_replicas;
+        given.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.deliver(bytes, Place::AfterReply);
     }
 
@@ -635,6 +639,11 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
+    /// Bytes that replicas were given to read since the start or the last reset.
+    pub(crate) fn to_replicas(&self) -> u64 {
+        self.delivery.to_replicas.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn new(delivery: Delivery) -> Clients {
         Clients {
             delivery: Arc::new(delivery),
@@ -757,6 +766,7 @@ impl Clients {
     }
 
     pub(crate) fn reset_stats(&self) {
+        self.delivery.to_replicas.store(0, Ordering::Relaxed);
         self.received.store(0, Ordering::Relaxed);
         self.rejected.store(0, Ordering::Relaxed);
         self.delivery.limits.reset();

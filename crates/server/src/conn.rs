@@ -548,6 +548,7 @@ impl Driver for RespDriver {
 
     fn sent(&mut self) {
         self.traffic.output += self.out.len() as u64;
+        self.traffic.writes += 1;
         self.out.clear();
     }
 

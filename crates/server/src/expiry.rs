@@ -90,7 +90,7 @@ pub(crate) fn keep_house(
     }
     let short = shared.engine.make_room(Timestamp::from_nanos(now));
     let start = Clock::monotone();
-    let mut examined = 0;
+    let (mut examined, mut removed, mut cut_short) = (0, 0, false);
     let pause = loop {
         if !shared.active_expire.load(Ordering::Relaxed) {
             break IDLE;
@@ -99,12 +99,14 @@ pub(crate) fn keep_house(
             .engine
             .expire_step(Timestamp::from_nanos(now), BUCKETS);
         examined += step.examined;
+        removed += step.removed;
         let elapsed = Clock::monotone() - start;
         let many = step.removed * BUCKETS_PER_ENTRY >= step.examined;
         if step.examined < BUCKETS || (elapsed >= SHORT_ROUND && !many) {
             break IDLE / shared.settings.hz() as i64;
         }
         if elapsed >= LONG_ROUND {
+            cut_short = true;
             break PAUSE;
         }
     };
@@ -115,6 +117,7 @@ pub(crate) fn keep_house(
         .observer()
         .cycle_took("expire-cycle", took, at);
     traffic.expiry_nanos += took as u64;
+    shared.metrics.expiry.note(removed, examined, cut_short);
     match examined {
         _ if short => now + PAUSE,
         0 if active => now + IDLE / shared.settings.hz() as i64,

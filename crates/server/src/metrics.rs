@@ -22,6 +22,8 @@ pub(crate) struct Traffic {
     pub(crate) output: u64,
     /// Wake-ups of connections with data.
     pub(crate) reads: u64,
+    /// Replies handed to connections, of one or more commands each.
+    pub(crate) writes: u64,
     /// Nanoseconds spent in the active expiry.
     pub(crate) expiry_nanos: u64,
 }
@@ -34,6 +36,7 @@ struct Lane {
     input: AtomicU64,
     output: AtomicU64,
     reads: AtomicU64,
+    writes: AtomicU64,
     expiry_nanos: AtomicU64,
 }
 
@@ -47,6 +50,38 @@ pub(crate) struct Metrics {
     error_replies: AtomicU64,
     samples: Mutex<VecDeque<(i64, Traffic)>>,
     used_peak: AtomicU64,
+    pub(crate) expiry: Expiry,
+    /// Bytes that have come from a master.
+    pub(crate) from_master: AtomicU64,
+}
+
+/// What the rounds of the active expiry found.
+#[derive(Debug, Default)]
+pub(crate) struct Expiry {
+    /// The bits of the smoothed share, in percent.
+    stale_perc: AtomicU64,
+    /// Rounds that ended for lack of time.
+    cut_short: AtomicU64,
+}
+
+impl Expiry {
+    /// Notes a round: of `examined` places `removed` held what had expired. Smoothed as Redis smooths it.
+    pub(crate) fn note(&self, removed: usize, examined: usize, cut_short: bool) {
+        let share = 100.0 * removed as f64 / examined.max(1) as f64;
+        let smoothed = 0.05 * share + 0.95 * self.stale_perc();
+        self.stale_perc.store(smoothed.to_bits(), Ordering::Relaxed);
+        self.cut_short
+            .fetch_add(u64::from(cut_short), Ordering::Relaxed);
+    }
+
+    /// The share of what was looked at that had expired.
+    pub(crate) fn stale_perc(&self) -> f64 {
+        f64::from_bits(self.stale_perc.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn cut_short(&self) -> u64 {
+        self.cut_short.load(Ordering::Relaxed)
+    }
 }
 
 /// Rates over the last samples.
@@ -69,6 +104,8 @@ impl Metrics {
             error_replies: AtomicU64::new(0),
             samples: Mutex::default(),
             used_peak: AtomicU64::new(0),
+            expiry: Expiry::default(),
+            from_master: AtomicU64::new(0),
         }
     }
 
@@ -80,6 +117,7 @@ impl Metrics {
         lane.input.store(traffic.input, Ordering::Relaxed);
         lane.output.store(traffic.output, Ordering::Relaxed);
         lane.reads.store(traffic.reads, Ordering::Relaxed);
+        lane.writes.store(traffic.writes, Ordering::Relaxed);
         lane.expiry_nanos
             .store(traffic.expiry_nanos, Ordering::Relaxed);
     }
@@ -91,6 +129,7 @@ impl Metrics {
             total.input += lane.input.load(Ordering::Relaxed);
             total.output += lane.output.load(Ordering::Relaxed);
             total.reads += lane.reads.load(Ordering::Relaxed);
+            total.writes += lane.writes.load(Ordering::Relaxed);
             total.expiry_nanos += lane.expiry_nanos.load(Ordering::Relaxed);
         }
         total
@@ -145,6 +184,8 @@ impl Metrics {
         self.error_replies.store(0, Ordering::Relaxed);
         lock(&self.errors).clear();
         lock(&self.samples).clear();
+        self.expiry.cut_short.store(0, Ordering::Relaxed);
+        self.from_master.store(0, Ordering::Relaxed);
     }
 
     /// Takes a sample for the rates; called about ten times a second while there is traffic, once a second otherwise.
@@ -179,6 +220,7 @@ impl Traffic {
             input: self.input.saturating_sub(earlier.input),
             output: self.output.saturating_sub(earlier.output),
             reads: self.reads.saturating_sub(earlier.reads),
+            writes: self.writes.saturating_sub(earlier.writes),
             expiry_nanos: self.expiry_nanos.saturating_sub(earlier.expiry_nanos),
         }
     }
@@ -220,6 +262,17 @@ mod tests {
             },
         );
         assert_eq!(metrics.traffic().commands, 2);
+    }
+
+    #[test]
+    fn the_share_of_stale_keys_is_smoothed() {
+        let expiry = Expiry::default();
+        expiry.note(0, 0, false);
+        assert_eq!((expiry.stale_perc(), expiry.cut_short()), (0.0, 0));
+        expiry.note(50, 100, true);
+        assert_eq!((expiry.stale_perc(), expiry.cut_short()), (2.5, 1));
+        (0..1_000).for_each(|_| expiry.note(1, 4, false));
+        assert!((expiry.stale_perc() - 25.0).abs() < 0.01);
     }
 
     #[test]

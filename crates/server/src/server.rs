@@ -28,8 +28,8 @@ use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_net::tls::TlsDriver;
 use tollgate_net::{
-    Backend, Clock, GroupOptions, ListenError, LoopGroup, LoopGroupBuilder, PeerAddress, process,
-    threads,
+    Backend, Clock, GroupOptions, ListenError, Listener, LoopGroup, LoopGroupBuilder, PeerAddress,
+    process, threads,
 };
 use tollgate_wire::resp::Limits;
 
@@ -127,6 +127,7 @@ impl Server {
                 limits: Arc::clone(settings.output_limits()),
                 log: Arc::clone(&log),
                 budget: Budget::default(),
+                to_replicas: AtomicU64::new(0),
             }),
             settings,
             metrics: Metrics::new(threads),
@@ -152,37 +153,8 @@ impl Server {
             housekeeping: AtomicBool::new(true),
             memory_peak: AtomicU64::new(0),
         });
-        shared.engine.name_history(&shared.run_id);
-        for listener in listeners {
-            shared.listeners.open(listener)?;
-        }
-        shared.correct_settings()?;
-        shared.settings.configure(&shared.engine);
-        shared.apply_start(&users).map_err(StartError::Config)?;
-        cluster::start(&shared).map_err(StartError::Config)?;
-        show_logo(&shared);
-        let start = || start_loops(&shared, builder, limits, together);
-        let load = || SmallPages::lift(|| load(&shared));
-        let group = match loading::bytes_ahead(&shared) {
-            None => {
-                load()?;
-                start()?
-            }
-            Some(bytes) => {
-                shared.engine.refuse_while_loading(true);
-                shared.loading.begin(shared.now().secs(), bytes);
-                let group = start()?;
-                let loaded = load();
-                shared.loading.end();
-                shared.engine.refuse_while_loading(false);
-                if let Err(error) = loaded {
-                    group.stop(0);
-                    group.join()?;
-                    return Err(error);
-                }
-                group
-            }
-        };
+        shared.take_settings(listeners, &users)?;
+        let group = begin(&shared, || start_loops(&shared, builder, limits, together))?;
         let server = Server { shared, group };
         if let Err(error) = replicaof::follow_at_start(&server.shared) {
             server.group.stop(0);
@@ -263,6 +235,24 @@ impl Server {
 }
 
 impl Shared {
+    /// Takes over the sockets and the settings, before anybody is served.
+    fn take_settings(
+        self: &Arc<Self>,
+        listeners: Vec<Listener>,
+        users: &[Vec<Vec<u8>>],
+    ) -> Result<(), StartError> {
+        self.engine.name_history(&self.run_id);
+        for listener in listeners {
+            self.listeners.open(listener)?;
+        }
+        self.correct_settings()?;
+        self.settings.configure(&self.engine);
+        self.apply_start(users).map_err(StartError::Config)?;
+        cluster::start(self).map_err(StartError::Config)?;
+        show_logo(self);
+        Ok(())
+    }
+
     /// Replaces settings by what the system granted: the port it chose, the threads, the descriptors it allows.
     fn correct_settings(&self) -> io::Result<()> {
         let open = self.listeners.addresses();
@@ -303,6 +293,32 @@ fn tell_start(log: &Log, config: &Config) {
             "Warning: no config file specified, using the default config. In order to specify a config file use \
              tollgate serve --config FILE"
         )),
+    }
+}
+
+/// Loads the data and starts the loops: these first when there is so much to load that clients should hear of it.
+fn begin(
+    shared: &Arc<Shared>,
+    start: impl FnOnce() -> io::Result<LoopGroup<Signal>>,
+) -> Result<LoopGroup<Signal>, StartError> {
+    let load = || SmallPages::lift(|| load(shared));
+    let Some(bytes) = loading::bytes_ahead(shared) else {
+        load()?;
+        return Ok(start()?);
+    };
+    shared.engine.refuse_while_loading(true);
+    shared.loading.begin(shared.now().secs(), bytes);
+    let group = start()?;
+    let loaded = load();
+    shared.loading.end();
+    shared.engine.refuse_while_loading(false);
+    match loaded {
+        Ok(()) => Ok(group),
+        Err(error) => {
+            group.stop(0);
+            group.join()?;
+            Err(error)
+        }
     }
 }
 

@@ -84,6 +84,7 @@ impl InProcess {
                 limits: Arc::clone(settings.output_limits()),
                 log,
                 budget: crate::eviction::Budget::default(),
+                to_replicas: AtomicU64::new(0),
             }),
             settings,
             metrics: Metrics::new(1),

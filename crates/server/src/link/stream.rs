@@ -5,6 +5,7 @@ use crate::client::Client;
 use crate::shared::Shared;
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
 use tollgate_engine::{Applied, Applier, Node, NodeCx, unwrap_for_replica};
@@ -84,6 +85,8 @@ impl Stream<'_> {
                 Err(error) => return Err(error.into()),
             }
             let now = Clock::now();
+            let came = &self.shared.metrics.from_master;
+            came.fetch_add(len as u64, Ordering::Relaxed);
             self.shared.link.note(self.number, |facts| {
                 facts.read += len as u64;
                 if len > 0 {

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tollgate_engine::{AdoptError, Engine, HistoryPlace};
 use tollgate_limiter::Timestamp;
@@ -128,6 +129,8 @@ fn receive(shared: &Shared, order: Order, out: &mut Outbound) -> Result<File, Br
             Err(error) => return Err(error.into()),
         };
         progress.read += len as u64;
+        let came = &shared.metrics.from_master;
+        came.fetch_add(len as u64, Ordering::Relaxed);
         progress.at = Clock::now();
         receipt.take(&part[..len], &mut file)?;
     }

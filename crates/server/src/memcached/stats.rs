@@ -5,7 +5,7 @@ use super::counts::NAMES;
 use crate::config::Key;
 use crate::conn::RespDriver;
 use std::fmt::Display;
-use tollgate_net::Clock;
+use tollgate_net::{Clock, process};
 use tollgate_wire::memcached::Stats;
 use tollgate_wire::resp::ReplyBuf;
 
@@ -44,6 +44,14 @@ fn general(driver: &mut RespDriver) {
     line(out, "version", MEMCACHED_VERSION);
     line(out, "tollgate_version", env!("CARGO_PKG_VERSION"));
     line(out, "pointer_size", usize::BITS);
+    let cpu = process::cpu_time();
+    for (name, micros) in [
+        ("rusage_user", cpu.user_us),
+        ("rusage_system", cpu.system_us),
+    ] {
+        let (secs, micros) = (micros / 1_000_000, micros % 1_000_000);
+        line(out, name, format_args!("{secs}.{micros:06}"));
+    }
     line(out, "max_connections", shared.settings.max_clients());
     line(out, "curr_connections", shared.clients.count());
     line(out, "total_connections", shared.clients.received());
@@ -56,6 +64,9 @@ fn general(driver: &mut RespDriver) {
     line(out, "bytes_written", traffic.output);
     line(out, "limit_maxbytes", shared.engine.limits().maxmemory());
     line(out, "accepting_conns", 1);
+    // Above `maxclients` connections are refused, as with `maxconns_fast`; nobody stops listening.
+    line(out, "listen_disabled_num", 0);
+    line(out, "time_in_listen_disabled_us", 0);
     line(out, "threads", shared.threads);
     line(out, "bytes", shared.engine.memory());
     line(out, "curr_items", shared.engine.database_sizes()[0].keys);
@@ -70,6 +81,8 @@ fn settings(driver: &mut RespDriver) {
     line(out, "maxconns", settings.max_clients());
     line(out, "tcpport", settings.get(Key::MemcachedPort));
     line(out, "udpport", 0);
+    line(out, "domain_socket", "NULL");
+    line(out, "maxconns_fast", "yes");
     line(out, "inter", settings.get(Key::Bind));
     let evicts = &*settings.get(Key::MaxMemoryPolicy) != "noeviction";
     line(out, "evictions", if evicts { "on" } else { "off" });

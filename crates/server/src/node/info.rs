@@ -220,10 +220,10 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("mem_clients_normal", clients);
     text.line("mem_replication_backlog", journal.memory_bytes);
     text.line("mem_total_replication_buffers", journal.buffers_bytes);
-    text.line(
-        "mem_not_counted_for_evict",
-        journal.buffers_bytes.saturating_sub(journal.memory_bytes),
-    );
+    // What waits for replicas beyond the backlog.
+    let waiting = journal.buffers_bytes.saturating_sub(journal.memory_bytes);
+    text.line("mem_clients_slaves", waiting);
+    text.line("mem_not_counted_for_evict", waiting);
     text.line("mem_aof_buffer", shared.aof.buffered(shared));
     text.facts(info_facts::MEMORY);
     text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
@@ -344,6 +344,9 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     text.line("instantaneous_ops_per_sec", rates.commands);
     text.line("total_net_input_bytes", traffic.input);
     text.line("total_net_output_bytes", traffic.output);
+    let from_master = shared.metrics.from_master.load(Ordering::Relaxed);
+    text.line("total_net_repl_input_bytes", from_master);
+    text.line("total_net_repl_output_bytes", shared.clients.to_replicas());
     text.line("instantaneous_input_kbps", format!("{:.2}", rates.input_kb));
     text.line(
         "instantaneous_output_kbps",
@@ -352,6 +355,12 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     text.line("rejected_connections", shared.clients.rejected());
     text.line("expired_keys", stats.expired);
     text.line("expired_subkeys", stats.expired_fields);
+    let expiry = &shared.metrics.expiry;
+    text.line(
+        "expired_stale_perc",
+        format_args!("{:.2}", expiry.stale_perc()),
+    );
+    text.line("expired_time_cap_reached_count", expiry.cut_short());
     text.line(
         "expire_cycle_cpu_milliseconds",
         traffic.expiry_nanos / 1_000_000,
@@ -383,6 +392,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         text.line(name, shared.engine.access().denials(reason));
     }
     text.line("total_reads_processed", traffic.reads);
+    text.line("total_writes_processed", traffic.writes);
     super::replication::info_syncs(text, shared);
     text.facts(info_facts::STATS);
 }

@@ -17,7 +17,6 @@ pub(super) const CLIENTS: Facts = &[("cluster_connections", "0")];
 /// There is one allocator, which does not tell of itself, and no copy of the data besides them.
 pub(super) const MEMORY: Facts = &[
     ("used_memory_startup", "0"),
-    ("mem_clients_slaves", "0"),
     ("mem_cluster_links", "0"),
     ("mem_allocator", "mimalloc"),
     ("active_defrag_running", "0"),
@@ -31,10 +30,6 @@ pub(super) const PERSISTENCE: Facts = &[
 
 /// No process is forked, and nothing is moved in memory.
 pub(super) const STATS: Facts = &[
-    ("total_net_repl_input_bytes", "0"),
-    ("total_net_repl_output_bytes", "0"),
-    ("instantaneous_input_repl_kbps", "0.00"),
-    ("instantaneous_output_repl_kbps", "0.00"),
     ("latest_fork_usec", "0"),
     ("total_forks", "0"),
     ("migrate_cached_sockets", "0"),

@@ -556,3 +556,21 @@ fn a_failover_hands_the_part_of_the_master_to_a_replica() {
     });
     wait_for_link(&mut three);
 }
+
+#[test]
+fn what_servers_send_each_other_is_counted() {
+    let (master, replica) = (Local::start(&[]), Local::start(&[]));
+    let (mut there, mut here) = (master.connect(), replica.connect());
+    attach(&mut here, master.addr);
+    wait_for_link(&mut here);
+    let value = "x".repeat(100_000);
+    raw(&mut there, &format!("SET k {value}"));
+    wait_for("the key is there", || {
+        raw(&mut here, "EXISTS k") == ":1\r\n"
+    });
+    assert!(number(&mut there, "total_net_repl_output_bytes") > 100_000);
+    assert!(number(&mut here, "total_net_repl_input_bytes") > 100_000);
+    raw(&mut here, "CONFIG RESETSTAT");
+    assert!(number(&mut here, "total_net_repl_input_bytes") < 100_000);
+    assert!(number(&mut here, "total_writes_processed") > 0);
+}
