@@ -74,20 +74,27 @@ fn other_generator(program: &Path) -> Command {
 pub(crate) fn section(page: &mut String, redis: &Server, size: Size) -> Result<(), Failure> {
     page.push_str(
         "\n## The generator of `tollgate bench` beside other tools\n\n\
-         Each row is the median of the rounds, the tools in turn; every tool runs on the first processor and every server on the last. With one \
-         connection that waits for every answer all tools offer the same low load, so rate and latency should agree.\n\n\
+         Each row is the median of the rounds, the tools in turn; every tool runs on the first processor and every server on the last, unless \
+         the row says otherwise. With one connection that waits for every answer all tools offer the same low load, so latencies should agree.\n\n\
          | target | figure | other tool | `tollgate bench` | ratio |\n|---|---|---|---|---|\n",
     );
-    low_load(page, redis, size, "")?;
+    let apart = server_core().map(|_| GENERATOR_CORE);
+    low_load(page, redis, size, (apart, ""))?;
     if let Some(awake) = Awake::keep() {
-        low_load(page, redis, size, ", processors kept awake")?;
+        low_load(page, redis, size, (apart, ", processors kept awake"))?;
         drop(awake);
+    }
+    if server_core().is_some() {
+        let together = (server_core(), ", both on one processor");
+        low_load(page, redis, size, together)?;
     }
     http(page, size)?;
     page.push_str(
         "\nA request over one connection makes two processors wait for each other, and one that waits goes to sleep; on a virtual machine \
-         the hypervisor has to wake it, which can take longer than the request. *Processors kept awake* is the same measurement with \
-         `/dev/cpu_dma_latency` held at 0, so that this is in neither tool's figures.\n",
+         the hypervisor has to wake it, which takes longer than the request does. *Processors kept awake* is the same measurement with \
+         `/dev/cpu_dma_latency` held at 0. *Both on one processor*: generator and server hand it to each other, nothing sleeps, and the \
+         figures are those of the tools and the server alone. A rate at one connection also has in it what a tool does between an answer \
+         and its next request, which no latency has: redis-benchmark makes five system calls a request, this generator three.\n",
     );
     page.push_str(
         "\nThe generator alone, on one core against a server on another core that answers without looking, and against redis-server in that \
@@ -114,16 +121,25 @@ impl Awake {
     }
 }
 
-/// redis-benchmark and the bench with the same options on the same server, `how` the machine is set.
-fn low_load(page: &mut String, redis: &Server, size: Size, how: &str) -> Result<(), Failure> {
+/// redis-benchmark and the bench with the same options on the same server, from processor `core`; `how` says what is special.
+fn low_load(
+    page: &mut String,
+    redis: &Server,
+    size: Size,
+    (core, how): (Option<usize>, &str),
+) -> Result<(), Failure> {
     let line = size.line(ONE_AT_A_TIME);
     let theirs =
         peers::find("redis-benchmark").ok_or("needs redis-benchmark: cargo xtask peers")?;
     let port = redis.addr().port();
     let (mut other, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        other.push(get_row(other_generator(&theirs), port, &line)?);
-        ours.push(get_row(bench_redis()?, port, &line)?);
+        other.push(get_row(on_core(&theirs, core), port, &line)?);
+        let mut own = bench_redis()?;
+        if let Some(core) = core {
+            own.args(["--pin", &format!("gen={core},sut={core}")]);
+        }
+        ours.push(get_row(own, port, &line)?);
     }
     for (column, figure) in [
         (0, "requests per second"),
