@@ -15,12 +15,17 @@ pub(super) struct File {
     pub(super) content: Value,
 }
 
-/// One file per row. Rows that share implementation, workload, connections and duration are numbered in order of load.
+/// One file per row. A rate belongs to the workload, since runs of one workload are taken for repetitions there. Rows that
+/// share implementation, workload, connections and duration are numbered.
 pub(super) fn files(record: &RunRecord) -> Vec<File> {
     let mut out: Vec<File> = Vec::new();
     for cell in &record.cells {
-        let workload = format!("{}-{}", cell.operation.name, cell.scenario.name);
+        let asked = format!("{}-{}", cell.operation.name, cell.scenario.name);
         for step in cell.by_load() {
+            let workload = match cell.load.closed_loop {
+                true => asked.clone(),
+                false => format!("{asked}-{:.0}rps", step.target_rps),
+            };
             let connections = step.connections.unwrap_or(cell.load.connections);
             let stem = format!(
                 "{}_{}_{connections}c_{:.0}s",

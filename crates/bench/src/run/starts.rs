@@ -462,6 +462,28 @@ mod tests {
     }
 
     #[test]
+    fn capacity_is_that_of_all_starts_and_not_of_the_first() {
+        let of = |highest: f64| {
+            let mut start = start(
+                0.0,
+                vec![
+                    step(100.0, 100.0, 1_000, Grade::Valid),
+                    step(200.0, highest, 1_000, Grade::Valid),
+                ],
+            );
+            ladder::of_record(&mut start.record, false);
+            start
+        };
+        let held = |record: &RunRecord| {
+            let found = record.cells[0].capacity.as_ref().unwrap();
+            found.goals[0].lower_rps
+        };
+        let starts = [of(200.0), of(100.0), of(100.0)];
+        assert_eq!(held(&starts[0].record), Some(200.0));
+        assert_eq!(held(&merge(&starts, 3).unwrap()), Some(100.0));
+    }
+
+    #[test]
     fn one_spoiled_start_does_not_spoil_the_row_but_half_do() {
         let grade = |grades: [Grade; 4]| {
             let starts: Vec<Start> = grades
