@@ -689,7 +689,7 @@ impl Engine {
 }
 
 /// Whether the command may change the libraries of functions.
-fn changes_functions(command: ScriptCommand) -> bool {
+pub(crate) fn changes_functions(command: ScriptCommand) -> bool {
     matches!(
         command,
         ScriptCommand::Function(

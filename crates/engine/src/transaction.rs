@@ -14,7 +14,7 @@ use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
 use crate::cell::Cells;
-use crate::execute::{Call, Long, count_failed_script, elapsed, fail};
+use crate::execute::{Call, Long, changes_functions, count_failed_script, elapsed, fail};
 use crate::held::while_held;
 use crate::keys::ShardList;
 use crate::script::{Around, Host};
@@ -242,6 +242,10 @@ impl Engine {
             return Err(CmdError::ExecAborted);
         }
         let commands = transaction.commands();
+        let loads =
+            |(row, _): &Command<'_>| matches!(row.run, Run::Script(it) if changes_functions(it));
+        // Before anything is locked. What is recorded at the end is not to come behind what others load meanwhile.
+        let _order = (commands.iter().any(loads)).then(|| self.functions.hold_order());
         let mut held = self.lock_transaction(session, &commands);
         if !session.watches.is_empty() && !self.conclude_watches(session, &mut held, now) {
             self.settle(&mut held, now);

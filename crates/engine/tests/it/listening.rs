@@ -142,3 +142,42 @@ fn what_has_expired_in_an_exchanged_database_is_recorded_as_what_it_was() {
         "{log}"
     );
 }
+
+#[test]
+fn functions_are_recorded_in_the_order_in_which_they_changed() {
+    let engine = engine(1);
+    engine.open_log();
+    let code = |name: &str| {
+        format!("#!lua name=lib\nredis.register_function('{name}', function() return 1 end)")
+    };
+    for round in 0..20 {
+        let also = Arc::clone(&engine);
+        let first = code(&format!("of_transaction_{round}"));
+        let transaction = thread::spawn(move || {
+            let mut conn = Conn::new(&also);
+            conn.call(&["MULTI"]);
+            conn.call(&["FUNCTION", "LOAD", "REPLACE", &first]);
+            // The others have time to come between the change and its record.
+            for _ in 0..2_000 {
+                conn.call(&["INCR", "n"]);
+            }
+            conn.call(&["EXEC"]);
+        });
+        let mut conn = Conn::new(&engine);
+        for number in 0..20 {
+            let other = code(&format!("alone_{round}_{number}"));
+            conn.call(&["FUNCTION", "LOAD", "REPLACE", &other]);
+            thread::sleep(Duration::from_micros(500));
+        }
+        transaction.join().expect("no thread panics");
+        let log = recorded(&engine);
+        let last = log.rfind("#!lua").map(|at| &log[at..]).expect("recorded");
+        let now = engine.function_codes();
+        let now = String::from_utf8_lossy(&now[0]);
+        assert!(
+            last.starts_with(&*now),
+            "{now} but at last {}",
+            &last[..now.len()]
+        );
+    }
+}

@@ -192,7 +192,7 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Held by whoever changes libraries outside of a transaction until the change is recorded, and by whoever begins a
+    /// Held by whoever changes libraries until the change is recorded, and by whoever begins a
     /// snapshot: so that no library is both in it and in what is recorded behind it. Taken before any shard.
     pub(crate) fn hold_order(&self) -> MutexGuard<'_, ()> {
         self.order.lock()
