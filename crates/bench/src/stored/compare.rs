@@ -75,6 +75,7 @@ pub fn compare(
         record.b.label.push_str(" (B)");
     }
     record.notes = notes(&pairs, &missing);
+    record.notes.extend(gone(&pairs, metrics));
     for (a, b) in pairs {
         let rows = metrics
             .iter()
@@ -165,9 +166,12 @@ fn arm(runs: &[StoredRun], target: Option<&str>, side: &str) -> Arm {
 fn unequal(arms: &Arms<'_>, pairs: &[(&Row<'_>, &Row<'_>)]) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
     for (a, b) in pairs {
-        for difference in of_rows(a, b) {
-            if !found.contains(&difference) {
-                found.push(difference);
+        // Samples of all runs of an arm are thrown together, so each of them must be like the others.
+        for other in a.parts().skip(1).chain(b.parts()) {
+            for difference in of_rows(a, &other) {
+                if !found.contains(&difference) {
+                    found.push(difference);
+                }
             }
         }
     }
@@ -238,6 +242,28 @@ fn notes(pairs: &[(&Row<'_>, &Row<'_>)], missing: &[String]) -> Vec<String> {
         )),
     }
     notes
+}
+
+/// Figures of rows in both arms that only one of them has a believable value of.
+fn gone(pairs: &[(&Row<'_>, &Row<'_>)], metrics: &[Metric]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (a, b) in pairs {
+        for metric in metrics {
+            let has = |row: &Row<'_>| !row.values(*metric).is_empty();
+            let side = match (has(a), has(b)) {
+                (true, false) => "A",
+                // A row that was measured and has no such figure, as of a system that answered nothing, is surpassed.
+                (false, true) if a.rejected() > 0 => "B",
+                _ => continue,
+            };
+            found.push(format!(
+                "only in {side} and left out: {} of {}",
+                metric.name(),
+                title(a)
+            ));
+        }
+    }
+    found
 }
 
 fn row(a: &Row<'_>, b: &Row<'_>, metric: Metric, floor: &ClaimFloor) -> Option<ComparisonRow> {

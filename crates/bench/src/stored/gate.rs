@@ -119,12 +119,15 @@ fn why_invalid(gate: &Gate<'_>, record: &GateRecord) -> Vec<String> {
             record.comparison.rows.len()
         ));
     }
-    let gone = record
-        .comparison
-        .notes
-        .iter()
-        .filter(|note| note.starts_with("only in A"));
-    why.extend(gone.map(|note| note.replace("only in A and left out", "the run has no row for")));
+    for (side, who) in [("A", "the run"), ("B", "the baseline")] {
+        let left_out = format!("only in {side} and left out: ");
+        let notes = record.comparison.notes.iter();
+        let gone = notes.filter_map(|note| note.strip_prefix(&left_out));
+        why.extend(gone.map(|what| format!("{who} has no row for: {what}")));
+    }
+    if record.comparison.rows.is_empty() {
+        why.push("no figure that was asked for was measured on both sides".into());
+    }
     why
 }
 

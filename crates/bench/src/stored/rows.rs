@@ -13,6 +13,8 @@ pub(super) struct Row<'a> {
     /// How often the same rate came before in the ladder: one that goes up and down has each twice.
     pub(super) occurrence: usize,
     pub(super) samples: Vec<StartSample>,
+    /// Further runs whose samples are among these, each with its cell.
+    pub(super) others: Vec<(&'a RunRecord, &'a Cell)>,
 }
 
 /// What makes two rows the same measurement.
@@ -44,6 +46,19 @@ impl<'a> Row<'a> {
             .filter_map(|sample| metric.of(sample))
             .filter(|value| value.is_finite())
             .collect()
+    }
+
+    /// The row as each of its runs has it, without samples.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Row<'a>> + '_ {
+        let own = std::iter::once((self.run, self.cell));
+        own.chain(self.others.iter().copied())
+            .map(|(run, cell)| Row {
+                run,
+                cell,
+                samples: Vec::new(),
+                others: Vec::new(),
+                ..*self
+            })
     }
 
     /// Starts that the validity rules rejected.
@@ -88,6 +103,7 @@ fn of_cell<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
             target_rps,
             occurrence,
             samples,
+            others: Vec::new(),
         });
     }
     rows
@@ -101,7 +117,10 @@ pub(super) fn pooled<'a>(runs: &'a [StoredRun], only: Option<&str>) -> Vec<Row<'
             continue;
         }
         match rows.iter_mut().find(|known| known.key() == row.key()) {
-            Some(known) => known.samples.extend(row.samples),
+            Some(known) => {
+                known.samples.extend(row.samples);
+                known.others.push((row.run, row.cell));
+            }
             None => rows.push(row),
         }
     }

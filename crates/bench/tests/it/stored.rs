@@ -8,8 +8,8 @@ use tollgate_bench::load::rng::Rng;
 use tollgate_bench::load::tally::latency_histogram;
 use tollgate_bench::record::{
     Accuracy, Cell, ClaimFloor, GateOutcome, Grade, Load, Manifest, Metric, Noise, Operation,
-    ProcessUse, RunRecord, SCHEMA_VERSION, Scenario, Setting, SplitLatency, Step, TargetRecord,
-    TrendColour, Verdict,
+    ProcessUse, RunRecord, SCHEMA_VERSION, Scenario, Setting, SplitLatency, StartSample, Step,
+    TargetRecord, TrendColour, Verdict,
 };
 use tollgate_bench::run::starts::{Start, merge};
 use tollgate_bench::stored::{
@@ -514,6 +514,92 @@ fn a_gate_fails_on_wrong_answers_and_judges_no_incomplete_run() {
     let mut unequal = run(PLAIN);
     unequal.cells[0].load.connections = 3;
     assert!(matches!(judged(&good, &unequal), Err(Refused::Unequal(found)) if found.len() == 1));
+}
+
+#[test]
+fn a_gate_does_not_pass_on_figures_that_are_gone() {
+    let good = run(PLAIN);
+    let gone = |change: &dyn Fn(&mut StartSample)| {
+        let mut record = run(System { seed: 3, ..PLAIN });
+        let statistics = record.cells[0].statistics.as_mut().unwrap();
+        statistics.rates[1].starts.iter_mut().for_each(change);
+        record
+    };
+    // The machine spoiled every start of the higher load, which says nothing about it.
+    let spoiled = gone(&|start| start.grade = Grade::Invalid);
+    for (baseline, run, who) in [
+        (&good, &spoiled, "the run"),
+        (&spoiled, &good, "the baseline"),
+    ] {
+        let (outcome, reasons) = judged(baseline, run).unwrap();
+        assert_eq!(outcome, GateOutcome::Invalid, "{who}");
+        let wanted = format!("{who} has no row for: goodput of redis-server");
+        assert!(reasons[0].contains(&wanted), "{reasons:?}");
+    }
+    // A figure that neither side has cannot have become worse, and was not shown to be no worse either.
+    let unknown = gone(&|start| start.server_cpu_us_per_op = None);
+    let asked = |baseline: &RunRecord, metrics: &[Metric]| {
+        let (baseline, runs) = (stored(baseline.clone()), stored(unknown.clone()));
+        let asked = Gate {
+            runs: &runs,
+            baseline: &baseline,
+            metrics,
+            max_regression_percent: 5.0,
+            noise: None,
+            allow_unequal: false,
+        };
+        gate(&asked).unwrap().outcome
+    };
+    let cpu = [Metric::ServerCpuUsPerOp];
+    assert_eq!(asked(&good, &cpu), GateOutcome::Invalid);
+    let both = [Metric::GoodputRps, Metric::ServerCpuUsPerOp];
+    assert_eq!(asked(&unknown, &both), GateOutcome::Passed);
+    let mut none = unknown.clone();
+    for rate in &mut none.cells[0].statistics.as_mut().unwrap().rates {
+        rate.starts
+            .iter_mut()
+            .for_each(|start| start.server_cpu_us_per_op = None);
+    }
+    let (baseline, runs) = (stored(none.clone()), stored(none));
+    let asked = Gate {
+        runs: &runs,
+        baseline: &baseline,
+        metrics: &cpu,
+        max_regression_percent: 5.0,
+        noise: None,
+        allow_unequal: false,
+    };
+    assert_eq!(gate(&asked).unwrap().outcome, GateOutcome::Invalid);
+}
+
+#[test]
+fn every_run_of_an_arm_must_have_been_measured_alike() {
+    let of = |change: &dyn Fn(&mut RunRecord)| {
+        let mut second = run(System { seed: 3, ..PLAIN });
+        change(&mut second);
+        [stored(run(PLAIN)), stored(second)].concat()
+    };
+    let named = |runs: &[StoredRun], baseline: &[StoredRun]| {
+        let asked = Gate {
+            runs,
+            baseline,
+            metrics: &[Metric::GoodputRps],
+            max_regression_percent: 5.0,
+            noise: None,
+            allow_unequal: false,
+        };
+        match gate(&asked) {
+            Err(Refused::Unequal(found)) => found.into_iter().map(|one| one.what).collect(),
+            _ => Vec::new(),
+        }
+    };
+    let alike = of(&|_| {});
+    let mixed = of(&|record| record.cells[0].load.connections = 3);
+    let moved = of(&|record| record.manifest.machine.cpu_model = "another".into());
+    assert!(named(&alike, &alike).is_empty());
+    assert_eq!(named(&mixed, &alike), ["connections"]);
+    assert_eq!(named(&alike, &mixed), ["connections"]);
+    assert_eq!(named(&alike, &moved), ["processor"]);
 }
 
 /// A folder of this test with runs in it.
