@@ -232,10 +232,12 @@ fn step(load: f64, length: Duration, outcome: &Outcome) -> OverloadStep {
     // whatever the server does.
     let whole = all.add(&tally.late_decided).is_ok();
     let good = tally.allowed + tally.denied;
+    // What was still answered in time after the end took time as well.
+    let answered_s = length.as_secs_f64().max(outcome.answered_ns as f64 / 1e9);
     OverloadStep {
         load,
         offered_rps: tally.planned as f64 / length.as_secs_f64(),
-        goodput_rps: good as f64 / length.as_secs_f64(),
+        goodput_rps: good as f64 / answered_s,
         latency_p99_ms: (whole && !all.is_empty())
             .then(|| all.value_at_quantile(0.99) as f64 / 1e6),
         refused: tally.store_error + tally.protocol,
@@ -256,5 +258,24 @@ mod tests {
         assert_eq!(depth(60_000.0, 800, 20), 3);
         assert_eq!(depth(10.0, 800, 20), 1);
         assert_eq!(depth(1e9, 50, 1_000), DEPTH_MAX);
+    }
+
+    #[test]
+    fn a_long_deadline_makes_no_service_faster_than_it_is() {
+        // 1,000 answers a second, offered 2,000 for two seconds by callers who wait for as long as it takes.
+        let mut tally = crate::load::tally::Tally::new(1);
+        (tally.planned, tally.allowed) = (4_000, 4_000);
+        let outcome = Outcome {
+            elapsed_ns: 4 * SECOND,
+            answered_ns: 4 * SECOND,
+            completed_ns: 4 * SECOND,
+            generator_cpu_ns: None,
+            run_queue_wait_ns: None,
+            tally,
+            cut_short: None,
+            notes: Vec::new(),
+        };
+        let found = step(2.0, Duration::from_secs(2), &outcome);
+        assert_eq!((found.offered_rps, found.goodput_rps), (2_000.0, 1_000.0));
     }
 }

@@ -80,6 +80,8 @@ pub struct Outcome {
     pub elapsed_ns: u64,
     /// First intended time to the last good answer in time.
     pub answered_ns: u64,
+    /// First intended time to the last answer of any kind.
+    pub completed_ns: u64,
     /// Processor time of the generator thread.
     pub generator_cpu_ns: Option<u64>,
     /// Time the generator thread waited for a processor.
@@ -206,6 +208,7 @@ fn speak<S: Speaker>(
     Ok(Outcome {
         elapsed_ns,
         answered_ns: tally.last_good_ns.saturating_sub(LEAD_NS),
+        completed_ns: tally.last_answer_ns.saturating_sub(LEAD_NS),
         generator_cpu_ns,
         run_queue_wait_ns,
         tally,

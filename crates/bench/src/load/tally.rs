@@ -89,6 +89,8 @@ pub struct Tally {
     pub held_up: u64,
     /// Time of the last good answer in time.
     pub last_good_ns: u64,
+    /// Time of the last answer, whatever it said and however late.
+    pub last_answer_ns: u64,
     /// From the intended time, allowed.
     pub response_allow: Histogram<u64>,
     /// From the intended time, denied.
@@ -139,6 +141,7 @@ impl Tally {
             repeated: 0,
             held_up: 0,
             last_good_ns: 0,
+            last_answer_ns: 0,
             response_allow: latency_histogram(),
             response_deny: latency_histogram(),
             service_allow: latency_histogram(),
@@ -197,6 +200,7 @@ impl Tally {
             given_up,
         } = answer;
         self.completed += 1;
+        self.last_answer_ns = now;
         self.decisions
             .push(Decision::new(key, sent, now, verdict.into()).promising(promise_ms));
         let response = now.saturating_sub(intended);
@@ -218,7 +222,9 @@ impl Tally {
         }
         let service = now.saturating_sub(sent);
         let response = now.saturating_sub(first);
-        self.last_good_ns = now;
+        if matches!(verdict, Verdict::Allowed | Verdict::Denied) {
+            self.last_good_ns = now;
+        }
         match verdict {
             Verdict::Allowed => {
                 self.allowed += 1;

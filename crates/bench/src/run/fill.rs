@@ -71,6 +71,8 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
     };
     // Answers of an overloaded target keep coming after the schedule's end; they must not raise its rate.
     let answered_s = measured_s.max(outcome.answered_ns as f64 / 1e9);
+    // Late ones come even later than the good ones.
+    let completed_s = measured_s.max(outcome.completed_ns as f64 / 1e9);
     let good = tally.allowed + tally.denied;
     let split =
         |allow, deny| SplitLatency::from_histograms(allow, deny).map_err(|error| error.to_string());
@@ -92,7 +94,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
             unsent: tally.unsent,
         },
         sent_rps: tally.sent as f64 / measured_s,
-        completed_rps: tally.completed as f64 / answered_s,
+        completed_rps: tally.completed as f64 / completed_s,
         goodput_rps: good as f64 / answered_s,
         response: split(&tally.response_allow, &tally.response_deny)?,
         service: split(&tally.service_allow, &tally.service_deny)?,
@@ -275,4 +277,72 @@ pub fn whole_cell(steps: &[Step]) -> Option<Accuracy> {
             .filter_map(|a| a.stated)
             .reduce(|(over, under), (o, u)| (over + o, under + u)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::tally::{Answer, Tally, Verdict};
+
+    const MILLI: u64 = 1_000_000;
+
+    /// A target that answers one request a millisecond, asked for two a millisecond over two seconds with a deadline of one.
+    fn overloaded() -> Outcome {
+        let mut tally = Tally::new(1);
+        let mut answer = |due_ms: u64, now_ms: u64, verdict| {
+            tally.planned += 1;
+            let (due, now) = (due_ms * MILLI, now_ms * MILLI);
+            tally.record_sent(0, due, due);
+            let answer = Answer {
+                key: 0,
+                first: due,
+                intended: due,
+                sent: due,
+                now,
+                verdict,
+                promise_ms: None,
+                given_up: false,
+            };
+            tally.record_answer(&answer, 1_000 * MILLI);
+        };
+        for number in 0..3_000 {
+            answer(number / 2, number + 1, Verdict::Allowed);
+        }
+        // An error at the very end is no good answer.
+        answer(2_000, 3_000, Verdict::Error);
+        Outcome {
+            elapsed_ns: 3_001 * MILLI,
+            answered_ns: tally.last_good_ns,
+            completed_ns: tally.last_answer_ns,
+            generator_cpu_ns: None,
+            run_queue_wait_ns: None,
+            tally,
+            cut_short: None,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn answers_after_the_schedule_raise_no_rate() {
+        let outcome = overloaded();
+        let step = step(Frame {
+            rate: 2_000.0,
+            offset_s: 0.0,
+            length: Duration::from_secs(2),
+            before: Counters::default(),
+            after: Counters::default(),
+            pids: &[],
+            ceiling_rps: None,
+            accuracy: None,
+            outcome: &outcome,
+        })
+        .unwrap();
+        assert_eq!((step.completed, step.failures.timeout), (3_001, 1_001));
+        assert_eq!(outcome.answered_ns, 1_999 * MILLI, "the last that was good");
+        let rate = step.completed_rps;
+        assert!(
+            (rate - 1_000.0).abs() < 1.0,
+            "{rate} completed, of 1000 possible"
+        );
+    }
 }
