@@ -13,6 +13,7 @@ use tollgate_bench::run::plan::{KeyPlan, Ladder, RunPlan};
 use tollgate_bench::run::session::Session;
 use tollgate_bench::target::url::TargetUrl;
 use tollgate_bench::target::{Store, Target};
+use tollgate_testkit::{Server, peers};
 
 use crate::fake::{Behaviour, FakeServer};
 
@@ -53,6 +54,32 @@ fn run(plan: &RunPlan, servers: &[&FakeServer]) -> RunRecord {
         session.add(Target::Store(Box::new(Store::attach(&url).unwrap())));
     }
     session.run(&mut |_, _| {})
+}
+
+#[test]
+fn filling_the_keys_is_no_part_of_a_step() {
+    let Some(server) = Server::redis(&[]).unwrap() else {
+        return peers::skip("filling_the_keys_is_no_part_of_a_step", "redis-server");
+    };
+    let url = TargetUrl::parse(&format!("redis://{}", server.addr())).unwrap();
+    let mut store = Store::attach(&url).unwrap();
+    let refused = store.choose(&["get".parse().unwrap()]).unwrap();
+    assert!(refused.is_empty(), "{refused:?}");
+    let (plan, mut console) = (plan(), Console::silent());
+    let stop = AtomicBool::new(false);
+    let mut session = Session::new(&plan, &mut console, &stop);
+    session.add(Target::Store(Box::new(store)));
+    let record = session.run(&mut |_, _| {});
+    for step in &record.cells[0].steps {
+        let store = step.attribution.as_ref().and_then(|a| a.store.as_ref());
+        let commands = store.unwrap().commands.iter();
+        let names: Vec<&str> = commands.map(|command| command.name.as_str()).collect();
+        // What is counted between the readings is what processor time per request is taken from.
+        assert!(
+            names.contains(&"get") && !names.contains(&"set"),
+            "{names:?}"
+        );
+    }
 }
 
 #[test]

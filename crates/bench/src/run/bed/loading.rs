@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Bed, StepRequest};
 use crate::load::address::Endpoint;
 use crate::load::closed::{Drawn, InTurn, Pool};
+use crate::load::grpc::Calls;
 use crate::load::keys::KeySampler;
 use crate::load::live::Live;
 use crate::load::open::{self, Outcome, Plan};
@@ -29,6 +30,21 @@ const BUSY_DEPTH: usize = 4;
 const PROBE_LIMIT: u64 = 50_000_000;
 /// Requests written at once while keys are filled.
 const FILL_DEPTH: usize = 16;
+
+/// A load that may begin: its requests are rendered, and what they read is there.
+pub(super) struct Ready {
+    plan: Plan,
+    asking: Asking,
+    length: Duration,
+    rule: Rule,
+    prefix: String,
+}
+
+/// Rendered requests.
+enum Asking {
+    Requests(Workload),
+    Calls(Calls),
+}
 
 /// What one load brought, under which rule and with which key prefix.
 pub(super) struct Loaded {
@@ -110,6 +126,18 @@ impl Bed<'_> {
         first: Duration,
         later: &[(f64, Duration)],
     ) -> Result<Loaded, String> {
+        let ready = self.ready(request, first, later)?;
+        self.fire(request, ready)
+    }
+
+    /// Renders what will be asked and writes what it reads. Apart from the load itself, because neither is part of what is
+    /// measured: not the processor time that a target spends on being filled, and not the time that passes meanwhile.
+    pub(super) fn ready(
+        &mut self,
+        request: &StepRequest<'_>,
+        first: Duration,
+        later: &[(f64, Duration)],
+    ) -> Result<Ready, String> {
         let prefix = self.next_prefix();
         let length = whole_length(first, later);
         let rule = Rule {
@@ -123,27 +151,50 @@ impl Bed<'_> {
         let keys = request.scenario.keys;
         cell::check_keys(target.ask(request.way, rule).as_ref(), keys)?;
         let (core, live) = (self.plan.generator_core, Live::default());
-        let outcome = match (target, target.ask(request.way, rule)) {
+        let asking = match (target, target.ask(request.way, rule)) {
             (_, Some(ask)) => generate(core, &live, length, self.console, || {
                 let workload = Workload::render(&ask, &prefix, keys);
                 prepare(&ask, &prefix, keys, target.endpoint(), stop)?;
-                open::run(&plan, &workload, target.endpoint(), stop, &live)
+                Ok(Asking::Requests(workload))
             }),
             (Target::Service(service), None) => {
                 let wait = Duration::from_nanos(plan.bounds.deadline_ns);
-                let calls = service.calls(rule, &prefix, keys).waiting(wait);
-                generate(core, &live, length, self.console, || {
-                    open::run_grpc(&plan, &calls, target.endpoint(), stop, &live)
-                })
+                Ok(Asking::Calls(
+                    service.calls(rule, &prefix, keys).waiting(wait),
+                ))
             }
             (Target::Store(_) | Target::Memcached(_), None) => {
-                Err("it cannot be asked in this way".into())
+                Err("it cannot be asked in this way".to_owned())
             }
         };
-        outcome.map(|outcome| Loaded {
-            outcome,
+        Ok(Ready {
+            asking: asking?,
+            plan,
+            length,
             rule,
             prefix,
+        })
+    }
+
+    /// Runs a load that is ready.
+    pub(super) fn fire(
+        &mut self,
+        request: &StepRequest<'_>,
+        ready: Ready,
+    ) -> Result<Loaded, String> {
+        let (endpoint, stop) = (self.slots[request.slot].target.endpoint(), self.stop);
+        let (core, live) = (self.plan.generator_core, Live::default());
+        let plan = &ready.plan;
+        let outcome = generate(core, &live, ready.length, self.console, || {
+            match &ready.asking {
+                Asking::Requests(workload) => open::run(plan, workload, endpoint, stop, &live),
+                Asking::Calls(calls) => open::run_grpc(plan, calls, endpoint, stop, &live),
+            }
+        })?;
+        Ok(Loaded {
+            outcome,
+            rule: ready.rule,
+            prefix: ready.prefix,
         })
     }
 

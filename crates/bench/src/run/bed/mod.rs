@@ -242,6 +242,7 @@ impl<'a> Bed<'a> {
 
     /// Runs the measured part under observation and fills the row with what it brought.
     fn measure(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
+        let ready = self.ready(request, request.length, request.later)?;
         let target = &self.slots[request.slot].target;
         let same_clock = target.record().co_located;
         let (pids, operation) = (
@@ -255,7 +256,7 @@ impl<'a> Bed<'a> {
             outcome,
             rule,
             prefix,
-        } = self.load(request, request.length, request.later)?;
+        } = self.fire(request, ready)?;
         let asked = cell::Asked {
             way: request.way,
             rule,
