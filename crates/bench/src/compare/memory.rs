@@ -110,6 +110,13 @@ fn side(
     if let Some(text) = slice.first_error {
         return Err(format!("the server answered: {text}"));
     }
+    // Stopped on the way, the growth belongs to fewer records than were planned.
+    if slice.answers < u64::from(args.records) {
+        return Err(format!(
+            "{} of {} records were written",
+            slice.answers, args.records
+        ));
+    }
     let after = (store.pid.and_then(proc::rss_bytes), used_memory(store));
     let per_record = |before: Option<u64>, after: Option<u64>| {
         Some(after?.saturating_sub(before?) as f64 / f64::from(args.records))
