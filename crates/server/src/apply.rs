@@ -5,6 +5,7 @@ use crate::eviction;
 use crate::listening;
 use crate::node::acl::read_file;
 use crate::replication;
+use crate::server::clients_granted;
 use crate::shared::Shared;
 use crate::tls;
 use tollgate_commands::StoreLimits;
@@ -13,6 +14,9 @@ use tollgate_commands::acl::{User, Users};
 impl Shared {
     /// Hands over the values of `keys`; an error names the setting that was refused, and the caller keeps the old values.
     pub(crate) fn apply(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
+        if keys.contains(&Key::MaxClients) {
+            check_clients(values).map_err(|reason| (Key::MaxClients, reason))?;
+        }
         self.apply_listening(keys, values)?;
         for &key in keys {
             self.apply_one(key, values);
@@ -157,6 +161,18 @@ impl Shared {
             }
             Ok(())
         })
+    }
+}
+
+/// Whether the system has descriptors for as many clients as are to be served.
+fn check_clients(values: &Values<'_>) -> Result<(), String> {
+    let wanted = u64::try_from(values.number(Key::MaxClients)).unwrap_or(0);
+    let (_, most) = clients_granted(wanted).map_err(|error| error.to_string())?;
+    match most < wanted {
+        true => Err(format!(
+            "The operating system is not able to handle the specified number of clients, try with {most}"
+        )),
+        false => Ok(()),
     }
 }
 

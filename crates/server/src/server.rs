@@ -266,8 +266,7 @@ impl Shared {
         self.settings
             .correct(Key::Threads, &self.threads.to_string());
         let wanted = self.settings.max_clients() as u64;
-        let granted = process::raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS))?;
-        let most = wanted.min(granted.saturating_sub(OTHER_DESCRIPTORS).max(1));
+        let (granted, most) = clients_granted(wanted)?;
         if most < wanted {
             self.log.warning(format_args!(
                 "Current maximum open files is {granted}. maxclients has been reduced to {most} to compensate for low \
@@ -277,6 +276,13 @@ impl Shared {
         self.settings.correct(Key::MaxClients, &most.to_string());
         Ok(())
     }
+}
+
+/// The descriptors that the system grants for `wanted` clients, and how many clients these are enough for.
+pub(crate) fn clients_granted(wanted: u64) -> io::Result<(u64, u64)> {
+    let granted = process::raise_open_files(wanted.saturating_add(OTHER_DESCRIPTORS))?;
+    let most = wanted.min(granted.saturating_sub(OTHER_DESCRIPTORS).max(1));
+    Ok((granted, most))
 }
 
 /// The first lines of a server that has its addresses.

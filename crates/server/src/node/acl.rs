@@ -60,10 +60,11 @@ fn set_user(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply, CmdEr
     Ok(Reply::Ok)
 }
 
-/// Closes the connections that `which` selects.
+/// Closes the connections that `which` selects. The link to the master has no user.
 fn close_clients(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, which: impl Fn(&Client) -> bool) {
     let me = runner.client.id;
-    for client in runner.shared.clients.kill(which) {
+    let selected = |client: &Client| !client.is_master() && which(client);
+    for client in runner.shared.clients.kill(selected) {
         if client.id == me {
             *cx.outcome = Outcome::Close;
             continue;

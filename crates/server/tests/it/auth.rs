@@ -1,6 +1,8 @@
 //! Passwords, HELLO, and what a client may do before it has authenticated.
 
-use crate::harness::{Local, eventually, info, raw};
+use crate::harness::{Local, eventually, info, raw, text};
+use crate::replication::{attach, wait_for_link};
+use tollgate_testkit::process::temp_dir;
 use tollgate_testkit::{Client, Server, peers};
 
 const PASSWORD: &[(&str, &str)] = &[("requirepass", "secret")];
@@ -230,4 +232,22 @@ fn what_a_user_that_is_deleted_waits_for_goes_to_nobody() {
         assert_eq!(client.frame().unwrap(), answer.as_bytes());
     }
     assert_eq!(bob.until_closed().unwrap(), b"");
+}
+
+#[test]
+fn the_link_to_the_master_outlives_a_change_of_all_users() {
+    let master = Local::start(&[]);
+    let folder = temp_dir().unwrap();
+    let path = folder.join("users.acl");
+    std::fs::write(&path, "user default on nopass ~* &* +@all\n").unwrap();
+    let replica = Local::start(&[("aclfile", path.to_str().unwrap())]);
+    let mut client = replica.connect();
+    attach(&mut client, master.addr);
+    wait_for_link(&mut client);
+    let link = |client: &mut Client| text(client, "CLIENT LIST TYPE master");
+    assert!(link(&mut client).contains(" flags=M "));
+    assert_eq!(raw(&mut client, "ACL LOAD"), "+OK\r\n");
+    assert!(link(&mut client).contains(" flags=M "));
+    drop(replica);
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -70,6 +70,10 @@ fn one_client_too_many_is_told_so() {
     let refused = server.connect().until_closed().unwrap();
     assert_eq!(refused, b"-ERR max number of clients reached\r\n");
     assert_eq!(info(&mut clients[0], "rejected_connections"), "1");
+    let refused = raw(&mut clients[0], "CONFIG SET maxclients 4294967295");
+    let why = "-ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating system is not able to \
+               handle the specified number of clients, try with ";
+    assert!(refused.starts_with(why), "{refused}");
     assert_eq!(raw(&mut clients[0], "CONFIG SET maxclients 4"), "+OK\r\n");
     assert_eq!(raw(&mut server.connect(), "PING"), "+PONG\r\n");
     clients.pop();
