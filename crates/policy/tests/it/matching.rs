@@ -237,7 +237,7 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     /// Different descriptors never share a counter, whatever their texts are made of.
     #[test]
-    fn counters_are_never_shared(
+    fn trap_04_counters_are_never_shared(
         descriptors in prop::collection::hash_set(
             (1..=7i32, prop::collection::vec((text(), text()), 1..4)), 2..12),
     ) {

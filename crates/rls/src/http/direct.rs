@@ -158,9 +158,9 @@ impl Talk {
     }
 }
 
-/// Whether there is more than one request, by what every first line ends with; in doubt there is.
-pub(crate) fn is_several(input: &[u8]) -> bool {
+/// Counts the requests up to `most`, by what every first line ends with; in doubt there are more.
+pub(crate) fn requests_in(input: &[u8], most: usize) -> usize {
     const END: &[u8] = b" HTTP/1.";
-    let mut ends = input.windows(END.len()).filter(|bytes| *bytes == END);
-    ends.nth(1).is_some()
+    let ends = input.windows(END.len()).filter(|bytes| *bytes == END);
+    ends.take(most).count()
 }

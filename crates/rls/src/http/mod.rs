@@ -24,7 +24,7 @@ use tollgate_wire::rls::rate_limit_response::Code;
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
 pub(crate) use connection::{Date, Shared, serve};
-pub(crate) use direct::{Talk, is_several};
+pub(crate) use direct::{Talk, requests_in};
 use holds::Deed;
 use problem::Problem;
 use reply::Reply;

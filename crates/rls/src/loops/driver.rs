@@ -24,7 +24,7 @@ use super::held::{self, Held, Signal};
 use crate::http::Date;
 use crate::listening::Place;
 use crate::service::Service;
-use crate::shed::{Brought, LoopShed, Seen, Turn};
+use crate::shed::{Brought, LoopShed, MANY, Seen, Turn};
 use crate::{grpc, http};
 
 /// Unsent bytes of one connection above which nothing more of it is read.
@@ -356,13 +356,13 @@ impl Driver for ServiceLoop {
         let mut brought = None;
         if self.shed.is_some() {
             let clock = self.since_began();
-            let several = || match &conn.talk {
-                Talk::Http(_) => http::is_several(input),
-                Talk::Grpc(_) => http2::begins_several(input),
+            let count = || match &conn.talk {
+                Talk::Http(_) => http::requests_in(input, MANY),
+                Talk::Grpc(_) => http2::calls_begun(input, MANY),
             };
             if let Some(shed) = &mut self.shed {
                 let bytes = (input.len(), input.len() >= FULL_READ);
-                let came = shed.arrive(&mut conn.seen, bytes, clock, several, Clock::of_thread);
+                let came = shed.arrive(&mut conn.seen, bytes, clock, count, Clock::of_thread);
                 if shed.puts_aside(conn.at, &mut conn.seen, &came, clock) {
                     return step(0, Flow::Leave);
                 }

@@ -8,9 +8,9 @@
 //! Of what a connection brings at once the newest are answered and those refused that have waited for too long: for a fifth of
 //! the patience when they were read, so that a turn takes only as much longer than that as more is asked than can be decided.
 //!
-//! A connection that brings one request after another costs nearly as much to refuse as to decide, because most of either
-//! is spent on sockets. Where its request has waited for too long it is put aside unanswered, and taken up again, the newest
-//! first, as far as there is time.
+//! A connection that brings one request after another, or few at once, costs nearly as much to refuse as to decide, because
+//! most of either is spent on sockets. Where even the newest of its requests has waited for too long it is put aside
+//! unanswered, and taken up again, the newest first, as far as there is time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -19,17 +19,20 @@ use super::queue::{Queue, Refused};
 use super::{ASIDE_MAX, IDLE, SERVED_PER_ASIDE};
 
 /// Twentieths of the patience that a request may be old when it is read, to be answered: while the queue stands, and while
-/// it does not.
+/// it does not. Where all are read before the first is served, the turn that follows makes each of them older.
 const FRESH: u32 = 4;
-const BURST: u32 = 5;
+const BURST: u32 = 8;
+const BURST_READ_EARLY: u32 = 5;
 /// Twentieths that it may be old when its turn comes. The rest is for what is served after it and for the ways there and
 /// back.
 const LATE: u32 = 10;
-/// The patience by this is how old the only request of a connection may be to be decided before others.
+/// From so many requests at once a connection brings many: a write for all of them costs little beside each.
+pub(crate) const MANY: usize = 4;
+/// The patience by this is how old a request may be to be decided before others, on a connection that brings fewer.
 const STALE: (u32, u32) = (3, 8);
 /// The same for one whose connection was put aside.
 const STALE_ASIDE: (u32, u32) = (1, 2);
-/// The patience by this is below what it matters whether a connection brings several requests.
+/// The patience by this is below what it matters how many requests a connection brings.
 const YOUNG_DIVISOR: u32 = 8;
 /// Connections that are taken up when a turn has found nothing.
 const IDLE_TAKES: usize = 8;
@@ -99,11 +102,13 @@ pub(crate) struct Seen {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Brought {
     patience: Duration,
-    stands: bool,
+    /// Twentieths of the patience that one of many requests may be old.
+    fresh: u32,
     /// The span in which it came, and how long it has been read.
     span: Duration,
     gone: Duration,
-    is_several: bool,
+    /// Requests that it brings, up to [`MANY`]; 1 where it does not matter.
+    count: usize,
     was_aside: bool,
     /// Of the bytes that the turn takes from this connection: those before these, and all.
     before: usize,
@@ -111,9 +116,14 @@ pub(crate) struct Brought {
 }
 
 impl Brought {
-    /// How long it has waited on average, as far as one can tell.
+    /// How long its requests have waited on average, as far as one can tell.
     fn waited(&self) -> Duration {
         self.gone + self.span / 2
+    }
+
+    /// The same of the newest of few.
+    fn newest_waited(&self) -> Duration {
+        self.gone + self.span / (2 * self.count.min(MANY) as u32)
     }
 
     /// Whether the request at byte `at` is refused; `caller` is how long who asked waits for the answer.
@@ -126,20 +136,23 @@ impl Brought {
                 Some(Refused::Overload).filter(|_| is_late)
             }
         };
+        let stale = |(part, of): (u32, u32)| patience * part / of;
         // A connection that was aside may have brought all that it can right after it was put there.
-        if !self.is_several || self.was_aside {
-            let (part, of) = STALE_ASIDE;
-            let is_late = self.was_aside && self.waited() >= patience * part / of;
-            return refused(self.waited(), is_late);
+        if self.was_aside {
+            return refused(self.waited(), self.waited() >= stale(STALE_ASIDE));
         }
-        let newer = self.all.saturating_sub(self.before + at) as f64;
-        let old = self.span.mul_f64(newer / self.all.max(1) as f64);
-        let fresh = match self.stands {
-            true => FRESH,
-            false => BURST,
-        };
+        if self.count == 1 {
+            return refused(self.waited(), false);
+        }
+        let newer = self.all.saturating_sub(self.before + at) as f64 / self.all.max(1) as f64;
+        let old = self.span.mul_f64(newer);
+        if self.count < MANY {
+            // Each came in the middle of its part of the span, as far as one can tell.
+            let waited = self.gone + old.saturating_sub(self.span / (2 * self.count as u32));
+            return refused(waited, waited >= stale(STALE));
+        }
         let waited = self.gone + old;
-        let is_late = old >= patience * fresh / 20 || waited >= patience * LATE / 20;
+        let is_late = old >= patience * self.fresh / 20 || waited >= patience * LATE / 20;
         refused(waited, is_late)
     }
 }
@@ -165,13 +178,13 @@ impl<C: Copy> LoopShed<C> {
     }
 
     /// A connection brings `bytes` bytes, of which there may be more if they are `full` as a read can bring at once.
-    /// `is_several` looks whether they are more than one request, `cpu` tells the processor time of the loop.
+    /// `count` counts the requests up to [`MANY`], `cpu` tells the processor time of the loop.
     pub(crate) fn arrive(
         &mut self,
         seen: &mut Seen,
         (bytes, full): (usize, bool),
         now: Duration,
-        is_several: impl FnOnce() -> bool,
+        count: impl FnOnce() -> usize,
         cpu: impl FnOnce() -> Duration,
     ) -> Brought {
         if let Some(end) = self.ended.take() {
@@ -196,10 +209,14 @@ impl<C: Copy> LoopShed<C> {
         let came = seen.bytes + bytes;
         let mut brought = Brought {
             patience: self.patience,
-            stands: self.queue.stands(),
+            fresh: match (self.queue.stands(), self.goes.reads_early) {
+                (true, _) => FRESH,
+                (false, true) => BURST_READ_EARLY,
+                (false, false) => BURST,
+            },
             span: read.saturating_sub(seen.since),
             gone: now.saturating_sub(read),
-            is_several: false,
+            count: 1,
             was_aside: seen.was_aside,
             before: seen.bytes,
             // As many follow as in the turn before.
@@ -209,7 +226,15 @@ impl<C: Copy> LoopShed<C> {
             },
         };
         let is_young = brought.waited() < self.patience / YOUNG_DIVISOR;
-        brought.is_several = seen.bytes > 0 || (!is_young && is_several());
+        brought.count = match (seen.bytes > 0, is_young) {
+            (true, _) => MANY,
+            (false, true) => 1,
+            (false, false) => count().max(1),
+        };
+        if self.goes.reads_early && brought.count > 1 {
+            // All answers leave at the end of the turn: few that are young when they are read are not when they leave.
+            brought.count = MANY;
+        }
         brought
     }
 
@@ -244,8 +269,8 @@ impl<C: Copy> LoopShed<C> {
         now: Duration,
     ) -> bool {
         let (part, of) = STALE;
-        let is_stale = brought.waited() >= self.patience * part / of;
-        let stays = brought.was_aside || brought.is_several || self.aside.len() >= MAX_ASIDE;
+        let is_stale = brought.newest_waited() >= self.patience * part / of;
+        let stays = brought.was_aside || brought.count >= MANY || self.aside.len() >= MAX_ASIDE;
         if stays || !is_stale {
             self.served += 1;
             let is_idle = brought.waited() < IDLE && !brought.was_aside;

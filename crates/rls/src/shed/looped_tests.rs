@@ -8,6 +8,11 @@ const TURN: Turn = Turn {
     reads_early: true,
     hears: 1_024,
 };
+/// The same on epoll.
+const READS_LATE: Turn = Turn {
+    reads_early: false,
+    ..TURN
+};
 
 /// What one loop costs: decisions of several descriptors, over HTTP.
 const VISIT: Duration = Duration::from_nanos(1_500);
@@ -17,6 +22,7 @@ const SEND: Duration = Duration::from_micros(4);
 /// The ways there and back.
 const WAYS: Duration = Duration::from_micros(500);
 const LENGTH: Duration = Duration::from_millis(800);
+const PAUSE_EVERY: Duration = Duration::from_millis(100);
 
 struct Run {
     /// Answers in time per second.
@@ -38,6 +44,13 @@ struct Connection {
 impl Connection {
     fn unanswered(&self) -> usize {
         self.sent.len() + self.read.len()
+    }
+
+    /// Callers over gRPC give up calls that nobody waits for any more.
+    fn give_up(&mut self, now: Duration) {
+        let waits = |came: &Duration| now - *came <= PATIENCE;
+        self.sent.retain(waits);
+        self.read.retain(waits);
     }
 }
 
@@ -98,9 +111,20 @@ fn judge(came: &[Duration], now: Duration) -> (u32, u32) {
     (met as u32, (came.len() - met) as u32)
 }
 
-/// A loop that reads all before it serves the first, and whose answers leave when it has served the last.
-fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
-    let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
+/// A loop that reads all before it serves the first, and whose answers leave when it has served the last; or one that reads
+/// and answers connection by connection. The machine has something else to do for `pause` in every tenth of a second.
+fn simulate(
+    &Shape {
+        goes,
+        connections,
+        depth,
+        gives_up,
+    }: &Shape,
+    rate: f64,
+    sheds: bool,
+    pause: Duration,
+) -> Run {
+    let mut shed = LoopShed::new(PATIENCE, goes).expect("it sheds");
     let mut all: Vec<Connection> = (0..connections).map(|_| Connection::default()).collect();
     let mut callers = Callers {
         depth,
@@ -111,22 +135,47 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
         cursor: 0,
     };
     let (mut now, mut good, mut late, mut refused) = (Duration::ZERO, 0, 0, 0);
+    let mut pauses = PAUSE_EVERY;
     while now < LENGTH {
+        if now >= pauses {
+            now += pause;
+            pauses += PAUSE_EVERY;
+        }
         callers.send(&mut all, now);
+        if gives_up {
+            for connection in &mut all {
+                connection.give_up(now);
+            }
+        }
         let mut ready = heard_from(&all);
-        for connection in &mut all {
-            connection.read.append(&mut connection.sent);
+        if goes.reads_early {
+            for connection in &mut all {
+                connection.read.append(&mut connection.sent);
+            }
         }
         ready.retain(|at| !all[*at].is_aside);
         let mut answers = Vec::new();
+        let mut judged = |came: &[Duration], now| {
+            let (met, missed) = judge(came, now + WAYS);
+            good += met;
+            late += missed;
+        };
         let mut serve =
             |shed: &mut LoopShed<usize>, all: &mut [Connection], at: usize, now: &mut Duration| {
                 *now += VISIT;
+                if !goes.reads_early {
+                    callers.send(all, *now);
+                    let connection = &mut all[at];
+                    connection.read.append(&mut connection.sent);
+                }
                 let connection = &mut all[at];
+                if gives_up {
+                    connection.give_up(*now);
+                }
                 let count = connection.read.len();
-                let several = || count > 1;
+                let counted = || count.min(MANY);
                 let brought =
-                    shed.arrive(&mut connection.seen, (count, false), *now, several, || *now);
+                    shed.arrive(&mut connection.seen, (count, false), *now, counted, || *now);
                 if sheds && shed.puts_aside(at, &mut connection.seen, &brought, *now) {
                     connection.is_aside = true;
                     return;
@@ -142,6 +191,10 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
                 }
                 shed.served(&mut connection.seen, count, false);
                 *now += SEND;
+                if !goes.reads_early {
+                    judged(&answers, *now);
+                    answers.clear();
+                }
             };
         let found = ready.len();
         for at in ready {
@@ -156,9 +209,7 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
             }
         }
         shed.turn_done(now, || now);
-        let (met, missed) = judge(&answers, now + WAYS);
-        good += met;
-        late += missed;
+        judged(&answers, now);
         if found + resumed == 0 {
             now = callers.next.max(now + Duration::from_nanos(1));
         }
@@ -170,40 +221,71 @@ fn simulate(connections: usize, depth: usize, rate: f64, sheds: bool) -> Run {
     }
 }
 
-/// Shapes: connections, and requests that each may have unanswered.
-const SHAPES: [(usize, usize); 2] = [(50, 60), (800, 8)];
+/// What is simulated.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    goes: Turn,
+    connections: usize,
+    /// Requests that each may have unanswered.
+    depth: usize,
+    /// Callers give up what they wait for no more; otherwise it keeps its place until it is answered.
+    gives_up: bool,
+}
+
+const fn shape(goes: Turn, connections: usize, depth: usize, gives_up: bool) -> Shape {
+    Shape {
+        goes,
+        connections,
+        depth,
+        gives_up,
+    }
+}
+
+const SHAPES: [Shape; 5] = [
+    shape(TURN, 50, 60, false),
+    shape(TURN, 800, 8, false),
+    shape(READS_LATE, 50, 25, true),
+    shape(READS_LATE, 800, 2, true),
+    shape(READS_LATE, 800, 8, false),
+];
 
 #[test]
 fn goodput_stays_past_saturation() {
-    for (connections, depth) in SHAPES {
+    let none = Duration::ZERO;
+    for shape in &SHAPES {
         let capacity = [30e3, 34e3, 38e3, 42e3]
-            .map(|rate| simulate(connections, depth, rate, true).goodput)
+            .map(|rate| simulate(shape, rate, true, none).goodput)
             .into_iter()
             .fold(0.0, f64::max);
         for load in [1.5, 2.0] {
-            let run = simulate(connections, depth, load * capacity, true);
+            let run = simulate(shape, load * capacity, true, none);
             let kept = run.goodput / capacity;
-            assert!(kept >= 0.95, "{connections}, {load}x: {kept}");
-            assert!(
-                run.late <= 0.01,
-                "{connections}, {load}x: {} late",
-                run.late
-            );
-            let without = simulate(connections, depth, load * capacity, false).goodput;
-            assert!(
-                without < 0.5 * capacity,
-                "{connections}, {load}x: {without} without"
-            );
+            assert!(kept >= 0.95, "{shape:?}, {load}x: {kept}");
+            assert!(run.late <= 0.01, "{shape:?}, {load}x: {} late", run.late);
+        }
+        if !shape.gives_up {
+            let without = simulate(shape, 1.5 * capacity, false, none).goodput;
+            assert!(without < 0.5 * capacity, "{shape:?}: {without} without");
         }
     }
 }
 
 #[test]
 fn who_is_not_loaded_never_refuses() {
-    for (connections, depth) in SHAPES.into_iter().chain([(1, 1)]) {
-        let run = simulate(connections, depth, 15e3, true);
-        assert_eq!((run.refused, run.late), (0, 0.0), "{connections}");
+    let alone = [TURN, READS_LATE].map(|goes| shape(goes, 1, 1, false));
+    for shape in SHAPES.into_iter().chain(alone) {
+        let run = simulate(&shape, 15e3, true, Duration::ZERO);
+        assert_eq!((run.refused, run.late), (0, 0.0), "{shape:?}");
     }
+}
+
+#[test]
+fn who_is_interrupted_refuses_little() {
+    let (shape, pause) = (shape(READS_LATE, 50, 25, true), Duration::from_millis(4));
+    let rate = 0.9 * 41e3;
+    let run = simulate(&shape, rate, true, pause);
+    let share = run.refused as f64 / (rate * LENGTH.as_secs_f64());
+    assert!(share <= 0.005 && run.late == 0.0, "{share}");
 }
 
 #[test]
@@ -212,7 +294,7 @@ fn a_loop_that_slept_finds_what_came_just_now() {
     let mut shed = LoopShed::<usize>::new(PATIENCE, TURN).expect("it sheds");
     let mut seen = Seen::default();
     let mut serve = |shed: &mut LoopShed<usize>, now, cpu| {
-        let brought = shed.arrive(&mut seen, (1, false), now, || false, || cpu);
+        let brought = shed.arrive(&mut seen, (1, false), now, || 1, || cpu);
         shed.served(&mut seen, 1, false);
         brought.span
     };
@@ -241,7 +323,7 @@ fn who_is_aside_is_taken_up_again() {
     let mut aside = Vec::new();
     for (connection, seen) in seen.iter_mut().enumerate() {
         let now = at(1_000 + 5 * connection as u64);
-        let brought = shed.arrive(seen, (1, false), now, || false, || now);
+        let brought = shed.arrive(seen, (1, false), now, || 1, || now);
         match shed.puts_aside(connection, seen, &brought, now) {
             true => aside.push(connection),
             false => shed.served(seen, 1, false),
@@ -258,16 +340,16 @@ fn who_is_aside_is_taken_up_again() {
     assert!(shed.resume(&mut seen[3]) && !shed.resume(&mut seen[3]));
     assert!(!shed.has_aside());
     // What it brought is refused now, and it is not put aside again.
-    let brought = shed.arrive(&mut seen[3], (1, false), at(1_021), || false, || at(1_021));
+    let brought = shed.arrive(&mut seen[3], (1, false), at(1_021), || 1, || at(1_021));
     assert!(!shed.puts_aside(3, &mut seen[3], &brought, at(1_021)));
     assert_eq!(brought.refuse(None, 0), Some(Refused::Overload));
     shed.served(&mut seen[3], 1, false);
     // One that has gone is not taken up.
     shed.turn_done(at(1_021), || at(1_021));
     let mut gone = Seen::default();
-    let brought = shed.arrive(&mut seen[0], (1, false), at(1_030), || false, || at(1_030));
+    let brought = shed.arrive(&mut seen[0], (1, false), at(1_030), || 1, || at(1_030));
     assert!(!brought.was_aside);
-    let brought = shed.arrive(&mut gone, (1, false), at(1_050), || false, || at(1_050));
+    let brought = shed.arrive(&mut gone, (1, false), at(1_050), || 1, || at(1_050));
     assert!(shed.puts_aside(9, &mut gone, &brought, at(1_050)));
     shed.forget(&gone);
     assert!(!shed.has_aside());

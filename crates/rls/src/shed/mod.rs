@@ -34,7 +34,7 @@ use futures_util::task::AtomicWaker;
 
 use flight::Flights;
 pub(crate) use gulp::Gulp;
-pub(crate) use looped::{Brought, LoopShed, Seen, Turn};
+pub(crate) use looped::{Brought, LoopShed, MANY, Seen, Turn};
 use queue::Queue;
 pub(crate) use queue::Refused;
 use turns::Turns;

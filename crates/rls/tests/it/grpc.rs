@@ -159,7 +159,7 @@ async fn an_override_counts_instead_of_the_rule() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_answered_is_an_error_and_never_unknown() {
+async fn trap_17_what_cannot_be_answered_is_an_error_and_never_unknown() {
     let service = Service::embedded();
     let mut client = service.client().await;
     let no_domain = RateLimitRequest {

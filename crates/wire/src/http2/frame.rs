@@ -65,18 +65,19 @@ impl Head {
     }
 }
 
-/// Whether bytes that start with a frame begin more than one call, by the frames that can; those after a message can, too.
+/// Counts the calls that bytes begin which start with a frame, by the frames that can; those after a message can, too. It
+/// counts no further than to `most`.
 #[must_use]
-pub fn begins_several(mut bytes: &[u8]) -> bool {
+pub fn calls_begun(mut bytes: &[u8], most: usize) -> usize {
     let mut begun = 0;
     while let Some(head) = Head::read(bytes) {
         begun += usize::from(head.kind == HEADERS);
-        if begun > 1 {
-            return true;
+        if begun >= most {
+            break;
         }
         bytes = bytes.get(HEAD + head.len..).unwrap_or_default();
     }
-    false
+    begun
 }
 
 /// Writes a whole frame with a short payload.

@@ -11,6 +11,6 @@ mod session;
 mod streams;
 mod timeout;
 
-pub use frame::{ErrorCode, begins_several};
+pub use frame::{ErrorCode, calls_begun};
 pub use session::{Body, Call, Fault, Head, MAX_STREAMS, Piece, Session, Want};
 pub use timeout::grpc_timeout;

@@ -120,10 +120,12 @@ fn calls_say_where_they_became_whole() {
         [one.len() - data(b"a"), bytes.len() - data(b"bc")],
         "the frames that bring their messages"
     );
-    assert!(frame::begins_several(&bytes));
-    assert!(!frame::begins_several(&bytes[one.len()..]));
-    assert!(!frame::begins_several(&[&one[..], &other[..8]].concat()));
-    assert!(!frame::begins_several(b"") && !frame::begins_several(&[0xff; 400]));
+    assert_eq!(frame::calls_begun(&bytes, 9), 2);
+    assert_eq!(frame::calls_begun(&bytes.repeat(3), 4), 4);
+    assert_eq!(frame::calls_begun(&bytes[one.len()..], 9), 1);
+    assert_eq!(frame::calls_begun(&[&one[..], &other[..8]].concat(), 9), 1);
+    assert_eq!(frame::calls_begun(b"", 9), 0);
+    assert_eq!(frame::calls_begun(&[0xff; 400], 9), 0);
 }
 
 #[test]
