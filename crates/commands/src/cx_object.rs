@@ -324,6 +324,8 @@ impl Cx<'_> {
                 self.shards.of(key).set(self.db, key, value, None, now);
                 self.effects.created(mark, self.db, key.bytes());
             } else {
+                // It came and went within the command.
+                self.effects.created(mark, self.db, key.bytes());
                 self.effects.note(self.db, key.bytes(), Event::Del);
             }
         }
