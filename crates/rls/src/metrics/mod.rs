@@ -321,6 +321,25 @@ mod tests {
         ))
     }
 
+    #[test]
+    fn names_that_are_alike_to_statsd_are_one_line() {
+        let metrics = metrics();
+        let thread = metrics.of_thread(0);
+        for series in ["d.k_a:b", "d.k_a|b", "d.k_a_b"] {
+            thread.hits("d", &hits(series));
+        }
+        thread.domain_not_found("x:y", 2);
+        thread.domain_not_found("x|y", 3);
+        let lines = metrics.lines();
+        let of = |name: &str| {
+            let name = format!("ratelimit.service.rate_limit.{name}");
+            let same = lines.iter().filter(|(known, _)| *known == name);
+            same.map(|(_, value)| *value).collect::<Vec<_>>()
+        };
+        assert_eq!(of("d.k_a_b.total_hits"), [9]);
+        assert_eq!(of("x_y.domain_not_found"), [5]);
+    }
+
     fn hits(series: &str) -> Hits<'_> {
         Hits {
             series: series.into(),

@@ -160,21 +160,25 @@ impl Metrics {
 
     /// Names and values, as statsd and the debug port have them.
     pub(crate) fn lines(&self) -> Vec<(String, u64)> {
-        let mut lines = Vec::new();
+        // What is alike in statsd's letters is added up: a name that came twice would go up and down.
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        let mut add = |name: &str, what: &str, more: u64| {
+            let name = format!("ratelimit.service.rate_limit.{}.{what}", sanitised(name));
+            let sum = sums.entry(name).or_default();
+            *sum = sum.wrapping_add(more);
+        };
         for (name, _, totals) in self.by_name() {
             for (kind, value) in KINDS.iter().zip(totals) {
-                let name = sanitised(&name);
-                lines.push((format!("ratelimit.service.rate_limit.{name}.{kind}"), value));
+                add(&name, kind, value);
             }
         }
         let unknown = self.unknown_domains.read();
         let unknown = unknown.unwrap_or_else(PoisonError::into_inner);
         for (domain, count) in &*unknown {
-            let domain = sanitised(domain);
-            let name = format!("ratelimit.service.rate_limit.{domain}.domain_not_found");
-            lines.push((name, count.load(Ordering::Relaxed)));
+            add(domain, "domain_not_found", count.load(Ordering::Relaxed));
         }
         drop(unknown);
+        let mut lines: Vec<(String, u64)> = sums.into_iter().collect();
         let (good, bad) = self.loads.counts();
         for (name, value) in [
             (

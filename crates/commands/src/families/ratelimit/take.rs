@@ -230,8 +230,9 @@ pub(super) fn lease(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
     Ok(Reply::Written)
 }
 
-/// How long units taken in advance may be used without passing more than the algorithm promises: those of a window until
-/// it ends; all others for one period, in which they would have been earned anew.
+/// How long units taken in advance may be used: those of a window until it ends, and then never more pass than the algorithm
+/// promises. All others for one period, in which they are earned anew: used that late they pass beside those, so that an interval
+/// may hold as many more as were granted.
 fn valid_for_ms(ask: &Ask<'_>, decision: &Decision) -> i64 {
     match ask.method {
         Method::Small(
