@@ -105,13 +105,11 @@ impl Spreading {
             Spreading::Uniform | Spreading::RoundRobin => 1.0 / f64::from(keys),
             Spreading::Hot { share, hot } => {
                 let hot = hot.clamp(1, keys);
-                let cold = keys - hot;
-                let cold_share = if cold == 0 {
-                    0.0
-                } else {
-                    (1.0 - share) / f64::from(cold)
-                };
-                (share / f64::from(hot)).max(cold_share)
+                match keys - hot {
+                    // The rest has no keys of its own.
+                    0 => 1.0 / f64::from(keys),
+                    cold => (share / f64::from(hot)).max((1.0 - share) / f64::from(cold)),
+                }
             }
             Spreading::Zipf { s } => {
                 1.0 / (1..=keys).map(|rank| f64::from(rank).powf(-s)).sum::<f64>()
@@ -362,6 +360,8 @@ mod tests {
                 .all(|&n| n == 100)
         );
         assert_eq!(counts(Spreading::Single, 100, 50)[0], 50);
+        let all_hot = Spreading::Hot { share: 0.5, hot: 9 };
+        assert_eq!((all_hot.top_share(1), all_hot.top_share(4)), (1.0, 0.25));
         let zipf = Spreading::Zipf { s: 1.0 };
         let drawn = counts(zipf, 100, 200_000);
         let expected = zipf.top_share(100) * 200_000.0;

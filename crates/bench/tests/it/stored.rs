@@ -470,11 +470,19 @@ fn noise_is_what_the_starts_of_one_program_differ_by() {
 }
 
 fn judged(baseline: &RunRecord, run: &RunRecord) -> Result<(GateOutcome, Vec<String>), Refused> {
-    let (baseline, runs) = (stored(baseline.clone()), stored(run.clone()));
+    let by = &[Metric::GoodputRps];
+    judged_by(by, &stored(baseline.clone()), &stored(run.clone()))
+}
+
+fn judged_by(
+    metrics: &[Metric],
+    baseline: &[StoredRun],
+    runs: &[StoredRun],
+) -> Result<(GateOutcome, Vec<String>), Refused> {
     gate(&Gate {
-        runs: &runs,
-        baseline: &baseline,
-        metrics: &[Metric::GoodputRps],
+        runs,
+        baseline,
+        metrics,
         max_regression_percent: 5.0,
         noise: None,
         allow_unequal: false,
@@ -536,40 +544,20 @@ fn a_gate_does_not_pass_on_figures_that_are_gone() {
         let wanted = format!("{who} has no row for: goodput of redis-server");
         assert!(reasons[0].contains(&wanted), "{reasons:?}");
     }
-    // A figure that neither side has cannot have become worse, and was not shown to be no worse either.
-    let unknown = gone(&|start| start.server_cpu_us_per_op = None);
-    let asked = |baseline: &RunRecord, metrics: &[Metric]| {
-        let (baseline, runs) = (stored(baseline.clone()), stored(unknown.clone()));
-        let asked = Gate {
-            runs: &runs,
-            baseline: &baseline,
-            metrics,
-            max_regression_percent: 5.0,
-            noise: None,
-            allow_unequal: false,
-        };
-        gate(&asked).unwrap().outcome
+    // A figure that neither side has cannot have become worse, and alone lets nothing pass.
+    let silent = gone(&|start| start.server_cpu_us_per_op = None);
+    let mut mute = silent.clone();
+    let rates = &mut mute.cells[0].statistics.as_mut().unwrap().rates;
+    rates[0].starts = rates[1].starts.clone();
+    let outcome = |metrics: &[Metric], baseline: &RunRecord, run: &RunRecord| {
+        let (baseline, run) = (stored(baseline.clone()), stored(run.clone()));
+        judged_by(metrics, &baseline, &run).unwrap().0
     };
-    let cpu = [Metric::ServerCpuUsPerOp];
-    assert_eq!(asked(&good, &cpu), GateOutcome::Invalid);
-    let both = [Metric::GoodputRps, Metric::ServerCpuUsPerOp];
-    assert_eq!(asked(&unknown, &both), GateOutcome::Passed);
-    let mut none = unknown.clone();
-    for rate in &mut none.cells[0].statistics.as_mut().unwrap().rates {
-        rate.starts
-            .iter_mut()
-            .for_each(|start| start.server_cpu_us_per_op = None);
-    }
-    let (baseline, runs) = (stored(none.clone()), stored(none));
-    let asked = Gate {
-        runs: &runs,
-        baseline: &baseline,
-        metrics: &cpu,
-        max_regression_percent: 5.0,
-        noise: None,
-        allow_unequal: false,
-    };
-    assert_eq!(gate(&asked).unwrap().outcome, GateOutcome::Invalid);
+    let cpu = Metric::ServerCpuUsPerOp;
+    assert_eq!(outcome(&[cpu], &good, &silent), GateOutcome::Invalid);
+    assert_eq!(outcome(&[cpu], &mute, &mute), GateOutcome::Invalid);
+    let both = [Metric::P99Us, cpu];
+    assert_eq!(outcome(&both, &silent, &silent), GateOutcome::Passed);
 }
 
 #[test]
@@ -579,19 +567,13 @@ fn every_run_of_an_arm_must_have_been_measured_alike() {
         change(&mut second);
         [stored(run(PLAIN)), stored(second)].concat()
     };
-    let named = |runs: &[StoredRun], baseline: &[StoredRun]| {
-        let asked = Gate {
-            runs,
-            baseline,
-            metrics: &[Metric::GoodputRps],
-            max_regression_percent: 5.0,
-            noise: None,
-            allow_unequal: false,
-        };
-        match gate(&asked) {
-            Err(Refused::Unequal(found)) => found.into_iter().map(|one| one.what).collect(),
-            _ => Vec::new(),
-        }
+    let named = |runs: &[StoredRun], baseline: &[StoredRun]| match judged_by(
+        &[Metric::GoodputRps],
+        baseline,
+        runs,
+    ) {
+        Err(Refused::Unequal(found)) => found.into_iter().map(|one| one.what).collect(),
+        _ => Vec::new(),
     };
     let alike = of(&|_| {});
     let mixed = of(&|record| record.cells[0].load.connections = 3);
