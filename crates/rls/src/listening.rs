@@ -166,7 +166,11 @@ enum TcpOrUnix<T, U> {
 }
 
 impl Accepts {
-    pub(crate) fn new((listener, speaks): (Listener, Speaks)) -> io::Result<Self> {
+    pub(crate) fn all(listeners: Vec<(Listener, Speaks)>) -> io::Result<Vec<Self>> {
+        listeners.into_iter().map(Self::new).collect()
+    }
+
+    fn new((listener, speaks): (Listener, Speaks)) -> io::Result<Self> {
         let duplicate = listener.as_fd().try_clone_to_owned()?;
         Ok(Self {
             listener: match listener.address() {

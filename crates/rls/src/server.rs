@@ -1,6 +1,5 @@
 //! The threads of the service, and the way down.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -153,8 +152,7 @@ impl RlsServer {
                 service.with_connection_age(age)
             }
         };
-        let threads = config.runtime_threads();
-        let mut lanes = Vec::new();
+        let (threads, mut lanes) = (config.runtime_threads(), Vec::new());
         for index in 0..threads {
             let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
             lanes.push(lane);
@@ -176,9 +174,7 @@ impl RlsServer {
         server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
         let told = stopped.clone();
         server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
-        let accepts = listeners.into_iter().map(Accepts::new);
-        let accepts = accepts.collect::<io::Result<_>>();
-        let accepts = accepts.map_err(StartError::Thread)?;
+        let accepts = Accepts::all(listeners).map_err(StartError::Thread)?;
         server.spawn("rls-accept".to_owned(), move || {
             accept_all(accepts, lanes, places, stopped)
         })?;
