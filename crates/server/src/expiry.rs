@@ -51,6 +51,21 @@ impl House {
     }
 }
 
+/// What is due once a second, at the most.
+fn each_second(shared: &Arc<Shared>, now: i64) {
+    shared.engine.judge_size();
+    replication::tend(shared, Timestamp::from_nanos(now));
+    shared
+        .engine
+        .tend_snapshot(Clock::monotone() / 1_000_000_000);
+    save_when_due(shared, Timestamp::from_nanos(now));
+    aof::tend(shared);
+    eviction::tend(shared);
+    shared.clients.check_times();
+    shared.engine.turn_away_waiters();
+    shared.audit_memory();
+}
+
 /// Does what is due and tells when to come back, in clock nanoseconds.
 pub(crate) fn keep_house(
     house: &mut House,
@@ -69,17 +84,7 @@ pub(crate) fn keep_house(
     let active = house.is_active(shared.metrics.commands(), now);
     if now >= house.size_at {
         house.size_at = now + IDLE;
-        shared.engine.judge_size();
-        replication::tend(shared, Timestamp::from_nanos(now));
-        shared
-            .engine
-            .tend_snapshot(Clock::monotone() / 1_000_000_000);
-        save_when_due(shared, Timestamp::from_nanos(now));
-        aof::tend(shared);
-        eviction::tend(shared);
-        shared.clients.check_times();
-        shared.engine.turn_away_waiters();
-        shared.audit_memory();
+        each_second(shared, now);
     }
     shared.engine.tracking().trim();
     let paused = shared.engine.pause();
