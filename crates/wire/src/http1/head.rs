@@ -151,25 +151,30 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             _ => {}
         }
     }
-    // As RFC 9112, 3.2 has it.
-    if hosts > 1 {
-        return Err(Malformed::Request("there is more than one host"));
-    }
-    if hosts == 0 && !is_http10 {
-        return Err(Malformed::Request("the host is missing"));
-    }
+    check_hosts(hosts, is_http10)?;
     parsed.keeps_alive &= !closes;
-    parsed.framing = match (chunked, announced) {
-        // Somebody in between may have gone by the other one, and taken part of the body for a request (RFC 9112, 6.1).
-        (true, Some(_)) => {
-            return Err(Malformed::Request(
-                "the body has both a length and a transfer coding",
-            ));
-        }
-        (true, None) => Framing::Chunked,
-        (false, announced) => Framing::Length(announced.unwrap_or(0)),
-    };
+    parsed.framing = framing(chunked, announced)?;
     Ok(parsed)
+}
+
+/// RFC 9112, 3.2.
+fn check_hosts(hosts: u32, is_http10: bool) -> Result<(), Malformed> {
+    match hosts {
+        0 if !is_http10 => Err(Malformed::Request("the host is missing")),
+        0 | 1 => Ok(()),
+        _ => Err(Malformed::Request("there is more than one host")),
+    }
+}
+
+fn framing(chunked: bool, announced: Option<u64>) -> Result<Framing, Malformed> {
+    match (chunked, announced) {
+        // Somebody in between may have gone by the other one, and taken part of the body for a request (RFC 9112, 6.1).
+        (true, Some(_)) => Err(Malformed::Request(
+            "the body has both a length and a transfer coding",
+        )),
+        (true, None) => Ok(Framing::Chunked),
+        (false, announced) => Ok(Framing::Length(announced.unwrap_or(0))),
+    }
 }
 
 fn content_length(value: &[u8]) -> Result<u64, Malformed> {
