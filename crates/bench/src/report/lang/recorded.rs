@@ -268,7 +268,6 @@ forms! {
         | "{n} dòng được kiểm định ở mức 5 % mỗi dòng: trong các dòng không khác nhau, cứ hai mươi dòng có thể một dòng trông khác do ngẫu nhiên";
     "{n} measurements were left out: the validity rules had rejected them" | "bỏ {n} phép đo: quy tắc hợp lệ đã loại chúng";
     "only in A and left out: {what} and {n} more" | "chỉ có ở A nên bị bỏ: {what} và {n} dòng khác";
-    "only in B and left out: {what}" | "chỉ có ở B nên bị bỏ: {what}";
     "only in A and left out: {what}" | "chỉ có ở A nên bị bỏ: {what}";
     "only in B and left out: {what} and {n} more" | "chỉ có ở B nên bị bỏ: {what} và {n} dòng khác";
     "only in B and left out: {what}" | "chỉ có ở B nên bị bỏ: {what}";
