@@ -106,6 +106,8 @@ limits! {
     rdb_compression = "rdbcompression", 1;
     /// 1: RDB files have a checksum, which is looked at.
     rdb_checksum = "rdbchecksum", 1;
+    /// 1: checksums of payloads and files are passed over, by DEBUG SET-SKIP-CHECKSUM-VALIDATION and no setting.
+    skips_checksums = "skip-checksum-validation", 0;
     /// Microseconds to wait for each key of a snapshot, for tests; when negative, keys for each microsecond.
     rdb_key_save_delay = "rdb-key-save-delay", 0;
 }

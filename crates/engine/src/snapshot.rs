@@ -183,7 +183,7 @@ impl Engine {
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);
-        if self.limits.rdb_checksum() == 0 {
+        if self.limits.rdb_checksum() == 0 || self.limits.skips_checksums() != 0 {
             reader = reader.unchecked();
         }
         let mut loaded = Loaded::default();

@@ -2,7 +2,7 @@
 
 use tollgate_containers::number;
 use tollgate_keyspace::{Access, Seed};
-use tollgate_persist::rdb::{Shapes, dump_value_as, restore_value};
+use tollgate_persist::rdb::{Shapes, dump_value_as, restore_unchecked, restore_value};
 
 use super::keys::generic;
 use super::{hash, list, set, zset};
@@ -150,7 +150,11 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     if ttl < 0 {
         return Err(CmdError::err("Invalid TTL value, must be >= 0"));
     }
-    let value = restore_value(payload, &shapes(cx.limits, cx.seed))
+    let read = match cx.limits.skips_checksums() {
+        0 => restore_value,
+        _ => restore_unchecked,
+    };
+    let value = read(payload, &shapes(cx.limits, cx.seed))
         .map_err(|error| CmdError::err(error.to_string()))?;
     let now = cx.now_ms();
     let expires_at_ms = match ttl {

@@ -51,7 +51,10 @@ fn hashes_log_their_changes() {
             ("HSET h a 1 b 2", &["new h", "hset h"]),
             ("HEXPIREAT h 1 FIELDS 2 a x", &["hdel h"]),
             ("DEL h", &["del h"]),
-            ("HSETEX h EX 0 FIELDS 1 a 1", &["hset h", "hdel h", "del h"]),
+            (
+                "HSETEX h EX 0 FIELDS 1 a 1",
+                &["new h", "hset h", "hdel h", "del h"],
+            ),
             ("HSET h a 1", &["new h", "hset h"]),
             ("HDEL h a", &["hdel h", "del h"]),
         ],

@@ -21,7 +21,9 @@ pub use draft::Draft;
 pub use error::RdbError;
 pub use libraries::{LibrariesError, dump_libraries, read_libraries};
 pub use limiter::{FLAGS_FIELD, LIMITER_FIELD};
-pub use payload::{PayloadError, dump_value, dump_value_as, restore_body, restore_value};
+pub use payload::{
+    PayloadError, dump_value, dump_value_as, restore_body, restore_unchecked, restore_value,
+};
 pub use reader::{Entry, Reader};
 pub use shapes::Shapes;
 pub use writer::{Dialect, Options, Writer};

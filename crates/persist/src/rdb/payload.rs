@@ -63,17 +63,35 @@ pub fn dump_value_as(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
 ///
 /// The payload is damaged, newer than this program, or holds what no key can.
 pub fn restore_value(payload: &[u8], shapes: &Shapes) -> Result<Value, PayloadError> {
+    let (body, footer, version) = parts(payload)?;
+    let checksum = crc64::update(crc64::update(0, body), &footer[..2]);
+    if checksum.to_le_bytes() != footer[2..] {
+        return Err(PayloadError::Footer);
+    }
+    restore(body, version, shapes)
+}
+
+/// The same of a payload whose checksum is not looked at.
+///
+/// # Errors
+///
+/// As [`restore_value`], but for the checksum.
+pub fn restore_unchecked(payload: &[u8], shapes: &Shapes) -> Result<Value, PayloadError> {
+    let (body, _, version) = parts(payload)?;
+    restore(body, version, shapes)
+}
+
+/// The value's bytes, the footer, and the version that it tells.
+fn parts(payload: &[u8]) -> Result<(&[u8], &[u8; FOOTER], u32), PayloadError> {
     let (body, footer) = payload
         .split_last_chunk::<FOOTER>()
         .ok_or(PayloadError::Footer)?;
-    let version = u16::from_le_bytes([footer[0], footer[1]]);
-    let checksum = crc64::update(crc64::update(0, body), &footer[..2]);
+    let version = u32::from(u16::from_le_bytes([footer[0], footer[1]]));
     // Version 0 was never written; Redis takes it.
-    let known = version == 0 || is_readable(u32::from(version));
-    if !known || checksum.to_le_bytes() != footer[2..] {
+    if version != 0 && !is_readable(version) {
         return Err(PayloadError::Footer);
     }
-    restore(body, u32::from(version), shapes)
+    Ok((body, footer, version))
 }
 
 /// The value in a payload whose footer was taken off.

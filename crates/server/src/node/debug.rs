@@ -70,8 +70,11 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         }
         (b"LOADAOF", []) => load_log(runner, cx),
         (b"CHANGE-REPL-ID" | b"CONFIG-REWRITE-FORCE-ALL", []) => Ok(Reply::Ok),
+        (b"SET-SKIP-CHECKSUM-VALIDATION", [on]) => {
+            (cx.engine).set_limit("skip-checksum-validation", i64::from(is_set(on)));
+            Ok(Reply::Ok)
+        }
         // What these change of Redis' inside has no counterpart here.
-        (b"SET-SKIP-CHECKSUM-VALIDATION", [_]) => Ok(Reply::Ok),
         (b"QUICKLIST-PACKED-THRESHOLD", [_]) | (b"REPLYBUFFER", [_, _]) => Ok(Reply::Ok),
         _ => Err(CmdError::subcommand_syntax(cx.args.all())),
     }

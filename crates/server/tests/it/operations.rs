@@ -247,3 +247,26 @@ fn populate_adds_what_is_missing() {
     let long = raw(&mut client, "DEBUG POPULATE 1 k 99999999999");
     assert!(long.starts_with("-ERR string exceeds"), "{long}");
 }
+
+#[test]
+fn checksums_are_passed_over_while_debug_says_so() {
+    let server = Local::start(&[("enable-debug-command", "yes")]);
+    let mut client = server.connect();
+    // The string "v" with a footer of version 10 and no checksum.
+    let restore = r#"RESTORE k 0 "\x00\x01v\n\x0012345678""#;
+    let wrong = "-ERR DUMP payload version or checksum are wrong\r\n";
+    assert_eq!(raw(&mut client, restore), wrong);
+    assert_eq!(
+        raw(&mut client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1"),
+        "+OK\r\n"
+    );
+    assert_eq!(raw(&mut client, restore), "+OK\r\n");
+    assert_eq!(raw(&mut client, "GET k"), "$1\r\nv\r\n");
+    let newer = r#"RESTORE newer 0 "\x00\x01v\xff\xff12345678""#;
+    assert_eq!(raw(&mut client, newer), wrong);
+    assert_eq!(
+        raw(&mut client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 0"),
+        "+OK\r\n"
+    );
+    assert_eq!(raw(&mut client, &format!("{restore} REPLACE")), wrong);
+}
