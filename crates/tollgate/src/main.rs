@@ -105,7 +105,8 @@ fn mistake(text: &str) -> String {
     text.lines()
         .map(str::trim)
         .take_while(|line| !line.starts_with("Usage:"))
-        .filter(|line| !line.is_empty())
+        // No word that begins with two hyphens is meant for a file's name.
+        .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
         .collect::<Vec<_>>()
         .join(" ")
         .replace(" tip: ", "; ")

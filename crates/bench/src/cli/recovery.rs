@@ -36,7 +36,7 @@ const GOOD_FOR_MIN: Duration = Duration::from_secs(2);
     mut_arg("starts", |arg| arg.hide(true)),
 )]
 pub struct RecoveryArgs {
-    /// Lengths before, during and after the overload; the last one at least that of --good-for. Meant for a report: 60s,30s,120s
+    /// Lengths before, during and after the overload; the last one at least a second more than --good-for. Meant for a report: 60s,30s,120s
     #[arg(long, value_delimiter = ',', default_value = "4s,4s,16s", value_name = "TIMES", value_parser = values::positive_duration)]
     pub phase: Vec<Duration>,
     /// So long it must be good again to count as recovered
@@ -79,10 +79,12 @@ impl RecoveryArgs {
                 GOOD_FOR_MIN.as_secs()
             ));
         }
-        if phases[2] < self.good_for {
+        // The last second may be cut short by answers that end it early.
+        let needed = self.good_for + Duration::from_secs(1);
+        if phases[2] < needed {
             return Err(format!(
-                "the last length of --phase must be at least {}s: so many good seconds in a row count as recovered (--good-for)",
-                self.good_for.as_secs_f64()
+                "the last length of --phase must be at least {}s: a second more than must be good in a row to count as recovered (--good-for)",
+                needed.as_secs_f64()
             ));
         }
         let trial = self.run.step.unwrap_or(TRIAL);

@@ -174,7 +174,7 @@ fn a_search_speaks_json_and_nothing_else() {
 #[test]
 fn a_recovery_run_speaks_json_and_nothing_else() {
     let args = ["recovery", "--knee", "200", "--retries", "0"];
-    let short = ["--step", "200ms", "--phase", "1s,1s,2s", "--good-for", "2s"];
+    let short = ["--step", "200ms", "--phase", "1s,1s,3s", "--good-for", "2s"];
     let events = events(&[&args[..], &short].concat());
     assert!(kinds(&events).contains("second"), "{events:?}");
 }

@@ -24,10 +24,14 @@ fn endless() -> Vec<u8> {
     file
 }
 
+/// An address of its own: the port is chosen before the server listens, and other tests take free ones of the usual address.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 76, 0, 1);
+
 fn start(port: u16, dir: &str) -> Result<Server, String> {
     let mut config = Config::default();
     let backend = std::env::var(BACKEND_VARIABLE).unwrap_or_else(|_| "auto".to_owned());
     for (name, value) in [
+        ("bind", &*ADDRESS.to_string()),
         ("port", &*port.to_string()),
         ("threads", "2"),
         ("io-backend", &backend),
@@ -46,12 +50,12 @@ fn start(port: u16, dir: &str) -> Result<Server, String> {
 fn clients_hear_that_the_data_are_being_loaded() {
     let folder = temp_dir().unwrap();
     std::fs::write(folder.join("appendonly.aof"), endless()).unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = TcpListener::bind((ADDRESS, 0)).unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
     let dir = folder.display().to_string();
     let server = std::thread::spawn(move || start(port, &dir));
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let address = SocketAddr::from((ADDRESS, port));
     let mut client = None;
     eventually("clients can connect", || {
         assert!(!server.is_finished(), "it is still loading");

@@ -233,9 +233,9 @@ fn mistakes_are_one_line_and_exit_code_1() {
             "cannot listen on 192.0.2.1:6379: this machine has no such address".to_owned(),
         ),
         (
-            vec!["serve", "--nosuch"],
+            vec!["serve", "--qqqq"],
             no_environment,
-            "unexpected argument '--nosuch' found".to_owned(),
+            "unexpected argument '--qqqq' found".to_owned(),
         ),
         (
             vec!["serve", "--port", "x"],
@@ -263,9 +263,9 @@ fn mistakes_are_one_line_and_exit_code_1() {
             "--backend: the service needs --rules DIR as well".to_owned(),
         ),
         (
-            vec!["nosuch"],
+            vec!["qqqq"],
             no_environment,
-            "unrecognized subcommand 'nosuch'".to_owned(),
+            "unrecognized subcommand 'qqqq'".to_owned(),
         ),
         (
             vec![],
