@@ -38,6 +38,8 @@ fn start(port: u16, dir: &str) -> Result<Server, String> {
         ("dir", dir),
         ("appendonly", "yes"),
         ("script-time-limit", "3600000"),
+        // The script is never so slow that INFO is refused for it.
+        ("busy-reply-threshold", "3600000"),
         ("enable-protected-configs", "yes"),
     ] {
         config.set(find(name).unwrap().key, value).unwrap();
