@@ -1,6 +1,6 @@
 //! Clients that come while the data of the start are being loaded.
 
-use crate::harness::{BACKEND_VARIABLE, eventually, info, raw};
+use crate::harness::{BACKEND_VARIABLE, eventually, raw, text};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tollgate_net::signal::Signals;
@@ -46,6 +46,14 @@ fn start(port: u16, dir: &str) -> Result<Server, String> {
     }
     Server::start(config, Signals::pipe().unwrap(), Arc::new(Log::silent()))
         .map_err(|error| error.to_string())
+}
+
+/// A value that INFO tells without a look at the keys, which the script may hold.
+fn info(client: &mut Client, name: &str) -> String {
+    let section = text(client, "INFO persistence");
+    let mut lines = section.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap().to_owned()
 }
 
 #[test]

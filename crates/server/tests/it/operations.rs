@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tollgate_net::signal::Signals;
 use tollgate_server::config::Config;
 use tollgate_server::{Log, Server};
+use tollgate_testkit::Client;
 
 use crate::harness::{Local, raw, text};
 
@@ -248,25 +249,29 @@ fn populate_adds_what_is_missing() {
     assert!(long.starts_with("-ERR string exceeds"), "{long}");
 }
 
+/// The reply of RESTORE.
+fn restore(client: &mut Client, key: &str, payload: &[u8], option: &str) -> String {
+    let mut words: Vec<&[u8]> = vec![b"RESTORE", key.as_bytes(), b"0", payload];
+    words.extend((!option.is_empty()).then_some(option.as_bytes()));
+    let mut bytes = Vec::new();
+    tollgate_wire::resp::write_command(&mut bytes, &words);
+    client.send(&bytes).unwrap();
+    String::from_utf8_lossy(&client.frame().unwrap()).into_owned()
+}
+
 #[test]
 fn checksums_are_passed_over_while_debug_says_so() {
     let server = Local::start(&[("enable-debug-command", "yes")]);
     let mut client = server.connect();
-    // The string "v" with a footer of version 10 and no checksum.
-    let restore = r#"RESTORE k 0 "\x00\x01v\n\x0012345678""#;
+    // The string "v", with a footer of version 10 and no checksum, and with one of a version to come.
+    let (known, newer) = (b"\x00\x01v\x0a\x0012345678", b"\x00\x01v\xff\xff12345678");
     let wrong = "-ERR DUMP payload version or checksum are wrong\r\n";
-    assert_eq!(raw(&mut client, restore), wrong);
-    assert_eq!(
-        raw(&mut client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1"),
-        "+OK\r\n"
-    );
-    assert_eq!(raw(&mut client, restore), "+OK\r\n");
+    assert_eq!(restore(&mut client, "k", known, ""), wrong);
+    let skip = "DEBUG SET-SKIP-CHECKSUM-VALIDATION";
+    assert_eq!(raw(&mut client, &format!("{skip} 1")), "+OK\r\n");
+    assert_eq!(restore(&mut client, "k", known, ""), "+OK\r\n");
     assert_eq!(raw(&mut client, "GET k"), "$1\r\nv\r\n");
-    let newer = r#"RESTORE newer 0 "\x00\x01v\xff\xff12345678""#;
-    assert_eq!(raw(&mut client, newer), wrong);
-    assert_eq!(
-        raw(&mut client, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 0"),
-        "+OK\r\n"
-    );
-    assert_eq!(raw(&mut client, &format!("{restore} REPLACE")), wrong);
+    assert_eq!(restore(&mut client, "newer", newer, ""), wrong);
+    assert_eq!(raw(&mut client, &format!("{skip} 0")), "+OK\r\n");
+    assert_eq!(restore(&mut client, "k", known, "REPLACE"), wrong);
 }
