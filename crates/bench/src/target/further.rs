@@ -22,8 +22,8 @@ const KEPT: [&str; 9] = [
 ];
 /// What the settings of Tollgate's servers begin with in the environment.
 const SETTING: &str = "TOLLGATE_";
-/// Names a program to the bench itself, not to a server.
-const OWN: &str = "TOLLGATE_EXE";
+/// Name programs to the bench and to those who run it, and set nothing of a server.
+const PROGRAMS: [&str; 2] = ["TOLLGATE_EXE", "TOLLGATE_BIN"];
 
 /// Further settings of one server: variables of its environment, then arguments of its command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,7 +161,7 @@ pub fn withheld() -> Option<String> {
 fn withheld_of(names: impl Iterator<Item = OsString>) -> Option<String> {
     let mut names: Vec<String> = names
         .filter_map(|name| name.into_string().ok())
-        .filter(|name| name.starts_with(SETTING) && name != OWN)
+        .filter(|name| name.starts_with(SETTING) && !PROGRAMS.contains(&name.as_str()))
         .collect();
     if names.is_empty() {
         return None;
