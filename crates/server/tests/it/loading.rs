@@ -1,6 +1,6 @@
 //! Clients that come while the data of the start are being loaded.
 
-use crate::harness::{BACKEND_VARIABLE, eventually, raw, text};
+use crate::harness::{BACKEND_VARIABLE, eventually, info, raw};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use tollgate_net::signal::Signals;
@@ -48,14 +48,6 @@ fn start(port: u16, dir: &str) -> Result<Server, String> {
         .map_err(|error| error.to_string())
 }
 
-/// A value that INFO tells without a look at the keys, which the script may hold.
-fn info(client: &mut Client, name: &str) -> String {
-    let section = text(client, "INFO persistence");
-    let mut lines = section.lines();
-    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.unwrap().to_owned()
-}
-
 #[test]
 fn clients_hear_that_the_data_are_being_loaded() {
     let folder = temp_dir().unwrap();
@@ -86,13 +78,6 @@ fn clients_hear_that_the_data_are_being_loaded() {
         assert_eq!(raw(&mut client, refused), loading, "{refused}");
     }
     assert_eq!(raw(&mut client, "CONFIG SET timeout 0"), "+OK\r\n");
-    assert_eq!(info(&mut client, "loading"), "1");
-    let bytes = |client: &mut Client, name: &str| info(client, name).parse::<u64>().unwrap();
-    let total = bytes(&mut client, "loading_total_bytes");
-    assert!(total > 2 << 20);
-    eventually("it has come to the script", || {
-        bytes(&mut client, "loading_loaded_bytes") == total
-    });
     // The script fails, what stands behind it is loaded.
     assert_eq!(
         raw(&mut client, "CONFIG SET script-time-limit 1"),
