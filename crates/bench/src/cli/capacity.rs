@@ -26,7 +26,7 @@ const SCENARIO: &str = "hundred-keys";
     mut_arg("scenario", |arg| arg.help("Scenarios, as for the main run: single-key, hundred-keys, hundred-keys-hot, attack, noisy-neighbour, quota; comma separated [default: hundred-keys]")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("pause", |arg| arg.hide(true)),
-    mut_arg("starts", |arg| arg.hide(true)),
+    mut_arg("starts", |arg| arg.help("Fresh starts of every target, in the order A B B A, each with a search of its own: the load held is their median; 5 or more for a claim")),
 )]
 pub struct CapacityArgs {
     /// What a load must keep to count as held: slo (nothing Critical), good (everything Good), pdr (at most 0.1 % failed), ndr (none failed); comma separated, the first decides the zones

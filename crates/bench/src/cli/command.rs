@@ -94,14 +94,17 @@ pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
 
 fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
-    one_start_only(&args.run)?;
     open_loop_only(&args.run)?;
     measure(&args.run, |plan| args.settings(plan).map(Job::Capacity))
 }
 
 fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
-    one_start_only(&args.run)?;
+    if args.run.starts > 1 {
+        return Err(
+            "--starts is for ladders, searches and strategies: here the overload is repeated with other clients".into(),
+        );
+    }
     open_loop_only(&args.run)?;
     if args.knee.is_some() && args.run.ladder.is_some() {
         return Err(
@@ -116,16 +119,6 @@ fn mitigations(args: MitigationsArgs) -> Result<ExitCode, String> {
     open_loop_only(&args.run)?;
     let settings = args.settings()?;
     measure(&args.run, |_| Ok(Job::Mitigations(settings)))
-}
-
-/// Refuses several starts where one start tries every load several times.
-fn one_start_only(args: &RunArgs) -> Result<(), String> {
-    if args.starts > 1 {
-        return Err(
-            "--starts is for ladders: here every load is tried several times already".into(),
-        );
-    }
-    Ok(())
 }
 
 /// Refuses what only ladders can do.

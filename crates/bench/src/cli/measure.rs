@@ -64,16 +64,7 @@ pub(super) fn perform(
         write_failed: None,
     };
     let stop = interrupt::flag();
-    let mut record = match job {
-        Job::Ladder | Job::Mitigations(_) => {
-            fresh::run((plan, job), args.starts, &mut console, stop, &mut main)
-        }
-        job => {
-            let mut session = Session::new(plan, &mut console, stop);
-            main.gather(&mut session, true);
-            session.run_job(job, &mut |now, console| main.keep(now, now, console))
-        }
-    };
+    let mut record = fresh::run((plan, job), args.starts, &mut console, stop, &mut main);
     let mut write_failed = main.write_failed;
     console.finish();
     complete(&mut record, &mut console);

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grade, Measure, Profile, Validity};
+use super::{Estimate, Grade, Measure, Profile, Validity};
 
 /// Result of a capacity search on one cell, or what a plain ladder says about the same questions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,13 +45,37 @@ impl CapacityRecord {
     }
 
     /// Validity of the counted trials at the bounds of the first goal; with no bound at all, of all trials. Several trials
-    /// decide about a load: one that was spoiled among them spoils nothing, half of them do.
+    /// decide about a load, and several starts about their median: one that was spoiled among them spoils nothing, half of
+    /// them do.
     #[must_use]
     pub fn deciding(&self) -> Validity {
-        let first = self.goals.first();
-        let bounds = first.map_or([None, None], |result| [result.lower_rps, result.upper_rps]);
+        let Some(result) = self.goals.first() else {
+            return self.at_bounds(None, [None, None]);
+        };
+        if result.starts.is_empty() {
+            return self.at_bounds(None, [result.lower_rps, result.upper_rps]);
+        }
+        let of_start = |found: &StartInterval| {
+            let bounds = [found.lower_rps, found.upper_rps];
+            (found.start, self.at_bounds(Some(found.start), bounds))
+        };
+        let all: Vec<(u32, Validity)> = result.starts.iter().map(of_start).collect();
+        let grade = Grade::of_several(all.iter().map(|(_, found)| found.grade));
+        let mut validity = Validity::default();
+        for (start, found) in all {
+            if grade != Grade::Valid && found.grade != Grade::Valid {
+                let reasons = found.reasons.join(", and ");
+                validity.lower(grade, format!("start {start}: {reasons}"));
+            }
+        }
+        validity
+    }
+
+    /// Validity of the counted trials of a start at `bounds`.
+    fn at_bounds(&self, start: Option<u32>, bounds: [Option<f64>; 2]) -> Validity {
+        let own = || self.trials.iter().filter(|trial| trial.start == start);
         let mut loads: Vec<f64> = match bounds {
-            [None, None] => self.trials.iter().map(|trial| trial.load_rps).collect(),
+            [None, None] => own().map(|trial| trial.load_rps).collect(),
             bounds => bounds.into_iter().flatten().collect(),
         };
         loads.sort_by(f64::total_cmp);
@@ -59,7 +83,7 @@ impl CapacityRecord {
         let mut validity = Validity::default();
         for load in loads {
             let at = |trial: &&Trial| trial.counted && trial.load_rps == load;
-            let trials: Vec<&Trial> = self.trials.iter().filter(at).collect();
+            let trials: Vec<&Trial> = own().filter(at).collect();
             let grade = Grade::of_several(trials.iter().map(|trial| trial.validity.grade));
             for trial in trials
                 .iter()
@@ -190,11 +214,31 @@ pub struct GoalResult {
     pub conditional_throughput_rps: Option<f64>,
     /// Why the interval is as it is, in a sentence.
     pub remark: String,
+    /// What each start found, where there were several; the bounds above are then the medians of theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<StartInterval>,
+    /// The lower bound over the starts that found one; `None` with one start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_starts: Option<Estimate>,
+}
+
+/// What the search of one start found for a goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StartInterval {
+    /// Number of the start, from 1.
+    pub start: u32,
+    /// Highest load that keeps the goal below all that break it.
+    pub lower_rps: Option<f64>,
+    /// Lowest load that breaks it.
+    pub upper_rps: Option<f64>,
 }
 
 /// One trial of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
+    /// Number of the start of the target that it belongs to, from 1; `None` with one start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u32>,
     /// Start, seconds after the start of the run.
     pub offset_s: f64,
     /// Offered load.

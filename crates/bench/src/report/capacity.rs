@@ -8,8 +8,8 @@ use super::table::plain;
 use super::words;
 use crate::record::attribution::cost_per_million;
 use crate::record::capacity::{
-    CapacityRecord, CapacitySource, GoalResult, Retention, RetentionClass, SearchEnd, ZoneBound,
-    Zones,
+    CapacityRecord, CapacitySource, GoalResult, Retention, RetentionClass, SearchEnd,
+    StartInterval, ZoneBound, Zones,
 };
 use crate::record::recovery::RecoveryVariant;
 use crate::record::{Cell, Grade};
@@ -22,7 +22,10 @@ pub fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
     };
     let mut lines = Vec::new();
     if found.source == CapacitySource::Search {
-        lines.extend(found.goals.iter().map(|goal| goal_line(goal, lang)));
+        for goal in &found.goals {
+            lines.push(goal_line(goal, lang));
+            lines.extend(starts_line(goal, lang));
+        }
         lines.push(search_line(found, lang));
     }
     lines.push(zone_line(found, lang));
@@ -165,6 +168,33 @@ fn goal_line(result: &GoalResult, lang: Lang) -> String {
             ("remark", &recorded(&result.remark, lang)),
         ],
     )
+}
+
+/// What each of several starts held, and how far that is spread; `None` with one start.
+pub(super) fn starts_line(result: &GoalResult, lang: Lang) -> Option<String> {
+    result.starts.get(1)?;
+    let held = |start: &StartInterval| or_dash(start.lower_rps, |rps| format!("{}/s", rate(rps)));
+    let each: Vec<String> = result.starts.iter().map(held).collect();
+    let spread = result.over_starts.map_or_else(String::new, |over| {
+        let mad = rate(over.mad);
+        match over.low.zip(over.high) {
+            Some((low, high)) => f::F_STARTS_SPREAD.with(
+                lang,
+                &[("low", &rate(low)), ("high", &rate(high)), ("mad", &mad)],
+            ),
+            None => f::F_STARTS_MAD.with(lang, &[("mad", &mad)]),
+        }
+    });
+    Some(f::F_STARTS.with(
+        lang,
+        &[
+            ("goal", &result.goal.name),
+            ("n", &result.starts.len().to_string()),
+            ("each", &each.join(", ")),
+            ("median", &or_dash(result.lower_rps, rate)),
+            ("spread", &spread),
+        ],
+    ))
 }
 
 fn search_line(found: &CapacityRecord, lang: Lang) -> String {

@@ -2,7 +2,10 @@
 //! of two cells held more. Everything here is computed from the rows.
 
 use crate::record::capacity::CapacitySource;
-use crate::record::{Accuracy, Cell, Grade, Level, RunRecord, Step, TargetKind};
+use crate::record::{
+    Accuracy, Cell, Grade, Level, RunRecord, STARTS_FOR_A_CLAIM, Step, TargetKind,
+};
+use crate::statistics::{mann_whitney, ratio, ratio_interval};
 
 use super::format::{capitalized, rate};
 use super::lang::{Lang, page};
@@ -15,6 +18,10 @@ const ANSWERED: f64 = 0.9;
 const SAFE_OF_SUSTAINED: f64 = 0.85;
 /// Server CPU (of the busiest thread) that a safe load stays under, percent of a core.
 const SAFE_CPU_PERCENT: f64 = 70.0;
+/// Largest p of a difference that is said.
+const P_MAX: f64 = 0.05;
+/// Seed of the resamples behind an interval: the same page from the same record.
+const INTERVAL_SEED: u64 = 42;
 /// Least difference worth a sentence: 5 %.
 const WORTH_MENTIONING: f64 = 1.05;
 
@@ -25,6 +32,8 @@ pub(crate) struct CellFindings {
     pub(crate) sustained_rps: Option<f64>,
     /// Lowest load that was validly not held; `None` if the valid rows ended while everything held.
     pub(crate) not_held_rps: Option<f64>,
+    /// The load that each of several starts found held by a search of its own; empty where one of them found none.
+    pub(crate) each_start_rps: Vec<f64>,
     /// Highest load above `not_held_rps` that single trials of a search held: so far the limit may lie higher.
     pub(crate) held_above_rps: Option<f64>,
     /// Lowest load that was not held in a row that is invalid, and so proves nothing.
@@ -96,6 +105,7 @@ impl CellFindings {
             over_admits: judgements(cell).any(|accuracy| !accuracy.never_over()),
             sustained_rps: sustained,
             not_held_rps: not_held,
+            each_start_rps: Vec::new(),
             held_above_rps: None,
             doubtful_rps: doubtful.map(|step| step.target_rps),
             peak_goodput_rps: peak.filter(|peak| *peak > 0.0),
@@ -123,7 +133,11 @@ impl CellFindings {
         {
             self.sustained_rps = goal.lower_rps;
             self.not_held_rps = goal.upper_rps;
-            self.held_above_rps = goal.upper_rps.and_then(|upper| {
+            let each: Option<Vec<f64>> = goal.starts.iter().map(|one| one.lower_rps).collect();
+            self.each_start_rps = each.unwrap_or_default();
+            // The starts differ, which their interval says; that is no contradiction within a search.
+            let alone = goal.upper_rps.filter(|_| goal.starts.is_empty());
+            self.held_above_rps = alone.and_then(|upper| {
                 let held = capacity.trials.iter().filter(|trial| {
                     trial.held() && trial.validity.grade != Grade::Invalid && trial.load_rps > upper
                 });
@@ -362,6 +376,17 @@ pub(crate) enum Advantage {
     Between(f64, f64),
     /// More by at least this factor; the better ladder ended while it still held.
     AtLeast(f64),
+    /// More by this factor, shown by a test over enough starts of both, with the ends of its 95 % interval.
+    Shown {
+        /// Median of the ratios of every start of the one to every start of the other.
+        ratio: f64,
+        /// Ends of the interval.
+        within: (f64, f64),
+        /// Starts of the side that has fewer.
+        n: usize,
+        /// Two-sided p.
+        p: f64,
+    },
     /// The intervals touch: no difference shown.
     NotShown,
     /// The other ladder has no valid row that was not held: nothing bounds it from above.
@@ -369,8 +394,11 @@ pub(crate) enum Advantage {
 }
 
 /// Compares the intervals of two ladders. `better` must be the one that held more. Where trials of a search contradict each
-/// other, the interval reaches as far as they do.
+/// other, the interval reaches as far as they do. Where enough starts searched on both sides, these are compared instead.
 pub(crate) fn advantage(better: &CellFindings, other: &CellFindings) -> Advantage {
+    if let Some(found) = over_starts(&other.each_start_rps, &better.each_start_rps) {
+        return found;
+    }
     let (Some(low), Some(other_low)) = (better.sustained_rps, other.sustained_rps) else {
         return Advantage::NotShown;
     };
@@ -385,6 +413,26 @@ pub(crate) fn advantage(better: &CellFindings, other: &CellFindings) -> Advantag
         Some(high) => Advantage::Between(least, high / other_low),
         None => Advantage::AtLeast(least),
     }
+}
+
+/// What the loads that the starts of two systems held say about `b` against `a`; `None` with too few starts for a claim.
+fn over_starts(a: &[f64], b: &[f64]) -> Option<Advantage> {
+    let n = a.len().min(b.len());
+    if n < STARTS_FOR_A_CLAIM as usize {
+        return None;
+    }
+    let (ratio, within) = (ratio(a, b)?, ratio_interval(a, b, INTERVAL_SEED)?);
+    let p = mann_whitney(a, b)?.p;
+    let shown = p < P_MAX && within.0 > 1.0 && ratio >= WORTH_MENTIONING;
+    Some(match shown {
+        true => Advantage::Shown {
+            ratio,
+            within,
+            n,
+            p,
+        },
+        false => Advantage::NotShown,
+    })
 }
 
 /// Everything an oracle said about a cell: over all, and row by row.

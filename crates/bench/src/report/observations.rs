@@ -3,7 +3,7 @@
 use crate::record::capacity::Trial;
 use crate::record::{Cell, Step};
 
-use super::capacity::why_safe;
+use super::capacity::{starts_line, why_safe};
 use super::findings::CellFindings;
 use super::format::{capitalized, latency, or_dash, percent, rate, significant};
 use super::lang::{Lang, Text, sentences as t};
@@ -39,6 +39,8 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
             &[("load", &rate(sustained)), ("safe", &safe), ("why", &why)],
         )
     }));
+    let goals = cell.capacity.iter().flat_map(|found| &found.goals);
+    out.extend(goals.filter_map(|goal| Some(capitalized(&starts_line(goal, lang)?))));
     out.extend(contrary_row(cell, &steps, found, lang));
     out.extend(early_warning(found, lang));
     out.extend(

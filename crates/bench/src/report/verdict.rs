@@ -184,6 +184,22 @@ fn against(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> String {
         Advantage::AtLeast(low) => {
             t::TIMES_AT_LEAST.with(lang, &[("low", &significant(low)), ("what", &what)])
         }
+        Advantage::Shown {
+            ratio,
+            within: (low, high),
+            n,
+            p,
+        } => t::TIMES_SHOWN.with(
+            lang,
+            &[
+                ("ratio", &significant(ratio)),
+                ("low", &significant(low)),
+                ("high", &significant(high)),
+                ("n", &n.to_string()),
+                ("p", &format!("{p:.3}")),
+                ("what", &what),
+            ],
+        ),
         Advantage::Open => t::CANNOT_RANK.with(lang, &[("what", &what)]),
         Advantage::NotShown => t::NO_DIFFERENCE.with(lang, &[("cell", &cell), ("load", &held)]),
     };

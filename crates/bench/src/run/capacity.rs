@@ -1,6 +1,10 @@
 //! The capacity search on real targets: trials as the search wants them, then the same loads upwards and downwards.
 
+mod starts;
+
 use std::time::Duration;
+
+pub(super) use starts::merged;
 
 use super::bed::StepRequest;
 use super::cell;
@@ -117,6 +121,7 @@ impl Running {
         }
         let rule = broken.first().cloned().flatten().unwrap_or_default();
         self.record.trials.push(Trial {
+            start: None,
             offset_s: step.offset_s,
             load_rps,
             duration_s,
@@ -163,7 +168,9 @@ impl Session<'_> {
             let mut running = self.search(scenario, &series, settings);
             if running.record.ended != SearchEnd::TargetLost && !self.bed.stopped() {
                 self.up_and_down(scenario, &series, settings, &mut running);
-                self.note_contrary(&series, &running);
+                if !self.of_several {
+                    self.note_contrary(&series, &running);
+                }
             }
             let threads = self.bed.target(series.slot).record().threads;
             let cell = &mut self.record.cells[series.cell];
@@ -351,7 +358,9 @@ impl Session<'_> {
     }
 
     /// The sustained load's shares upwards, past the knee and downwards again. The way up becomes the cell's rows, with
-    /// the trial that decided about the sustained load in its place.
+    /// the trial that decided about the sustained load in its place. Of several starts all take the way of the first, so
+    /// that their rows can be put together; a row then is the trial of the way up everywhere, because one chosen for having
+    /// held would not be like the others.
     fn up_and_down(
         &mut self,
         scenario: &KeyPlan,
@@ -360,13 +369,19 @@ impl Session<'_> {
         running: &mut Running,
     ) {
         let (sustained, mut decided) = running.found(settings).unzip();
-        let mut loads: Vec<f64> = match sustained {
-            Some(sustained) => {
+        if self.of_several {
+            decided = None;
+        }
+        let followed = self.followed_rates(series.cell);
+        let leads = followed.is_none();
+        let mut loads: Vec<f64> = match (followed, sustained) {
+            (Some(rates), _) => rates,
+            (None, Some(sustained)) => {
                 let shares = BELOW.iter().chain(&[1.0]).chain(&FACTORS);
                 shares.map(|share| (share * sustained).round()).collect()
             }
             // The rows of a plain ladder show why no load was held.
-            None => self.plain_rungs(series),
+            (None, None) => self.plain_rungs(series),
         };
         let length = Duration::from_secs_f64(settings.goals[0].final_trial_s);
         let mut at = 0;
@@ -381,7 +396,7 @@ impl Session<'_> {
                 return;
             }
             at += 1;
-            if sustained.is_some() && at == BELOW.len() + 1 + FACTORS.len() {
+            if leads && sustained.is_some() && at == BELOW.len() + 1 + FACTORS.len() {
                 // A goal of latency can be lost long before goodput is: then the knee lies further up.
                 loads.extend(self.judging_load(series, sustained, loads[at - 1]));
             }

@@ -18,8 +18,8 @@ pub trait Steward {
     fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console);
 }
 
-/// Does `job` by `plan` in `count` fresh starts. All starts have the rates and step length of the first; the order of the
-/// targets alternates. One start gives the session's own record, without statistics.
+/// Does `job` by `plan` in `count` fresh starts. Starts repeat the rates and step length of those before them; the order of
+/// the targets alternates. One start gives the session's own record, without statistics.
 pub fn run(
     (plan, job): (&RunPlan, &Job),
     count: u32,
@@ -31,16 +31,14 @@ pub fn run(
     let mut starts: Vec<Start> = Vec::new();
     let mut plan = plan.clone();
     loop {
-        let number = starts.len() as u32;
-        let first = starts.first().map(|start| start.record.clone());
         if count > 1 {
-            console.note(&format!("start {} of {count}", number + 1));
+            console.note(&format!("start {} of {count}", starts.len() + 1));
         }
         let offset_s = begun.elapsed().as_secs_f64();
         let mut session = Session::new(&plan, console, stop);
-        steward.gather(&mut session, first.is_none());
+        steward.gather(&mut session, starts.is_empty());
         if count > 1 {
-            session.begin_start(number, first.as_ref());
+            session.begin_start(&starts);
         }
         let record = session.run_job(job, &mut |now, console| {
             if count == 1 {
@@ -64,11 +62,8 @@ pub fn run(
                 .get_or_insert(Duration::from_secs_f64(step.duration_s));
         }
         starts.push(Start { offset_s, record });
-        let hopeless = starts[0]
-            .record
-            .cells
-            .iter()
-            .all(|cell| cell.steps.is_empty());
+        let first = &starts[0].record.cells;
+        let hopeless = first.iter().all(|cell| !cell.is_measured());
         if starts.len() as u32 == count || stop.load(Ordering::Relaxed) || hopeless {
             return merge(&starts, count).unwrap_or_default();
         }

@@ -15,7 +15,7 @@ use super::fill;
 use super::mitigations::MitigationSettings;
 use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
 use super::recovery::RecoverySettings;
-use super::starts;
+use super::starts::{self, Start};
 use crate::load::open::Outcome;
 use crate::record::validity::GENERATOR_CPU_PERCENT_MAX;
 use crate::record::{
@@ -61,7 +61,9 @@ pub struct Session<'a> {
     pub(super) bed: Bed<'a>,
     pub(super) record: RunRecord,
     repeats_left: u32,
-    /// Cells of the first of several starts, whose rates this one repeats.
+    /// Whether this is one of several starts.
+    pub(super) of_several: bool,
+    /// Cells of the starts before this one, whose rates it repeats.
     follows: Vec<Cell>,
 }
 
@@ -81,35 +83,41 @@ impl<'a> Session<'a> {
             bed,
             record,
             repeats_left: REPEATS_MIN,
+            of_several: false,
             follows: Vec::new(),
         }
     }
 
-    /// Makes this start `number` (from 0) of several, once its targets were added: they take turns, and the rates are
-    /// those of the `first` start.
-    pub fn begin_start(&mut self, number: u32, first: Option<&RunRecord>) {
+    /// Makes this the start after `before` of several, once its targets were added: they take turns, and the rates are
+    /// those of the starts before.
+    pub fn begin_start(&mut self, before: &[Start]) {
+        self.of_several = true;
+        let number = before.len() as u32;
         let order = starts::order(number, self.bed.targets());
         self.bed.begin_start(number, &order);
         self.record.targets = (0..self.bed.targets())
             .map(|slot| self.bed.target(slot).record().clone())
             .collect();
-        if let Some(first) = first {
-            self.follows.clone_from(&first.cells);
-            if let Some(calibration) = &first.calibration {
-                self.calibrated(calibration.clone());
-            }
+        self.follows = starts::furthest(before);
+        if let Some(calibration) = before.first().and_then(|b| b.record.calibration.as_ref()) {
+            self.calibrated(calibration.clone());
         }
     }
 
-    /// Rates that the cell had in the first of several starts; `None` in the first one.
-    pub(super) fn followed_rates(&self, cell: usize) -> Option<Vec<f64>> {
+    /// The cell in the start before this one that got furthest with it; `None` if none has measured it.
+    fn followed(&self, cell: usize) -> Option<&Cell> {
         let now = &self.record.cells[cell];
-        if self.follows.is_empty() {
-            return None;
-        }
-        let before = self.follows.iter().find(|before| starts::same(now, before));
-        let rates = before.map(|before| before.steps.iter().map(|step| step.target_rps));
-        Some(rates.into_iter().flatten().collect())
+        let mut measured = self
+            .follows
+            .iter()
+            .filter(|before| !before.steps.is_empty());
+        measured.find(|before| starts::same(now, before))
+    }
+
+    /// Rates that the cell had in the starts before this one; `None` if none has measured it.
+    pub(super) fn followed_rates(&self, cell: usize) -> Option<Vec<f64>> {
+        let steps = &self.followed(cell)?.steps;
+        Some(steps.iter().map(|step| step.target_rps).collect())
     }
 
     /// Adds a system to measure.
@@ -387,9 +395,11 @@ impl<'a> Session<'a> {
                 let cell = self.record.cells.len() - 1;
                 let plan = self.bed.plan();
                 // The limits of a closed loop follow from its capacity.
-                let fixed = (matches!(plan.ladder, Ladder::Fixed(_)) && !plan.is_closed())
-                    || !self.follows.is_empty();
-                if !fixed {
+                let fixed = matches!(plan.ladder, Ladder::Fixed(_)) && !plan.is_closed();
+                if let Some(before) = self.followed(cell) {
+                    let probed = before.probed_capacity_rps;
+                    self.record.cells[cell].probed_capacity_rps = probed;
+                } else if !fixed {
                     match self.bed.probe(slot, way, scenario) {
                         Ok(capacity) => {
                             self.record.cells[cell].probed_capacity_rps = Some(capacity)

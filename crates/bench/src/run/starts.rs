@@ -6,11 +6,11 @@
 
 use hdrhistogram::Histogram;
 
-use super::{fill, mitigations};
+use super::{capacity, fill, mitigations};
 use crate::load::tally::latency_histogram;
 use crate::record::{
     Cell, CellStatistics, Failures, Gauge, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
-    SplitLatency, StartSample, Starts, Step, Validity,
+    SplitLatency, StartSample, Starts, Step, TargetRecord, Validity,
 };
 use crate::search::ladder;
 use crate::statistics::{estimate, median};
@@ -51,8 +51,11 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
     let last = starts.last().unwrap_or(&starts[0]);
     record.manifest.duration_s = last.offset_s + last.record.manifest.duration_s;
     let done = starts.iter().filter(|start| start.record.complete).count();
+    record.cells = furthest(starts);
+    record.targets = all_targets(starts);
+    let targets = record.targets.clone();
     let names = |by_bench: bool| {
-        let of = first.targets.iter();
+        let of = targets.iter();
         of.filter(|target| target.started_by_bench == by_bench)
             .map(|target| target.name.clone())
             .collect()
@@ -85,6 +88,10 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
     }
     for cell in &mut record.cells {
         merge_cell(cell, starts, first.manifest.seed);
+        let target = targets.iter().find(|one| one.name == cell.target);
+        let threads = target.and_then(|target| target.threads);
+        cell.capacity =
+            capacity::merged(starts, cell, &first.profile, threads, first.manifest.seed);
     }
     record.mitigations = mitigations::merged(starts, first.manifest.seed);
     let broken = starts
@@ -103,6 +110,31 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
     record.settle();
     ladder::of_record(&mut record, false);
     Some(record)
+}
+
+/// Every cell that any of `starts` has, in the order in which they first appear, as it is in the start that has most rows of
+/// it.
+pub(super) fn furthest(starts: &[Start]) -> Vec<Cell> {
+    let mut found: Vec<&Cell> = Vec::new();
+    for cell in starts.iter().flat_map(|start| &start.record.cells) {
+        match found.iter_mut().find(|known| same(known, cell)) {
+            Some(known) if known.steps.len() < cell.steps.len() => *known = cell,
+            Some(_) => {}
+            None => found.push(cell),
+        }
+    }
+    found.into_iter().cloned().collect()
+}
+
+/// Every target that any of `starts` has, as it was first.
+fn all_targets(starts: &[Start]) -> Vec<TargetRecord> {
+    let mut found: Vec<TargetRecord> = Vec::new();
+    for target in starts.iter().flat_map(|start| &start.record.targets) {
+        if !found.iter().any(|known| known.name == target.name) {
+            found.push(target.clone());
+        }
+    }
+    found
 }
 
 fn events(start: &Start) -> impl Iterator<Item = crate::record::Event> {
@@ -130,13 +162,7 @@ pub(super) fn same(a: &Cell, b: &Cell) -> bool {
 
 fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
     // By place and not by rate alone: a ladder that goes up and down has every rate twice.
-    let measured: Vec<(u32, f64, &Cell)> = (1..)
-        .zip(starts)
-        .filter_map(|(number, start)| {
-            let found = start.record.cells.iter().find(|other| same(cell, other))?;
-            Some((number, start.offset_s, found))
-        })
-        .collect();
+    let measured = of_cell(starts, cell);
     let longest = measured.iter().map(|(_, _, cell)| cell.steps.len()).max();
     let mut steps = Vec::new();
     let mut rates = Vec::new();
@@ -167,6 +193,9 @@ fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
         rates.push(statistics);
     }
     let complete = measured.iter().all(|(_, _, cell)| cell.complete);
+    if let Some((_, _, first)) = measured.first() {
+        cell.notes.clone_from(&first.notes);
+    }
     for (number, _, other) in measured.iter().skip(1) {
         for note in &other.notes {
             if !cell.notes.contains(note) && cell.notes.len() < NOTES_MAX {
@@ -181,10 +210,19 @@ fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
         rates,
     });
     cell.steps = steps;
-    // What the first start's rungs alone said is replaced by what all say.
-    if !cell.is_searched() {
-        cell.capacity = None;
-    }
+}
+
+/// `cell` in every start that has it, with the number (from 1) and the time of the start.
+pub(super) fn of_cell<'a>(starts: &'a [Start], cell: &Cell) -> Vec<(u32, f64, &'a Cell)> {
+    let found = |(number, start): (u32, &'a Start)| {
+        let cells = &mut start.record.cells.iter();
+        Some((
+            number,
+            start.offset_s,
+            cells.find(|other| same(cell, other))?,
+        ))
+    };
+    (1..).zip(starts).filter_map(found).collect()
 }
 
 /// A row in one start.
@@ -332,7 +370,6 @@ fn validity(rungs: &[Rung<'_>]) -> Validity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::TargetRecord;
 
     fn step(target_rps: f64, goodput_rps: f64, latency_ns: u64, grade: Grade) -> Step {
         let (mut allow, deny) = (latency_histogram(), latency_histogram());
@@ -459,6 +496,39 @@ mod tests {
             fewer.partial_reason.as_deref(),
             Some("1 of 3 starts were measured")
         );
+    }
+
+    #[test]
+    fn a_system_that_the_first_start_lacks_is_not_lost() {
+        let both = |offset_s: f64, name: &str| {
+            let mut start = start(offset_s, vec![step(100.0, 100.0, 1_000, Grade::Valid)]);
+            let mut other = start.record.cells[0].clone();
+            other.target = name.into();
+            start.record.cells.push(other);
+            start.record.targets.push(TargetRecord {
+                name: name.into(),
+                ..TargetRecord::default()
+            });
+            start
+        };
+        let first = start(0.0, vec![step(100.0, 90.0, 1_000, Grade::Valid)]);
+        let starts = [first, both(10.0, "late"), both(20.0, "late")];
+        let record = merge(&starts, 3).unwrap();
+        let names: Vec<&str> = record
+            .cells
+            .iter()
+            .map(|cell| cell.target.as_str())
+            .collect();
+        assert_eq!(names, ["redis", "late"]);
+        assert_eq!(record.targets.len(), 2);
+        let late = &record.cells[1];
+        let measured: Vec<u32> = late.statistics.as_ref().unwrap().rates[0]
+            .starts
+            .iter()
+            .map(|start| start.start)
+            .collect();
+        assert_eq!(measured, [2, 3]);
+        assert!(record.cells[0].complete && !late.complete);
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub fn capacity(
         converged: false,
         conditional_throughput_rps: lower.map(|row| row.goodput_rps),
         remark: remark.into(),
+        starts: Vec::new(),
+        over_starts: None,
         goal,
     };
     let zones = zones(&Grounds {

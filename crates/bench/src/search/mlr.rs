@@ -357,6 +357,8 @@ impl Search {
             converged,
             conditional_throughput_rps: throughput,
             remark,
+            starts: Vec::new(),
+            over_starts: None,
         }
     }
 }

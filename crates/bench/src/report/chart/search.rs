@@ -1,5 +1,6 @@
 //! The trials of a capacity search, and throughput over concurrency with its fit.
 
+use crate::record::capacity::Trial;
 use crate::record::{CapacityRecord, Grade};
 
 use super::super::format::{capitalized, percent, rate, significant};
@@ -13,18 +14,22 @@ use super::{Chart, ends, finite_max};
 /// Points of a drawn curve.
 const CURVE_POINTS: u32 = 60;
 
-/// Load of every trial in order, with its outcome; `None` without trials.
-pub(in crate::report) fn trials(found: &CapacityRecord, title: &str, lang: Lang) -> Option<Chart> {
-    let top = found
-        .trials
+/// Load of every one of `shown` trials in order, with its outcome; `None` without trials.
+pub(in crate::report) fn trials(
+    found: &CapacityRecord,
+    shown: &[&Trial],
+    title: &str,
+    lang: Lang,
+) -> Option<Chart> {
+    let top = shown
         .iter()
         .map(|trial| trial.load_rps)
         .fold(0.0, finite_max);
-    if found.trials.is_empty() {
+    if shown.is_empty() {
         return None;
     }
     let mut plot = Plot::new(
-        Scale::between(0.0, found.trials.len() as f64 + 1.0),
+        Scale::between(0.0, shown.len() as f64 + 1.0),
         Scale::linear(top),
     );
     if let Some(goal) = found.goals.first() {
@@ -39,14 +44,13 @@ pub(in crate::report) fn trials(found: &CapacityRecord, title: &str, lang: Lang)
         rate_tick,
         rate_tick,
     );
-    let line: Vec<(f64, f64)> = found
-        .trials
+    let line: Vec<(f64, f64)> = shown
         .iter()
         .enumerate()
         .map(|(at, trial)| (at as f64 + 1.0, trial.load_rps))
         .collect();
     plot.line("thin", &line);
-    for (at, trial) in found.trials.iter().enumerate() {
+    for (at, trial) in shown.iter().enumerate() {
         let kept = trial.kept.first().copied().unwrap_or(false);
         let (class, shape) = match (trial.validity.grade, kept) {
             (Grade::Invalid, _) => ("s7 faint", 3),

@@ -1,7 +1,7 @@
 //! What ladders show, on ladders made up here.
 
 use super::*;
-use crate::record::capacity::{CapacityRecord, GoalResult};
+use crate::record::capacity::{CapacityRecord, GoalResult, StartInterval};
 use crate::record::{Failures, Operation, Scenario};
 
 /// A ladder of (load, failed percent).
@@ -302,4 +302,55 @@ fn a_command_that_decides_nothing_is_ranked_among_its_like_only() {
     assert_eq!(titles, ["S · GET", "S", "S · SET"]);
     let sizes: Vec<usize> = groups.iter().map(|group| group.ranked.len()).collect();
     assert_eq!(sizes, [2, 2, 1]);
+}
+
+#[test]
+fn searches_of_enough_starts_are_compared_by_a_test() {
+    let searched = |name: &str, each: &[f64]| {
+        let mut cell = cell(name, &[(100.0, 0), (200.0, 60)]);
+        let starts = (1..).zip(each).map(|(start, held)| StartInterval {
+            start,
+            lower_rps: Some(*held),
+            upper_rps: Some(1.05 * held),
+        });
+        cell.capacity = Some(CapacityRecord {
+            source: CapacitySource::Search,
+            goals: vec![GoalResult {
+                lower_rps: Some(each[each.len() / 2]),
+                upper_rps: Some(1.05 * each[each.len() / 2]),
+                starts: starts.collect(),
+                ..GoalResult::default()
+            }],
+            ..CapacityRecord::default()
+        });
+        cell
+    };
+    let slow = searched("slow", &[96.0, 98.0, 100.0, 102.0, 104.0]);
+    let said = |fast: &[f64]| {
+        let record = run(vec![slow.clone(), searched("fast", fast)]);
+        let text = super::super::verdict::run(&record, Lang::En).join(" ");
+        let ranked = &scenarios(&record)[0].ranked;
+        (advantage(&ranked[0].findings, &ranked[1].findings), text)
+    };
+    let (shown, text) = said(&[190.0, 195.0, 200.0, 205.0, 210.0]);
+    let Advantage::Shown {
+        ratio,
+        within,
+        n,
+        p,
+    } = shown
+    else {
+        panic!("{shown:?}")
+    };
+    assert!((ratio - 2.0).abs() < 0.02 && n == 5, "{ratio}");
+    assert!(within.0 > 1.8 && within.1 < 2.2, "{within:?}");
+    assert!((p - 2.0 / 252.0).abs() < 1e-9, "{p}");
+    assert!(text.contains("(5 starts each, p = 0.008)"), "{text}");
+    // The intervals of the medians do not touch; the starts overlap.
+    let (not, text) = said(&[70.0, 80.0, 110.0, 140.0, 150.0]);
+    assert_eq!(not, Advantage::NotShown);
+    assert!(text.contains("no difference"), "{text}");
+    // Too few starts for a test: the intervals speak.
+    let (few, _) = said(&[190.0, 200.0, 210.0]);
+    assert!(matches!(few, Advantage::Between(..)), "{few:?}");
 }

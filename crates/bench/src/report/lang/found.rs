@@ -18,6 +18,10 @@ texts! {
     F_GAINED = "way down against way up: {percent} % of the goodput gained" | "chiều xuống so với chiều lên: thêm {percent} % goodput";
     F_GOAL = "{goal}: sustains [{lower}, {upper}]/s, expected goodput {goodput}/s: {remark}"
         | "{goal}: duy trì được [{lower}, {upper}]/s, goodput kỳ vọng {goodput}/s: {remark}";
+    F_STARTS = "{goal}: each of {n} starts held {each}; median {median}/s{spread}"
+        | "{goal}: từng lần trong {n} lần khởi động giữ được {each}; trung vị {median}/s{spread}";
+    F_STARTS_SPREAD = " [{low}–{high}], MAD {mad}" | " [{low}–{high}], MAD {mad}";
+    F_STARTS_MAD = ", MAD {mad}" | ", MAD {mad}";
     F_TRIALS = "{n} trials, {spoiled} of them not fully valid; the search {how}: {why}"
         | "{n} lần thử, {spoiled} lần không hợp lệ hoàn toàn; phép tìm {how}: {why}";
     F_ENDED = "ended" | "đã xong";

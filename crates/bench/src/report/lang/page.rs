@@ -205,6 +205,7 @@ texts! {
     NUMBER_CEILING_NOTE = "floor P99 {latency}" | "sàn P99 {latency}";
     NUMBER_HELD_NOTE = "most held: {cell}" | "giữ được nhiều nhất: {cell}";
     NUMBER_SUSTAINED_MOSTLY = "sustained [{lower}–{upper}], single trials up to {held}: {cell}" | "duy trì [{lower}–{upper}], lần thử đơn lẻ đến {held}: {cell}";
+    NUMBER_SUSTAINED_STARTS = "median of {n} starts [{lower}–{upper}]: {cell}" | "trung vị của {n} lần khởi động [{lower}–{upper}]: {cell}";
     NUMBER_SUSTAINED_NOTE = "sustained [{lower}–{upper}]: {cell}" | "duy trì [{lower}–{upper}]: {cell}";
 
     C_THROUGHPUT = "Goodput and failures against offered load" | "Goodput và lỗi theo tải đưa vào";
@@ -219,6 +220,7 @@ texts! {
     C_HYSTERESIS = "Goodput on the way up and down" | "Goodput khi tăng và khi giảm tải";
     C_RECOVERY = "Recovery: {name}" | "Hồi phục: {name}";
     C_TRIALS = "Trials of the search" | "Các lần thử của phép tìm";
+    C_TRIALS_OF = "Trials of the search in start {start}, whose result is nearest to the median" | "Các lần thử của phép tìm ở lần khởi động {start}, có kết quả gần trung vị nhất";
     C_USL = "Throughput against concurrency" | "Thông lượng theo mức đồng thời";
     X_LOAD = "offered load, requests/s" | "tải đưa vào, yêu cầu/s";
     X_PERCENTILE = "percentile" | "phân vị";

@@ -109,6 +109,9 @@ forms! {
     "trial {n}, a single one on the way down, did not hold this load: {why}" | "lần thử {n}, lần đơn lẻ trên đường xuống, không giữ được tải này: {why}";
     "the interval is as narrow as asked" | "khoảng đã hẹp như yêu cầu";
     "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
+    "the median of {n} starts, in {n2} of which the interval is not as narrow as asked"
+        | "trung vị của {n} lần khởi động, trong đó {n2} lần khoảng chưa hẹp như yêu cầu";
+    "the median of {n} starts" | "trung vị của {n} lần khởi động";
     "held up to {n}/s, the highest load tried" | "giữ được đến {n}/s, tải cao nhất đã thử";
     "no load was shown to be too much" | "chưa thấy tải nào là quá tải";
     "not held at {n}/s, the lowest load tried" | "không giữ được ở {n}/s, tải thấp nhất đã thử";

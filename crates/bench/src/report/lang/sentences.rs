@@ -41,6 +41,8 @@ texts! {
     WHAT_HELD = "{cell} held ({load}/s)" | "{cell} giữ được ({load}/s)";
     TIMES_BETWEEN = "; that is {low} to {high} times what {what}" | "; tức gấp {low} đến {high} lần mức {what}";
     TIMES_AT_LEAST = "; that is at least {low} times what {what}" | "; tức ít nhất gấp {low} lần mức {what}";
+    TIMES_SHOWN = "; that is {ratio} times [{low}–{high}] what {what} ({n} starts each, p = {p})"
+        | "; tức gấp {ratio} lần [{low}–{high}] mức {what} (mỗi bên {n} lần khởi động, p = {p})";
     CANNOT_RANK = "; {what} and no valid row bounds it, so the ladders cannot rank the two"
         | "; {what} và không có dòng hợp lệ nào chặn trên, nên hai thang tải không xếp hạng được";
     NO_DIFFERENCE = "; against {cell} ({load}/s) the ladders show no difference" | "; so với {cell} ({load}/s) các thang tải không cho thấy khác biệt";

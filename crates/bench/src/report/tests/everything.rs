@@ -5,7 +5,7 @@ use crate::record::attribution::{
 };
 use crate::record::capacity::{
     CapacityRecord, CapacitySource, GoalResult, Hysteresis, LoadPoint, Retention, RetentionPoint,
-    SearchEnd, SearchGoal, Trial, ZoneBound, Zones,
+    SearchEnd, SearchGoal, StartInterval, Trial, ZoneBound, Zones,
 };
 use crate::record::paper::{Judgement, PaperFigures, PaperRecord, PaperRow, PaperTable};
 use crate::record::recovery::{Healing, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict};
@@ -182,6 +182,13 @@ fn capacity(held: f64) -> CapacityRecord {
         counted: true,
         ..Trial::default()
     };
+    let of_start = |start: u32| {
+        let all = [(0.5, true), (1.5, false), (1.0, true), (1.04, false)];
+        (1..).zip(all).map(move |(at, (of_held, kept))| Trial {
+            start: Some(start),
+            ..trial(10 * start + at, of_held, kept)
+        })
+    };
     let point = |of_held: f64, goodput: f64| LoadPoint {
         target_rps: held * of_held,
         goodput_rps: held * goodput,
@@ -198,14 +205,17 @@ fn capacity(held: f64) -> CapacityRecord {
             upper_rps: Some(held * 1.04),
             converged: true,
             conditional_throughput_rps: Some(held * 0.99),
-            remark: "three trials of three kept it".into(),
+            remark: "the median of 5 starts".into(),
+            starts: (1..=5)
+                .map(|start| StartInterval {
+                    start,
+                    lower_rps: Some(held * (0.97 + f64::from(start) / 100.0)),
+                    upper_rps: Some(held * 1.08),
+                })
+                .collect(),
+            over_starts: estimate(held),
         }],
-        trials: vec![
-            trial(1, 0.5, true),
-            trial(2, 1.5, false),
-            trial(3, 1.0, true),
-            trial(4, 1.04, false),
-        ],
+        trials: (1..=5).flat_map(of_start).collect(),
         ended: SearchEnd::Done,
         ended_because: "the interval is 4 % wide".into(),
         zones: Some(Zones {
@@ -522,6 +532,10 @@ fn everything_renders_in_every_form() {
         "paper: P1, Redis 7.x",
         "30 s (shortened)",
         "limited by the store (redis)",
+        "median of 5 starts [",
+        "each of 5 starts held",
+        "Trials of the search in start 3",
+        "Log of 4 trials",
         "<g class=\"over\"><rect",
         "class=\"whisker s0\"",
         "zone-amber",

@@ -8,6 +8,8 @@ use super::super::super::usl::{Fit, Point};
 use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title};
+use crate::record::CapacityRecord;
+use crate::record::capacity::{StartInterval, Trial};
 
 /// Card 11: throughput over concurrency, for closed loops with enough rungs.
 pub(super) fn usl(source: &Source<'_>) -> Option<Card> {
@@ -99,16 +101,21 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
         if !found.goals.is_empty() {
             blocks.push(goals(source, found));
         }
-        if let Some(drawing) = chart::trials(found, &ranked.cell.title(), lang) {
+        let (start, shown) = shown(found);
+        if let Some(drawing) = chart::trials(found, &shown, &ranked.cell.title(), lang) {
+            let title = match start {
+                None => t::C_TRIALS.of(lang).to_owned(),
+                Some(start) => t::C_TRIALS_OF.with(lang, &[("start", &start.to_string())]),
+            };
             blocks.push(Block::Figures {
-                figures: vec![Figure::new(t::C_TRIALS.of(lang), drawing)],
+                figures: vec![Figure::new(title, drawing)],
             });
             blocks.push(Block::Fold {
                 id: format!("{id}-log"),
-                title: t::TRIAL_LOG.with(lang, &[("n", &found.trials.len().to_string())]),
+                title: t::TRIAL_LOG.with(lang, &[("n", &shown.len().to_string())]),
                 right: String::new(),
                 open: false,
-                blocks: vec![trials(source, found)],
+                blocks: vec![trials(source, &shown)],
             });
         }
         blocks
@@ -116,7 +123,23 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     Card::of("card-12-search", t::CARD_SEARCH.of(lang), "", blocks)
 }
 
-fn goals(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
+/// The trials that are shown: all, or of several starts those of the one whose result is nearest to their median, with its
+/// number. The record has all.
+fn shown(found: &CapacityRecord) -> (Option<u32>, Vec<&Trial>) {
+    let first = found.goals.first();
+    let starts = first.map_or(&[][..], |goal| &goal.starts);
+    let median = first.and_then(|goal| goal.lower_rps).unwrap_or(0.0);
+    let off = |start: &StartInterval| (start.lower_rps.unwrap_or(0.0) - median).abs();
+    let nearest = starts.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+    let start = nearest.map(|start| start.start);
+    let of = found
+        .trials
+        .iter()
+        .filter(|trial| start.is_none() || trial.start == start);
+    (start, of.collect())
+}
+
+fn goals(source: &Source<'_>, found: &CapacityRecord) -> Block {
     let rows = found
         .goals
         .iter()
@@ -141,9 +164,8 @@ fn goals(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
     Block::plain_table(heads, 1, rows).ending_in_words()
 }
 
-fn trials(source: &Source<'_>, found: &crate::record::CapacityRecord) -> Block {
-    let rows = found
-        .trials
+fn trials(source: &Source<'_>, shown: &[&Trial]) -> Block {
+    let rows = shown
         .iter()
         .enumerate()
         .map(|(at, trial)| {

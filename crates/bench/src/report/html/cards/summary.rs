@@ -137,8 +137,21 @@ fn held(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Option<Number> 
     let best = scenario.ranked.first()?;
     let sustained = best.findings.sustained_rps?;
     let cell = short_title(best.cell);
-    let note = match best.findings.not_held_rps {
-        Some(upper) => {
+    let searched = best.cell.capacity.as_ref();
+    let goal = searched.and_then(|found| found.goals.first());
+    let over = goal.and_then(|goal| goal.over_starts);
+    let interval = over.and_then(|over| Some((over.n, over.low?, over.high?)));
+    let note = match (interval, best.findings.not_held_rps) {
+        (Some((n, low, high)), _) => t::NUMBER_SUSTAINED_STARTS.with(
+            source.lang,
+            &[
+                ("n", &n.to_string()),
+                ("lower", &large(low)),
+                ("upper", &large(high)),
+                ("cell", &cell),
+            ],
+        ),
+        (None, Some(upper)) => {
             let held = best.findings.held_above_rps;
             let text = match held {
                 Some(_) => t::NUMBER_SUSTAINED_MOSTLY,
@@ -154,7 +167,7 @@ fn held(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Option<Number> 
                 ],
             )
         }
-        None => t::NUMBER_HELD_NOTE.with(source.lang, &[("cell", &cell)]),
+        (None, None) => t::NUMBER_HELD_NOTE.with(source.lang, &[("cell", &cell)]),
     };
     Some(Number {
         value: large(sustained),
