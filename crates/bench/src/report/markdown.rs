@@ -279,7 +279,7 @@ pub(super) fn text(raw: &str) -> String {
         match c {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
-            '|' | '*' | '[' | ']' => {
+            '\\' | '|' | '*' | '[' | ']' => {
                 out.push('\\');
                 out.push(c);
             }

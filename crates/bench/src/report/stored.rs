@@ -64,7 +64,7 @@ impl Sheet {
     /// As Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let escape = |text: &str| text.replace('|', "\\|").replace(['\n', '\r'], " ");
+        let escape = super::markdown::text;
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut out = format!("# {}\n\n", escape(&self.title));
         for text in &self.before {

@@ -374,6 +374,20 @@ fn names_are_text_and_nothing_else() {
 }
 
 #[test]
+fn names_do_not_break_tables() {
+    let mut record = fixture::run();
+    for cell in &mut record.cells {
+        cell.target = r"a\|b".into();
+    }
+    let text = run_markdown(&record, Lang::En);
+    // Behind a backslash that is taken for an escape, the pipe would end the cell.
+    assert!(text.contains(r"a\\\|b"), "{text}");
+    let table = |line: &&str| line.starts_with('|');
+    let broken = |line: &&str| line.contains(r"a\|b") || line.contains(r"a\\|b");
+    assert_eq!(text.lines().filter(table).find(broken), None);
+}
+
+#[test]
 fn a_partial_run_is_marked_everywhere() {
     let mut record = fixture::run();
     record.complete = false;
