@@ -1,6 +1,6 @@
 //! Rate limit rules: YAML, matching of descriptors, verdicts.
 //!
-//! Pure: the texts of the rule files come in, a [`Ruleset`] comes out. For each request
+//! Pure: the texts of the rule files, or a management server's messages, come in, a [`Ruleset`] comes out. For each request
 //! [`Ruleset::resolve`] finds the limits that apply and the counters they use, a backend decides them, and
 //! [`Resolved::verdict`] turns the decisions into the response. Rules, matching and response are those of
 //! envoyproxy/ratelimit; where a key and value joined by `_` would be ambiguous there (`a` + `b_c` against
@@ -17,6 +17,7 @@ mod hot_key;
 mod inherit;
 mod limits;
 mod load;
+mod messages;
 mod metadata;
 mod metric;
 mod modes;

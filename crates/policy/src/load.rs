@@ -1,4 +1,4 @@
-//! From YAML to rules, with the messages of envoyproxy/ratelimit and the line each is about.
+//! From trees of YAML to rules, with the messages of envoyproxy/ratelimit and the line each is about.
 
 use std::collections::hash_map;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::yaml::{self, Kind, Node, YamlError};
 pub struct RuleError {
     /// The file's name as it was given.
     pub file: String,
-    /// The line, counted from 1.
+    /// The line, counted from 1; 0 where rules did not come as text.
     pub line: usize,
     /// What is wrong.
     pub reason: String,
@@ -24,7 +24,10 @@ pub struct RuleError {
 /// One line, also where the reason quotes a text of several.
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: ", self.file, self.line)?;
+        match self.line {
+            0 => write!(f, "{}: ", self.file)?,
+            line => write!(f, "{}:{line}: ", self.file)?,
+        }
         self.reason.chars().try_for_each(|c| match c.is_control() {
             true => write!(f, "{}", c.escape_default()),
             false => write!(f, "{c}"),
@@ -59,10 +62,25 @@ pub struct LoadOptions {
 }
 
 pub(crate) fn load(files: &[(&str, &str)], options: LoadOptions) -> Result<Ruleset, RuleError> {
-    let mut ruleset = Ruleset::default();
-    for (file, text) in files {
-        load_file(text, &mut ruleset, options).map_err(|YamlError { line, reason }| RuleError {
-            file: (*file).to_owned(),
+    load_all(
+        files.iter().map(|(file, text)| (*file, parse(text))),
+        options,
+    )
+}
+
+/// Compiles trees, each with the name of what it was read from.
+pub(crate) fn load_all<'a>(
+    roots: impl Iterator<Item = (&'a str, Result<Node, YamlError>)>,
+    options: LoadOptions,
+) -> Result<Ruleset, RuleError> {
+    let mut ruleset = Ruleset {
+        loaded: true,
+        ..Ruleset::default()
+    };
+    for (file, root) in roots {
+        let added = root.and_then(|root| add_domain(&root, &mut ruleset, options));
+        added.map_err(|YamlError { line, reason }| RuleError {
+            file: file.to_owned(),
             line,
             reason,
         })?;
@@ -70,11 +88,13 @@ pub(crate) fn load(files: &[(&str, &str)], options: LoadOptions) -> Result<Rules
     Ok(ruleset)
 }
 
-fn load_file(text: &str, ruleset: &mut Ruleset, options: LoadOptions) -> Result<(), YamlError> {
-    let Some(root) = yaml::parse(text)?.filter(|root| !root.is_null()) else {
-        return Err(YamlError::new(1, "config file cannot have empty domain"));
-    };
-    let [domain, descriptors] = fields(&root, FILE_KEYS, "config file")?;
+fn parse(text: &str) -> Result<Node, YamlError> {
+    let root = yaml::parse(text)?.filter(|root| !root.is_null());
+    root.ok_or_else(|| YamlError::new(1, "config file cannot have empty domain"))
+}
+
+fn add_domain(root: &Node, ruleset: &mut Ruleset, options: LoadOptions) -> Result<(), YamlError> {
+    let [domain, descriptors] = fields(root, FILE_KEYS, "config file")?;
     let name = domain.map_or(Ok(""), |node| text_of(node, "domain"))?;
     if name.is_empty() {
         let line = domain.map_or(root.line, |node| node.line);

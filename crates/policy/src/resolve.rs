@@ -215,7 +215,7 @@ impl<'r> Resolved<'r> {
         let limit = match &descriptor.limit {
             Some(given) => {
                 let unit =
-                    Unit::from_override(given.unit).ok_or(RequestError::OverrideUnit(index))?;
+                    Unit::from_number(given.unit).ok_or(RequestError::OverrideUnit(index))?;
                 let bound = Bound::per_unit(given.requests_per_unit, unit);
                 self.push_part("", bound, None, request, descriptor, None);
                 None

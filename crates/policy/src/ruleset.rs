@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use tollgate_wire::rls::Struct;
 use tollgate_wire::rls::rate_limit_descriptor::Entry;
+use tollgate_wire::xds::RateLimitConfig;
 
 use crate::bound::{Bound, Fallback, OnError};
 use crate::hot_key::HotKey;
 use crate::load::{self, LoadOptions, RuleError};
+use crate::messages;
 use crate::modes::Modes;
 use crate::pattern::Pattern;
 
@@ -24,6 +26,8 @@ pub struct Ruleset {
     pub(crate) modes: Modes,
     /// How many rules these came after, one after the other.
     pub(crate) generation: u64,
+    /// They were loaded, and be they none.
+    pub(crate) loaded: bool,
 }
 
 /// Rules that may follow one another in a descriptor at the same depth.
@@ -155,6 +159,22 @@ impl Ruleset {
     /// As [`Ruleset::load`].
     pub fn load_with(files: &[(&str, &str)], options: LoadOptions) -> Result<Self, RuleError> {
         load::load(files, options)
+    }
+
+    /// Compiles what a management server gives, one message in the place of each file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with the name of its message.
+    pub fn load_messages(
+        configs: &[RateLimitConfig],
+        options: LoadOptions,
+    ) -> Result<Self, RuleError> {
+        messages::load(configs, options)
+    }
+
+    /// Whether they were loaded, and be they none; otherwise nobody knows the rules yet.
+    pub fn is_loaded(&self) -> bool {
+        self.loaded
     }
 
     /// The same rules in other modes.

@@ -86,9 +86,10 @@ impl Unit {
         }
     }
 
-    /// Reads the number of an override. `envoy.type.v3.RateLimitUnit` gives its units the numbers of the
-    /// response's enumeration and leaves out the week, so the number is read as one of the latter.
-    pub fn from_override(number: i32) -> Option<Self> {
+    /// Reads the number of an override or of a management server's rules. `envoy.type.v3.RateLimitUnit` gives its units the
+    /// numbers of the response's enumeration and leaves out the week, `ratelimit.config.ratelimit.v3.RateLimitUnit` has that too,
+    /// so the number is read as one of the response's.
+    pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|unit| unit.wire() as i32 == number)
@@ -110,11 +111,11 @@ mod tests {
             (RateLimitUnit::Month, Unit::Month),
             (RateLimitUnit::Year, Unit::Year),
         ] {
-            assert_eq!(Unit::from_override(number as i32), Some(unit));
+            assert_eq!(Unit::from_number(number as i32), Some(unit));
         }
-        assert_eq!(Unit::from_override(7), Some(Unit::Week));
+        assert_eq!(Unit::from_number(7), Some(Unit::Week));
         for bad in [0, -1, 8, i32::MAX] {
-            assert_eq!(Unit::from_override(bad), None);
+            assert_eq!(Unit::from_number(bad), None);
         }
     }
 

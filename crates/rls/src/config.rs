@@ -14,6 +14,7 @@ pub use crate::envoy_counters::EnvoyCounters;
 pub use crate::grpc::ConnectionAge;
 pub use crate::health::HealthNeeds;
 pub use crate::rules::RuleFiles;
+pub use crate::xds::{XdsBackoff, XdsConfig, XdsTls};
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
 pub const DEFAULT_GRPC_PORT: u16 = 8081;
@@ -41,6 +42,8 @@ pub struct RlsConfig {
     pub rules_dir: PathBuf,
     /// Which of its files they are.
     pub rule_files: RuleFiles,
+    /// A management server that gives the rules, in the place of the folder.
+    pub xds: Option<XdsConfig>,
     /// What counts.
     pub backend: Backend,
     /// How a store elsewhere is connected to.
@@ -65,7 +68,8 @@ pub struct RlsConfig {
     pub connection_age: Option<ConnectionAge>,
     /// Files of one domain count together; otherwise a second one is an error.
     pub merge_domains: bool,
-    /// Starts without valid rules, and waits for them.
+    /// Starts without valid rules, and waits for them. Where a management server gives them the service always waits, and
+    /// is healthy meanwhile if this is so.
     pub start_without_rules: bool,
     /// Share of a limit above which its use counts as near it, 0 to 1.
     pub near_limit_ratio: f32,
@@ -296,6 +300,8 @@ pub enum StartError {
     NeedsBackend(&'static str),
     /// A certificate, key or authority cannot be used.
     Tls(String),
+    /// The management server that gives the rules cannot be asked as it is described; why.
+    Xds(String),
     /// A thread or its runtime cannot be made.
     Thread(io::Error),
 }
@@ -320,6 +326,7 @@ impl fmt::Display for StartError {
                 write!(f, "{what} needs a store elsewhere: give --backend as well")
             }
             Self::Tls(reason) => write!(f, "TLS: {reason}"),
+            Self::Xds(reason) => write!(f, "xDS: {reason}"),
             Self::Thread(error) => write!(f, "cannot start a service thread: {error}"),
         }
     }

@@ -41,6 +41,8 @@ struct Parts {
     backend: bool,
     /// The rules say what becomes of every request while the backend is away.
     alone: bool,
+    /// Rules have not come yet, before which nobody is served.
+    waiting: bool,
     stopping: bool,
 }
 
@@ -48,7 +50,7 @@ impl Parts {
     const fn serving(self) -> bool {
         let has_rules = self.rules || !self.needs.rules;
         let has_backend = self.backend || self.alone || !self.needs.backend;
-        has_rules && has_backend && !self.stopping
+        has_rules && has_backend && !self.waiting && !self.stopping
     }
 }
 
@@ -71,6 +73,7 @@ impl Health {
             rules: false,
             backend: true,
             alone: false,
+            waiting: false,
             stopping: false,
         })));
         health.have_rules(rules);
@@ -81,9 +84,15 @@ impl Health {
         self.0.borrow().serving()
     }
 
+    /// It serves nobody until there are rules, whatever it needs later.
+    pub(crate) fn wait_for_rules(&self) {
+        self.change(|parts| parts.waiting = true);
+    }
+
     /// These rules are in force from now on.
     pub(crate) fn have_rules(&self, rules: &Ruleset) {
         self.change(|parts| {
+            parts.waiting &= !rules.is_loaded();
             parts.rules = rules.domain_count() > 0;
             parts.alone = rules.decides_without_backend();
         });

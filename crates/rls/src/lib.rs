@@ -21,6 +21,7 @@ mod grpc;
 mod health;
 mod holds;
 mod http;
+mod in_force;
 mod lane;
 mod lease;
 mod listening;
@@ -32,12 +33,14 @@ mod server;
 mod service;
 mod shed;
 mod tls;
+mod xds;
 
 pub use backend::BackendError;
 pub use config::{
     Backend, ConnectionAge, DEFAULT_GRPC_PORT, DEFAULT_HTTP_PORT, DEFAULT_NEAR_LIMIT_RATIO,
     DEFAULT_SHED_AFTER, DEFAULT_TIMEOUT, EnvoyCounters, HealthNeeds, PerSecondStore, RlsConfig,
-    RuleFiles, StartError, StatsdConfig, StatsdProtocol, StoreConfig, TlsConfig,
+    RuleFiles, StartError, StatsdConfig, StatsdProtocol, StoreConfig, TlsConfig, XdsBackoff,
+    XdsConfig, XdsTls,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use rules::load_rules;

@@ -4,61 +4,20 @@
 //! folders behind a symbolic link that is turned over (as Kubernetes does), and network file systems alike, which the
 //! system's notifications do not, and costs a few calls to the system.
 
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tollgate_policy::{LoadOptions, Modes, Ruleset};
+use tollgate_policy::LoadOptions;
 
 use crate::config::RlsConfig;
-use crate::health::Health;
-use crate::metrics::Metrics;
+use crate::in_force::InForce;
 use crate::rules::{RuleFiles, load_files, rule_files};
 
 /// Time between two looks at the folder.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often rules were taken up, and how often they were refused.
-#[derive(Debug, Default)]
-pub(crate) struct Loads {
-    good: AtomicU64,
-    bad: AtomicU64,
-}
-
-impl Loads {
-    /// How often rules were taken up, and how often they were refused.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (read(&self.good), read(&self.bad))
-    }
-}
-
-impl fmt::Display for Loads {
-    /// In the form that Prometheus reads, by the names of envoyproxy/ratelimit.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, help, value) in [
-            (
-                "success",
-                "Rules taken up, the first ones included.",
-                &self.good,
-            ),
-            ("error", "Changed rules that are not valid.", &self.bad),
-        ] {
-            let name = format!("ratelimit_service_config_load_{name}");
-            let value = value.load(Ordering::Relaxed);
-            writeln!(
-                f,
-                "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}"
-            )?;
-        }
-        Ok(())
-    }
-}
 
 /// What tells one state of a file from another: any write moves the time of change.
 #[derive(PartialEq, Eq)]
@@ -73,67 +32,29 @@ pub(crate) struct Stamp {
 /// The folder as it was when it was looked at; `None` when that failed.
 type Seen = Option<Vec<Stamp>>;
 
-/// The rules of a folder, and whoever waits for new ones.
-pub(crate) struct Watch {
+/// The folder that the rules in force come from.
+pub(crate) struct Folder {
     dir: PathBuf,
     files: RuleFiles,
-    modes: Modes,
     options: LoadOptions,
-    log: fn(&str),
     seen: Seen,
-    rules: watch::Sender<Arc<Ruleset>>,
-    loads: Arc<Loads>,
-    health: Health,
-    metrics: Arc<Metrics>,
+    rules: InForce,
 }
 
-impl Watch {
+impl Folder {
     /// Begins with rules that were loaded after `before` was seen.
-    pub(crate) fn new(config: &RlsConfig, before: Before, rules: Arc<Ruleset>) -> Self {
-        let loads = Arc::new(Loads::default());
-        // Without rules the service was told to wait for them, and is healthy once they are there.
-        let have_rules = rules.domain_count() > 0;
-        let first = match have_rules {
-            true => &loads.good,
-            false => &loads.bad,
-        };
-        first.store(1, Ordering::Relaxed);
-        let health = Health::new(&rules, config.health);
-        let metrics = Metrics::new(
-            config.counting_threads(),
-            loads.clone(),
-            health.clone(),
-            config.near_limit_ratio,
-        );
-        metrics.announce(&rules);
+    pub(crate) fn new(config: &RlsConfig, before: Before, rules: InForce) -> Self {
         Self {
             dir: config.rules_dir.clone(),
             files: config.rule_files,
-            modes: config.modes.clone(),
             options: config.load_options(),
-            log: config.log,
             seen: before.0,
-            rules: watch::Sender::new(rules),
-            loads,
-            health,
-            metrics: Arc::new(metrics),
+            rules,
         }
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Ruleset>> {
-        self.rules.subscribe()
-    }
-
-    pub(crate) fn health(&self) -> Health {
-        self.health.clone()
-    }
-
-    pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        self.metrics.clone()
-    }
-
     /// Looks at the folder until the service stops.
-    pub(crate) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+    pub(crate) async fn follow(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => self.look(),
@@ -150,20 +71,8 @@ impl Watch {
         }
         self.seen = seen;
         match load_files(&self.dir, self.files, self.options) {
-            Ok(rules) => {
-                let rules = rules
-                    .with_modes(self.modes.clone())
-                    .succeed(&self.rules.borrow());
-                (self.log)(&format!("rules loaded: {}", rules.summary()));
-                self.metrics.announce(&rules);
-                self.health.have_rules(&rules);
-                self.rules.send_replace(Arc::new(rules));
-                self.loads.good.fetch_add(1, Ordering::Relaxed);
-            }
-            Err(error) => {
-                (self.log)(&format!("the rules stay as they were: {error}"));
-                self.loads.bad.fetch_add(1, Ordering::Relaxed);
-            }
+            Ok(rules) => self.rules.take(rules),
+            Err(error) => self.rules.keep(&error),
         }
     }
 }

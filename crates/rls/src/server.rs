@@ -18,15 +18,17 @@ use crate::config::{Backend, RlsConfig, StartError};
 use crate::fallback::Fallbacks;
 use crate::health::Health;
 use crate::http::Port;
+use crate::in_force::InForce;
 use crate::lane::{Lane, PortsTls, SHUTDOWN_GRACE};
 use crate::listening::{Accepts, Addresses, Listening, MAX_CONNECTIONS, Speaks, accept_all, tcp};
 use crate::loops::{LoopOptions, LoopPorts, Loops, MakeService};
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
-use crate::reload::{Before, Watch};
+use crate::reload::{Before, Folder};
 use crate::rules::load_files;
 use crate::service::{Backing, Service};
 use crate::shed::Shed;
+use crate::xds::XdsClient;
 
 /// Connections that may wait for a thread to take them.
 const HANDOVER_QUEUE: usize = 1_024;
@@ -47,8 +49,27 @@ pub struct RlsServer {
 /// Makes the backend of one thread, on that thread.
 type MakeBackend = Arc<dyn Fn() -> AnyBackend + Send + Sync>;
 
+/// Where the rules come from.
+enum Source {
+    Folder(Before),
+    Xds(Box<XdsClient>),
+}
+
+impl Source {
+    /// As it is before the first rules are read.
+    fn of(config: &RlsConfig) -> Result<Self, StartError> {
+        Ok(match &config.xds {
+            None => Self::Folder(Before::of(&config.rules_dir, config.rule_files)),
+            Some(xds) => Self::Xds(Box::new(XdsClient::new(xds)?)),
+        })
+    }
+}
+
 /// The rules to begin with: none, if the service may wait for them.
 fn first_rules(config: &RlsConfig) -> Result<Ruleset, StartError> {
+    if config.xds.is_some() {
+        return Ok(Ruleset::default());
+    }
     match load_files(&config.rules_dir, config.rule_files, config.load_options()) {
         Err(error) if config.start_without_rules => {
             (config.log)(&format!("waiting for rules: {error}"));
@@ -116,18 +137,18 @@ impl RlsServer {
         clock: fn() -> Timestamp,
     ) -> Result<Self, StartError> {
         config.name_counters();
-        let before = Before::of(&config.rules_dir, config.rule_files);
+        let source = Source::of(&config)?;
         let rules = first_rules(&config)?;
         let rules = Arc::new(rules.with_modes(config.modes.clone()));
-        let watch = Watch::new(&config, before, rules.clone());
+        let in_force = InForce::new(&config, rules.clone());
         if let Some(store) = &store {
-            watch.metrics().facts.tell_of(store.clone());
+            in_force.metrics().facts.tell_of(store.clone());
         }
-        let make_backend = backend_maker(&config, store, clock, &watch.metrics())?;
+        let make_backend = backend_maker(&config, store, clock, &in_force.metrics())?;
         let tls = PortsTls::new(&config)?;
         let ports = Listening::on(&config)?;
         let (stop, stopped) = watch::channel(false);
-        let (health, metrics) = (watch.health(), watch.metrics());
+        let (health, metrics) = (in_force.health(), in_force.metrics());
         let mut server = Self::idle(&config, &ports, &rules, health.clone(), stop);
         let fallbacks = Fallbacks::new(clock);
         let local_cache = local_cache(&config, clock, &metrics);
@@ -135,7 +156,7 @@ impl RlsServer {
             let (fallbacks, local_cache) = (fallbacks.clone(), local_cache.clone());
             let age = config.connection_age;
             let (rules, counters, make_backend, health, headers) = (
-                watch.subscribe(),
+                in_force.subscribe(),
                 metrics.clone(),
                 make_backend.clone(),
                 health.clone(),
@@ -172,8 +193,7 @@ impl RlsServer {
         });
         server.start_loops(&config, &mut listeners, &places, makes.collect())?;
         server.spawn_beside(&config, &tls, make_backend, metrics, &stopped)?;
-        let told = stopped.clone();
-        server.spawn("rls-rules".to_owned(), move || watch.run(told))?;
+        server.follow_rules(&config, source, in_force, stopped.clone())?;
         let accepts = Accepts::all(listeners).map_err(StartError::Thread)?;
         server.spawn("rls-accept".to_owned(), move || {
             accept_all(accepts, lanes, places, stopped)
@@ -233,6 +253,27 @@ impl RlsServer {
         let loops = Loops::start(ports, makes, options);
         self.loops = Some(loops.map_err(StartError::Thread)?);
         Ok(())
+    }
+
+    /// Takes up new rules from now on.
+    fn follow_rules(
+        &mut self,
+        config: &RlsConfig,
+        source: Source,
+        rules: InForce,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<(), StartError> {
+        let name = "rls-rules".to_owned();
+        match source {
+            Source::Folder(before) => {
+                let folder = Folder::new(config, before, rules);
+                self.spawn(name, move || folder.follow(stopped))
+            }
+            Source::Xds(client) => {
+                let options = config.load_options();
+                self.spawn(name, move || client.follow(rules, options, stopped))
+            }
+        }
     }
 
     /// Starts what runs beside the threads that serve: certificates, health of the store, statsd.

@@ -573,8 +573,7 @@ pub(crate) fn resolve<'r>(
     rules: &'r Ruleset,
     request: &RateLimitRequest,
 ) -> Result<Resolved<'r>, ServiceError> {
-    // Rules that were loaded have a domain.
-    if rules.domain_count() == 0 {
+    if !rules.is_loaded() {
         return Err(ServiceError::NoRules);
     }
     rules.resolve(request).map_err(ServiceError::Request)

@@ -216,6 +216,7 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         http_socket: path(config, Key::HttpUnixSocket),
         rules_dir: rules,
         rule_files: RuleFiles::Yaml,
+        xds: None,
         backend: backend(config),
         store: store_config(config),
         per_second: per_second(config),

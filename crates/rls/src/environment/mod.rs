@@ -1,14 +1,16 @@
 //! The environment variables of envoyproxy/ratelimit: one row each, with what it does here.
 //!
-//! They take effect where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, which is how a deployment of
-//! envoyproxy/ratelimit starts. Their names are those of many other programs (`HOST`, `PORT`), so that elsewhere they say
+//! They take effect where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, or `CONFIG_TYPE` that a management server
+//! gives them, which is how a deployment of envoyproxy/ratelimit starts. Their names are those of many other programs (`HOST`, `PORT`), so that elsewhere they say
 //! nothing, but for those of [`Modes`](tollgate_policy::Modes), which always count.
 
 mod stores;
 mod table;
+mod xds;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use tollgate_policy::truth;
@@ -25,6 +27,11 @@ pub use table::{Effect, VARIABLES, Variable};
 const BACKEND_TYPE: &str = "BACKEND_TYPE";
 /// The one that there is not.
 const MEMCACHE: &str = "memcache";
+
+/// Where rules come from.
+const CONFIG_TYPE: &str = "CONFIG_TYPE";
+/// From a management server.
+const XDS: &str = "GRPC_XDS_SOTW";
 
 /// What the names begin with of the Redis for limits per second.
 const PER_SECOND: &str = "REDIS_PERSECOND_";
@@ -71,9 +78,37 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         first_address(&host, number).ok_or_else(|| bad("HOST", &host, "no address of this machine"))
     }
 
-    /// The folder of rules, where the environment names one.
+    /// `name:value,…`; empty where it is not given.
+    fn pairs(&self, name: &str) -> Result<Vec<(String, String)>, String> {
+        let text = self.value(name);
+        let pairs = text.split(',').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (name, value) = pair.split_once(':')?;
+            Some((name.to_owned(), value.to_owned()))
+        });
+        let pairs = pairs.collect::<Option<Vec<_>>>();
+        pairs.ok_or_else(|| bad(name, &text, "no list of name:value"))
+    }
+
+    /// A number; 0 where there is none.
+    fn number<T: FromStr + Default>(&self, name: &str) -> Result<T, String> {
+        match &*self.value(name) {
+            "" => Ok(T::default()),
+            text => text.parse().map_err(|_| bad(name, text, "no number")),
+        }
+    }
+
+    /// Whether a management server gives the rules.
+    fn has_xds(&self) -> bool {
+        self.value(CONFIG_TYPE) == XDS
+    }
+
+    /// The folder of rules, where the environment says where rules come from; it holds none where a management server gives
+    /// them.
     pub fn rules_dir(&self) -> Option<PathBuf> {
-        if self.given("RUNTIME_ROOT").is_none() && self.given("RUNTIME_SUBDIRECTORY").is_none() {
+        let named = ["RUNTIME_ROOT", "RUNTIME_SUBDIRECTORY"];
+        let is_named = named.iter().any(|name| self.given(name).is_some());
+        if !is_named && !self.has_xds() {
             return None;
         }
         let mut dir = PathBuf::from(self.value("RUNTIME_ROOT"));
@@ -117,6 +152,9 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         }
         let dots = !self.truth("RUNTIME_IGNOREDOTFILES")?;
         config.rule_files = RuleFiles::All { dots };
+        if self.has_xds() {
+            config.xds = Some(self.xds()?);
+        }
         config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
         config.merge_domains = self.truth("MERGE_DOMAIN_CONFIG")?;
         let ratio = self.value("NEAR_LIMIT_RATIO");
@@ -153,9 +191,10 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
 
     /// What is refused rather than ignored, because the service would decide by other rules or another store.
     fn check_types(&self) -> Result<(), String> {
-        let kind = self.value("CONFIG_TYPE");
-        if kind != "FILE" {
-            return Err(bad("CONFIG_TYPE", &kind, "not FILE: rules come from files"));
+        let kind = self.value(CONFIG_TYPE);
+        if kind != "FILE" && kind != XDS {
+            let what = format!("neither FILE nor {XDS}");
+            return Err(bad(CONFIG_TYPE, &kind, &what));
         }
         let backend = self.value(BACKEND_TYPE);
         if backend != "redis" && backend != MEMCACHE {
@@ -198,15 +237,6 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             "udp" | "udp4" | "udp6" => StatsdProtocol::Udp,
             _ => return Err(bad("STATSD_PROTOCOL", &protocol, "neither tcp nor udp")),
         };
-        let tags = self.value("EXTRA_TAGS");
-        let pairs = tags.split(',').filter(|pair| !pair.is_empty());
-        let pairs = pairs.map(|pair| {
-            let pair = pair.split_once(':');
-            pair.map(|(tag, value)| (tag.to_owned(), value.to_owned()))
-        });
-        let tags = pairs
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| bad("EXTRA_TAGS", &tags, "no list of name:value"))?;
         let interval = self.value("STATS_FLUSH_INTERVAL");
         Ok(StatsdConfig {
             addr: format!(
@@ -216,7 +246,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             ),
             protocol,
             dog,
-            tags,
+            tags: self.pairs("EXTRA_TAGS")?,
             interval: parse_duration(&interval)
                 .filter(|span| !span.is_zero())
                 .ok_or_else(|| bad("STATS_FLUSH_INTERVAL", &interval, "no duration"))?,
@@ -236,6 +266,10 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
     /// A line for each variable that is given and does nothing.
     fn lines(&self, config: &RlsConfig) -> Vec<String> {
         let own_store = config.backend == Backend::Embedded;
+        let begins = |name: &str, groups: &[&str]| {
+            let mut groups = groups.iter();
+            groups.any(|group| name.starts_with(group))
+        };
         let mut lines = Vec::new();
         for row in VARIABLES.iter().flat_map(|(_, rows)| *rows) {
             if self.given(row.name).is_none() {
@@ -260,6 +294,12 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                     if row.name.starts_with(PER_SECOND) && config.per_second.is_none() =>
                 {
                     "REDIS_PERSECOND is not true"
+                }
+                Effect::Used(_) if begins(row.name, &xds::GROUPS) && config.xds.is_none() => {
+                    "rules come from files; CONFIG_TYPE=GRPC_XDS_SOTW asks a management server for them"
+                }
+                Effect::Used(_) if row.name.starts_with("RUNTIME_") && config.xds.is_some() => {
+                    "rules come from CONFIG_GRPC_XDS_SERVER_URL"
                 }
                 Effect::Used(_) if is_of_counters && config.envoy_counters.is_none() => {
                     "counters have keys of our own; --counter-keys envoy shares those of envoyproxy/ratelimit"

@@ -39,7 +39,6 @@ const fn ignored(name: &'static str, default: &'static str, why: &'static str) -
     }
 }
 
-const NO_XDS: &str = "rules come from files; CONFIG_TYPE=GRPC_XDS_SOTW is refused at the start";
 const NO_MEMCACHED: &str = "no memcached is asked";
 const NO_TRACING: &str = "there is no tracing";
 const ALWAYS_POOLED: &str =
@@ -109,12 +108,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "CONFIG_TYPE",
                 "FILE",
-                "FILE; anything else is refused at the start",
+                "FILE, or GRPC_XDS_SOTW: a management server gives the rules",
             ),
             used(
                 "FORCE_START_WITHOUT_INITIAL_CONFIG",
                 "false",
-                "starts and waits for rules",
+                "starts and waits for rules; where a management server gives them the service waits in any case, and is healthy meanwhile only with this",
             ),
             used(
                 "MERGE_DOMAIN_CONFIG",
@@ -138,25 +137,78 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "true",
                 "the files themselves are looked at every second",
             ),
-            ignored("CONFIG_GRPC_XDS_NODE_ID", "default", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_NODE_METADATA", "", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", NO_XDS),
-            ignored(
+        ],
+    ),
+    (
+        "Rules from a management server, with CONFIG_TYPE=GRPC_XDS_SOTW",
+        &[
+            used(
+                "CONFIG_GRPC_XDS_NODE_ID",
+                "default",
+                "what the server knows this service as",
+            ),
+            used(
+                "CONFIG_GRPC_XDS_NODE_METADATA",
+                "",
+                "what else the server is told of this service, as name=value,…",
+            ),
+            used(
+                "CONFIG_GRPC_XDS_SERVER_URL",
+                "localhost:18000",
+                "the server, as host:port or unix:path",
+            ),
+            used(
                 "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL",
                 "3s",
-                NO_XDS,
+                "time between attempts to connect, half of it more or less",
             ),
-            ignored("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "", NO_XDS),
-            ignored("CONFIG_GRPC_XDS_SERVER_TLS_SAN", "", NO_XDS),
-            ignored("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s", NO_XDS),
-            ignored("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", NO_XDS),
-            ignored("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5", NO_XDS),
-            ignored("XDS_CLIENT_BACKOFF_JITTER", "true", NO_XDS),
-            ignored("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", NO_XDS),
+            used(
+                "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS",
+                "",
+                "headers of the stream, as name:value,…",
+            ),
+            used(
+                "CONFIG_GRPC_XDS_SERVER_USE_TLS",
+                "false",
+                "TLS to the server",
+            ),
+            used(
+                "CONFIG_GRPC_XDS_CLIENT_TLS_CERT",
+                "",
+                "certificate to show, PEM; read again for each connection, as its key and the authority are",
+            ),
+            used("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", "its key, PEM"),
+            used(
+                "CONFIG_GRPC_XDS_SERVER_TLS_CACERT",
+                "",
+                "authority to trust beside the system's, PEM",
+            ),
+            used(
+                "CONFIG_GRPC_XDS_SERVER_TLS_SAN",
+                "",
+                "name that the server's certificate must be for; the host of its address where it is not given",
+            ),
+            used(
+                "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL",
+                "10s",
+                "time after the failure of a stream before the next, and the least of all",
+            ),
+            used("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", "the longest"),
+            used(
+                "XDS_CLIENT_BACKOFF_RANDOM_FACTOR",
+                "0.5",
+                "what the time grows by with each failure, above 1",
+            ),
+            used(
+                "XDS_CLIENT_BACKOFF_JITTER",
+                "true",
+                "the time is anywhere between the first and what it has grown to",
+            ),
+            used(
+                "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
+                "",
+                "longest response, which holds all rules; 4 MiB where it is not given",
+            ),
         ],
     ),
     (

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tollgate_policy::{Hits, Ruleset};
 
 use crate::health::Health;
-use crate::reload::Loads;
+use crate::in_force::Loads;
 use facts::Facts;
 
 pub(crate) use statsd::send_forever;

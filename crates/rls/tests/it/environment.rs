@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate_rls::{
     Backend, ConnectionAge, Effect, Environment, HealthNeeds, RlsConfig, StatsdConfig,
-    StatsdProtocol, VARIABLES, parse_duration,
+    StatsdProtocol, VARIABLES, XdsBackoff, XdsConfig, XdsTls, parse_duration,
 };
 use tollgate_testkit::repo_root;
 
@@ -79,15 +79,93 @@ fn statsd_is_spoken_to_as_the_peer_does() {
     assert_eq!(of(&[dog, ("DISABLE_STATS", "true")]), None);
 }
 
-/// What Envoy Gateway gives its rate limit container, with rules in files.
+#[test]
+fn a_management_server_is_asked_as_the_variables_say() {
+    let given = [
+        ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+        ("CONFIG_GRPC_XDS_NODE_ID", "node"),
+        ("CONFIG_GRPC_XDS_NODE_METADATA", "a=1,b=2=3,c"),
+        ("CONFIG_GRPC_XDS_SERVER_URL", "dns:///gateway:18001"),
+        ("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "5s"),
+        ("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "x-a:1,x-b:2"),
+        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
+        ("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "/cert"),
+        ("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "/key"),
+        ("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "/ca"),
+        ("CONFIG_GRPC_XDS_SERVER_TLS_SAN", "gateway.system"),
+        ("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "1s"),
+        ("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "1m"),
+        ("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "1.5"),
+        ("XDS_CLIENT_BACKOFF_JITTER", "false"),
+        ("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "1000000"),
+    ];
+    let (config, lines) = applied(&given).expect("valid");
+    assert!(lines.is_empty(), "{lines:?}");
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let wanted = XdsConfig {
+        server: "dns:///gateway:18001".to_owned(),
+        node_id: "node".to_owned(),
+        node_metadata: vec![pair("a", "1"), pair("b", "2=3")],
+        headers: vec![pair("x-a", "1"), pair("x-b", "2")],
+        connect_interval: Duration::from_secs(5),
+        backoff: XdsBackoff {
+            initial: Duration::from_secs(1),
+            most: Duration::from_secs(60),
+            factor: 1.5,
+            jitter: false,
+        },
+        max_message: 1_000_000,
+        tls: Some(XdsTls {
+            own: Some(("/cert".into(), "/key".into())),
+            authority: Some("/ca".into()),
+            server_name: Some("gateway.system".to_owned()),
+        }),
+    };
+    assert_eq!(config.xds, Some(wanted));
+    let (config, _) = applied(&[("CONFIG_TYPE", "GRPC_XDS_SOTW")]).expect("valid");
+    let xds = config.xds.expect("asked for");
+    assert_eq!(
+        (&*xds.server, &*xds.node_id),
+        ("localhost:18000", "default")
+    );
+    assert_eq!(xds.max_message, 4 << 20);
+    assert!(xds.tls.is_none() && xds.headers.is_empty() && !config.start_without_rules);
+    for (name, value) in [
+        ("CONFIG_GRPC_XDS_SERVER_URL", "nowhere"),
+        ("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "a b:c"),
+        ("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "alone"),
+        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "perhaps"),
+        ("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "soon"),
+        ("XDS_CLIENT_BACKOFF_MAX_INTERVAL", "later"),
+        ("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "some"),
+        ("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "-1"),
+    ] {
+        let error = applied(&[("CONFIG_TYPE", "GRPC_XDS_SOTW"), (name, value)]).expect_err(name);
+        assert!(error.starts_with(name), "{error}");
+    }
+}
+
+/// What Envoy Gateway gives its rate limit container.
 #[test]
 fn a_deployment_as_envoy_gateway_makes_it_starts() {
     let (config, lines) = applied(&[
+        ("RUNTIME_ROOT", "/data"),
+        ("RUNTIME_SUBDIRECTORY", "ratelimit"),
+        ("RUNTIME_IGNOREDOTFILES", "true"),
+        ("RUNTIME_WATCH_ROOT", "false"),
         ("LOG_LEVEL", "info"),
         ("USE_STATSD", "false"),
+        ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+        ("CONFIG_GRPC_XDS_SERVER_URL", "envoy-gateway:18001"),
+        ("CONFIG_GRPC_XDS_NODE_ID", "envoy-ratelimit"),
         ("GRPC_SERVER_USE_TLS", "true"),
         ("GRPC_SERVER_TLS_CERT", "/certs/tls.crt"),
         ("GRPC_SERVER_TLS_KEY", "/certs/tls.key"),
+        ("GRPC_SERVER_TLS_CA_CERT", "/certs/ca.crt"),
+        ("CONFIG_GRPC_XDS_SERVER_USE_TLS", "true"),
+        ("CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "/certs/tls.crt"),
+        ("CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "/certs/tls.key"),
+        ("CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "/certs/ca.crt"),
         ("FORCE_START_WITHOUT_INITIAL_CONFIG", "true"),
         ("REDIS_SOCKET_TYPE", "tcp"),
         ("REDIS_URL", "redis:6379"),
@@ -96,18 +174,32 @@ fn a_deployment_as_envoy_gateway_makes_it_starts() {
     ])
     .expect("valid");
     assert!(config.grpc_tls.is_some() && config.start_without_rules && config.statsd.is_none());
+    let xds = config.xds.expect("asked for");
+    assert_eq!(
+        (&*xds.server, &*xds.node_id),
+        ("envoy-gateway:18001", "envoy-ratelimit")
+    );
+    let tls = xds.tls.expect("asked for");
+    assert!(tls.own.is_some() && tls.authority.is_some() && tls.server_name.is_none());
     let (addr, path) = config.prometheus.expect("it is on");
     assert_eq!(
         (addr.to_string(), &*path),
         ("0.0.0.0:19001".to_owned(), "/metrics")
     );
     assert_eq!(config.backend, Backend::Embedded);
+    let ignored = lines
+        .iter()
+        .map(|line| line.split(' ').next().unwrap_or_default());
     assert_eq!(
-        lines,
+        ignored.collect::<Vec<_>>(),
         [
-            "LOG_LEVEL is ignored: the log has a line for each change, and no levels",
-            "REDIS_SOCKET_TYPE is ignored: the store of this process counts; BACKEND_TYPE=redis counts there",
-            "REDIS_URL is ignored: the store of this process counts; BACKEND_TYPE=redis counts there",
+            "LOG_LEVEL",
+            "RUNTIME_ROOT",
+            "RUNTIME_SUBDIRECTORY",
+            "RUNTIME_IGNOREDOTFILES",
+            "RUNTIME_WATCH_ROOT",
+            "REDIS_SOCKET_TYPE",
+            "REDIS_URL",
         ]
     );
 }
@@ -253,7 +345,7 @@ fn bad_values_name_their_variable() {
         ("STATS_FLUSH_INTERVAL", "soon"),
         ("EXTRA_TAGS", "a,b"),
         ("STATSD_PROTOCOL", "sctp"),
-        ("CONFIG_TYPE", "GRPC_XDS_SOTW"),
+        ("CONFIG_TYPE", "HTTP"),
         ("BACKEND_TYPE", "sqlite"),
         ("GRPC_MAX_CONNECTION_AGE", "a day"),
         ("GRPC_MAX_CONNECTION_AGE_GRACE", "-1s"),
@@ -337,6 +429,8 @@ fn every_variable_is_accepted_and_what_is_ignored_is_told() {
         ];
         let ignored = matches!(row.effect, Effect::Ignored(_))
             || row.name.starts_with("REDIS_")
+            || row.name.starts_with("CONFIG_GRPC_XDS_")
+            || row.name.starts_with("XDS_CLIENT_")
             || row.name == "LOCAL_CACHE_SIZE_IN_BYTES"
             || of_counters.contains(&row.name);
         assert_eq!(told, ignored, "{}", row.name);
@@ -386,6 +480,9 @@ fn rules_are_where_the_peer_looks_for_them() {
         of(&[("RUNTIME_SUBDIRECTORY", "a"), ("RUNTIME_APPDIRECTORY", "b")]),
         Some("/srv/runtime_data/current/a/b".to_owned())
     );
+    // A folder that nothing is read from: a management server gives the rules.
+    assert!(of(&[("CONFIG_TYPE", "GRPC_XDS_SOTW")]).is_some());
+    assert_eq!(of(&[("CONFIG_TYPE", "FILE")]), None);
 }
 
 #[test]
@@ -428,6 +525,20 @@ same keys: a limit is that of all together, and services can be replaced one at 
   when they are asked for.
 * In metrics the hits of a request that crosses its limit are split as there: those that there was room for are not over.
 
+## Rules from a management server
+
+With `CONFIG_TYPE=GRPC_XDS_SOTW` rules come from a management server of xDS, as Envoy Gateway is one: resources of the type
+`ratelimit.config.ratelimit.v3.RateLimitConfig`, over the stream of the aggregated discovery service, all of them with each response.
+
+* Rules that are valid are in force before the response is acknowledged. If one resource is not valid, the whole response is refused,
+  with the reason in the words of envoyproxy/ratelimit; the rules before stay, and `config_load_error` counts it.
+* While no server can be reached the rules stay, too. It is tried again at the intervals below, and told the version that was taken
+  last. The log has a line when trouble begins, and one when it is over.
+* Before the first rules requests are errors. With `FORCE_START_WITHOUT_INITIAL_CONFIG` the service is healthy meanwhile, unless
+  `HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED` is true as well; without it, it is not. No resources at all are rules, too: everything
+  passes then.
+* `quota_mode` and `metadata` of descriptors count where the server gives them.
+
 ## Local cache
 
 `LOCAL_CACHE_SIZE_IN_BYTES` lets each service remember limits that are over, so that the store is not asked about them again: with
@@ -454,10 +565,10 @@ fn the_page_is_that_of_the_table() {
     let mut page = String::from(
         "# Environment variables of envoyproxy/ratelimit\n\n\
          Made by `TOLLGATE_REGENERATE=1 cargo test -p tollgate-rls environment`; do not edit.\n\n\
-         Where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are and `--rules` does not, `tollgate serve` starts as\n\
-         envoyproxy/ratelimit does: on its ports, with these variables. A variable that is given and does nothing is named in\n\
-         one line of the log. With `--rules` the settings of [settings.md](settings.md) count instead, and of these variables\n\
-         only those that say so.\n",
+         Where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, or `CONFIG_TYPE=GRPC_XDS_SOTW` that a management\n\
+         server gives them, and `--rules` does not, `tollgate serve` starts as envoyproxy/ratelimit does: on its ports, with these\n\
+         variables. A variable that is given and does nothing is named in one line of the log. With `--rules` the settings of\n\
+         [settings.md](settings.md) count instead, and of these variables only those that say so.\n",
     );
     page.push_str(SHARING);
     for (group, rows) in VARIABLES {

@@ -233,6 +233,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         http_socket: None,
         rules_dir,
         rule_files: RuleFiles::Yaml,
+        xds: None,
         backend,
         store: patient(),
         per_second: None,

@@ -12,3 +12,4 @@ mod pair;
 mod program;
 mod sockets;
 mod statsd;
+mod xds;

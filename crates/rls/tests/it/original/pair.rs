@@ -41,6 +41,17 @@ impl Pair {
         ground: &Ground,
         env: &[(&str, &str)],
     ) -> Option<Self> {
+        Self::start_each(test, store, ground, env, |_| ("LOG_LEVEL", "info")).await
+    }
+
+    /// The same, with a variable that each has of its own.
+    pub(super) async fn start_each(
+        test: &str,
+        store: Store,
+        ground: &Ground,
+        env: &[(&str, &str)],
+        own: impl Fn(Kind) -> (&'static str, &'static str),
+    ) -> Option<Self> {
         if !is_there(test) {
             return None;
         }
@@ -52,8 +63,10 @@ impl Pair {
             ("REDIS_URL", &*theirs_addr),
         ];
         given.extend(env);
+        given.push(own(Kind::Original));
         let original = Program::start(Kind::Original, ground, &given);
         let mut given = env.to_vec();
+        given.push(own(Kind::Ours));
         let our_store = match store {
             Store::Embedded => None,
             Store::SharedKeys | Store::OwnKeys => redis(test),
