@@ -24,13 +24,15 @@ const TRACKING: u32 = 1 << 30;
 const JOURNAL: u32 = 1 << 28;
 /// Changes are recorded for the append-only file.
 const LOG: u32 = 1 << 27;
+/// What clients of a replica let expire is noted.
+const OWN: u32 = 1 << 26;
 /// Memory is limited.
 const LIMITED: u32 = 1 << 29;
 /// Waiters were put off.
 const PUT_OFF: u32 = 1 << 31;
 
 /// What is no class of notifications.
-const OTHERS: u32 = TRACKING | JOURNAL | LOG | LIMITED | PUT_OFF;
+const OTHERS: u32 = TRACKING | JOURNAL | LOG | OWN | LIMITED | PUT_OFF;
 
 /// Who listens, in one word that every command reads.
 #[derive(Default)]
@@ -91,6 +93,12 @@ impl Listeners {
     #[inline]
     pub(crate) fn logs(&self) -> bool {
         self.flags.load(Ordering::Relaxed) & LOG != 0
+    }
+
+    /// Whether what clients of a replica let expire is noted.
+    #[inline]
+    pub(crate) fn notes_own(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & OWN != 0
     }
 
     /// Whether memory is limited.
@@ -182,6 +190,11 @@ impl Engine {
     /// Has changes recorded for the append-only file, or no more.
     pub(crate) fn listen_for_log(&self, on: bool) {
         self.listen(|flags| Some(if on { flags | LOG } else { flags & !LOG }));
+    }
+
+    /// Has what clients of a replica let expire noted, or no more.
+    pub(crate) fn listen_for_own(&self, on: bool) {
+        self.listen(|flags| Some(if on { flags | OWN } else { flags & !OWN }));
     }
 
     /// Has this thread gather what it appends for replicas until [`Engine::deliver_journal`], so that what many commands
@@ -294,10 +307,12 @@ impl Engine {
         }
     }
 
-    /// Tells those who track keys that databases were emptied; what is left of those who did is forgotten too.
+    /// Tells those who track keys that databases were emptied; what is left of those who did is forgotten too, and so are the
+    /// keys that clients of a replica let expire.
     #[cold]
     pub(crate) fn announce_flushed(&self) {
         self.tracking.flushed();
+        self.own.clear();
     }
 
     pub(crate) fn tell(&self, client: u64, db: DbIndex, key: &[u8], event: Event) {

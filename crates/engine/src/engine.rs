@@ -21,6 +21,7 @@ use crate::journal::Journal;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
 use crate::observe::Observer;
+use crate::own::OwnKeys;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
@@ -74,6 +75,7 @@ pub struct Engine {
     pub(crate) journal: Journal,
     pub(crate) cluster: Cluster,
     pub(crate) snapshots: Snapshots,
+    pub(crate) own: OwnKeys,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -144,6 +146,7 @@ impl Engine {
             journal: Journal::default(),
             cluster: Cluster::default(),
             snapshots: Snapshots::default(),
+            own: OwnKeys::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -330,6 +333,7 @@ impl Engine {
         self.counters.reset();
         self.garbage.reset();
         self.reset_evicted();
+        self.journal.reset_stats();
         self.for_each_shard(Shard::reset_stats);
     }
 

@@ -571,6 +571,9 @@ impl Engine {
         self.count(effects);
         if effects.is_listening() {
             self.announce(effects, held, call.client);
+            if self.listeners.notes_own() && !call.origin.is_applied() {
+                self.note_own(effects, held);
+            }
             // After what the command itself has found expired, before anybody else can change what it has read.
             if self.listeners.tracking() && call.row.flags.contains(Flags::READONLY) {
                 self.tracking.remember(call.client, call.row, call.args);

@@ -31,6 +31,7 @@ mod migrate;
 mod monitor;
 mod notify;
 mod observe;
+mod own;
 mod pause;
 mod plan;
 mod populate;

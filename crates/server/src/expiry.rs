@@ -94,6 +94,9 @@ pub(crate) fn keep_house(
         return (now + IDLE).min(until_ms.saturating_mul(1_000_000));
     }
     let short = shared.engine.make_room(Timestamp::from_nanos(now));
+    if shared.active_expire.load(Ordering::Relaxed) {
+        shared.engine.expire_own(Timestamp::from_nanos(now));
+    }
     let start = Clock::monotone();
     let (mut examined, mut removed, mut cut_short) = (0, 0, false);
     let pause = loop {

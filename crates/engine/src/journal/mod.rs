@@ -25,6 +25,7 @@ pub(crate) use following::{Role, RoleGuard};
 pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
 pub(crate) use record::{dumped, is_recorded_as_it_is, restoring};
+pub(crate) use unit::for_chosen;
 pub use wrap::unwrap;
 pub(crate) use wrap::wrapped_flags;
 
@@ -269,6 +270,14 @@ impl Journal {
         if !state.followers.is_empty() {
             state.append_command(&[b"REPLCONF", b"GETACK", b"*"]);
         }
+    }
+
+    /// Counts from zero again.
+    pub(crate) fn reset_stats(&self) {
+        let mut state = self.lock();
+        state.full_syncs = 0;
+        state.partial_syncs = 0;
+        state.refused_partial_syncs = 0;
     }
 
     /// Facts for INFO and ROLE.

@@ -195,7 +195,7 @@ impl Engine {
     #[inline]
     pub(crate) fn record_gone_fields(&self, effects: &Effects) {
         for GoneField { db, key, name } in effects.gone_fields() {
-            unit::add(*db, &[b"HDEL", key, name]);
+            unit::add_gone(*db, &[b"HDEL", key, name]);
         }
     }
 
@@ -245,17 +245,17 @@ impl Engine {
             return;
         }
         if gone.emptied {
-            return unit::add(gone.db, &[b"DEL", &gone.key]);
+            return unit::add_gone(gone.db, &[b"DEL", &gone.key]);
         }
         let mut words: Vec<&[u8]> = vec![b"HDEL", &gone.key];
         words.extend(gone.names.iter().map(|name| &name[..]));
-        unit::add(gone.db, &words);
+        unit::add_gone(gone.db, &words);
     }
 
     /// A key has gone by itself, or since memory was short.
     pub(crate) fn record_gone(&self, db: DbIndex, key: &[u8]) {
         if self.listeners.journals() {
-            unit::add(db, &[b"DEL", key]);
+            unit::add_gone(db, &[b"DEL", key]);
         }
     }
 

@@ -2,6 +2,7 @@
 //! that it holds are released.
 
 use std::cell::{Cell, RefCell};
+use std::thread::LocalKey;
 
 use tollgate_keyspace::DbIndex;
 use tollgate_wire::resp::write_command;
@@ -57,11 +58,21 @@ pub(super) struct Unit {
 thread_local! {
     static UNIT: RefCell<Unit> = RefCell::default();
     static AUDIENCE: Cell<Audience> = const { Cell::new(Audience::ALL) };
+    /// Who is to have what the script at hand does, by its own word.
+    static CHOSEN: Cell<Audience> = const { Cell::new(Audience::ALL) };
 }
 
 /// Adds a command to the unit of this thread.
 pub(super) fn add(db: DbIndex, words: &[&[u8]]) {
-    let audience = AUDIENCE.get();
+    add_for(AUDIENCE.get().and(CHOSEN.get()), db, words);
+}
+
+/// Adds that something has gone by itself: that is nothing a script does.
+pub(super) fn add_gone(db: DbIndex, words: &[&[u8]]) {
+    add_for(AUDIENCE.get(), db, words);
+}
+
+fn add_for(audience: Audience, db: DbIndex, words: &[&[u8]]) {
     if audience.is_empty() {
         return;
     }
@@ -78,17 +89,31 @@ pub(super) fn add(db: DbIndex, words: &[&[u8]]) {
 /// Runs `f`, in which commands that are added are for those of `audience` who are wanted already.
 pub(super) fn for_audience<R>(audience: Audience, f: impl FnOnce() -> R) -> R {
     let before = AUDIENCE.get();
-    let _restore = Restore(before);
+    let _restore = Restore(&AUDIENCE, before);
     AUDIENCE.set(audience.and(before));
     f()
 }
 
-/// Puts back what the audience was, however the scope ends.
-struct Restore(Audience);
+/// Runs `f`, a command of a script that has chosen by `redis.set_repl` who is to have it: 1 the append-only file, 2
+/// replicas, 3 both, 0 nobody.
+pub(crate) fn for_chosen<R>(chosen: u8, f: impl FnOnce() -> R) -> R {
+    let log = if chosen & 1 == 0 { 0 } else { Audience::LOG.0 };
+    let replicas = if chosen & 2 == 0 {
+        0
+    } else {
+        Audience::REPLICAS.0
+    };
+    let _restore = Restore(&CHOSEN, CHOSEN.get());
+    CHOSEN.set(Audience(log | replicas));
+    f()
+}
+
+/// Puts back what an audience was, however the scope ends.
+struct Restore(&'static LocalKey<Cell<Audience>>, Audience);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        AUDIENCE.set(self.0);
+        self.0.set(self.1);
     }
 }
 

@@ -45,7 +45,7 @@ const NUMBERS: &[(&CStr, f64)] = &[
     (c"REPL_AOF", 1.0),
     (c"REPL_SLAVE", 2.0),
     (c"REPL_REPLICA", 2.0),
-    (c"REPL_ALL", 3.0),
+    (c"REPL_ALL", REPL_ALL as f64),
 ];
 
 /// For whom the table is.
@@ -207,20 +207,23 @@ unsafe extern "C-unwind" fn set_resp(l: *mut lua_State) -> c_int {
     }
 }
 
-/// Writes are journaled by their results, always: accepted and without effect.
+/// What a script does is for replicas and the append-only file, unless it says otherwise.
+pub(super) const REPL_ALL: u8 = 3;
+
 unsafe extern "C-unwind" fn set_repl(l: *mut lua_State) -> c_int {
-    // SAFETY: the argument is checked.
+    // SAFETY: the argument is checked; the run is borrowed when nothing can raise any more.
     unsafe {
         if lua_gettop(l) != 1 {
             fail(l, b"redis.set_repl() requires two arguments.");
         }
-        let flags = lua_tonumber(l, 1);
-        if !(0.0..=3.0).contains(&flags) {
+        let flags = lua_tonumber(l, 1) as i32;
+        if !(0..=i32::from(REPL_ALL)).contains(&flags) {
             fail(
                 l,
                 b"Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
             );
         }
+        vm::current().repl = flags as u8;
         0
     }
 }

@@ -11,12 +11,14 @@ use tollgate_containers::number;
 use tollgate_keyspace::DbIndex;
 use tollgate_net::clock::Clock;
 
+use super::api::REPL_ALL;
 use super::lua::*;
 use super::{Run, to_lua, vm};
 use crate::cell::{Cells, OneOf};
 use crate::cluster::error_in_script;
 use crate::execute::{Call, Long};
 use crate::held::while_held;
+use crate::journal::for_chosen;
 use crate::walk::{LockedWalk, NoWalk};
 use crate::{NodeCx, Outcome};
 
@@ -81,7 +83,12 @@ unsafe fn perform(l: *mut lua_State) -> bool {
 unsafe fn dispatch(l: *mut lua_State, run: &mut Run<'_>) -> Reply {
     run.reply.clear();
     // SAFETY: the arguments stay on the stack while they are used.
-    let result = unsafe { with_args(l, |args| run.perform(args)) };
+    let result = unsafe {
+        with_args(l, |args| match run.repl {
+            REPL_ALL => run.perform(args),
+            chosen => for_chosen(chosen, || run.perform(args)),
+        })
+    };
     match result {
         Ok(reply) => reply,
         Err(error) => {

@@ -109,6 +109,8 @@ struct Run<'e> {
     slot: Option<u16>,
     /// A command that may write has been run.
     wrote: bool,
+    /// Who is to have what it does, as `redis.set_repl` says.
+    repl: u8,
     /// The script was ended by the hook.
     killed: bool,
     /// The code of the last error of one of its commands, with the `-`.
@@ -489,6 +491,7 @@ fn execute<'e>(
             crosses_slots: compiled.flags.crosses_slots(),
             slot: engine.cluster.slot_of_first(call.keys),
             wrote: false,
+            repl: api::REPL_ALL,
             killed: false,
             last_error: None,
             command: call.command,

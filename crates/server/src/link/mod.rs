@@ -105,6 +105,8 @@ struct State {
     thread: Option<JoinHandle<()>>,
     /// No pause before the next attempt.
     hurry: bool,
+    /// No attempt before the data of the start are loaded.
+    held: bool,
     stopping: bool,
 }
 
@@ -237,6 +239,15 @@ impl Link {
             }
         }
         engine.restrict(wanted);
+        drop(state);
+        // It may have to wait for shards.
+        engine.follow_restrictions();
+    }
+
+    /// Whether nobody is connected to yet.
+    pub(crate) fn hold(&self, held: bool) {
+        self.lock().held = held;
+        self.changed.notify_all();
     }
 
     /// Ends the link for good.
@@ -279,7 +290,7 @@ impl Link {
             if state.stopping {
                 return None;
             }
-            let master = state.facts.master.clone();
+            let master = state.facts.master.clone().filter(|_| !state.held);
             if let Some(master) = master {
                 if std::mem::take(&mut state.hurry) {
                     let order = Order {

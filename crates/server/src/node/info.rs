@@ -394,6 +394,7 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     text.line("total_reads_processed", traffic.reads);
     text.line("total_writes_processed", traffic.writes);
     super::replication::info_syncs(text, shared);
+    text.line("slave_expires_tracked_keys", shared.engine.own_expiring());
     text.facts(info_facts::STATS);
 }
 

@@ -33,7 +33,6 @@ pub(super) const STATS: Facts = &[
     ("latest_fork_usec", "0"),
     ("total_forks", "0"),
     ("migrate_cached_sockets", "0"),
-    ("slave_expires_tracked_keys", "0"),
     ("active_defrag_hits", "0"),
     ("active_defrag_misses", "0"),
     ("active_defrag_key_hits", "0"),

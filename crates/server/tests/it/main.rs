@@ -40,3 +40,4 @@ mod sentinel;
 mod settings;
 mod snapshots;
 mod tls;
+mod writable;
