@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tollgate_commands::shapes;
 use tollgate_keyspace::{Access, DATABASES, DbIndex, EntryRef, Mark, Shard};
 use tollgate_limiter::Timestamp;
-use tollgate_persist::rdb::{Dialect, RdbError, Reader, Writer};
+use tollgate_persist::rdb::{History, RdbError, Reader, Writer};
 
 use crate::cell::Cells;
 use crate::held::with_held;
@@ -42,9 +42,16 @@ pub struct Base {
     pub end: u64,
 }
 
+/// What becomes of an entry that is in the store already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Error,
+    Replaced,
+}
+
 impl Engine {
-    /// Writes all databases as they are now as an RDB file, when a snapshot that is being taken has ended. Entries that
-    /// have expired at `now` are left out. `pace` as for [`Snapshot::write`].
+    /// Writes all databases as they are now as an RDB file, when a snapshot that is being taken has ended, as
+    /// [`Engine::begin_save`] has it. `pace` as for [`Snapshot::write`].
     ///
     /// # Errors
     ///
@@ -59,14 +66,8 @@ impl Engine {
         if let Some(saved) = held {
             return Ok(saved?);
         }
-        let wanted = Wanted {
-            purpose: Purpose::Save,
-            form: Form::Rdb(Dialect::Redis),
-            now,
-            wait: true,
-        };
-        match self.begin_snapshot(wanted, |_| ()) {
-            Ok((snapshot, ())) => snapshot.write(out, pace),
+        match self.begin_file(now, true) {
+            Ok(snapshot) => snapshot.write(out, pace),
             Err(_) => Err(SnapshotError::Stopped),
         }
     }
@@ -95,7 +96,8 @@ impl Engine {
         writer.finish()
     }
 
-    /// As [`Engine::save`], inside a transaction, which keeps all shards to itself.
+    /// As [`Engine::save`], inside a transaction, which keeps all shards to itself. What it has done so far is not counted
+    /// yet, so the file says nothing of the history.
     fn save_held(
         &self,
         held: &mut LockSet<'_>,
@@ -137,8 +139,27 @@ impl Engine {
     ///
     /// The file cannot be read, is damaged, or holds what this program does not, or what is in the store already.
     pub fn load(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
-        self.read(source, now, false, now.millis())
-            .map(|base| base.loaded)
+        let found = (now.millis(), Found::Error);
+        self.read(source, now, found, &mut |_, _| {})
+            .map(|(base, _)| base.loaded)
+    }
+
+    /// As [`Engine::load`], at the start of a server: goes on from where the data are in a history, if the file says so. A
+    /// replica keeps entries that have expired: its master says when they go.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::load`].
+    pub fn restore(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
+        let over_ms = match self.is_replica() {
+            true => i64::MIN,
+            false => now.millis(),
+        };
+        self.begin_restoring();
+        let lapsed = &mut |db, key: &[u8]| self.record_lapsed(db, key);
+        let (base, history) = self.read(source, now, (over_ms, Found::Error), lapsed)?;
+        self.end_restoring(history, now);
+        Ok(base.loaded)
     }
 
     /// As [`Engine::load`], for the base of an append-only file, or the data of a master: keys whose time has passed stay,
@@ -148,7 +169,8 @@ impl Engine {
     ///
     /// As [`Engine::load`].
     pub fn load_base(&self, source: &mut dyn Read, now: Timestamp) -> Result<Base, RdbError> {
-        self.read(source, now, false, i64::MIN)
+        self.read(source, now, (i64::MIN, Found::Error), &mut |_, _| {})
+            .map(|(base, _)| base)
     }
 
     /// Reads an RDB file to its end and keeps nothing of it.
@@ -168,18 +190,20 @@ impl Engine {
     ///
     /// The file cannot be read, is damaged, or holds what this program does not.
     pub fn merge(&self, source: &mut dyn Read, now: Timestamp) -> Result<Loaded, RdbError> {
-        self.read(source, now, true, now.millis())
-            .map(|base| base.loaded)
+        let found = (now.millis(), Found::Replaced);
+        self.read(source, now, found, &mut |_, _| {})
+            .map(|(base, _)| base.loaded)
     }
 
-    /// Leaves out what has expired at `over_ms`.
+    /// Leaves out what has expired at `over_ms`, of which `lapsed` is told.
     fn read(
         &self,
         source: &mut dyn Read,
         now: Timestamp,
-        merge: bool,
-        over_ms: i64,
-    ) -> Result<Base, RdbError> {
+        (over_ms, found): (i64, Found),
+        lapsed: &mut dyn FnMut(DbIndex, &[u8]),
+    ) -> Result<(Base, Option<History>), RdbError> {
+        let merge = found == Found::Replaced;
         let now_ms = now.millis();
         let shapes = shapes(&self.limits, &self.seed);
         let mut reader = Reader::new(source)?.shaped(shapes);
@@ -190,6 +214,7 @@ impl Engine {
         while let Some(entry) = reader.next()? {
             if entry.expires_at_ms.is_some_and(|at| over_ms > at) {
                 loaded.expired += 1;
+                lapsed(entry.db, &entry.key);
                 continue;
             }
             let key = self.seed.key(&entry.key);
@@ -225,11 +250,12 @@ impl Engine {
                 })?;
         }
         let (rest, end) = reader.rest();
-        Ok(Base {
+        let base = Base {
             loaded,
             rest: rest.to_vec(),
             end,
-        })
+        };
+        Ok((base, reader.history()))
     }
 }
 

@@ -56,6 +56,8 @@ struct State {
     until_ms: Option<i64>,
     /// Somebody has called it off.
     aborted: bool,
+    /// Replicas are told nothing any more that nobody has asked for: they are to come back to where the snapshot is.
+    quiet: bool,
 }
 
 /// See the module.
@@ -93,6 +95,11 @@ impl Ending {
     /// Until when replicas are waited for, in Unix milliseconds.
     pub(crate) fn until_ms(&self) -> Option<i64> {
         self.lock().until_ms
+    }
+
+    /// Whether replicas are sent no signs of life any more.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.lock().quiet
     }
 
     /// What a command has asked for; `None` when the program itself is to end the server.
@@ -167,6 +174,7 @@ fn prepare(shared: &Shared, wake: Wake, mut request: Request) -> Result<(), &'st
     for purpose in [Purpose::Save, Purpose::Replica, Purpose::Base] {
         shared.engine.stop_snapshot(purpose);
     }
+    shared.ending.lock().quiet = true;
     let save = request
         .save
         .unwrap_or_else(|| shared.settings.saves_at_end());
@@ -251,7 +259,7 @@ fn give_up(shared: &Shared, wake: Wake, reason: &str) {
     shared.engine.pause().end(PausedBy::Shutdown);
     let waiting = {
         let mut state = shared.ending.lock();
-        (state.until_ms, state.aborted) = (None, false);
+        (state.until_ms, state.aborted, state.quiet) = (None, false, false);
         std::mem::take(&mut state.waiting)
     };
     let error = CmdError::err("Errors trying to SHUTDOWN. Check logs.");

@@ -47,7 +47,7 @@ pub(crate) fn begin(shared: &Arc<Shared>, client: &Arc<Client>, greets: bool) {
 
 fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<()> {
     let (ends, part) = client.wanted_data();
-    let (mut file, greeting) = match part {
+    let (mut file, len) = match part {
         Part::All => write_all(shared, client, greets)?,
         Part::Functions | Part::Nothing => write_part(shared, client, greets, part, ends)?,
     };
@@ -58,7 +58,7 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
         return Ok(());
     }
     engine.greet(client.id);
-    client.send(&greeting.into());
+    client.send(&format!("${len}\r\n").into_bytes().into());
     let mut part = vec![0; PART];
     loop {
         let len = file.read(&mut part)?;
@@ -78,30 +78,30 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
     Ok(())
 }
 
-/// The data in a file, and what goes before them.
-fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(File, Vec<u8>)> {
+/// The data in a file, and its length.
+fn write_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(File, u64)> {
     let mut out = scratch(shared, client)?;
-    let facts = follow(shared, client, greets, &mut out)?;
-    greet(out_of(out)?, greets, facts)
+    follow(shared, client, greets, &mut out)?;
+    out_of(out)
 }
 
-/// Sends a replica what changes from now on, and writes what the data are now. Id and offset of this moment.
+/// Sends a replica what changes from now on, and writes what the data are now.
 fn follow(
     shared: &Shared,
     client: &Arc<Client>,
     greets: bool,
     out: &mut dyn Write,
-) -> io::Result<(String, u64)> {
+) -> io::Result<()> {
     let most = shared.settings.output_limits().hard(Class::Replica);
     let goes_on = || !client.is_killed();
-    let facts = shared.engine.sync_fully(
+    shared.engine.sync_fully(
         Arc::clone(client) as Arc<dyn Replica>,
         (greets, most.unwrap_or(0)),
         out,
         Timestamp::from_nanos(Clock::now()),
         &mut pace(shared, &goes_on),
     )?;
-    Ok(facts)
+    Ok(())
 }
 
 /// As [`write_all`], without keys; the replica does not follow if that `ends` it.
@@ -111,20 +111,22 @@ fn write_part(
     greets: bool,
     part: Part,
     ends: bool,
-) -> io::Result<(File, Vec<u8>)> {
+) -> io::Result<(File, u64)> {
     let mut out = scratch(shared, client)?;
     let now = Timestamp::from_nanos(Clock::now());
     let engine = &shared.engine;
-    let facts = match ends {
-        true => {
+    match ends {
+        true if greets => {
             let facts = engine.journal_facts();
-            (facts.id, facts.offset)
+            let greeting = format!("+FULLRESYNC {} {}\r\n", facts.id, facts.offset);
+            client.send(&greeting.into_bytes().into());
         }
+        true => {}
         // As `redis-cli --replica` follows, which wants the changes alone.
         false => follow(shared, client, greets, &mut io::sink())?,
-    };
+    }
     engine.write_without_keys(&mut out, part == Part::Functions, now)?;
-    greet(out_of(out)?, greets, facts)
+    out_of(out)
 }
 
 /// A file without a name for the data of a replica.
@@ -135,21 +137,13 @@ fn scratch(shared: &Shared, client: &Client) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::with_capacity(1 << 20, file))
 }
 
-fn out_of(mut out: BufWriter<File>) -> io::Result<File> {
+/// The file from its beginning, and its length.
+fn out_of(mut out: BufWriter<File>) -> io::Result<(File, u64)> {
     out.flush()?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)
-}
-
-/// The file from its beginning, and what is sent before it: with `greets` the name of the history and its bytes so far.
-fn greet(mut file: File, greets: bool, (id, offset): (String, u64)) -> io::Result<(File, Vec<u8>)> {
+    let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     let len = file.seek(SeekFrom::End(0))?;
     file.rewind()?;
-    let mut greeting = Vec::new();
-    if greets {
-        write!(greeting, "+FULLRESYNC {id} {offset}\r\n")?;
-    }
-    write!(greeting, "${len}\r\n")?;
-    Ok((file, greeting))
+    Ok((file, len))
 }
 
 /// Waits until less than `most` bytes are left to be sent; an error when the replica reads nothing for `repl-timeout`.
@@ -178,8 +172,12 @@ fn seconds(shared: &Shared, key: Key) -> i64 {
 /// What is due once a second: signs of life, silent replicas, `min-replicas-to-write`, the end of the journal.
 pub(crate) fn tend(shared: &Shared, now: Timestamp) {
     let millis = |key| seconds(shared, key).saturating_mul(1_000);
+    let period = match shared.ending.is_quiet() {
+        true => i64::MAX,
+        false => millis(Key::ReplPingReplicaPeriod),
+    };
     let times = (
-        millis(Key::ReplPingReplicaPeriod),
+        period,
         millis(Key::ReplTimeout),
         millis(Key::ReplBacklogTtl),
     );

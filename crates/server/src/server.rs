@@ -16,7 +16,7 @@ use crate::memcached::Memcached;
 use crate::metrics::Metrics;
 use crate::node::{auth, replicaof};
 use crate::shared::Shared;
-use crate::snapshot::SnapshotState;
+use crate::snapshot::{LoadAs, SnapshotState, place_to_keep};
 use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
@@ -154,13 +154,13 @@ impl Server {
             memory_peak: AtomicU64::new(0),
         });
         shared.take_settings(listeners, &users)?;
-        let group = begin(&shared, || start_loops(&shared, builder, limits, together))?;
+        // What is loaded depends on the role; the master is connected to when it is there.
+        shared.link.hold(true);
+        replicaof::follow_at_start(&shared).map_err(StartError::Config)?;
+        let begun = begin(&shared, || start_loops(&shared, builder, limits, together));
+        let group = begun.inspect_err(|_| shared.link.stop())?;
+        shared.link.hold(false);
         let server = Server { shared, group };
-        if let Err(error) = replicaof::follow_at_start(&server.shared) {
-            server.group.stop(0);
-            server.group.join()?;
-            return Err(StartError::Config(error));
-        }
         tell_ready(&server.shared);
         Ok(server)
     }
@@ -223,7 +223,8 @@ impl Server {
         let is_whole = !self.shared.engine.has_lost_data();
         let changes = self.shared.engine.stats().changes;
         let usual = self.shared.settings.saves_at_end();
-        if is_whole && self.shared.snapshot.is_due_at_end(changes, usual) {
+        let place = place_to_keep(&self.shared);
+        if is_whole && self.shared.snapshot.is_due_at_end(changes, place, usual) {
             let now = Timestamp::from_nanos(Clock::now());
             self.shared
                 .snapshot
@@ -393,7 +394,7 @@ fn tell_ready(shared: &Shared) {
 /// Loads what was there before: the append-only file, or the snapshot if there is none.
 fn load(shared: &Arc<Shared>) -> Result<(), StartError> {
     if shared.settings.load_snapshot && !shared.settings.is_set(Key::AppendOnly) {
-        let loaded = shared.snapshot.load(shared, shared.now());
+        let loaded = shared.snapshot.load(shared, shared.now(), LoadAs::Start);
         loaded.map_err(StartError::Load)?;
     }
     aof::start(shared).map_err(StartError::Load)

@@ -24,6 +24,8 @@ const SYNC_BYTES: u64 = 4 << 20;
 pub(crate) struct SnapshotFacts {
     /// Changes made to the data when the last snapshot was taken.
     pub(crate) changes_at_save: u64,
+    /// Where the data of the last one are in the history, as far as its place is of use; see [`place_to_keep`].
+    place_at_save: Option<u64>,
     /// Unix seconds of the last snapshot; of the start if there was none.
     pub(crate) last_save_secs: i64,
     /// The last snapshot in the background could not be written, and none has been since.
@@ -59,6 +61,39 @@ pub(crate) struct SnapshotState {
 enum Due {
     Point(SavePoint),
     Scheduled,
+}
+
+/// What there was when a snapshot was begun, or before.
+#[derive(Debug, Clone, Copy)]
+struct Had {
+    changes: u64,
+    place: Option<u64>,
+}
+
+impl Had {
+    fn now(shared: &Shared) -> Had {
+        Had {
+            changes: shared.engine.stats().changes,
+            place: place_to_keep(shared),
+        }
+    }
+}
+
+/// Where a master is in its history, if replicas may come back to where it is.
+pub(crate) fn place_to_keep(shared: &Shared) -> Option<u64> {
+    let facts = shared.engine.journal_facts();
+    (facts.kept && !shared.engine.is_replica()).then_some(facts.offset)
+}
+
+/// As what a snapshot is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoadAs {
+    /// As the data of a server that starts, with their place in the history.
+    Start,
+    /// As data; what is in the store already is an error.
+    Data,
+    /// As data; what is in the store already is replaced.
+    Merged,
 }
 
 /// What came of asking for a snapshot in the background.
@@ -116,11 +151,13 @@ impl SnapshotState {
     }
 
     /// True when SHUTDOWN has asked for it, or has said nothing and it is `usual`, and something has changed since the last
-    /// snapshot.
-    pub(crate) fn is_due_at_end(&self, changes: u64, usual: bool) -> bool {
+    /// snapshot: the data, or the place where replicas come back to.
+    pub(crate) fn is_due_at_end(&self, changes: u64, place: Option<u64>, usual: bool) -> bool {
         let asked = *self.at_end.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = self.lock();
-        asked.unwrap_or(usual) && (facts.last_failed || facts.changes_at_save != changes)
+        let changed =
+            facts.changes_at_save != changes || place.is_some() && facts.place_at_save != place;
+        asked.unwrap_or(usual) && (facts.last_failed || changed)
     }
 
     /// Why one is due: a point that has come, or that one was asked for. After a failure some seconds pass before the next
@@ -149,13 +186,13 @@ impl SnapshotState {
     pub(crate) fn save(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
         self.lock().saves += 1;
         // Counted before, so that what is changed meanwhile counts as unsaved.
-        let changes = shared.engine.stats().changes;
+        let had = Had::now(shared);
         let mut pace = pace(shared, &|| true);
         let written = self.replace(shared, &mut |out| {
             shared.engine.save(out, now, &mut pace).map_err(Into::into)
         });
         if written.is_ok() {
-            self.saved(changes, now);
+            self.saved(had, now);
             follow_failure(shared);
         }
         match written {
@@ -184,10 +221,11 @@ impl SnapshotState {
     }
 
     /// A snapshot of that moment is on the disk.
-    fn saved(&self, changes: u64, now: Timestamp) {
+    fn saved(&self, had: Had, now: Timestamp) {
         let mut facts = self.lock();
         facts.last_failed = false;
-        facts.changes_at_save = changes;
+        facts.changes_at_save = had.changes;
+        facts.place_at_save = had.place;
         facts.last_save_secs = now.secs();
     }
 
@@ -201,10 +239,10 @@ impl SnapshotState {
         if later || at_work.is_some() || shared.aof.is_rewriting() {
             return self.schedule(later || may_wait);
         }
-        let changes = shared.engine.stats().changes;
+        let had = Had::now(shared);
         let now = shared.now();
         match shared.engine.begin_save(now) {
-            Ok(snapshot) => self.write_in_background(shared, snapshot, changes, now),
+            Ok(snapshot) => self.write_in_background(shared, snapshot, had, now),
             Err(Purpose::Base) => self.schedule(may_wait),
             Err(Purpose::Save | Purpose::Replica) => Asked::Busy,
         }
@@ -223,7 +261,7 @@ impl SnapshotState {
         &self,
         shared: &Arc<Shared>,
         snapshot: Snapshot,
-        changes: u64,
+        had: Had,
         now: Timestamp,
     ) -> Asked {
         let mut facts = self.lock();
@@ -236,11 +274,11 @@ impl SnapshotState {
         let started = shared.workers.run(move || {
             let mut peak = 0;
             let result = job.snapshot.write(&job, snapshot, &mut peak);
-            job.snapshot.conclude(&job, result, peak, (changes, now));
+            job.snapshot.conclude(&job, result, peak, (had, now));
         });
         if started.is_err() {
             let none = SnapshotError::Io(io::Error::other("there is no thread for it"));
-            self.conclude(shared, Err(none), 0, (changes, now));
+            self.conclude(shared, Err(none), 0, (had, now));
             return Asked::Refused;
         }
         shared.log.notice(format_args!("Background saving started"));
@@ -282,10 +320,10 @@ impl SnapshotState {
         shared: &Shared,
         result: Result<(), SnapshotError>,
         peak: u64,
-        (changes, now): (u64, Timestamp),
+        (had, now): (Had, Timestamp),
     ) {
         if result.is_ok() {
-            self.saved(changes, now);
+            self.saved(had, now);
         }
         let mut facts = self.lock();
         let ended = Clock::monotone();
@@ -313,17 +351,7 @@ impl SnapshotState {
     }
 
     /// Loads the snapshot if there is one. The error names the file.
-    pub(crate) fn load(&self, shared: &Shared, now: Timestamp) -> Result<(), String> {
-        self.load_as(shared, now, false)
-    }
-
-    /// As [`SnapshotState::load`]; `merge`: what is in the store already is replaced, or else an error.
-    pub(crate) fn load_as(
-        &self,
-        shared: &Shared,
-        now: Timestamp,
-        merge: bool,
-    ) -> Result<(), String> {
+    pub(crate) fn load(&self, shared: &Shared, now: Timestamp, as_: LoadAs) -> Result<(), String> {
         let path = path(shared);
         let mut file = match File::open(&path) {
             Ok(file) => shared.loading.count(file),
@@ -336,9 +364,10 @@ impl SnapshotState {
             }
         };
         let began = Clock::monotone();
-        let loaded = match merge {
-            true => shared.engine.merge(&mut file, now),
-            false => shared.engine.load(&mut file, now),
+        let loaded = match as_ {
+            LoadAs::Start => shared.engine.restore(&mut file, now),
+            LoadAs::Data => shared.engine.load(&mut file, now),
+            LoadAs::Merged => shared.engine.merge(&mut file, now),
         };
         let loaded = loaded
             .map_err(|error| format!("cannot load the snapshot {}: {error}", path.display()))?;
@@ -424,12 +453,23 @@ mod tests {
     #[test]
     fn the_end_takes_a_snapshot_of_what_has_changed() {
         let state = SnapshotState::new(0);
-        assert!(state.is_due_at_end(1, true));
-        assert!(!state.is_due_at_end(1, false));
-        assert!(!state.is_due_at_end(0, true));
+        assert!(state.is_due_at_end(1, None, true));
+        assert!(!state.is_due_at_end(1, None, false));
+        assert!(!state.is_due_at_end(0, None, true));
         state.save_at_end(true);
-        assert!(state.is_due_at_end(1, false));
+        assert!(state.is_due_at_end(1, None, false));
         state.save_at_end(false);
-        assert!(!state.is_due_at_end(1, true));
+        assert!(!state.is_due_at_end(1, None, true));
+    }
+
+    #[test]
+    fn the_end_takes_a_snapshot_of_where_replicas_come_back_to() {
+        let state = SnapshotState::new(0);
+        assert!(state.is_due_at_end(0, Some(0), true));
+        state.lock().place_at_save = Some(7);
+        assert!(!state.is_due_at_end(0, Some(7), true));
+        assert!(state.is_due_at_end(0, Some(8), true));
+        // A replica, or nobody has come.
+        assert!(!state.is_due_at_end(0, None, true));
     }
 }

@@ -31,7 +31,7 @@ impl Engine {
         let wanted = Wanted {
             purpose: Purpose::Base,
             form,
-            now,
+            now: self.lapsed_before(now),
             wait: true,
         };
         let begun = self.begin_snapshot(wanted, |held| {

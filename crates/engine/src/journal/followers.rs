@@ -5,18 +5,14 @@ use std::io::Write;
 use std::sync::Arc;
 
 use tollgate_containers::number;
-use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
-use tollgate_persist::rdb::Dialect;
+use tollgate_persist::rdb::{Dialect, History};
 
 use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
 use crate::execute::Call;
 use crate::held::while_held;
 use crate::snapshot::{Form, Purpose, SnapshotError, Wanted};
-
-/// Says in a file for replicas which database is selected in the stream behind it.
-const STREAM_DB: &str = "repl-stream-db";
 
 /// A connection that follows.
 pub trait Replica: fmt::Debug + Send + Sync {
@@ -219,8 +215,8 @@ impl Engine {
     }
 
     /// Writes all data to `out` as they are at one moment, from which on the replica follows: what is appended to the
-    /// journal later waits for [`Engine::go_online`], up to `most` bytes (0: any number). `pace` as for
-    /// [`crate::Snapshot::write`]. Returns the name of the history, and how many of its bytes the data comprise.
+    /// journal later waits for [`Engine::go_online`], up to `most` bytes (0: any number). One that `acks` came by PSYNC: it is
+    /// told the name of the history, and how many of its bytes the data comprise. `pace` as for [`crate::Snapshot::write`].
     ///
     /// # Errors
     ///
@@ -232,7 +228,7 @@ impl Engine {
         out: &mut dyn Write,
         now: Timestamp,
         pace: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(String, u64), SnapshotError> {
+    ) -> Result<(), SnapshotError> {
         let id = to.id();
         let dialect = match to.is_valkey() {
             true => Dialect::Valkey,
@@ -242,11 +238,7 @@ impl Engine {
         let wanted = Wanted {
             purpose: Purpose::Replica,
             form: Form::Rdb(dialect),
-            // What has expired here has not on the master of this server, which may go on with it.
-            now: match self.is_replica() {
-                true => Timestamp::from_millis(0),
-                false => now,
-            },
+            now: self.lapsed_before(now),
             wait: true,
         };
         let begun = self.begin_snapshot(wanted, |held| {
@@ -255,28 +247,26 @@ impl Engine {
             start
         });
         drop(opening);
-        let Ok((mut snapshot, (history, offset, db))) = begun else {
+        let Ok((mut snapshot, history)) = begun else {
             return Err(SnapshotError::Stopped);
         };
-        if let Some(db) = db {
-            snapshot.say(STREAM_DB, &db.get().to_string());
-        }
+        // A replica may keep the file, and start with it.
+        snapshot.say_history(&history);
         if let Err(error) = snapshot.write(out, pace) {
             self.unfollow(id, now);
             return Err(error);
         }
-        Ok((history, offset))
+        Ok(())
     }
 
-    /// All shards are held: the replica follows from here on. The name of the history, its bytes so far, and the database
-    /// that is selected in it, if it is a master's.
+    /// All shards are held: the replica follows from here on. Where the data are in the history.
     fn begin_following(
         &self,
         to: Arc<dyn Replica>,
         (acks, most): (bool, u64),
         now: Timestamp,
-    ) -> (String, u64, Option<DbIndex>) {
-        let (_role, relays) = self.journal.hold_any_role();
+    ) -> History {
+        let _role = self.journal.hold_any_role();
         let mut state = self.journal.lock();
         state.open = true;
         if to.knows_limiters() {
@@ -285,17 +275,21 @@ impl Engine {
         state.alone_since_ms = None;
         // The replica begins with no database selected, or with the one that our master has.
         state.db = None;
-        let db = relays.then_some(state.master_db());
         state.full_syncs += 1;
-        let offset = state.offset;
         let stage = Stage::Data {
             queued: Vec::new(),
             bytes: 0,
         };
         let mut follower = Follower::new(to, stage, 0, acks, now.millis());
         follower.most = most;
+        let history = state.history();
+        if acks {
+            // At once, so that it sees how far its master is: the data may take their time.
+            let greeting = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);
+            follower.to.send(&greeting.into_bytes().into());
+        }
         state.follow(follower, now.millis());
-        (state.id.clone(), offset, db)
+        history
     }
 
     /// The data are about to be sent: signs of life would be taken for a part of them.

@@ -101,10 +101,26 @@ pub(super) struct Lineage {
     /// The database that the master has selected.
     db: DbIndex,
     /// From which byte on (counted from 1) the journal has the state of rate limiters, if it has.
-    limiters_from: Option<u64>,
+    pub(super) limiters_from: Option<u64>,
 }
 
 impl Lineage {
+    /// Whether the data are what the history has made of them.
+    pub(super) fn place_is_true(&self) -> bool {
+        !self.lost && !self.strayed
+    }
+
+    /// This server is a replica that has just loaded data of its master's history; `db` is selected in it.
+    pub(super) fn enter(&mut self, db: DbIndex) {
+        self.leaving = false;
+        self.db = db;
+    }
+
+    /// What comes before the byte `end` (counted from 1) was called `id`.
+    pub(super) fn come_from(&mut self, id: String, end: u64) {
+        self.before = Some((id, end));
+    }
+
     /// Whether replicas that know the history by its old name, and want to go on with the byte `next`, may.
     pub(super) fn knows(&self, id: &[u8], next: i64) -> bool {
         self.before.as_ref().is_some_and(|(before, end)| {
@@ -164,6 +180,14 @@ impl State {
         self.lineage.relays || self.lineage.limiters_from.is_some_and(|from| from <= next)
     }
 
+    /// Nothing is counted: nobody has come from here.
+    pub(super) fn forget_journal(&mut self) {
+        self.open = false;
+        self.offset = 0;
+        self.db = None;
+        self.drop_backlog();
+    }
+
     /// Forgets that somebody wanted the state of rate limiters.
     pub(super) fn forget_limiters(&mut self) {
         self.lineage.limiters_from = None;
@@ -183,6 +207,11 @@ impl Journal {
     pub(super) fn want_limiters(&self, state: &mut State) {
         let next = state.offset + 1;
         state.lineage.limiters_from.get_or_insert(next);
+        self.send_limiters();
+    }
+
+    /// What becomes of rate limiters is recorded.
+    pub(super) fn send_limiters(&self) {
         self.role.limiters.store(true, Ordering::Relaxed);
     }
 
@@ -196,11 +225,9 @@ impl Journal {
         self.role.limiters.load(Ordering::Relaxed)
     }
 
-    /// The role as it is while the guard lives, and whether the server is a replica.
-    pub(super) fn hold_any_role(&self) -> (RoleGuard<'_>, bool) {
-        let guard = self.role.state.read();
-        let follows = guard.follows;
-        (RoleGuard(guard), follows)
+    /// The role as it is while the guard lives.
+    pub(super) fn hold_any_role(&self) -> RoleGuard<'_> {
+        RoleGuard(self.role.state.read())
     }
 
     /// The right to apply what the master says; none when it is not followed any more.
@@ -321,7 +348,7 @@ impl Engine {
             state.db = None;
             // Its replicas have what this server has been sent, and go on from there.
             state.lineage.limiters_from = Some(0);
-            self.journal.role.limiters.store(true, Ordering::Relaxed);
+            self.journal.send_limiters();
             state.alone_since_ms = Some(now.millis());
             Following(role.number)
         };
@@ -362,7 +389,7 @@ impl Engine {
     /// Where this server could go on, if a master knows its history; `None` when its data are of none.
     pub fn place(&self) -> Option<Place> {
         let state = self.journal.lock();
-        (!state.lineage.lost && !state.lineage.strayed).then(|| Place {
+        state.lineage.place_is_true().then(|| Place {
             id: state.id.clone(),
             offset: state.offset,
         })

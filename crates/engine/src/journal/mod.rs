@@ -12,6 +12,7 @@ mod base;
 mod fields;
 mod followers;
 mod following;
+mod history;
 mod kept;
 mod log;
 mod record;

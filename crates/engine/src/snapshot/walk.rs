@@ -21,7 +21,7 @@ use parking_lot::{Condvar, Mutex};
 use tollgate_commands::gate::Restrictions;
 use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Heir, Loan};
 use tollgate_limiter::Timestamp;
-use tollgate_persist::rdb::{Dialect, Options, Writer};
+use tollgate_persist::rdb::{Dialect, History, Options, Writer};
 
 use super::about;
 use super::batch::{Batch, Form, Sheet};
@@ -316,21 +316,37 @@ pub(crate) struct Wanted {
 }
 
 impl Engine {
-    /// Begins a snapshot for a file, unless another one is being taken: the data are those of now. Entries that have
-    /// expired are left out. No shard is held.
+    /// Begins a snapshot for a file, unless another one is being taken: the data are those of now, and it says where they
+    /// are in the history if others may go on from there. Else entries that have expired are left out. No shard is held.
     ///
     /// # Errors
     ///
     /// What the other one is for.
     pub fn begin_save(self: &Arc<Self>, now: Timestamp) -> Result<Snapshot, Purpose> {
+        self.begin_file(now, false)
+    }
+
+    /// As [`Engine::begin_save`]; with `wait` when the other one has ended.
+    pub(super) fn begin_file(
+        self: &Arc<Self>,
+        now: Timestamp,
+        wait: bool,
+    ) -> Result<Snapshot, Purpose> {
+        let from = self.lapsed_before(now);
         let wanted = Wanted {
             purpose: Purpose::Save,
             form: Form::Rdb(Dialect::Redis),
-            now,
-            wait: false,
+            now: from,
+            wait,
         };
-        self.begin_snapshot(wanted, |_| ())
-            .map(|(snapshot, ())| snapshot)
+        let begun = self.begin_snapshot(wanted, |_| self.history());
+        begun.map(|(mut snapshot, history)| {
+            // The journal may have been opened since.
+            if let Some(history) = history.filter(|_| from != now) {
+                snapshot.say_history(&history);
+            }
+            snapshot
+        })
     }
 
     /// Begins a snapshot, and runs `at` at its moment, all shards held. No shard is held before and afterwards.
@@ -496,6 +512,13 @@ impl Snapshot {
     /// Says something more of the file in its head.
     pub(crate) fn say(&mut self, name: &str, value: &str) {
         self.about.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Says in its head where its data are in the history.
+    pub(crate) fn say_history(&mut self, history: &History) {
+        for (name, value) in history.fields() {
+            self.say(name, &value);
+        }
     }
 
     /// Writes it all to `out`. `pace` is told after each step how many entries were written; when it says false, the

@@ -9,6 +9,7 @@ mod decode_stream;
 mod draft;
 mod encode;
 mod error;
+mod history;
 mod libraries;
 mod limiter;
 mod packed;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use draft::Draft;
 pub use error::RdbError;
+pub use history::History;
 pub use libraries::{LibrariesError, dump_libraries, read_libraries};
 pub use limiter::{FLAGS_FIELD, LIMITER_FIELD};
 pub use payload::{

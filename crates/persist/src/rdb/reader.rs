@@ -1,9 +1,13 @@
 //! Reads an RDB file.
 
 use std::io::{self, Read};
+use std::str::FromStr;
 
 use tollgate_keyspace::{DbIndex, Value};
 
+use super::history::{
+    History, LIMITERS_FROM_FIELD, REPL_ID_FIELD, REPL_OFFSET_FIELD, STREAM_DB_FIELD,
+};
 use super::{
     FLAGS_FIELD, LIMITER_FIELD, MAGIC, MAGIC_VALKEY, RdbError, STRING_MAX, Shapes, VERSION_VALKEY,
     is_readable, kind, length, limiter, opcode,
@@ -13,13 +17,36 @@ use crate::{crc64, lzf};
 /// Bytes read from the source at once.
 const CHUNK: usize = 64 << 10;
 
-/// Name of the auxiliary field that holds [`Reader::stream_db`].
-const STREAM_DB_FIELD: &[u8] = b"repl-stream-db";
+/// The number that a field holds.
+fn number<T: FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
 
-/// The database of that number.
-fn database(number: &[u8]) -> Option<DbIndex> {
-    let number = std::str::from_utf8(number).ok()?;
-    DbIndex::new(number.parse().ok()?)
+/// What the file says of the history of its data, as far as it was read.
+#[derive(Default)]
+struct Said {
+    stream_db: Option<DbIndex>,
+    id: Option<String>,
+    offset: Option<u64>,
+    limiters_from: Option<u64>,
+}
+
+impl Said {
+    fn hear(&mut self, name: &[u8], value: &[u8]) {
+        match std::str::from_utf8(name).unwrap_or_default() {
+            STREAM_DB_FIELD => self.stream_db = number(value).and_then(DbIndex::new),
+            REPL_ID_FIELD if value.len() == History::ID_LEN => {
+                self.id = String::from_utf8(value.to_vec()).ok();
+            }
+            // A number with a sign, as everywhere.
+            REPL_OFFSET_FIELD => {
+                let offset = number::<i64>(value);
+                self.offset = offset.and_then(|offset| offset.try_into().ok());
+            }
+            LIMITERS_FROM_FIELD => self.limiters_from = number(value),
+            _ => {}
+        }
+    }
 }
 
 /// One key of a file.
@@ -49,7 +76,7 @@ pub struct Reader<'r> {
     shapes: Shapes,
     /// Code of the libraries met since they were last taken.
     libraries: Vec<Vec<u8>>,
-    stream_db: Option<DbIndex>,
+    said: Said,
 }
 
 /// A length, or a special encoding of a string.
@@ -91,7 +118,7 @@ impl<'r> Reader<'r> {
             done: false,
             shapes: Shapes::default(),
             libraries: Vec::new(),
-            stream_db: None,
+            said: Said::default(),
         })
     }
 
@@ -121,7 +148,7 @@ impl<'r> Reader<'r> {
             done: false,
             shapes: Shapes::default(),
             libraries: Vec::new(),
-            stream_db: None,
+            said: Said::default(),
         }
     }
 
@@ -147,7 +174,17 @@ impl<'r> Reader<'r> {
 
     /// The database that is selected in the stream of commands behind the file, if the file says so: one for a replica does.
     pub fn stream_db(&self) -> Option<DbIndex> {
-        self.stream_db
+        self.said.stream_db
+    }
+
+    /// The place of the data in a history, if the file says all of it.
+    pub fn history(&self) -> Option<History> {
+        Some(History {
+            stream_db: self.said.stream_db?,
+            id: self.said.id.clone()?,
+            offset: self.said.offset?,
+            limiters_from: self.said.limiters_from,
+        })
     }
 
     /// The next key; `None` after the last, when the checksum has been found right.
@@ -179,9 +216,7 @@ impl<'r> Reader<'r> {
                     if name == FLAGS_FIELD {
                         flags = limiter::read_flags(&value);
                     }
-                    if name == STREAM_DB_FIELD {
-                        self.stream_db = database(&value);
-                    }
+                    self.said.hear(&name, &value);
                 }
                 opcode::EXPIRE_TIME_MS => expires_at_ms = Some(i64::from_le_bytes(self.array()?)),
                 opcode::EXPIRE_TIME => {

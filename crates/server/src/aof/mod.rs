@@ -25,6 +25,7 @@ use tollgate_persist::aof::Manifest;
 
 use crate::config::{Key, Values};
 use crate::shared::Shared;
+use crate::snapshot::LoadAs;
 use files::{LogFile, Place};
 use holds::Holds;
 
@@ -201,7 +202,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<(), String> {
     }
     if io.manifest.is_empty() && shared.settings.load_snapshot {
         // What was kept as a snapshot so far goes on as the base.
-        shared.snapshot.load(shared, shared.now())?;
+        shared.snapshot.load(shared, shared.now(), LoadAs::Start)?;
     }
     place
         .make_folder()

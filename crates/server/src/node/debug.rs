@@ -3,6 +3,7 @@
 use super::{NodeRunner, digest};
 use crate::aof;
 use crate::config::Key;
+use crate::snapshot::LoadAs;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tollgate_commands::{CmdError, Reply, help_title};
@@ -157,9 +158,13 @@ fn reload(
     if !has(b"NOFLUSH") {
         forget_all(cx.engine);
     }
+    let as_ = match has(b"MERGE") {
+        true => LoadAs::Merged,
+        false => LoadAs::Data,
+    };
     shared
         .snapshot
-        .load_as(shared, cx.now, has(b"MERGE"))
+        .load(shared, cx.now, as_)
         .map_err(|_| CmdError::err("Error trying to load the RDB dump, check server logs."))?;
     Ok(Reply::Ok)
 }

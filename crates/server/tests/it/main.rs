@@ -33,6 +33,7 @@ mod replica;
 mod replica_faults;
 mod replication;
 mod replication_stream;
+mod restart;
 mod rows;
 mod saving;
 mod scripts;
