@@ -13,6 +13,7 @@ pub use client::Client;
 pub use process::Server;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Root of the repository.
 #[must_use]
@@ -22,4 +23,19 @@ pub fn repo_root() -> PathBuf {
         .nth(2)
         .expect("the crate lies two levels below the root")
         .to_path_buf()
+}
+
+/// Waits until `done`, which is asked every millisecond.
+///
+/// # Panics
+/// After a minute; `what` says what did not happen.
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "{what}: did not happen"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -240,16 +240,15 @@ fn build_tollgate() -> io::Result<PathBuf> {
         .nth(if in_deps { 2 } else { 1 })
         .ok_or_else(|| io::Error::other("the test binary lies nowhere"))?;
     let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.current_dir(crate::repo_root()).args([
-        "build",
-        "--quiet",
-        "--package",
-        "tollgate",
-        "--bin",
-        "tollgate",
-    ]);
+    build
+        .current_dir(crate::repo_root())
+        .args(["build", "--quiet", "--bin", "tollgate"]);
     if dir.ends_with("release") {
-        build.arg("--release");
+        build.args(["--release", "--package", "tollgate"]);
+    } else {
+        // With the features that the tests of the workspace ask of other crates, so that `cargo test --workspace`, which
+        // builds the program for its own tests, builds nothing twice.
+        build.args(["--workspace", "--test", "program"]);
     }
     let output = build.stdin(Stdio::null()).output()?;
     if !output.status.success() {

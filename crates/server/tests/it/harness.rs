@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tollgate_net::PeerAddress;
 use tollgate_net::signal::Signals;
 use tollgate_server::config::{Config, find};
 use tollgate_server::{Log, Server};
 use tollgate_testkit::Client;
+pub(crate) use tollgate_testkit::eventually;
 use tollgate_testkit::process::temp_dir;
 
 /// Names the backend of the servers, in the words of the setting `io-backend`, of which it is the environment variable.
@@ -92,16 +92,4 @@ pub(crate) fn info(client: &mut Client, name: &str) -> String {
     value
         .unwrap_or_else(|| panic!("INFO has no {name}"))
         .to_owned()
-}
-
-/// Waits until `done`, at most a minute.
-pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "{what}: did not happen"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }

@@ -26,7 +26,6 @@ mod migrate;
 mod names;
 mod operations;
 mod peers;
-mod process;
 mod protocol;
 mod pubsub;
 mod replica;

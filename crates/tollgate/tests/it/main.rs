@@ -1,13 +1,12 @@
 //! The binary: what it prints, how it ends.
 
-use crate::harness::eventually;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, Server, eventually, peers};
 use tollgate_wire::resp::Value;
 
 fn run(args: &[&str], environment: &[(&str, &str)]) -> Output {
