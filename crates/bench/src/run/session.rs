@@ -449,6 +449,7 @@ impl<'a> Session<'a> {
             self.bed.console().phase(attempt);
             let mut request =
                 StepRequest::new(&self.bed, series.slot, series.way, scenario, rate, length);
+            request.again = !spoiled.is_empty();
             if closed {
                 request.connections = Some(rate as u32);
                 request.rate_rps = capacity.unwrap_or(rate);

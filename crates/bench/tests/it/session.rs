@@ -57,6 +57,29 @@ fn run(plan: &RunPlan, servers: &[&FakeServer]) -> RunRecord {
 }
 
 #[test]
+fn a_repeated_rate_has_a_schedule_of_its_own_and_all_systems_the_same() {
+    let fakes = [0, 1].map(|_| FakeServer::start(Behaviour::Limiter { surplus: 0 }));
+    let plan = RunPlan {
+        scenarios: vec![KeyPlan::custom(100, Spreading::Uniform)],
+        ladder: Ladder::Fixed(vec![1_000.0; 3]),
+        deadline: Duration::from_secs(60),
+        ..plan()
+    };
+    let record = run(&plan, &[&fakes[0], &fakes[1]]);
+    // Which keys are asked how often decides how many requests their limits admit.
+    let admitted = |cell: usize| -> Vec<u64> {
+        let steps = record.cells[cell].steps.iter();
+        steps
+            .map(|step| step.accuracy.as_ref().unwrap().admitted)
+            .collect()
+    };
+    assert_eq!(admitted(0).len(), 3, "{record:?}");
+    assert_eq!(admitted(0), admitted(1));
+    let first = admitted(0)[0];
+    assert!(admitted(0).iter().any(|other| *other != first), "{first}");
+}
+
+#[test]
 fn filling_the_keys_is_no_part_of_a_step() {
     let Some(server) = Server::redis(&[]).unwrap() else {
         return peers::skip("filling_the_keys_is_no_part_of_a_step", "redis-server");

@@ -214,7 +214,7 @@ impl Bed<'_> {
         let draws = (mean * length.as_secs_f64()) as u64;
         let top = scenario
             .spreading
-            .top_share_of(scenario.keys, draws, self.seed(rate));
+            .top_share_of(scenario.keys, draws, request.seed);
         // Both answers must occur in every window, not only over a step of several.
         let window = Duration::from_secs(self.window_s(request.way));
         let least = self.slots[request.slot].target.limit_min();
@@ -240,7 +240,7 @@ impl Bed<'_> {
             rate: request.rate_rps,
             length_ns: first.as_nanos() as u64,
             spreading: request.scenario.spreading,
-            seed: self.seed(request.rate_rps),
+            seed: request.seed,
             bounds,
             later: later
                 .iter()

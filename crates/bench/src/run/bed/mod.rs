@@ -6,6 +6,7 @@
 mod loading;
 mod request;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use super::plan::RunPlan;
 use super::steady::{self, Bucket};
 use crate::load::keys::KeySampler;
 use crate::load::open::Outcome;
+use crate::load::rng::Rng;
 use crate::record::status::classify;
 use crate::record::{Admit, Calibration, Gauge, Step, WarmUp};
 use crate::target::service::{WINDOW_S, limits as service_limits};
@@ -45,6 +47,9 @@ pub struct Bed<'a> {
     calibration: Option<Calibration>,
     prefix: String,
     loads_run: u64,
+    start_number: u32,
+    /// How often each load of each system was run.
+    repeated: HashMap<String, u32>,
 }
 
 impl<'a> Bed<'a> {
@@ -66,6 +71,8 @@ impl<'a> Bed<'a> {
             // Keys of earlier runs may still live in a store that was running before.
             prefix: format!("{}b{:x}.", plan.key_prefix, started_unix_s & 0xff_ffff),
             loads_run: 0,
+            start_number: 0,
+            repeated: HashMap::new(),
         }
     }
 
@@ -105,6 +112,7 @@ impl<'a> Bed<'a> {
     /// come in the given order of their numbers so far.
     pub fn begin_start(&mut self, number: u32, order: &[usize]) {
         self.prefix = format!("{}s{number:02}.", self.prefix);
+        self.start_number = number;
         let mut slots: Vec<Option<Slot>> = self.slots.drain(..).map(Some).collect();
         let taken = order.iter().filter_map(|at| slots.get_mut(*at)?.take());
         self.slots = taken.collect();
@@ -198,6 +206,11 @@ impl<'a> Bed<'a> {
     /// Runs warm-up and measured part of a step and fills its row; the status is that of the row by itself. Fails if
     /// the target cannot be reached at all.
     pub fn step(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
+        let seed = self.next_seed(request);
+        let request = &StepRequest {
+            seed,
+            ..request.clone()
+        };
         let warm_up = self.warm(request)?;
         let admit = self.admit(request);
         let request = &StepRequest {
@@ -307,10 +320,10 @@ impl<'a> Bed<'a> {
     /// The limit that admits the scenario's share of what the step offers; `None` where it has none, or the request
     /// has a limit of its own.
     fn admit(&self, request: &StepRequest<'_>) -> Option<Admit> {
-        let (scenario, rate) = (request.scenario, request.rate_rps);
+        let scenario = request.scenario;
         let ratio = scenario.admit.filter(|_| request.limit.is_none())?;
         let draws = (request.mean_rps() * request.whole_length().as_secs_f64()).round() as u64;
-        let sampler = KeySampler::new(scenario.spreading, scenario.keys, self.seed(rate));
+        let sampler = KeySampler::new(scenario.spreading, scenario.keys, request.seed);
         let counts = sampler.counts(draws);
         let target = &self.slots[request.slot].target;
         let operation = cell::operation(self.plan, target, request.way);
@@ -326,9 +339,22 @@ impl<'a> Bed<'a> {
         Some(offered.limit(ratio, among))
     }
 
-    /// Seed of a step: every rate has its own schedule, and all systems get the same one at the same rung.
-    fn seed(&self, rate: f64) -> u64 {
-        self.plan.seed ^ rate.to_bits().rotate_left(17)
+    /// Seed of a step. Every rate has its own schedule, and so has every repetition of it in a run and every start: what
+    /// one schedule does by chance must not look like a property of the system. All systems get the same one at the same
+    /// repetition of a rate.
+    fn next_seed(&mut self, request: &StepRequest<'_>) -> u64 {
+        let rate = request.rate_rps.to_bits();
+        let scenario = &request.scenario.name;
+        let load = format!("{} {:?} {rate} {scenario}", request.slot, request.way);
+        let repeated = self.repeated.entry(load).or_default();
+        *repeated += u32::from(!request.again);
+        let before = repeated.saturating_sub(1);
+        let repetition = (u64::from(self.start_number) << 32) | u64::from(before);
+        let own = match repetition {
+            0 => 0,
+            repetition => Rng::new(repetition).next_u64(),
+        };
+        self.plan.seed ^ rate.rotate_left(17) ^ own
     }
 
     /// Loads the target bucket by bucket until throughput and P50 are steady, `longest` is over, or it fails.

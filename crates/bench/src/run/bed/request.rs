@@ -33,6 +33,10 @@ pub struct StepRequest<'a> {
     pub later: &'a [(f64, Duration)],
     /// What clients do about failures; `None` takes them as they come.
     pub clients: Option<RetryPolicy>,
+    /// Whether it takes the place of the step before, which the machine spoiled: then it has the same schedule.
+    pub again: bool,
+    /// Seed of the schedule and of the key choice.
+    pub(super) seed: u64,
 }
 
 impl StepRequest<'_> {
@@ -84,6 +88,8 @@ impl<'a> StepRequest<'a> {
             connections: None,
             later: &[],
             clients: None,
+            again: false,
+            seed: bed.plan.seed,
         }
     }
 }
