@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::slices::{Used, close};
+use super::slices::close;
 use super::{LIMIT, close_row, further_of, note_withheld, overload};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
@@ -220,9 +220,8 @@ impl Setting<'_> {
         };
         let length = Duration::from_millis(self.args.slice_ms);
         let plan = self.plan(Arrivals::Closed, 0.0, length, bounds, round);
-        let before = Used::read(side.peer.pid);
         let outcome = self.ask(side, &plan, length, console)?;
-        let server_ns = Used::read(side.peer.pid).since(before).server_ns;
+        let server_ns = outcome.watched_cpu_ns;
         let tally = &outcome.tally;
         let good = tally.allowed + tally.denied;
         if good == 0 {
@@ -286,7 +285,7 @@ impl Setting<'_> {
         length: Duration,
         console: &mut Console,
     ) -> Result<Outcome, String> {
-        let live = Live::default();
+        let live = Live::watching(side.peer.pid);
         let endpoint = &side.peer.endpoint;
         let stop = interrupt::flag();
         let asked = generate(

@@ -9,6 +9,7 @@ pub struct Live {
     answered: AtomicU64,
     failed: AtomicU64,
     in_flight: AtomicU64,
+    watched: Option<u32>,
 }
 
 /// One look at the counters.
@@ -25,6 +26,22 @@ pub struct Glance {
 }
 
 impl Live {
+    /// Counters of a run that reads the processor time of process `pid` once all connections are up and again after the
+    /// last answer.
+    #[must_use]
+    pub fn watching(pid: Option<u32>) -> Live {
+        Live {
+            watched: pid,
+            ..Live::default()
+        }
+    }
+
+    /// The process whose processor time is read.
+    #[must_use]
+    pub fn watched(&self) -> Option<u32> {
+        self.watched
+    }
+
     /// Publishes the counters.
     pub fn publish(&self, glance: Glance) {
         self.planned.store(glance.planned, Ordering::Relaxed);

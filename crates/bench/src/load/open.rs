@@ -86,6 +86,8 @@ pub struct Outcome {
     pub generator_cpu_ns: Option<u64>,
     /// Time the generator thread waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
+    /// Processor time of the watched process from when all connections were up to the last answer.
+    pub watched_cpu_ns: Option<u64>,
     /// Why the step ended before its time; `None` if it did not.
     pub cut_short: Option<String>,
     /// Remarks on single connections.
@@ -194,7 +196,14 @@ fn speak<S: Speaker>(
     if let Some(unix_ns) = unix_at_zero {
         driver.state.tally_mut().decisions.begins_at(unix_ns);
     }
+    let watched = || live.watched().and_then(proc::cpu_ns);
+    if live.watched().is_some() {
+        // What the server does about the new connections is not what is asked of it.
+        nap((LEAD_NS / 2).saturating_sub(clock.now()));
+    }
+    let watched_before = watched();
     let cut_short = driver.drive(&mut poller, stop, live);
+    let watched_after = watched();
     let elapsed_ns = clock.now().saturating_sub(LEAD_NS);
     let since = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
     let (generator_cpu_ns, run_queue_wait_ns) = (
@@ -211,6 +220,7 @@ fn speak<S: Speaker>(
         completed_ns: tally.last_answer_ns.saturating_sub(LEAD_NS),
         generator_cpu_ns,
         run_queue_wait_ns,
+        watched_cpu_ns: since(watched_before, watched_after),
         tally,
         cut_short: cut_short.map(|cut| cut.text()),
         notes: driver.notes,

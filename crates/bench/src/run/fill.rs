@@ -316,6 +316,7 @@ mod tests {
             completed_ns: tally.last_answer_ns,
             generator_cpu_ns: None,
             run_queue_wait_ns: None,
+            watched_cpu_ns: None,
             tally,
             cut_short: None,
             notes: Vec::new(),

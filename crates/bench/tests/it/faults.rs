@@ -9,6 +9,7 @@ use tollgate_bench::load::open::{self, Outcome, Plan};
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::workload::{Ask, Rule, Workload};
+use tollgate_bench::os::proc::cpu_ns;
 
 use crate::fake::{Behaviour, FakeServer};
 
@@ -33,6 +34,10 @@ fn plan() -> Plan {
 }
 
 fn run(endpoint: &Endpoint) -> Result<Outcome, String> {
+    run_watching(endpoint, &Live::default())
+}
+
+fn run_watching(endpoint: &Endpoint, live: &Live) -> Result<Outcome, String> {
     let rule = Rule {
         limit: 10,
         window_s: 60,
@@ -45,13 +50,7 @@ fn run(endpoint: &Endpoint) -> Result<Outcome, String> {
         "k",
         5,
     );
-    open::run(
-        &plan(),
-        &workload,
-        endpoint,
-        &AtomicBool::new(false),
-        &Live::default(),
-    )
+    open::run(&plan(), &workload, endpoint, &AtomicBool::new(false), live)
 }
 
 fn against(behaviour: Behaviour) -> Outcome {
@@ -72,6 +71,22 @@ fn a_right_limiter_is_measured_whole() {
     let key = tally.keys[3];
     assert_eq!((key.admitted, key.unknown()), (10, 0));
     assert!(key.last_received_ns > key.first_sent_ns);
+}
+
+#[test]
+fn connecting_is_no_part_of_what_a_watched_process_used() {
+    let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    // Generator and server are in this process, which therefore also connects.
+    let me = std::process::id();
+    let before = cpu_ns(me).unwrap();
+    let outcome = run_watching(&server.endpoint(), &Live::watching(Some(me))).unwrap();
+    let around = cpu_ns(me).unwrap() - before;
+    let watched = outcome.watched_cpu_ns.unwrap();
+    assert!(0 < watched && watched < around, "{watched} of {around}");
+    assert_eq!(
+        against(Behaviour::Limiter { surplus: 0 }).watched_cpu_ns,
+        None
+    );
 }
 
 #[test]
