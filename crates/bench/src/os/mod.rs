@@ -8,3 +8,4 @@ pub mod poller;
 pub mod proc;
 pub mod proc_text;
 pub mod tcp;
+pub mod terminal;

@@ -5,6 +5,7 @@ use crate::record::{
     NoiseRecord, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
 use crate::statistics::size_of;
+use crate::stored::{RUNS_FOR_A_CLAIM, trend_verdict};
 
 use super::TextStyle;
 use super::format::{DASH, or_dash, rate, significant};
@@ -238,9 +239,14 @@ fn comparison_row(row: &ComparisonRow, across: bool, lang: Lang) -> Vec<TextCell
 }
 
 fn value(metric: Metric, estimate: &Estimate) -> String {
+    figure(metric, estimate.median)
+}
+
+/// A value with its unit.
+fn figure(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::GoodputRps => rate(estimate.median),
-        _ => format!("{} {}", significant(estimate.median), metric.unit()),
+        Metric::GoodputRps => format!("{}/s", rate(value)),
+        _ => format!("{} {}", significant(value), metric.unit()),
     }
 }
 
@@ -280,13 +286,21 @@ pub fn trends(record: &TrendsRecord, lang: Lang) -> Sheet {
             Column::named(t::S_NOISE, 8),
         ],
         rows: record.rows.iter().map(|row| trend_row(row, lang)).collect(),
-        after: record
-            .rows
-            .iter()
-            .map(|row| words::course(row, lang))
-            .chain(record.notes.iter().cloned())
-            .collect(),
+        after: moved(record, lang),
     }
+}
+
+/// What the table cannot say: the rows whose course may be claimed, or that there are none, and the notes.
+fn moved(record: &TrendsRecord, lang: Lang) -> Vec<String> {
+    let claimed = |row: &&TrendRow| matches!(trend_verdict(row), Verdict::Better | Verdict::Worse);
+    let rows = record.rows.iter().filter(claimed);
+    let mut out: Vec<String> = rows.map(|row| words::course(row, lang)).collect();
+    if out.is_empty() {
+        let needed = RUNS_FOR_A_CLAIM.to_string();
+        out.push(t::S_NONE_MOVED.with(lang, &[("needed", &needed)]));
+    }
+    out.extend(record.notes.iter().cloned());
+    out
 }
 
 fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
@@ -295,7 +309,7 @@ fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
         TrendColour::Worse => Tint::Bad,
         TrendColour::Neutral => Tint::Plain,
     };
-    let end = |point: Option<&(f64, f64)>| or_dash(point, |(_, value)| significant(*value));
+    let end = |point: Option<&(f64, f64)>| or_dash(point, |(_, value)| figure(row.metric, *value));
     vec![
         format!("{} · {} · {}", row.target, row.scenario, row.operation).into(),
         rate(row.target_rps).into(),

@@ -14,6 +14,8 @@ pub struct TextStyle {
     pub color: bool,
     /// Language of the words.
     pub lang: Lang,
+    /// Columns of the terminal; 0 where lines may be as long as they are.
+    pub columns: usize,
 }
 
 impl TextStyle {
@@ -32,7 +34,7 @@ impl TextStyle {
         Self {
             unicode,
             color: is_terminal && !dumb && set("NO_COLOR").is_none(),
-            lang: Lang::default(),
+            ..Self::default()
         }
     }
 }
@@ -105,6 +107,8 @@ pub(crate) struct Column {
     pub(crate) title: Text,
     pub(crate) width: usize,
     pub(crate) left: bool,
+    /// Where a terminal is too narrow for all, columns with the largest number are left out first, those with 0 never.
+    pub(crate) spare: u8,
 }
 
 impl Column {
@@ -124,6 +128,7 @@ impl Column {
             title,
             width,
             left: false,
+            spare: 0,
         }
     }
 
@@ -133,6 +138,31 @@ impl Column {
             title,
             width,
             left: true,
+            spare: 0,
+        }
+    }
+
+    /// The same, left out on narrow terminals before columns of smaller numbers.
+    pub(crate) const fn spare(self, spare: u8) -> Self {
+        Self { spare, ..self }
+    }
+}
+
+/// The columns that a terminal is wide enough for, by their place.
+fn fitting(style: TextStyle, columns: &[Column], widths: &[usize]) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..columns.len()).collect();
+    loop {
+        // A space on both sides of each, and a line between two.
+        let taken = kept
+            .iter()
+            .map(|at| widths[*at] + 3)
+            .sum::<usize>()
+            .saturating_sub(1);
+        let spare = |at: &usize| columns[*at].spare;
+        let next = kept.iter().copied().max_by_key(spare);
+        match next.filter(|at| style.columns > 0 && taken > style.columns && spare(at) > 0) {
+            Some(left_out) => kept.retain(|at| *at != left_out),
+            None => return kept,
         }
     }
 }
@@ -160,7 +190,7 @@ pub(crate) fn table(style: TextStyle, columns: &[Column], rows: &[Vec<TextCell>]
         })
         .collect();
     let mut out = line(style, columns, &widths, &heads);
-    out.push_str(&rule(style, &widths));
+    out.push_str(&rule(style, columns, &widths));
     for row in &rows {
         out.push_str(&line(style, columns, &widths, row));
     }
@@ -182,13 +212,16 @@ pub(crate) fn fixed_head(style: TextStyle, columns: &[Column]) -> String {
     table(style, columns, &[])
 }
 
-fn rule(style: TextStyle, widths: &[usize]) -> String {
+fn rule(style: TextStyle, columns: &[Column], widths: &[usize]) -> String {
     let (dash, cross) = if style.unicode {
         ("─", "┼")
     } else {
         ("-", "+")
     };
-    let parts: Vec<String> = widths.iter().map(|width| dash.repeat(width + 2)).collect();
+    let parts: Vec<String> = fitting(style, columns, widths)
+        .into_iter()
+        .map(|at| dash.repeat(widths[at] + 2))
+        .collect();
     let mut out = tinted(style, Tint::Faint, &parts.join(cross));
     out.push('\n');
     out
@@ -197,8 +230,10 @@ fn rule(style: TextStyle, widths: &[usize]) -> String {
 fn line(style: TextStyle, columns: &[Column], widths: &[usize], row: &[TextCell]) -> String {
     let bar = tinted(style, Tint::Faint, if style.unicode { "│" } else { "|" });
     let mut out = String::new();
-    for (at, ((column, width), cell)) in columns.iter().zip(widths).zip(row).enumerate() {
-        if at > 0 {
+    for (place, at) in fitting(style, columns, widths).into_iter().enumerate() {
+        let (column, width) = (&columns[at], widths[at]);
+        let Some(cell) = row.get(at) else { break };
+        if place > 0 {
             out.push_str(&bar);
         }
         let space = " ".repeat(width.saturating_sub(cell.text.width()));
@@ -282,6 +317,40 @@ mod tests {
             widths.iter().all(|width| *width >= 14 && *width <= 16),
             "{widths:?}\n{text}"
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns() {
+        let columns = [
+            Column::words("name", 4),
+            Column::number("least", 8).spare(2),
+            Column::number("less", 8).spare(1),
+            Column::number("value", 5),
+        ];
+        let row = || -> Vec<TextCell> { ["a", "b", "c", "d"].map(Into::into).to_vec() };
+        let shown = |columns_of_terminal: usize| {
+            let style = TextStyle {
+                columns: columns_of_terminal,
+                ..TextStyle::default()
+            };
+            let text = table(style, &columns, &[row()]);
+            let most = text.lines().map(UnicodeWidthStr::width).max().unwrap();
+            assert!(
+                most <= columns_of_terminal.max(14) || columns_of_terminal == 0,
+                "{text}"
+            );
+            assert_eq!(
+                fixed_line(style, &columns, &row()),
+                text.lines().last().unwrap().to_owned() + "\n"
+            );
+            text.lines()
+                .next()
+                .unwrap()
+                .split_whitespace()
+                .filter(|word| *word != "|")
+                .count()
+        };
+        assert_eq!([0, 80, 36, 35, 25, 24, 9].map(shown), [4, 4, 4, 3, 3, 2, 2]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::record::{CompareRecord, Grade, Level, RunRecord, Spread, Step};
 
+use super::capacity::starts_line;
 use super::findings::{Ranked, ScenarioFindings, over_admission, scenarios, worst_stretch};
 use super::format::{DASH, bytes, ms, or_dash, percent, rate, ratio, short, significant};
 use super::lang::recorded::{in_language, recorded};
@@ -11,7 +12,7 @@ use super::rows::{LadderRow, limit_text};
 use super::table::{Column, TextCell, Tint, fixed_head, fixed_line, plain, table, tinted};
 use super::{TextStyle, verdict, words};
 
-/// Columns that a sentence may take.
+/// Columns that a sentence may take, where the terminal has as many.
 const SENTENCE_WIDTH: usize = 100;
 
 /// Reasons against a run that the terminal shows.
@@ -20,19 +21,19 @@ const REASONS_SHOWN: usize = 6;
 /// Columns of a live ladder; widths are fixed because rows appear one at a time.
 const LADDER: [Column; 14] = [
     Column::figure(tt::T_TARGET, 9),
-    Column::figure(tt::T_SENT, 9),
-    Column::figure(tt::T_DONE, 9),
+    Column::figure(tt::T_SENT, 9).spare(8),
+    Column::figure(tt::T_DONE, 9).spare(9),
     Column::figure(tt::T_GOODPUT, 9),
     Column::figure(tt::T_FAIL, 5),
-    Column::figure(tt::T_P50, 6),
+    Column::figure(tt::T_P50, 6).spare(2),
     Column::figure(tt::T_P99, 6),
-    Column::figure(tt::T_P999, 6),
-    Column::figure(tt::T_LAG, 6),
-    Column::figure(tt::T_GEN, 5),
-    Column::figure(tt::T_SERVER, 6),
-    Column::figure(tt::T_US_OP, 5),
-    Column::figure(tt::T_ADMIT, 5),
-    Column::named(tt::T_STATUS, 10),
+    Column::figure(tt::T_P999, 6).spare(5),
+    Column::figure(tt::T_LAG, 6).spare(1),
+    Column::figure(tt::T_GEN, 5).spare(7),
+    Column::figure(tt::T_SERVER, 6).spare(4),
+    Column::figure(tt::T_US_OP, 5).spare(3),
+    Column::figure(tt::T_ADMIT, 5).spare(6),
+    Column::named(tt::T_STATUS, 18),
 ];
 
 /// Heading of a ladder table, without a line break at its end.
@@ -96,6 +97,7 @@ pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
         out.push_str(&heading(style, &title));
         out.push_str(&scenario_table(style, &scenario));
     }
+    out.push_str(&starts_lines(style, record));
     out.push_str(&accuracy_table(style, record));
     out.push_str(&grade_lines(style, record));
     without_break(out)
@@ -112,17 +114,27 @@ const SCENARIO: [Column; 9] = [
     Column::named(t::H_TARGET, 8),
     Column::named(t::H_OPERATION, 9),
     Column::figure(t::H_HELD, 7),
-    Column::figure(t::H_NOT_HELD, 7),
-    Column::figure(t::H_PEAK, 7),
+    Column::figure(t::H_NOT_HELD, 7).spare(1),
+    Column::figure(t::H_PEAK, 7).spare(4),
     Column::figure(tt::T_P99, 6),
-    Column::figure(tt::T_US_OP, 5),
-    Column::figure(t::H_MEMORY, 8),
-    Column::figure(t::H_OVER, 5),
+    Column::figure(tt::T_US_OP, 5).spare(3),
+    Column::figure(t::H_MEMORY, 8).spare(5),
+    Column::figure(t::H_OVER, 5).spare(2),
 ];
 
+/// Columns of what is compared at one load, which are empty where no load was offered to all.
+const AT_COMMON_LOAD: std::ops::Range<usize> = 5..8;
+
 fn scenario_table(style: TextStyle, scenario: &ScenarioFindings<'_>) -> String {
-    let rows: Vec<Vec<TextCell>> = scenario.ranked.iter().map(scenario_row).collect();
-    table(style, &SCENARIO, &rows)
+    let mut columns = SCENARIO.to_vec();
+    let mut rows: Vec<Vec<TextCell>> = scenario.ranked.iter().map(scenario_row).collect();
+    if scenario.common_rps.is_none() {
+        columns.drain(AT_COMMON_LOAD);
+        for row in &mut rows {
+            row.drain(AT_COMMON_LOAD);
+        }
+    }
+    table(style, &columns, &rows)
 }
 
 fn scenario_row(ranked: &Ranked<'_>) -> Vec<TextCell> {
@@ -154,14 +166,28 @@ fn scenario_row(ranked: &Ranked<'_>) -> Vec<TextCell> {
     ]
 }
 
+/// What the searches of several starts found, cell by cell.
+fn starts_lines(style: TextStyle, record: &RunRecord) -> String {
+    let lines = record.cells.iter().flat_map(|cell| {
+        let goals = cell.capacity.iter().flat_map(|found| &found.goals);
+        let told = goals.filter_map(|goal| starts_line(goal, style.lang));
+        told.map(|line| wrapped(style, "  ", &format!("{}: {line}", cell.title())))
+    });
+    let lines: String = lines.collect();
+    match lines.is_empty() {
+        true => lines,
+        false => heading(style, t::CARD_SEARCH.of(style.lang)) + &lines,
+    }
+}
+
 const ACCURACY: [Column; 7] = [
     Column::named(t::H_CELL, 8),
-    Column::figure(t::H_LIMIT, 10),
-    Column::figure(t::H_OFFERED, 7),
-    Column::figure(t::H_ADMITTED, 8),
-    Column::figure(t::H_ALLOWED, 7),
+    Column::figure(t::H_LIMIT, 10).spare(4),
+    Column::figure(t::H_OFFERED, 7).spare(5),
+    Column::figure(t::H_ADMITTED, 8).spare(3),
+    Column::figure(t::H_ALLOWED, 7).spare(2),
     Column::figure(t::H_OVER_UNDER, 6),
-    Column::figure(t::H_WORST, 6),
+    Column::figure(t::H_WORST, 6).spare(1),
 ];
 
 fn accuracy_table(style: TextStyle, record: &RunRecord) -> String {
@@ -389,9 +415,13 @@ fn reasons(style: TextStyle, lead: &str, all: &[String]) -> String {
 fn wrapped(style: TextStyle, lead: &str, sentence: &str) -> String {
     let mut out = String::from(lead);
     let mut used = lead.len();
+    let most = match style.columns {
+        0 => SENTENCE_WIDTH,
+        columns => columns.min(SENTENCE_WIDTH),
+    };
     for (at, word) in plain(style, sentence).split(' ').enumerate() {
         let width = word.chars().count() + 1;
-        if at > 0 && used + width > SENTENCE_WIDTH {
+        if at > 0 && used + width > most {
             out.push('\n');
             out.push_str(&" ".repeat(lead.len()));
             used = lead.len();

@@ -324,6 +324,8 @@ impl Session<'_> {
             let why = "a signal asked for it".into();
             return (Went::Ended(SearchEnd::Interrupted, why), Some(step));
         }
+        let cell = &self.record.cells[series.cell];
+        self.bed.console().row(cell, &step);
         let rule = running.keep(&step, settings, length, purpose);
         self.say(&title, &step, &rule);
         let went = self.ending(series, &outcome, running);

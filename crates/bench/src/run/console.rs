@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::load::live::Glance;
+use crate::os::terminal;
 use crate::record::{Cell, RunRecord, Step};
 use crate::report::{Lang, TextStyle};
 
@@ -25,6 +26,8 @@ pub struct Console {
     json: bool,
     /// The last whole second of the phase that was told in JSON.
     told_s: u64,
+    /// Which of how many starts this is, where there are several.
+    start: Option<(u32, u32)>,
 }
 
 impl Console {
@@ -50,7 +53,10 @@ impl Console {
             );
             bar
         });
-        let style = TextStyle::detect(io::stdout().is_terminal(), env);
+        let style = TextStyle {
+            columns: terminal::columns().unwrap_or(0),
+            ..TextStyle::detect(io::stdout().is_terminal(), env)
+        };
         Console {
             bar,
             log: None,
@@ -61,6 +67,7 @@ impl Console {
             mute: false,
             json: false,
             told_s: 0,
+            start: None,
         }
     }
 
@@ -77,6 +84,7 @@ impl Console {
             mute: true,
             json: false,
             told_s: 0,
+            start: None,
         }
     }
 
@@ -89,6 +97,12 @@ impl Console {
     /// Language of results from now on.
     pub fn speak(&mut self, lang: Lang) {
         self.style.lang = lang;
+    }
+
+    /// From now on everything belongs to start `number` of `of`.
+    pub fn begin_start(&mut self, number: u32, of: u32) {
+        self.start = Some((number, of));
+        self.note(&format!("start {number} of {of}"));
     }
 
     /// From now on standard output carries NDJSON: one object per second of load, per row, and one at the end.
@@ -106,13 +120,17 @@ impl Console {
             return;
         };
         without_bulk(&mut row);
-        self.object(&json!({
+        let mut told = json!({
             "type": "row",
             "target": cell.target,
             "scenario": cell.scenario.name,
             "operation": cell.operation.name,
             "step": row,
-        }));
+        });
+        if let Some((number, _)) = self.start {
+            told["start"] = number.into();
+        }
+        self.object(&told);
     }
 
     /// Tells how the run ended and where its files are, in JSON where that is asked for.
@@ -146,6 +164,10 @@ impl Console {
 
     /// Names what is measured now; shown in the progress line.
     pub fn phase(&mut self, text: String) {
+        let text = match self.start {
+            Some((number, of)) => format!("start {number}/{of} · {text}"),
+            None => text,
+        };
         self.write_log(&text);
         match &self.bar {
             Some(bar) => {

@@ -32,7 +32,7 @@ pub fn run(
     let mut plan = plan.clone();
     loop {
         if count > 1 {
-            console.note(&format!("start {} of {count}", starts.len() + 1));
+            console.begin_start(starts.len() as u32 + 1, count);
         }
         let offset_s = begun.elapsed().as_secs_f64();
         let mut session = Session::new(&plan, console, stop);

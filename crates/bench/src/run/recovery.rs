@@ -254,6 +254,8 @@ impl Session<'_> {
                 return None;
             }
         };
+        let cell = &self.record.cells[series.cell];
+        self.bed.console().row(cell, &step);
         let whole = outcome.cut_short.is_none();
         let standard = settings.standard(&self.record.profile);
         let mut judged = judge(standard, phases, &step.seconds, whole);

@@ -15,7 +15,7 @@ const VARIABLE_PERCENT: f64 = 25.0;
 /// Largest p of a claim.
 const P_MAX: f64 = 0.05;
 /// Fewest runs that a claim may rest on: with four, no order of the values is rarer than one in twelve.
-const RUNS_FOR_A_CLAIM: usize = 5;
+pub const RUNS_FOR_A_CLAIM: usize = 5;
 /// Seconds of a day.
 const DAY_S: f64 = 86_400.0;
 

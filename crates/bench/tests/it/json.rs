@@ -112,7 +112,9 @@ fn well_formed(event: &Value) {
             numbers(event, &counts);
         }
         Some("row") => {
-            has_exactly(event, &["type", "target", "scenario", "operation", "step"]);
+            let fields = ["type", "target", "scenario", "operation", "step"];
+            let start = event.get("start").map(|_| "start");
+            has_exactly(event, &[&fields[..], start.as_slice()].concat());
             let step = &event["step"];
             let figures = [
                 "target_rps",
@@ -168,7 +170,18 @@ fn a_run_tells_its_seconds_its_rows_and_its_end() {
 #[test]
 fn a_search_speaks_json_and_nothing_else() {
     let args = ["capacity", "--step", "100ms", "--trials", "1"];
-    events(&[&args[..], &["--max-trials", "3"]].concat());
+    let events = events(&[&args[..], &["--max-trials", "3"]].concat());
+    assert!(kinds(&events).contains("row"), "every trial is told");
+}
+
+#[test]
+fn rows_of_several_starts_say_which() {
+    let args = ["capacity", "--starts", "2", "--ladder", "200,400"];
+    let short = ["--step", "100ms", "--trials", "1", "--max-trials", "2"];
+    let events = events(&[&args[..], &short].concat());
+    let rows = events.iter().filter(|event| event["type"] == "row");
+    let starts: BTreeSet<Option<u64>> = rows.map(|row| row["start"].as_u64()).collect();
+    assert_eq!(starts, BTreeSet::from([Some(1), Some(2)]));
 }
 
 #[test]

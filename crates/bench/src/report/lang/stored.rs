@@ -29,6 +29,8 @@ texts! {
     S_FLOOR = "smallest claimable difference: {source}" | "khác biệt nhỏ nhất có thể khẳng định: {source}";
     S_DIFFERS = "{what}: {a} against {b}" | "{what}: {a} so với {b}";
     S_UNEQUAL = "UNEQUAL: {what}" | "KHÔNG NGANG NHAU: {what}";
+    S_NONE_MOVED = "No figure is shown to move. A claim needs {needed} runs and p below 0.05."
+        | "Chưa thấy số đo nào thay đổi. Muốn khẳng định cần {needed} lần chạy và p dưới 0,05.";
     S_NO_CLAIM = "No difference can be claimed." | "Không thể khẳng định khác biệt nào.";
     S_ARMS_UNEQUAL = "The arms are unequal: what is above may come from their circumstances."
         | "Hai bên không ngang nhau: điều nêu trên có thể do hoàn cảnh đo.";

@@ -17,7 +17,7 @@ use crate::record::{
 
 use super::super::advice::prometheus;
 use super::super::advice::thresholds::PROD;
-use super::super::{Beside, HtmlOptions, Lang};
+use super::super::{Beside, HtmlOptions, Lang, TextStyle, run_summary};
 use super::{fixture, html_in, markup, render_all};
 use crate::load::rng::Rng;
 use crate::load::tally::latency_histogram;
@@ -544,6 +544,13 @@ fn everything_renders_in_every_form() {
     ] {
         assert!(html.contains(needle), "{needle}");
     }
+}
+
+#[test]
+fn what_each_start_held_is_told_in_the_terminal_too() {
+    let text = run_summary(TextStyle::default(), &run());
+    let told = super::unwrapped(&text);
+    assert!(told.contains("each of 5 starts held"), "{text}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ const UNICODE: TextStyle = TextStyle {
     unicode: true,
     color: false,
     lang: Lang::En,
+    columns: 0,
 };
 
 /// The page in English.
@@ -371,6 +372,32 @@ fn names_are_text_and_nothing_else() {
     assert!(!html.contains("</script><!--"));
     assert!(!run_markdown(&record, Lang::En).contains("<script>"));
     assert!(!run_summary(UNICODE, &record).contains('\u{1b}'));
+}
+
+#[test]
+fn sentences_and_rows_fit_a_narrow_terminal() {
+    let record = fixture::run();
+    let narrow = TextStyle {
+        columns: 80,
+        ..UNICODE
+    };
+    let text = run_summary(narrow, &record);
+    let (_, verdict) = text.split_once("Verdict\n").unwrap();
+    let (verdict, _) = verdict.split_once("\n\n").unwrap();
+    let step = &record.cells[0].steps[0];
+    let rows = [ladder_head(narrow), ladder_row(narrow, step)];
+    for line in verdict
+        .lines()
+        .chain(rows.iter().flat_map(|row| row.lines()))
+    {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert!(
+        verdict.lines().any(|line| line.chars().count() > 60),
+        "{verdict}"
+    );
+    let wide = ladder_row(UNICODE, step);
+    assert!(wide.chars().count() > 120, "{wide}");
 }
 
 #[test]

@@ -8,6 +8,9 @@ use super::super::super::lang::page as t;
 use super::super::model::{Block, Card, Cell, Head, Number, Row, Table, Tag};
 use super::{Source, short_title, starts_text};
 
+/// Columns of what is compared at one load, which are empty where no load was offered to all.
+const AT_COMMON_LOAD: std::ops::Range<usize> = 6..10;
+
 /// The comparison of cells, scenario by scenario.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     let mut blocks = Vec::new();
@@ -26,7 +29,7 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
 fn table(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Table {
     let word = |text: super::super::super::lang::Text| Head::words(text.of(source.lang));
     let number = |text: super::super::super::lang::Text| Head::number(text.of(source.lang));
-    Table {
+    let mut table = Table {
         heads: vec![
             word(t::H_TARGET),
             word(t::H_OPERATION),
@@ -46,7 +49,14 @@ fn table(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Table {
             .map(|ranked| row(source, ranked))
             .collect(),
         ..Table::default()
+    };
+    if scenario.common_rps.is_none() {
+        table.heads.drain(AT_COMMON_LOAD);
+        for row in &mut table.rows {
+            row.cells.drain(AT_COMMON_LOAD);
+        }
     }
+    table
 }
 
 fn row(source: &Source<'_>, ranked: &Ranked<'_>) -> Row {
