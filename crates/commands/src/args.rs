@@ -1,6 +1,6 @@
 //! The one cursor over a command's words.
 
-use tollgate_containers::number;
+use tollgate_containers::number::{self, Extended};
 use tollgate_keyspace::{DbIndex, Key, Seed};
 
 use crate::CmdError;
@@ -130,13 +130,10 @@ impl<'a> Args<'a> {
     /// The next word as a time-out in seconds, with fractions; the deadline from `now_ms` in Unix milliseconds, or
     /// `None` for 0: to wait for ever.
     pub fn timeout(&mut self, now_ms: i64) -> Result<Option<i64>, CmdError> {
-        let seconds = number::parse_f64(self.next()?).ok_or(CmdError::TimeoutNotAFloat)?;
-        let millis = (seconds * 1000.0).ceil();
+        let seconds = Extended::parse(self.next()?).ok_or(CmdError::TimeoutNotAFloat)?;
         // Beyond its integers C has the most negative one.
-        if millis < 0.0 || millis >= i64::MAX as f64 {
-            return Err(CmdError::TimeoutNegative);
-        }
-        deadline(millis as i64, now_ms)
+        let millis = seconds.ceil_thousandths();
+        deadline(millis.ok_or(CmdError::TimeoutNegative)?, now_ms)
     }
 
     /// The next word as a time-out in whole milliseconds, otherwise as [`Args::timeout`].
@@ -170,9 +167,7 @@ fn deadline(millis: i64, now_ms: i64) -> Result<Option<i64>, CmdError> {
     match millis {
         ..0 => Err(CmdError::TimeoutNegative),
         0 => Ok(None),
-        _ => match now_ms.checked_add(millis) {
-            Some(at) => Ok(Some(at)),
-            None => Err(CmdError::TimeoutOutOfRange),
-        },
+        // What ends beyond all times does not end.
+        _ => Ok(now_ms.checked_add(millis)),
     }
 }

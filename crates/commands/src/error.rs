@@ -156,7 +156,6 @@ catalogue! {
     BadIntervalEnd => "ERR invalid end ID for the interval",
     TimeoutNotAFloat => "ERR timeout is not a float or out of range",
     TimeoutNotAnInteger => "ERR timeout is not an integer or out of range",
-    TimeoutOutOfRange => "ERR timeout is out of range",
     TimeoutNegative => "ERR timeout is negative",
     InvalidFirstDb => "ERR invalid first DB index",
     InvalidSecondDb => "ERR invalid second DB index",

@@ -110,17 +110,45 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 /// Parses a double as C's `strtod` reads a whole string: as [`parse_f64`], but spaces may stand before the number, the text
 /// ends at a NUL, nothing at all is 0, and what is too large or too small becomes infinite or zero. No NaN.
 pub fn parse_c_double(text: &[u8]) -> Option<f64> {
+    match c_literal(text)? {
+        Some(literal) => literal_f64(&literal),
+        None => Some(0.0),
+    }
+}
+
+/// As [`parse_c_double`], for what looks at `errno` too: nothing that overflows, and nothing that is too small for all its
+/// bits to be kept.
+pub fn parse_c_double_in_range(text: &[u8]) -> Option<f64> {
+    let Some(literal) = c_literal(text)? else {
+        return Some(0.0);
+    };
+    let number = literal_f64(&literal)?;
+    let loses_bits = || match literal.magnitude {
+        Magnitude::Infinite => false,
+        Magnitude::Hex(bits, exponent) => {
+            bits != 0 && exponent.saturating_add(bits.trailing_zeros() as i32) < F64.min_exponent
+        }
+        // No decimal text of any usual length is exactly such a number.
+        Magnitude::Decimal => literal.has_nonzero_digit(),
+    };
+    let overflowed = number.is_infinite() && !matches!(literal.magnitude, Magnitude::Infinite);
+    let vanishes = number.abs() < f64::MIN_POSITIVE && loses_bits();
+    (!overflowed && !vanishes).then_some(number)
+}
+
+/// What `strtod` reads as a whole string; `Some(None)` when that is empty.
+fn c_literal(text: &[u8]) -> Option<Option<Literal<'_>>> {
     let end = text
         .iter()
         .position(|&byte| byte == 0)
         .unwrap_or(text.len());
     let text = &text[..end];
     if text.is_empty() {
-        return Some(0.0);
+        return Some(None);
     }
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'\x0b';
     let start = text.iter().position(|byte| !is_space(byte))?;
-    literal_f64(&Literal::read(&text[start..])?)
+    Literal::read(&text[start..]).map(Some)
 }
 
 /// The double nearest to a literal.
@@ -128,12 +156,11 @@ fn literal_f64(literal: &Literal<'_>) -> Option<f64> {
     let magnitude = match literal.magnitude {
         Magnitude::Infinite => f64::INFINITY,
         Magnitude::Hex(bits, exponent) => {
-            let (mantissa, exponent) = F64.round(bits, exponent)?;
-            // Exact: the format has rounded the mantissa to what a double holds at this exponent.
-            if mantissa == 0 {
-                0.0
-            } else {
-                scale(mantissa as f64, exponent)
+            match F64.round(bits, exponent) {
+                None => f64::INFINITY,
+                Some((0, _)) => 0.0,
+                // Exact: the format has rounded the mantissa to what a double holds at this exponent.
+                Some((mantissa, exponent)) => scale(mantissa as f64, exponent),
             }
         }
         // The digits are plain ASCII of a form that Rust reads too, correctly rounded as in the C library.

@@ -354,9 +354,7 @@ fn in_order(
 
 /// The number that a text is.
 fn score(text: &[u8], all_numbers: &mut bool) -> f64 {
-    let number = number::parse_c_double(text);
-    let overflowed = |n: f64| n.is_infinite() && text.iter().any(u8::is_ascii_digit);
-    number.filter(|&n| !overflowed(n)).unwrap_or_else(|| {
+    number::parse_c_double_in_range(text).unwrap_or_else(|| {
         *all_numbers = false;
         0.0
     })

@@ -94,6 +94,27 @@ impl Extended {
         matches!(self.magnitude, Class::Finite { .. })
     }
 
+    /// The number of thousandths, rounded up, as C's `(long long) ceill(x * 1000)` has it; `None` where that is beyond the
+    /// integers.
+    pub fn ceil_thousandths(self) -> Option<i64> {
+        let Class::Finite { mantissa, exponent } = self.magnitude else {
+            return None;
+        };
+        let (mantissa, exponent) = X87.round(u128::from(mantissa) * 1000, exponent)?;
+        let mantissa = i128::from(mantissa);
+        let magnitude = match exponent {
+            64.. => return None,
+            0.. => mantissa << exponent,
+            _ => {
+                let shift = exponent.unsigned_abs().min(64);
+                let whole = mantissa >> shift;
+                let is_part_left = mantissa != whole << shift;
+                whole + i128::from(is_part_left && !self.negative)
+            }
+        };
+        i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
+    }
+
     /// The text of Redis' `ld2string` in human mode: `%.17Lf` without the trailing zeros, and never `-0`.
     pub fn to_text(self) -> Vec<u8> {
         let sign: &[u8] = if self.negative { b"-" } else { b"" };

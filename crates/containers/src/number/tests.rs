@@ -141,3 +141,59 @@ fn a_double_is_printed_with_seventeen_places() {
         assert_eq!(String::from_utf8_lossy(&shown), text, "{value:?}");
     }
 }
+
+#[test]
+fn doubles_are_in_range_as_errno_says() {
+    for (text, value) in [
+        ("", Some(0.0)),
+        (" 1.5", Some(1.5)),
+        ("1\0x", Some(1.0)),
+        ("inf", Some(f64::INFINITY)),
+        ("1e400", None),
+        ("0x1p1024", None),
+        ("1e-400", None),
+        ("0e-400", Some(0.0)),
+        ("5e-324", None),
+        ("1e-310", None),
+        ("2.2250738585072014e-308", Some(f64::MIN_POSITIVE)),
+        ("2.225073858507201e-308", None),
+        ("0x1p-1074", Some(5e-324)),
+        ("0x1p-1080", None),
+        ("0x1.00000000000001p-1030", None),
+        ("0x0p-2000", Some(0.0)),
+        ("nan", None),
+        ("x", None),
+    ] {
+        assert_eq!(parse_c_double_in_range(text.as_bytes()), value, "{text:?}");
+    }
+    assert_eq!(parse_c_double(b"0x1p5000"), Some(f64::INFINITY));
+    assert_eq!(parse_c_double(b"-1e400"), Some(f64::NEG_INFINITY));
+}
+
+#[test]
+fn thousandths_are_rounded_up() {
+    for (text, thousandths) in [
+        ("0", Some(0)),
+        ("-0", Some(0)),
+        ("1", Some(1000)),
+        ("0.0001", Some(1)),
+        ("1e-400", Some(1)),
+        ("-1e-400", Some(0)),
+        ("-0.0009", Some(0)),
+        // The nearest long double is a little smaller, and so is the product.
+        ("-0.001", Some(0)),
+        ("-0.002", Some(-1)),
+        ("0x.1", Some(63)),
+        ("1.0000000001", Some(1001)),
+        ("9223372036854775", Some(9_223_372_036_854_775_000)),
+        ("9223372036854775.807", Some(i64::MAX)),
+        ("9223372036854775.808", None),
+        ("-9223372036854775.808", Some(i64::MIN)),
+        ("1e400", None),
+        ("inf", None),
+        ("-inf", None),
+    ] {
+        let number = Extended::parse(text.as_bytes()).unwrap();
+        assert_eq!(number.ceil_thousandths(), thousandths, "{text:?}");
+    }
+}
