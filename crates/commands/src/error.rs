@@ -396,6 +396,14 @@ impl CmdError {
         )
     }
 
+    /// BITOP compares the first source with others in the operation of that name.
+    #[cold]
+    pub fn two_sources_needed(operation: &str) -> CmdError {
+        CmdError::err(format!(
+            "BITOP {operation} must be called with at least two source keys."
+        ))
+    }
+
     /// PFDEBUG knows no such subcommand.
     #[cold]
     pub fn unknown_pfdebug(word: &[u8]) -> CmdError {

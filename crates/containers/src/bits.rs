@@ -82,6 +82,14 @@ pub enum Operation {
     Xor,
     /// Bits that the only source has not.
     Not,
+    /// Bits that the first source has and no other.
+    Diff,
+    /// Bits that any source but the first has, and the first has not.
+    Diff1,
+    /// Bits that the first source has, and any other.
+    AndOr,
+    /// Bits that exactly one source has.
+    One,
 }
 
 /// Joins the sources bit by bit; shorter ones are filled up with clear bits. The result is as long as the longest.
@@ -91,6 +99,17 @@ pub fn combine(operation: Operation, sources: &[&[u8]]) -> Vec<u8> {
     let Some((first, others)) = sources.split_first() else {
         return result;
     };
+    match operation {
+        Operation::Diff | Operation::Diff1 | Operation::AndOr => {
+            compare_with_first(operation, first, others, &mut result);
+            return result;
+        }
+        Operation::One => {
+            keep_single(sources, &mut result);
+            return result;
+        }
+        Operation::And | Operation::Or | Operation::Xor | Operation::Not => {}
+    }
     result[..first.len()].copy_from_slice(first);
     if operation == Operation::Not {
         result.iter_mut().for_each(|byte| *byte = !*byte);
@@ -105,10 +124,41 @@ pub fn combine(operation: Operation, sources: &[&[u8]]) -> Vec<u8> {
             }
             Operation::Or => pairs.for_each(|(byte, other)| *byte |= other),
             Operation::Xor => pairs.for_each(|(byte, other)| *byte ^= other),
-            Operation::Not => {}
+            _ => {}
         }
     }
     result
+}
+
+/// What the first source has beside all others together. `result` is clear.
+fn compare_with_first(operation: Operation, first: &[u8], others: &[&[u8]], result: &mut [u8]) {
+    for other in others {
+        let pairs = result.iter_mut().zip(*other);
+        pairs.for_each(|(byte, other)| *byte |= other);
+    }
+    let (head, tail) = result.split_at_mut(first.len());
+    let pairs = head.iter_mut().zip(first);
+    match operation {
+        Operation::Diff => pairs.for_each(|(byte, first)| *byte = first & !*byte),
+        Operation::AndOr => pairs.for_each(|(byte, first)| *byte &= first),
+        _ => pairs.for_each(|(byte, first)| *byte &= !first),
+    }
+    if operation != Operation::Diff1 {
+        tail.fill(0);
+    }
+}
+
+/// The bits that exactly one source has. `result` is clear.
+fn keep_single(sources: &[&[u8]], result: &mut [u8]) {
+    let mut several = vec![0; result.len()];
+    for source in sources {
+        for ((byte, several), other) in result.iter_mut().zip(&mut several).zip(*source) {
+            *several |= *byte & other;
+            *byte |= other;
+        }
+    }
+    let pairs = result.iter_mut().zip(several);
+    pairs.for_each(|(byte, several)| *byte &= !several);
 }
 
 /// What to do with a number that does not fit its field.
@@ -288,14 +338,27 @@ mod tests {
         ) {
             let sources: Vec<&[u8]> = sources.iter().map(|source| &source[..]).collect();
             let len = sources.iter().map(|source| source.len()).max().unwrap_or(0);
-            for operation in [Operation::And, Operation::Or, Operation::Xor] {
+            for operation in [
+                Operation::And,
+                Operation::Or,
+                Operation::Xor,
+                Operation::Diff,
+                Operation::Diff1,
+                Operation::AndOr,
+                Operation::One,
+            ] {
                 let result = combine(operation, &sources);
                 prop_assert_eq!(result.len(), len);
                 for bit in 0..len * 8 {
                     let mut set = sources.iter().map(|source| get(source, bit));
+                    let mut others = set.clone().skip(1);
                     let expected = match operation {
                         Operation::And => set.all(|on| on),
                         Operation::Or => set.any(|on| on),
+                        Operation::Diff => get(sources[0], bit) && !others.any(|on| on),
+                        Operation::Diff1 => !get(sources[0], bit) && others.any(|on| on),
+                        Operation::AndOr => get(sources[0], bit) && others.any(|on| on),
+                        Operation::One => set.filter(|on| *on).count() == 1,
                         _ => set.filter(|on| *on).count() % 2 == 1,
                     };
                     prop_assert_eq!(get(&result, bit), expected);

@@ -59,7 +59,9 @@ const ROWS: &[Row] = &[
             KeySpec::at(2, KeyFlags::OW.or(KeyFlags::UPDATE)),
             KeySpec::range(3, -1, 1, KeyFlags::RO.or(KeyFlags::ACCESS)),
         ])
-        .takes("<AND | OR | XOR | NOT> destination source [source ...]")
+        .takes(
+            "<AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE> destination source [source ...]",
+        )
         .docs(
             "Joins strings bit by bit and stores the result.",
             "2.6.0",
@@ -223,13 +225,22 @@ fn bitpos(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     })
 }
 
+const OPERATIONS: [(&str, Operation); 8] = [
+    ("AND", Operation::And),
+    ("OR", Operation::Or),
+    ("XOR", Operation::Xor),
+    ("NOT", Operation::Not),
+    ("DIFF", Operation::Diff),
+    ("DIFF1", Operation::Diff1),
+    ("ANDOR", Operation::AndOr),
+    ("ONE", Operation::One),
+];
+
 fn bitop(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
-    let operation = match args.next()? {
-        word if word.eq_ignore_ascii_case(b"AND") => Operation::And,
-        word if word.eq_ignore_ascii_case(b"OR") => Operation::Or,
-        word if word.eq_ignore_ascii_case(b"XOR") => Operation::Xor,
-        word if word.eq_ignore_ascii_case(b"NOT") => Operation::Not,
-        _ => return Err(CmdError::Syntax),
+    let word = args.next()?;
+    let named = |(name, _): &&(&str, Operation)| word.eq_ignore_ascii_case(name.as_bytes());
+    let Some(&(name, operation)) = OPERATIONS.iter().find(named) else {
+        return Err(CmdError::Syntax);
     };
     let target = args.key()?;
     let mut keys: Vec<Key<'_>> = Vec::with_capacity(args.len());
@@ -238,6 +249,10 @@ fn bitop(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     }
     if operation == Operation::Not && keys.len() != 1 {
         return Err(CmdError::BitopNotSources);
+    }
+    let compares = [Operation::Diff, Operation::Diff1, Operation::AndOr].contains(&operation);
+    if compares && keys.len() < 2 {
+        return Err(CmdError::two_sources_needed(name));
     }
     let result = {
         let sources = read_strings(cx, &keys, is_string)?;
