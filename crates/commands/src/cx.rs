@@ -321,10 +321,12 @@ impl Cx<'_> {
         }
     }
 
-    /// Takes the entry of `key` out, to be placed elsewhere.
+    /// Takes the entry of `key` out, to be placed elsewhere: that counts as the change.
     pub fn take(&mut self, key: Key<'_>, event: Event) -> Option<Moved> {
         let encoding = self.peek(key)?.encoding();
-        let (value, expires_at_ms) = self.remove(key, event)?;
+        let now = self.now.millis();
+        let (value, expires_at_ms) = self.shards.of(key).remove(self.db, key, now)?;
+        self.effects.note(self.db, key.bytes(), event);
         Some(Moved {
             value,
             expires_at_ms,

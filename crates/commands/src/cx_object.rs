@@ -122,6 +122,19 @@ impl<T> Change<'_, T> {
         self.effects.touch(self.db, self.key, event);
     }
 
+    /// Logs one event for several changes of the key, such as elements that were added together.
+    #[inline]
+    pub fn touched_times(&mut self, event: Event, changes: usize) {
+        self.touched(event);
+        self.effects.count(changes.saturating_sub(1) as u64);
+    }
+
+    /// Logs a change that counts as part of another key's: a move from one to the other is one change.
+    pub(crate) fn touched_along(&mut self, event: Event) {
+        self.touched = true;
+        self.effects.note(self.db, self.key, event);
+    }
+
     /// Logs that a field, which is removed now, was past its time.
     pub(crate) fn field_gone(&mut self, name: &[u8]) {
         self.touched = true;

@@ -113,22 +113,26 @@ pub(super) fn bitfield(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
     if needed == 0 {
         return look(cx, key, &steps);
     }
-    let answers = edit(cx, key, Event::SetBit, |string, is_new| {
+    let (answers, changes) = edit(cx, key, Event::SetBit, |string, is_new| {
         let grows = string.len() < needed;
         string.grow_to(needed);
         let bytes = string.as_mut_slice();
-        let mut changed = is_new;
-        let result: Answers = steps
+        let mut changes = 0;
+        let answers: Answers = steps
             .iter()
             .map(|step| {
                 let (answer, differs) = step.run(bytes);
                 let writes = step.needs() > 0 && answer.is_some();
-                changed |= differs || grows && writes;
+                changes += u64::from(differs || grows && writes);
                 answer
             })
             .collect();
-        Ok(Edited { result, changed })
+        Ok(Edited {
+            result: (answers, changes),
+            changed: is_new || changes > 0,
+        })
     })?;
+    cx.effects.count(changes.saturating_sub(1));
     Ok(write_answers(cx, &answers))
 }
 

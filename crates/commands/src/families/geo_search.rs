@@ -393,6 +393,7 @@ fn search(cx: &mut Cx<'_>, mut args: Args<'_>, dialect: Dialect) -> Result<Reply
             false => Event::GeoRadiusStore,
         };
         cx.put(destination, SortedSet::from_scores(scores, limits), event);
+        cx.effects.count(count.saturating_sub(1) as u64);
     }
     Ok(Reply::count(count))
 }

@@ -186,7 +186,7 @@ pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
                 _ => {}
             }
         }
-        change.touched(Event::HSet);
+        change.touched_times(Event::HSet, pairs.len());
         if let Ttl::At(_) = options.ttl {
             change.note(if deleted { Event::HDel } else { Event::HExpire });
         }
@@ -201,17 +201,17 @@ pub(super) fn hgetdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
     let names = fields(&mut args, CmdError::NumberOfFields)?;
     cx.out.array(names.len());
     let found = cx.change(key, Create::No, |change| {
-        let mut deleted = false;
+        let mut deleted = 0;
         for name in names {
             drop_expired(change, name);
             match change.value.get(name) {
                 Some(field) => change.out.bulk(field.value),
                 None => change.out.null(),
             }
-            deleted |= change.value.remove(name);
+            deleted += usize::from(change.value.remove(name));
         }
-        if deleted {
-            change.touched(Event::HDel);
+        if deleted > 0 {
+            change.touched_times(Event::HDel, deleted);
         }
         Ok(())
     })?;

@@ -45,7 +45,7 @@ fn set_pairs(
             drop_expired(change, name);
             added += usize::from(change.value.set(name, value, Keep::Nothing, &limits));
         }
-        change.touched(Event::HSet);
+        change.touched_times(Event::HSet, pairs.len());
         Ok(added)
     })?;
     Ok(added.unwrap_or(0))
@@ -76,7 +76,7 @@ pub(super) fn hdel(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
             deleted += usize::from(change.value.remove(name));
         }
         if deleted > 0 {
-            change.touched(Event::HDel);
+            change.touched_times(Event::HDel, deleted);
         }
         Ok(deleted)
     })?;

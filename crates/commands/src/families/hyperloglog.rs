@@ -143,17 +143,18 @@ fn edit_sketch<R>(
 fn pfadd(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let sparse_max = sparse_max(cx);
-    let changed = edit_sketch(cx, key, |string, is_new| {
-        let mut changed = is_new;
+    let changes = edit_sketch(cx, key, |string, is_new| {
+        let mut changes = u64::from(is_new);
         for element in args.rest() {
-            changed |= sketch::add(string, element, sparse_max)?;
+            changes += u64::from(sketch::add(string, element, sparse_max)?);
         }
         Ok(Edited {
-            result: changed,
-            changed,
+            result: changes,
+            changed: changes > 0,
         })
     })?;
-    Ok(Reply::flag(changed))
+    cx.effects.count(changes.saturating_sub(1));
+    Ok(Reply::flag(changes > 0))
 }
 
 fn pfcount(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {

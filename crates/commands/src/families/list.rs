@@ -291,7 +291,7 @@ fn push(cx: &mut Cx<'_>, mut args: Args<'_>, end: End, create: Create) -> Result
         for element in args.rest() {
             end.push(change.value, element, limit);
         }
-        change.touched(end.push_event());
+        change.touched_times(end.push_event(), args.len());
         Ok(change.value.len())
     })?;
     Ok(Reply::count(len.unwrap_or(0)))
@@ -402,7 +402,7 @@ fn lrem(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
             change.value.remove_first_equal(element, most)
         };
         if removed > 0 {
-            change.touched(Event::LRem);
+            change.touched_times(Event::LRem, removed);
         }
         Ok(removed)
     })?;
@@ -414,9 +414,14 @@ fn ltrim(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let (start, stop) = (args.int()?, args.int()?);
     cx.change::<List, _>(key, Create::No, |change| {
         let (start, count) = range(start, stop, change.value.len());
+        let removed = change.value.len() - count;
         change.value.remove(start + count, usize::MAX);
         change.value.remove(0, start);
-        change.touched(Event::LTrim);
+        match removed {
+            // Who listens hears of it all the same.
+            0 => change.note(Event::LTrim),
+            _ => change.touched_times(Event::LTrim, removed),
+        }
         Ok(())
     })?;
     Ok(Reply::Ok)

@@ -55,7 +55,7 @@ impl<'a> Route<'a> {
             cx.change::<List, _>(self.target, Create::Yes, |change| {
                 let limit = node_limit(change.limits);
                 self.to.push(change.value, &element, limit);
-                change.touched(self.to.push_event());
+                change.touched_along(self.to.push_event());
                 Ok(())
             })?;
             cx.change::<List, _>(self.source, Create::No, |change| {

@@ -80,7 +80,7 @@ pub(super) fn take(change: &mut Change<'_, List>, end: End, count: usize) {
         (End::Left, _) => list.remove(0, count),
         (End::Right, _) => list.remove(list.len().saturating_sub(count), count),
     }
-    change.touched(end.pop_event());
+    change.touched_times(end.pop_event(), count);
 }
 
 /// The first of the keys that has a list; an error if one before it has something else.

@@ -226,7 +226,7 @@ fn sadd(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         let added = members.iter().filter(|member| set.add(member, &limits));
         let added = added.count();
         if added > 0 {
-            change.touched(Event::SAdd);
+            change.touched_times(Event::SAdd, added);
         }
         Ok(added)
     })?;
@@ -243,7 +243,7 @@ fn srem(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
             .filter(|member| set.remove(member))
             .count();
         if removed > 0 {
-            change.touched(Event::SRem);
+            change.touched_times(Event::SRem, removed);
         }
         Ok(removed)
     })?;

@@ -39,7 +39,7 @@ pub(super) fn spop(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
             set.pick(&positions, &mut |member| write_member(member, change.out));
             set.remove_positions(&positions);
         }
-        change.touched(Event::SPop);
+        change.touched_times(Event::SPop, count);
         Ok(())
     })?;
     match (popped, count) {

@@ -395,5 +395,6 @@ fn store(
     }
     let len = list.len();
     cx.put(target, list, Event::SortStore);
+    cx.effects.count(len.saturating_sub(1) as u64);
     Ok(Reply::count(len))
 }

@@ -127,17 +127,18 @@ pub(super) fn add_pairs(
             sum = Some(score);
         }
         if added + changed > 0 {
-            change.touched(if options.incr {
-                Event::ZIncr
-            } else {
-                Event::ZAdd
-            });
+            let event = match options.incr {
+                true => Event::ZIncr,
+                false => Event::ZAdd,
+            };
+            change.touched_times(event, added + changed);
         }
         Ok((added, changed, sum))
     })?;
     let (added, changed, sum) = done.unwrap_or_default();
     if !options.incr {
-        return Ok(Reply::Int(if options.ch { added + changed } else { added }));
+        let counted = if options.ch { added + changed } else { added };
+        return Ok(Reply::count(counted));
     }
     match sum {
         Some(score) => {
@@ -191,7 +192,7 @@ pub(super) fn zrem(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
             .filter(|member| change.value.remove(member).is_some())
             .count();
         if removed > 0 {
-            change.touched(Event::ZRem);
+            change.touched_times(Event::ZRem, removed);
         }
         Ok(removed)
     })?;

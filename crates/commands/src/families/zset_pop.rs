@@ -107,7 +107,7 @@ fn take(
             change.out.double(score);
         }
         change.value.remove_range(range);
-        change.touched(end.event());
+        change.touched_times(end.event(), count);
         Ok(())
     })?;
     Ok(taken.is_some())

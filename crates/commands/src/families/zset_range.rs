@@ -289,7 +289,7 @@ fn remove(cx: &mut Cx<'_>, mut args: Args<'_>, by: By, event: Event) -> Result<R
         let count = range.len();
         if count > 0 {
             change.value.remove_range(range);
-            change.touched(event);
+            change.touched_times(event, count);
         }
         Ok(count)
     })?;

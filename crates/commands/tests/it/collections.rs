@@ -262,3 +262,62 @@ fn compact_hashes_end_at_their_limits() {
         assert!(reply.contains(encoding), "{line}: {reply}");
     }
 }
+
+/// What save points and `rdb_changes_since_last_save` go by: as in Redis each element counts, and a move from one key to
+/// another is one change.
+#[test]
+fn elements_are_counted_as_changes() {
+    let cases: &[(&str, u64)] = &[
+        ("RPUSH l a b c d e f g h", 8),
+        ("LPUSHX l x y", 2),
+        ("LPUSHX none x y", 0),
+        ("LPOP l 3", 3),
+        ("RPOP l", 1),
+        ("LMPOP 1 l LEFT COUNT 2", 2),
+        ("LMOVE l other LEFT LEFT", 1),
+        ("RPOPLPUSH other other", 1),
+        ("LTRIM l 0 -1", 0),
+        ("RPUSH l q q q", 3),
+        ("LREM l 2 q", 2),
+        ("LTRIM l 1 1", 3),
+        ("RENAME l m", 1),
+        ("COPY m n", 1),
+        ("MOVE n 1", 1),
+        ("SADD s a b c c d", 4),
+        ("SREM s a b none", 2),
+        ("SPOP s 2", 2),
+        ("SADD s a b c", 3),
+        ("SMOVE s t a", 2),
+        ("SUNIONSTORE u s t", 1),
+        ("HSET h a 1 b 2 c 3", 3),
+        ("HSET h a 1 b 2", 2),
+        ("HDEL h a b none", 2),
+        ("HSETEX h FIELDS 2 x 1 y 2", 2),
+        ("HGETDEL h FIELDS 3 x y none", 2),
+        ("ZADD z 1 a 2 b 3 c", 3),
+        ("ZADD z 1 a 5 b 4 d 6 e", 3),
+        ("ZREM z a none", 1),
+        ("ZPOPMIN z 2", 2),
+        ("ZADD z 1 a 2 b 3 c", 3),
+        ("ZREMRANGEBYRANK z 0 1", 2),
+        ("GEOADD g 13 38 a 14 38 b 15 38 c", 3),
+        (
+            "GEOSEARCHSTORE g2 g FROMMEMBER a BYRADIUS 5000 km ASC COUNT 2",
+            2,
+        ),
+        ("SORT z BY nosort STORE sorted", 2),
+        ("SADD numbers 3 1 2", 3),
+        ("SORT numbers STORE sorted", 3),
+        ("PFADD p a b c", 4),
+        ("PFADD p a", 0),
+        ("BITFIELD b SET u8 0 1 INCRBY u8 8 0 GET u8 0", 2),
+        ("BITFIELD b SET u8 0 1 INCRBY u8 8 3", 1),
+        ("MSET a 1 b 2", 2),
+        ("DEL a b none", 2),
+    ];
+    let mut world = World::new(4);
+    for (line, expected) in cases {
+        let reply = world.run(line);
+        assert_eq!(world.effects.dirty(), *expected, "{line}: {reply}");
+    }
+}

@@ -144,16 +144,17 @@ pub(super) fn write_key(out: &mut ReplyBuf, key: &[u8]) {
     out.bulk(key);
 }
 
+/// Counts the second look that Redis takes at every stream: once for the ID, and once for what is behind it.
+pub(super) fn look_again(cx: &mut Cx<'_>, key: Key<'_>) {
+    cx.look(key, |_| ());
+}
+
 pub(super) fn xread(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let request = Request::parse(cx, args, false)?;
     let mut after = Vec::with_capacity(request.streams);
     let mut ready = Vec::new();
     for at in 0..request.streams {
         let key = request.key(cx.seed, at);
-        if request.id_word(at) == b"$" {
-            // Redis looks for the key once for the ID, and once for what is behind it.
-            cx.look(key, |_| ());
-        }
         let seen = cx.read_as::<Stream>(key)?;
         let log = seen.map(|seen| seen.value.log());
         let last = log.and_then(|log| log.last());
@@ -173,6 +174,8 @@ pub(super) fn xread(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> 
         };
         if last.is_some_and(|last| last.id() > id) {
             ready.push(at);
+        } else {
+            look_again(cx, key);
         }
         after.push(id);
     }
