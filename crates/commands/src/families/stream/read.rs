@@ -94,6 +94,13 @@ impl<'a> Request<'a> {
         self.words[self.first_key + self.streams + at]
     }
 
+    /// Counts the second look that Redis takes at every stream: once for the ID, and once for what is behind it.
+    pub(super) fn look_again(&self, cx: &mut Cx<'_>) {
+        for at in 0..self.streams {
+            cx.look(self.key(cx.seed, at), |_| ());
+        }
+    }
+
     /// The answer when there is nothing to give. A command that waits is run again with these IDs in place of its own
     /// and with a bound on what it returns: an ID too low must not let a push return the whole stream.
     pub(super) fn wait(&self, cx: &mut Cx<'_>, ids: Option<&[StreamId]>) -> Reply {
@@ -144,11 +151,6 @@ pub(super) fn write_key(out: &mut ReplyBuf, key: &[u8]) {
     out.bulk(key);
 }
 
-/// Counts the second look that Redis takes at every stream: once for the ID, and once for what is behind it.
-pub(super) fn look_again(cx: &mut Cx<'_>, key: Key<'_>) {
-    cx.look(key, |_| ());
-}
-
 pub(super) fn xread(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     let request = Request::parse(cx, args, false)?;
     let mut after = Vec::with_capacity(request.streams);
@@ -174,22 +176,26 @@ pub(super) fn xread(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> 
         };
         if last.is_some_and(|last| last.id() > id) {
             ready.push(at);
-        } else {
-            look_again(cx, key);
         }
         after.push(id);
     }
     if ready.is_empty() {
+        request.look_again(cx);
         return Ok(request.wait(cx, Some(&after)));
     }
     write_head(cx.out, ready.len());
-    for at in ready {
+    let mut ready = ready.into_iter().peekable();
+    for (at, after) in after.into_iter().enumerate() {
         let key = request.key(cx.seed, at);
+        if ready.next_if_eq(&at).is_none() {
+            cx.look(key, |_| ());
+            continue;
+        }
         let Some(seen) = cx.read_as::<Stream>(key)? else {
             continue;
         };
         write_key(seen.out, key.bytes());
-        let start = after[at].next().unwrap_or(StreamId::MAX);
+        let start = after.next().unwrap_or(StreamId::MAX);
         let entries = seen.value.log().range(start, StreamId::MAX);
         write_entries(seen.out, entries, request.count);
     }

@@ -3,7 +3,7 @@
 use tollgate_containers::stream::{ConsumerIndex, Group, Log, Pending, Stream, StreamId};
 use tollgate_wire::resp::ReplyBuf;
 
-use super::read::{Request, look_again, write_head, write_key};
+use super::read::{Request, write_head, write_key};
 use super::{ids, write_entry, write_id};
 use crate::{Args, Change, CmdError, Create, Cx, Event, Reply};
 
@@ -46,8 +46,8 @@ pub(super) fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdEr
         if matches!(from, From::Own(_)) || last.is_some_and(|last| last.id() > last_id) {
             ready.push((at, from));
         }
-        look_again(cx, key);
     }
+    request.look_again(cx);
     if ready.is_empty() {
         return Ok(request.wait(cx, None));
     }
