@@ -17,7 +17,8 @@ use rustls::{
 
 use crate::outbound::Wait;
 
-use super::settings::{TlsError, authorities, certificates, of_file, versions};
+use super::listed::OrListed;
+use super::settings::{TlsError, authorities, certificates, of_file, roots, versions};
 
 /// What a client's side of TLS is made of.
 #[derive(Debug, Clone)]
@@ -44,17 +45,18 @@ impl TlsConnector {
     ///
     /// One of them cannot be used, or no authority is known.
     pub fn new(files: &TlsClientFiles) -> Result<TlsConnector, TlsError> {
-        let roots = authorities(files.authorities.as_deref(), files.authority_dir.as_deref())?;
-        if roots.is_empty() {
+        let known = authorities(files.authorities.as_deref(), files.authority_dir.as_deref())?;
+        if known.is_empty() {
             return Err(TlsError::new(
                 "authorities are needed to check the certificate of the master: set tls-ca-cert-file or tls-ca-cert-dir",
             ));
         }
         let provider = Arc::new(ring::default_provider());
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                .build()
-                .map_err(TlsError::new)?;
+        let roots = Arc::new(roots(&known)?);
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+            .build()
+            .map_err(TlsError::new)?;
+        let verifier = OrListed::new(verifier, known);
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(&files.protocols)?)
             .map_err(TlsError::new)?
@@ -103,7 +105,7 @@ impl TlsConnector {
 
 /// Checks everything but the name.
 #[derive(Debug)]
-struct AnyName(Arc<WebPkiServerVerifier>);
+struct AnyName(OrListed<WebPkiServerVerifier>);
 
 impl ServerCertVerifier for AnyName {
     fn verify_server_cert(
@@ -114,10 +116,17 @@ impl ServerCertVerifier for AnyName {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified =
-            self.0
-                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let verified = self.0.checked.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
         match verified {
+            Err(error) if self.0.is_listed(end_entity, &error) => {
+                Ok(ServerCertVerified::assertion())
+            }
             // The name is looked at last, when all else is right.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -132,7 +141,7 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, cert, dss)
+        self.0.checked.verify_tls12_signature(message, cert, dss)
     }
 
     fn verify_tls13_signature(
@@ -141,10 +150,10 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, cert, dss)
+        self.0.checked.verify_tls13_signature(message, cert, dss)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.0.checked.supported_verify_schemes()
     }
 }

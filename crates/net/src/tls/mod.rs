@@ -6,6 +6,7 @@
 
 mod connector;
 mod driver;
+mod listed;
 mod settings;
 
 pub use connector::{TlsClientFiles, TlsConnector};

@@ -10,6 +10,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion, version};
 
+use super::listed::OrListed;
+
 /// Whether clients show a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsClients {
@@ -105,22 +107,22 @@ fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let builder = match files.clients {
         TlsClients::Ignored => builder.with_no_client_auth(),
         asked => {
-            let roots = authorities(files.authorities.as_deref(), files.authority_dir.as_deref())?;
-            if roots.is_empty() {
+            let known = authorities(files.authorities.as_deref(), files.authority_dir.as_deref())?;
+            if known.is_empty() {
                 return Err(TlsError::new(
                     "authorities are needed to check the certificates of clients: set tls-ca-cert-file or \
                      tls-ca-cert-dir, or tls-auth-clients no",
                 ));
             }
-            let roots = Arc::new(roots);
+            let roots = Arc::new(roots(&known)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
             let verifier = match asked {
                 TlsClients::Optional => verifier.allow_unauthenticated(),
                 _ => verifier,
             };
             let verifier = verifier.build();
-            builder
-                .with_client_cert_verifier(verifier.map_err(|error| TlsError(error.to_string()))?)
+            let verifier = verifier.map_err(|error| TlsError(error.to_string()))?;
+            builder.with_client_cert_verifier(Arc::new(OrListed::new(verifier, known)))
         }
     };
     let config = builder.with_single_cert(chain, key);
@@ -143,20 +145,27 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 pub(super) fn authorities(
     file: Option<&Path>,
     dir: Option<&Path>,
-) -> Result<RootCertStore, TlsError> {
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let mut paths: Vec<PathBuf> = file.map(Path::to_owned).into_iter().collect();
     if let Some(dir) = dir {
         let entries = std::fs::read_dir(dir).map_err(|error| of_file(dir, error))?;
         let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
         paths.extend(files.filter(|path| path.is_file()));
     }
-    let mut roots = RootCertStore::empty();
+    let mut known = Vec::new();
     for path in &paths {
-        for certificate in certificates(path)? {
-            roots
-                .add(certificate)
-                .map_err(|error| of_file(path, error))?;
-        }
+        let found = certificates(path)?;
+        roots(&found).map_err(|error| of_file(path, error))?;
+        known.extend(found);
+    }
+    Ok(known)
+}
+
+/// The certificates as what others may be signed by.
+pub(super) fn roots(known: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in known {
+        roots.add(certificate.clone()).map_err(TlsError::new)?;
     }
     Ok(roots)
 }

@@ -76,6 +76,27 @@ fn the_link_speaks_tls_with_a_master_of_ours() {
     follows_by_tls(&files, master.addr);
 }
 
+#[test]
+fn the_link_speaks_tls_with_a_master_whose_certificate_is_its_own_authority() {
+    let files = Files::new("link-listed");
+    let (cert, key) = (files.text("alone", "cert"), files.text("alone", "key"));
+    let shown = [
+        ("tls-cert-file", &*cert),
+        ("tls-key-file", &*key),
+        ("tls-ca-cert-file", &*cert),
+    ];
+    let master = Tls::start(&files, &shown);
+    let replica = start(&[
+        ("tls-replication", "yes".to_owned()),
+        ("tls-ca-cert-file", cert.clone()),
+        ("tls-client-cert-file", cert.clone()),
+        ("tls-client-key-file", key.clone()),
+    ]);
+    let mut here = replica.connect();
+    attach(&mut here, master.addr);
+    wait_for_link(&mut here);
+}
+
 /// A redis-server with a TLS port that asks for certificates.
 fn redis_by_tls(files: &Files, more: &[&str]) -> Option<(Server, SocketAddr)> {
     let port = free_port().unwrap();

@@ -34,7 +34,28 @@ impl Files {
         files.sign("server", false);
         files.sign("client", false);
         files.sign("late", true);
+        files.alone("alone", false);
+        files.alone("stale", true);
         files
+    }
+
+    /// Makes a certificate that is its own authority; one that has expired when `late`.
+    fn alone(&self, name: &str, late: bool) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        if late {
+            expire(&mut params);
+        }
+        let certificate = params.self_signed(&key).unwrap().pem();
+        for (kind, pem) in [
+            ("ca", &certificate),
+            ("cert", &certificate),
+            ("key", &key.serialize_pem()),
+        ] {
+            std::fs::write(self.path(name, kind), pem).unwrap();
+        }
     }
 
     /// Makes the authority `NAME-ca` and a certificate of it; one that has expired when `late`.
@@ -49,8 +70,7 @@ impl Files {
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         if late {
-            params.not_before = date_time_ymd(2001, 1, 1);
-            params.not_after = date_time_ymd(2002, 1, 1);
+            expire(&mut params);
         }
         let issuer = Issuer::new(ca, ca_key);
         let certificate = params.signed_by(&key, &issuer).unwrap();
@@ -112,6 +132,11 @@ impl Drop for Files {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.dir).ok();
     }
+}
+
+fn expire(params: &mut CertificateParams) {
+    params.not_before = date_time_ymd(2001, 1, 1);
+    params.not_after = date_time_ymd(2002, 1, 1);
 }
 
 /// A server with a TLS port only.
@@ -300,6 +325,24 @@ fn an_expired_certificate_is_refused() {
     let server = Tls::start(&files, &[("tls-ca-cert-file", &authority)]);
     let refusal = server.connect(&files, "server", Some("late")).refusal();
     assert!(refusal.contains("CertificateExpired"), "{refusal}");
+}
+
+#[test]
+fn a_certificate_of_the_list_of_authorities_may_be_shown() {
+    let files = Files::new("listed");
+    let listed = files.text("alone", "cert");
+    let server = Tls::start(&files, &[("tls-ca-cert-file", &listed)]);
+    let mut client = server.connect(&files, "server", Some("alone"));
+    client.expect(b"PING\r\n", b"+PONG\r\n");
+    let foreign = server.connect(&files, "server", Some("stale")).refusal();
+    assert!(foreign.contains("received fatal alert"), "{foreign}");
+    let expired = files.text("stale", "cert");
+    let server = Tls::start(&files, &[("tls-ca-cert-file", &expired)]);
+    let refusal = server.connect(&files, "server", Some("stale")).refusal();
+    assert!(refusal.contains("CertificateExpired"), "{refusal}");
+    // An authority that is not of the list, though valid.
+    let refusal = server.connect(&files, "server", Some("alone")).refusal();
+    assert!(refusal.contains("received fatal alert"), "{refusal}");
 }
 
 #[test]
