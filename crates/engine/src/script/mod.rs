@@ -133,6 +133,18 @@ pub(crate) fn run<'e>(
     out: &mut ReplyBuf,
     around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
+    let result = answer(engine, command, call, out, around);
+    vm::shrink();
+    result
+}
+
+fn answer<'e>(
+    engine: &'e Engine,
+    command: ScriptCommand,
+    call: &Call<'e>,
+    out: &mut ReplyBuf,
+    around: Around<'_, 'e>,
+) -> Result<Reply, CmdError> {
     let words = call.args;
     match command {
         ScriptCommand::Eval => eval(engine, call, call.db, false, out, around),
@@ -301,6 +313,13 @@ fn find(engine: &Engine, sha: &Hex) -> Option<Compiled> {
     })?
 }
 
+/// The same, for who asks about the script and does not run it.
+fn look_at(engine: &Engine, sha: &Hex) -> Option<Compiled> {
+    let found = find(engine, sha);
+    vm::shrink();
+    found
+}
+
 /// Compiles a script on this thread and remembers it there.
 fn compile(vm: &mut Vm, script: &Script) -> Result<Compiled, CmdError> {
     let header = shebang::parse(&script.body)?;
@@ -375,7 +394,7 @@ pub(crate) fn needs_gate(engine: &Engine, command: ScriptCommand, words: &[&[u8]
     };
     // A script that is not there is an error, for which nobody waits.
     let known = sha.is_some();
-    let found = sha.and_then(|sha| find(engine, &sha));
+    let found = sha.and_then(|sha| look_at(engine, &sha));
     match (command, found) {
         (_, Some(compiled)) => !compiled.facts_in(engine).declared_only,
         (ScriptCommand::EvalSha | ScriptCommand::EvalShaRo, None) => false,
@@ -403,7 +422,7 @@ pub(crate) fn may_be_long(engine: &Engine, command: ScriptCommand, words: &[&[u8
     let Some(sha) = sha else {
         return false;
     };
-    match find(engine, &sha) {
+    match look_at(engine, &sha) {
         Some(compiled) => {
             !compiled.facts_in(engine).brief && !engine.costs.is_trusted(Place::of_digest(&sha))
         }
@@ -420,7 +439,7 @@ pub(crate) fn writes_nothing(engine: &Engine, command: ScriptCommand, words: &[&
     let flags = match command {
         ScriptCommand::Eval => shebang::parse(words[1]).ok().map(|header| header.flags),
         ScriptCommand::EvalSha => hex(words[1])
-            .and_then(|sha| find(engine, &sha))
+            .and_then(|sha| look_at(engine, &sha))
             .map(|compiled| compiled.flags),
         ScriptCommand::Fcall => engine
             .functions

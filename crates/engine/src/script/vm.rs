@@ -118,7 +118,7 @@ thread_local! {
     static RUN: Cell<*mut c_void> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Runs `f` with this thread's state, made on first use.
+/// Runs `f` with this thread's state, made on first use. The state stays until [`shrink`].
 ///
 /// Returns `None` when there is no memory for a state.
 pub(super) fn with_vm<R>(f: impl FnOnce(&mut Vm) -> R) -> Option<R> {
@@ -126,8 +126,15 @@ pub(super) fn with_vm<R>(f: impl FnOnce(&mut Vm) -> R) -> Option<R> {
         if slot.is_none() {
             *slot = Vm::new();
         }
-        let vm = slot.as_mut()?;
-        let result = f(vm);
+        slot.as_mut().map(f)
+    })
+}
+
+/// Gives up this thread's state if what it keeps takes much memory. To be called when a command of scripts is over: what
+/// was compiled for it is a number that another state gives to something else.
+pub(super) fn shrink() {
+    VM.with_borrow_mut(|slot| {
+        let Some(vm) = slot else { return };
         if vm.memory.used() > MEMORY_MAX / 2 {
             // SAFETY: the state is live and nothing runs on it.
             unsafe { lua_gc(vm.lua, LUA_GCCOLLECT, 0) };
@@ -135,8 +142,7 @@ pub(super) fn with_vm<R>(f: impl FnOnce(&mut Vm) -> R) -> Option<R> {
                 *slot = None;
             }
         }
-        Some(result)
-    })
+    });
 }
 
 /// The run in progress on this thread.

@@ -272,3 +272,38 @@ fn a_script_that_sorts_by_other_keys_finds_them() {
     let script = "return redis.call('SORT', KEYS[1], 'BY', 'w_*', 'STORE', KEYS[1])";
     assert_eq!(client.int(&["EVAL", script, "1", "list"]), 6);
 }
+
+/// Long texts fill the states of threads, of which a new one is made where the old one keeps too much.
+const LONG_TEXT: usize = 8 << 20;
+/// More of them than a state keeps.
+const MANY_TEXTS: usize = 20;
+
+#[test]
+fn a_script_runs_where_it_was_compiled_though_the_state_has_become_too_large() {
+    let mut client = Client::new(&engine(16));
+    let text = "x".repeat(LONG_TEXT);
+    for number in 0..MANY_TEXTS {
+        let body = format!("local text = '{number}{text}' return {number}");
+        assert_eq!(client.int(&["EVAL", &body, "0"]), number as i64);
+    }
+}
+
+#[test]
+fn a_function_is_itself_though_the_state_it_was_compiled_in_has_become_too_large() {
+    let mut client = Client::new(&engine(16));
+    let text = "x".repeat(LONG_TEXT);
+    for number in 0..MANY_TEXTS {
+        let body = format!(
+            "#!lua name=l{number}\nredis.register_function('f{number}', \
+             function() local text = '{number}{text}' return {number} end)"
+        );
+        let name = format!("l{number}").into_bytes();
+        assert_eq!(client.call(&["FUNCTION", "LOAD", &body]), Value::Bulk(name));
+    }
+    for number in 0..MANY_TEXTS {
+        assert_eq!(
+            client.int(&["FCALL", &format!("f{number}"), "0"]),
+            number as i64
+        );
+    }
+}

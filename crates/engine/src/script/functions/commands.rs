@@ -141,13 +141,17 @@ fn compile_again(vm: &mut Vm, engine: &Engine, library: &Library) -> Result<(), 
 /// Compiles a new library here. Its functions stay if it is put into the table before the next call of one.
 fn compile(engine: &Engine, code: &[u8], limited: bool) -> Result<Arc<Library>, CmdError> {
     let about = metadata(code)?;
-    let registered = vm::with_vm(|vm| vm.load(engine, &code[about.code_at..], limited))
-        .ok_or_else(no_memory)?
-        .map_err(CmdError::err)?;
     let id = next_id();
-    let (infos, functions): (Vec<FunctionInfo>, Vec<i32>) = registered.into_iter().unzip();
+    let infos = vm::with_vm(|vm| {
+        let registered = vm.load(engine, &code[about.code_at..], limited)?;
+        let (infos, functions): (Vec<FunctionInfo>, Vec<i32>) = registered.into_iter().unzip();
+        vm.keep_library(id, functions);
+        Ok::<_, Vec<u8>>(infos)
+    });
+    // Libraries may come one after the other.
+    vm::shrink();
+    let infos = infos.ok_or_else(no_memory)?.map_err(CmdError::err)?;
     let empty = infos.is_empty();
-    vm::with_vm(|vm| vm.keep_library(id, functions)).ok_or_else(no_memory)?;
     if empty {
         return Err(CmdError::err("No functions registered"));
     }
