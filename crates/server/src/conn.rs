@@ -532,6 +532,10 @@ impl Driver for RespDriver {
         let now_at = Timestamp::from_nanos(now);
         let engine = &self.shared.engine;
         if engine.time_out(&mut conn.session, now_at, &mut self.out) {
+            if has_modes(&conn.session) {
+                let row = conn.session.last;
+                conclude_modes(&mut conn.session, row, &mut self.out, 0);
+            }
             conn.client.publish(&conn.session, now);
         }
         // If somebody else was faster, the answer is on its way.
@@ -601,7 +605,11 @@ impl Driver for RespDriver {
 
     fn stale(&self, conn: &Conn, now: i64) -> bool {
         let timeout = self.shared.settings.timeout_secs();
+        // Those who only listen have nothing to say.
+        let listens =
+            conn.session.subscriptions > 0 || conn.session.monitors || conn.session.follows;
         timeout > 0
+            && !listens
             && !conn.is_waiting()
             && conn.held.is_none()
             && (now - conn.client.last_seen()) / 1_000_000_000 >= timeout as i64

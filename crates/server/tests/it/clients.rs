@@ -210,3 +210,32 @@ fn clients_that_hold_most_go_when_all_together_hold_too_much() {
     assert_eq!(raw(&mut small, "CONFIG RESETSTAT"), "+OK\r\n");
     assert_eq!(info(&mut small, "evicted_clients"), "0");
 }
+
+#[test]
+fn the_end_of_a_wait_is_a_reply_that_may_be_unwanted() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    client
+        .send(b"CLIENT REPLY SKIP\r\nBLPOP none 0.01\r\nPING one\r\n")
+        .unwrap();
+    assert_eq!(client.frame().unwrap(), b"$3\r\none\r\n");
+    client
+        .send(b"CLIENT REPLY OFF\r\nBLPOP none 0.01\r\nCLIENT REPLY ON\r\nPING two\r\n")
+        .unwrap();
+    assert_eq!(client.frame().unwrap(), b"+OK\r\n");
+    assert_eq!(client.frame().unwrap(), b"$3\r\ntwo\r\n");
+    client
+        .send(b"HELLO 3\r\nCLIENT TRACKING ON OPTIN\r\nCLIENT CACHING YES\r\nBLPOP none 0.01\r\nGET key\r\nSET key x\r\nPING three\r\n")
+        .unwrap();
+    assert!(client.frame().unwrap().starts_with(b"%7\r\n"));
+    for expected in [
+        "+OK\r\n",
+        "+OK\r\n",
+        "_\r\n",
+        "_\r\n",
+        "+OK\r\n",
+        "$5\r\nthree\r\n",
+    ] {
+        assert_eq!(client.frame().unwrap(), expected.as_bytes());
+    }
+}

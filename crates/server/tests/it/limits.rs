@@ -143,3 +143,24 @@ fn the_time_of_a_soft_limit_passes_though_nothing_more_is_sent() {
         "1"
     );
 }
+
+#[test]
+fn those_who_only_listen_may_be_silent() {
+    let server = Local::start(&[("timeout", "1")]);
+    let mut subscriber = server.connect();
+    assert!(raw(&mut subscriber, "SUBSCRIBE news").starts_with("*3\r\n"));
+    let mut monitor = server.connect();
+    assert_eq!(raw(&mut monitor, "MONITOR"), "+OK\r\n");
+    // One that came later and says nothing either is disconnected.
+    let mut silent = server.connect();
+    assert_eq!(raw(&mut silent, "PING"), "+PONG\r\n");
+    assert_eq!(silent.until_closed().unwrap(), b"");
+    assert_eq!(
+        raw(&mut subscriber, "PING"),
+        "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+    );
+    monitor.send(b"ECHO x\r\n").unwrap();
+    eventually("it is answered", || {
+        monitor.frame().unwrap() == b"$1\r\nx\r\n"
+    });
+}
