@@ -310,6 +310,10 @@ pub(crate) trait Cells {
     fn cell(&mut self, index: usize) -> &mut Cell;
     /// Adds a cell if the lock rule allows.
     fn acquire(&mut self, index: usize) -> bool;
+    /// As [`Cells::acquire`], without waiting for a long command.
+    fn acquire_unless_kept(&mut self, index: usize) -> bool {
+        self.acquire(index)
+    }
     /// Every held cell that the command at hand may have used.
     fn each(&mut self, f: &mut dyn FnMut(usize, &mut Cell));
     /// Whether somebody watches or waits for a key of them.
@@ -442,6 +446,10 @@ impl Cells for OneOf<'_, '_> {
 
     fn acquire(&mut self, index: usize) -> bool {
         self.set.acquire(index)
+    }
+
+    fn acquire_unless_kept(&mut self, index: usize) -> bool {
+        self.set.acquire_unless_kept(index)
     }
 
     fn each(&mut self, f: &mut dyn FnMut(usize, &mut Cell)) {

@@ -14,6 +14,7 @@ use tollgate_keyspace::{DbIndex, ExpiredFields};
 
 use crate::Engine;
 use crate::cell::{Cell, Cells, ReadyKey, name, note_ready, parts};
+use crate::held::with_held;
 use crate::notify::Notify;
 use crate::serve::may_satisfy;
 use crate::{Place, Subscriber, Tracker, TrackingOptions};
@@ -122,17 +123,15 @@ impl Listeners {
     }
 
     pub(crate) fn put_off(&self, key: ReadyKey) {
-        self.put_off.lock().push_back(key);
+        let mut keys = self.put_off.lock();
+        keys.push_back(key);
         self.flags.fetch_or(PUT_OFF, Ordering::Relaxed);
     }
 
-    pub(crate) fn next_put_off(&self) -> Option<ReadyKey> {
+    pub(crate) fn take_put_off(&self) -> VecDeque<ReadyKey> {
         let mut keys = self.put_off.lock();
-        let key = keys.pop_front();
-        if key.is_none() {
-            self.flags.fetch_and(!PUT_OFF, Ordering::Relaxed);
-        }
-        key
+        self.flags.fetch_and(!PUT_OFF, Ordering::Relaxed);
+        std::mem::take(&mut *keys)
     }
 }
 
@@ -237,12 +236,14 @@ impl Engine {
         if self.listeners.hear_expired() == before {
             return;
         }
-        self.for_each_cell(&mut |cell| {
-            if !cell.is_heard() {
-                // Read for each: what is set last holds, also when two threads are here at a time.
-                cell.track_expired(self.listeners.hear_expired());
+        // Others may do so at the same time; whoever is last sees what is true.
+        loop {
+            let on = self.listeners.hear_expired();
+            with_held(|held| self.shards.hear_expired(on, held));
+            if self.listeners.hear_expired() == on {
+                return;
             }
-        });
+        }
     }
 
     /// Tells everybody who listens of the changes of a command, its cells held. `client` has made them.

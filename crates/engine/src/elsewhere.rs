@@ -63,8 +63,9 @@ impl Engine {
         }
         match row.run {
             Run::Keys(_) => {
-                row.flags.contains(Flags::BULKY)
-                    && self.steps_of(row, session.db, args, now) > STEPS_MAX
+                let is_bulky = row.flags.contains(Flags::BULKY);
+                is_bulky && self.steps_of(row, session.db, args, now) > STEPS_MAX
+                    || self.may_meet_kept(row, args)
             }
             Run::Transaction(TransactionCommand::Exec) => self.transaction_is_long(session, now),
             // It waits for another server.
@@ -78,6 +79,18 @@ impl Engine {
             }
             _ => false,
         }
+    }
+
+    /// Whether the command may come to need what a long command holds: it does not name all that it looks at.
+    pub(crate) fn may_meet_kept(&self, row: &Row, args: &[&[u8]]) -> bool {
+        self.shards.are_kept()
+            && match row.run {
+                Run::Keys(_) => uses_hidden_keys(row, args),
+                Run::Script(command) => {
+                    runs_script(command) && crate::script::needs_gate(self, command, args)
+                }
+                _ => false,
+            }
     }
 
     /// About how much work a command is, by the sizes of the values that it names. What others have locked counts as

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::vec;
 
 use tollgate_commands::{
     CmdError, Effects, Names, Row, StoreLimits, find, gate::Restrictions, resolve,
@@ -18,6 +19,7 @@ use crate::garbage::Garbage;
 use crate::held::with_held;
 use crate::hot::HotKeys;
 use crate::journal::Journal;
+use crate::later::Later;
 use crate::memory::Memory;
 use crate::monitor::Monitors;
 use crate::observe::Observer;
@@ -76,6 +78,7 @@ pub struct Engine {
     pub(crate) cluster: Cluster,
     pub(crate) snapshots: Snapshots,
     pub(crate) own: OwnKeys,
+    pub(crate) later: Later,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -147,6 +150,7 @@ impl Engine {
             cluster: Cluster::default(),
             snapshots: Snapshots::default(),
             own: OwnKeys::default(),
+            later: Later::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -262,6 +266,26 @@ impl Engine {
         });
     }
 
+    /// As [`Engine::for_each_cell`], without those that long commands hold, whose numbers it gives.
+    pub(crate) fn for_each_free_cell(&self, f: &mut dyn FnMut(&mut Cell)) -> vec::IntoIter<usize> {
+        let mut left = Vec::new();
+        with_held(|mut held| {
+            for index in 0..self.shards.count() {
+                if let Some(held) = &mut held {
+                    match held.acquire_unless_kept(index) {
+                        true => f(held.cell(index)),
+                        false => left.push(index),
+                    }
+                } else if let Some(mut cell) = self.shards.lock_unless_kept(index) {
+                    f(&mut cell);
+                } else {
+                    left.push(index);
+                }
+            }
+        });
+        left.into_iter()
+    }
+
     /// Removes expired entries: looks at up to `budget` buckets, continuing where the last step, on whatever thread,
     /// stopped. Shards that are in use are left for the next round.
     pub fn expire_step(&self, now: Timestamp, budget: usize) -> ExpireStep {
@@ -326,6 +350,11 @@ impl Engine {
             stats.expired_fields += shard.expired_fields;
         });
         stats
+    }
+
+    /// Changes since the start, as [`Engine::stats`] has them; looks at no shard.
+    pub fn changes(&self) -> u64 {
+        self.counters.changes()
     }
 
     /// CONFIG RESETSTAT.

@@ -24,6 +24,7 @@ mod held;
 mod hot;
 mod journal;
 mod keys;
+mod later;
 mod ledgers;
 mod lock;
 mod memory;

@@ -51,7 +51,7 @@ pub(crate) struct Memory {
     /// When what has expired was last searched for.
     swept: Moment,
     /// What the shards record of uses.
-    access: Mutex<Access>,
+    pub(crate) access: Mutex<Access>,
 }
 
 /// A time that may be unknown, in Unix milliseconds.
@@ -100,14 +100,16 @@ impl Engine {
         let access = self.limits.access();
         let before = std::mem::replace(&mut *self.memory.access.lock(), access);
         if access != before {
-            self.for_each_cell(&mut |cell| cell.set_access(access));
+            let left = self.for_each_free_cell(&mut |cell| cell.set_access(access));
+            left.for_each(|index| self.follow_access(index));
         }
         let limited = self.limits.maxmemory() > 0;
         let was_limited = self.listeners.limits_memory();
         self.listeners.limit_memory(limited);
         self.memory.fruitless.forget();
         if limited && !was_limited {
-            self.for_each_cell(&mut |cell| self.count_memory(cell));
+            // Those that a long command holds are counted by the next audit.
+            drop(self.for_each_free_cell(&mut |cell| self.count_memory(cell)));
         }
     }
 
@@ -251,7 +253,7 @@ impl Engine {
                 let shard = (start + step) % self.shards.count();
                 let cell = match waits {
                     false => self.shards.try_lock_once(shard),
-                    true => Some(self.shards.lock(shard)),
+                    true => self.shards.lock_unless_kept(shard),
                 };
                 let Some(cell) = cell else { continue };
                 let mut any = false;
@@ -283,7 +285,9 @@ impl Engine {
     fn evict(&self, candidate: &Candidate, now: Timestamp) {
         let Candidate { shard, db, victim } = candidate;
         let key = self.seed.key(&victim.key);
-        let mut cell = self.shards.lock(*shard);
+        let Some(mut cell) = self.shards.lock_unless_kept(*shard) else {
+            return;
+        };
         let mut effects = Effects::new();
         // It may have become one since it was chosen.
         let is_limiter = |entry: EntryRef<'_>| entry.type_name() == TypeName::RateLimit;
@@ -319,8 +323,9 @@ impl Engine {
         };
         positions.iter().all(|&at| {
             let key = self.seed.key(args[at as usize]);
-            let cell = self.shards.lock(key.shard(self.shards.count()));
-            cell.look(db, key, now.millis()).is_some()
+            let cell = self.shards.lock_unless_kept(key.shard(self.shards.count()));
+            // What a long command holds is asked for again when it has ended.
+            cell.is_none_or(|cell| cell.look(db, key, now.millis()).is_some())
         })
     }
 

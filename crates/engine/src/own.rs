@@ -121,7 +121,11 @@ impl Engine {
             let (db, key) = parts(&noted);
             let key = self.seed.key(key);
             let index = key.shard(self.shards.count());
-            let mut cell = self.shards.lock(index);
+            let Some(mut cell) = self.shards.lock_unless_kept(index) else {
+                // A long command has it.
+                self.own.0.lock().note(noted, now.millis());
+                continue;
+            };
             let found = cell.look(db, key, i64::MIN);
             let Some(at_ms) = found.and_then(|entry| entry.expires_at_ms()) else {
                 continue;

@@ -64,14 +64,19 @@ impl Engine {
         }
     }
 
-    /// Serves what had to be put off. The caller holds no shard.
+    /// Serves what had to be put off. The caller holds no shard. What needs something that a long command holds is put off
+    /// once more: whoever runs such a command comes here when it has ended.
     #[cold]
     pub(crate) fn serve_later(&self, now: Timestamp) {
-        while let Some(key) = self.listeners.next_put_off() {
-            let mut held = self.shards.lock_gate();
-            held.acquire(key.shard);
-            held.ready().push(key);
-            self.serve(&mut held, now);
+        for key in self.listeners.take_put_off() {
+            if let Some(mut held) = self.shards.lock_gate_unless_kept()
+                && held.acquire_unless_kept(key.shard)
+            {
+                held.ready().push(key);
+                self.serve(&mut held, now);
+            } else {
+                self.listeners.put_off(key);
+            }
         }
     }
 
@@ -129,7 +134,7 @@ impl Engine {
             return Attempt::Waits;
         };
         let shards = self.shards_of(waiter.row, &words).unwrap_or_default();
-        if !shards.iter().all(|&index| held.acquire(index)) {
+        if !shards.iter().all(|&index| held.acquire_unless_kept(index)) {
             return Attempt::Later;
         }
         let (mut out, mut effects) = (ReplyBuf::new(waiter.protocol), Effects::new());

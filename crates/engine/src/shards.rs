@@ -8,12 +8,14 @@
 //! they always get on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tollgate_commands::{LockedShards, ShardSet};
 use tollgate_keyspace::{DbIndex, Shard};
+use tollgate_net::threads;
 
 use crate::cell::{Cell, Cells, ReadyKey};
 use crate::lock::{Guard, Lock};
@@ -28,6 +30,10 @@ const ROUNDS_MAX: u32 = 32;
 
 /// Attempts to have all shards at once before they are waited for one after the other.
 const PATIENCE: u32 = 128;
+
+/// Times that the processor is given to others before sleeping, and the sleeps of who looks whether a lock is kept.
+const YIELDS: u32 = 4;
+const PAUSE: Duration = Duration::from_micros(50);
 
 /// Locks held inline before the set moves to the heap.
 const INLINE_LOCKS: usize = 16;
@@ -59,6 +65,8 @@ pub(crate) struct Shards {
     keepers: AtomicUsize,
     /// Who is to be told when one of them has ended.
     put_off: Mutex<Vec<Arc<dyn Mail>>>,
+    /// Expired keys are wanted of every cell. Those that a long command holds are told by it, when it ends.
+    hears_expired: AtomicBool,
 }
 
 impl Shards {
@@ -79,6 +87,29 @@ impl Shards {
             gate_kept: AtomicBool::new(false),
             keepers: AtomicUsize::new(0),
             put_off: Mutex::default(),
+            hears_expired: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells all cells whether expired keys are wanted of each. Those that long commands hold hear of it when these end.
+    pub(crate) fn hear_expired(&self, on: bool, mut held: Option<&mut LockSet<'_>>) {
+        self.hears_expired.store(on, Ordering::SeqCst);
+        for index in 0..self.count() {
+            match &mut held {
+                Some(held) if held.position(index).is_ok() => self.follow(held.cell(index)),
+                _ => {
+                    if let Some(mut cell) = self.lock_unless_kept(index) {
+                        self.follow(&mut cell);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Read for each cell: what is set last holds, also when several threads set it.
+    pub(crate) fn follow(&self, cell: &mut Cell) {
+        if !cell.is_heard() {
+            cell.track_expired(self.hears_expired.load(Ordering::SeqCst));
         }
     }
 
@@ -111,6 +142,17 @@ impl Shards {
         self.slots[index].cell.try_lock()
     }
 
+    /// Takes a shard unless a long command has it, or comes to have it while this waits.
+    pub(crate) fn lock_unless_kept(&self, index: usize) -> Option<Guard<'_, Cell>> {
+        unless(|| self.is_kept(index), || self.try_lock(index))
+    }
+
+    /// Enters the gate unless a long command is inside, or comes to be while this waits; no shard is held.
+    pub(crate) fn lock_gate_unless_kept(&self) -> Option<LockSet<'_>> {
+        let gate = unless(|| self.is_gate_kept(), || self.gate.try_lock())?;
+        Some(self.empty_set(Some(gate)))
+    }
+
     /// Asks for the cache lines that every command on a shard reads.
     #[inline]
     pub(crate) fn prefetch(&self, index: usize) {
@@ -138,15 +180,20 @@ impl Shards {
         debug_assert!(wanted.windows(2).all(|pair| pair[0] < pair[1]));
         let mut set = self.lock_none();
         let mut first = 0;
-        for _ in 0..ROUNDS_MAX {
+        // What is long stays inside the gate for as long as it takes.
+        for round in 1.. {
             match set.try_all(wanted, first) {
                 Ok(()) => return set,
                 Err(taken) => first = taken,
             }
+            if round >= ROUNDS_MAX
+                && let Some(mut inside) = self.lock_gate_unless_kept()
+            {
+                inside.extend(wanted);
+                return inside;
+            }
         }
-        let mut set = self.lock_gate();
-        set.extend(wanted);
-        set
+        unreachable!("rounds have no end")
     }
 
     /// Enters the gate with no shard held.
@@ -182,6 +229,24 @@ impl Shards {
     }
 }
 
+/// Tries until it has what is wanted; `None` once a long command has it.
+fn unless<T>(is_kept: impl Fn() -> bool, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut pauses = 0;
+    loop {
+        if let Some(taken) = take() {
+            return Some(taken);
+        }
+        if is_kept() {
+            return None;
+        }
+        match pauses {
+            0..YIELDS => std::thread::yield_now(),
+            _ => threads::stand_still(PAUSE),
+        }
+        pauses += 1;
+    }
+}
+
 /// Locks that long commands hold. Waiting for one would stop all connections of a thread, so commands of clients look
 /// at the marks first and are put off. A mark that is set or cleared a moment too late costs time and nothing else.
 impl Shards {
@@ -193,7 +258,7 @@ impl Shards {
 
     /// Whether a long command holds the shard.
     pub(crate) fn is_kept(&self, index: usize) -> bool {
-        self.slots[index].kept.load(Ordering::Relaxed)
+        self.slots[index].kept.load(Ordering::SeqCst)
     }
 
     /// Whether a long command is inside the gate.
@@ -337,6 +402,11 @@ impl LockSet<'_> {
     #[cold]
     fn end_keeping(&mut self) {
         self.mark(false);
+        // Who has seen a mark until now has left it to this to tell the cell.
+        fence(Ordering::SeqCst);
+        for (_, cell) in &mut self.held {
+            self.shards.follow(cell);
+        }
         self.held.clear();
         self.gate = None;
         self.shards.keepers.fetch_sub(1, Ordering::SeqCst);
@@ -370,6 +440,20 @@ impl Cells for LockSet<'_> {
             }
             None => false,
         }
+    }
+
+    fn acquire_unless_kept(&mut self, index: usize) -> bool {
+        if self.gate.is_none() {
+            return self.acquire(index);
+        }
+        let Err(position) = self.position(index) else {
+            return true;
+        };
+        let guard = self.shards.lock_unless_kept(index);
+        guard.is_some_and(|guard| {
+            self.add(position, index, guard);
+            true
+        })
     }
 
     fn each(&mut self, f: &mut dyn FnMut(usize, &mut Cell)) {

@@ -294,12 +294,13 @@ impl Counters {
                 });
             }
         }
-        stats.changes = self
-            .used_lanes()
-            .iter()
-            .map(|lane| lane.changes.load(Ordering::Relaxed))
-            .sum();
+        stats.changes = self.changes();
         stats
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        let lanes = self.used_lanes().iter();
+        lanes.map(|lane| lane.changes.load(Ordering::Relaxed)).sum()
     }
 
     /// Sets all counters but the number of changes to zero. Calls that are counted at the same moment may survive.

@@ -60,6 +60,17 @@ impl Queued {
     }
 }
 
+/// Whether a queued command may touch shards of which its words do not tell.
+fn needs_gate(row: &Row, words: &[&[u8]]) -> bool {
+    match row.run {
+        Run::Keys(_) => uses_hidden_keys(row, words),
+        Run::Keyspace(_) | Run::Script(_) | Run::Node(_) => true,
+        Run::Local(_) | Run::Wait(_) | Run::PubSub(_) | Run::Transaction(_) | Run::Container => {
+            false
+        }
+    }
+}
+
 /// The row and the words of a queued command.
 pub(crate) type Command<'a> = (&'static Row, SmallVec<[&'a [u8]; 8]>);
 
@@ -86,6 +97,13 @@ impl Transaction {
         self.bytes += queued.memory();
         self.queued.push(queued);
         Ok(())
+    }
+
+    /// Whether something in it needs the connection it came from.
+    fn stays(&self) -> bool {
+        let here =
+            |one: &Queued| matches!(one.row.run, Run::Node(it) if it != NodeCommand::Migrate);
+        self.queued.iter().any(here)
     }
 
     /// What is queued.
@@ -275,14 +293,14 @@ impl Engine {
         let Some(transaction) = &session.transaction else {
             return false;
         };
-        let queued = || transaction.queued.iter();
-        let here =
-            |one: &Queued| matches!(one.row.run, Run::Node(it) if it != NodeCommand::Migrate);
-        !queued().any(here)
-            && queued().any(|one| {
+        !transaction.stays()
+            && transaction.queued.iter().any(|one| {
                 let words = one.words();
                 match one.row.run {
-                    Run::Script(command) => crate::script::may_be_long(self, command, &words),
+                    Run::Script(command) => {
+                        crate::script::may_be_long(self, command, &words)
+                            || self.may_meet_kept(one.row, &words)
+                    }
                     _ => self.is_elsewhere(one.row, session, &words, now),
                 }
             })
@@ -294,10 +312,13 @@ impl Engine {
         Engine::add_watched(session, &mut watched);
         watched.iter().any(|&index| self.shards.is_kept(index))
             || session.transaction.as_ref().is_some_and(|transaction| {
-                transaction
-                    .queued
-                    .iter()
-                    .any(|queued| self.waits_for_kept(queued.row, &queued.words()))
+                let stays = transaction.stays();
+                transaction.queued.iter().any(|queued| {
+                    let (row, words) = (queued.row, queued.words());
+                    self.waits_for_kept(row, &words)
+                        || stays && self.may_meet_kept(row, &words)
+                        || self.shards.is_gate_kept() && needs_gate(row, &words)
+                })
             })
     }
 
@@ -311,19 +332,11 @@ impl Engine {
         Engine::add_watched(session, &mut wanted);
         let mut known = true;
         for (row, words) in commands {
-            match row.run {
+            if matches!(row.run, Run::Keys(_)) {
                 // A call whose keys cannot be found fails when it runs.
-                Run::Keys(_) => {
-                    known &= !uses_hidden_keys(row, words);
-                    wanted.extend(self.shards_of(row, words).unwrap_or_default());
-                }
-                Run::Local(_)
-                | Run::Wait(_)
-                | Run::PubSub(_)
-                | Run::Transaction(_)
-                | Run::Container => {}
-                Run::Keyspace(_) | Run::Script(_) | Run::Node(_) => known = false,
+                wanted.extend(self.shards_of(row, words).unwrap_or_default());
             }
+            known &= !needs_gate(row, words);
         }
         wanted.sort_unstable();
         wanted.dedup();

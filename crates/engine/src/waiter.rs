@@ -392,10 +392,7 @@ impl Engine {
     /// Takes a waiter whose wait is over out of the queues it is still in. The caller holds no shard.
     fn unpark(&self, waiter: &Arc<Waiter>) {
         for (name, shard) in &waiter.keys {
-            let mut cell = self.shards.lock(*shard);
-            // Read under the lock: who begins to listen tells the shards one by one, and is not to be undone.
-            let heard = self.listeners.hear_expired();
-            cell.unpark(name, waiter, heard);
+            self.end_park(*shard, name, waiter);
         }
     }
 

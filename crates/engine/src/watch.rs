@@ -72,10 +72,7 @@ impl Engine {
     /// UNWATCH; the caller holds no shard.
     pub(crate) fn unwatch(&self, session: &mut Session) {
         for (name, seen) in std::mem::take(&mut session.watches.0) {
-            let mut cell = self.shards.lock(seen.shard);
-            // Read under the lock, as for waiters that leave.
-            let heard = self.listeners.hear_expired();
-            cell.unwatch(&name, heard);
+            self.end_watch(seen.shard, name);
         }
     }
 

@@ -58,8 +58,11 @@ fn each_second(shared: &Arc<Shared>, now: i64) {
     shared
         .engine
         .tend_snapshot(Clock::monotone() / 1_000_000_000);
-    save_when_due(shared, Timestamp::from_nanos(now));
-    aof::tend(shared);
+    if !shared.engine.is_kept() {
+        // Both lock all shards.
+        save_when_due(shared, Timestamp::from_nanos(now));
+        aof::tend(shared);
+    }
     eviction::tend(shared);
     shared.clients.check_times();
     shared.engine.turn_away_waiters();
@@ -86,6 +89,7 @@ pub(crate) fn keep_house(
         house.size_at = now + IDLE;
         each_second(shared, now);
     }
+    shared.engine.do_what_was_left(Timestamp::from_nanos(now));
     shared.engine.tracking().trim();
     let paused = shared.engine.pause();
     paused.end_in_time(Timestamp::from_nanos(now));

@@ -221,7 +221,7 @@ impl Server {
         aof::shut_down(&self.shared);
         // What there is of data that were not loaded to the end must not replace the snapshot.
         let is_whole = !self.shared.engine.has_lost_data();
-        let changes = self.shared.engine.stats().changes;
+        let changes = self.shared.engine.changes();
         let usual = self.shared.settings.saves_at_end();
         let place = place_to_keep(&self.shared);
         if is_whole && self.shared.snapshot.is_due_at_end(changes, place, usual) {

@@ -73,7 +73,7 @@ struct Had {
 impl Had {
     fn now(shared: &Shared) -> Had {
         Had {
-            changes: shared.engine.stats().changes,
+            changes: shared.engine.changes(),
             place: place_to_keep(shared),
         }
     }
@@ -374,7 +374,7 @@ impl SnapshotState {
         let mut facts = self.lock();
         facts.keys_loaded = loaded.keys as u64;
         facts.keys_expired = loaded.expired as u64;
-        facts.changes_at_save = shared.engine.stats().changes;
+        facts.changes_at_save = shared.engine.changes();
         shared.log.notice(format_args!(
             "Done loading RDB, keys loaded: {}, keys expired: {}.",
             loaded.keys, loaded.expired
@@ -390,7 +390,7 @@ impl SnapshotState {
 /// Begins a snapshot in the background when one of the save points has come, or one was asked for.
 pub(crate) fn save_when_due(shared: &Arc<Shared>, now: Timestamp) {
     let points = shared.settings.save_points();
-    let changes = shared.engine.stats().changes;
+    let changes = shared.engine.changes();
     let flushed = shared.engine.take_flushed_all() && !points.is_empty();
     if shared.engine.has_lost_data() {
         return;

@@ -469,6 +469,12 @@ impl Run<'_> {
     }
 }
 
+/// Whether a script may be long, or come to need what a long command holds, so that no event loop is to run it.
+fn is_for_others(engine: &Engine, facts: prove::Facts, place: Place) -> bool {
+    !facts.brief && !engine.costs.is_trusted(place)
+        || !facts.declared_only && engine.shards.are_kept()
+}
+
 /// Locks and runs.
 fn execute<'e>(
     engine: &'e Engine,
@@ -480,7 +486,7 @@ fn execute<'e>(
     may_run(engine, compiled.flags, &call)?;
     // What cannot be long is not timed.
     let facts = compiled.facts_in(engine);
-    if !facts.brief && !engine.costs.is_trusted(call.place) && call.long.moves() {
+    if is_for_others(engine, facts, call.place) && call.long.moves() {
         return Ok(Reply::Written);
     }
     let ran = vm::with_vm(|vm| {

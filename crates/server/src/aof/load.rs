@@ -76,7 +76,7 @@ pub(super) fn load(shared: &Shared, place: &Place, why: Purpose) -> Result<Manif
             ));
         }
     }
-    let changes = shared.engine.stats().changes;
+    let changes = shared.engine.changes();
     let began = Clock::monotone();
     for (at, file) in files.iter().enumerate() {
         let is_last = at + 1 == files.len();
@@ -109,7 +109,7 @@ pub(super) fn load(shared: &Shared, place: &Place, why: Purpose) -> Result<Manif
         shared.engine.reset_stats();
     }
     shared.snapshot.loaded_changes(match why {
-        Purpose::Start => shared.engine.stats().changes,
+        Purpose::Start => shared.engine.changes(),
         Purpose::Again => changes,
     });
     Ok(manifest)

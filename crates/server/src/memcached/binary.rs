@@ -83,6 +83,7 @@ impl RespDriver {
             }
             Ask::Version => self.frame(call.head, Answer::value(MEMCACHED_VERSION.as_bytes())),
             Ask::Noop => self.frame(call.head, Answer::default()),
+            Ask::Stats(Some(_)) if self.shared.engine.puts_off_looks(&conn.session) => Ran::PutOff,
             Ask::Stats(Some(wanted)) => self.tell_stats(conn, call.head, *wanted),
             Ask::Stats(None) => self.frame(call.head, Answer::of(Status::NotFound)),
             Ask::Mechanisms => self.frame(call.head, Answer::value(MECHANISMS)),

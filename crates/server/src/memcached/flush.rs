@@ -17,6 +17,9 @@ const RELATIVE_MAX_SECS: i64 = 60 * 60 * 24 * 30;
 
 const NANOS: i64 = 1_000_000_000;
 
+/// When it is tried again while a long command holds keys, in nanoseconds.
+const AGAIN: i64 = 10_000_000;
+
 impl RespDriver {
     /// All items go, and `state.away` says how that is told. What was asked before to happen later does not happen any more.
     pub(super) fn flush_all(&mut self, conn: &mut Conn, state: &mut State, delay: i32) -> Ran {
@@ -62,6 +65,9 @@ impl Memcached {
         }
         if now < at {
             return Some(at);
+        }
+        if shared.engine.is_kept() {
+            return Some(now + AGAIN);
         }
         let taken =
             self.flush_at

@@ -287,6 +287,7 @@ impl RespDriver {
                 state.away = Told::line(*quiet);
                 self.run_words(conn, state, &words)
             }
+            Request::Stats(_) if self.shared.engine.puts_off_looks(&conn.session) => Ran::PutOff,
             Request::Stats(Stats::Dump { class, limit }) => {
                 self.dump_items(conn, *class, *limit);
                 Ran::Done

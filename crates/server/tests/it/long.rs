@@ -1,6 +1,6 @@
 //! Commands that take long, on a server of one thread: nobody waits for them who need not, and they can be ended.
 
-use crate::harness::{Local, eventually, raw};
+use crate::harness::{Local, eventually, info, raw};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
@@ -306,4 +306,168 @@ fn what_was_sent_before_the_end_is_run_though_it_has_to_wait() {
         socket.read_to_string(&mut all).unwrap();
         assert_eq!(all, *answer);
     }
+}
+
+/// Scripts may run for as long as the test does, and no other key lies where the held one does.
+const PATIENT: [(&str, &str); 4] = [
+    ("threads", "1"),
+    ("shards", "4096"),
+    ("busy-reply-threshold", "0"),
+    ("script-time-limit", "600000"),
+];
+
+/// Everything that has to do with a held key and is not a command that needs it.
+#[test]
+fn nobody_waits_for_a_held_key_who_need_not() {
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    for command in ["RPUSH list 1 2", "CONFIG SET maxmemory-policy allkeys-lru"] {
+        assert!(!raw(&mut client, command).starts_with('-'));
+    }
+    let connect = |commands: &[&str]| {
+        let mut other = server.connect();
+        for command in commands {
+            let words: Vec<&str> = command.split(' ').collect();
+            send(&mut other, &words);
+            if !command.starts_with("BL") {
+                assert!(!frame(&mut other).starts_with('-'), "{command}");
+            }
+        }
+        other
+    };
+    let mut watchers: Vec<Client> = (0..4).map(|_| connect(&["WATCH held"])).collect();
+    assert_eq!(raw(&mut watchers[0], "MULTI"), "+OK\r\n");
+    let mut blocked: Vec<Client> = (0..3).map(|_| connect(&[])).collect();
+    let ids: Vec<String> = blocked
+        .iter_mut()
+        .map(|one| raw(one, "CLIENT ID").replace([':', '\r', '\n'], ""))
+        .collect();
+    for one in &mut blocked {
+        send(one, &["BLPOP", "held", "0"]);
+    }
+    let mut timed = connect(&["BLPOP held 0.001"]);
+    let mut either = connect(&["BLPOP other held 0"]);
+    let mut mover = connect(&["BLMOVE source held LEFT RIGHT 0"]);
+    let mut tracker = connect(&["HELLO 3", "CLIENT TRACKING ON"]);
+    let mut beginner = connect(&["HELLO 3"]);
+    let mut queued = connect(&["MULTI", "CLIENT TRACKING ON", "SELECT 0"]);
+    assert_eq!(frame(&mut timed), "*-1\r\n");
+    eventually("all wait", || info(&mut client, "blocked_clients") == "5");
+
+    let mut runner = start(&server, &mut client, ENDLESS);
+    assert_eq!(raw(&mut watchers[0], "DISCARD"), "+OK\r\n");
+    assert_eq!(raw(&mut watchers[1], "UNWATCH"), "+OK\r\n");
+    assert_eq!(raw(&mut watchers[2], "RESET"), "+RESET\r\n");
+    drop(watchers);
+    assert_eq!(
+        raw(&mut client, &format!("CLIENT UNBLOCK {}", ids[0])),
+        ":1\r\n"
+    );
+    assert_eq!(frame(&mut blocked[0]), "*-1\r\n");
+    assert_eq!(
+        raw(&mut client, &format!("CLIENT KILL ID {}", ids[1])),
+        ":1\r\n"
+    );
+    drop(blocked);
+    assert_eq!(raw(&mut client, "RPUSH other x"), ":1\r\n");
+    assert!(frame(&mut either).starts_with("*2\r\n"));
+    // What is moved to a held key stays for the time being.
+    assert_eq!(raw(&mut client, "RPUSH source x"), ":1\r\n");
+    assert_eq!(raw(&mut tracker, "CLIENT TRACKING OFF"), "+OK\r\n");
+    assert_eq!(raw(&mut beginner, "CLIENT TRACKING ON"), "+OK\r\n");
+    assert!(raw(&mut queued, "EXEC").starts_with("*2\r\n"));
+    drop(queued);
+    for command in [
+        "CONFIG SET notify-keyspace-events KEA",
+        "CONFIG SET maxmemory 1000000000",
+        "CONFIG SET maxmemory-policy allkeys-lfu",
+        "CONFIG SET maxmemory 0",
+    ] {
+        assert_eq!(raw(&mut client, command), "+OK\r\n", "{command}");
+    }
+    // These may come to need it: they run where nobody waits for them.
+    let mut hidden: Vec<Client> = (0..4).map(|_| server.connect()).collect();
+    let undeclared = "return redis.call('EXISTS', ARGV[1])";
+    send(&mut hidden[0], &["EVAL", undeclared, "0", "held"]);
+    send(&mut hidden[1], &["SORT", "list", "BY", "*d", "GET", "hel*"]);
+    for words in [&["MULTI"][..], &["EVAL", undeclared, "0", "held"]] {
+        send(&mut hidden[2], words);
+        assert!(frame(&mut hidden[2]).starts_with('+'));
+    }
+    send(&mut hidden[2], &["EXEC"]);
+    for words in [
+        &["MULTI"][..],
+        &["SELECT", "0"],
+        &["EVAL", undeclared, "0", "held"],
+    ] {
+        send(&mut hidden[3], words);
+        assert!(frame(&mut hidden[3]).starts_with('+'));
+    }
+    send(&mut hidden[3], &["EXEC"]);
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    assert_eq!(frame(&mut mover), "$1\r\nx\r\n");
+    assert!(frame(&mut hidden[0]).starts_with(':'));
+    assert!(frame(&mut hidden[1]).starts_with("*2\r\n"));
+    assert!(frame(&mut hidden[2]).starts_with("*1\r\n:"));
+    assert!(frame(&mut hidden[3]).starts_with("*2\r\n+OK\r\n:"));
+    // Who has begun to track meanwhile is told of what expires there.
+    let mut keys = (0..).map(|number| format!("{{held}}{number}"));
+    let key = keys.find(|key| {
+        raw(&mut client, &format!("SET {key} x PX 100"));
+        raw(&mut beginner, &format!("GET {key}")) == "$1\r\nx\r\n"
+    });
+    let key = key.unwrap();
+    eventually("it expires", || {
+        raw(&mut client, &format!("GET {key}")) == "$-1\r\n"
+    });
+    let told = format!(
+        ">2\r\n$10\r\ninvalidate\r\n*1\r\n${}\r\n{key}\r\n",
+        key.len()
+    );
+    eventually("it is told", || frame(&mut beginner) == told);
+    // Nobody watches any more, nor waits.
+    assert_eq!(raw(&mut client, "DEL held"), ":1\r\n");
+    assert_eq!(raw(&mut client, "RPUSH held x"), ":1\r\n");
+    assert_eq!(info(&mut client, "blocked_clients"), "0");
+}
+
+#[test]
+fn memory_is_made_beside_a_held_key() {
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    let mut runner = start(&server, &mut client, ENDLESS);
+    let mut limited = server.connect();
+    assert_eq!(raw(&mut client, "CONFIG SET maxmemory 1"), "+OK\r\n");
+    send(&mut limited, &["CL.THROTTLE", "held", "10", "10", "10"]);
+    assert!(raw(&mut client, "SET {other}key x").starts_with("-OOM "));
+    assert_eq!(
+        raw(&mut client, "CONFIG SET maxmemory-policy allkeys-lru"),
+        "+OK\r\n"
+    );
+    for number in 0..4 {
+        let reply = raw(&mut client, &format!("SET {{other}}{number} x"));
+        assert!(reply == "+OK\r\n" || reply.starts_with("-OOM "), "{reply}");
+    }
+    assert_eq!(raw(&mut client, "CONFIG SET maxmemory 0"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    assert!(frame(&mut limited).starts_with("*5\r\n:0\r\n"));
+}
+
+#[test]
+fn the_house_is_kept_while_a_script_runs() {
+    let server = Local::start(&[("threads", "1"), ("save", "1 1")]);
+    let mut client = server.connect();
+    assert_eq!(raw(&mut client, "SET other x"), "+OK\r\n");
+    let mut runner = start(&server, &mut client, ENDLESS);
+    // What is due once a second comes several times.
+    for _ in 0..25 {
+        assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
 }

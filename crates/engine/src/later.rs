@@ -1,0 +1,90 @@
+//! What is left to do with shards that a long command holds: nobody need wait for it, and no event loop may.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_limiter::Timestamp;
+
+use crate::cell::Cell;
+use crate::waiter::Waiter;
+use crate::{Engine, Session};
+
+/// Something that makes no difference to anybody, however late it is done.
+enum Chore {
+    /// One connection less watches the key of this name.
+    Unwatch(Box<[u8]>),
+    /// A waiter whose wait is over leaves the queue of the key of this name.
+    Unpark(Box<[u8]>, Arc<Waiter>),
+    /// What is recorded of uses has changed.
+    Access,
+}
+
+/// Chores, each with the shard it is about.
+#[derive(Default)]
+pub(crate) struct Later {
+    chores: Mutex<Vec<(usize, Chore)>>,
+    are_there: AtomicBool,
+}
+
+impl Engine {
+    /// A connection does not watch a key any more.
+    pub(crate) fn end_watch(&self, shard: usize, name: Box<[u8]>) {
+        self.do_or_leave(shard, Chore::Unwatch(name));
+    }
+
+    /// A waiter whose wait is over leaves the queue of a key.
+    pub(crate) fn end_park(&self, shard: usize, name: &[u8], waiter: &Arc<Waiter>) {
+        self.do_or_leave(shard, Chore::Unpark(name.into(), Arc::clone(waiter)));
+    }
+
+    /// A shard records of uses what is wanted now.
+    pub(crate) fn follow_access(&self, shard: usize) {
+        self.do_or_leave(shard, Chore::Access);
+    }
+
+    fn do_or_leave(&self, shard: usize, chore: Chore) {
+        match self.shards.lock_unless_kept(shard) {
+            Some(mut cell) => self.carry_out(&mut cell, &chore),
+            None => {
+                self.later.chores.lock().push((shard, chore));
+                self.later.are_there.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    fn carry_out(&self, cell: &mut Cell, chore: &Chore) {
+        // Read under the lock: who begins to listen tells the shards one by one, and is not to be undone.
+        let heard = self.listeners.hear_expired();
+        match chore {
+            Chore::Unwatch(name) => cell.unwatch(name, heard),
+            Chore::Unpark(name, waiter) => cell.unpark(name, waiter, heard),
+            Chore::Access => cell.set_access(*self.memory.access.lock()),
+        }
+    }
+
+    /// To be called now and then: does what had to be left since a long command held the shards for it.
+    pub fn do_what_was_left(&self, now: Timestamp) {
+        if self.later.are_there.swap(false, Ordering::Acquire) {
+            let chores = std::mem::take(&mut *self.later.chores.lock());
+            for (shard, chore) in chores {
+                self.do_or_leave(shard, chore);
+            }
+        }
+        if self.listeners.has_put_off() {
+            self.serve_later(now);
+        }
+    }
+
+    /// Whether somebody who looks at all shards would have to wait for a long command; then the connection is told when to
+    /// try again.
+    pub fn puts_off_looks(&self, session: &Session) -> bool {
+        let mail = session.mail.as_ref().filter(|_| self.is_kept());
+        mail.is_some_and(|mail| self.shards.put_off(mail))
+    }
+
+    /// Whether a long command holds shards, so that who looks at all of them would have to wait for it.
+    pub fn is_kept(&self) -> bool {
+        self.shards.are_kept()
+    }
+}
