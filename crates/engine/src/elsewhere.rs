@@ -32,6 +32,11 @@ impl Session {
         session.db = self.db;
         session.protocol = self.protocol;
         session.user.clone_from(&self.user);
+        // What it shows of itself, so that it does not seem to have changed.
+        session.name.clone_from(&self.name);
+        session.lib_name.clone_from(&self.lib_name);
+        session.lib_version.clone_from(&self.lib_version);
+        session.no_evict = self.no_evict;
         session.client.clone_from(&self.client);
         session.no_touch = self.no_touch;
         session.is_worker = true;

@@ -471,3 +471,28 @@ fn the_house_is_kept_while_a_script_runs() {
     assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
     assert!(frame(&mut runner).starts_with("-ERR Script killed"));
 }
+
+#[test]
+fn what_runs_elsewhere_leaves_what_the_client_shows_of_itself() {
+    let server = Local::start(&[]);
+    let mut client = server.connect();
+    for command in [
+        "CLIENT SETNAME me",
+        "CLIENT SETINFO LIB-NAME lib",
+        "CLIENT SETINFO LIB-VER 1",
+        "CLIENT NO-EVICT ON",
+    ] {
+        assert_eq!(raw(&mut client, command), "+OK\r\n");
+    }
+    send(
+        &mut client,
+        &["EVAL", "for i = 1, 2 do redis.call('INFO') end", "0"],
+    );
+    assert_eq!(frame(&mut client), "$-1\r\n");
+    let list = raw(&mut server.connect(), "CLIENT LIST");
+    assert!(
+        list.contains(" name=me ") && list.contains(" flags=e "),
+        "{list}"
+    );
+    assert!(list.contains(" lib-name=lib lib-ver=1"), "{list}");
+}
