@@ -25,9 +25,12 @@ impl Ledger {
         }
     }
 
-    /// Whether it has no entries.
+    /// Whether it says nothing. A limiter on which no reservation is left still counts.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        match self {
+            Self::Holds(holds) => holds.is_empty() && holds.base.is_none(),
+            _ => self.len() == 0,
+        }
     }
 
     /// Bytes on the heap, about.

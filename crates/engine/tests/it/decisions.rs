@@ -322,6 +322,25 @@ fn reservations_and_leases_by_the_handle() {
 }
 
 #[test]
+fn a_commit_that_comes_too_late_forgets_nothing() {
+    let handle = Handle::new(engine(4));
+    let decide = |act, cost, now| {
+        let check = AnyCheck {
+            act,
+            cost: Cost(cost),
+            ..any(b"budget", 10)
+        };
+        handle.decide_any(&[check], now).expect("own")[0]
+    };
+    let ttl = 1_000_000;
+    assert!(decide(Act::Hold { id: b"a", ttl }, 3, NOW).allowed);
+    assert!(decide(Act::Take, 5, NOW).allowed);
+    let late = NOW.plus(ttl);
+    assert_eq!(handle.end(b"budget", b"a", 3, late), Ok(None));
+    assert_eq!(decide(Act::Peek, 0, late).remaining, 5);
+}
+
+#[test]
 fn a_counter_goes_on_under_another_key_once() {
     let handle = Handle::new(engine(16));
     let decide = |check: AnyCheck<'_>| handle.decide_any(&[check], NOW).expect("own")[0];
