@@ -2,7 +2,8 @@
 --   'decide', then nine for each check: tag ('w', 'g', 's', 'l' log, 'c' leases), a, b, c, most (units that a charge may
 --     reach), cost, act ('0' take, '1' look, '2' hold), id and time in us of the hold. All take or none does; replies five
 --     numbers for each check.
---   'refund', then the nine of one check: gives back up to cost units that were taken, and replies as a look.
+--   'refund', then the nine of one check: gives back up to cost units that were taken, and replies as a look. A second key
+--     names the request, which may come twice.
 --   'end', then id and actual cost: ends a reservation; replies actual, released, and 1 if it had ended before, or nothing.
 --   'release', then id: gives a lease back; replies its units.
 --   'inherit': see there.
@@ -39,6 +40,7 @@ local function refund()
   local first = look(value, check)
   if not first[1] then return redis.error_reply(OTHER) end
   if not value or check.cost == 0 then return first end
+  if KEYS[2] and not redis.call('SET', KEYS[2], '', 'NX', 'PX', 60000) then return first end
   local left = check.cost
   if check.tag == 'l' then
     local hits = opened(value, 'L')

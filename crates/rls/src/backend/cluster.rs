@@ -48,6 +48,20 @@ pub(super) fn slot(key: &[u8]) -> u16 {
     crc % SLOTS
 }
 
+/// A key of that name in the slot of another.
+pub(super) fn beside(key: &[u8], name: &str) -> Vec<u8> {
+    let tag = hash_tag(key);
+    let tag = match tag.is_empty() || tag.contains(&b'}') {
+        false => tag.to_vec(),
+        // It cannot stand in braces: some number is of the same slot.
+        true => (0_u64..)
+            .map(|number| number.to_string().into_bytes())
+            .find(|number| slot(number) == slot(key))
+            .unwrap_or_default(),
+    };
+    [b"{", &tag[..], b"}", name.as_bytes()].concat()
+}
+
 /// The indices of keys by slot, in the order in which slots come first.
 pub(super) fn by_slot<'k>(
     keys: impl Iterator<Item = &'k [u8]>,
@@ -93,6 +107,9 @@ mod tests {
         let odd = tagged(b"rl:s:4:shop:4:user:2:}{");
         assert_eq!(slot(&odd), slot(&tagged(b"rl:m:4:shop:4:user:2:}{")));
         assert_eq!(tagged(b"probe"), b"probe");
+        for key in [&own[..], &odd, &second, b"probe", b"a}b", b"{}", b"}{", b""] {
+            assert_eq!(slot(&beside(key, ":once:1")), slot(key));
+        }
         let keys: [&[u8]; 3] = [b"{a}1", b"{b}", b"{a}2"];
         let groups = by_slot(keys.into_iter());
         assert_eq!(groups.len(), 2);

@@ -14,17 +14,19 @@ use super::draws::Draws;
 use super::link::{Connection, Link};
 use super::stores::Places;
 use super::waiting::Waiting;
-use super::{BackendError, Decide, Decisions};
+use super::{BackendError, Decide, Decisions, cluster};
 use crate::config::EnvoyCounters;
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 /// More hits than any limit has; what weighs more counts as this, so that no counter overflows.
 const MAX_HITS: u64 = 1 << 32;
 
-/// Gives units back, never below 0. Reads and writes at once, as the peer does for `is_negative_hits`.
+/// Gives units back, never below 0. Reads and writes at once, as the peer does for `is_negative_hits`. A second key names the
+/// request, which may come twice.
 const GIVE_BACK: &str = "local n = tonumber(redis.call('GET', KEYS[1]) or '0') \
                          local back = math.min(n, tonumber(ARGV[1])) \
                          if back <= 0 then return n end \
+                         if KEYS[2] and not redis.call('SET', KEYS[2], '', 'NX', 'PX', 60000) then return n end \
                          return redis.call('DECRBY', KEYS[1], string.format('%.0f', back))";
 
 /// The counters as one service thread sees them.
@@ -72,7 +74,14 @@ impl Counter {
         }
     }
 
-    fn ask(&self, question: Question, expire_secs: u64, pipeline: &mut Pipeline) {
+    /// `once` is a key that names a request which may be sent twice.
+    fn ask(
+        &self,
+        question: Question,
+        expire_secs: u64,
+        once: Option<&[u8]>,
+        pipeline: &mut Pipeline,
+    ) {
         let key = &*self.key;
         match question {
             Question::Read => {
@@ -83,12 +92,9 @@ impl Counter {
                 pipeline.cmd("EXPIRE").arg(key).arg(expire_secs).ignore();
             }
             Question::GiveBack(hits) => {
-                pipeline
-                    .cmd("EVAL")
-                    .arg(GIVE_BACK)
-                    .arg(1)
-                    .arg(key)
-                    .arg(hits);
+                let keys = 1 + usize::from(once.is_some());
+                let call = pipeline.cmd("EVAL").arg(GIVE_BACK).arg(keys).arg(key);
+                call.arg(once).arg(hits);
             }
         }
     }
@@ -181,15 +187,18 @@ impl Envoy {
         if !connection.is_cluster() {
             let mut pipeline = redis::pipe();
             for (counter, question) in asked {
-                counter.ask(question, self.expire_secs(counter), &mut pipeline);
+                counter.ask(question, self.expire_secs(counter), None, &mut pipeline);
             }
             return link.ask_all(connection, &pipeline).await;
         }
         // Each key has a slot of its own there.
         let pipelines = asked.map(|(counter, question)| {
             let mut pipeline = redis::pipe();
-            counter.ask(question, self.expire_secs(counter), &mut pipeline);
             let key = &*counter.key;
+            let once = matches!(question, Question::GiveBack(_))
+                .then(|| cluster::beside(key, &self.draws.once()));
+            let expire_secs = self.expire_secs(counter);
+            counter.ask(question, expire_secs, once.as_deref(), &mut pipeline);
             async move {
                 if let Some(outage) = link.outage(connection, key) {
                     return Err(outage);
@@ -366,7 +375,7 @@ mod tests {
         }
         let counter = Counter::of(&check(b"domain_key4_value4_", 15, Unit::Hour, 1), 1_000_000);
         let mut pipeline = redis::pipe();
-        counter.ask(Question::Count(1), 3_600 + 7, &mut pipeline);
+        counter.ask(Question::Count(1), 3_600 + 7, None, &mut pipeline);
         let sent = String::from_utf8(pipeline.get_packed_pipeline()).expect("text");
         let words: Vec<&str> = sent
             .split("\r\n")

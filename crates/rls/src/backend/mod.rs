@@ -10,6 +10,8 @@ mod hot;
 mod inherit_tests;
 mod link;
 mod native;
+#[cfg(test)]
+mod once_tests;
 mod outages;
 mod parts;
 mod pool;

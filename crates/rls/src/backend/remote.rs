@@ -10,6 +10,7 @@ use tollgate_limiter::{Act, Decision, Method, Timestamp};
 use tollgate_policy::{Heirloom, LimitCheck};
 
 use super::carried::Carried;
+use super::draws::Draws;
 use super::link::{Connection, Link};
 use super::parts::{self, Part};
 use super::scripts::{Call, Scripts};
@@ -23,6 +24,7 @@ pub(crate) struct Remote {
     link: Link,
     waiting: Waiting,
     carried: Carried,
+    draws: Draws,
     /// Leaves the store's own commands alone.
     #[cfg(test)]
     scripts_only: bool,
@@ -37,6 +39,7 @@ impl Remote {
             link,
             waiting: Waiting::default(),
             carried: Carried::default(),
+            draws: Draws::new(),
             #[cfg(test)]
             scripts_only: false,
         }
@@ -208,7 +211,10 @@ impl Remote {
             let reply = self.link.ask(connection, &native::refund(check)).await;
             read(reply, |reply| native::decisions(reply, 1))
         } else {
-            let call = self.scripts.refund(check, (self.clock)());
+            let once = connection
+                .is_cluster()
+                .then(|| cluster::beside(check.key, &self.draws.once()));
+            let call = self.scripts.refund(check, once, (self.clock)());
             let reply = self.run(connection, &call).await;
             read(reply, |reply| scripts::decisions(reply, 1))
         };

@@ -125,10 +125,18 @@ impl Scripts {
         self.general(checks, words)
     }
 
-    pub(super) fn refund(&self, check: &LimitCheck<'_>, now: Timestamp) -> Call<'_> {
+    /// Gives units back; `once` is a key that names a request which may be sent twice.
+    pub(super) fn refund(
+        &self,
+        check: &LimitCheck<'_>,
+        once: Option<Vec<u8>>,
+        now: Timestamp,
+    ) -> Call<'_> {
         let mut words: Vec<Word> = vec![lua::REFUND.as_bytes().into()];
         words.extend(check_words(check, now));
-        self.general(std::slice::from_ref(check), words)
+        let mut call = self.general(std::slice::from_ref(check), words);
+        call.keys.extend(once.map(Vec::into_boxed_slice));
+        call
     }
 
     pub(super) fn end(&self, check: &LimitCheck<'_>, id: &[u8], actual: u64) -> Call<'_> {

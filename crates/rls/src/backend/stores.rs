@@ -61,6 +61,20 @@ impl Places {
         })
     }
 
+    /// One place.
+    #[cfg(test)]
+    pub(super) fn one(
+        url: &str,
+        store: &StoreConfig,
+        envoy: Option<EnvoyCounters>,
+    ) -> Result<Self, StartError> {
+        Ok(Self {
+            main: Place::new(url, store, POOL)?,
+            per_second: None,
+            envoy,
+        })
+    }
+
     /// The connections that all threads make.
     pub(crate) fn pools(&self) -> Vec<Pool> {
         let both = [Some(&self.main), self.per_second.as_ref()];
