@@ -194,17 +194,6 @@ impl Cx<'_> {
         }))
     }
 
-    /// As [`Cx::read_as`], but leaves no trace of an access.
-    pub fn peek_as<'c, T: ObjectKind + 'c>(
-        &'c mut self,
-        key: Key<'c>,
-    ) -> Result<Option<&'c T>, CmdError> {
-        match self.peek(key) {
-            Some(entry) => typed(entry.value()).map(Some),
-            None => Ok(None),
-        }
-    }
-
     /// The collection at `key`, on which depends what a write does; see [`Cx::find`].
     pub fn find_as<'c, T: ObjectKind + 'c>(
         &'c mut self,

@@ -246,14 +246,6 @@ impl Listpack {
         });
     }
 
-    /// Adds what [`Listpack::get`] gave.
-    pub fn push_element(&mut self, element: Element<'_>) {
-        match element {
-            Element::Int(int) => self.push_int(int),
-            Element::Bytes(bytes) => self.push(bytes),
-        }
-    }
-
     fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.pop();
         let start = self.bytes.len();

@@ -37,8 +37,6 @@ const HANDOVER_QUEUE: usize = 1_024;
 #[derive(Debug)]
 pub struct RlsServer {
     addresses: Addresses,
-    domains: usize,
-    limits: usize,
     health: Health,
     log: fn(&str),
     stop: watch::Sender<bool>,
@@ -140,7 +138,7 @@ impl RlsServer {
         let source = Source::of(&config)?;
         let rules = first_rules(&config)?;
         let rules = Arc::new(rules.with_modes(config.modes.clone()));
-        let in_force = InForce::new(&config, rules.clone());
+        let in_force = InForce::new(&config, rules);
         if let Some(store) = &store {
             in_force.metrics().facts.tell_of(store.clone());
         }
@@ -149,7 +147,7 @@ impl RlsServer {
         let ports = Listening::on(&config)?;
         let (stop, stopped) = watch::channel(false);
         let (health, metrics) = (in_force.health(), in_force.metrics());
-        let mut server = Self::idle(&config, &ports, &rules, health.clone(), stop);
+        let mut server = Self::idle(&config, &ports, health.clone(), stop);
         let fallbacks = Fallbacks::new(clock);
         let local_cache = local_cache(&config, clock, &metrics);
         let makes = |index: usize| {
@@ -205,7 +203,6 @@ impl RlsServer {
     fn idle(
         config: &RlsConfig,
         ports: &Listening,
-        rules: &Ruleset,
         health: Health,
         stop: watch::Sender<bool>,
     ) -> Self {
@@ -213,8 +210,6 @@ impl RlsServer {
             health,
             log: config.log,
             addresses: ports.addresses.clone(),
-            domains: rules.domain_count(),
-            limits: rules.limit_count(),
             stop,
             threads: Vec::new(),
             loops: None,
@@ -348,11 +343,6 @@ impl RlsServer {
             })
         });
         told.collect()
-    }
-
-    /// How many domains and limits the rules had at the start.
-    pub fn rule_counts(&self) -> (usize, usize) {
-        (self.domains, self.limits)
     }
 
     /// Takes no more connections and ends those that are idle; requests under way are still answered.

@@ -71,11 +71,6 @@ impl User {
         self.any_password = password.is_none();
     }
 
-    /// Whether payloads of RESTORE need no check in depth.
-    pub fn skips_sanitizing(&self) -> bool {
-        self.sanitize == Some(false)
-    }
-
     /// The user's own selector and the others.
     pub fn selectors(&self) -> &[Selector] {
         &self.selectors
