@@ -289,6 +289,7 @@ catalogue! {
     UnknownTimeZone => "ERR no such time zone in the IANA database",
     OneLimiterPerKey => "ERR there must be one limiter for each key",
     IdTooLong => "ERR an id has at most 256 bytes",
+    NoAdvanceOfLogs => "ERR a sliding log gives no units in advance",
     NoReservationsOnLogs => "ERR a sliding log takes no reservations",
     ZeroRate => "ERR zero rates are not supported",
     BadRateParameters => "ERR invalid rate limit parameters",

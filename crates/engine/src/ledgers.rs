@@ -135,7 +135,7 @@ impl Handle {
 
     /// Lets the counter of `heir` go on from that of `before`, if the one has no state and the other has: `used` makes of
     /// what is left of the old limit and of both capacities the units that count as taken of the new one. The old state
-    /// goes. A ban moves as it is. True when something was carried over.
+    /// goes. A ban moves along. True when something was carried over.
     pub fn succeed(
         &self,
         heir: &AnyCheck<'_>,
@@ -222,9 +222,9 @@ impl Engine {
             return None;
         }
         let mut next = fresh;
-        if slot.is_banned(now) {
-            std::mem::swap(&mut next, &mut slot);
-        } else {
+        let banned_until = slot.banned_until(now);
+        slot.unban(now).ok()?;
+        if slot != Slot::Small(None) {
             let look = |slot: &mut Slot, check: &AnyCheck<'_>| {
                 let looked = slot.decide(check.method, &check.quota, Cost(0), true, now);
                 looked.ok().map(|(decision, _)| decision)
@@ -234,6 +234,9 @@ impl Engine {
             let units = used(there.remaining, there.limit, whole.limit);
             next.decide(heir.method, &heir.quota, Cost(units), false, now)
                 .ok()?;
+        }
+        if let Some(until_ms) = banned_until {
+            next.ban(until_ms, now).ok()?;
         }
         self.put_slot(held, old, Slot::Small(None), true, now);
         if next != Slot::Small(None) {

@@ -104,6 +104,11 @@ impl AlgorithmKind {
         }]
     }
 
+    /// Whether it earns units all the time, up to a burst; all others count what windows hold.
+    pub const fn is_bucket(self) -> bool {
+        matches!(self, Self::Gcra | Self::TokenBucket | Self::LeakyBucket)
+    }
+
     /// Decides one request; the second value is the record to store, `None` leaves things as they are.
     ///
     /// # Errors
@@ -259,9 +264,9 @@ impl AlgorithmKind {
         let most = quota.limit.max(quota.burst).saturating_mul(DEBT_MAX);
         let wide = Quota {
             // Windows compare with the limit, buckets with the burst, which is a multiple of the same rate.
-            limit: match self {
-                Self::Gcra | Self::TokenBucket | Self::LeakyBucket => quota.limit,
-                _ => u64::MAX,
+            limit: match self.is_bucket() {
+                true => quota.limit,
+                false => u64::MAX,
             },
             period: quota.period,
             burst: most,
@@ -451,7 +456,7 @@ fn decide_gcra(
     Ok((decision, next.map(|next| gcra_record(next.tat))))
 }
 
-fn gcra_record(tat: Timestamp) -> Record {
+pub(crate) fn gcra_record(tat: Timestamp) -> Record {
     Record {
         state: LimiterState::Gcra { tat },
         expires_at_ms: tat.millis_ceil(),
@@ -478,7 +483,7 @@ fn decide_leaky(
     Ok((decision, next.map(|next| leaky_record(next.empty_at))))
 }
 
-fn leaky_record(empty_at: Timestamp) -> Record {
+pub(crate) fn leaky_record(empty_at: Timestamp) -> Record {
     Record {
         state: LimiterState::LeakyBucket { empty_at },
         expires_at_ms: empty_at.millis_ceil(),
@@ -486,7 +491,7 @@ fn leaky_record(empty_at: Timestamp) -> Record {
 }
 
 /// The time until a moment; none when it has passed.
-fn span_until(now: Timestamp, until: Timestamp) -> Nanos {
+pub(crate) fn span_until(now: Timestamp, until: Timestamp) -> Nanos {
     match until > now {
         true => until.nanos().abs_diff(now.nanos()),
         false => 0,
@@ -532,7 +537,7 @@ fn decide_tokens(
     Ok((decision, next.map(token_record)))
 }
 
-fn token_record(state: token_bucket::State) -> Record {
+pub(crate) fn token_record(state: token_bucket::State) -> Record {
     Record {
         state: LimiterState::TokenBucket {
             full_at: state.full_at,

@@ -3,11 +3,13 @@
 //! One byte says which state follows; numbers are little-endian, names have their length (u32) in front.
 
 use crate::algorithms::{ALGORITHMS, AlgorithmKind, LimiterState, Record};
+use crate::ban::Ban;
 use crate::calendar::{Calendar, CalendarUnit, Zone};
 use crate::holds::{HOLDS_MAX, Hold, Holds};
 use crate::leases::{LEASES_MAX, Lease, Leases};
 use crate::ledger::Ledger;
 use crate::sliding_log::{ENTRIES_MAX, Hit, SlidingLog};
+use crate::slot::Slot;
 use crate::types::{Quota, Timestamp};
 
 const FIXED_WINDOW: u8 = 1;
@@ -21,6 +23,7 @@ const LEASES: u8 = 17;
 /// Reservations that do not say how long their units count.
 const HOLDS_1: u8 = 18;
 const HOLDS: u8 = 19;
+const BAN: u8 = 20;
 
 /// Longest name of a lease or reservation, in bytes.
 pub const ID_MAX: usize = 256;
@@ -98,6 +101,22 @@ pub fn write_ledger(ledger: &Ledger, out: &mut Vec<u8>) {
                 put(bits(hold.counts_until), out);
             }
         }
+        Ledger::Ban(ban) => {
+            out.push(BAN);
+            put(ban.until_ms as u64, out);
+            match &*ban.beneath {
+                Slot::Small(Some(record)) => {
+                    put(record.expires_at_ms as u64, out);
+                    write_state(record.state, out);
+                }
+                Slot::Ledger(ledger, expires_at_ms) => {
+                    put(*expires_at_ms as u64, out);
+                    write_ledger(ledger, out);
+                }
+                // Nobody bans nothing in this form.
+                Slot::Small(None) => {}
+            }
+        }
     }
 }
 
@@ -105,15 +124,35 @@ pub fn write_ledger(ledger: &Ledger, out: &mut Vec<u8>) {
 pub fn read(bytes: &[u8]) -> Option<Stored> {
     let mut input = bytes;
     let stored = match take_byte(&mut input)? {
-        LOG => Stored::Ledger(Ledger::Log(read_log(&mut input)?)),
-        LEASES => Stored::Ledger(Ledger::Leases(read_leases(&mut input)?)),
-        code @ (HOLDS_1 | HOLDS) => {
-            let holds = read_holds(&mut input, code == HOLDS)?;
-            Stored::Ledger(Ledger::Holds(holds))
-        }
-        code => Stored::State(read_state(code, &mut input)?),
+        BAN => Stored::Ledger(Ledger::Ban(read_ban(&mut input)?)),
+        code => read_unbanned(code, &mut input)?,
     };
     input.is_empty().then_some(stored)
+}
+
+fn read_unbanned(code: u8, input: &mut &[u8]) -> Option<Stored> {
+    Some(match code {
+        LOG => Stored::Ledger(Ledger::Log(read_log(input)?)),
+        LEASES => Stored::Ledger(Ledger::Leases(read_leases(input)?)),
+        HOLDS_1 | HOLDS => Stored::Ledger(Ledger::Holds(read_holds(input, code == HOLDS)?)),
+        code => Stored::State(read_state(code, input)?),
+    })
+}
+
+fn read_ban(input: &mut &[u8]) -> Option<Ban> {
+    let until_ms = take(input)? as i64;
+    let expires_at_ms = take(input)? as i64;
+    let code = take_byte(input)?;
+    let beneath = match read_unbanned(code, input)? {
+        Stored::State(LimiterState::Banned) => return None,
+        Stored::State(state) => Slot::Small(Some(Record {
+            state,
+            expires_at_ms,
+        })),
+        Stored::Ledger(ledger) => Slot::Ledger(ledger, expires_at_ms),
+    };
+    let beneath = Box::new(beneath);
+    Some(Ban { until_ms, beneath })
 }
 
 fn read_state(code: u8, input: &mut &[u8]) -> Option<LimiterState> {
@@ -315,6 +354,20 @@ mod tests {
         ]
         .map(Stored::State)
         .into();
+        let mut banned = [
+            Slot::Small(Some(Record {
+                state: LimiterState::FixedWindow { count: 7 },
+                expires_at_ms: i64::MAX,
+            })),
+            Slot::Ledger(Ledger::Log(log.clone()), i64::MAX),
+        ];
+        for slot in &mut banned {
+            slot.ban(2_000_000_000_000, now).expect("own states");
+        }
+        all.extend(banned.map(|slot| match slot {
+            Slot::Ledger(ledger, _) => Stored::Ledger(ledger),
+            Slot::Small(_) => panic!("the state outlives the ban"),
+        }));
         all.extend(
             [
                 Ledger::Log(log),

@@ -286,13 +286,11 @@ impl Holds {
 
     /// By how much sooner a bucket has earned all again, in nanoseconds; a window ends when it ends.
     fn sooner(&self, before: Record, next: Record) -> i64 {
-        match self.kind {
-            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket => {
-                let end = |record| self.kind.counts_until(record, &self.quota).nanos();
-                end(before).saturating_sub(end(next))
-            }
-            _ => 0,
+        if !self.kind.is_bucket() {
+            return 0;
         }
+        let end = |record| self.kind.counts_until(record, &self.quota).nanos();
+        end(before).saturating_sub(end(next))
     }
 
     /// What a bucket has to earn after units that came back, it earns so much sooner: the sum of all that counted up to a time,

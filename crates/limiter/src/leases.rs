@@ -82,7 +82,7 @@ impl Leases {
         now: Timestamp,
     ) -> Decision {
         self.expire(now);
-        let own = self.by_id.get(id).map_or(0, |lease| lease.cost);
+        let own = self.cost_of(id);
         let others = self.used - own;
         let fits = cost.0 <= limit && others <= limit - cost.0;
         let room = own > 0 || self.len() < LEASES_MAX;
@@ -92,7 +92,7 @@ impl Leases {
                 allowed: false,
                 limit,
                 remaining: limit.saturating_sub(self.used),
-                retry_after: possible.then(|| self.frees_after(id, limit, cost.0, now)),
+                retry_after: possible.then(|| self.frees_after(Some(id), limit, cost.0, now)),
                 reset_after: self.reset_after(now),
             };
         }
@@ -118,29 +118,20 @@ impl Leases {
 
     /// What [`Leases::acquire`] would answer to a name that holds nothing.
     pub fn peek(&self, limit: u64, cost: Cost, now: Timestamp) -> Decision {
-        let mut copy = Leases {
-            by_id: BTreeMap::new(),
-            by_time: BTreeMap::new(),
-            used: 0,
-            id_bytes: 0,
-        };
-        for (id, lease) in self.iter().filter(|(_, lease)| lease.expires_at > now) {
-            copy.insert(id, lease);
-        }
-        let fits = cost.0 <= limit && copy.used <= limit - cost.0;
+        let over = self.by_time.keys().take_while(|(at, _)| *at <= now);
+        let over: u64 = over.map(|(_, id)| self.cost_of(id)).sum();
+        let used = self.used - over;
+        let fits = cost.0 <= limit && used <= limit - cost.0;
+        let taken = if fits { cost.0 } else { 0 };
         Decision {
             allowed: fits,
             limit,
-            remaining: limit.saturating_sub(copy.used.saturating_add(if fits {
-                cost.0
-            } else {
-                0
-            })),
+            remaining: limit.saturating_sub(used.saturating_add(taken)),
             retry_after: match fits {
                 true => Some(0),
-                false => (cost.0 <= limit).then(|| copy.frees_after(b"", limit, cost.0, now)),
+                false => (cost.0 <= limit).then(|| self.frees_after(None, limit, cost.0, now)),
             },
-            reset_after: copy.reset_after(now),
+            reset_after: self.reset_after(now),
         }
     }
 
@@ -186,22 +177,26 @@ impl Leases {
         }
     }
 
-    /// Time until the cost fits because others have expired.
-    fn frees_after(&self, id: &[u8], limit: u64, cost: u64, now: Timestamp) -> Nanos {
-        let own = self.by_id.get(id).map_or(0, |lease| lease.cost);
-        let mut others = self.used - own;
+    /// Time until the cost fits because others than `own` have expired.
+    fn frees_after(&self, own: Option<&[u8]>, limit: u64, cost: u64, now: Timestamp) -> Nanos {
+        let mut others = self.used - own.map_or(0, |own| self.cost_of(own));
         let mut count = self.len();
         for (at, other) in self.by_time.keys() {
-            if **other == *id {
+            if own == Some(&**other) {
                 continue;
             }
-            others -= self.by_id.get(other).map_or(0, |lease| lease.cost);
+            others -= self.cost_of(other);
             count -= 1;
             if others <= limit - cost && count < LEASES_MAX {
                 return span(now, *at);
             }
         }
         0
+    }
+
+    /// Units that a name holds.
+    fn cost_of(&self, id: &[u8]) -> u64 {
+        self.by_id.get(id).map_or(0, |lease| lease.cost)
     }
 
     fn reset_after(&self, now: Timestamp) -> Nanos {
@@ -296,6 +291,13 @@ mod tests {
         assert!(!leases.peek(2, Cost(2), at(1)).allowed);
         assert!(leases.peek(2, Cost(2), at(1_000)).allowed);
         assert_eq!(leases, before);
+        // A lease may have an empty name, which is not that of who looks.
+        leases.acquire(b"", 2, Cost(1), 3 * SECOND, at(0));
+        let denied = leases.peek(2, Cost(2), at(1_500));
+        assert_eq!(
+            (denied.allowed, denied.remaining, denied.retry_after),
+            (false, 1, Some(1_500_000_000))
+        );
     }
 
     #[test]

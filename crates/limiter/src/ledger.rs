@@ -1,8 +1,11 @@
 //! States of limiters that need more than a few bytes.
 
+use crate::algorithms::LimiterState;
+use crate::ban::Ban;
 use crate::holds::Holds;
 use crate::leases::Leases;
 use crate::sliding_log::SlidingLog;
+use crate::slot::Slot;
 
 /// A limiter's state with a place on the heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub enum Ledger {
     Leases(Leases),
     /// A limiter with reservations on it.
     Holds(Holds),
+    /// A limiter that is banned for a time.
+    Ban(Ban),
 }
 
 impl Ledger {
@@ -22,6 +27,7 @@ impl Ledger {
             Self::Log(log) => log.hits().len(),
             Self::Leases(leases) => leases.len(),
             Self::Holds(holds) => holds.len(),
+            Self::Ban(_) => 1,
         }
     }
 
@@ -39,6 +45,13 @@ impl Ledger {
             Self::Log(log) => log.heap_bytes(),
             Self::Leases(leases) => leases.heap_bytes(),
             Self::Holds(holds) => holds.heap_bytes(),
+            Self::Ban(ban) => {
+                size_of::<Slot>()
+                    + match &*ban.beneath {
+                        Slot::Small(_) => 0,
+                        Slot::Ledger(ledger, _) => ledger.heap_bytes(),
+                    }
+            }
         }
     }
 
@@ -48,6 +61,7 @@ impl Ledger {
             Self::Log(_) => "sliding-log",
             Self::Leases(_) => "leases",
             Self::Holds(_) => "reservations",
+            Self::Ban(_) => LimiterState::Banned.encoding(),
         }
     }
 }

@@ -13,7 +13,9 @@
 //! * Waiting [`Decision::retry_after`] is enough if nobody else takes; conversions to coarser units round up.
 #![forbid(unsafe_code)]
 
+mod advance;
 mod algorithms;
+mod ban;
 mod batch;
 pub mod calendar;
 pub mod cell;
@@ -34,9 +36,11 @@ pub mod token_bucket;
 pub mod top;
 mod types;
 
+pub use advance::Advance;
 pub use algorithms::{
     ALGORITHMS, Algorithm, AlgorithmKind, Decided, KindMismatch, LimiterState, Record,
 };
+pub use ban::Ban;
 pub use batch::{Request, decide_all};
 pub use ledger::Ledger;
 pub use slot::{Act, Method, Slot, SlotDecision, SlotRequest, decide_slots};

@@ -1,5 +1,6 @@
 //! What a limiter key holds, whatever its algorithm: the one way to decide for callers that do not care which.
 
+use crate::advance::Advance;
 use crate::algorithms::{AlgorithmKind, KindMismatch, LimiterState, Record};
 use crate::holds::{Ended, Holds};
 use crate::leases::Leases;
@@ -45,6 +46,19 @@ impl Method {
             Method::Concurrency => "concurrency",
         }
     }
+
+    /// Whether units may pass at one instant beside those that a period earns: [`Quota::burst`] counts.
+    pub const fn has_burst(self) -> bool {
+        matches!(self, Method::Small(kind) if kind.is_bucket())
+    }
+
+    /// Most units that may pass at one instant.
+    pub const fn capacity(self, quota: &Quota) -> u64 {
+        match self.has_burst() {
+            true => quota.burst,
+            false => quota.limit,
+        }
+    }
 }
 
 /// What a limiter key holds.
@@ -73,6 +87,9 @@ impl Slot {
         now: Timestamp,
     ) -> Result<SlotDecision, KindMismatch> {
         self.settle(now)?;
+        if let Some(denial) = self.banned(method, quota, cost, now) {
+            return Ok((denial, false));
+        }
         match (method, &mut *self) {
             (Method::Small(kind), Slot::Small(record)) => {
                 let (decision, next) = kind.decide(*record, quota, cost, now)?;
@@ -87,14 +104,7 @@ impl Slot {
                 *expires = holds.expires_at_ms();
                 Ok((decision, next.is_some()))
             }
-            (Method::Log, Slot::Small(record)) => {
-                if let Some(ban) = record.filter(|record| record.state == LimiterState::Banned) {
-                    let kind = AlgorithmKind::FixedWindow;
-                    return Ok((kind.decide(Some(ban), quota, cost, now)?.0, false));
-                }
-                if record.is_some() {
-                    return Err(KindMismatch);
-                }
+            (Method::Log, Slot::Small(None)) => {
                 let mut log = SlidingLog::default();
                 let decision = log.decide(quota, cost, peek, now);
                 let changed = !log.is_empty();
@@ -112,7 +122,12 @@ impl Slot {
                 }
                 Ok((decision, changed))
             }
-            (Method::Concurrency, _) if peek => Ok((self.look_at_leases(quota, cost, now)?, false)),
+            (Method::Concurrency, Slot::Small(None)) if peek => {
+                Ok((Leases::default().peek(quota.limit, cost, now), false))
+            }
+            (Method::Concurrency, Slot::Ledger(Ledger::Leases(leases), _)) if peek => {
+                Ok((leases.peek(quota.limit, cost, now), false))
+            }
             _ => Err(KindMismatch),
         }
     }
@@ -155,11 +170,11 @@ impl Slot {
         now: Timestamp,
     ) -> Result<SlotDecision, KindMismatch> {
         self.settle(now)?;
+        let quota = Quota::new(limit, 1);
+        if let Some(denial) = self.banned(Method::Concurrency, &quota, cost, now) {
+            return Ok((denial, false));
+        }
         match self {
-            Slot::Small(Some(_)) => {
-                let quota = Quota::new(limit, 1);
-                Ok((self.look_at_leases(&quota, cost, now)?, false))
-            }
             Slot::Small(None) => {
                 let mut leases = Leases::default();
                 let decision = leases.acquire(id, limit, cost, ttl, now);
@@ -177,25 +192,7 @@ impl Slot {
                 }
                 Ok((decision, changed))
             }
-            Slot::Ledger(..) => Err(KindMismatch),
-        }
-    }
-
-    /// What a lease of no name would be told.
-    fn look_at_leases(
-        &self,
-        quota: &Quota,
-        cost: Cost,
-        now: Timestamp,
-    ) -> Result<Decision, KindMismatch> {
-        match self {
-            Slot::Small(None) => Ok(Leases::default().peek(quota.limit, cost, now)),
-            Slot::Small(Some(ban)) if ban.state == LimiterState::Banned => {
-                let kind = AlgorithmKind::FixedWindow;
-                Ok(kind.decide(Some(*ban), quota, cost, now)?.0)
-            }
-            Slot::Ledger(Ledger::Leases(leases), _) => Ok(leases.peek(quota.limit, cost, now)),
-            _ => Err(KindMismatch),
+            Slot::Small(Some(_)) | Slot::Ledger(..) => Err(KindMismatch),
         }
     }
 
@@ -209,11 +206,8 @@ impl Slot {
         now: Timestamp,
     ) -> Result<SlotDecision, KindMismatch> {
         self.settle(now)?;
-        if self.is_banned(now) {
-            return Ok((
-                self.decide(Method::Small(kind), quota, cost, true, now)?.0,
-                false,
-            ));
+        if let Some(denial) = self.banned(Method::Small(kind), quota, cost, now) {
+            return Ok((denial, false));
         }
         let known = match self {
             Slot::Ledger(Ledger::Holds(holds), _) => holds.len(),
@@ -241,6 +235,10 @@ impl Slot {
         actual: u64,
         now: Timestamp,
     ) -> Result<Option<Ended>, KindMismatch> {
+        self.settle_ban(now);
+        if let Some(ended) = self.beneath(|slot| slot.end(id, actual, now)) {
+            return ended;
+        }
         match self {
             Slot::Small(_) => Ok(None),
             Slot::Ledger(Ledger::Holds(holds), expires) => {
@@ -257,6 +255,10 @@ impl Slot {
     /// # Errors
     /// The key holds the state of another algorithm.
     pub fn release(&mut self, id: &[u8], now: Timestamp) -> Result<u64, KindMismatch> {
+        self.settle_ban(now);
+        if let Some(released) = self.beneath(|slot| slot.release(id, now)) {
+            return released;
+        }
         match self {
             Slot::Small(None) => Ok(0),
             Slot::Small(Some(record)) if record.state == LimiterState::Banned => Ok(0),
@@ -282,6 +284,9 @@ impl Slot {
         now: Timestamp,
     ) -> Result<bool, KindMismatch> {
         self.settle(now)?;
+        if let Some(changed) = self.beneath(|slot| slot.refund(method, quota, units, now)) {
+            return changed;
+        }
         match (method, &mut *self) {
             (_, Slot::Small(None)) => Ok(false),
             (Method::Small(kind), Slot::Small(Some(record))) => {
@@ -322,27 +327,66 @@ impl Slot {
         }
     }
 
-    /// Whether nothing passes at this time because the key is banned.
-    pub fn is_banned(&self, now: Timestamp) -> bool {
-        matches!(self, Slot::Small(Some(record))
-            if record.state == LimiterState::Banned && now.millis() < record.expires_at_ms)
+    /// Takes up to `wanted` units in advance; see [`AlgorithmKind::advance`]. True when the slot has changed.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm, or the algorithm gives no units in advance: logs and leases.
+    pub fn advance(
+        &mut self,
+        method: Method,
+        quota: &Quota,
+        wanted: u64,
+        now: Timestamp,
+    ) -> Result<(Advance, bool), KindMismatch> {
+        let Method::Small(kind) = method else {
+            return Err(KindMismatch);
+        };
+        self.settle(now)?;
+        if let Some(decision) = self.banned(method, quota, Cost(1), now) {
+            return Ok((Advance::none(decision), false));
+        }
+        match self {
+            Slot::Small(record) => {
+                let (advance, next) = kind.advance(*record, quota, wanted, now)?;
+                *record = next.or(*record);
+                Ok((advance, next.is_some()))
+            }
+            Slot::Ledger(Ledger::Holds(holds), expires) => {
+                let (advance, next) = kind.advance(holds.base, quota, wanted, now)?;
+                holds.base = next.or(holds.base);
+                *expires = holds.expires_at_ms();
+                Ok((advance, next.is_some()))
+            }
+            Slot::Ledger(..) => Err(KindMismatch),
+        }
     }
 
-    /// A ban that has ended, and a ledger whose reservations are all over, count as what they stand for.
-    fn settle(&mut self, now: Timestamp) -> Result<(), KindMismatch> {
+    /// A ban that has ended counts as what it covered.
+    fn settle_ban(&mut self, now: Timestamp) {
         match self {
             Slot::Small(Some(record))
                 if record.state == LimiterState::Banned && now.millis() >= record.expires_at_ms =>
             {
                 *self = Slot::Small(None);
             }
-            Slot::Ledger(Ledger::Holds(holds), _) => {
-                holds.expire(now)?;
-                if holds.is_empty() {
-                    *self = Slot::Small(holds.base);
-                }
+            Slot::Ledger(Ledger::Ban(ban), _) if now.millis() >= ban.until_ms => {
+                *self = std::mem::replace(&mut *ban.beneath, Slot::Small(None));
             }
             _ => {}
+        }
+    }
+
+    /// A ban that has ended, and a ledger whose reservations are all over, count as what they stand for.
+    ///
+    /// # Errors
+    /// What reservations were taken from is the state of another algorithm.
+    pub fn settle(&mut self, now: Timestamp) -> Result<(), KindMismatch> {
+        self.settle_ban(now);
+        if let Slot::Ledger(Ledger::Holds(holds), _) = self {
+            holds.expire(now)?;
+            if holds.is_empty() {
+                *self = Slot::Small(holds.base);
+            }
         }
         Ok(())
     }

@@ -71,6 +71,17 @@ pub(crate) fn refund_within(
     bucket.state(owed.saturating_sub(back), now)
 }
 
+/// A bucket in which at least `units` are missing, as far as whole nanoseconds tell.
+pub(crate) fn owing(state: Option<State>, quota: &Quota, units: u64, now: Timestamp) -> State {
+    let bucket = Bucket::new(quota);
+    let earned = to_nanos(u128::from(units) * bucket.period / bucket.limit);
+    let full_at = now.plus(earned);
+    match state {
+        Some(state) if state.full_at >= full_at => state,
+        _ => State { full_at, part: 0 },
+    }
+}
+
 /// A quota made ready for decisions. Amounts of tokens are kept in token-periods: one token is `period`, one
 /// nanosecond earns `limit`.
 struct Bucket {

@@ -1,6 +1,6 @@
 //! The key `hot_key`: how a limit on a store elsewhere is decided with fewer questions.
 
-use tollgate_limiter::{AlgorithmKind, Method, Nanos, Quota};
+use tollgate_limiter::{AlgorithmKind, Method, Nanos};
 
 use crate::bound::{Bound, WHOLE_PPM};
 use crate::limits::{given, one_of, share_of, span_of};
@@ -221,7 +221,7 @@ fn contradiction(hot_key: HotKey, bound: &Bound) -> Option<String> {
             "inherit stands beside the strategy {name}, whose parts begin anew when the limit changes"
         ));
     }
-    let capacity = capacity(bound.method, &bound.quota);
+    let capacity = bound.method.capacity(&bound.quota);
     match hot_key {
         HotKey::Local { share_ppm, .. } => {
             let part = u128::from(capacity.min(bound.quota.limit)) * u128::from(share_ppm);
@@ -235,15 +235,5 @@ fn contradiction(hot_key: HotKey, bound: &Bound) -> Option<String> {
             "one_in is more than the {capacity} units that may pass at once"
         )),
         _ => None,
-    }
-}
-
-/// Most units that may pass at one instant.
-fn capacity(method: Method, quota: &Quota) -> u64 {
-    match method {
-        Method::Small(
-            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket,
-        ) => quota.burst,
-        _ => quota.limit,
     }
 }

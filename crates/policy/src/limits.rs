@@ -316,13 +316,7 @@ fn per_period(method: Method, line: usize, limit: u64, period: Nanos) -> Result<
 }
 
 fn with_burst(bound: Bound, burst: &Node) -> Result<Bound, YamlError> {
-    let has_burst = matches!(
-        bound.method,
-        Method::Small(
-            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
-        )
-    );
-    if !has_burst {
+    if !bound.method.has_burst() {
         let name = bound.method.name();
         let reason = format!("algorithm {name} has no burst");
         return Err(YamlError::new(burst.line, reason));

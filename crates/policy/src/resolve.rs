@@ -164,6 +164,11 @@ impl LimitCheck<'_> {
         };
         has_period && self.quota.period == Unit::Second.nanos()
     }
+
+    /// Most units that may pass at one instant.
+    pub fn capacity(&self) -> u64 {
+        self.method.capacity(&self.quota)
+    }
 }
 
 impl Ruleset {

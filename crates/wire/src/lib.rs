@@ -1,4 +1,4 @@
-//! Wire codecs: RESP2/RESP3, the text protocol of Memcached, HTTP/1.1, HTTP/2 for gRPC, the messages of the Envoy rate limit service, and those of its rules.
+//! Wire codecs: RESP2/RESP3, Memcached's text and binary protocols, HTTP/1.1, HTTP/2 for gRPC, the messages of the Envoy rate limit service, and those of its rules.
 //!
 //! Bytes in, values out, and back. Nothing here knows a socket, a command or a store, so the server, the load
 //! generator, the tests and the fuzz targets share one codec.

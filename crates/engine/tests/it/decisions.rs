@@ -382,3 +382,23 @@ fn a_counter_goes_on_under_another_key_once() {
     });
     assert_eq!((carried.into_inner(), left(any(b"d", 5))), (1, 3));
 }
+
+#[test]
+fn a_ban_goes_on_under_another_key_with_what_it_covers() {
+    let engine = engine(16);
+    let handle = Handle::new(Arc::clone(&engine));
+    let mut client = Client::new(&engine);
+    let decide = |check: AnyCheck<'_>| handle.decide_any(&[check], NOW).expect("own")[0];
+    let log = AnyCheck {
+        method: Method::Log,
+        cost: Cost(7),
+        ..any(b"a", 10)
+    };
+    assert!(decide(log).allowed);
+    client.call(&["RL.BAN", "a", "30000"]);
+    let as_is = |left: u64, _, after: u64| after - left;
+    assert!(handle.succeed(&any(b"b", 20), &log, as_is, NOW));
+    assert!(!decide(any(b"b", 20)).allowed);
+    client.call(&["RL.UNBAN", "b"]);
+    assert_eq!(decide(any(b"b", 20)).remaining, 2);
+}

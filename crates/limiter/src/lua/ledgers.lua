@@ -98,7 +98,7 @@ local function acquire(value, a, cost, look, id, ttl)
   local list, used = leases_of(value)
   if not list then return nil end
   local own
-  if look then id = '' end
+  if look then id = nil end
   for i, lease in ipairs(list) do
     if lease[1] == id then own = i end
   end

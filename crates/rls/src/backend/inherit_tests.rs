@@ -160,6 +160,44 @@ async fn tollgate_by_its_commands() {
     go_on_remotely(&store, false).await;
 }
 
+/// Bans are Tollgate's own, here and elsewhere.
+#[tokio::test]
+async fn a_ban_goes_along() {
+    let store = Server::tollgate(&[]).expect("tollgate starts");
+    let mut client = store.connect().expect("a connection");
+    let url = format!("redis://{}", store.addr());
+    let address = Address::Direct(Box::new(Client::open(url).expect("a URL")));
+    let config = StoreConfig {
+        // A busy machine makes anything wait.
+        timeout: Duration::from_secs(20),
+        ..StoreConfig::default()
+    };
+    let remote = Remote::new(Link::new(address, &config, Pool::new("redis_pool")), || NOW);
+    let gcra = Method::Small(AlgorithmKind::Gcra);
+    let work = async {
+        let taken = check(b"rl:banned:from", Method::Log, 10, 7);
+        assert!(remote.decide(&[taken]).await.expect("decided")[0].allowed);
+        let ban = client.call(&["RL.BAN", "rl:banned:from", "86400000"]);
+        assert_eq!(ban.expect("a reply").as_bytes(), Some(&b"OK"[..]));
+        let heir = LimitCheck {
+            heirloom: Some(Heirloom {
+                key: taken.key,
+                method: taken.method,
+                quota: taken.quota,
+                way: Inherit::AsIs,
+                generation: 1,
+            }),
+            ..check(b"rl:banned:to", gcra, 20, 1)
+        };
+        assert!(!remote.decide(&[heir]).await.expect("decided")[0].allowed);
+        let unban = client.call(&["RL.UNBAN", "rl:banned:to"]);
+        assert_eq!(unban.expect("a reply").as_int(), Some(1));
+        assert_eq!(left(&remote, heir).await, 3);
+        assert_eq!(left(&remote, taken).await, 10);
+    };
+    LocalSet::new().run_until(work).await;
+}
+
 #[tokio::test]
 async fn tollgate_by_scripts() {
     let store = Server::tollgate(&[]).expect("tollgate starts");

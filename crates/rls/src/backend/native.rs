@@ -88,11 +88,7 @@ fn quota_words(method: Method, quota: &Quota) -> Vec<String> {
         .into(),
         Method::Small(kind) => {
             let mut words = vec![kind.row().word.to_owned(), limit, period];
-            let bucket = matches!(
-                kind,
-                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
-            );
-            if bucket {
+            if kind.is_bucket() {
                 words.extend(["BURST".to_owned(), quota.burst.min(MAX_UNITS).to_string()]);
             }
             words

@@ -1,29 +1,30 @@
 //! RL.BAN, RL.UNBAN, RL.RESET and RL.INSPECT.
 
-use tollgate_keyspace::{TypeName, Value};
+use tollgate_keyspace::TypeName;
 use tollgate_limiter::{Ledger, LimiterState, Slot, Timestamp};
 use tollgate_wire::resp::ReplyBuf;
 
 use super::rule::{NANOS_PER_MS, PERIOD_MAX_MS, integer};
-use super::state::load;
+use super::state::{load, store};
 use super::units;
 use crate::{Args, CmdError, Cx, Event, Reply};
 
 pub(super) fn ban(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let duration = integer(&mut args, 1, PERIOD_MAX_MS, CmdError::DurationOutOfRange)?;
-    load(cx, key)?;
+    let mut slot = load(cx, key)?;
     let until = cx.now_ms().saturating_add_unsigned(duration);
-    let value = Value::Limiter(LimiterState::Banned);
-    cx.set(key, value, Some(until), Event::RateLimit);
+    slot.ban(until, cx.now)?;
+    store(cx, key, slot);
     Ok(Reply::Ok)
 }
 
 pub(super) fn unban(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let banned = load(cx, key)?.is_banned(cx.now);
+    let mut slot = load(cx, key)?;
+    let banned = slot.unban(cx.now)?;
     if banned {
-        cx.remove(key, Event::Del);
+        store(cx, key, slot);
     }
     Ok(Reply::flag(banned))
 }
@@ -60,7 +61,10 @@ fn facts(slot: &Slot, now: Timestamp) -> Vec<(&'static str, i64)> {
             }
             LimiterState::TokenBucket { full_at, .. } => vec![("full-in-ms", until(full_at, now))],
             LimiterState::LeakyBucket { empty_at } => vec![("empty-in-ms", until(empty_at, now))],
-            LimiterState::Banned => Vec::new(),
+            LimiterState::Banned => {
+                let until = Timestamp::from_millis(record.expires_at_ms);
+                vec![("banned-ms", self::until(until, now))]
+            }
         },
         Slot::Ledger(Ledger::Log(log), _) => {
             let taken = log.hits().map(|hit| hit.cost).sum();
@@ -84,6 +88,12 @@ fn facts(slot: &Slot, now: Timestamp) -> Vec<(&'static str, i64)> {
             let mut facts = vec![("reservations", count), ("reserved", units(reserved))];
             let base = Slot::Small(holds.base);
             facts.extend(self::facts(&base, now));
+            facts
+        }
+        Slot::Ledger(Ledger::Ban(ban), _) => {
+            let until = Timestamp::from_millis(ban.until_ms);
+            let mut facts = vec![("banned-ms", self::until(until, now))];
+            facts.extend(self::facts(&ban.beneath, now));
             facts
         }
     }

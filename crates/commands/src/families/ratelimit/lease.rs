@@ -1,14 +1,11 @@
 //! RL.ACQUIRE and RL.RELEASE: what may be in use at the same time.
 
-use tollgate_keyspace::Key;
 use tollgate_limiter::codec::ID_MAX;
 use tollgate_limiter::leases::Leases;
-use tollgate_limiter::{
-    AlgorithmKind, Cost, Decision, Ledger, LimiterState, Nanos, Quota, Slot, Timestamp,
-};
+use tollgate_limiter::{Act, Cost, Decision, Ledger, Method, Nanos, Quota, SlotRequest, Timestamp};
 
 use super::rule::{NANOS_PER_MS, PERIOD_MAX_MS, cost, integer};
-use super::state::{InPlace, in_place, load, store};
+use super::state::{InPlace, act_on_copy, in_place, load, store};
 use super::{reply, tally};
 use crate::{Args, CmdError, Cx, Reply};
 
@@ -45,9 +42,20 @@ pub(super) fn acquire(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
     })?;
     let decision = match decided {
         Some(decision) => decision,
-        None => begin(cx, key, limit, |leases| {
-            decide(leases, id, limit, weight, ttl, peek, now)
-        })?,
+        None => {
+            let act = match peek {
+                true => Act::Peek,
+                false => Act::Hold { id, ttl },
+            };
+            let request = SlotRequest {
+                method: Method::Concurrency,
+                quota: Quota::new(limit, 1),
+                cost: weight,
+                act,
+                slot: 0,
+            };
+            act_on_copy(cx, key, &request)?
+        }
     };
     if !peek {
         tally(cx, key, weight, decision.allowed);
@@ -74,31 +82,6 @@ fn decide(
     (decision, expires_at.map(|at| at.millis_ceil()))
 }
 
-/// The first lease of a key; a banned one denies.
-fn begin(
-    cx: &mut Cx<'_>,
-    key: Key<'_>,
-    limit: u64,
-    decide: impl FnOnce(&mut Leases) -> InPlace<Decision>,
-) -> Result<Decision, CmdError> {
-    match load(cx, key)? {
-        Slot::Small(record) if record.is_none_or(|record| record.state == LimiterState::Banned) => {
-            if Slot::Small(record).is_banned(cx.now) {
-                let quota = Quota::new(limit, 1);
-                let kind = AlgorithmKind::FixedWindow;
-                return Ok(kind.decide(record, &quota, Cost(0), cx.now)?.0);
-            }
-        }
-        _ => return Err(CmdError::OtherAlgorithm),
-    }
-    let mut leases = Leases::default();
-    let (decision, expires) = decide(&mut leases);
-    if let Some(expires) = expires {
-        store(cx, key, Slot::Ledger(Ledger::Leases(leases), expires));
-    }
-    Ok(decision)
-}
-
 pub(super) fn release(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
     let id = id(&mut args)?;
@@ -113,14 +96,13 @@ pub(super) fn release(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
     })?;
     match released {
         Some(units) => Ok(Reply::Int(units.map_or(0, super::units))),
-        // Anything but leases is refused, an absent or banned key has none.
-        None => match load(cx, key)? {
-            Slot::Small(record)
-                if record.is_none_or(|record| record.state == LimiterState::Banned) =>
-            {
-                Ok(Reply::Int(0))
+        None => {
+            let mut slot = load(cx, key)?;
+            let units = slot.release(id, now)?;
+            if units > 0 {
+                store(cx, key, slot);
             }
-            _ => Err(CmdError::OtherAlgorithm),
-        },
+            Ok(Reply::Int(super::units(units)))
+        }
     }
 }

@@ -46,9 +46,9 @@ pub(super) static FAMILY: Family = Family {
         limiter("RL.BAN", exactly(3), ban::ban)
             .takes("key duration-ms")
             .docs(
-                "Lets nothing pass for a time. What was counted before is forgotten: then the limiter begins anew.",
+                "Lets nothing pass for a time. What was counted before still counts afterwards.",
                 "0.1.0",
-                "O(1)",
+                "O(1); O(N) where the limiter keeps N requests, leases or reservations",
             ),
         limiter("RL.CANCEL", exactly(3), reserve::cancel)
             .takes("key id")
@@ -81,7 +81,7 @@ pub(super) static FAMILY: Family = Family {
         limiter("RL.LEASE", at_least(7), take::lease)
             .takes("key algorithm limit period [option ...] COUNT count")
             .docs(
-                "Takes up to a number of units in advance, for a client that decides by itself.",
+                "Takes up to a number of units in advance, of a bucket at most half of its burst, to be spent within the milliseconds that the reply ends with.",
                 "0.1.0",
                 "O(1)",
             ),
@@ -168,7 +168,11 @@ pub(super) static FAMILY: Family = Family {
         .acl(Group::RateLimit, Acl::RATELIMIT)
         .keys(const { &[KeySpec::at(1, KeyFlags::RM.or(KeyFlags::DELETE))] })
         .takes("key")
-        .docs("Ends a ban before its time; the limiter begins anew.", "0.1.0", "O(1)"),
+        .docs(
+            "Ends a ban before its time; the limiter goes on from what was counted before it.",
+            "0.1.0",
+            "O(1); O(N) where the limiter keeps N requests, leases or reservations",
+        ),
         limiter("THROTTLE", at_least(5), others::throttle)
             .takes("key max_burst count_per_period period [quantity]")
             .docs(

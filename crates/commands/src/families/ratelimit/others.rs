@@ -5,8 +5,9 @@ use tollgate_containers::number;
 use tollgate_keyspace::{Key, Value, ValueRef};
 use tollgate_limiter::cell::{CellError, Change, Reply as CellReply, Throttle};
 use tollgate_limiter::foreign::{Crab, RedisGcra, RedisGcraError};
-use tollgate_limiter::{Cost, LimiterState, Timestamp};
+use tollgate_limiter::{Cost, LimiterState, Slot, Timestamp};
 
+use super::state::load;
 use super::tally;
 use crate::{Args, CmdError, Cx, Event, Reply};
 
@@ -197,15 +198,21 @@ fn stored(cx: &mut Cx<'_>, key: Key<'_>) -> Result<Stored, CmdError> {
     let Some(entry) = cx.write(key) else {
         return Ok(Stored::Tat(None));
     };
-    match entry.value() {
-        ValueRef::Limiter(LimiterState::Gcra { tat }) => Ok(Stored::Tat(Some(tat))),
-        ValueRef::Limiter(LimiterState::Banned) => {
-            let until = entry.expires_at_ms().unwrap_or(i64::MAX);
-            Ok(Stored::Banned(Timestamp::from_millis(until)))
-        }
-        ValueRef::Limiter(_) => Err(CmdError::OtherAlgorithm),
-        ValueRef::Object(tollgate_keyspace::Object::Ledger(_)) => Err(CmdError::OtherAlgorithm),
-        _ => Err(CmdError::WrongType),
+    if let ValueRef::Limiter(LimiterState::Gcra { tat }) = entry.value() {
+        return Ok(Stored::Tat(Some(tat)));
+    }
+    let mut slot = load(cx, key)?;
+    slot.settle(cx.now)?;
+    if let Some(until_ms) = slot.banned_until(cx.now) {
+        return Ok(Stored::Banned(Timestamp::from_millis(until_ms)));
+    }
+    match slot {
+        Slot::Small(None) => Ok(Stored::Tat(None)),
+        Slot::Small(Some(record)) => match record.state {
+            LimiterState::Gcra { tat } => Ok(Stored::Tat(Some(tat))),
+            _ => Err(CmdError::OtherAlgorithm),
+        },
+        Slot::Ledger(..) => Err(CmdError::OtherAlgorithm),
     }
 }
 

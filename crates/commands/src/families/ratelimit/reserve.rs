@@ -1,11 +1,11 @@
 //! RL.RESERVE, RL.COMMIT and RL.CANCEL: units taken before their number is known.
 
 use tollgate_keyspace::Key;
-use tollgate_limiter::{Ledger, Method, Slot};
+use tollgate_limiter::{Act, Ledger, Method, SlotRequest};
 
 use super::lease::id;
 use super::rule::{Ask, NANOS_PER_MS, Options, PERIOD_MAX_MS, integer};
-use super::state::{in_place, load, store};
+use super::state::{act_on_copy, in_place, load, store};
 use super::{reply, tally};
 use crate::{Args, CmdError, Cx, Reply};
 
@@ -29,19 +29,14 @@ pub(super) fn reserve(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdE
     let decision = match reserved {
         Some(decision) => decision,
         None => {
-            let mut slot = load(cx, key)?;
-            if slot.is_banned(now) {
-                slot.decide(ask.method, &ask.quota, ask.cost, true, now)?.0
-            } else {
-                let holds = slot.holds(kind, &ask.quota)?;
-                let decision = holds.reserve(id, kind, &ask.quota, ask.cost, ttl, now)?;
-                if decision.allowed {
-                    let expires = holds.expires_at_ms();
-                    let ledger = Ledger::Holds(holds.clone());
-                    store(cx, key, Slot::Ledger(ledger, expires));
-                }
-                decision
-            }
+            let request = SlotRequest {
+                method: ask.method,
+                quota: ask.quota,
+                cost: ask.cost,
+                act: Act::Hold { id, ttl },
+                slot: 0,
+            };
+            act_on_copy(cx, key, &request)?
         }
     };
     tally(cx, key, ask.cost, decision.allowed);
@@ -72,8 +67,18 @@ fn end(cx: &mut Cx<'_>, key: Key<'_>, id: &[u8], actual: u64) -> Result<Reply, C
         let changed = ended.is_some_and(|ended| !ended.before);
         Ok((ended, changed.then(|| holds.expires_at_ms())))
     })?;
-    let Some(ended) = ended.flatten() else {
-        load(cx, key)?;
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            let mut slot = load(cx, key)?;
+            let ended = slot.end(id, actual, now)?;
+            if ended.is_some_and(|ended| !ended.before) {
+                store(cx, key, slot);
+            }
+            ended
+        }
+    };
+    let Some(ended) = ended else {
         return Ok(Reply::NullArray);
     };
     let out = &mut cx.out;

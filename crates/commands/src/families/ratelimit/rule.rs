@@ -82,6 +82,9 @@ impl<'a> Ask<'a> {
                 break;
             }
         }
+        if options == Options::Lease && ask.method == Method::Log {
+            return Err(CmdError::NoAdvanceOfLogs);
+        }
         match ask.act() {
             Act::Hold { .. } if ask.method == Method::Log => Err(CmdError::NoReservationsOnLogs),
             Act::Take if ask.method == Method::Concurrency && options != Options::Refund => {
@@ -120,7 +123,7 @@ impl<'a> Ask<'a> {
                 i64::MAX,
                 CmdError::LimiterCountOutOfRange,
             )?);
-        } else if self.has_burst() && args.keyword("BURST") {
+        } else if self.method.has_burst() && args.keyword("BURST") {
             self.quota.burst = integer(args, 0, i64::MAX, CmdError::BurstOutOfRange)?;
         } else if let Method::Small(AlgorithmKind::Calendar(calendar)) = &mut self.method
             && args.keyword("ZONE")
@@ -130,15 +133,6 @@ impl<'a> Ask<'a> {
             return Ok(false);
         }
         Ok(true)
-    }
-
-    fn has_burst(&self) -> bool {
-        matches!(
-            self.method,
-            Method::Small(
-                AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket
-            )
-        )
     }
 }
 

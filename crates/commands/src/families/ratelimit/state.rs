@@ -1,7 +1,7 @@
 //! A key's limiter state, taken from its entry and put back.
 
 use tollgate_keyspace::{Key, Object, Value, ValueRef};
-use tollgate_limiter::{KindMismatch, Ledger, LimiterState, Record, Slot};
+use tollgate_limiter::{Decision, KindMismatch, Ledger, LimiterState, Record, Slot, SlotRequest};
 
 use crate::{CmdError, Cx, Event};
 
@@ -42,6 +42,21 @@ pub(super) fn store(cx: &mut Cx<'_>, key: Key<'_>, slot: Slot) {
     cx.set(key, value, Some(expires_at_ms), Event::RateLimit);
 }
 
+/// Decides on a copy of what the key holds, which is stored if it has changed.
+pub(super) fn act_on_copy(
+    cx: &mut Cx<'_>,
+    key: Key<'_>,
+    request: &SlotRequest<'_>,
+) -> Result<Decision, CmdError> {
+    let now = cx.now;
+    let mut slot = load(cx, key)?;
+    let (decision, changed) = slot.act(request, now)?;
+    if changed {
+        store(cx, key, slot);
+    }
+    Ok(decision)
+}
+
 /// A small state with its entry's expiry. Without one (PERSIST took it) the present window never ends.
 pub(super) fn record(state: LimiterState, expires_at_ms: Option<i64>) -> Record {
     Record {
@@ -53,8 +68,8 @@ pub(super) fn record(state: LimiterState, expires_at_ms: Option<i64>) -> Record 
 /// What came of a change in place: the result, and the new expiry in Unix milliseconds when there was a change.
 pub(super) type InPlace<R> = (R, Option<i64>);
 
-/// Changes a state that grows in its entry, since it may be large. `Ok(None)` when the key holds none; a key whose ledger
-/// is left empty goes.
+/// Changes a state that grows in its entry, since it may be large. `Ok(None)` when the key holds none, or one that is banned; a
+/// key whose ledger is left empty goes.
 pub(super) fn in_place<R>(
     cx: &mut Cx<'_>,
     key: Key<'_>,
@@ -63,8 +78,9 @@ pub(super) fn in_place<R>(
     let Some(mut entry) = cx.write(key) else {
         return Ok(None);
     };
-    if !matches!(entry.value(), ValueRef::Object(Object::Ledger(_))) {
-        return Ok(None);
+    match entry.value() {
+        ValueRef::Object(Object::Ledger(ledger)) if !matches!(ledger, Ledger::Ban(_)) => {}
+        _ => return Ok(None),
     }
     let (result, expiry, empty) = {
         let mut object = entry.unlogged().object_mut().ok_or(CmdError::WrongType)?;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use tollgate_keyspace::{Key, Object, Value, ValueRef};
 use tollgate_limiter::{
-    AlgorithmKind, Cost, Decision, Ledger, Method, Slot, SlotRequest, decide_slots,
+    Advance, AlgorithmKind, Cost, Decision, Ledger, Method, Slot, SlotRequest, decide_slots,
 };
 
 use super::rule::{Ask, Options};
@@ -204,21 +204,19 @@ pub(super) fn refund(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
 /// Units granted, the decision's other numbers, and for how long the units may be used, in milliseconds.
 pub(super) fn lease(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let key = args.key()?;
-    let mut ask = Ask::parse(&mut args, Options::Lease)?;
+    let ask = Ask::parse(&mut args, Options::Lease)?;
     let wanted = ask.count.ok_or(CmdError::Syntax)?;
-    ask.peek = true;
-    ask.cost = Cost(0);
-    let there = decide(cx, key, &ask)?;
-    let granted = if there.allowed {
-        wanted.min(there.remaining)
-    } else {
-        0
-    };
-    // A client that can have none at all is told when it can have one.
-    ask.peek = granted == 0;
-    ask.cost = Cost(granted.max(1));
-    let decision = decide(cx, key, &ask)?;
-    tally(cx, key, ask.cost, granted > 0);
+    let mut slot = load(cx, key)?;
+    let (advance, changed) = slot.advance(ask.method, &ask.quota, wanted, cx.now)?;
+    if changed {
+        store(cx, key, slot);
+    }
+    let Advance {
+        granted,
+        valid_for,
+        decision,
+    } = advance;
+    tally(cx, key, Cost(granted.max(1)), granted > 0);
     let out = &mut cx.out;
     out.array(6);
     out.int(super::units(granted));
@@ -226,20 +224,7 @@ pub(super) fn lease(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
     out.int(super::units(decision.remaining));
     out.int(decision.retry_after_ms());
     out.int(decision.reset_after_ms());
-    out.int(valid_for_ms(&ask, &decision));
+    // Rounded down: a unit that is spent later would pass beside the next ones.
+    out.int((valid_for / super::rule::NANOS_PER_MS) as i64);
     Ok(Reply::Written)
-}
-
-/// How long units taken in advance may be used: those of a window until it ends, and then never more pass than the algorithm
-/// promises. All others for one period, in which they are earned anew: used that late they pass beside those, so that an interval
-/// may hold as many more as were granted.
-fn valid_for_ms(ask: &Ask<'_>, decision: &Decision) -> i64 {
-    match ask.method {
-        Method::Small(
-            AlgorithmKind::FixedWindow
-            | AlgorithmKind::FixedWindowEpoch
-            | AlgorithmKind::Calendar(_),
-        ) => decision.reset_after_ms(),
-        _ => (ask.quota.period / super::rule::NANOS_PER_MS) as i64,
-    }
 }

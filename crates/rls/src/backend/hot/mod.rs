@@ -100,16 +100,6 @@ impl Known {
     }
 }
 
-/// Most units that may pass at one instant.
-fn capacity(check: &LimitCheck<'_>) -> u64 {
-    match check.method {
-        Method::Small(
-            AlgorithmKind::Gcra | AlgorithmKind::TokenBucket | AlgorithmKind::LeakyBucket,
-        ) => check.quota.burst,
-        _ => check.quota.limit,
-    }
-}
-
 /// How long units count at most.
 fn span(method: Method, quota: &Quota) -> Nanos {
     const LONGEST_CALENDAR: Nanos = 366 * 86_400_000_000_000;

@@ -7,9 +7,9 @@ use tollgate_limiter::{Act, Cost, Decision, Timestamp};
 use tollgate_policy::{HotKey, LimitCheck};
 
 use super::layer::{Answer, Here, Layer, between};
+use super::span;
 use super::stats::Stats;
 use super::table::{Passing, Table};
-use super::{capacity, span};
 use crate::backend::draws::Draws;
 
 /// What a service has paid for a key and not used.
@@ -50,7 +50,7 @@ fn one_in(check: &LimitCheck<'_>) -> u64 {
 /// What a request weighs that pays for all, if that could ever pass.
 fn weight(check: &LimitCheck<'_>) -> Option<u64> {
     let weight = check.cost.0.checked_mul(one_in(check))?;
-    (weight <= capacity(check)).then_some(weight)
+    (weight <= check.capacity()).then_some(weight)
 }
 
 /// Units as credit is counted.
@@ -113,8 +113,8 @@ impl Layer for Sampled<'_> {
                 self.stats.saved(check.hot_key);
                 return Here::Pass(Decision {
                     allowed: true,
-                    limit: capacity(check),
-                    remaining: told.map_or(capacity(check), |(told, _)| told.remaining),
+                    limit: check.capacity(),
+                    remaining: told.map_or(check.capacity(), |(told, _)| told.remaining),
                     retry_after: Some(0),
                     reset_after: told.map_or(0, |(told, at)| {
                         told.reset_after.saturating_sub(between(at, now))

@@ -7,7 +7,6 @@ use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Act, Cost, Decision, Quota};
 use tollgate_policy::{HotKey, LimitCheck};
 
-use super::capacity;
 use crate::backend::{BackendError, Checks, Decide, Decisions};
 
 /// Asks one of a counter's keys, in turn; a single limit that is denied there asks the others too.
@@ -21,7 +20,7 @@ fn count(check: &LimitCheck<'_>) -> usize {
     let HotKey::Shards { shards } = check.hot_key else {
         return 1;
     };
-    let units = check.quota.limit.min(capacity(check)).max(1);
+    let units = check.quota.limit.min(check.capacity()).max(1);
     // At most the largest number of shards.
     u64::from(shards).min(units) as usize
 }
@@ -57,7 +56,7 @@ fn shard_of(check: &LimitCheck<'_>, id: &[u8]) -> usize {
 
 /// What one shard says, as the whole limit says it: the others are taken to stand as well.
 fn scaled(check: &LimitCheck<'_>, decision: Decision) -> Decision {
-    let whole = capacity(check);
+    let whole = check.capacity();
     let part = u128::from(decision.limit.max(1));
     let remaining = u128::from(decision.remaining) * u128::from(whole) / part;
     Decision {
@@ -112,7 +111,7 @@ impl<B: Decide> Shards<'_, B> {
         first: Decision,
     ) -> Result<Decisions, BackendError> {
         let mut all = Decision {
-            limit: capacity(check),
+            limit: check.capacity(),
             ..first
         };
         let count = count(check);
