@@ -421,7 +421,7 @@ impl Session<'_> {
 
     fn plain_rungs(&self, series: &Series) -> Vec<f64> {
         match &self.bed.plan().ladder {
-            Ladder::Fixed(rates) => rates.clone(),
+            Ladder::Fixed(rates) => thinned(rates),
             Ladder::Scaled => {
                 let probed = self.record.cells[series.cell].probed_capacity_rps;
                 rungs(probed.unwrap_or(0.0), None)
@@ -437,6 +437,17 @@ impl Session<'_> {
         let bound = self.ceiling(series.way).unwrap_or(f64::INFINITY);
         (wanted > highest && wanted <= bound).then(|| wanted.round())
     }
+}
+
+/// As many of `rates` as the ways visit otherwise, from the first to the last: for a search they are a range, which may be
+/// given in thousands of steps.
+fn thinned(rates: &[f64]) -> Vec<f64> {
+    const MOST: usize = BELOW.len() + 1 + FACTORS.len();
+    if rates.len() <= MOST {
+        return rates.to_vec();
+    }
+    let at = |place: usize| rates[place * (rates.len() - 1) / (MOST - 1)];
+    (0..MOST).map(at).collect()
 }
 
 fn points(trials: &[Trial], purpose: &str) -> Vec<LoadPoint> {
@@ -486,4 +497,20 @@ pub(super) fn zone(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &
         non_monotone: record.non_monotone,
         validity: record.deciding(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_many_steps_is_visited_in_few() {
+        let range: Vec<f64> = (1..=1_000).map(f64::from).collect();
+        let visited = thinned(&range);
+        assert_eq!(visited.len(), 8);
+        assert_eq!((visited[0], visited[7]), (1.0, 1_000.0));
+        assert!(visited.is_sorted());
+        assert_eq!(thinned(&range[..8]), range[..8]);
+        assert_eq!(thinned(&range[..9]).len(), 8);
+    }
 }
