@@ -36,7 +36,7 @@ pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Standing};
 pub use hot_key::{HotKey, MAX_ONE_IN, MAX_SERVICES, MAX_SHARDS};
 pub use inherit::{Heirloom, Inherit};
-pub use load::{LoadOptions, RuleError};
+pub use load::{LoadOptions, MAX_MISTAKES, RuleError};
 pub use metric::{Hits, Provenance};
 pub use modes::{HeaderNames, Modes, truth};
 pub use outcome::{Counting, Outcome, wait_of};

@@ -61,11 +61,22 @@ pub struct LoadOptions {
     pub envoy_counters: bool,
 }
 
+/// Most mistakes that are told at once.
+pub const MAX_MISTAKES: usize = 100;
+
+/// The first mistake, if there is one.
 pub(crate) fn load(files: &[(&str, &str)], options: LoadOptions) -> Result<Ruleset, RuleError> {
-    load_all(
-        files.iter().map(|(file, text)| (*file, parse(text))),
-        options,
-    )
+    let roots = files.iter().map(|(file, text)| (*file, parse(text)));
+    load_all(roots, options)
+}
+
+/// All mistakes, or as many as [`MAX_MISTAKES`].
+pub(crate) fn check(
+    files: &[(&str, &str)],
+    options: LoadOptions,
+) -> Result<Ruleset, Vec<RuleError>> {
+    let roots = files.iter().map(|(file, text)| (*file, parse(text)));
+    compile(roots, options, MAX_MISTAKES)
 }
 
 /// Compiles trees, each with the name of what it was read from.
@@ -73,19 +84,58 @@ pub(crate) fn load_all<'a>(
     roots: impl Iterator<Item = (&'a str, Result<Node, YamlError>)>,
     options: LoadOptions,
 ) -> Result<Ruleset, RuleError> {
+    compile(roots, options, 1).map_err(|mut mistakes| mistakes.swap_remove(0))
+}
+
+/// The error holds at least one mistake, and at most `most`.
+fn compile<'a>(
+    roots: impl Iterator<Item = (&'a str, Result<Node, YamlError>)>,
+    options: LoadOptions,
+    most: usize,
+) -> Result<Ruleset, Vec<RuleError>> {
     let mut ruleset = Ruleset {
         loaded: true,
         ..Ruleset::default()
     };
+    let mut found: Vec<RuleError> = Vec::new();
     for (file, root) in roots {
-        let added = root.and_then(|root| add_domain(&root, &mut ruleset, options));
-        added.map_err(|YamlError { line, reason }| RuleError {
+        let mut mistakes = Mistakes {
+            found: Vec::new(),
+            room: most - found.len(),
+        };
+        let added = root.and_then(|root| add_domain(&root, &mut ruleset, options, &mut mistakes));
+        mistakes.found.extend(added.err());
+        found.extend(mistakes.found.into_iter().map(|mistake| RuleError {
             file: file.to_owned(),
-            line,
-            reason,
-        })?;
+            line: mistake.line,
+            reason: mistake.reason,
+        }));
+        if found.len() >= most {
+            break;
+        }
     }
-    Ok(ruleset)
+    match found.is_empty() {
+        true => Ok(ruleset),
+        false => Err(found),
+    }
+}
+
+/// What is wrong with a file so far.
+struct Mistakes {
+    found: Vec<YamlError>,
+    /// How many there may be in all.
+    room: usize,
+}
+
+impl Mistakes {
+    /// Keeps a mistake beside which others are looked for, or gives back the last there is room for.
+    fn note(&mut self, mistake: YamlError) -> Result<(), YamlError> {
+        if self.found.len() + 1 >= self.room {
+            return Err(mistake);
+        }
+        self.found.push(mistake);
+        Ok(())
+    }
 }
 
 fn parse(text: &str) -> Result<Node, YamlError> {
@@ -93,7 +143,12 @@ fn parse(text: &str) -> Result<Node, YamlError> {
     root.ok_or_else(|| YamlError::new(1, "config file cannot have empty domain"))
 }
 
-fn add_domain(root: &Node, ruleset: &mut Ruleset, options: LoadOptions) -> Result<(), YamlError> {
+fn add_domain(
+    root: &Node,
+    ruleset: &mut Ruleset,
+    options: LoadOptions,
+    mistakes: &mut Mistakes,
+) -> Result<(), YamlError> {
     let [domain, descriptors] = fields(root, FILE_KEYS, "config file")?;
     let name = domain.map_or(Ok(""), |node| text_of(node, "domain"))?;
     if name.is_empty() {
@@ -116,6 +171,7 @@ fn add_domain(root: &Node, ruleset: &mut Ruleset, options: LoadOptions) -> Resul
         sharing: 0,
         by_value: 0,
         envoy_counters: options.envoy_counters,
+        mistakes,
     };
     compiler.add_to(level, descriptors)?;
     ruleset.limits += compiler.limits;
@@ -124,7 +180,7 @@ fn add_domain(root: &Node, ruleset: &mut Ruleset, options: LoadOptions) -> Resul
 }
 
 /// Compiles one file; the nesting is bounded by [`yaml::MAX_DEPTH`].
-struct Compiler {
+struct Compiler<'m> {
     /// Domain and entries down to the current level, for messages.
     path: String,
     limits: usize,
@@ -136,9 +192,10 @@ struct Compiler {
     by_value: usize,
     /// See [`LoadOptions`].
     envoy_counters: bool,
+    mistakes: &'m mut Mistakes,
 }
 
-impl Compiler {
+impl Compiler<'_> {
     fn level(&mut self, list: Option<&Node>) -> Result<Level, YamlError> {
         let mut level = Level::default();
         self.add_to(&mut level, list)?;
@@ -157,7 +214,12 @@ impl Compiler {
         // the file is refused here too.
         let mut names = names_of(level);
         for item in items {
-            self.descriptor(item, level, &mut names)?;
+            let above = (self.path.len(), self.sharing, self.by_value);
+            if let Err(mistake) = self.descriptor(item, level, &mut names) {
+                self.mistakes.note(mistake)?;
+                self.path.truncate(above.0);
+                (self.sharing, self.by_value) = (above.1, above.2);
+            }
         }
         Ok(())
     }
@@ -204,7 +266,7 @@ impl Compiler {
         // What metrics call a rule for several keys depends on the request, too.
         let named_by_request = by_value || !stem.is_empty();
         self.by_value += usize::from(named_by_request);
-        let limit = self.limit_of(rate_limit, modes, metadata)?;
+        let limit = self.good_limit(rate_limit, modes, metadata)?;
         let limit = limit.map(|limit| Limit {
             series: (&*self.path).into(),
             by_value: detailed || self.by_value > 0,
@@ -255,6 +317,17 @@ impl Compiler {
             ));
         }
         Ok(())
+    }
+
+    /// The limit of a descriptor; none where it has a mistake beside which others are looked for, as in the rules below it.
+    fn good_limit(
+        &mut self,
+        rate_limit: Option<&Node>,
+        modes: (bool, Quota),
+        metadata: Option<&Node>,
+    ) -> Result<Option<Limit>, YamlError> {
+        let limit = self.limit_of(rate_limit, modes, metadata);
+        limit.or_else(|mistake| self.mistakes.note(mistake).map(|()| None))
     }
 
     /// The limit of a descriptor, with what stands beside it.

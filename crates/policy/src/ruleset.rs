@@ -161,6 +161,15 @@ impl Ruleset {
         load::load(files, options)
     }
 
+    /// The same, for whoever mends the files.
+    ///
+    /// # Errors
+    /// What is wrong, file by file, at most [`MAX_MISTAKES`](crate::MAX_MISTAKES): of each descriptor the first thing beside its
+    /// limit, and the first of that.
+    pub fn check(files: &[(&str, &str)], options: LoadOptions) -> Result<Self, Vec<RuleError>> {
+        load::check(files, options)
+    }
+
     /// Compiles what a management server gives, one message in the place of each file.
     ///
     /// # Errors

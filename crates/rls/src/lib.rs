@@ -43,6 +43,6 @@ pub use config::{
     XdsConfig, XdsTls,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
-pub use rules::load_rules;
+pub use rules::check_rules;
 pub use server::RlsServer;
 pub use tollgate_policy::{HeaderForm, HeaderNames, LoadOptions, Modes, Ruleset};

@@ -26,20 +26,28 @@ pub enum RuleFiles {
     },
 }
 
-/// Compiles every `*.yaml` file of a folder, in the order of their names, or one file of any name.
+/// Compiles every `*.yaml` file of a folder, in the order of their names, or one file of any name, for whoever mends them.
 ///
 /// # Errors
-/// The folder or a file cannot be read, there is no such file, or one is not valid.
-pub fn load_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, StartError> {
-    load_files(dir, RuleFiles::Yaml, options)
+/// The folder or a file cannot be read, there is no such file, or what is wrong with them, as far as [`Ruleset::check`] tells.
+pub fn check_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, Vec<StartError>> {
+    let files = texts(dir, RuleFiles::Yaml).map_err(|error| vec![error])?;
+    let checked = Ruleset::check(&borrowed(&files), options);
+    checked.map_err(|mistakes| mistakes.into_iter().map(StartError::Rules).collect())
 }
 
-/// The same of the files that are rules.
+/// Compiles the files of a folder that are rules, or one file; the error is the first.
 pub(crate) fn load_files(
     dir: &Path,
     files: RuleFiles,
     options: LoadOptions,
 ) -> Result<Ruleset, StartError> {
+    let files = texts(dir, files)?;
+    Ruleset::load_with(&borrowed(&files), options).map_err(StartError::Rules)
+}
+
+/// The files by name.
+fn texts(dir: &Path, files: RuleFiles) -> Result<Vec<(String, String)>, StartError> {
     let read_error = |path: &Path| {
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
@@ -55,18 +63,16 @@ pub(crate) fn load_files(
             path: dir.to_owned(),
         });
     }
-    let mut files = Vec::with_capacity(paths.len());
-    for path in &paths {
-        files.push((
-            path.display().to_string(),
-            read(path).map_err(read_error(path))?,
-        ));
-    }
-    let files: Vec<(&str, &str)> = files
-        .iter()
-        .map(|(name, text)| (&**name, &**text))
-        .collect();
-    Ruleset::load_with(&files, options).map_err(StartError::Rules)
+    let named = paths.iter().map(|path| {
+        let text = read(path).map_err(read_error(path))?;
+        Ok((path.display().to_string(), text))
+    });
+    named.collect()
+}
+
+fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
+    let files = files.iter();
+    files.map(|(name, text)| (&**name, &**text)).collect()
 }
 
 /// The files of a folder that are rules, in the order of their names.

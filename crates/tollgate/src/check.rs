@@ -25,17 +25,21 @@ pub(crate) fn command() -> Command {
         )
 }
 
-/// Prints a summary; what is wrong, as file, line and reason, is the error.
-pub(crate) fn run(matches: &ArgMatches) -> Result<(), String> {
+/// Prints a summary; what is wrong, a line each with file, line and reason, is the error.
+pub(crate) fn run(matches: &ArgMatches) -> Result<(), Vec<String>> {
     let path = matches
         .get_one::<PathBuf>("rules")
-        .ok_or("no rules given")?;
+        .ok_or_else(|| vec!["no rules given".to_owned()])?;
     let keys = matches.get_one::<String>("counter-keys");
     let options = LoadOptions {
         envoy_counters: keys.is_some_and(|keys| keys == "envoy"),
         ..LoadOptions::default()
     };
-    let rules = tollgate_rls::load_rules(path, options).map_err(|error| error.to_string())?;
+    let checked = tollgate_rls::check_rules(path, options);
+    let rules = checked.map_err(|mistakes| {
+        let lines = mistakes.iter().map(ToString::to_string);
+        lines.collect::<Vec<_>>()
+    })?;
     // Without a reader the exit code has to do.
     drop(writeln!(
         std::io::stdout(),

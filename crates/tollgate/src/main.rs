@@ -40,7 +40,9 @@ fn main() -> ExitCode {
         },
         Some(("check", matches)) => match check::run(matches) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&error),
+            Err(mistakes) => mistakes
+                .iter()
+                .fold(ExitCode::FAILURE, |_, mistake| fail(mistake)),
         },
         Some(("bench", matches)) => {
             // Not for the programs that it starts.

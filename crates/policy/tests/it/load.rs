@@ -138,6 +138,55 @@ descriptors:
     assert!(of("<<: {nothing: x}").contains("unknown key 'nothing'"));
 }
 
+/// Whoever mends a file is told all at once, in the order of the files; the first is the one that keeps a service from loading.
+#[test]
+fn all_mistakes_are_told_to_who_mends_them() {
+    let rules = "domain: a
+descriptors:
+  - key: one
+    rate_limit: {unit: fortnight, requests_per_unit: 1}
+    descriptors:
+      - key: ''
+      - key: two
+        value: v
+        shadow_mode: perhaps
+        descriptors:
+          - kee: not looked at
+      - key: three
+        rate_limit: {unit: day}
+  - key: one
+  - key: four
+    descriptors: [{key: good, rate_limit: {unit: day, requests_per_unit: 1}}, {key: good}]
+";
+    let files = [("a", rules), ("b", "domain: [\n"), ("c", "domain: a\n")];
+    let options = tollgate_policy::LoadOptions::default();
+    let mistakes = Ruleset::check(&files, options).expect_err("not valid");
+    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let (parser, told): (Vec<String>, Vec<String>) =
+        told.into_iter().partition(|line| line.starts_with("b:"));
+    assert_eq!(parser.len(), 1);
+    assert_eq!(
+        told,
+        [
+            "a:4: invalid rate limit unit 'fortnight'",
+            "a:6: descriptor has empty key",
+            "a:9: config error, shadow_mode must be true or false, found 'perhaps'",
+            "a:13: rate_limit has no requests_per_unit",
+            "a:14: duplicate descriptor composite key 'a.one'",
+            "a:16: duplicate descriptor composite key 'a.four.good'",
+            "c:1: duplicate domain 'a' in config file",
+        ]
+    );
+    let first = Ruleset::load(&files).expect_err("not valid");
+    assert_eq!(first.to_string(), told[0]);
+    // As many as a screen or two hold.
+    let many = format!("domain: a\ndescriptors: [{}]\n", "{key: ''},".repeat(1_000));
+    let mistakes = Ruleset::check(&[("a", &many), ("b", "")], options).expect_err("not valid");
+    assert_eq!(mistakes.len(), tollgate_policy::MAX_MISTAKES);
+    let good = Ruleset::check(&[("a", "domain: a\n")], options).expect("valid");
+    assert_eq!(good.domain_count(), 1);
+}
+
 #[test]
 fn every_error_names_file_line_and_reason() {
     for (text, want) in [

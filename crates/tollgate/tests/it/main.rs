@@ -309,6 +309,14 @@ fn rules_are_checked_without_a_server() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), reason);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
+    fs::write(dir.join("b.yaml"), "domain: ''\n").unwrap();
+    let output = check(&dir);
+    let more = format!(
+        "{reason}tollgate: {}:1: config file cannot have empty domain\n",
+        dir.join("b.yaml").display()
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), more);
+    assert_eq!(output.status.code(), Some(1));
     fs::remove_dir_all(dir).unwrap();
 }
 
