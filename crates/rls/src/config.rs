@@ -13,6 +13,7 @@ use tollgate_policy::{HeaderForm, LoadOptions, Modes, RuleError};
 pub use crate::envoy_counters::EnvoyCounters;
 pub use crate::grpc::ConnectionAge;
 pub use crate::health::HealthNeeds;
+use crate::log::LogLine;
 pub use crate::rules::RuleFiles;
 pub use crate::xds::{XdsBackoff, XdsConfig, XdsTls};
 
@@ -83,8 +84,8 @@ pub struct RlsConfig {
     pub shed_after: Duration,
     /// The time that waits are measured with.
     pub monotonic: fn() -> Instant,
-    /// Takes a line for each change of rules.
-    pub log: fn(&str),
+    /// Takes a line for each change of rules, and for what goes wrong.
+    pub log: LogLine,
     /// Threads that serve connections; at least one. Where decisions over HTTP need no waiting, as many beside them serve
     /// those.
     pub threads: usize,

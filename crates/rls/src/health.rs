@@ -8,6 +8,7 @@ use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 use tollgate_policy::{HotKey, LimitCheck, OnError, Role, Ruleset, Unit};
 
 use crate::backend::{AnyBackend, Decide};
+use crate::log::{LogLevel, LogLine};
 
 /// Time between two looks at a backend elsewhere.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -123,7 +124,7 @@ impl Health {
     pub(crate) async fn probe(
         self,
         backend: AnyBackend,
-        log: fn(&str),
+        log: LogLine,
         mut stopped: watch::Receiver<bool>,
     ) {
         let check = |key, unit: Unit| LimitCheck {
@@ -148,11 +149,12 @@ impl Health {
             let answer = backend.decide(&checks).await;
             if self.change(|parts| parts.backend = answer.is_ok()) {
                 match &answer {
-                    Ok(_) => log("the backend answers again"),
+                    Ok(_) => log(LogLevel::Info, "the backend answers again"),
                     Err(error) if self.is_serving() => {
-                        log(&format!("serving without the backend: {error}"))
+                        let line = format!("serving without the backend: {error}");
+                        log(LogLevel::Warning, &line);
                     }
-                    Err(error) => log(&format!("not serving: {error}")),
+                    Err(error) => log(LogLevel::Error, &format!("not serving: {error}")),
                 }
             }
             tokio::select! {

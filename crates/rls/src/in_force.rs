@@ -9,6 +9,7 @@ use tollgate_policy::{Modes, Ruleset};
 
 use crate::config::RlsConfig;
 use crate::health::Health;
+use crate::log::{LogLevel, LogLine};
 use crate::metrics::Metrics;
 
 /// How often rules were taken up, and how often they were refused.
@@ -52,7 +53,7 @@ impl fmt::Display for Loads {
 #[derive(Clone)]
 pub(crate) struct InForce {
     modes: Modes,
-    log: fn(&str),
+    log: LogLine,
     rules: watch::Sender<Arc<Ruleset>>,
     loads: Arc<Loads>,
     health: Health,
@@ -107,7 +108,8 @@ impl InForce {
         let rules = rules
             .with_modes(self.modes.clone())
             .succeed(&self.rules.borrow());
-        self.tell(&format!("rules loaded: {}", rules.summary()));
+        let line = format!("rules loaded: {}", rules.summary());
+        self.tell(LogLevel::Info, &line);
         self.metrics.announce(&rules);
         self.health.have_rules(&rules);
         self.rules.send_replace(Arc::new(rules));
@@ -116,12 +118,13 @@ impl InForce {
 
     /// There were others, which are not valid.
     pub(crate) fn keep(&self, error: &dyn fmt::Display) {
-        self.tell(&format!("the rules stay as they were: {error}"));
+        let line = format!("the rules stay as they were: {error}");
+        self.tell(LogLevel::Error, &line);
         self.loads.bad.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A line of the log.
-    pub(crate) fn tell(&self, line: &str) {
-        (self.log)(line);
+    pub(crate) fn tell(&self, level: LogLevel, line: &str) {
+        (self.log)(level, line);
     }
 }

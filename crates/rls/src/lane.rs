@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use crate::config::{RlsConfig, StartError, TlsConfig};
 use crate::http::Port;
 use crate::listening::{Arrival, Socket, Speaks};
+use crate::log::{LogLevel, LogLine};
 use crate::service::Service;
 use crate::shed::{Shed, Timed};
 use crate::tls::{Refusals, Tls};
@@ -45,7 +46,7 @@ pub(crate) struct Lane {
     http: Rc<http::Shared>,
     shed: Option<Rc<Shed>>,
     tls: PortsTls,
-    log: fn(&str),
+    log: LogLine,
     refusals: Refusals,
 }
 
@@ -55,7 +56,7 @@ impl Lane {
         service: Service,
         shed: Option<Rc<Shed>>,
         tls: PortsTls,
-        log: fn(&str),
+        log: LogLine,
     ) -> Rc<Self> {
         if let Some(shed) = &shed {
             // It ends with the thread's runtime.
@@ -100,9 +101,8 @@ impl Lane {
         drop(tended);
         let lost = service.settle().await;
         if lost > 0 {
-            (self.log)(&format!(
-                "{lost} admitted units could not be written to the backend"
-            ));
+            let line = format!("{lost} admitted units could not be written to the backend");
+            (self.log)(LogLevel::Error, &line);
         }
     }
 

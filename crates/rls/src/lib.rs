@@ -25,6 +25,7 @@ mod in_force;
 mod lane;
 mod lease;
 mod listening;
+mod log;
 mod loops;
 mod metrics;
 mod reload;
@@ -43,6 +44,7 @@ pub use config::{
     XdsConfig, XdsTls,
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
+pub use log::{LogLevel, LogLine};
 pub use rules::check_rules;
 pub use server::RlsServer;
 pub use tollgate_policy::{HeaderForm, HeaderNames, LoadOptions, Modes, Ruleset};

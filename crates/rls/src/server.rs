@@ -21,6 +21,7 @@ use crate::http::Port;
 use crate::in_force::InForce;
 use crate::lane::{Lane, PortsTls, SHUTDOWN_GRACE};
 use crate::listening::{Accepts, Addresses, Listening, MAX_CONNECTIONS, Speaks, accept_all, tcp};
+use crate::log::{LogLevel, LogLine};
 use crate::loops::{LoopOptions, LoopPorts, Loops, MakeService};
 use crate::metrics::Metrics;
 use crate::metrics::send_forever;
@@ -38,7 +39,7 @@ const HANDOVER_QUEUE: usize = 1_024;
 pub struct RlsServer {
     addresses: Addresses,
     health: Health,
-    log: fn(&str),
+    log: LogLine,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     loops: Option<Loops>,
@@ -70,7 +71,7 @@ fn first_rules(config: &RlsConfig) -> Result<Ruleset, StartError> {
     }
     match load_files(&config.rules_dir, config.rule_files, config.load_options()) {
         Err(error) if config.start_without_rules => {
-            (config.log)(&format!("waiting for rules: {error}"));
+            (config.log)(LogLevel::Warning, &format!("waiting for rules: {error}"));
             Ok(Ruleset::default())
         }
         loaded => loaded,
@@ -369,7 +370,8 @@ impl RlsServer {
         if let Some(loops) = self.loops.take()
             && let Err(error) = loops.end(SHUTDOWN_GRACE)
         {
-            (self.log)(&format!("an event loop of the service failed: {error}"));
+            let line = format!("an event loop of the service failed: {error}");
+            (self.log)(LogLevel::Error, &line);
         }
     }
 

@@ -13,6 +13,7 @@ use tokio_rustls::server::TlsStream;
 use tollgate_net::tls::{TlsAcceptor, TlsFiles};
 
 use crate::config::{StartError, TlsConfig};
+use crate::log::{LogLevel, LogLine};
 use crate::reload::Stamp;
 
 /// Longest wait for a client to agree on a session.
@@ -83,7 +84,7 @@ impl Tls {
     }
 
     /// Takes up changed files until the service stops; on an error those before stay.
-    pub(crate) async fn follow(self: Arc<Self>, log: fn(&str), mut stopped: watch::Receiver<bool>) {
+    pub(crate) async fn follow(self: Arc<Self>, log: LogLine, mut stopped: watch::Receiver<bool>) {
         let paths: Vec<PathBuf> = [&self.files.certificate, &self.files.key]
             .into_iter()
             .chain(&self.files.authorities)
@@ -110,13 +111,14 @@ impl Tls {
                         .unwrap_or_else(PoisonError::into_inner);
                     *current = acceptor;
                     if !first {
-                        log(&format!(
-                            "certificate loaded: {}",
-                            self.files.certificate.display()
-                        ));
+                        let path = self.files.certificate.display();
+                        log(LogLevel::Info, &format!("certificate loaded: {path}"));
                     }
                 }
-                Err(reason) => log(&format!("the certificate stays as it was: {reason}")),
+                Err(reason) => {
+                    let line = format!("the certificate stays as it was: {reason}");
+                    log(LogLevel::Error, &line);
+                }
             }
         }
     }
@@ -139,7 +141,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// Tells of a client that was refused, unless one has been told of just now.
-    pub(crate) fn tell(&self, log: fn(&str), peer: &str, reason: &str) {
+    pub(crate) fn tell(&self, log: LogLine, peer: &str, reason: &str) {
         let recent = self
             .last
             .get()
@@ -153,6 +155,7 @@ impl Refusals {
             0 => String::new(),
             count => format!(" ({count} more since the last such line)"),
         };
-        log(&format!("TLS: {peer} refused: {reason}{more}"));
+        let line = format!("TLS: {peer} refused: {reason}{more}");
+        log(LogLevel::Warning, &line);
     }
 }

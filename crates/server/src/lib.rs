@@ -39,5 +39,5 @@ mod waits;
 mod workers;
 
 pub use daemon::{Daemon, go_to_background};
-pub use log::{Level, Log};
+pub use log::{Level, Log, LogForm};
 pub use server::{Server, StartError, wanted_backend};

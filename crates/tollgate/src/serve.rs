@@ -12,12 +12,12 @@ use tollgate_net::Clock;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
 use tollgate_rls::{
-    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, HealthNeeds, Modes,
-    PerSecondStore, RlsConfig, RlsServer, RuleFiles, StatsdConfig, StatsdProtocol, StoreConfig,
-    TlsConfig,
+    Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, HealthNeeds,
+    LogLevel, Modes, PerSecondStore, RlsConfig, RlsServer, RuleFiles, StatsdConfig, StatsdProtocol,
+    StoreConfig, TlsConfig,
 };
 use tollgate_server::config::{Config, Key, TABLE};
-use tollgate_server::{Daemon, Log, Server};
+use tollgate_server::{Daemon, Level, Log, LogForm, Server};
 
 /// The flags are the settings.
 pub(crate) fn command() -> Command {
@@ -58,11 +58,11 @@ static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 
 /// Runs until SIGTERM, SIGINT or SHUTDOWN.
 pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), String> {
-    let config = read_config(matches)?;
+    let mut config = read_config(matches)?;
     // A process with threads cannot go to the background.
     tollgate_server::go_to_background(&config)
         .map_err(|error| format!("cannot go to the background: {error}"))?;
-    let log = Arc::new(Log::start(&config)?);
+    let log = Arc::new(start_log(&mut config)?);
     LOG.get_or_init(|| Arc::clone(&log));
     let small_pages = if config.get(Key::DisableThp) == "yes" {
         small_pages.keep();
@@ -125,10 +125,42 @@ fn serve(config: Config, log: &Arc<Log>, small_pages: Option<SmallPages>) -> Res
         .map_err(|error| format!("the server did not end cleanly: {error}"))
 }
 
-/// A line of what the operator should know.
-fn notice(text: &str) {
+/// The log, with the lines that the variables of envoyproxy/ratelimit ask for where they count.
+fn start_log(config: &mut Config) -> Result<Log, String> {
+    let environment = process_environment();
+    if !rules_dir(config, &environment)?.is_some_and(|(_, drop_in)| drop_in) {
+        return Log::start(config);
+    }
+    let least = environment.log_level()?;
+    match least {
+        None => {}
+        Some("error") => config.set(Key::Loglevel, "warning")?,
+        Some(word) => config.set(Key::Loglevel, word)?,
+    }
+    let form = match environment.log_is_json() {
+        true => LogForm::Json,
+        false => LogForm::Text,
+    };
+    let log = Log::start_in(config, form)?;
+    if least == Some("error") {
+        log.set_errors_only();
+    }
+    Ok(log)
+}
+
+fn process_environment() -> Environment<impl Fn(&str) -> Option<String>> {
+    Environment::new(|name: &str| std::env::var(name).ok())
+}
+
+/// A line of the service.
+fn tell(level: LogLevel, text: &str) {
+    let level = match level {
+        LogLevel::Info => Level::Notice,
+        LogLevel::Warning => Level::Warning,
+        LogLevel::Error => Level::Error,
+    };
     if let Some(log) = LOG.get() {
-        log.notice(format_args!("{text}"));
+        log.line(level, format_args!("{text}"));
     }
 }
 
@@ -193,7 +225,7 @@ fn first_address(config: &Config) -> Result<IpAddr, String> {
 
 /// What the service needs; `None` without rules.
 fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
-    let environment = Environment::new(|name: &str| std::env::var(name).ok());
+    let environment = process_environment();
     let Some((rules, drop_in)) = rules_dir(config, &environment)? else {
         return Ok(None);
     };
@@ -250,14 +282,14 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         statsd: statsd_config(config),
         shed_after: Duration::from_millis(config.number(Key::ShedAfter)),
         monotonic: tollgate_net::Clock::instant,
-        log: notice,
+        log: tell,
         threads,
         io: service_loops(config),
     };
     if drop_in {
         let backend_given = service.backend != Backend::Embedded;
         for line in environment.apply(&mut service, backend_given)? {
-            notice(&line);
+            tell(LogLevel::Warning, &line);
         }
     }
     Ok(Some(service))

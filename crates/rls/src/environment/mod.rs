@@ -36,6 +36,9 @@ const XDS: &str = "GRPC_XDS_SOTW";
 /// What the names begin with of the Redis for limits per second.
 const PER_SECOND: &str = "REDIS_PERSECOND_";
 
+/// The least level of lines in the log.
+const LOG_LEVEL: &str = "LOG_LEVEL";
+
 /// Longest value of a variable, in bytes.
 const MAX_VALUE: usize = 4_096;
 
@@ -115,6 +118,29 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         dir.extend(self.path("RUNTIME_SUBDIRECTORY"));
         dir.push(self.value("RUNTIME_APPDIRECTORY"));
         Some(dir)
+    }
+
+    /// The least level of lines in the log, as `loglevel` has it; `None` where it is not given.
+    ///
+    /// # Errors
+    /// There is no such level; the text names the variable.
+    pub fn log_level(&self) -> Result<Option<&'static str>, String> {
+        let Some(text) = self.given(LOG_LEVEL) else {
+            return Ok(None);
+        };
+        Ok(Some(match &*text.to_ascii_lowercase() {
+            "trace" | "debug" => "debug",
+            "info" => "notice",
+            "warn" | "warning" => "warning",
+            "error" => "error",
+            "fatal" | "panic" => "nothing",
+            _ => return Err(bad(LOG_LEVEL, &text, "no level of the log")),
+        }))
+    }
+
+    /// Whether lines of the log are objects of JSON, rather than pairs.
+    pub fn log_is_json(&self) -> bool {
+        self.value("LOG_FORMAT").eq_ignore_ascii_case("json")
     }
 
     /// Most bytes for remembered denials; 0 remembers none.
@@ -321,8 +347,9 @@ fn bad(name: &str, text: &str, what: &str) -> String {
     format!("{name}: '{}' is {what}", text.escape_debug())
 }
 
-/// A span of time as Go writes it: `1h30m`, `10s`, `20ms`, `0`.
+/// A span of time as Go writes it: `1h30m`, `10s`, `20ms`, `0`. None is negative.
 pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.strip_prefix('+').unwrap_or(text);
     let mut rest = text;
     let mut seconds = 0.0;
     if text == "0" {
@@ -337,7 +364,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             .unwrap_or(rest.len());
         let unit = match &rest[..end] {
             "ns" => 1e-9,
-            "us" | "µs" => 1e-6,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
             "ms" => 1e-3,
             "s" => 1.0,
             "m" => 60.0,

@@ -43,7 +43,6 @@ const NO_MEMCACHED: &str = "no memcached is asked";
 const NO_TRACING: &str = "there is no tracing";
 const ALWAYS_POOLED: &str =
     "each thread's requests share its connections, whose commands go out together";
-const LOG_IS_SHORT: &str = "the log has a line for each change, and no levels";
 
 /// Every variable of envoyproxy/ratelimit, by group.
 pub const VARIABLES: &[(&str, &[Variable])] = &[
@@ -98,8 +97,16 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
     (
         "Log",
         &[
-            ignored("LOG_LEVEL", "WARN", LOG_IS_SHORT),
-            ignored("LOG_FORMAT", "text", LOG_IS_SHORT),
+            used(
+                "LOG_LEVEL",
+                "WARN",
+                "the least level of lines: trace, debug, info, warn, error, fatal or panic; `loglevel` where it is not given",
+            ),
+            used(
+                "LOG_FORMAT",
+                "text",
+                "json for objects, anything else for pairs; the lines of the store have that form, too",
+            ),
         ],
     ),
     (

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::Metrics;
 use crate::config::{StatsdConfig, StatsdProtocol};
+use crate::log::{LogLevel, LogLine};
 
 /// The timer of calls, as envoyproxy/ratelimit has it.
 const RESPONSE_TIME: &str = "ratelimit_server.ShouldRateLimit.response_time";
@@ -27,7 +28,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) async fn send_forever(
     metrics: Arc<Metrics>,
     config: StatsdConfig,
-    log: fn(&str),
+    log: LogLine,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut sent: HashMap<String, u64> = HashMap::new();
@@ -59,7 +60,8 @@ pub(crate) async fn send_forever(
             // Said once, not at every interval.
             Err(error) if reachable => {
                 reachable = false;
-                log(&format!("statsd {}: {error}", config.addr));
+                let line = format!("statsd {}: {error}", config.addr);
+                log(LogLevel::Warning, &line);
             }
             Err(_) => {}
         }

@@ -28,6 +28,7 @@ use tonic_prost::ProstCodec;
 
 use crate::config::StartError;
 use crate::in_force::InForce;
+use crate::log::LogLevel;
 use backoff::Waits;
 pub use backoff::XdsBackoff;
 pub use channel::XdsTls;
@@ -196,7 +197,8 @@ impl Following {
         self.waits.begin_again();
         if !self.told.is_empty() {
             self.told.clear();
-            self.rules.tell(&format!("{server} gives rules again"));
+            let line = format!("{server} gives rules again");
+            self.rules.tell(LogLevel::Info, &line);
         }
         let seen = self.refused.take();
         self.refused = match seen.filter(|(resources, _)| *resources == response.resources) {
@@ -220,8 +222,8 @@ impl Following {
     fn tell_trouble(&mut self, server: &str, reason: &str) {
         if self.told != reason {
             reason.clone_into(&mut self.told);
-            self.rules
-                .tell(&format!("no rules from {server} for now: {reason}"));
+            let line = format!("no rules from {server} for now: {reason}");
+            self.rules.tell(LogLevel::Error, &line);
         }
     }
 }

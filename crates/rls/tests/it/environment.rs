@@ -193,7 +193,6 @@ fn a_deployment_as_envoy_gateway_makes_it_starts() {
     assert_eq!(
         ignored.collect::<Vec<_>>(),
         [
-            "LOG_LEVEL",
             "RUNTIME_ROOT",
             "RUNTIME_SUBDIRECTORY",
             "RUNTIME_IGNOREDOTFILES",
@@ -486,6 +485,34 @@ fn rules_are_where_the_peer_looks_for_them() {
 }
 
 #[test]
+fn the_log_has_the_levels_of_the_peer() {
+    let of = |name: &'static str, value: &'static str| {
+        Environment::new(move |asked: &str| (asked == name).then(|| value.to_owned()))
+    };
+    let level = |value| of("LOG_LEVEL", value).log_level();
+    assert_eq!(level(""), Ok(None));
+    for (value, word) in [
+        ("trace", "debug"),
+        ("Debug", "debug"),
+        ("info", "notice"),
+        ("WARN", "warning"),
+        ("warning", "warning"),
+        ("error", "error"),
+        ("fatal", "nothing"),
+        ("panic", "nothing"),
+    ] {
+        assert_eq!(level(value), Ok(Some(word)), "{value}");
+    }
+    let error = level("loud").expect_err("no level");
+    assert_eq!(error, "LOG_LEVEL: 'loud' is no level of the log");
+    let json = |value| of("LOG_FORMAT", value).log_is_json();
+    assert_eq!(
+        ["", "text", "json", "JSON", "xml"].map(json),
+        [false, false, true, true, false]
+    );
+}
+
+#[test]
 fn durations_are_those_of_go() {
     for (text, ms) in [
         ("0", 0),
@@ -493,6 +520,11 @@ fn durations_are_those_of_go() {
         ("10s", 10_000),
         ("1h30m", 5_400_000),
         ("1.5s", 1_500),
+        (".5s", 500),
+        ("+5s", 5_000),
+        ("+0", 0),
+        ("2000\u{b5}s", 2),
+        ("2000\u{3bc}s", 2),
     ] {
         assert_eq!(
             parse_duration(text),
@@ -500,7 +532,9 @@ fn durations_are_those_of_go() {
             "{text}"
         );
     }
-    for text in ["", "10", "s", "-1s", "1 s", "1d", "1e400s", "NaNs"] {
+    for text in [
+        "", "10", "s", "-1s", "1 s", "1d", "1e400s", "NaNs", "+", "++5s",
+    ] {
         assert_eq!(parse_duration(text), None, "{text}");
     }
 }

@@ -7,6 +7,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use tollgate_rls::LogLevel;
+
 use crate::support::{RULES, Service};
 
 fn metric(service: &Service, name: &str) -> u64 {
@@ -144,7 +146,7 @@ fn bombs_are_refused_and_the_old_rules_stay() {
 #[test]
 fn files_that_cannot_be_read_are_named_and_the_old_rules_stay() {
     static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    fn log(line: &str) {
+    fn log(_: LogLevel, line: &str) {
         LOG.lock().expect("whole").push(line.to_owned());
     }
     let mut dir = PathBuf::new();

@@ -254,7 +254,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         // A busy machine makes anything wait.
         shed_after: Duration::ZERO,
         monotonic: Instant::now,
-        log: |_| {},
+        log: |_, _| {},
         threads: 2,
         io: tollgate_net::Backend::Auto,
     }

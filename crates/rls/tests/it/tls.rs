@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tollgate_engine::{Engine, EngineConfig, Handle};
-use tollgate_rls::{Backend, RlsConfig, RlsServer, TlsConfig};
+use tollgate_rls::{Backend, LogLevel, RlsConfig, RlsServer, TlsConfig};
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
@@ -26,7 +26,7 @@ use crate::support::{RULES, config, descriptor, request, system_clock};
 /// What services of these tests have written into their logs.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn log(line: &str) {
+fn log(_: LogLevel, line: &str) {
     LOG.lock()
         .expect("no test fails with it")
         .push(line.to_owned());

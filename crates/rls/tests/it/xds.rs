@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_rustls::TlsAcceptor;
 use tollgate_net::tls::TlsAcceptor as NetAcceptor;
-use tollgate_rls::{RlsConfig, XdsBackoff, XdsConfig, XdsTls};
+use tollgate_rls::{LogLevel, RlsConfig, XdsBackoff, XdsConfig, XdsTls};
 use tollgate_testkit::process::{free_port, temp_dir};
 use tollgate_wire::xds::{Any, RateLimitConfig, RateLimitDescriptor, RateLimitPolicy};
 
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What services of these tests have written into their logs.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn log(line: &str) {
+fn log(_: LogLevel, line: &str) {
     LOG.lock()
         .expect("no test fails with it")
         .push(line.to_owned());

@@ -1,4 +1,4 @@
-//! The log of the server, in Redis' form.
+//! The log of the server, in Redis' form or that of envoyproxy/ratelimit.
 //!
 //! Whoever has something to say puts a line into a queue of bounded length and goes on; a thread writes them. When lines come
 //! faster than they are written, or the disk is full, lines are lost, and the next one that is written says how many.
@@ -18,8 +18,8 @@ use std::time::Duration;
 use syslog::Syslog;
 use tollgate_net::{Clock, threads};
 
-pub use line::Level;
 use line::{Entry, NOTHING};
+pub use line::{Level, LogForm};
 
 /// Lines that may wait to be written.
 const QUEUE_LINES: usize = 1_024;
@@ -115,6 +115,15 @@ impl Log {
     ///
     /// The file cannot be opened, or the system refuses a thread or socket.
     pub fn start(config: &Config) -> Result<Log, String> {
+        Log::start_in(config, LogForm::Redis)
+    }
+
+    /// The same with lines of another form; those for the system's log have that log's form.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::start`].
+    pub fn start_in(config: &Config, form: LogForm) -> Result<Log, String> {
         let target = match log_file(config) {
             None => Target::Stderr,
             Some(path) => {
@@ -138,7 +147,8 @@ impl Log {
             ),
             _ => None,
         };
-        Log::to(Sink::new(target, syslog), config.get(Key::Loglevel))
+        let sink = Sink::new(target, syslog).in_form(form);
+        Log::to(sink, config.get(Key::Loglevel))
     }
 
     fn to(mut sink: Sink, level: &str) -> Result<Log, String> {
@@ -160,6 +170,11 @@ impl Log {
 
     fn lock_thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on only what has failed is said, which `loglevel` has no word for.
+    pub fn set_errors_only(&self) {
+        self.threshold.store(Level::Error as u8, Ordering::Relaxed);
     }
 
     /// Takes over `loglevel`.
@@ -207,6 +222,11 @@ impl Log {
     /// Says what must not be overlooked.
     pub fn warning(&self, text: fmt::Arguments<'_>) {
         self.line(Level::Warning, text);
+    }
+
+    /// Says what has failed.
+    pub fn error(&self, text: fmt::Arguments<'_>) {
+        self.line(Level::Error, text);
     }
 
     /// A line of a script, whatever bytes it gave; `number` as scripts count the levels.

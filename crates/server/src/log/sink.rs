@@ -1,6 +1,6 @@
 //! Where lines end up.
 
-use super::line::{self, Entry};
+use super::line::{self, Entry, LogForm};
 use super::syslog::Syslog;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -21,6 +21,7 @@ pub(super) enum Target {
 pub(super) struct Sink {
     target: Target,
     syslog: Option<Syslog>,
+    form: LogForm,
     pid: u32,
     /// Lines that could not be written since the last one that could.
     lost: u64,
@@ -33,10 +34,15 @@ impl Sink {
         Sink {
             target,
             syslog,
+            form: LogForm::Redis,
             pid: std::process::id(),
             lost: 0,
             is_torn: false,
         }
+    }
+
+    pub(super) fn in_form(self, form: LogForm) -> Sink {
+        Sink { form, ..self }
     }
 
     pub(super) fn is_stderr(&self) -> bool {
@@ -61,11 +67,11 @@ impl Sink {
                 text: format!("{} lines of the log were lost before this one", self.lost),
                 ..first.clone()
             };
-            line::render(&remark, self.pid, LocalTime::at(seconds(first)), &mut text);
+            line::write(&remark, self.pid, self.form, &mut text);
         }
         let before = text.len();
         for entry in entries {
-            line::render(entry, self.pid, LocalTime::at(seconds(entry)), &mut text);
+            line::write(entry, self.pid, self.form, &mut text);
         }
         let done = match &self.target {
             Target::Stderr => put(&mut io::stderr(), text.as_bytes()),

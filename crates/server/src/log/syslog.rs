@@ -58,6 +58,7 @@ fn severity(level: Level) -> u8 {
         Level::Verbose => 6,
         Level::Notice => 5,
         Level::Warning => 4,
+        Level::Error => 3,
     }
 }
 

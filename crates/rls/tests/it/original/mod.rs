@@ -6,6 +6,7 @@ mod environment;
 mod files;
 mod fleet;
 mod http;
+mod log;
 mod metrics;
 mod outages;
 mod pair;
