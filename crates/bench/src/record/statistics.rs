@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grade, LatencySummary, Machine, SplitLatency};
+use super::{Grade, Machine, SplitLatency};
 
 /// Fewest starts per side from which a difference may be claimed. With three against three the smallest
 /// two-sided p of a Mann-Whitney test is 0.10.
@@ -468,11 +468,5 @@ impl RateStatistics {
             Metric::P99Us => self.p99_us.as_ref(),
             Metric::ServerCpuUsPerOp => self.server_cpu_us_per_op.as_ref(),
         }
-    }
-
-    /// The merged response times of all answers.
-    #[must_use]
-    pub fn merged_response(&self) -> Option<&LatencySummary> {
-        self.response.all.as_ref()
     }
 }
