@@ -200,7 +200,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Text,
         "",
         Change::Restart,
-        "redis:// URL of the store that the service decides on; empty for this process' own.",
+        "URL of the store that the service decides on: redis://, unix://, redis+sentinel:// or redis+cluster://, with rediss for TLS; empty for this process' own.",
     ),
     row(
         Key::BackendTimeout,
