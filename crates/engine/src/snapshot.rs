@@ -4,8 +4,8 @@ mod batch;
 mod walk;
 
 pub use batch::Form;
+pub(crate) use walk::{LOOK, Snapshots, Wanted};
 pub use walk::{Purpose, STUCK_SECS, Snapshot, SnapshotError, SnapshotProgress};
-pub(crate) use walk::{Snapshots, Wanted};
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Engine {
         if let Some(saved) = held {
             return Ok(saved?);
         }
-        match self.begin_file(now, true) {
+        match self.begin_file(now, &mut || true) {
             Ok(snapshot) => snapshot.write(out, pace),
             Err(_) => Err(SnapshotError::Stopped),
         }

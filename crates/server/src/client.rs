@@ -617,6 +617,10 @@ impl Replica for Client {
         self.is_valkey.load(Ordering::Relaxed)
     }
 
+    fn is_gone(&self) -> bool {
+        self.is_killed()
+    }
+
     fn disconnect(&self, why: Parting) {
         match why {
             Parting::Overflow => self.drop_slow(),
@@ -784,11 +788,9 @@ impl Clients {
 
     /// Kills the clients that `which` selects; returns them for the signal to be posted.
     pub(crate) fn kill(&self, which: impl Fn(&Client) -> bool) -> Vec<Arc<Client>> {
-        lock(&self.map)
-            .values()
-            .filter(|client| !client.is_killed() && which(client) && client.kill())
-            .cloned()
-            .collect()
+        let mut clients = self.all();
+        clients.retain(|client| which(client) && client.kill());
+        clients
     }
 }
 

@@ -32,7 +32,7 @@ impl Engine {
             purpose: Purpose::Base,
             form,
             now: self.lapsed_before(now),
-            wait: true,
+            waits: &mut || true,
         };
         let begun = self.begin_snapshot(wanted, |held| {
             if follow {

@@ -12,6 +12,7 @@ use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
 use crate::execute::Call;
 use crate::held::while_held;
+use crate::snapshot::LOOK;
 use crate::snapshot::{Form, Purpose, SnapshotError, Wanted};
 
 /// A connection that follows.
@@ -22,6 +23,8 @@ pub trait Replica: fmt::Debug + Send + Sync {
     fn send(&self, bytes: &Arc<[u8]>);
     /// It knows rate limiters: it is sent their state, which Redis has no form for.
     fn knows_limiters(&self) -> bool;
+    /// It has left.
+    fn is_gone(&self) -> bool;
     /// It is Valkey 9 or later, which reads hashes whose fields expire in its own form alone.
     fn is_valkey(&self) -> bool;
     /// Disconnects it.
@@ -164,6 +167,14 @@ impl Engine {
         state.backlog.trim();
     }
 
+    /// Sends replicas a command that was not run here, whatever it is.
+    pub fn replicate(&self, words: &[&[u8]]) {
+        let mut state = self.journal.lock();
+        if state.open && !state.lineage.relays {
+            state.append_command(words);
+        }
+    }
+
     /// What INFO says of the journal.
     pub fn journal_facts(&self) -> super::JournalFacts {
         self.journal.facts()
@@ -234,12 +245,25 @@ impl Engine {
             true => Dialect::Valkey,
             false => Dialect::Redis,
         };
-        let opening = self.journal.opening.lock();
+        let waiting = Arc::clone(&to);
+        let mut goes_on = || {
+            // It is to know that it is waited for, and not that its master is gone.
+            waiting.send(&Arc::from(&b"\n"[..]));
+            !waiting.is_gone()
+        };
+        let opening = loop {
+            if let Some(opening) = self.journal.opening.try_lock_for(LOOK) {
+                break opening;
+            }
+            if !goes_on() {
+                return Err(SnapshotError::Stopped);
+            }
+        };
         let wanted = Wanted {
             purpose: Purpose::Replica,
             form: Form::Rdb(dialect),
             now: self.lapsed_before(now),
-            wait: true,
+            waits: &mut goes_on,
         };
         let begun = self.begin_snapshot(wanted, |held| {
             let start = self.begin_following(to, (acks, most), now);
@@ -247,7 +271,7 @@ impl Engine {
             start
         });
         drop(opening);
-        let Ok((mut snapshot, history)) = begun else {
+        let Ok((mut snapshot, Some(history))) = begun else {
             return Err(SnapshotError::Stopped);
         };
         // A replica may keep the file, and start with it.
@@ -259,15 +283,19 @@ impl Engine {
         Ok(())
     }
 
-    /// All shards are held: the replica follows from here on. Where the data are in the history.
+    /// All shards are held: the replica follows from here on. Where the data are in the history; `None`, and it does not
+    /// follow, when they are those of no history, as while the data of a master are being loaded.
     fn begin_following(
         &self,
         to: Arc<dyn Replica>,
         (acks, most): (bool, u64),
         now: Timestamp,
-    ) -> History {
+    ) -> Option<History> {
         let _role = self.journal.hold_any_role();
         let mut state = self.journal.lock();
+        if !state.lineage.place_is_true() {
+            return None;
+        }
         state.open = true;
         if to.knows_limiters() {
             self.journal.want_limiters(&mut state);
@@ -289,7 +317,7 @@ impl Engine {
             follower.to.send(&greeting.into_bytes().into());
         }
         state.follow(follower, now.millis());
-        history
+        Some(history)
     }
 
     /// The data are about to be sent: signs of life would be taken for a part of them.

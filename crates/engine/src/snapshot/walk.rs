@@ -16,8 +16,9 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tollgate_commands::gate::Restrictions;
 use tollgate_keyspace::{DATABASES, DbIndex, EntryRef, Heir, Loan};
 use tollgate_limiter::Timestamp;
@@ -45,6 +46,9 @@ const LARGE_BYTES: usize = 256 << 10;
 
 /// Bytes that a shard keeps to itself of what was handed over.
 const PIECE_BYTES: u64 = 16 << 10;
+
+/// How long one that waits for another snapshot does so before it is asked again.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// For what a snapshot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,14 +143,16 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// The right to take a snapshot; waits for that of others if asked to.
-    fn claim(&self, purpose: Purpose, wait: bool) -> Result<(), Purpose> {
+    /// The right to take a snapshot; waits for that of others for as long as `waits` says.
+    fn claim(&self, purpose: Purpose, waits: &mut dyn FnMut() -> bool) -> Result<(), Purpose> {
         let mut current = self.current.lock();
         while let Some(other) = *current {
-            if !wait {
+            if !MutexGuard::unlocked(&mut current, &mut *waits) {
                 return Err(other);
             }
-            self.free.wait(&mut current);
+            if current.is_some() {
+                self.free.wait_for(&mut current, LOOK);
+            }
         }
         *current = Some(purpose);
         self.stop.store(false, Ordering::Relaxed);
@@ -306,13 +312,13 @@ impl std::fmt::Debug for Snapshot {
 }
 
 /// How a snapshot is to be.
-pub(crate) struct Wanted {
+pub(crate) struct Wanted<'w> {
     pub(crate) purpose: Purpose,
     pub(crate) form: Form,
     /// What has expired at that time is left out.
     pub(crate) now: Timestamp,
-    /// To wait for another one to end.
-    pub(crate) wait: bool,
+    /// Whether to wait for another one to end; asked before, and about once a second.
+    pub(crate) waits: &'w mut dyn FnMut() -> bool,
 }
 
 impl Engine {
@@ -323,21 +329,21 @@ impl Engine {
     ///
     /// What the other one is for.
     pub fn begin_save(self: &Arc<Self>, now: Timestamp) -> Result<Snapshot, Purpose> {
-        self.begin_file(now, false)
+        self.begin_file(now, &mut || false)
     }
 
-    /// As [`Engine::begin_save`]; with `wait` when the other one has ended.
+    /// As [`Engine::begin_save`]; when the other one has ended while it `waits`.
     pub(super) fn begin_file(
         self: &Arc<Self>,
         now: Timestamp,
-        wait: bool,
+        waits: &mut dyn FnMut() -> bool,
     ) -> Result<Snapshot, Purpose> {
         let from = self.lapsed_before(now);
         let wanted = Wanted {
             purpose: Purpose::Save,
             form: Form::Rdb(Dialect::Redis),
             now: from,
-            wait,
+            waits,
         };
         let begun = self.begin_snapshot(wanted, |_| self.history());
         begun.map(|(mut snapshot, history)| {
@@ -352,10 +358,10 @@ impl Engine {
     /// Begins a snapshot, and runs `at` at its moment, all shards held. No shard is held before and afterwards.
     pub(crate) fn begin_snapshot<R>(
         self: &Arc<Self>,
-        wanted: Wanted,
+        wanted: Wanted<'_>,
         at: impl FnOnce(&mut LockSet<'_>) -> R,
     ) -> Result<(Snapshot, R), Purpose> {
-        self.snapshots.claim(wanted.purpose, wanted.wait)?;
+        self.snapshots.claim(wanted.purpose, wanted.waits)?;
         let handed = Arc::new(Handed {
             engine: Arc::downgrade(self),
             gauge: Arc::clone(&self.snapshots.gauge),

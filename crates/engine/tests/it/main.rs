@@ -4,6 +4,7 @@ mod atomicity;
 mod bounds;
 mod decisions;
 mod elsewhere;
+mod following;
 mod hot;
 mod listening;
 mod memory;

@@ -50,7 +50,7 @@ pub(super) fn shake(shared: &Shared, out: &mut Outbound) -> Result<Begun, Broken
     let fine = ["+", "-NOAUTH", "-NOPERM", "-ERR operation not permitted"];
     if !fine.iter().any(|start| pong.starts_with(start)) {
         return Err(Broken::Master(format!(
-            "the master answers PING with '{pong}'"
+            "Error reply to PING from master: '{pong}'"
         )));
     }
     shared.log.notice(format_args!(
@@ -104,7 +104,7 @@ fn introduce(shared: &Shared, out: &mut Outbound) -> Result<(), Broken> {
         words.push(password.as_bytes());
         let answer = ask(out, &words)?;
         if answer.starts_with('-') {
-            let reason = format!("the master does not take the password: '{answer}'");
+            let reason = format!("Unable to AUTH to MASTER: {answer}");
             return Err(Broken::Master(reason));
         }
     }
@@ -203,9 +203,9 @@ fn ask(out: &mut Outbound, words: &[&[u8]]) -> Result<String, Broken> {
 fn line(out: &mut Outbound) -> Result<String, Broken> {
     match out.line(ANSWER_MAX) {
         Ok(line) => Ok(String::from_utf8_lossy(&line).into_owned()),
-        Err(error) if is_timeout(&error) => {
-            Err(Broken::Master("the master does not answer".to_owned()))
-        }
+        Err(error) if is_timeout(&error) => Err(Broken::Master(
+            "Timeout connecting to the MASTER...".to_owned(),
+        )),
         Err(error) => Err(Broken::Io(error)),
     }
 }

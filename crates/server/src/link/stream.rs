@@ -23,6 +23,9 @@ const ACK: i64 = 1_000_000_000;
 /// How long a read waits.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What the log says, in Redis' words, which operators look for.
+const SILENT: &str = "MASTER timeout: no data nor PING received...";
+
 /// The link while it is up.
 struct Stream<'a> {
     shared: &'a Arc<Shared>,
@@ -102,7 +105,7 @@ impl Stream<'_> {
                 self.client.publish(self.applier.session(), now);
             }
             if Clock::monotone() - heard_at > silence(self.shared).as_nanos() as i64 {
-                return Err(Broken::Master("the master is silent".to_owned()));
+                return Err(Broken::Master(SILENT.to_owned()));
             }
             if Clock::monotone() - self.acked_at >= ACK {
                 self.acknowledge()?;

@@ -27,6 +27,10 @@ const SIGN: i64 = 1_000_000_000;
 /// How long a read waits before it is looked whether the link is still wanted.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// What the log says, in Redis' words, which operators look for.
+const STOPPED: &str = "Timeout receiving bulk data from MASTER... If the problem persists try to set the \
+                       'repl-timeout' parameter in redis.conf to a larger value.";
+
 /// Where the data end.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
@@ -122,7 +126,7 @@ fn receive(shared: &Shared, order: Order, out: &mut Outbound) -> Result<File, Br
             Err(error) if is_timeout(&error) => {
                 let silent = Clock::now() - progress.at;
                 if silent > silence(shared).as_nanos() as i64 {
-                    return Err(Broken::Master("the master sends no more data".to_owned()));
+                    return Err(Broken::Master(STOPPED.to_owned()));
                 }
                 continue;
             }

@@ -28,6 +28,10 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
             Ok(Reply::Written)
         }
         (b"SLEEP", [seconds]) => sleep(seconds),
+        (b"REPLICATE", words @ [_, ..]) => {
+            cx.engine.replicate(words);
+            Ok(Reply::Ok)
+        }
         (b"OBJECT", [key]) => object(cx, key),
         (b"DIGEST", []) => {
             let digest = digest::all(cx.engine, cx.now.millis());

@@ -1,6 +1,7 @@
 //! Snapshots while clients go on: their moment, what is told of them, and what becomes of them when they end too soon.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -411,4 +412,30 @@ fn compression_and_checksum_are_as_set() {
     for answers in loaded(&folder, &["GET text"]) {
         assert!(answers[0].contains(&text));
     }
+}
+
+#[test]
+fn replicas_hear_that_they_are_waited_for() {
+    let folder = Folder::new();
+    let server = here(&folder, &[]);
+    let mut client = server.connect();
+    fill(&mut client, 5);
+    client.line(SLOW).unwrap();
+    assert_eq!(raw(&mut client, "BGSAVE"), STARTED);
+    let ask = || {
+        let mut stream = std::net::TcpStream::connect(server.addr).unwrap();
+        stream.write_all(b"PSYNC ? -1\r\n").unwrap();
+        let patience = std::time::Duration::from_secs(60);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        stream
+    };
+    // The snapshot at work goes on for as long as nobody hastens it.
+    for mut stream in [ask(), ask()] {
+        let mut sign = [0; 1];
+        stream.read_exact(&mut sign).unwrap();
+        assert_eq!(sign, *b"\n");
+    }
+    assert!(is_saving(&mut client));
+    client.line(FAST).unwrap();
+    wait_for_end(&mut client);
 }
