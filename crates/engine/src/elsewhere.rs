@@ -174,8 +174,7 @@ impl Engine {
 fn looks_at_all(command: NodeCommand) -> bool {
     matches!(
         command,
-        NodeCommand::Info
-            | NodeCommand::ConfigResetStat
+        NodeCommand::ConfigResetStat
             | NodeCommand::LatencyHistogram
             | NodeCommand::MemoryDoctor
             | NodeCommand::MemoryStats

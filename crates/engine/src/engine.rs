@@ -24,6 +24,7 @@ use crate::memory::Memory;
 use crate::monitor::Monitors;
 use crate::observe::Observer;
 use crate::own::OwnKeys;
+use crate::overview::LastSeen;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::script::{Functions, Scripts};
@@ -79,6 +80,7 @@ pub struct Engine {
     pub(crate) snapshots: Snapshots,
     pub(crate) own: OwnKeys,
     pub(crate) later: Later,
+    pub(crate) last_seen: LastSeen,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -151,6 +153,7 @@ impl Engine {
             snapshots: Snapshots::default(),
             own: OwnKeys::default(),
             later: Later::default(),
+            last_seen: LastSeen::default(),
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -342,13 +345,11 @@ impl Engine {
     /// Counters since the start, or since [`Engine::reset_stats`].
     pub fn stats(&self) -> Stats {
         let mut stats = self.counters.collect();
-        self.for_each_shard(|shard| {
-            let shard = shard.stats();
-            stats.hits += shard.hits;
-            stats.misses += shard.misses;
-            stats.expired += shard.expired;
-            stats.expired_fields += shard.expired_fields;
-        });
+        let shards = self.overview(None);
+        stats.hits = shards.hits;
+        stats.misses = shards.misses;
+        stats.expired = shards.expired;
+        stats.expired_fields = shards.expired_fields;
         stats
     }
 

@@ -245,7 +245,7 @@ impl Engine {
         let samples = usize::try_from(self.limits.maxmemory_samples()).unwrap_or(1);
         let mut random = crate::walk::random(now);
         let start = random.below(self.shards.count());
-        // Shards that others use are passed over, unless there is no other.
+        // Shards that others use are passed over, unless there is no other; long commands are not waited for.
         for waits in [false, true] {
             let mut best: Option<Candidate> = None;
             let mut found = 0;

@@ -491,11 +491,13 @@ impl Shard {
         }
     }
 
-    /// Bytes held by the shard, its tables, keys and values.
+    /// Bytes held by the shard, its tables, keys and values. Empty tables beyond the first are not counted: they stay when
+    /// all that made them is gone, so a limit could not be met by removing it.
     pub fn memory(&self) -> usize {
-        let others = self.others.as_ref().map_or(0, |others| {
-            size_of_val(&**others) + others.iter().map(Table::memory).sum::<usize>()
-        });
+        let others = self.others.iter().flat_map(|others| others.iter());
+        let others = others.filter(|table| table.len() > 0);
+        let others = others.map(|table| size_of::<Table>() + table.memory());
+        let others: usize = others.sum();
         size_of::<Self>() + self.first.memory() + others + self.tally.memory()
     }
 

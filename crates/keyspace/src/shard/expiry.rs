@@ -110,6 +110,12 @@ impl Shard {
         progress
     }
 
+    /// How many entries of a few picked by `bits` expire later than `now_ms`, and the sum of how much later, in milliseconds.
+    pub fn sample_ttls(&self, db: DbIndex, now_ms: i64, bits: u64) -> (u64, i64) {
+        self.table(db)
+            .map_or((0, 0), |table| table.sample_ttls(now_ms, bits))
+    }
+
     /// Removes expired fields of the hash that has waited longest; returns their number.
     fn expire_fields(&mut self, db: DbIndex, now_ms: i64) -> usize {
         if self.counters.walked {

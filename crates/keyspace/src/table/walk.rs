@@ -59,6 +59,25 @@ impl Table {
         (pick(bits, self.heads.len().into()) as u32, 0)
     }
 
+    /// How many records of a bucket picked by `bits` expire later than `now_ms`, and the sum of how much later, in
+    /// milliseconds; what exceeds the range is the largest number.
+    pub(crate) fn sample_ttls(&self, now_ms: i64, bits: u64) -> (u64, i64) {
+        if self.expiring == 0 {
+            return (0, 0);
+        }
+        let bucket = (bits % u64::from(self.heads.len())) as u32;
+        let ttls = (0..self.count(bucket)).filter_map(|index| {
+            let slot = self.slot(bucket, index);
+            // SAFETY: records of this table are initialised.
+            let tail = unsafe { slot.tail() };
+            let at = self.expiry(slot, tail)?;
+            (at > now_ms).then(|| at.saturating_sub(now_ms))
+        });
+        ttls.fold((0, 0), |(count, sum): (u64, i64), ttl| {
+            (count + 1, sum.saturating_add(ttl))
+        })
+    }
+
     /// Removes the records of a bucket that have expired; calls `gone` with each key before.
     pub(crate) fn expire_bucket(
         &mut self,

@@ -139,8 +139,12 @@ impl Facts {
 fn write_store(text: &mut String, store: &Handle) {
     let engine = store.engine();
     let stats = engine.stats();
-    let sizes = engine.database_sizes();
-    let keys = sizes.iter().map(|size| size.keys as u64).sum::<u64>();
+    let overview = engine.overview(None);
+    let keys = overview
+        .databases
+        .iter()
+        .map(|size| size.keys as u64)
+        .sum::<u64>();
     for (name, help, kind, value) in [
         (
             "tollgate_store_keys",
@@ -152,7 +156,7 @@ fn write_store(text: &mut String, store: &Handle) {
             "tollgate_store_memory_bytes",
             "Bytes of its tables, keys and values.",
             "gauge",
-            engine.memory() as u64,
+            overview.bytes as u64,
         ),
         (
             "tollgate_store_memory_limit_bytes",

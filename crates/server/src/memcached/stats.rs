@@ -68,8 +68,9 @@ fn general(driver: &mut RespDriver) {
     line(out, "listen_disabled_num", 0);
     line(out, "time_in_listen_disabled_us", 0);
     line(out, "threads", shared.threads);
-    line(out, "bytes", shared.engine.memory());
-    line(out, "curr_items", shared.engine.database_sizes()[0].keys);
+    let overview = shared.engine.overview(None);
+    line(out, "bytes", overview.bytes);
+    line(out, "curr_items", overview.databases[0].keys);
     line(out, "evictions", shared.engine.evicted());
     line(out, "expired", stats.expired);
 }
@@ -107,7 +108,7 @@ fn settings(driver: &mut RespDriver) {
 /// All items are of one class: there are no slabs.
 fn items(driver: &mut RespDriver) {
     let (out, shared) = (&mut driver.out, &driver.shared);
-    let items = shared.engine.database_sizes()[0].keys;
+    let items = shared.engine.overview(None).databases[0].keys;
     if items > 0 {
         line(out, "items:1:number", items);
         line(out, "items:1:evicted", shared.engine.evicted());
@@ -116,12 +117,13 @@ fn items(driver: &mut RespDriver) {
 
 fn slabs(driver: &mut RespDriver) {
     let (out, shared) = (&mut driver.out, &driver.shared);
-    let items = shared.engine.database_sizes()[0].keys;
+    let overview = shared.engine.overview(None);
+    let items = overview.databases[0].keys;
     if items > 0 {
         line(out, "1:used_chunks", items);
     }
     line(out, "active_slabs", u8::from(items > 0));
-    line(out, "total_malloced", shared.engine.memory());
+    line(out, "total_malloced", overview.bytes);
 }
 
 fn connections(driver: &mut RespDriver) {

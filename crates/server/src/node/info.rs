@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use tollgate_commands::acl::DenialReason;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::{NodeCx, REDIS_VERSION};
+use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, PeerAddress, process};
 
 struct Section {
@@ -179,7 +180,7 @@ fn clients(text: &mut Text, shared: &Shared, _: i64) {
 
 fn memory(text: &mut Text, shared: &Shared, _: i64) {
     let resident = shared.resident();
-    let dataset = shared.engine.memory() as u64;
+    let dataset = shared.engine.overview(None).bytes as u64;
     let clients = shared.client_memory();
     let (pending, freed) = shared.engine.lazily_freed();
     text.line("lazyfree_pending_objects", pending);
@@ -268,8 +269,7 @@ fn persistence(text: &mut Text, shared: &Shared, now: i64) {
         "rdb_changes_since_last_save",
         shared
             .engine
-            .stats()
-            .changes
+            .changes()
             .saturating_sub(snapshot.changes_at_save),
     );
     text.line(
@@ -453,17 +453,18 @@ fn cluster(text: &mut Text, shared: &Shared, _: i64) {
     text.line("cluster_enabled", u8::from(is_on));
 }
 
-fn keyspace(text: &mut Text, shared: &Shared, _: i64) {
-    for (i, size) in shared
-        .engine
-        .database_sizes()
-        .iter()
-        .enumerate()
-        .filter(|(_, size)| size.keys > 0)
-    {
+fn keyspace(text: &mut Text, shared: &Shared, now: i64) {
+    let overview = shared.engine.overview(Some(Timestamp::from_nanos(now)));
+    let databases = overview.databases.iter().zip(&overview.ttls);
+    for (i, (size, ttls)) in databases.enumerate().filter(|(_, (size, _))| size.keys > 0) {
         text.line(
             &format!("db{i}"),
-            format_args!("keys={},expires={}", size.keys, size.expiring),
+            format_args!(
+                "keys={},expires={},avg_ttl={}",
+                size.keys,
+                size.expiring,
+                ttls.average_ms()
+            ),
         );
     }
 }

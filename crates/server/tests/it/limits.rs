@@ -61,6 +61,31 @@ fn a_pipeline_with_larger_replies_than_any_socket_buffer_needs_no_reader_meanwhi
 }
 
 #[test]
+fn a_limit_close_above_what_is_used_is_kept_by_evicting() {
+    const ROOM: usize = 100 << 10;
+    for db in ["0", "9"] {
+        let server = Local::start(&[("maxmemory-policy", "allkeys-lru")]);
+        let mut client = server.connect();
+        let used = |client: &mut _| info(client, "used_memory").parse::<usize>().unwrap();
+        assert_eq!(raw(&mut client, &format!("SELECT {db}")), "+OK\r\n");
+        let limit = used(&mut client) + ROOM;
+        let set = format!("CONFIG SET maxmemory {limit}");
+        assert_eq!(raw(&mut client, &set), "+OK\r\n");
+        let mut keys = 0;
+        while used(&mut client) + 4_096 <= limit {
+            assert_eq!(raw(&mut client, &format!("SET a{keys} x")), "+OK\r\n");
+            keys += 1;
+        }
+        assert!(keys > 10, "{keys}");
+        for key in 0..keys {
+            assert_eq!(raw(&mut client, &format!("SET b{key} x")), "+OK\r\n");
+        }
+        let used = used(&mut client);
+        assert!(used < limit + 8_192, "{used} of {limit}");
+    }
+}
+
+#[test]
 fn one_client_too_many_is_told_so() {
     let server = Local::start(&[("maxclients", "3")]);
     let mut clients: Vec<_> = (0..3).map(|_| server.connect()).collect();

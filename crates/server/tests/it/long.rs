@@ -63,6 +63,34 @@ fn others_are_served_while_a_script_runs() {
 }
 
 #[test]
+fn neither_housekeeping_nor_info_waits_for_a_script() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    assert_eq!(raw(&mut client, "SET held x PX 1000000"), "+OK\r\n");
+    assert_eq!(
+        info(&mut client, "used_memory_dataset"),
+        info(&mut client, "used_memory_dataset")
+    );
+    let mut runner = start(&server, &mut client, ENDLESS);
+    // Longer than from one round of what is due each second to the next.
+    for _ in 0..25 {
+        assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+        thread::sleep(Duration::from_millis(100));
+    }
+    // The held shard is told of as it was.
+    let keyspace = info(&mut client, "db0");
+    assert!(
+        keyspace.starts_with("keys=1,expires=1,avg_ttl="),
+        "{keyspace}"
+    );
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    let keyspace = info(&mut client, "db0");
+    let ttl = keyspace.rsplit('=').next().unwrap().parse::<i64>().unwrap();
+    assert!((1..=1_000_000).contains(&ttl), "{ttl}");
+}
+
+#[test]
 fn what_needs_a_held_key_runs_after_the_script_and_in_order() {
     let server = Local::start(&[("threads", "1")]);
     let mut client = server.connect();
