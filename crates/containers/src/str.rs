@@ -223,7 +223,10 @@ impl Str {
 
     /// Moves to, or grows, a heap allocation that holds at least `len` bytes.
     fn reserve_heap(&mut self, len: usize) {
-        let wanted = if len < MAX_PREALLOC {
+        let wanted = if self.is_empty() {
+            // What is made in one go may stay as it is, as in Redis.
+            len
+        } else if len < MAX_PREALLOC {
             len * 2
         } else {
             len.saturating_add(MAX_PREALLOC).min(Self::MAX_LEN)
