@@ -294,8 +294,8 @@ impl Engine {
     pub fn expire_step(&self, now: Timestamp, budget: usize) -> ExpireStep {
         let now_ms = now.millis();
         let mut step = ExpireStep::default();
-        if self.restrictions().contains(Restrictions::CROWDED) {
-            // What goes would be handed over to a snapshot.
+        if self.restrictions().contains(Restrictions::CROWDED) || self.log_error().is_some() {
+            // What goes would be handed over to a snapshot, or be recorded for a file that cannot be written.
             return step;
         }
         for _ in 0..self.shards.count() {

@@ -24,9 +24,20 @@ struct Seen {
     version: u64,
 }
 
+/// Bytes that a watched key costs beside its name: its entry here, and the one beside its shard.
+const WATCHED_BYTES: usize = 96;
+
 /// The keys that a connection watches, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Watches(HashMap<Box<[u8]>, Seen>);
+
+impl Session {
+    /// Bytes that the keys which the connection watches cost, about.
+    #[inline]
+    pub fn watched_bytes(&self) -> usize {
+        self.watches.0.len() * WATCHED_BYTES
+    }
+}
 
 impl Watches {
     pub(crate) fn is_empty(&self) -> bool {

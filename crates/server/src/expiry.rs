@@ -97,6 +97,7 @@ pub(crate) fn keep_house(
         // Nothing expires meanwhile: what clients see stands still.
         return (now + IDLE).min(until_ms.saturating_mul(1_000_000));
     }
+    eviction::evict(shared);
     let short = shared.engine.make_room(Timestamp::from_nanos(now));
     if shared.active_expire.load(Ordering::Relaxed) {
         shared.engine.expire_own(Timestamp::from_nanos(now));

@@ -181,3 +181,16 @@ fn functions_are_recorded_in_the_order_in_which_they_changed() {
         );
     }
 }
+
+#[test]
+fn nothing_goes_by_itself_while_it_could_not_be_recorded() {
+    let engine = engine(1);
+    engine.open_log();
+    let mut conn = Conn::new(&engine);
+    conn.call(&["SET", "k", "v", "PX", "10"]);
+    engine.log_fails(Some("No space left on device"));
+    assert_eq!(engine.expire_step(LATER, 100).removed, 0);
+    engine.log_fails(None);
+    assert_eq!(engine.expire_step(LATER, 100).removed, 1);
+    assert!(recorded(&engine).contains("DEL"));
+}

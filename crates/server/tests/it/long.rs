@@ -91,6 +91,24 @@ fn neither_housekeeping_nor_info_waits_for_a_script() {
 }
 
 #[test]
+fn who_waits_for_a_held_key_or_watches_it_may_go() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    let (mut watcher, mut waiter) = (server.connect(), server.connect());
+    assert_eq!(raw(&mut watcher, "WATCH held"), "+OK\r\n");
+    send(&mut waiter, &["BLPOP", "held", "1"]);
+    eventually("it waits", || info(&mut client, "blocked_clients") == "1");
+    let mut runner = start(&server, &mut client, ENDLESS);
+    assert_eq!(raw(&mut watcher, "UNWATCH"), "+OK\r\n");
+    assert_eq!(frame(&mut waiter), "*-1\r\n");
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    // Nothing of them is there any more.
+    assert_eq!(raw(&mut client, "RPUSH held x"), ":1\r\n");
+    assert_eq!(raw(&mut waiter, "LLEN held"), ":1\r\n");
+}
+
+#[test]
 fn what_needs_a_held_key_runs_after_the_script_and_in_order() {
     let server = Local::start(&[("threads", "1")]);
     let mut client = server.connect();
