@@ -72,7 +72,7 @@ impl fmt::Display for RdbError {
             RdbError::Corrupt { offset, what } => write!(f, "{what} at byte {offset}"),
             RdbError::Checksum { found, computed } => write!(
                 f,
-                "the checksum is {found:016x} and that of the content {computed:016x}: the file is damaged"
+                "CRC error: the checksum is {found:016x} and that of the content {computed:016x}: the file is damaged"
             ),
             RdbError::Library { reason } => {
                 write!(f, "a library of functions cannot be loaded: {reason}")

@@ -61,7 +61,9 @@ impl Aof {
         }
         let facts = shared.engine.log_facts();
         let is_durable = answers && self.policy() == Policy::Always && shared.engine.keeps_log();
-        let must = is_durable || shared.engine.log_is_full();
+        // A file that cannot be written takes no writes of clients; what else changes is bounded by the data.
+        let lacks_room = shared.engine.log_is_full() && !self.facts().write_failed;
+        let must = is_durable || lacks_room;
         let released = self.holds.released.load(Ordering::Acquire);
         (must && facts.appended > released).then_some(facts.appended)
     }

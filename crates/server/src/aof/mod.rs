@@ -15,12 +15,13 @@ pub(crate) use holds::Held;
 pub(crate) use rewrite::{Asked, ask};
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tollgate_engine::LogBytes;
-use tollgate_net::{Clock, files as whole};
+use tollgate_net::{Clock, files as whole, threads};
 use tollgate_persist::aof::Manifest;
 
 use crate::config::{Key, Values};
@@ -103,6 +104,8 @@ pub(crate) struct Aof {
     rewriting: AtomicBool,
     stop_rewriting: AtomicBool,
     ending: AtomicBool,
+    /// Microseconds to wait before each write; DEBUG sets it.
+    rest_micros: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -117,6 +120,7 @@ impl Aof {
             rewriting: AtomicBool::new(false),
             stop_rewriting: AtomicBool::new(false),
             ending: AtomicBool::new(false),
+            rest_micros: AtomicU64::new(0),
             thread: Mutex::default(),
         }
     }
@@ -162,6 +166,18 @@ impl Aof {
             .engine
             .stamp_log(values.get(Key::AofTimestampEnabled) == "yes");
         shared.engine.poke_log();
+    }
+
+    /// DEBUG AOF-FLUSH-SLEEP: how long each write is put off, in microseconds.
+    pub(crate) fn put_off_writing(&self, micros: u64) {
+        self.rest_micros.store(micros, Ordering::Relaxed);
+    }
+
+    fn rest_before_writing(&self) {
+        let micros = self.rest_micros.load(Ordering::Relaxed);
+        if micros > 0 {
+            threads::stand_still(Duration::from_micros(micros));
+        }
     }
 
     /// Whether fsync is left out while a rewrite is at work (`no-appendfsync-on-rewrite`).
@@ -250,12 +266,12 @@ fn open_last(io: &mut Io, place: &Place) -> io::Result<LogFile> {
     Ok(file)
 }
 
-/// CONFIG SET appendonly: begins with a new base, or ends.
+/// CONFIG SET appendonly: begins with a new base, or ends. `later`: within a transaction, after which it begins.
 ///
 /// # Errors
 ///
 /// It cannot begin.
-pub(crate) fn switch(shared: &Arc<Shared>, on: bool) -> Result<(), String> {
+pub(crate) fn switch(shared: &Arc<Shared>, on: bool, later: bool) -> Result<(), String> {
     let aof = &shared.aof;
     if on == aof.is_on() {
         return Ok(());
@@ -269,9 +285,21 @@ pub(crate) fn switch(shared: &Arc<Shared>, on: bool) -> Result<(), String> {
     let begun =
         writer::start(shared)
             .map_err(|_| ())
-            .and_then(|()| match rewrite::ask(shared, false) {
+            .and_then(|()| match rewrite::ask(shared, later) {
                 Asked::Refused => Err(()),
-                Asked::Begun | Asked::Scheduled | Asked::Busy => Ok(()),
+                Asked::Scheduled => {
+                    let why = match later {
+                        true => "AOF is enabled during a transaction.",
+                        false => {
+                            "AOF is enabled but there is already another background operation."
+                        }
+                    };
+                    shared.log.notice(format_args!(
+                        "{why} An AOF background was scheduled to start when possible."
+                    ));
+                    Ok(())
+                }
+                Asked::Begun | Asked::Busy => Ok(()),
             });
     begun.map_err(|()| {
         aof.on.store(false, Ordering::Relaxed);
@@ -293,7 +321,7 @@ pub(crate) fn pause(shared: &Arc<Shared>) -> bool {
 pub(crate) fn resume(shared: &Arc<Shared>, kept: bool) {
     if kept
         && shared.settings.is_set(Key::AppendOnly)
-        && let Err(reason) = switch(shared, true)
+        && let Err(reason) = switch(shared, true, false)
     {
         shared.log.warning(format_args!("{reason}"));
     }
@@ -357,10 +385,13 @@ pub(crate) fn reload(shared: &Arc<Shared>, forget: impl FnOnce()) -> Result<(), 
     if shared.aof.is_on() {
         writer::flush(shared, &mut io);
     }
-    shared.engine.unrecorded(|| {
+    shared.engine.refuse_while_loading(true);
+    let loaded = shared.engine.unrecorded(|| {
         forget();
         load::load(shared, &Place::of(shared), load::Purpose::Again).map(drop)
-    })
+    });
+    shared.engine.refuse_while_loading(false);
+    loaded
 }
 
 /// What is due about once a second: a rewrite, when the file has grown, or somebody has asked for one.

@@ -5,7 +5,7 @@
 //! new ones.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -182,6 +182,9 @@ pub(super) fn write_base_file(
     let often = shared.settings.is_set(Key::AofRewriteIncrementalFsync);
     let file = Synced::new(File::create(path)?, often.then_some(SYNC_BYTES));
     let mut out = BufWriter::with_capacity(1 << 20, file);
+    if form == Form::Commands && shared.settings.is_set(Key::AofTimestampEnabled) {
+        write!(out, "#TS:{}\r\n", shared.now().secs())?;
+    }
     let goes_on = || !shared.aof.stop_rewriting.load(Ordering::Acquire);
     let mut pace = pace(shared, &goes_on);
     shared

@@ -77,6 +77,7 @@ fn turn(shared: &Shared, io: &mut Io) -> Duration {
 /// Writes what the journal has.
 pub(super) fn write(shared: &Shared, io: &mut Io) -> io::Result<()> {
     let aof = &shared.aof;
+    aof.rest_before_writing();
     if io.pending.main.is_empty() && io.pending.next.is_empty() {
         shared.engine.take_records(&mut io.pending);
     }
@@ -172,6 +173,9 @@ fn failed(
             .warning(format_args!("{what} the append-only file failed: {error}"));
     }
     shared.engine.log_fails(Some(&reason(error)));
+    // Whoever waits for room would wait for the disk.
+    aof.holds
+        .release(shared, shared.engine.log_facts().appended);
 }
 
 fn recovered(shared: &Shared) {

@@ -40,7 +40,7 @@ pub(super) fn set(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply,
     // A limit that is new counts what is there beside the data from the next command on.
     shared.audit_memory();
     snapshot::follow_failure(shared);
-    if let Err(reason) = aof::switch(shared, kept(&shared.settings)) {
+    if let Err(reason) = aof::switch(shared, kept(&shared.settings), cx.in_transaction) {
         let old = if before { "yes" } else { "no" };
         shared.settings.correct(Key::AppendOnly, old);
         return Err(failed(Key::AppendOnly.setting().name.as_bytes(), &reason));
