@@ -110,6 +110,8 @@ limits! {
     skips_checksums = "skip-checksum-validation", 0;
     /// Microseconds to wait for each key of a snapshot, for tests; when negative, keys for each microsecond.
     rdb_key_save_delay = "rdb-key-save-delay", 0;
+    /// The same for each key of a snapshot that is read.
+    key_load_delay = "key-load-delay", 0;
 }
 
 /// Whose INCREX is spoken.
@@ -183,6 +185,11 @@ impl Policy {
     /// Uses are counted; under the other policies their times are kept.
     pub fn counts_uses(self) -> bool {
         matches!(self, Policy::VolatileLfu | Policy::AllKeysLfu)
+    }
+
+    /// What goes first is judged by the uses of each entry.
+    pub fn orders_by_uses(self) -> bool {
+        self.counts_uses() || matches!(self, Policy::VolatileLru | Policy::AllKeysLru)
     }
 }
 

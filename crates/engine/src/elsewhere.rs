@@ -75,6 +75,9 @@ impl Engine {
             Run::Transaction(TransactionCommand::Exec) => self.transaction_is_long(session, now),
             // It waits for another server.
             Run::Node(NodeCommand::Migrate) => true,
+            Run::Node(NodeCommand::Debug) => args
+                .get(1)
+                .is_some_and(|word| word.eq_ignore_ascii_case(b"LOADAOF")),
             Run::Node(NodeCommand::Cluster(command)) => {
                 keeps_slots(command) || (counts_slots(command) && self.deep.load(Ordering::Relaxed))
             }

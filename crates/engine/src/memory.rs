@@ -4,6 +4,7 @@
 //! difference to one sum under the cell's lock. Before a command runs, entries go until the sum fits, a bounded number
 //! for each command. Nobody holds a shard meanwhile, so inside a transaction or script nothing goes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -41,8 +42,10 @@ const EXPIRY_BUDGET: usize = 1_024;
 pub(crate) struct Memory {
     /// Bytes of all cells as they are counted.
     used: AtomicI64,
-    /// Bytes of the process that count beside the data.
+    /// Bytes of the process that count beside the data and what clients hold.
     overhead: AtomicI64,
+    /// Bytes held for clients, counted by whoever has them.
+    clients: Arc<AtomicI64>,
     evicted: AtomicU64,
     /// Requests of limiters for which there was no memory.
     refused_limiters: AtomicU64,
@@ -118,8 +121,8 @@ impl Engine {
         self.limits.set(name, value)
     }
 
-    /// To be called now and then while memory is limited: corrects what changes that are not counted one by one have left, such as loading a snapshot. `overhead`: bytes of
-    /// the process that count beside the data.
+    /// To be called now and then while memory is limited: corrects what changes that are not counted one by one have left,
+    /// such as loading a snapshot. `overhead`: bytes of the process that count beside the data and what clients hold.
     pub fn audit_memory(&self, overhead: usize) {
         let overhead = i64::try_from(overhead).unwrap_or(i64::MAX);
         self.memory.overhead.store(overhead, Ordering::Relaxed);
@@ -128,6 +131,11 @@ impl Engine {
                 self.count_memory(&mut cell);
             }
         }
+    }
+
+    /// Where bytes held for clients are counted, which the limit covers; 0 while nobody counts them.
+    pub fn client_bytes(&self) -> &Arc<AtomicI64> {
+        &self.memory.clients
     }
 
     /// Entries that went because memory was short.
@@ -165,9 +173,16 @@ impl Engine {
         if self.restrictions().contains(Restrictions::KEEPS_ALL) {
             return false;
         }
+        self.excess() > 0
+    }
+
+    /// Bytes above the limit.
+    fn excess(&self) -> i64 {
         let used = self.memory.used.load(Ordering::Relaxed);
         let overhead = self.memory.overhead.load(Ordering::Relaxed);
-        used.saturating_add(overhead) > self.limits.maxmemory()
+        let clients = self.memory.clients.load(Ordering::Relaxed);
+        let all = used.saturating_add(overhead).saturating_add(clients);
+        all.saturating_sub(self.limits.maxmemory())
     }
 
     /// Lets entries go until memory fits the limit. True when it does not, and nothing may go. The caller holds no shard.
@@ -191,8 +206,10 @@ impl Engine {
         let policy = self.limits.policy();
         let most = eviction_nanos(self.limits.maxmemory_eviction_tenacity());
         let is_over = || most.is_some_and(|most| Clock::monotone() - started >= most);
+        // What is told of those that go must not make more of them go.
+        let goal = self.memory.used.load(Ordering::Relaxed) - self.excess();
         let mut done = 0;
-        while self.exceeds() {
+        while self.memory.used.load(Ordering::Relaxed) > goal && self.exceeds() {
             if done >= EVICTIONS_MIN && is_over() {
                 return false;
             }

@@ -9,10 +9,12 @@ pub use walk::{Purpose, STUCK_SECS, Snapshot, SnapshotError, SnapshotProgress};
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate_commands::shapes;
 use tollgate_keyspace::{Access, DATABASES, DbIndex, EntryRef, Mark, Shard};
 use tollgate_limiter::Timestamp;
+use tollgate_net::threads;
 use tollgate_persist::rdb::{History, RdbError, Reader, Writer};
 
 use crate::cell::Cells;
@@ -195,6 +197,18 @@ impl Engine {
             .map(|(base, _)| base.loaded)
     }
 
+    /// Waits as `key-load-delay` says before an entry that `entries` others came before.
+    fn delay_load(&self, entries: usize) {
+        let micros = match self.limits.key_load_delay() {
+            0 => return,
+            micros @ 1.. => micros.unsigned_abs(),
+            each => u64::from((entries as u64).is_multiple_of(each.unsigned_abs())),
+        };
+        if micros > 0 {
+            threads::stand_still(Duration::from_micros(micros));
+        }
+    }
+
     /// Leaves out what has expired at `over_ms`, of which `lapsed` is told.
     fn read(
         &self,
@@ -212,6 +226,7 @@ impl Engine {
         }
         let mut loaded = Loaded::default();
         while let Some(entry) = reader.next()? {
+            self.delay_load(loaded.keys + loaded.expired);
             if entry.expires_at_ms.is_some_and(|at| over_ms > at) {
                 loaded.expired += 1;
                 lapsed(entry.db, &entry.key);

@@ -16,23 +16,24 @@ pub fn replace(
 ) -> io::Result<()> {
     // Two threads may replace the same file at the same time.
     let number = REPLACED.fetch_add(1, Ordering::Relaxed);
-    replace_by(path, &format!("{number}-"), None, fill)
+    let name = path.file_name().unwrap_or_default().display();
+    let temporary = format!("temp-{}-{number}-{name}", std::process::id());
+    replace_by(path, &path.with_file_name(temporary), None, fill)
 }
 
-/// As [`replace`]; `tag` tells the temporary file from those of others who replace the same file at the same time, and
-/// what is written is put on the disk after every `sync_bytes`.
+/// As [`replace`]; `temporary` is a file beside it that nobody else uses, and what is written is put on the disk after every
+/// `sync_bytes`.
 pub fn replace_by(
     path: &Path,
-    tag: &str,
+    temporary: &Path,
     sync_bytes: Option<u64>,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let temporary = temporary_beside(path, tag)?;
     let result =
-        write_synced(&temporary, sync_bytes, fill).and_then(|()| fs::rename(&temporary, path));
+        write_synced(temporary, sync_bytes, fill).and_then(|()| fs::rename(temporary, path));
     if result.is_err() {
         // Nothing is lost by a temporary file that stays; the first error is the one to tell.
-        drop(fs::remove_file(&temporary));
+        drop(fs::remove_file(temporary));
         return result;
     }
     sync_directory(path)
@@ -49,18 +50,6 @@ pub fn nameless(directory: &Path, name: &str) -> io::Result<File> {
         .open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
-}
-
-fn temporary_beside(path: &Path, tag: &str) -> io::Result<std::path::PathBuf> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file name"))?;
-    let mut temporary = std::ffi::OsString::from("temp-");
-    temporary.push(std::process::id().to_string());
-    temporary.push("-");
-    temporary.push(tag);
-    temporary.push(name);
-    Ok(path.with_file_name(temporary))
 }
 
 fn write_synced(

@@ -34,6 +34,7 @@ mod slots;
 pub mod supervisor;
 pub mod threads;
 mod timers;
+pub mod title;
 pub mod tls;
 #[cfg(target_os = "linux")]
 mod uring;

@@ -169,6 +169,30 @@ pub fn machine_memory() -> Option<u64> {
     Some(u64::try_from(pages).ok()? * u64::try_from(page).ok()?)
 }
 
+/// How willingly the system ends this process when it runs out of memory: from -1000, never, to 1000.
+///
+/// # Errors
+///
+/// The system does not tell.
+pub fn oom_score_adj() -> io::Result<i64> {
+    let text = std::fs::read_to_string(OOM_SCORE_ADJ)?;
+    let score = text.trim().parse();
+    score.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a number"))
+}
+
+/// Sets it.
+///
+/// # Errors
+///
+/// The system refuses: to make it lower takes a right.
+pub fn set_oom_score_adj(score: i64) -> io::Result<()> {
+    // A file of the system, which is there or not.
+    let file = std::fs::OpenOptions::new().write(true).open(OOM_SCORE_ADJ);
+    file.and_then(|mut file| io::Write::write_all(&mut file, format!("{score}\n").as_bytes()))
+}
+
+const OOM_SCORE_ADJ: &str = "/proc/self/oom_score_adj";
+
 /// System name, release and machine, as `uname -srm` prints them.
 pub fn system_name() -> String {
     // SAFETY: an all-zero utsname is a valid value, valid for writes, and uname fills it with NUL-terminated text.

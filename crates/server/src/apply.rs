@@ -4,9 +4,11 @@ use crate::config::{Key, TABLE, Values};
 use crate::eviction;
 use crate::listening;
 use crate::node::acl::read_file;
+use crate::oom_score;
 use crate::replication;
 use crate::server::clients_granted;
 use crate::shared::Shared;
+use crate::title;
 use crate::tls;
 use tollgate_commands::StoreLimits;
 use tollgate_commands::acl::{User, Users};
@@ -17,9 +19,25 @@ impl Shared {
         if keys.contains(&Key::MaxClients) {
             check_clients(values).map_err(|reason| (Key::MaxClients, reason))?;
         }
-        self.apply_listening(keys, values)?;
+        let score = match first_of(keys, &oom_score::SETTINGS) {
+            Some(key) => Some(
+                self.adjust_oom_score(values)
+                    .map_err(|reason| (key, reason))?,
+            ),
+            None => None,
+        };
+        if let Err(error) = self.apply_listening(keys, values) {
+            if let Some(before) = score {
+                self.oom_score.undo(before);
+            }
+            return Err(error);
+        }
         for &key in keys {
             self.apply_one(key, values);
+        }
+        if first_of(keys, &title::SETTINGS).is_some() {
+            let file = self.settings.file.as_ref().and_then(|path| path.to_str());
+            title::follow(values, file);
         }
         if keys.iter().any(|key| eviction::SETTINGS.contains(key)) {
             let memory = u64::try_from(values.number(Key::MaxMemory)).unwrap_or(0);
@@ -30,7 +48,7 @@ impl Shared {
 
     /// Follows a change of the addresses, the ports and the certificates. On an error all stays as it was.
     fn apply_listening(&self, keys: &[Key], values: &Values<'_>) -> Result<(), (Key, String)> {
-        let first = |of: &[Key]| keys.iter().copied().find(|key| of.contains(key));
+        let first = |of: &[Key]| first_of(keys, of);
         let by_tls = values.number(Key::TlsPort) != 0;
         let tls = match first(tls::SETTINGS).or_else(|| first(&[Key::TlsPort])) {
             Some(key) if by_tls => {
@@ -68,6 +86,28 @@ impl Shared {
             change.commit(&self.log);
         }
         Ok(())
+    }
+
+    /// Sets the score by which the system chooses what to end when memory runs out; the error says why it cannot.
+    pub(crate) fn adjust_oom_score(
+        &self,
+        values: &Values<'_>,
+    ) -> Result<oom_score::Before, String> {
+        self.oom_score.follow(values).map_err(|error| {
+            self.log
+                .warning(format_args!("Unable to set oom_score_adj: {error}"));
+            "Failed to set current oom_score_adj. Check server logs.".to_owned()
+        })
+    }
+
+    /// The server has become a replica, or a master.
+    pub(crate) fn follow_role(&self, is_replica: bool) {
+        self.oom_score.set_replica(is_replica);
+        // What cannot be set is in the log.
+        let adjusted = self
+            .settings
+            .with_values(|values| self.adjust_oom_score(values));
+        drop(adjusted);
     }
 
     fn apply_one(&self, key: Key, values: &Values<'_>) {
@@ -162,6 +202,11 @@ impl Shared {
             Ok(())
         })
     }
+}
+
+/// The first of `keys` that is one of `of`.
+fn first_of(keys: &[Key], of: &[Key]) -> Option<Key> {
+    keys.iter().copied().find(|key| of.contains(key))
 }
 
 /// Whether the system has descriptors for as many clients as are to be served.

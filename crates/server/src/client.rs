@@ -1,17 +1,20 @@
 //! What is known of every client, for CLIENT and INFO.
 
+mod registry;
+
+pub(crate) use registry::Clients;
+
 use crate::eviction::Budget;
 use crate::log::Log;
 use crate::outbox::{Class, Outbox, OutputLimits, Running, SoftLimit};
 use crate::subscriptions::Subscriptions;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_commands::Row;
-use tollgate_commands::acl::DEFAULT_USER;
 use tollgate_engine::{ClientInfo, Parting, Place, Replica, Session, Subscriber, Tracker};
 use tollgate_limiter::Timestamp;
 use tollgate_net::{Clock, ConnRef, Mailboxes, Peer, PeerAddress};
@@ -19,6 +22,12 @@ use tollgate_wire::resp::Protocol;
 
 /// What CLIENT LIST calls the user of a connection that may do everything.
 const SUPERUSER: &[u8] = b"(superuser)";
+
+/// From so many bytes on, messages that wait are counted at once where only all memory together is limited.
+const COUNTED_FROM: usize = 16 * 1024;
+
+/// Bytes that a tracked prefix costs beside twice its text.
+const PREFIX_BYTES: usize = 64;
 
 /// What one thread may tell a connection of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +88,10 @@ pub(crate) struct Client {
     /// Commands queued since MULTI; -1 = none.
     queued: AtomicI64,
     queued_bytes: AtomicUsize,
+    /// Bytes that the keys which it watches cost.
+    watched_bytes: AtomicUsize,
+    /// Bytes that the prefixes which it tracks cost.
+    prefix_bytes: AtomicUsize,
     /// Bytes counted for it in the budget of all.
     counted: AtomicUsize,
     db: AtomicU8,
@@ -247,7 +260,12 @@ impl Client {
     }
 
     pub(crate) fn set_tracked(&self, tracker: Option<Arc<Tracker>>, prefixes: BTreeSet<Box<[u8]>>) {
+        let bytes = prefixes
+            .iter()
+            .map(|prefix| PREFIX_BYTES + 2 * prefix.len());
+        self.prefix_bytes.store(bytes.sum(), Ordering::Relaxed);
         *lock(&self.tracked) = Tracked { tracker, prefixes };
+        self.count();
     }
 
     /// The connection is a replica's from now on.
@@ -355,6 +373,11 @@ impl Client {
                 .store(session.queued_bytes(), Ordering::Relaxed);
             self.count();
         }
+        let watched = session.watched_bytes();
+        if watched != self.watched_bytes.load(Ordering::Relaxed) {
+            self.watched_bytes.store(watched, Ordering::Relaxed);
+            self.count();
+        }
         if let Some(row) = session.last {
             self.last_command
                 .store(std::ptr::from_ref(row).cast_mut(), Ordering::Relaxed);
@@ -375,25 +398,38 @@ impl Client {
     }
 
     pub(crate) fn publish_buffers(&self, input: usize, output: usize) {
+        let before = [&self.input, &self.output].map(|bytes| bytes.load(Ordering::Relaxed));
         self.input.store(input, Ordering::Relaxed);
         self.output.store(output, Ordering::Relaxed);
         if output > 0 {
             self.check_limits(0);
         }
+        if before != [input, output] {
+            self.count();
+        }
+    }
+
+    /// Bytes that have come for it and are about to be read as commands.
+    #[cold]
+    pub(crate) fn publish_input(&self, input: usize) {
+        self.input.store(input, Ordering::Relaxed);
         self.count();
     }
 
-    /// Counts what it holds, where that is limited for all clients together.
+    /// Counts what it holds, where that is limited.
     #[inline]
-    fn count(&self) {
+    pub(crate) fn count(&self) {
         if self.delivery.budget.counts() && !self.is_killed() {
             self.recount();
         }
     }
 
-    /// Counts what it holds; returns the bytes.
+    /// Counts what it holds; returns the bytes. What waits for a replica is counted by the journal.
     pub(crate) fn recount(&self) -> usize {
-        let now = self.memory();
+        let now = match self.is_ordinary() {
+            true => self.memory(),
+            false => 0,
+        };
         let before = self.counted.swap(now, Ordering::Relaxed);
         self.delivery.budget.change(before, now);
         now
@@ -403,6 +439,11 @@ impl Client {
     fn forget_count(&self) {
         let before = self.counted.swap(0, Ordering::Relaxed);
         self.delivery.budget.change(before, 0);
+    }
+
+    /// It is neither a replica's nor the link to the master.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        !self.is_master() && !self.follows.load(Ordering::Relaxed)
     }
 
     /// It has said that it is not to be evicted.
@@ -438,6 +479,9 @@ impl Client {
             + self.output.load(Ordering::Relaxed)
             + self.outbox.bytes()
             + self.queued_bytes.load(Ordering::Relaxed)
+            + self.watched_bytes.load(Ordering::Relaxed)
+            + self.prefix_bytes.load(Ordering::Relaxed)
+            + self.subscriptions.bytes()
     }
 
     fn command(&self) -> Option<&'static Row> {
@@ -585,7 +629,9 @@ impl Subscriber for Client {
         }
         let put = self.outbox.put(message, place, Running::is(self.id));
         self.check_limits(put.bytes);
-        self.count();
+        if put.bytes >= COUNTED_FROM || self.delivery.budget.is_limited() {
+            self.count();
+        }
         if put.wake
             && self
                 .delivery
@@ -628,169 +674,6 @@ impl Replica for Client {
             Parting::NewHistory => self.drop_replica("Disconnecting for a new history replica"),
             Parting::Failed => self.drop_replica("Disconnecting unsynchronized replica"),
         }
-    }
-}
-
-/// All clients of the server.
-#[derive(Debug)]
-pub(crate) struct Clients {
-    delivery: Arc<Delivery>,
-    map: Mutex<BTreeMap<u64, Arc<Client>>>,
-    open: AtomicUsize,
-    last_id: AtomicU64,
-    received: AtomicU64,
-    rejected: AtomicU64,
-}
-
-impl Clients {
-    /// Bytes that replicas were given to read since the start or the last reset.
-    pub(crate) fn to_replicas(&self) -> u64 {
-        self.delivery.to_replicas.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn new(delivery: Delivery) -> Clients {
-        Clients {
-            delivery: Arc::new(delivery),
-            map: Mutex::default(),
-            open: AtomicUsize::new(0),
-            last_id: AtomicU64::new(0),
-            received: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
-        }
-    }
-
-    /// What all of them may hold.
-    pub(crate) fn budget(&self) -> &Budget {
-        &self.delivery.budget
-    }
-
-    /// Clients dropped because they did not read.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.delivery.limits.dropped()
-    }
-
-    /// Registers a new client, unless there are `most` already.
-    pub(crate) fn open(
-        &self,
-        peer: Peer,
-        at: ConnRef,
-        most: usize,
-        now: i64,
-    ) -> Option<Arc<Client>> {
-        self.received.fetch_add(1, Ordering::Relaxed);
-        if self.open.fetch_add(1, Ordering::Relaxed) >= most {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            self.rejected.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        let client = Arc::new(Client {
-            id: self.last_id.fetch_add(1, Ordering::Relaxed) + 1,
-            peer,
-            at,
-            connected_at: now,
-            last_seen: AtomicI64::new(now),
-            killed: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
-            resp3: AtomicBool::new(false),
-            no_evict: AtomicBool::new(false),
-            no_touch: AtomicBool::new(false),
-            waits: AtomicBool::new(false),
-            queued: AtomicI64::new(-1),
-            queued_bytes: AtomicUsize::new(0),
-            counted: AtomicUsize::new(0),
-            db: AtomicU8::new(0),
-            input: AtomicUsize::new(0),
-            output: AtomicUsize::new(0),
-            last_command: AtomicPtr::new(std::ptr::null_mut()),
-            outbox: Outbox::default(),
-            soft_limit: SoftLimit::default(),
-            subscriptions: Subscriptions::default(),
-            monitors: AtomicBool::new(false),
-            follows: AtomicBool::new(false),
-            knows_limiters: AtomicBool::new(false),
-            is_valkey: AtomicBool::new(false),
-            data_only: AtomicBool::new(false),
-            part: AtomicU8::new(Part::All as u8),
-            leads: AtomicBool::new(false),
-            memcached: AtomicBool::new(false),
-            tracked: Mutex::default(),
-            delivery: Arc::clone(&self.delivery),
-            texts: Mutex::new(Texts {
-                user: DEFAULT_USER.into(),
-                ..Texts::default()
-            }),
-        });
-        lock(&self.map).insert(client.id, Arc::clone(&client));
-        client.count();
-        Some(client)
-    }
-
-    /// The client of that number, unless it is being killed.
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
-        let client = lock(&self.map).get(&id).cloned();
-        client.filter(|client| !client.is_killed())
-    }
-
-    pub(crate) fn close(&self, id: u64) {
-        let client = lock(&self.map).remove(&id);
-        if let Some(client) = client {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            client.kill();
-            client.forget_count();
-            client.outbox.close();
-        }
-    }
-
-    /// What is due once a second: the end of clients that were above their soft limit for too long.
-    pub(crate) fn check_times(&self) {
-        if self.delivery.limits.take_above_soft() {
-            self.all().iter().for_each(|client| client.check_time());
-        }
-    }
-
-    /// Clients connected.
-    pub(crate) fn count(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// Connections accepted since the start or the last reset, those refused for their number included.
-    pub(crate) fn received(&self) -> u64 {
-        self.received.load(Ordering::Relaxed)
-    }
-
-    /// A connection was refused before it became a client.
-    pub(crate) fn reject(&self) {
-        self.received.fetch_add(1, Ordering::Relaxed);
-        self.rejected.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Connections refused: there were too many, or they came from elsewhere in protected mode.
-    pub(crate) fn rejected(&self) -> u64 {
-        self.rejected.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reset_stats(&self) {
-        self.delivery.to_replicas.store(0, Ordering::Relaxed);
-        self.received.store(0, Ordering::Relaxed);
-        self.rejected.store(0, Ordering::Relaxed);
-        self.delivery.limits.reset();
-        self.delivery.budget.reset();
-    }
-
-    /// Every client that is not being killed, by id.
-    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
-        lock(&self.map)
-            .values()
-            .filter(|client| !client.is_killed())
-            .cloned()
-            .collect()
-    }
-
-    /// Kills the clients that `which` selects; returns them for the signal to be posted.
-    pub(crate) fn kill(&self, which: impl Fn(&Client) -> bool) -> Vec<Arc<Client>> {
-        let mut clients = self.all();
-        clients.retain(|client| which(client) && client.kill());
-        clients
     }
 }
 

@@ -25,6 +25,8 @@ use tollgate_wire::resp::{Limits, Protocol, ProtocolError, ReplyBuf, RequestPars
 
 /// Replies are handed to the socket above this many bytes; just below what the reply buffer keeps when it is emptied.
 const WRITE_AT: usize = 60 * 1024;
+/// From so many bytes on, what has come for a client is counted before it is read, where that is limited.
+const COUNTED_FROM: usize = 16 * 1024;
 /// Commands run on one reading of the clock.
 const COMMANDS_PER_CLOCK: u32 = 128;
 /// The refusal that Redis words so.
@@ -366,6 +368,14 @@ impl RespDriver {
         }
     }
 
+    /// Counts what has come for a client before it is read; false when the client is evicted for it.
+    #[cold]
+    fn may_hold(&self, conn: &Conn, input: usize) -> bool {
+        conn.client.publish_input(input);
+        eviction::evict(&self.shared);
+        !conn.client.is_killed()
+    }
+
     fn tell_closed(&self, conn: &Conn, now: i64) {
         let log = &self.shared.log;
         if conn.session.follows {
@@ -485,6 +495,16 @@ impl Driver for RespDriver {
                 flow: Flow::Drop,
             };
         }
+        // Clients go before entries do.
+        eviction::evict(&self.shared);
+        let counted = input.len() >= COUNTED_FROM && self.shared.clients.budget().counts();
+        if counted && !self.may_hold(conn, input.len()) {
+            return Step {
+                consumed: input.len(),
+                needed: 0,
+                flow: Flow::Drop,
+            };
+        }
         if now > self.now {
             self.now = now;
             self.since_clock = 0;
@@ -494,13 +514,17 @@ impl Driver for RespDriver {
             self.pipeline.resume(*parser);
         }
         self.shared.engine.gather_journal();
-        let running = Running::client(conn.client.id);
+        let running = Running::client(conn.client.id, input);
         let mut step = match conn.memcached {
             None => self.run(conn, input),
             Some(_) => self.run_memcached(conn, input),
         };
         drop(running);
         step.flow = self.hold(conn, step.flow);
+        if counted {
+            // What is kept of it.
+            conn.client.publish_input(input.len() - step.consumed);
+        }
         conn.client.publish(&conn.session, self.now);
         self.traffic.input += step.consumed as u64;
         self.traffic.reads += 1;

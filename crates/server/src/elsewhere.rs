@@ -27,7 +27,8 @@ impl Job {
             shared: &self.shared,
             client: &self.client,
         };
-        let running = Running::client(self.client.id);
+        let joined = words.join(&b' ');
+        let running = Running::client(self.client.id, &joined);
         let now = Timestamp::from_nanos(Clock::now());
         // A command that may be long neither waits nor ends its connection.
         self.shared

@@ -3,8 +3,10 @@
 
 use crate::client::Signal;
 use crate::config::Key;
+use crate::log::Log;
 use crate::shared::Shared;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tollgate_commands::CmdError;
@@ -15,6 +17,10 @@ use tollgate_net::{Clock, ConnRef};
 
 /// Time between two looks at how far the replicas are.
 const LOOK: Duration = Duration::from_millis(10);
+/// Time between two looks at whether the last snapshot is written.
+const LOOK_AT_SAVE: Duration = Duration::from_millis(1);
+
+const ABORTED: &str = "Shutdown manually aborted.";
 
 /// What whoever ends the server has said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,6 +60,8 @@ struct State {
     waiting: Vec<ConnRef>,
     /// Until when replicas are waited for, in Unix milliseconds.
     until_ms: Option<i64>,
+    /// A signal is being seen to.
+    signalled: bool,
     /// Somebody has called it off.
     aborted: bool,
     /// Replicas are told nothing any more that nobody has asked for: they are to come back to where the snapshot is.
@@ -85,11 +93,22 @@ impl Ending {
     }
 
     /// Calls it off; false when nothing is to be called off.
-    pub(crate) fn abort(&self) -> bool {
+    pub(crate) fn abort(&self, log: &Log) -> bool {
         let mut state = self.lock();
-        let begun = state.asked.is_some() || state.until_ms.is_some();
-        state.aborted |= begun;
+        let begun = state.asked.is_some() || state.until_ms.is_some() || state.signalled;
+        if begun && !state.aborted {
+            state.aborted = true;
+            log.notice(format_args!("{ABORTED}"));
+        }
         begun
+    }
+
+    /// Fails when somebody has called it off.
+    fn check(&self) -> Result<(), &'static str> {
+        match self.lock().aborted {
+            true => Err(ABORTED),
+            false => Ok(()),
+        }
     }
 
     /// Until when replicas are waited for, in Unix milliseconds.
@@ -125,7 +144,7 @@ pub(crate) fn wait(shared: &Shared) -> io::Result<()> {
         };
         match prepare(shared, wake, request) {
             Ok(()) => return Ok(()),
-            Err(reason) => give_up(shared, wake, reason),
+            Err(reason) => give_up(shared, reason),
         }
     }
 }
@@ -139,12 +158,66 @@ fn on_signal(shared: &Shared, wake: Wake) -> Request {
     shared
         .log
         .warning(format_args!("Received {name} scheduling shutdown..."));
+    shared.ending.lock().signalled = true;
     Request::of_setting(&shared.settings.get(key))
+}
+
+/// A signal is seen to in the course of the housekeeping, which DEBUG may have stopped.
+fn wait_for_housekeeping(
+    shared: &Shared,
+    wake: Wake,
+    request: &mut Request,
+) -> Result<(), &'static str> {
+    while wake != Wake::Notified && !shared.housekeeping.load(Ordering::Relaxed) {
+        shared.ending.check()?;
+        if hear(shared, wake, LOOK, request)? {
+            break;
+        }
+    }
+    shared.ending.check()
+}
+
+/// Hears what else is asked for meanwhile, for so long. True when the server is to end whatever anybody else wants.
+fn hear(
+    shared: &Shared,
+    wake: Wake,
+    time: Duration,
+    request: &mut Request,
+) -> Result<bool, &'static str> {
+    match shared.signals.wait_for(time) {
+        Ok(Some(Wake::Interrupt)) if wake != Wake::Notified => insist(shared),
+        Ok(Some(Wake::Notified)) => match shared.ending.heard() {
+            // The program itself does not wait.
+            None => {
+                (request.now, request.force) = (true, true);
+                return Ok(true);
+            }
+            Some(None) => {}
+            Some(Some(again)) => *request = again,
+        },
+        Ok(Some(Wake::Interrupt | Wake::Terminate) | None) => {}
+        Err(_) => return Err("the signals cannot be waited for"),
+    }
+    Ok(false)
+}
+
+/// Writes the last snapshot. Signals are heard meanwhile; true when it is written.
+fn save(shared: &Shared, wake: Wake, request: &mut Request) -> Result<bool, &'static str> {
+    std::thread::scope(|scope| {
+        let saving = scope.spawn(|| shared.snapshot.save(shared, now()).is_ok());
+        while !saving.is_finished() {
+            let force = request.force;
+            hear(shared, wake, LOOK_AT_SAVE, request)?;
+            request.force |= force;
+        }
+        Ok(saving.join().unwrap_or(false))
+    })
 }
 
 /// Does what comes before the end; an error says why the server goes on.
 fn prepare(shared: &Shared, wake: Wake, mut request: Request) -> Result<(), &'static str> {
     let log = &shared.log;
+    wait_for_housekeeping(shared, wake, &mut request)?;
     log.warning(format_args!("User requested shutdown..."));
     if !request.now {
         wait_for_replicas(shared, wake, &mut request)?;
@@ -170,20 +243,27 @@ fn prepare(shared: &Shared, wake: Wake, mut request: Request) -> Result<(), &'st
             followers.len()
         ));
     }
+    if shared.aof.is_rewriting() && shared.aof.facts().starting {
+        // What was there before it was switched on may be in no file.
+        if !request.force {
+            return Err("Writing initial AOF, can't exit.");
+        }
+        log.warning(format_args!("Writing initial AOF. Exit anyway."));
+    }
     // One that is being taken is of no use any more; nobody waits for it.
     for purpose in [Purpose::Save, Purpose::Replica, Purpose::Base] {
         shared.engine.stop_snapshot(purpose);
     }
     shared.ending.lock().quiet = true;
-    let save = request
+    let saves = request
         .save
         .unwrap_or_else(|| shared.settings.saves_at_end());
     let is_whole = !shared.engine.has_lost_data() && shared.loading.facts().is_none();
-    if save && is_whole {
+    if saves && is_whole {
         log.notice(format_args!(
             "Saving the final RDB snapshot before exiting."
         ));
-        if shared.snapshot.save(shared, now()).is_err() {
+        if !save(shared, wake, &mut request)? {
             if !request.force {
                 return Err("Error trying to save the DB, can't exit.");
             }
@@ -195,7 +275,7 @@ fn prepare(shared: &Shared, wake: Wake, mut request: Request) -> Result<(), &'st
         }
     }
     // What is written from here until the loops have stopped goes into a second one.
-    shared.snapshot.save_at_end(save);
+    shared.snapshot.save_at_end(saves);
     Ok(())
 }
 
@@ -220,20 +300,8 @@ fn wait_for_replicas(
         .log
         .notice(format_args!("Waiting for replicas before shutting down."));
     while !request.now && !are_in_sync(shared) && now().millis() < until_ms {
-        if shared.ending.lock().aborted {
-            return Err("Shutdown manually aborted.");
-        }
-        match shared.signals.wait_for(LOOK) {
-            Ok(Some(Wake::Interrupt)) if wake == Wake::Interrupt => insist(shared),
-            Ok(Some(Wake::Notified)) => match shared.ending.heard() {
-                // The program itself does not wait.
-                None => request.now = true,
-                Some(None) => {}
-                Some(Some(again)) => *request = again,
-            },
-            Ok(Some(Wake::Interrupt | Wake::Terminate) | None) => {}
-            Err(_) => return Err("the signals cannot be waited for"),
-        }
+        shared.ending.check()?;
+        hear(shared, wake, LOOK, request)?;
     }
     shared.ending.lock().until_ms = None;
     Ok(())
@@ -245,21 +313,24 @@ fn insist(shared: &Shared) -> ! {
         .log
         .warning(format_args!("You insist... exiting now."));
     shared.log.flush();
+    shared.snapshot.remove_temporary();
     std::process::exit(1)
 }
 
 /// The server goes on, and whoever asked for its end is told.
-fn give_up(shared: &Shared, wake: Wake, reason: &str) {
-    shared.log.warning(format_args!("{reason}"));
-    if let Wake::Interrupt | Wake::Terminate = wake {
+fn give_up(shared: &Shared, reason: &str) {
+    // Whoever has called it off has said so.
+    if reason != ABORTED {
+        shared.log.warning(format_args!("{reason}"));
         shared.log.warning(format_args!(
-            "SIGTERM received but errors trying to shut down the server, check the logs for more information"
+            "Errors trying to shut down the server. Check the logs for more information."
         ));
     }
     shared.engine.pause().end(PausedBy::Shutdown);
     let waiting = {
         let mut state = shared.ending.lock();
-        (state.until_ms, state.aborted, state.quiet) = (None, false, false);
+        state.until_ms = None;
+        (state.signalled, state.aborted, state.quiet) = (false, false, false);
         std::mem::take(&mut state.waiting)
     };
     let error = CmdError::err("Errors trying to SHUTDOWN. Check logs.");

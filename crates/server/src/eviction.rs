@@ -1,8 +1,8 @@
-//! `maxmemory-clients`: when all clients together hold more, those that hold most are disconnected.
+//! What clients hold. `maxmemory` covers it; when they hold more than `maxmemory-clients` together, those that hold most are
+//! disconnected.
 
 use crate::client::{Client, Clients};
 use crate::config::Key;
-use crate::outbox::Class;
 use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -15,11 +15,13 @@ const PAUSE: i64 = 100_000_000;
 /// What clients hold together, and may hold.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
-    /// Bytes; 0 = any number, and nothing is counted.
+    /// Bytes; 0 = any number.
     limit: AtomicU64,
-    /// Bytes counted so far. Set right once a second, as a client may leave while it is counted; meanwhile even less than
+    /// There is a limit that covers what clients hold, so it is counted.
+    counts: AtomicBool,
+    /// Bytes counted so far, which the engine looks at. Set right once a second, as a client may leave while it is counted; meanwhile even less than
     /// nothing may seem to be held.
-    total: AtomicI64,
+    total: Arc<AtomicI64>,
     /// More is held than may be.
     exceeded: AtomicBool,
     /// No attempt before this moment of the monotone clock.
@@ -28,9 +30,23 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    /// Nothing is limited yet. `total`: where the bytes are counted.
+    pub(crate) fn new(total: &Arc<AtomicI64>) -> Budget {
+        Budget {
+            total: Arc::clone(total),
+            ..Budget::default()
+        }
+    }
+
     /// Clients are counted.
     #[inline]
     pub(crate) fn counts(&self) -> bool {
+        self.counts.load(Ordering::Relaxed)
+    }
+
+    /// There is a limit for clients alone.
+    #[inline]
+    pub(crate) fn is_limited(&self) -> bool {
         self.limit.load(Ordering::Relaxed) > 0
     }
 
@@ -39,7 +55,8 @@ impl Budget {
     pub(crate) fn change(&self, before: usize, now: usize) {
         let more = now as i64 - before as i64;
         let total = self.total.fetch_add(more, Ordering::Relaxed) + more;
-        if self.counts() && total > self.limit() {
+        let limit = self.limit();
+        if limit > 0 && total > limit {
             self.exceeded.store(true, Ordering::Relaxed);
         }
     }
@@ -72,20 +89,23 @@ fn limit_of(text: &str, maxmemory: u64) -> u64 {
 /// Takes over the settings.
 pub(crate) fn configure(clients: &Clients, text: &str, maxmemory: u64) {
     let budget = clients.budget();
+    let limit = limit_of(text, maxmemory);
+    budget.limit.store(limit, Ordering::Relaxed);
     budget
-        .limit
-        .store(limit_of(text, maxmemory), Ordering::Relaxed);
+        .counts
+        .store(limit > 0 || maxmemory > 0, Ordering::Relaxed);
     count_all(clients);
 }
 
 /// Counts all clients anew.
 fn count_all(clients: &Clients) {
     let budget = clients.budget();
-    if budget.counts() {
-        let total: usize = clients.all().iter().map(|client| client.recount()).sum();
-        budget.total.store(total as i64, Ordering::Relaxed);
-        budget.change(0, 0);
-    }
+    let total: usize = match budget.counts() {
+        true => clients.all().iter().map(|client| client.recount()).sum(),
+        false => 0,
+    };
+    budget.total.store(total as i64, Ordering::Relaxed);
+    budget.change(0, 0);
 }
 
 /// What is due once a second.
@@ -118,6 +138,10 @@ fn evict_now(shared: &Shared, budget: &Budget) {
     }
     budget.exceeded.store(false, Ordering::Relaxed);
     let limit = budget.limit();
+    if limit == 0 {
+        // It was there a moment ago.
+        return;
+    }
     let mut clients: Vec<(usize, Arc<Client>)> = shared
         .clients
         .all()
@@ -145,7 +169,7 @@ fn evict_now(shared: &Shared, budget: &Budget) {
 
 /// Replicas, the link to the master, and clients that have said CLIENT NO-EVICT stay.
 fn may_go(client: &Client) -> bool {
-    !client.is_master() && client.class() != Class::Replica && !client.stays()
+    client.is_ordinary() && !client.stays()
 }
 
 /// Settings of which a change is a change of the limit.

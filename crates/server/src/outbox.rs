@@ -6,35 +6,53 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tollgate_engine::Place;
 use tollgate_wire::resp::ReplyBuf;
 
+/// Whose commands a thread runs, 0 = nobody's, and the bytes that they are in.
+type Current = (u64, *const [u8]);
+
 thread_local! {
-    /// The client whose commands this thread is running; 0 = none.
-    static RUNNING: Cell<u64> = const { Cell::new(0) };
+    static RUNNING: Cell<Current> =
+        const { Cell::new((0, std::ptr::slice_from_raw_parts(std::ptr::dangling(), 0))) };
 }
 
 /// Marks whose commands this thread runs until it is dropped; then the one before holds again.
-pub(crate) struct Running(u64);
+pub(crate) struct Running<'i> {
+    before: Current,
+    input: PhantomData<&'i [u8]>,
+}
 
-impl Running {
+impl<'i> Running<'i> {
+    /// `input`: the bytes that the commands are in.
     #[inline]
-    pub(crate) fn client(id: u64) -> Running {
-        Running(RUNNING.replace(id))
+    pub(crate) fn client(id: u64, input: &'i [u8]) -> Running<'i> {
+        Running {
+            before: RUNNING.replace((id, input)),
+            input: PhantomData,
+        }
     }
 
     /// Whether this thread is running commands of that client.
     pub(crate) fn is(id: u64) -> bool {
-        RUNNING.get() == id
+        RUNNING.get().0 == id
+    }
+
+    /// The client whose commands this thread is running, and a copy of the bytes that they are in.
+    pub(crate) fn what() -> (u64, Vec<u8>) {
+        let (id, input) = RUNNING.get();
+        // SAFETY: whoever has set it has borrowed the bytes for as long as it is set; without a client there are none.
+        (id, unsafe { &*input }.to_vec())
     }
 }
 
-impl Drop for Running {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
-        RUNNING.set(self.0);
+        RUNNING.set(self.before);
     }
 }
 

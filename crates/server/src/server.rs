@@ -15,6 +15,7 @@ use crate::log::Log;
 use crate::memcached::Memcached;
 use crate::metrics::Metrics;
 use crate::node::{auth, replicaof};
+use crate::oom_score::OomScore;
 use crate::shared::Shared;
 use crate::snapshot::{LoadAs, SnapshotState, place_to_keep};
 use crate::workers::{WORKERS_MAX, Workers};
@@ -120,13 +121,14 @@ impl Server {
         let users = config.users().to_vec();
         let memcached = Memcached::new(config.number(Key::MemcachedMaxItemSize) as usize, threads);
         let settings = Live::new(config);
+        let client_bytes = Arc::clone(engine.client_bytes());
         let shared = Arc::new(Shared {
             engine,
             clients: Clients::new(Delivery {
                 mailboxes: Arc::clone(builder.mailboxes()),
                 limits: Arc::clone(settings.output_limits()),
                 log: Arc::clone(&log),
-                budget: Budget::default(),
+                budget: Budget::new(&client_bytes),
                 to_replicas: AtomicU64::new(0),
             }),
             settings,
@@ -137,6 +139,7 @@ impl Server {
             failover: Failover::default(),
             link: Link::default(),
             ending: Ending::default(),
+            oom_score: OomScore::default(),
             aof: Aof::new(),
             log,
             cluster: ClusterNode::default(),

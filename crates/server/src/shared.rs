@@ -11,6 +11,7 @@ use crate::loading::Loading;
 use crate::log::Log;
 use crate::memcached::Memcached;
 use crate::metrics::Metrics;
+use crate::oom_score::OomScore;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     /// To the master, if there is one.
     pub(crate) link: Link,
     pub(crate) ending: Ending,
+    pub(crate) oom_score: OomScore,
     pub(crate) aof: Aof,
     pub(crate) cluster: ClusterNode,
     /// Takes what the operator should know.
@@ -75,20 +77,18 @@ impl Shared {
         self.snapshot.is_in_background() || self.engine.snapshot_progress().purpose.is_some()
     }
 
-    /// Bytes held for clients.
+    /// Bytes held for clients that are no replicas.
     pub(crate) fn client_memory(&self) -> usize {
-        self.clients
-            .all()
-            .iter()
-            .map(|client| client.memory())
-            .sum()
+        let clients = self.clients.all();
+        let ordinary = clients.iter().filter(|client| client.is_ordinary());
+        ordinary.map(|client| client.memory()).sum()
     }
 
-    /// Bytes that `maxmemory` covers beside the data. What waits for replicas beyond the backlog is not covered: evicting
-    /// fills it further.
+    /// Bytes that `maxmemory` covers beside the data and what clients hold. What waits for replicas beyond the backlog is not
+    /// covered: evicting fills it further.
     pub(crate) fn memory_beside_data(&self) -> usize {
         let backlog = self.engine.journal_facts().memory_bytes as usize;
-        self.client_memory() + self.engine.script_cache().1 + backlog
+        self.engine.script_cache().1 + backlog
     }
 
     /// Counts anew what `maxmemory` covers, if it is set.

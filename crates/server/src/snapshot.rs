@@ -7,7 +7,6 @@ use crate::shared::Shared;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tollgate_engine::{Purpose, Snapshot, SnapshotError};
 use tollgate_limiter::Timestamp;
@@ -34,6 +33,8 @@ pub(crate) struct SnapshotFacts {
     pub(crate) last_try_secs: i64,
     /// Snapshots that were begun.
     pub(crate) saves: u64,
+    /// Those of them that were begun in the background.
+    pub(crate) background_saves: u64,
     /// Monotone nanoseconds at which the one in the background began.
     pub(crate) began: Option<i64>,
     /// Seconds that the last one in the background took; `None`: there was none.
@@ -50,8 +51,8 @@ pub(crate) struct SnapshotFacts {
 #[derive(Debug)]
 pub(crate) struct SnapshotState {
     facts: Mutex<SnapshotFacts>,
-    /// Counts the files that were begun, each of which has a name of its own.
-    files: AtomicU64,
+    /// The files that are being written under a name of their own.
+    temporary: Mutex<Vec<PathBuf>>,
     /// What SHUTDOWN has said of a snapshot at the end.
     at_end: Mutex<Option<bool>>,
 }
@@ -120,7 +121,7 @@ impl SnapshotState {
         };
         SnapshotState {
             facts: Mutex::new(facts),
-            files: AtomicU64::new(0),
+            temporary: Mutex::default(),
             at_end: Mutex::default(),
         }
     }
@@ -214,10 +215,41 @@ impl SnapshotState {
         shared: &Shared,
         fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let number = self.files.fetch_add(1, Ordering::Relaxed);
         let often = shared.settings.is_set(Key::RdbSaveIncrementalFsync);
         let sync_bytes = often.then_some(SYNC_BYTES);
-        files::replace_by(&path(shared), &format!("{number}-"), sync_bytes, fill)
+        let path = path(shared);
+        let temporary = self.begin_file(&path);
+        let result = files::replace_by(&path, &temporary, sync_bytes, fill);
+        self.lock_temporary().retain(|file| *file != temporary);
+        result
+    }
+
+    fn lock_temporary(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        // Paths are put in and taken out whole.
+        let temporary = self.temporary.lock();
+        temporary.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that is written first: `temp-PID.rdb`, as Redis names it, unless another snapshot has it.
+    fn begin_file(&self, path: &Path) -> PathBuf {
+        let pid = std::process::id();
+        let mut temporary = self.lock_temporary();
+        let mut file = path.with_file_name(format!("temp-{pid}.rdb"));
+        let mut number = 0;
+        while temporary.contains(&file) {
+            number += 1;
+            file = path.with_file_name(format!("temp-{pid}-{number}.rdb"));
+        }
+        temporary.push(file.clone());
+        file
+    }
+
+    /// The process ends in the midst of it: what is not whole is removed.
+    pub(crate) fn remove_temporary(&self) {
+        for file in &*self.lock_temporary() {
+            // One that stays is of no use and does no harm.
+            drop(std::fs::remove_file(file));
+        }
     }
 
     /// A snapshot of that moment is on the disk.
@@ -267,6 +299,7 @@ impl SnapshotState {
         let mut facts = self.lock();
         facts.scheduled = false;
         facts.saves += 1;
+        facts.background_saves += 1;
         facts.last_try_secs = now.secs();
         facts.began = Some(Clock::monotone());
         drop(facts);

@@ -9,11 +9,21 @@ use tollgate_engine::{PubSub, Topic};
 /// Kinds of topics.
 const TOPICS: [Topic; 3] = [Topic::Channel, Topic::Pattern, Topic::ShardChannel];
 
+/// Bytes that a subscription costs beside twice its name: its entry here, and the one by which those who publish find it.
+const SUBSCRIPTION_BYTES: usize = 64;
+
 /// The subscriptions of a connection. Only its own thread changes them; all threads may count them.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     names: Mutex<[BTreeSet<Box<[u8]>>; 3]>,
     counts: [AtomicUsize; 3],
+    /// What they cost.
+    bytes: AtomicUsize,
+}
+
+/// What a subscription costs, about.
+fn bytes_of(name: &[u8]) -> usize {
+    SUBSCRIPTION_BYTES + 2 * name.len()
 }
 
 impl Subscriptions {
@@ -27,6 +37,7 @@ impl Subscriptions {
         let added = self.lock()[topic as usize].insert(name.into());
         if added {
             self.counts[topic as usize].fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes_of(name), Ordering::Relaxed);
         }
         added
     }
@@ -36,8 +47,14 @@ impl Subscriptions {
         let removed = self.lock()[topic as usize].remove(name);
         if removed {
             self.counts[topic as usize].fetch_sub(1, Ordering::Relaxed);
+            self.bytes.fetch_sub(bytes_of(name), Ordering::Relaxed);
         }
         removed
+    }
+
+    /// Bytes that they cost, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Everything of one kind.
@@ -88,5 +105,6 @@ impl Subscriptions {
                 registry.unsubscribe(topic, &name, id);
             }
         }
+        self.bytes.store(0, Ordering::Relaxed);
     }
 }

@@ -94,6 +94,7 @@ impl InProcess {
             failover: crate::failover::Failover::default(),
             link: crate::link::Link::default(),
             ending: crate::ending::Ending::default(),
+            oom_score: Default::default(),
             // What may be long runs at once.
             workers: Workers::new(0),
             mailboxes: Arc::clone(builder.mailboxes()),

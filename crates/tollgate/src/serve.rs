@@ -62,8 +62,15 @@ pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), S
     // A process with threads cannot go to the background.
     tollgate_server::go_to_background(&config)
         .map_err(|error| format!("cannot go to the background: {error}"))?;
+    if config.get(Key::SetProcTitle) == "yes" {
+        let program = std::env::args_os().next().unwrap_or_default();
+        tollgate_server::claim_title(&program.to_string_lossy());
+    }
     let log = Arc::new(start_log(&mut config)?);
     LOG.get_or_init(|| Arc::clone(&log));
+    if config.get(Key::CrashLogEnabled) == "yes" {
+        tollgate_server::report_panics(&log);
+    }
     let small_pages = if config.get(Key::DisableThp) == "yes" {
         small_pages.keep();
         None

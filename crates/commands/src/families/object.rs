@@ -75,8 +75,10 @@ fn idletime(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 }
 
 fn refcount(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
+    // Redis has no shared objects while each needs a record of its own uses.
+    let shares = cx.limits.maxmemory() == 0 || !cx.limits.policy().orders_by_uses();
     tell(cx, args, |entry| match entry.value() {
-        ValueRef::Int(0..SHARED_INTEGERS) => Ok(Reply::Int(SHARED)),
+        ValueRef::Int(0..SHARED_INTEGERS) if shares => Ok(Reply::Int(SHARED)),
         _ => Ok(Reply::Int(1)),
     })
 }

@@ -47,6 +47,21 @@ impl Running {
         now - self.started
     }
 
+    /// What the log is told when it makes the server busy.
+    pub(super) fn complaint(&self, now: i64) -> Vec<u8> {
+        let (ran, command) = match self.kind {
+            Busy::Script => (self.ran(now), "SCRIPT KILL"),
+            Busy::Function => (self.ran(now), "FUNCTION KILL"),
+        };
+        let text = format!(
+            "Slow script detected: still in execution after {} milliseconds. You can try killing the script using the \
+             {command} command. Script name is: {}.",
+            ran / 1_000_000,
+            String::from_utf8_lossy(&self.name)
+        );
+        text.into_bytes()
+    }
+
     /// Announces a write; false when the script is to end instead.
     pub(super) fn begin_write(&self) -> bool {
         let begun = self

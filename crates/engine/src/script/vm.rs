@@ -582,6 +582,9 @@ pub(super) unsafe extern "C-unwind" fn error_handler(l: *mut lua_State) -> c_int
     }
 }
 
+/// The level of what must not be overlooked, as scripts number them.
+const WARNING: u8 = 3;
+
 /// Called every so many instructions: ends a script that has run for too long.
 unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
     // SAFETY: hooks run only during a run; the reference ends before anything raises.
@@ -595,6 +598,7 @@ unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
         let was_busy = engine.busy().is_some();
         let over = engine.scripts.long.look(running, now);
         if !was_busy && engine.busy().is_some() {
+            engine.scripts.log(WARNING, &running.complaint(now));
             engine.shards.call_back();
         }
         let killed = running.is_killed();

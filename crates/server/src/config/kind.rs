@@ -1,6 +1,7 @@
 //! What values a setting takes, and how they are written.
 
 use super::{bind, output_limits, save_points};
+use crate::title;
 use tollgate_engine::Notify;
 
 /// Longest name of a file, bytes: numbers and endings are added to it, and systems take 255.
@@ -60,6 +61,8 @@ pub enum Kind {
     Addresses,
     /// Any text, possibly empty.
     Text,
+    /// What lists of processes call the server, with `{variables}`.
+    Title,
     /// A file name without a directory.
     FileName,
     /// An existing directory.
@@ -110,6 +113,10 @@ impl Kind {
             Kind::LogLevel if text.eq_ignore_ascii_case(NO_LEVEL) => Ok(NO_LEVEL.to_owned()),
             Kind::LogLevel => choice(text, LEVELS),
             Kind::Text | Kind::Fixed => Ok(text.to_owned()),
+            Kind::Title if !title::is_valid(text) => {
+                Err("template format is invalid or contains unknown variables".to_owned())
+            }
+            Kind::Title => Ok(text.to_owned()),
             Kind::Master => master(text),
             Kind::FileName => {
                 if text.is_empty() || text == "." || text == ".." || text.contains('/') {
@@ -167,7 +174,7 @@ impl Kind {
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
             Kind::Choice(_) | Kind::LogLevel => "WORD",
-            Kind::Text | Kind::Fixed => "TEXT",
+            Kind::Text | Kind::Title | Kind::Fixed => "TEXT",
             Kind::Master => "MASTER",
             Kind::FileName => "FILE",
             Kind::Directory => "DIR",
@@ -199,6 +206,9 @@ impl Kind {
                 "IP addresses, `*`, `::*`; `-` in front of one that may be absent".to_owned()
             }
             Kind::Text => "text".to_owned(),
+            Kind::Title => "text; `{title}`, `{listen-addr}`, `{server-mode}`, `{port}`, `{tls-port}`, `{unixsocket}`, \
+                            `{config-file}` stand for what they name"
+                .to_owned(),
             Kind::FileName => "file name".to_owned(),
             Kind::Directory => "directory".to_owned(),
             Kind::Choice(words) => words.join(", "),

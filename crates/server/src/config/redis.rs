@@ -39,7 +39,7 @@ settings! {
     RdbDelSyncFiles, "rdb-del-sync-files", None, Flag, "no", Live, false, None::<&str>;
     Activerehashing, "activerehashing", None, Flag, "yes", Live, false, None::<&str>;
     StopWritesOnBgsaveError, "stop-writes-on-bgsave-error", None, Flag, "yes", Live, false, Some("Whether clients may not write while there are save points and the last snapshot in the background could not be written.");
-    SetProcTitle, "set-proc-title", None, Flag, "yes", Start, false, None::<&str>;
+    SetProcTitle, "set-proc-title", None, Flag, "yes", Start, false, Some("Whether the server says in lists of processes what it is.");
     DynamicHz, "dynamic-hz", None, Flag, "yes", Live, false, None::<&str>;
     LazyfreeLazyEviction, "lazyfree-lazy-eviction", None, Flag, "no", Live, false, None::<&str>;
     LazyfreeLazyExpire, "lazyfree-lazy-expire", None, Flag, "no", Live, false, None::<&str>;
@@ -65,7 +65,7 @@ settings! {
     SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether the lines of the log also go to the system's log, as far as it takes them.");
     ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, Some("Whether a node answers reads while the cluster is down.");
     ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, Some("Whether shard channels work while the cluster is down.");
-    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, None::<&str>;
+    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, Some("Whether a server that was started with it reports in the log a mistake of its own that ends it: where, and what was being run.");
     CrashMemcheckEnabled, "crash-memcheck-enabled", None, Flag, "yes", Live, false, None::<&str>;
     UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
     DisableThp, "disable-thp", None, Flag, "no", Start, false, Some("Whether memory stays in small pages. Huge ones, which the allocator asks for otherwise, make most commands some percent quicker, but clear and take up to two megabytes more where a store grows.");
@@ -88,7 +88,7 @@ settings! {
     AofRewriteCpulist, "aof_rewrite_cpulist", None, Text, "", Start, false, None::<&str>;
     BgsaveCpulist, "bgsave_cpulist", None, Text, "", Start, false, None::<&str>;
     IgnoreWarnings, "ignore-warnings", None, Text, "", Live, false, None::<&str>;
-    ProcTitleTemplate, "proc-title-template", None, Text, "{title} {listen-addr} {server-mode}", Live, false, None::<&str>;
+    ProcTitleTemplate, "proc-title-template", None, Title, "{title} {listen-addr} {server-mode}", Live, false, Some("What it says there.");
     BindSourceAddr, "bind-source-addr", None, Text, "", Live, false, Some("Address of this machine from which a replica connects to its master; empty for any.");
     Logfile, "logfile", None, Text, "", Start, false, Some("File of the log, from `dir` if it is relative; empty for standard error. It is opened for each burst of lines, so it may be moved away at any time. Lines that cannot be written are lost, and counted in the next one that can.");
     Masterauth, "masterauth", None, Text, "", Live, false, Some("Password with which a replica authenticates at its master; empty for none.");
@@ -97,7 +97,7 @@ settings! {
     ReplDisklessLoad, "repl-diskless-load", None, Choice(&["disabled", "on-empty-db", "swapdb"]), "disabled", Live, false, None::<&str>;
     Loglevel, "loglevel", None, LogLevel, "notice", Live, false, Some("The least level of lines in the log.");
     Appendfsync, "appendfsync", None, Choice(&["everysec", "always", "no"]), "everysec", Live, false, Some("When what was written to the append-only file is put on the disk: before a reply leaves, once a second, or when the system likes.");
-    OomScoreAdj, "oom-score-adj", None, Choice(&["no", "yes", "relative", "absolute"]), "no", Live, false, None::<&str>;
+    OomScoreAdj, "oom-score-adj", None, Choice(&["no", "yes", "relative", "absolute"]), "no", Live, false, Some("Whether `oom-score-adj-values` are set, added to what the score was at first (`yes`, `relative`) or as they are.");
     AclPubsubDefault, "acl-pubsub-default", None, Choice(&["allchannels", "resetchannels"]), "resetchannels", Live, false, Some("Whether users that are made or reset may use every channel, or none until rules say so.");
     SanitizeDumpPayload, "sanitize-dump-payload", None, Choice(&["no", "yes", "clients"]), "no", Live, false, None::<&str>;
     EnableProtectedConfigs, "enable-protected-configs", None, Choice(&["no", "yes", "local"]), "no", Start, false, Some("Whether CONFIG SET may change protected settings: never, always, or for clients of this machine.");
@@ -130,7 +130,7 @@ settings! {
     ReplPingReplicaPeriod, "repl-ping-replica-period", Some("repl-ping-slave-period"), Number { min: 1, max: 2147483647 }, "10", Live, false, Some("Seconds between signs of life for replicas.");
     ListCompressDepth, "list-compress-depth", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Nodes at each end of a list that stay uncompressed; 0 for no compression.");
     RdbKeySaveDelay, "rdb-key-save-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, Some("Microseconds that a snapshot waits for each key, for tests; when negative, keys for each microsecond.");
-    KeyLoadDelay, "key-load-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, None::<&str>;
+    KeyLoadDelay, "key-load-delay", None, Integer { min: -2147483648, max: 2147483647 }, "0", Live, true, Some("Microseconds that reading a snapshot waits for each key, for tests; when negative, keys for each microsecond.");
     ActiveExpireEffort, "active-expire-effort", None, Number { min: 1, max: 10 }, "1", Live, false, None::<&str>;
     MinReplicasToWrite, "min-replicas-to-write", Some("min-slaves-to-write"), Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Replicas without which writes are refused.");
     MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds since it was heard of for which a replica counts there.");
@@ -182,7 +182,7 @@ settings! {
     TlsProtocols, "tls-protocols", None, Text, "", Live, false, Some("Versions of TLS that are spoken, separated by spaces; empty for all that are safe.");
     TlsCiphers, "tls-ciphers", None, Text, "", Live, false, None::<&str>;
     TlsCiphersuites, "tls-ciphersuites", None, Text, "", Live, false, None::<&str>;
-    OomScoreAdjValues, "oom-score-adj-values", None, OomScores, "0 200 800", Live, false, None::<&str>;
+    OomScoreAdjValues, "oom-score-adj-values", None, OomScores, "0 200 800", Live, false, Some("How willingly the system ends the server when it runs out of memory: as a master, as a replica; the third number is for forked processes, of which there are none.");
     NotifyKeyspaceEvents, "notify-keyspace-events", None, EventClasses, "", Live, false, Some("Classes of changes to keys that are published, as letters; empty for none.");
     LatencyTrackingInfoPercentiles, "latency-tracking-info-percentiles", None, Percentiles, "50 99 99.9", Live, false, Some("Percentiles that INFO latencystats shows.");
     ReplicaOf, "replicaof", Some("slaveof"), Master, "", Start, false, Some("Host and port of the master that this server follows; empty for none.");

@@ -48,20 +48,6 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         }
         (b"POPULATE", [count, options @ ..]) if options.len() <= 2 => populate(cx, count, options),
         (b"PROTOCOL", [kind]) => protocol(cx, kind),
-        (b"SET-ACTIVE-EXPIRE", [on]) => {
-            runner
-                .shared
-                .active_expire
-                .store(is_set(on), Ordering::Relaxed);
-            Ok(Reply::Ok)
-        }
-        (b"PAUSE-CRON", [on]) => {
-            runner
-                .shared
-                .housekeeping
-                .store(!is_set(on), Ordering::Relaxed);
-            Ok(Reply::Ok)
-        }
         (b"SET-DISABLE-DENY-SCRIPTS", [on]) => {
             cx.engine.allow_all_from_scripts(is_set(on));
             Ok(Reply::Ok)
@@ -81,6 +67,46 @@ pub(super) fn debug(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         }
         // What these change of Redis' inside has no counterpart here.
         (b"QUICKLIST-PACKED-THRESHOLD", [_]) | (b"REPLYBUFFER", [_, _]) => Ok(Reply::Ok),
+        _ => direct(runner, cx, &name, arguments),
+    }
+}
+
+/// Sub-commands that tell the parts of the server what to do, and have no other reply.
+fn direct(
+    runner: &NodeRunner<'_>,
+    cx: &NodeCx<'_>,
+    name: &[u8],
+    arguments: &[&[u8]],
+) -> Result<Reply, CmdError> {
+    match (name, arguments) {
+        (b"SET-ACTIVE-EXPIRE", [on]) => {
+            runner
+                .shared
+                .active_expire
+                .store(is_set(on), Ordering::Relaxed);
+            Ok(Reply::Ok)
+        }
+        (b"PAUSE-CRON", [on]) => {
+            runner
+                .shared
+                .housekeeping
+                .store(!is_set(on), Ordering::Relaxed);
+            Ok(Reply::Ok)
+        }
+        (b"LOG", [text]) => {
+            let text = String::from_utf8_lossy(text);
+            (runner.shared.log).warning(format_args!("DEBUG LOG: {text}"));
+            Ok(Reply::Ok)
+        }
+        (b"AOF-FLUSH-SLEEP", [micros]) => {
+            let micros = number::parse_i64(micros).unwrap_or(0);
+            runner
+                .shared
+                .aof
+                .put_off_writing(micros.max(0).unsigned_abs());
+            Ok(Reply::Ok)
+        }
+        (b"PANIC", []) => panic!("DEBUG PANIC"),
         _ => Err(CmdError::subcommand_syntax(cx.args.all())),
     }
 }
@@ -261,6 +287,8 @@ fn help(cx: &mut NodeCx<'_>) {
     let title = help_title(&cx.args);
     let lines = [
         title.as_str(),
+        "AOF-FLUSH-SLEEP <microseconds>",
+        "    Puts off each write of the append-only file.",
         "CHANGE-REPL-ID, CONFIG-REWRITE-FORCE-ALL,",
         "QUICKLIST-PACKED-THRESHOLD <size>, REPLYBUFFER <setting> <value>,",
         "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
@@ -272,9 +300,13 @@ fn help(cx: &mut NodeCx<'_>) {
         "ERROR <string>",
         "    Answers with that error.",
         "LOADAOF",
-        "    As RELOAD: there is no append-only file.",
+        "    Writes what waits for the append-only file, forgets everything, and reads the file.",
+        "LOG <message>",
+        "    Writes the message to the log.",
         "OBJECT <key>",
         "    Describes the value of a key.",
+        "PANIC",
+        "    Ends the server as a mistake in it would.",
         "PAUSE-CRON <0|1>",
         "    Stops or continues the housekeeping: expiry, eviction ahead of need, sampling.",
         "POPULATE <count> [<prefix>] [<size>]",

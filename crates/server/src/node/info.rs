@@ -365,6 +365,9 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         "expire_cycle_cpu_milliseconds",
         traffic.expiry_nanos / 1_000_000,
     );
+    // What Redis forks for; its tests wait for these.
+    let forks = shared.snapshot.facts().background_saves + shared.aof.facts().rewrites;
+    text.line("total_forks", forks);
     text.line("evicted_keys", shared.engine.evicted());
     text.line("evicted_clients", shared.clients.budget().evicted());
     text.line("refused_limiters", shared.engine.refused_limiters());

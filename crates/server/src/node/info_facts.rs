@@ -31,7 +31,6 @@ pub(super) const PERSISTENCE: Facts = &[
 /// No process is forked, and nothing is moved in memory.
 pub(super) const STATS: Facts = &[
     ("latest_fork_usec", "0"),
-    ("total_forks", "0"),
     ("migrate_cached_sockets", "0"),
     ("active_defrag_hits", "0"),
     ("active_defrag_misses", "0"),

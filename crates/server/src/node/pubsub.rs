@@ -27,6 +27,7 @@ pub(super) fn subscribe(
         tell(cx.out, kind, Some(name), subscriptions.counted_with(topic));
     }
     cx.session.subscriptions = subscriptions.counts().iter().sum();
+    runner.client.count();
     Ok(Reply::Written)
 }
 
@@ -59,6 +60,7 @@ pub(super) fn unsubscribe(
         cx.args.rest().iter().for_each(|name| one(name));
     }
     cx.session.subscriptions = subscriptions.counts().iter().sum();
+    runner.client.count();
     Ok(Reply::Written)
 }
 

@@ -108,6 +108,7 @@ fn no_thread(error: &io::Error) -> CmdError {
 
 /// CONFIG GET and CONFIG REWRITE show the master that is followed.
 fn tell_settings(shared: &Shared) {
+    shared.follow_role(shared.link.facts().master.is_some());
     let text = match shared.link.facts().master {
         Some(Master { host, port }) => format!("{host} {port}"),
         None => String::new(),

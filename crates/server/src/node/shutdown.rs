@@ -24,7 +24,7 @@ pub(super) fn shutdown(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
         return Err(CmdError::Syntax);
     }
     if abort {
-        return match shared.ending.abort() {
+        return match shared.ending.abort(&shared.log) {
             true => Ok(Reply::Ok),
             false => Err(CmdError::err("No shutdown in progress.")),
         };

@@ -239,3 +239,54 @@ fn the_end_of_a_wait_is_a_reply_that_may_be_unwanted() {
         assert_eq!(client.frame().unwrap(), expected.as_bytes());
     }
 }
+
+#[test]
+fn whatever_is_held_for_a_client_counts() {
+    const LIMIT: usize = 400_000;
+    let limit = LIMIT.to_string();
+    let server = Local::start(&[("maxmemory-clients", &limit)]);
+    let mut other = server.connect();
+    assert_eq!(raw(&mut other, "CLIENT NO-EVICT on"), "+OK\r\n");
+    // Each goes before it holds more than so many.
+    let kinds: [(&str, &dyn Fn(usize) -> String); 5] = [
+        ("WATCH", &|n| format!("WATCH k{n}")),
+        ("SUBSCRIBE", &|n| format!("SUBSCRIBE c{n}")),
+        ("PSUBSCRIBE", &|n| format!("PSUBSCRIBE p{n}")),
+        ("SSUBSCRIBE", &|n| format!("SSUBSCRIBE s{n}")),
+        ("MULTI", &|n| match n {
+            0 => "MULTI".to_owned(),
+            n => format!("SET k{n} v"),
+        }),
+    ];
+    for (at, (kind, command)) in kinds.into_iter().enumerate() {
+        let mut client = server.connect();
+        // All replies are read, so that none of them counts.
+        let evicted = (0..20_000).any(|n| {
+            let sent = client.send((command(n) + "\r\n").as_bytes());
+            sent.is_err() || client.frame().is_err()
+        });
+        assert!(evicted, "{kind} does not count");
+        eventually("it is told", || {
+            info(&mut other, "evicted_clients") == (at + 1).to_string()
+        });
+    }
+    // A command that has come as a whole counts before it is run.
+    let mut client = server.connect();
+    let refused = client.call(&[b"SET", &b"k"[..], &vec![b'v'; LIMIT]]);
+    assert!(refused.is_err(), "{refused:?}");
+    eventually("it is told", || info(&mut other, "evicted_clients") == "6");
+    assert_eq!(raw(&mut other, "EXISTS k"), ":0\r\n");
+}
+
+#[test]
+fn what_clients_hold_makes_entries_go() {
+    let server = Local::start(&[("maxmemory", "12mb"), ("maxmemory-policy", "allkeys-lru")]);
+    let mut client = server.connect();
+    for key in 0..50 {
+        raw(&mut client, &format!("SETRANGE k{key} 100000 x"));
+    }
+    assert_eq!(info(&mut client, "evicted_keys"), "0");
+    let mut others: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    others.iter_mut().for_each(|other| hold(other, 500_000));
+    eventually("entries go", || info(&mut client, "evicted_keys") != "0");
+}

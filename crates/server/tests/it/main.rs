@@ -9,6 +9,7 @@ mod auth;
 mod backends;
 mod clients;
 mod cluster;
+mod ending;
 mod failover;
 mod fields;
 mod harness;
