@@ -308,19 +308,17 @@ pub(crate) fn switch(shared: &Arc<Shared>, on: bool, later: bool) -> Result<(), 
     })
 }
 
-/// All data are about to be replaced, which is not recorded: ends until [`resume`]. True when the file was kept.
-pub(crate) fn pause(shared: &Arc<Shared>) -> bool {
-    let kept = shared.aof.is_on();
-    if kept {
+/// All data are about to be replaced, which is not recorded: ends until [`resume`].
+pub(crate) fn pause(shared: &Arc<Shared>) {
+    if shared.aof.is_on() {
         end(shared);
     }
-    kept
 }
 
-/// Begins anew with the data as they are, if that is still wanted.
-pub(crate) fn resume(shared: &Arc<Shared>, kept: bool) {
-    if kept
-        && shared.settings.is_set(Key::AppendOnly)
+/// Begins anew with the data as they are, if that is wanted and it was ended.
+pub(crate) fn resume(shared: &Arc<Shared>) {
+    if shared.settings.is_set(Key::AppendOnly)
+        && !shared.aof.is_on()
         && let Err(reason) = switch(shared, true, false)
     {
         shared.log.warning(format_args!("{reason}"));

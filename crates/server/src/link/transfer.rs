@@ -60,9 +60,12 @@ pub(super) fn take_over(
         "MASTER <-> REPLICA sync: Loading DB in memory"
     ));
     // The file of the old data says nothing of the new ones: it begins anew with them.
-    let logs = aof::pause(shared);
+    aof::pause(shared);
     let adopted = engine.adopt(order.following, place, &mut source, now);
-    aof::resume(shared, logs);
+    // Where they could not be loaded there is nothing, and the file of the old data is the last that is left of them.
+    if !matches!(adopted, Err(AdoptError::Broken(_))) {
+        aof::resume(shared);
+    }
     match adopted {
         Ok(loaded) => {
             shared.log.notice(format_args!(

@@ -2,6 +2,7 @@
 
 use super::NodeRunner;
 use super::info::Text;
+use crate::aof;
 use crate::config::Key;
 use crate::failover;
 use crate::link::{Link, LinkFacts, Master, Stage};
@@ -77,8 +78,13 @@ pub(crate) fn become_master(shared: &Arc<Shared>, now: Timestamp) -> Result<(), 
         return Ok(());
     }
     let id = process::random_id().map_err(|error| CmdError::err(error.to_string()))?;
+    let lost = shared.engine.has_lost_data();
     let following = shared.engine.stop_following(&id, now).map_err(refused)?;
     Link::follow(shared, None, following).map_err(|error| no_thread(&error))?;
+    if lost {
+        // What there is counts from now on, though it is nothing.
+        aof::resume(shared);
+    }
     tell_settings(shared);
     Ok(())
 }

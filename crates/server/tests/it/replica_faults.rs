@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use tollgate_testkit::Client;
+use tollgate_testkit::process::temp_dir;
 
 /// A name of a history.
 const ID: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -137,6 +138,46 @@ fn broken_data_leave_the_data_alone() {
     let mark = [b'm'; 40];
     let cut = [b"$EOF:", &mark[..], b"\r\n", &data()[..], &mark[..39]].concat();
     keeps_old_data(full(), cut);
+}
+
+#[test]
+fn data_that_cannot_be_loaded_leave_the_append_only_file_alone() {
+    let folder = temp_dir().unwrap();
+    let settings = [("appendonly", "yes"), ("dir", folder.to_str().unwrap())];
+    let attach_and_fail = |client: &mut Client| {
+        // A library of functions whose code is none: only who loads it sees that.
+        let data = b"REDIS0010\xf5\x11#!lua name=a\nnone\xff\0\0\0\0\0\0\0\0";
+        let sent = with_length(data);
+        let act = Arc::new(move |stream: &mut TcpStream| drop(stream.write_all(&sent)));
+        let master = Pretender::start(full(), act);
+        master.attach(client);
+        wait_for("the data cannot be loaded", || {
+            let told = text(client, "INFO replication");
+            told.contains("could not be loaded") && info(client, "loading") == "0"
+        });
+        master.tried(2);
+    };
+    {
+        let replica = Local::start(&settings);
+        let mut client = replica.connect();
+        client.line("SET old 1").unwrap();
+        attach_and_fail(&mut client);
+        assert_eq!(info(&mut client, "aof_enabled"), "0");
+    }
+    let replica = Local::start(&settings);
+    let mut client = replica.connect();
+    assert_eq!(raw(&mut client, "GET old"), "$1\r\n1\r\n");
+    attach_and_fail(&mut client);
+    // A master of its own again: what there is now is kept.
+    assert_eq!(raw(&mut client, "REPLICAOF NO ONE"), "+OK\r\n");
+    assert_eq!(info(&mut client, "aof_enabled"), "1");
+    client.line("SET later 1").unwrap();
+    drop((client, replica));
+    let replica = Local::start(&settings);
+    let both = "*2\r\n$-1\r\n$1\r\n1\r\n";
+    assert_eq!(raw(&mut replica.connect(), "MGET old later"), both);
+    drop(replica);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
