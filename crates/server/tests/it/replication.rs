@@ -179,12 +179,14 @@ fn fill(command: &str, dice: &mut Dice) -> String {
 fn write(mut client: Client, seed: u64) {
     let mut dice = Dice::new(seed);
     let mut db = 0;
-    let pick = |dice: &mut Dice, db: u64| {
+    let pick = |dice: &mut Dice, db: u64, alone: bool| {
         let list = if dice.below(60) == 0 { RARE } else { WRITES };
         let command = list[dice.below(list.len() as u64) as usize];
         // The first database is not emptied, so that something is left.
         let command = match command {
             "FLUSHDB" if db == 0 => "PING",
+            // Redis 7.0 does not know it, and so drops all of a transaction that has it.
+            command if command.starts_with("HPEXPIRE") && !alone => "PING",
             command => command,
         };
         fill(command, dice)
@@ -195,12 +197,12 @@ fn write(mut client: Client, seed: u64) {
             client.line(&format!("SELECT {db}")).unwrap();
         }
         if dice.below(12) > 0 {
-            client.line(&pick(&mut dice, db)).unwrap();
+            client.line(&pick(&mut dice, db, true)).unwrap();
             continue;
         }
         client.line("MULTI").unwrap();
         for _ in 0..=dice.below(4) {
-            client.line(&pick(&mut dice, db)).unwrap();
+            client.line(&pick(&mut dice, db, false)).unwrap();
         }
         client.line("EXEC").unwrap();
     }
