@@ -72,7 +72,7 @@ impl Node {
 
 /// A text short enough for a message.
 pub(crate) fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 64;
+    const LONGEST: usize = 256;
     match text.char_indices().nth(LONGEST) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -2,6 +2,8 @@
 
 use tollgate_policy::truth;
 
+use crate::environment::go;
+
 /// Longest time beyond its window that a counter may be kept, where nothing is said, as envoyproxy/ratelimit has it.
 const DEFAULT_JITTER_SECS: u64 = 300;
 /// The longest that can be said: ten years.
@@ -49,7 +51,8 @@ impl EnvoyCounters {
             ..Self::default()
         };
         if let Some(text) = given(JITTER) {
-            let seconds = text.parse().ok().filter(|&secs| secs <= MAX_JITTER_SECS);
+            let seconds = go::integer(&text).and_then(|secs| u64::try_from(secs).ok());
+            let seconds = seconds.filter(|&secs| secs <= MAX_JITTER_SECS);
             counters.expiry_jitter_max_secs =
                 seconds.ok_or_else(|| bad(JITTER, &text, "no number of seconds"))?;
         }

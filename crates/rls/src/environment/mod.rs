@@ -4,14 +4,13 @@
 //! gives them, which is how a deployment of envoyproxy/ratelimit starts. Their names are those of many other programs (`HOST`, `PORT`), so that elsewhere they say
 //! nothing, but for those of [`Modes`](tollgate_policy::Modes), which always count.
 
+pub(crate) mod go;
 mod stores;
 mod table;
 mod xds;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
 use tollgate_policy::truth;
 
@@ -20,6 +19,7 @@ use crate::config::{
     StatsdProtocol, StoreConfig, TlsConfig,
 };
 use crate::envoy_counters::{JITTER, PREFIX, STOP};
+pub use go::parse_duration;
 use table::LOCAL_CACHE;
 pub use table::{Effect, VARIABLES, Variable};
 
@@ -77,7 +77,8 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
 
     fn address(&self, host: &str, port: &str) -> Result<SocketAddr, String> {
         let (host, text) = (self.value(host), self.value(port));
-        let number: u16 = text.parse().map_err(|_| bad(port, &text, "no port"))?;
+        let number = go::integer(&text).and_then(|number| u16::try_from(number).ok());
+        let number = number.ok_or_else(|| bad(port, &text, "no port"))?;
         first_address(&host, number).ok_or_else(|| bad("HOST", &host, "no address of this machine"))
     }
 
@@ -93,12 +94,19 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         pairs.ok_or_else(|| bad(name, &text, "no list of name:value"))
     }
 
-    /// A number; 0 where there is none.
-    fn number<T: FromStr + Default>(&self, name: &str) -> Result<T, String> {
+    /// A whole number; 0 where there is none.
+    fn number<T: TryFrom<i64> + Default>(&self, name: &str) -> Result<T, String> {
         match &*self.value(name) {
             "" => Ok(T::default()),
-            text => text.parse().map_err(|_| bad(name, text, "no number")),
+            text => go::integer(text)
+                .and_then(|number| T::try_from(number).ok())
+                .ok_or_else(|| bad(name, text, "no number")),
         }
+    }
+
+    fn float(&self, name: &str) -> Result<f64, String> {
+        let text = self.value(name);
+        go::float(&text).ok_or_else(|| bad(name, &text, "no number"))
     }
 
     /// Whether a management server gives the rules.
@@ -115,8 +123,16 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             return None;
         }
         let mut dir = PathBuf::from(self.value("RUNTIME_ROOT"));
-        dir.extend(self.path("RUNTIME_SUBDIRECTORY"));
-        dir.push(self.value("RUNTIME_APPDIRECTORY"));
+        // Given and empty, it is the folder above.
+        let last = (self.0)("RUNTIME_APPDIRECTORY");
+        let last = last.unwrap_or_else(|| self.value("RUNTIME_APPDIRECTORY"));
+        for below in [self.value("RUNTIME_SUBDIRECTORY"), last] {
+            // Each is below the one before, also if it begins with a slash.
+            match below.trim_matches('/') {
+                "" => {}
+                below => dir.push(below),
+            }
+        }
         Some(dir)
     }
 
@@ -148,9 +164,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
     /// # Errors
     /// The value is no number of bytes; the text names the variable.
     pub fn local_cache_bytes(&self) -> Result<usize, String> {
-        let text = self.value(LOCAL_CACHE);
-        let bytes = text.parse();
-        bytes.map_err(|_| bad(LOCAL_CACHE, &text, "no number of bytes"))
+        self.number(LOCAL_CACHE)
     }
 
     /// Makes of a configuration what the environment says; `backend_given` keeps the backend as it is. Gives a line for
@@ -184,10 +198,9 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
         config.merge_domains = self.truth("MERGE_DOMAIN_CONFIG")?;
         let ratio = self.value("NEAR_LIMIT_RATIO");
-        config.near_limit_ratio = ratio
-            .parse()
-            .ok()
+        config.near_limit_ratio = go::float(&ratio)
             .filter(|ratio| (0.0..=1.0).contains(ratio))
+            .map(|ratio| ratio as f32)
             .ok_or_else(|| bad("NEAR_LIMIT_RATIO", &ratio, "no share from 0 to 1"))?;
         let dog = self.truth("USE_DOG_STATSD")?;
         if (dog || self.truth("USE_STATSD")?) && !self.truth("DISABLE_STATS")? {
@@ -345,36 +358,4 @@ fn first_address(host: &str, port: u16) -> Option<SocketAddr> {
 fn bad(name: &str, text: &str, what: &str) -> String {
     let text: String = text.chars().take(MAX_VALUE).collect();
     format!("{name}: '{}' is {what}", text.escape_debug())
-}
-
-/// A span of time as Go writes it: `1h30m`, `10s`, `20ms`, `0`. None is negative.
-pub fn parse_duration(text: &str) -> Option<Duration> {
-    let text = text.strip_prefix('+').unwrap_or(text);
-    let mut rest = text;
-    let mut seconds = 0.0;
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    while !rest.is_empty() {
-        let unit_at = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
-        let number: f64 = rest[..unit_at].parse().ok()?;
-        rest = &rest[unit_at..];
-        let end = rest
-            .find(|letter: char| letter.is_ascii_digit() || letter == '.')
-            .unwrap_or(rest.len());
-        let unit = match &rest[..end] {
-            "ns" => 1e-9,
-            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3_600.0,
-            _ => return None,
-        };
-        seconds += number * unit;
-        rest = &rest[end..];
-    }
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|_| !text.is_empty())
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use super::go::integer;
 use super::{Environment, bad, parse_duration};
 use crate::config::StoreConfig;
 
-/// Range of REDIS_TIMEOUT.
+/// Bounds of REDIS_TIMEOUT: what is shorter or longer counts as these. To envoyproxy/ratelimit 0 is for ever.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
-/// Largest REDIS_POOL_SIZE.
+/// Most connections that REDIS_POOL_SIZE makes.
 const MAX_POOL: usize = 1_024;
 
 impl<L: Fn(&str) -> Option<String>> Environment<L> {
@@ -22,17 +23,17 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         let of = |name| format!("{group}{name}");
         let timeout = of("TIMEOUT");
         if let Some(text) = self.given(&timeout) {
-            let span =
-                parse_duration(&text).filter(|span| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(span));
-            store.timeout =
-                span.ok_or_else(|| bad(&timeout, &text, "no duration from 1ms to 60s"))?;
+            let span = parse_duration(&text).ok_or_else(|| bad(&timeout, &text, "no duration"))?;
+            store.timeout = match span {
+                Duration::ZERO => MAX_TIMEOUT,
+                span => span.clamp(MIN_TIMEOUT, MAX_TIMEOUT),
+            };
         }
         let size = of("POOL_SIZE");
         if let Some(text) = self.given(&size) {
-            let count: Option<usize> = text.parse().ok();
-            let count = count.filter(|count| (1..=MAX_POOL).contains(count));
-            let count = count.ok_or_else(|| bad(&size, &text, "no number from 1 to 1024"))?;
-            store.connections = count.div_ceil(threads);
+            let count = integer(&text).and_then(|count| usize::try_from(count).ok());
+            let count = count.ok_or_else(|| bad(&size, &text, "no number"))?;
+            store.connections = count.clamp(1, MAX_POOL).div_ceil(threads);
         }
         for (name, file) in [
             ("REDIS_TLS_CACERT", &mut store.tls_authority),
@@ -53,13 +54,18 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
     /// The URL of the store whose variables begin so.
     pub(super) fn redis_url(&self, group: &str) -> Result<String, String> {
         let of = |name| format!("{group}{name}");
-        let (url, auth) = (self.value(&of("URL")), self.given(&of("AUTH")));
-        let kind = self.value(&of("TYPE"));
-        let (form, place) = match &*kind.to_ascii_lowercase() {
-            "single" => ("", url.clone()),
-            "cluster" => ("+cluster", url.clone()),
+        let (url, kind) = (self.value(&of("URL")), self.value(&of("TYPE")));
+        let mut login = self
+            .given(&of("AUTH"))
+            .map(|auth| match auth.split_once(':') {
+                Some((user, password)) => (encoded(user), encoded(password)),
+                None => (String::new(), encoded(&auth)),
+            });
+        let (form, hosts, master) = match &*kind.to_ascii_lowercase() {
+            "single" => ("", &*url, String::new()),
+            "cluster" => ("+cluster", &*url, String::new()),
             "sentinel" => match url.split_once(',') {
-                Some((master, hosts)) => ("+sentinel", format!("{hosts}/{master}")),
+                Some((master, hosts)) => ("+sentinel", hosts, format!("/{master}")),
                 None => return Err(bad(&of("URL"), &url, "no master,host:port of Sentinels")),
             },
             _ => {
@@ -67,32 +73,74 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                 return Err(bad(&of("TYPE"), &kind, what));
             }
         };
-        let socket = of("SOCKET_TYPE");
+        let (socket, tls) = (of("SOCKET_TYPE"), self.truth(&of("TLS"))?);
         match &*self.value(&socket) {
-            "unix" if form.is_empty() => Ok(format!(
-                "unix://{url}{}",
-                match &auth {
-                    Some(auth) => format!("?pass={}", encoded(auth)),
-                    None => String::new(),
-                }
-            )),
-            "tcp" => {
-                let scheme = if self.truth(&of("TLS"))? {
-                    "rediss"
-                } else {
-                    "redis"
-                };
-                let auth = match auth.as_deref().map(|auth| auth.split_once(':').ok_or(auth)) {
-                    None => String::new(),
-                    Some(Ok((user, password))) => {
-                        format!("{}:{}@", encoded(user), encoded(password))
-                    }
-                    Some(Err(password)) => format!(":{}@", encoded(password)),
-                };
-                Ok(format!("{scheme}{form}://{auth}{place}"))
+            "unix" if form.is_empty() && tls => {
+                let tls = of("TLS");
+                return Err(format!("{tls}: unix sockets have no TLS; {socket}=tcp has"));
             }
-            "unix" => Err(format!("{socket}: {}={kind} needs tcp", of("TYPE"))),
-            other => Err(bad(&socket, other, "neither tcp nor unix")),
+            "unix" if form.is_empty() => return Ok(unix_url(&url, login)),
+            // Sentinels and clusters are on TCP, whatever is said.
+            "unix" | "tcp" => {}
+            other => return Err(bad(&socket, other, "neither tcp nor unix")),
+        }
+        let places: Vec<Place<'_>> = hosts.split(',').map(Place::of).collect();
+        if form == "+sentinel" && places.iter().any(|place| place.login.is_some()) {
+            let sentinel = of("SENTINEL_AUTH");
+            return Err(format!(
+                "{}: passwords of Sentinels go into {sentinel}",
+                of("URL")
+            ));
+        }
+        login = login.or_else(|| places.iter().find_map(|place| place.login.clone()));
+        let login = login.map(|(user, password)| format!("{user}:{password}@"));
+        let database = if form.is_empty() { places[0].path } else { "" };
+        let hosts: Vec<&str> = places.iter().map(|place| place.host).collect();
+        Ok(format!(
+            "{}{form}://{}{}{master}{database}",
+            if tls { "rediss" } else { "redis" },
+            login.unwrap_or_default(),
+            hosts.join(",")
+        ))
+    }
+}
+
+/// The URL of a unix socket.
+fn unix_url(path: &str, login: Option<(String, String)>) -> String {
+    let login = login.map(|(user, password)| match &*user {
+        "" => format!("?pass={password}"),
+        user => format!("?user={user}&pass={password}"),
+    });
+    format!("unix://{path}{}", login.unwrap_or_default())
+}
+
+/// One host of REDIS_URL: `host:port`, or `redis://[[user]:password@]host:port[/database]`.
+struct Place<'a> {
+    host: &'a str,
+    /// User and password, as URLs have them.
+    login: Option<(String, String)>,
+    /// With its slash; empty where there is none.
+    path: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(text: &'a str) -> Self {
+        let Some(rest) = text.strip_prefix("redis://") else {
+            return Self {
+                host: text,
+                login: None,
+                path: "",
+            };
+        };
+        let (login, rest) = match rest.rsplit_once('@') {
+            Some((login, rest)) => (login.split_once(':'), rest),
+            None => (None, rest),
+        };
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        Self {
+            host,
+            login: login.map(|(user, password)| (user.to_owned(), password.to_owned())),
+            path: if path == "/" { "" } else { path },
         }
     }
 }

@@ -357,12 +357,12 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "REDIS_URL",
                 "/var/run/nutcracker/ratelimit.sock",
-                "host:port, or path of the socket; master,host:port,… of Sentinels; host:port,… of a cluster",
+                "host:port, or path of the socket; master,host:port,… of Sentinels; host:port,… of a cluster; hosts may be written redis://user:password@host:port/database",
             ),
             used(
                 "REDIS_POOL_SIZE",
                 "10",
-                "connections of all threads together, at least one each; where it is not given, one each",
+                "connections of all threads together, at least one each and at most 1,024; where it is not given, one each",
             ),
             used("REDIS_AUTH", "", "password, or user:password"),
             used("REDIS_TLS", "false", "TLS to the store"),
@@ -389,7 +389,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "REDIS_TIMEOUT",
                 "10s",
-                "longest wait for a decision; half a second where it is not given",
+                "longest wait for a decision, at most 60s, as which 0 counts; half a second where it is not given",
             ),
             ignored("REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", ALWAYS_POOLED),
             ignored(

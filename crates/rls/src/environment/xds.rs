@@ -24,7 +24,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             backoff: XdsBackoff {
                 initial: self.span("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL")?,
                 most: self.span("XDS_CLIENT_BACKOFF_MAX_INTERVAL")?,
-                factor: self.number("XDS_CLIENT_BACKOFF_RANDOM_FACTOR")?,
+                factor: self.float("XDS_CLIENT_BACKOFF_RANDOM_FACTOR")?,
                 jitter: self.truth("XDS_CLIENT_BACKOFF_JITTER")?,
             },
             max_message: match self.number("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES")? {

@@ -236,23 +236,119 @@ fn redis_counts_when_it_is_asked_for() {
         remote("redis+sentinel://:p@a:1,b:2/main")
     );
     assert!(url(&[sentinel]).is_err());
-    assert!(
-        url(&[
-            sentinel,
-            ("REDIS_SOCKET_TYPE", "unix"),
-            ("REDIS_URL", "m,a:1")
-        ])
-        .is_err()
-    );
     assert!(url(&[("REDIS_TYPE", "RING")]).is_err());
     for bad in [
-        ("REDIS_TIMEOUT", "0"),
+        ("REDIS_TIMEOUT", "-1s"),
         ("REDIS_TIMEOUT", "soon"),
-        ("REDIS_POOL_SIZE", "0"),
+        ("REDIS_POOL_SIZE", "-1"),
         ("REDIS_POOL_SIZE", "many"),
     ] {
         assert!(url(&[bad]).is_err(), "{bad:?}");
     }
+}
+
+/// `unix` is the default, so that many deployments do not say `tcp` where the peer does not look.
+#[test]
+fn sentinels_and_clusters_are_reached_by_tcp() {
+    let url = |given: &[(&str, &str)]| {
+        let (config, _) = applied(given).expect("valid");
+        match config.backend {
+            Backend::Remote(url) => url,
+            Backend::Embedded => panic!("no backend"),
+        }
+    };
+    let redis = ("BACKEND_TYPE", "redis");
+    for socket in [("REDIS_SOCKET_TYPE", "unix"), ("REDIS_SOCKET_TYPE", "")] {
+        let sentinel = [
+            redis,
+            socket,
+            ("REDIS_TYPE", "sentinel"),
+            ("REDIS_URL", "m,a:1"),
+        ];
+        assert_eq!(url(&sentinel), "redis+sentinel://a:1/m");
+        let cluster = [
+            redis,
+            socket,
+            ("REDIS_TYPE", "cluster"),
+            ("REDIS_URL", "a:1,b:2"),
+        ];
+        assert_eq!(url(&cluster), "redis+cluster://a:1,b:2");
+    }
+}
+
+#[test]
+fn users_and_passwords_are_where_the_peer_takes_them_from() {
+    let url = |place: &str, more: &[(&str, &str)]| {
+        let mut given = vec![("BACKEND_TYPE", "redis"), ("REDIS_URL", place)];
+        given.extend(more);
+        applied(&given).map(|(config, _)| config.backend)
+    };
+    let remote = |url: &str| Ok(Backend::Remote(url.to_owned()));
+    let (tcp, auth) = (("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_AUTH", "me:s:c"));
+    assert_eq!(
+        url("/run/r.sock", &[auth]),
+        remote("unix:///run/r.sock?user=me&pass=s%3Ac")
+    );
+    assert_eq!(
+        url("/run/r.sock", &[("REDIS_AUTH", "s")]),
+        remote("unix:///run/r.sock?pass=s")
+    );
+    assert_eq!(url("h:1", &[tcp, auth]), remote("redis://me:s%3Ac@h:1"));
+    let whole = "redis://u:p%40@h:1/3";
+    assert_eq!(url(whole, &[tcp]), remote(whole));
+    assert_eq!(url(whole, &[tcp, auth]), remote("redis://me:s%3Ac@h:1/3"));
+    let (cluster, sentinel) = (("REDIS_TYPE", "CLUSTER"), ("REDIS_TYPE", "SENTINEL"));
+    assert_eq!(
+        url("redis://:p@a:1,redis://:p@b:2", &[tcp, cluster]),
+        remote("redis+cluster://:p@a:1,b:2")
+    );
+    assert_eq!(
+        url("m,redis://a:1,b:2", &[tcp, sentinel]),
+        remote("redis+sentinel://a:1,b:2/m")
+    );
+    let error = url("m,redis://:p@a:1", &[tcp, sentinel]).expect_err("a password");
+    assert!(
+        error.contains("REDIS_SENTINEL_AUTH") && !error.contains(":p@"),
+        "{error}"
+    );
+    // Nobody is to believe that it is spoken.
+    let error = url("/run/r.sock", &[("REDIS_TLS", "true")]).expect_err("TLS");
+    assert!(error.starts_with("REDIS_TLS: "), "{error}");
+}
+
+#[test]
+fn values_are_written_as_in_go() {
+    let (config, _) = applied(&[
+        ("PORT", "0x1F90"),
+        ("GRPC_PORT", "8_081"),
+        ("GRPC_MAX_CONNECTION_AGE", "1h30m"),
+        ("NEAR_LIMIT_RATIO", "8e-1"),
+        ("LOCAL_CACHE_SIZE_IN_BYTES", "1_000_000"),
+        ("BACKEND_TYPE", "redis"),
+        ("REDIS_POOL_SIZE", "1_000_000"),
+        ("REDIS_TIMEOUT", "24h"),
+    ])
+    .expect("valid");
+    assert_eq!(
+        (config.http_addr.port(), config.grpc_addr.port()),
+        (8_080, 8_081)
+    );
+    assert_eq!(config.connection_age.expect("given").age.as_secs(), 5_400);
+    assert!((config.near_limit_ratio - 0.8).abs() < 1e-6);
+    // What is more than there can be counts as the most.
+    assert_eq!(
+        config.store.connections,
+        1_024_usize.div_ceil(config.threads)
+    );
+    assert_eq!(config.store.timeout.as_secs(), 60);
+    let (config, _) = applied(&[
+        ("BACKEND_TYPE", "redis"),
+        ("REDIS_POOL_SIZE", "0"),
+        ("REDIS_TIMEOUT", "0"),
+    ])
+    .expect("valid");
+    assert_eq!(config.store.timeout.as_secs(), 60);
+    assert_eq!(config.store.connections, 1);
 }
 
 #[test]
@@ -482,6 +578,26 @@ fn rules_are_where_the_peer_looks_for_them() {
     // A folder that nothing is read from: a management server gives the rules.
     assert!(of(&[("CONFIG_TYPE", "GRPC_XDS_SOTW")]).is_some());
     assert_eq!(of(&[("CONFIG_TYPE", "FILE")]), None);
+}
+
+/// Each folder is below the one before, as the peer joins them.
+#[test]
+fn folders_of_rules_are_joined() {
+    let dir = |given: &[(&str, &str)]| {
+        let environment = Environment::new(|name: &str| {
+            let found = given.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        });
+        environment
+            .rules_dir()
+            .expect("named")
+            .display()
+            .to_string()
+    };
+    let root = ("RUNTIME_ROOT", "/r");
+    assert_eq!(dir(&[root, ("RUNTIME_SUBDIRECTORY", "/s")]), "/r/s/config");
+    assert_eq!(dir(&[root, ("RUNTIME_APPDIRECTORY", "")]), "/r");
+    assert_eq!(dir(&[root, ("RUNTIME_APPDIRECTORY", "/a/b/")]), "/r/a/b");
 }
 
 #[test]
