@@ -3,6 +3,7 @@
 use crate::driver::{Driver, Flow};
 use crate::event_loop::EventLoop;
 use crate::slots::Slot;
+use crate::turn::{LoopCore, Turns};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use socket2::Socket;
@@ -43,6 +44,7 @@ impl<D: Driver> EventLoop<D> {
     ) {
         if writable
             && self
+                .core
                 .slots
                 .get_mut(index)
                 .is_some_and(|slot| slot.wants_write)
@@ -58,8 +60,8 @@ impl<D: Driver> EventLoop<D> {
     /// hang-up does the loop look for the end of the stream, since no further event would tell of it.
     fn readable(&mut self, index: u32, hung_up: bool) {
         for _ in 0..READS_PER_TURN {
-            let limit = self.output_limit();
-            let Some(slot) = self.slots.get_mut(index) else {
+            let limit = self.core.output_limit();
+            let Some(slot) = self.core.slots.get_mut(index) else {
                 return;
             };
             if slot.closing {
@@ -99,16 +101,16 @@ impl<D: Driver> EventLoop<D> {
                 Err(_) => return self.close(index),
             }
         }
-        if let Some(slot) = self.slots.get_mut(index) {
+        if let Some(slot) = self.core.slots.get_mut(index) {
             slot.unread = true;
-            self.enqueue(index);
+            self.core.enqueue(index);
         }
     }
 
     /// Keeps what a waiting connection sends, for when its wait is over, and notices its end.
     fn collect(&mut self, index: u32) {
         for _ in 0..READS_PER_TURN {
-            let Some(slot) = self.slots.get_mut(index) else {
+            let Some(slot) = self.core.slots.get_mut(index) else {
                 return;
             };
             slot.unread = false;
@@ -119,7 +121,7 @@ impl<D: Driver> EventLoop<D> {
                 }
                 Ok(0) => return self.close(index),
                 Ok(_) if slot.input.len() > INPUT_LIMIT => return self.close(index),
-                Ok(_) => report(slot, &mut self.driver, &mut self.held),
+                Ok(_) => report(slot, &mut self.core.driver, &mut self.core.held),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if slot.input.is_empty() {
                         slot.input = Vec::new();
@@ -130,23 +132,23 @@ impl<D: Driver> EventLoop<D> {
                 Err(_) => return self.close(index),
             }
         }
-        if let Some(slot) = self.slots.get_mut(index) {
+        if let Some(slot) = self.core.slots.get_mut(index) {
             slot.unread = true;
-            self.enqueue(index);
+            self.core.enqueue(index);
         }
     }
 
     /// The peer sends no more. What it sent is answered first.
     fn end_of_stream(&mut self, index: u32) {
-        let now = self.now;
-        let Some(slot) = self.slots.get_mut(index) else {
+        let now = self.core.now;
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         if !slot.closing && !slot.unrun {
-            let flow = self.driver.end_of_input(&mut slot.conn, now);
+            let flow = self.core.driver.end_of_input(&mut slot.conn, now);
             self.deliver(index, flow);
         }
-        let Some(slot) = self.slots.get_mut(index) else {
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         slot.closing = true;
@@ -155,9 +157,9 @@ impl<D: Driver> EventLoop<D> {
 
     /// Runs the commands in the thread's buffer (`scratch` bytes of it) or in the connection's own.
     fn run(&mut self, index: u32, scratch: Option<usize>) -> Fate {
-        let limit = self.output_limit();
-        let now = self.now;
-        let Some(slot) = self.slots.get_mut(index) else {
+        let limit = self.core.output_limit();
+        let now = self.core.now;
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return Fate::Gone;
         };
         let own = if scratch.is_none() {
@@ -171,11 +173,11 @@ impl<D: Driver> EventLoop<D> {
         let mut again = false;
         slot.unrun = false;
         loop {
-            let step = self.driver.data(&mut slot.conn, &bytes[at..], now);
+            let step = self.core.driver.data(&mut slot.conn, &bytes[at..], now);
             at += step.consumed;
             slot.needed = step.needed;
             if step.flow == Flow::Drop
-                || send(slot, &mut self.driver, self.poll.registry(), index).is_err()
+                || send(slot, &mut self.core.driver, self.poll.registry(), index).is_err()
             {
                 self.close(index);
                 return Fate::Gone;
@@ -208,23 +210,74 @@ impl<D: Driver> EventLoop<D> {
             Some(len) => keep_rest(&mut slot.input, &self.scratch[at..len]),
             None => slot.input = shrink(own, at),
         }
-        report(slot, &mut self.driver, &mut self.held);
+        report(slot, &mut self.core.driver, &mut self.core.held);
         if slot.is_done() {
             self.close(index);
             return Fate::Gone;
         }
         if again {
-            self.enqueue(index);
+            self.core.enqueue(index);
         }
         Fate::Open
     }
 
-    /// Sends what the driver left in its buffer outside of `run`.
-    pub(crate) fn deliver(&mut self, index: u32, flow: Flow) {
-        let Some(slot) = self.slots.get_mut(index) else {
+    /// The socket takes bytes again.
+    fn writable(&mut self, index: u32) {
+        let limit = self.core.output_limit();
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
-        if flow == Flow::Drop || send(slot, &mut self.driver, self.poll.registry(), index).is_err()
+        if flush(slot, self.poll.registry(), index).is_err() {
+            return self.close(index);
+        }
+        report(slot, &mut self.core.driver, &mut self.core.held);
+        // Half of the limit, so that a slow reader does not alternate between full and one reply less.
+        if slot.unsent() <= limit / 2 && (slot.unrun || slot.unread) {
+            self.core.enqueue(index);
+        } else if slot.is_done() {
+            self.close(index);
+        }
+    }
+
+    fn close_if_done(&mut self, index: u32) {
+        if self
+            .core
+            .slots
+            .get_mut(index)
+            .is_some_and(|slot| slot.is_done())
+        {
+            self.close(index);
+        }
+    }
+}
+
+impl<D: Driver> Turns<D> for EventLoop<D> {
+    type Slot = Slot<D::Conn>;
+
+    fn core(&mut self) -> &mut LoopCore<D, Slot<D::Conn>> {
+        &mut self.core
+    }
+
+    fn begin(&mut self, index: u32) {
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        let registered = self.poll.registry().register(
+            &mut SourceFd(&slot.socket.as_raw_fd()),
+            Token(index as usize),
+            Interest::READABLE,
+        );
+        if registered.is_err() {
+            self.close(index);
+        }
+    }
+
+    fn deliver(&mut self, index: u32, flow: Flow) {
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        if flow == Flow::Drop
+            || send(slot, &mut self.core.driver, self.poll.registry(), index).is_err()
         {
             return self.close(index);
         }
@@ -236,78 +289,58 @@ impl<D: Driver> EventLoop<D> {
             // What was left is run with what came before it.
             self.collect(index);
         }
-        let Some(slot) = self.slots.get_mut(index) else {
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         let has_more = flow == Flow::Yield || !slot.input.is_empty();
         slot.unrun |= waited && !slot.waiting && flow != Flow::Close && has_more;
         let again = waited && slot.unrun;
-        report(slot, &mut self.driver, &mut self.held);
+        report(slot, &mut self.core.driver, &mut self.core.held);
         if slot.is_done() {
             return self.close(index);
         }
         if again {
-            self.enqueue(index);
+            self.core.enqueue(index);
         }
     }
 
-    /// The socket takes bytes again.
-    fn writable(&mut self, index: u32) {
-        let limit = self.output_limit();
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        if flush(slot, self.poll.registry(), index).is_err() {
-            return self.close(index);
-        }
-        report(slot, &mut self.driver, &mut self.held);
-        // Half of the limit, so that a slow reader does not alternate between full and one reply less.
-        if slot.unsent() <= limit / 2 && (slot.unrun || slot.unread) {
-            self.enqueue(index);
-        } else if slot.is_done() {
-            self.close(index);
-        }
-    }
-
-    /// Continues a connection that was put off.
-    pub(crate) fn resume(&mut self, index: u32) {
-        let limit = self.output_limit();
-        let Some(slot) = self.slots.get_mut(index) else {
+    fn resume(&mut self, index: u32) {
+        let limit = self.core.output_limit();
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         slot.queued = false;
         if slot.unrun && slot.unsent() <= limit && matches!(self.run(index, None), Fate::Gone) {
             return;
         }
-        if self.slots.get_mut(index).is_some_and(|slot| slot.unread) {
+        if self
+            .core
+            .slots
+            .get_mut(index)
+            .is_some_and(|slot| slot.unread)
+        {
             // Whether the peer has hung up in the meantime is unknown, so read to the end.
             self.readable(index, true);
         }
         self.close_if_done(index);
     }
 
-    /// Reads what has arrived, answers it, and closes as soon as the replies are out.
-    pub(crate) fn finish(&mut self, index: u32) {
+    fn finish(&mut self, index: u32) {
         self.readable(index, true);
-        let Some(slot) = self.slots.get_mut(index) else {
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         slot.closing = true;
         self.close_if_done(index);
     }
 
-    fn close_if_done(&mut self, index: u32) {
-        if self.slots.get_mut(index).is_some_and(|slot| slot.is_done()) {
-            self.close(index);
-        }
-    }
-
-    fn output_limit(&self) -> usize {
-        let limit = self.driver.output_limit();
-        if self.held > LOOP_OUTPUT_LIMIT {
-            limit.min(CROWDED_OUTPUT_LIMIT)
-        } else {
-            limit
+    /// Closing the descriptor also takes it out of the poll set.
+    fn close(&mut self, index: u32) {
+        if let Some(slot) = self.core.slots.remove(index) {
+            self.core.held -= slot.counted;
+            self.core.count_closed();
+            drop(slot.socket);
+            self.core.driver.closed(slot.conn, self.core.now);
         }
     }
 }

@@ -36,6 +36,7 @@ pub mod threads;
 mod timers;
 pub mod title;
 pub mod tls;
+mod turn;
 #[cfg(target_os = "linux")]
 mod uring;
 

@@ -1,6 +1,7 @@
 //! Connections of one loop, addressed by slot number.
 
 use crate::driver::ConnRef;
+use crate::turn::Held;
 use socket2::Socket;
 
 /// What the loop keeps for a connection. Buffers own memory only while there is something in them.
@@ -36,8 +37,10 @@ pub(crate) struct Slot<C> {
     pub(crate) queued: bool,
 }
 
-impl<C> Slot<C> {
-    pub(crate) fn new(socket: Socket, conn: C) -> Slot<C> {
+impl<C> Held for Slot<C> {
+    type Conn = C;
+
+    fn new(socket: Socket, conn: C) -> Slot<C> {
         Slot {
             socket,
             conn,
@@ -58,6 +61,16 @@ impl<C> Slot<C> {
         }
     }
 
+    fn conn(&mut self) -> Option<&mut C> {
+        Some(&mut self.conn)
+    }
+
+    fn queued(&mut self) -> &mut bool {
+        &mut self.queued
+    }
+}
+
+impl<C> Slot<C> {
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() - self.output_sent
     }

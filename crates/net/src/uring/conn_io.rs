@@ -4,10 +4,10 @@ use super::buffers::Chunk;
 use super::event_loop::UringLoop;
 use super::output::{Output, SEND_AT_ONCE, report};
 use super::ring::Done;
-use crate::conn_io::{
-    CROWDED_OUTPUT_LIMIT, INPUT_LIMIT, LOOP_OUTPUT_LIMIT, READ_BUFFER, READS_PER_TURN, shrink,
-};
+use super::slot::UringSlot;
+use crate::conn_io::{INPUT_LIMIT, READ_BUFFER, READS_PER_TURN, shrink};
 use crate::driver::{Driver, Flow};
+use crate::turn::{LoopCore, Turns};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 
@@ -18,7 +18,7 @@ impl<D: Driver> UringLoop<D> {
     /// A receive has brought something, or has ended.
     pub(super) fn received(&mut self, done: Done) {
         let index = done.index;
-        if let Some(slot) = self.slots.get_mut(index) {
+        if let Some(slot) = self.core.slots.get_mut(index) {
             slot.receiving = done.more;
             slot.cancelling &= done.more;
             match done.result {
@@ -44,7 +44,7 @@ impl<D: Driver> UringLoop<D> {
     }
 
     fn receive_ended(&mut self, index: u32) {
-        match self.slots.get_mut(index) {
+        match self.core.slots.get_mut(index) {
             Some(slot) if slot.finishing => self.take_last(index),
             _ => self.arm(index),
         }
@@ -52,7 +52,7 @@ impl<D: Driver> UringLoop<D> {
 
     /// Has the connection received from, if it wants input.
     pub(super) fn arm(&mut self, index: u32) {
-        if let Some(slot) = self.slots.get_mut(index)
+        if let Some(slot) = self.core.slots.get_mut(index)
             && !slot.receiving
             && !slot.arming
             && slot.wants_input()
@@ -64,22 +64,22 @@ impl<D: Driver> UringLoop<D> {
 
     /// The peer sends no more. What it sent is answered first.
     fn end_of_stream(&mut self, index: u32) {
-        let slot = self.slots.get_mut(index);
+        let slot = self.core.slots.get_mut(index);
         if let Some(slot) = slot.filter(|slot| !slot.closing && !slot.unrun && !slot.waiting)
             && let Some(conn) = &mut slot.conn
         {
-            let flow = self.driver.end_of_input(conn, self.now);
+            let flow = self.core.driver.end_of_input(conn, self.core.now);
             self.deliver(index, flow);
         }
-        if let Some(slot) = self.slots.get_mut(index) {
+        if let Some(slot) = self.core.slots.get_mut(index) {
             slot.closing = true;
         }
         self.close_if_done(index);
     }
 
     fn arrived(&mut self, index: u32, chunk: Chunk) {
-        let limit = self.output_limit();
-        let Some(slot) = self.slots.get_mut(index) else {
+        let limit = self.core.output_limit();
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         if slot.closing {
@@ -113,7 +113,7 @@ impl<D: Driver> UringLoop<D> {
     /// False if the connection is gone.
     fn take_left(&mut self, index: u32) -> bool {
         for _ in 0..READS_PER_TURN {
-            let Some(slot) = self.slots.get_mut(index) else {
+            let Some(slot) = self.core.slots.get_mut(index) else {
                 return false;
             };
             if slot.receiving {
@@ -139,8 +139,8 @@ impl<D: Driver> UringLoop<D> {
 
     /// Runs the commands of a received piece, or those in the connection's own buffer.
     fn run(&mut self, index: u32, chunk: Option<Chunk>) {
-        let limit = self.output_limit();
-        let Some(slot) = self.slots.get_mut(index) else {
+        let limit = self.core.output_limit();
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         let Some(conn) = &mut slot.conn else {
@@ -154,7 +154,7 @@ impl<D: Driver> UringLoop<D> {
         slot.unrun = false;
         let mut flow;
         loop {
-            let step = self.driver.data(conn, &bytes[at..], self.now);
+            let step = self.core.driver.data(conn, &bytes[at..], self.core.now);
             at += step.consumed;
             flow = step.flow;
             if flow == Flow::Drop {
@@ -165,7 +165,7 @@ impl<D: Driver> UringLoop<D> {
                 busy: !slot.sending.is_empty(),
                 waiting: &mut slot.output,
             };
-            if output.take(&mut self.driver, &mut self.pool).is_err() {
+            if output.take(&mut self.core.driver, &mut self.pool).is_err() {
                 flow = Flow::Drop;
             }
             if flow != Flow::Yield {
@@ -199,14 +199,14 @@ impl<D: Driver> UringLoop<D> {
             None => slot.input = shrink(own, at),
         }
         if again {
-            self.enqueue(index);
+            self.core.enqueue(index);
         }
         self.settle(index);
     }
 
     /// After the output of a connection has changed.
     fn settle(&mut self, index: u32) {
-        let Some(slot) = self.slots.get_mut(index) else {
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         if slot.is_done() {
@@ -218,42 +218,8 @@ impl<D: Driver> UringLoop<D> {
         }
         // Replies on their way for the first time are not held yet.
         if slot.blocked || slot.reported || !slot.input.is_empty() || slot.unsent() > SEND_AT_ONCE {
-            report(slot, &mut self.driver, &mut self.held);
+            report(slot, &mut self.core.driver, &mut self.core.held);
         }
-    }
-
-    /// Queues what the driver left in its buffer outside of `run`.
-    pub(super) fn deliver(&mut self, index: u32, flow: Flow) {
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        let output = Output {
-            socket: &slot.socket,
-            busy: !slot.sending.is_empty(),
-            waiting: &mut slot.output,
-        };
-        if flow == Flow::Drop || output.take(&mut self.driver, &mut self.pool).is_err() {
-            return self.close(index);
-        }
-        slot.closing |= flow == Flow::Close;
-        let waited = std::mem::replace(&mut slot.waiting, flow.waits());
-        let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
-        slot.holding = flow == Flow::Hold;
-        if left && !slot.leaving {
-            if !slot.waiting && !slot.closing && !self.take_left(index) {
-                return;
-            }
-            self.arm(index);
-        }
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        let has_more = flow == Flow::Yield || !slot.input.is_empty();
-        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && has_more;
-        if waited && slot.unrun {
-            self.enqueue(index);
-        }
-        self.settle(index);
     }
 
     /// Queues the sends and receives of this turn.
@@ -263,10 +229,10 @@ impl<D: Driver> UringLoop<D> {
             self.flush(index);
         }
         self.flushes = flushes;
-        self.ring.buffers.grow(self.slots.len());
+        self.ring.buffers.grow(self.core.slots.len());
         let mut arms = std::mem::take(&mut self.arms);
         for index in arms.drain(..) {
-            let Some(slot) = self.slots.get_mut(index) else {
+            let Some(slot) = self.core.slots.get_mut(index) else {
                 continue;
             };
             slot.arming = false;
@@ -281,7 +247,7 @@ impl<D: Driver> UringLoop<D> {
     }
 
     fn flush(&mut self, index: u32) {
-        let Some(slot) = self.slots.get_mut(index) else {
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         slot.flushing = false;
@@ -320,7 +286,7 @@ impl<D: Driver> UringLoop<D> {
     pub(super) fn conclude_sends(&mut self) {
         let mut sends = std::mem::take(&mut self.sends);
         for index in sends.drain(..) {
-            let Some(slot) = self.slots.get_mut(index) else {
+            let Some(slot) = self.core.slots.get_mut(index) else {
                 continue;
             };
             if slot.in_flight && !slot.tracked {
@@ -334,7 +300,7 @@ impl<D: Driver> UringLoop<D> {
     /// A send has completed.
     pub(super) fn sent(&mut self, done: Done) {
         let index = done.index;
-        let Some(slot) = self.slots.get_mut(index) else {
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         match done.result {
@@ -350,8 +316,8 @@ impl<D: Driver> UringLoop<D> {
     }
 
     fn send_ended(&mut self, index: u32) {
-        let limit = self.output_limit();
-        let Some(slot) = self.slots.get_mut(index) else {
+        let limit = self.core.output_limit();
+        let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
         slot.in_flight = false;
@@ -368,49 +334,16 @@ impl<D: Driver> UringLoop<D> {
         }
         // Half of the limit, so that a slow reader does not alternate between full and one reply less.
         if slot.unrun && slot.unsent() <= limit / 2 {
-            self.enqueue(index);
+            self.core.enqueue(index);
         }
         self.settle(index);
-    }
-
-    /// Continues a connection that was put off.
-    pub(super) fn resume(&mut self, index: u32) {
-        let limit = self.output_limit();
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        slot.queued = false;
-        if slot.unrun && slot.unsent() <= limit {
-            self.run(index, None);
-        }
-        self.arm(index);
-        self.close_if_done(index);
-    }
-
-    /// Reads what has arrived, answers it, and closes as soon as the replies are out.
-    pub(super) fn finish(&mut self, index: u32) {
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        if slot.conn.is_none() {
-            return;
-        }
-        slot.finishing = true;
-        if !slot.receiving {
-            return self.take_last(index);
-        }
-        if !slot.cancelling {
-            slot.cancelling = true;
-            let cancelled = self.ring.cancel_receive(index);
-            self.note(cancelled);
-        }
     }
 
     /// Takes what is in the socket, in the order it came: the receive has ended.
     fn take_last(&mut self, index: u32) {
         let mut buffer = vec![0; READ_BUFFER];
         for _ in 0..READS_PER_TURN {
-            let Some(slot) = self.slots.get_mut(index) else {
+            let Some(slot) = self.core.slots.get_mut(index) else {
                 return;
             };
             if slot.closing || slot.unrun || slot.waiting || slot.conn.is_none() {
@@ -431,18 +364,112 @@ impl<D: Driver> UringLoop<D> {
     }
 
     fn close_if_done(&mut self, index: u32) {
-        if self.slots.get_mut(index).is_some_and(|slot| slot.is_done()) {
+        if self
+            .core
+            .slots
+            .get_mut(index)
+            .is_some_and(|slot| slot.is_done())
+        {
             self.close(index);
         }
     }
+}
 
-    fn output_limit(&self) -> usize {
-        let limit = self.driver.output_limit();
-        if self.held > LOOP_OUTPUT_LIMIT {
-            limit.min(CROWDED_OUTPUT_LIMIT)
-        } else {
-            limit
+impl<D: Driver> Turns<D> for UringLoop<D> {
+    type Slot = UringSlot<D::Conn>;
+
+    fn core(&mut self) -> &mut LoopCore<D, UringSlot<D::Conn>> {
+        &mut self.core
+    }
+
+    fn begin(&mut self, index: u32) {
+        self.arm(index);
+    }
+
+    fn deliver(&mut self, index: u32, flow: Flow) {
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        let output = Output {
+            socket: &slot.socket,
+            busy: !slot.sending.is_empty(),
+            waiting: &mut slot.output,
+        };
+        if flow == Flow::Drop || output.take(&mut self.core.driver, &mut self.pool).is_err() {
+            return self.close(index);
         }
+        slot.closing |= flow == Flow::Close;
+        let waited = std::mem::replace(&mut slot.waiting, flow.waits());
+        let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
+        slot.holding = flow == Flow::Hold;
+        if left && !slot.leaving {
+            if !slot.waiting && !slot.closing && !self.take_left(index) {
+                return;
+            }
+            self.arm(index);
+        }
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        let has_more = flow == Flow::Yield || !slot.input.is_empty();
+        slot.unrun |= waited && !slot.waiting && flow != Flow::Close && has_more;
+        if waited && slot.unrun {
+            self.core.enqueue(index);
+        }
+        self.settle(index);
+    }
+
+    fn resume(&mut self, index: u32) {
+        let limit = self.core.output_limit();
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        slot.queued = false;
+        if slot.unrun && slot.unsent() <= limit {
+            self.run(index, None);
+        }
+        self.arm(index);
+        self.close_if_done(index);
+    }
+
+    fn finish(&mut self, index: u32) {
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        if slot.conn.is_none() {
+            return;
+        }
+        slot.finishing = true;
+        if !slot.receiving {
+            return self.take_last(index);
+        }
+        if !slot.cancelling {
+            slot.cancelling = true;
+            let cancelled = self.ring.cancel_receive(index);
+            self.note(cancelled);
+        }
+    }
+
+    /// Ends a connection. Its slot and socket stay until the kernel has completed what it has of it.
+    fn close(&mut self, index: u32) {
+        let Some(slot) = self.core.slots.get_mut(index) else {
+            return;
+        };
+        let Some(conn) = slot.conn.take() else {
+            return;
+        };
+        slot.send_rest();
+        self.core.held -= slot.counted;
+        slot.input = Vec::new();
+        slot.output = Vec::new();
+        if slot.receiving || slot.in_flight {
+            let cancelled = self.ring.cancel_all(slot.socket.as_raw_fd());
+            self.note(cancelled);
+        } else {
+            self.core.slots.remove(index);
+        }
+        self.core.count_closed();
+        self.core.driver.closed(conn, self.core.now);
     }
 }
 

@@ -1,20 +1,19 @@
-//! One thread's loop.
+//! One thread's loop on completions.
 
 use super::ring::{Done, Op, Ring};
 use super::slot::{Pool, UringSlot};
-use crate::acceptor::{Acceptor, Waiting};
+use crate::acceptor::Acceptor;
 use crate::clock::Clock;
-use crate::driver::{ConnRef, Driver, Flow, Peer};
+use crate::driver::Driver;
 use crate::event_loop::LISTENER_LIMIT;
-use crate::mailbox::{Mailboxes, Post};
+use crate::mailbox::Mailboxes;
 use crate::slots::Slots;
-use crate::timers::Timers;
+use crate::turn::{LoopCore, Turns};
 use mio::{Events, Poll};
-use socket2::Socket;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// How long the kernel may take at the end to give back the memory of cancelled operations, in nanoseconds.
@@ -23,32 +22,20 @@ const RELEASE_TIMEOUT: i64 = 1_000_000_000;
 const RELEASE_STEP: Duration = Duration::from_millis(10);
 
 pub(crate) struct UringLoop<D: Driver> {
-    thread: u16,
+    /// Before the connections, so that it is gone before their memory is.
     pub(super) ring: Ring,
-    pub(super) driver: D,
-    pub(super) slots: Slots<UringSlot<D::Conn>>,
+    pub(super) core: LoopCore<D, UringSlot<D::Conn>>,
     pub(super) pool: Pool,
-    mailboxes: Arc<Mailboxes<D::Message>>,
-    posts: Vec<Post<D::Message>>,
     completions: Vec<Done>,
-    loads: Arc<[AtomicUsize]>,
-    acceptor: Option<Acceptor>,
     /// Watches the listeners, and is itself watched by the ring. What a ring watches stays open until the ring is gone,
     /// which after a crash is some time later than the process: a new one would find the addresses taken.
     listening: Option<(Poll, Events)>,
-    /// Connections with commands left that no completion will announce.
-    backlog: Vec<u32>,
     /// Connections with replies to send.
     pub(super) flushes: Vec<u32>,
     /// Connections whose replies were handed over to be sent at once.
     pub(super) sends: Vec<u32>,
     /// Connections to receive from, once buffers have been given back.
     pub(super) arms: Vec<u32>,
-    /// Unsent output of all connections that were counted.
-    pub(super) held: usize,
-    /// Time of this wake-up.
-    pub(super) now: i64,
-    timers: Timers,
     /// The first failure of the ring, which ends the loop.
     pub(super) failure: Option<io::Error>,
 }
@@ -63,24 +50,14 @@ impl<D: Driver> UringLoop<D> {
         acceptor: Option<Acceptor>,
     ) -> UringLoop<D> {
         UringLoop {
-            thread,
+            core: LoopCore::new(thread, driver, mailboxes, loads, acceptor),
             ring,
-            driver,
-            slots: Slots::new(),
             pool: Pool::default(),
-            mailboxes,
-            posts: Vec::new(),
             completions: Vec::new(),
-            loads,
-            acceptor,
             listening: None,
-            backlog: Vec::new(),
             flushes: Vec::new(),
             sends: Vec::new(),
             arms: Vec::new(),
-            held: 0,
-            now: Clock::now(),
-            timers: Timers::default(),
             failure: None,
         }
     }
@@ -91,22 +68,22 @@ impl<D: Driver> UringLoop<D> {
         self.ring.watch_waker()?;
         self.listen()?;
         self.tick();
-        while !self.finished() {
+        while !self.core.is_finished() {
             self.hand_over();
-            let timeout = self.timeout();
+            let timeout = self.core.timeout();
             self.ring.submit_and_wait(timeout)?;
-            self.now = Clock::now();
+            self.core.now = Clock::now();
             self.complete();
             self.end_waits();
             self.continue_backlog();
             self.accept_waiting();
-            if self.timers.tick_due(self.now) {
+            if self.core.timers.tick_due(self.core.now) {
                 // Replies do not wait for the work of the tick.
                 self.hand_over();
                 self.ring.submit()?;
                 self.tick();
             }
-            self.driver.batch_done(self.now);
+            self.core.driver.batch_done(self.core.now);
             if let Some(failure) = self.failure.take() {
                 return Err(failure);
             }
@@ -115,7 +92,7 @@ impl<D: Driver> UringLoop<D> {
     }
 
     fn listen(&mut self) -> io::Result<()> {
-        let Some(acceptor) = &self.acceptor else {
+        let Some(acceptor) = &self.core.acceptor else {
             return Ok(());
         };
         let poll = Poll::new()?;
@@ -167,123 +144,9 @@ impl<D: Driver> UringLoop<D> {
         self.completions = completions;
     }
 
-    fn finished(&self) -> bool {
-        self.timers
-            .stop_at
-            .is_some_and(|deadline| self.slots.is_empty() || self.now >= deadline)
-    }
-
-    /// How long to wait for completions; `None` = as long as it takes.
-    fn timeout(&self) -> Option<Duration> {
-        let waiting = self
-            .acceptor
-            .as_ref()
-            .map_or(Waiting::Nothing, Acceptor::waiting);
-        let accept_at = match waiting {
-            _ if !self.backlog.is_empty() => return Some(Duration::ZERO),
-            Waiting::Now => return Some(Duration::ZERO),
-            Waiting::At(due) => Some(due),
-            Waiting::Nothing => None,
-        };
-        let due = [
-            self.timers.earliest(),
-            accept_at,
-            self.driver.next_timeout(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()?;
-        Some(Duration::from_nanos(
-            due.saturating_sub(self.now).max(0) as u64
-        ))
-    }
-
-    fn tick(&mut self) {
-        if !self.timers.tick(&mut self.driver, self.now) {
-            return;
-        }
-        for index in 0..self.slots.bound() {
-            let conn = self
-                .slots
-                .get_mut(index)
-                .and_then(|slot| slot.conn.as_ref());
-            if conn.is_some_and(|conn| self.driver.stale(conn, self.now)) {
-                self.close(index);
-            }
-        }
-    }
-
-    /// Ends the waits whose time has come.
-    fn end_waits(&mut self) {
-        while let Some(at) = self.driver.take_timeout(self.now) {
-            self.with_conn(at, |driver, conn, now| driver.timed_out(conn, now));
-        }
-    }
-
-    fn continue_backlog(&mut self) {
-        // What is put off again during this turn waits for the next one.
-        let mut due = std::mem::take(&mut self.backlog);
-        for index in due.drain(..) {
-            self.resume(index);
-        }
-        if self.backlog.is_empty() {
-            self.backlog = due;
-        }
-    }
-
-    pub(super) fn enqueue(&mut self, index: u32) {
-        if let Some(slot) = self.slots.get_mut(index)
-            && !slot.queued
-        {
-            slot.queued = true;
-            self.backlog.push(index);
-        }
-    }
-
-    fn take_posts(&mut self) {
-        let mut posts = std::mem::take(&mut self.posts);
-        self.mailboxes.take(self.thread as usize, &mut posts);
-        for post in posts.drain(..) {
-            match post {
-                Post::Adopt(socket, peer) => self.adopt(socket, peer),
-                Post::Message(at, message) => self.message(at, message),
-                Post::Tick => self.tick(),
-                Post::Stop { deadline } => self.stop(deadline),
-            }
-        }
-        self.posts = posts;
-    }
-
-    fn message(&mut self, at: ConnRef, message: D::Message) {
-        self.with_conn(at, |driver, conn, now| driver.message(conn, message, now));
-    }
-
-    /// Lets the driver do something for a connection, if that still exists.
-    fn with_conn(&mut self, at: ConnRef, f: impl FnOnce(&mut D, &mut D::Conn, i64) -> Flow) {
-        let Some(index) = self.slots.resolve(at) else {
-            return;
-        };
-        let conn = self
-            .slots
-            .get_mut(index)
-            .and_then(|slot| slot.conn.as_mut());
-        if let Some(conn) = conn {
-            let flow = f(&mut self.driver, conn, self.now);
-            self.deliver(index, flow);
-        }
-    }
-
-    fn stop(&mut self, deadline: i64) {
-        self.acceptor = None;
-        self.timers.stop_at = Some(deadline);
-        for index in 0..self.slots.bound() {
-            self.finish(index);
-        }
-    }
-
     /// Asks which listeners have connections waiting.
     fn hear(&mut self, watched: bool) -> io::Result<()> {
-        let (Some((poll, events)), Some(acceptor)) = (&mut self.listening, &mut self.acceptor)
+        let (Some((poll, events)), Some(acceptor)) = (&mut self.listening, &mut self.core.acceptor)
         else {
             return Ok(());
         };
@@ -301,81 +164,15 @@ impl<D: Driver> UringLoop<D> {
         }
     }
 
-    fn accept_waiting(&mut self) {
-        let Some(mut acceptor) = self.acceptor.take() else {
-            return;
-        };
-        let keepalive = self.driver.tcp_keepalive();
-        acceptor.accept_waiting(self.now, keepalive, |target, socket, peer| {
-            self.place(target, socket, peer);
-        });
-        self.acceptor = Some(acceptor);
-    }
-
-    fn place(&mut self, target: usize, socket: Socket, peer: Peer) {
-        if target == self.thread as usize {
-            self.adopt(socket, peer);
-        } else if self
-            .mailboxes
-            .post(target, Post::Adopt(socket, peer))
-            .is_err()
-        {
-            // The other loop has a million posts waiting; the socket was closed with the post.
-            self.loads[target].fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    fn adopt(&mut self, socket: Socket, peer: Peer) {
-        let at = self.slots.next(self.thread);
-        let opened = match self.timers.stop_at {
-            Some(_) => None,
-            None => match self.driver.open(at, peer, self.now) {
-                Ok(conn) => Some(conn),
-                Err(refused) => {
-                    // Best effort: a peer that is gone need not be told.
-                    drop(socket.send(refused.0));
-                    None
-                }
-            },
-        };
-        let Some(conn) = opened else {
-            self.loads[self.thread as usize].fetch_sub(1, Ordering::Relaxed);
-            return;
-        };
-        let index = self.slots.insert(UringSlot::new(socket, conn));
-        self.arm(index);
-    }
-
-    /// Ends a connection. Its slot and socket stay until the kernel has completed what it has of it.
-    pub(super) fn close(&mut self, index: u32) {
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        let Some(conn) = slot.conn.take() else {
-            return;
-        };
-        slot.send_rest();
-        self.held -= slot.counted;
-        self.loads[self.thread as usize].fetch_sub(1, Ordering::Relaxed);
-        slot.input = Vec::new();
-        slot.output = Vec::new();
-        if slot.receiving || slot.in_flight {
-            let cancelled = self.ring.cancel_all(slot.socket.as_raw_fd());
-            self.note(cancelled);
-        } else {
-            self.slots.remove(index);
-        }
-        self.driver.closed(conn, self.now);
-    }
-
     /// Frees the slot of a closed connection that the kernel is done with.
     pub(super) fn release(&mut self, index: u32) {
         let done = self
+            .core
             .slots
             .get_mut(index)
             .is_some_and(|slot| slot.conn.is_none() && !slot.receiving && !slot.in_flight);
         if done {
-            self.slots.remove(index);
+            self.core.slots.remove(index);
         }
     }
 }
@@ -383,23 +180,23 @@ impl<D: Driver> UringLoop<D> {
 impl<D: Driver> Drop for UringLoop<D> {
     /// Closes all connections and waits until the kernel is done with their memory.
     fn drop(&mut self) {
-        self.acceptor = None;
-        self.now = Clock::now();
-        for index in 0..self.slots.bound() {
+        self.core.acceptor = None;
+        self.core.now = Clock::now();
+        for index in 0..self.core.slots.bound() {
             self.close(index);
         }
-        let deadline = self.now + RELEASE_TIMEOUT;
-        while !self.slots.is_empty() && self.now < deadline {
+        let deadline = self.core.now + RELEASE_TIMEOUT;
+        while !self.core.slots.is_empty() && self.core.now < deadline {
             if self.ring.submit_and_wait(Some(RELEASE_STEP)).is_err() {
                 break;
             }
-            self.now = Clock::now();
+            self.core.now = Clock::now();
             self.complete();
         }
-        if !self.slots.is_empty() {
+        if !self.core.slots.is_empty() {
             self.ring.buffers.leak();
-            std::mem::forget(std::mem::replace(&mut self.slots, Slots::new()));
+            std::mem::forget(std::mem::replace(&mut self.core.slots, Slots::new()));
         }
-        self.driver.batch_done(self.now);
+        self.core.driver.batch_done(self.core.now);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::buffers;
 use crate::conn_io::write;
+use crate::turn::Held;
 use socket2::Socket;
 
 /// Reply buffers up to this size are used again.
@@ -56,8 +57,10 @@ pub(crate) struct UringSlot<C> {
     pub(crate) arming: bool,
 }
 
-impl<C> UringSlot<C> {
-    pub(crate) fn new(socket: Socket, conn: C) -> UringSlot<C> {
+impl<C> Held for UringSlot<C> {
+    type Conn = C;
+
+    fn new(socket: Socket, conn: C) -> UringSlot<C> {
         UringSlot {
             socket,
             conn: Some(conn),
@@ -84,6 +87,16 @@ impl<C> UringSlot<C> {
         }
     }
 
+    fn conn(&mut self) -> Option<&mut C> {
+        self.conn.as_mut()
+    }
+
+    fn queued(&mut self) -> &mut bool {
+        &mut self.queued
+    }
+}
+
+impl<C> UringSlot<C> {
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() + self.sending.len() - self.sent
     }
