@@ -330,6 +330,8 @@ fn merge_steps(rungs: &[Rung<'_>], statistics: &RateStatistics) -> Option<Step> 
     step.server = middle.server.map(|used| ProcessUse {
         cpu_percent: mid(&|s| Some(s.server?.cpu_percent)).unwrap_or(used.cpu_percent),
         cpu_us_per_op: mid(&|s| s.server?.cpu_us_per_op),
+        busiest_thread_percent: mid(&|s| s.server?.busiest_thread_percent),
+        run_queue_wait_percent: mid(&|s| s.server?.run_queue_wait_percent),
         ..used
     });
     step.notes = rungs
@@ -461,6 +463,36 @@ mod tests {
         let goodput = rate.goodput_rps.unwrap();
         assert_eq!((goodput.n, goodput.median, goodput.mad), (5, 95.0, 5.0));
         assert!(goodput.low.unwrap() >= 40.0 && goodput.high.unwrap() <= 100.0);
+    }
+
+    #[test]
+    fn the_busiest_thread_is_the_median_of_the_starts_as_the_process_is() {
+        let used = [
+            (90.0, 62.0),
+            (92.0, 60.0),
+            (95.0, 40.0),
+            (98.0, 64.0),
+            (99.0, 90.0),
+        ];
+        let starts: Vec<Start> = used
+            .into_iter()
+            .map(|(goodput, busiest)| {
+                let mut step = step(100.0, goodput, 1_000, Grade::Valid);
+                step.server = Some(ProcessUse {
+                    cpu_percent: busiest + 1.0,
+                    // The start with the median goodput has another one.
+                    busiest_thread_percent: Some(130.0 - busiest),
+                    run_queue_wait_percent: Some(goodput - busiest),
+                    ..ProcessUse::default()
+                });
+                start(0.0, vec![step])
+            })
+            .collect();
+        let mut record = merge(&starts, 5).unwrap();
+        let server = record.cells.remove(0).steps[0].server.unwrap();
+        assert_eq!(server.cpu_percent, 63.0);
+        assert_eq!(server.busiest_thread_percent, Some(68.0));
+        assert_eq!(server.run_queue_wait_percent, Some(32.0));
     }
 
     #[test]
