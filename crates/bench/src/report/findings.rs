@@ -232,10 +232,29 @@ impl ScenarioFindings<'_> {
         }
     }
 
+    /// The common load in words: the rows near it may lie a little apart. `None` where there is none.
+    pub(crate) fn common_text(&self) -> Option<String> {
+        let loads = || {
+            self.ranked
+                .iter()
+                .filter_map(|one| Some(one.common?.target_rps))
+        };
+        let (low, high) = (
+            loads().min_by(f64::total_cmp),
+            loads().max_by(f64::total_cmp),
+        );
+        let (low, high) = (rate(low?), rate(high?));
+        Some(if low == high {
+            low
+        } else {
+            format!("{low}–{high}")
+        })
+    }
+
     /// What stands over its table of cells.
     pub(crate) fn intro(&self, lang: Lang) -> String {
-        match self.common_rps {
-            Some(rps) => page::SUMMARY_INTRO.with(lang, &[("load", &format!("{}/s", rate(rps)))]),
+        match self.common_text() {
+            Some(load) => page::SUMMARY_INTRO.with(lang, &[("load", &format!("{load}/s"))]),
             None => page::SUMMARY_ALONE.of(lang).to_owned(),
         }
     }

@@ -84,13 +84,10 @@ pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
         out.push_str(&table);
     }
     for scenario in scenarios(record) {
-        let title = match scenario.common_rps {
-            Some(rps) => t::TERMINAL_SCENARIO.with(
+        let title = match scenario.common_text() {
+            Some(load) => t::TERMINAL_SCENARIO.with(
                 style.lang,
-                &[
-                    ("scenario", &scenario.title(style.lang)),
-                    ("load", &rate(rps)),
-                ],
+                &[("scenario", &scenario.title(style.lang)), ("load", &load)],
             ),
             None => scenario.title(style.lang),
         };

@@ -216,14 +216,23 @@ fn against(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> String {
 fn cpu(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> Option<String> {
     let at = |ranked: &Ranked<'_>| ranked.common?.server?.cpu_us_per_op;
     let (mine, theirs) = (at(best)?, at(other)?);
-    let load = rate(best.common?.target_rps);
-    let (ours, other) = (significant(mine), significant(theirs));
-    (mine > 0.0 && theirs > 0.0).then(|| {
-        t::CPU_COST.with(
-            lang,
-            &[("load", &load), ("mine", &ours), ("theirs", &other)],
-        )
-    })
+    let (load, apart) = (
+        rate(best.common?.target_rps),
+        rate(other.common?.target_rps),
+    );
+    let (ours, theirs_text) = (significant(mine), significant(theirs));
+    let text = if load == apart {
+        t::CPU_COST
+    } else {
+        t::CPU_COST_APART
+    };
+    let values = [
+        ("load", load.as_str()),
+        ("apart", &apart),
+        ("mine", &ours),
+        ("theirs", &theirs_text),
+    ];
+    (mine > 0.0 && theirs > 0.0).then(|| text.with(lang, &values))
 }
 
 fn over_admitting(lang: Lang, record: &RunRecord) -> String {

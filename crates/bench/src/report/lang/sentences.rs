@@ -50,6 +50,8 @@ texts! {
     NO_DIFFERENCE = "; against {cell} ({load}/s) the ladders show no difference" | "; so với {cell} ({load}/s) các thang tải không cho thấy khác biệt";
     CPU_COST = "; at {load}/s they cost {mine} against {theirs} µs of server CPU per request"
         | "; tại {load}/s chúng tốn {mine} so với {theirs} µs CPU máy chủ cho mỗi yêu cầu";
+    CPU_COST_APART = "; at {load}/s and {apart}/s they cost {mine} against {theirs} µs of server CPU per request"
+        | "; tại {load}/s và {apart}/s chúng tốn {mine} so với {theirs} µs CPU máy chủ cho mỗi yêu cầu";
     PAIRS_NONE = "No pair of slices was measured, so nothing can be said." | "Không đo được cặp lát nào nên không thể kết luận.";
     PAIRS_NO_DIFFERENCE = "{load}: the spread of {what} shows no difference between {a} and {b} ({n} pairs)."
         | "{load}: độ phân tán của {what} không cho thấy khác biệt giữa {a} và {b} ({n} cặp).";
