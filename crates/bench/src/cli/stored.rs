@@ -66,7 +66,7 @@ pub struct StoredCompareArgs {
     /// Stored runs: target of the second arm
     #[arg(long, value_name = "NAME")]
     pub target_b: Option<String>,
-    /// Stored runs: figures to compare: goodput, p50, p99, cpu; comma separated [default: all]
+    /// Stored runs: figures to compare: goodput, p50, p99, cpu, held (by a search); comma separated [default: all]
     #[arg(long, value_delimiter = ',', value_parser = metric, value_name = "NAMES")]
     pub metric: Vec<Metric>,
     /// Stored runs: compare arms that were not measured alike, and mark the result
@@ -105,7 +105,7 @@ pub struct TrendsArgs {
     /// Runs, or folders of runs
     #[arg(required = true, value_name = "DIR")]
     pub runs: Vec<PathBuf>,
-    /// Figures: goodput, p50, p99, cpu; comma separated [default: all]
+    /// Figures: goodput, p50, p99, cpu, held (by a search); comma separated [default: all]
     #[arg(long, value_delimiter = ',', value_parser = metric, value_name = "NAMES")]
     pub metric: Vec<Metric>,
     /// How the result is printed.
@@ -126,8 +126,8 @@ pub struct GateArgs {
     /// Largest regression that passes
     #[arg(long, default_value = "5%", value_parser = percent)]
     pub max_regression: f64,
-    /// Figures to judge: goodput, p50, p99, cpu; comma separated
-    #[arg(long, value_delimiter = ',', default_value = "goodput,p99,cpu", value_parser = metric, value_name = "NAMES")]
+    /// Figures to judge: goodput, p50, p99, cpu, held (by a search); comma separated
+    #[arg(long, value_delimiter = ',', default_value = "goodput,p99,cpu,held", value_parser = metric, value_name = "NAMES")]
     pub metric: Vec<Metric>,
     /// Judge although the runs were not measured alike, and mark the result
     #[arg(long)]

@@ -71,6 +71,21 @@ impl CapacityRecord {
         validity
     }
 
+    /// Whether the search came to a planned end. A spent budget is one: the interval is wider than asked, which the search says itself.
+    #[must_use]
+    pub fn came_to_an_end(&self) -> bool {
+        matches!(self.ended, SearchEnd::Done | SearchEnd::BudgetSpent)
+    }
+
+    /// Grade of what one start found; `None` as its number if there was only one.
+    #[must_use]
+    pub fn grade_of(&self, start: Option<u32>, bounds: [Option<f64>; 2]) -> Grade {
+        if self.refused.is_some() {
+            return Grade::Invalid;
+        }
+        self.at_bounds(start, bounds).grade
+    }
+
     /// Validity of the counted trials of a start at `bounds`.
     fn at_bounds(&self, start: Option<u32>, bounds: [Option<f64>; 2]) -> Validity {
         let own = || self.trials.iter().filter(|trial| trial.start == start);
@@ -85,14 +100,20 @@ impl CapacityRecord {
             let at = |trial: &&Trial| trial.counted && trial.load_rps == load;
             let trials: Vec<&Trial> = own().filter(at).collect();
             let grade = Grade::of_several(trials.iter().map(|trial| trial.validity.grade));
-            for trial in trials
+            let spoiled = |trial: &&&Trial| trial.validity.grade != Grade::Valid;
+            let count = trials.iter().filter(spoiled).count();
+            // One of the gravest stands for all: each says much the same, and the trials are in the record.
+            let told = trials
                 .iter()
-                .filter(|trial| trial.validity.grade != Grade::Valid)
-            {
-                if grade != Grade::Valid {
-                    let reasons = trial.validity.reasons.join(", and ");
-                    validity.lower(grade, format!("{load:.0}/s: {reasons}"));
-                }
+                .filter(spoiled)
+                .max_by_key(|trial| trial.validity.grade);
+            if let Some(told) = told.filter(|_| grade != Grade::Valid) {
+                let reasons = told.validity.reasons.join(", and ");
+                let of = match trials.len() {
+                    1 => String::new(),
+                    all => format!("{count} of {all} trials, one because "),
+                };
+                validity.lower(grade, format!("{load:.0}/s: {of}{reasons}"));
             }
         }
         validity

@@ -114,15 +114,18 @@ pub enum Metric {
     P99Us,
     /// Server CPU per request; less is better.
     ServerCpuUsPerOp,
+    /// The load that a search found held; more is better. Of a search as a whole and not of one of its loads.
+    HeldRps,
 }
 
 impl Metric {
     /// All, in the order of tables.
-    pub const ALL: [Metric; 4] = [
+    pub const ALL: [Metric; 5] = [
         Metric::GoodputRps,
         Metric::P50Us,
         Metric::P99Us,
         Metric::ServerCpuUsPerOp,
+        Metric::HeldRps,
     ];
 
     /// Short name for tables and the command line.
@@ -133,6 +136,7 @@ impl Metric {
             Self::P50Us => "p50",
             Self::P99Us => "p99",
             Self::ServerCpuUsPerOp => "cpu",
+            Self::HeldRps => "held",
         }
     }
 
@@ -140,7 +144,7 @@ impl Metric {
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
-            Self::GoodputRps => "/s",
+            Self::GoodputRps | Self::HeldRps => "/s",
             Self::P50Us | Self::P99Us => "µs",
             Self::ServerCpuUsPerOp => "µs/op",
         }
@@ -149,7 +153,7 @@ impl Metric {
     /// Whether a larger value is the better one.
     #[must_use]
     pub fn more_is_better(self) -> bool {
-        self == Self::GoodputRps
+        matches!(self, Self::GoodputRps | Self::HeldRps)
     }
 
     /// The metric of that short name.
@@ -158,7 +162,7 @@ impl Metric {
         Self::ALL.into_iter().find(|metric| metric.name() == name)
     }
 
-    /// Its value in one start.
+    /// Its value in one start at one load; `None` for what only a search has.
     #[must_use]
     pub fn of(self, sample: &StartSample) -> Option<f64> {
         match self {
@@ -166,6 +170,7 @@ impl Metric {
             Self::P50Us => sample.p50_us,
             Self::P99Us => sample.p99_us,
             Self::ServerCpuUsPerOp => sample.server_cpu_us_per_op,
+            Self::HeldRps => None,
         }
     }
 }
@@ -244,8 +249,17 @@ pub struct ComparisonRow {
     pub operation_a: String,
     /// Title of B's operation.
     pub operation_b: String,
-    /// Offered load of both.
-    pub target_rps: f64,
+    /// Offered load of both; `None` for what a search found.
+    pub target_rps: Option<f64>,
+    /// Name of the goal of both searches; `None` at one load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// Starts of A whose search found no load too high: what they held is at least the value.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_a: u32,
+    /// The same of B.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_b: u32,
     /// What is compared.
     pub metric: Metric,
     /// A over its starts.
@@ -262,6 +276,11 @@ pub struct ComparisonRow {
     pub verdict: Verdict,
     /// The same in a sentence.
     pub sentence: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Mann-Whitney test of two samples, with effect sizes.
@@ -332,8 +351,11 @@ pub struct TrendRow {
     pub scenario: String,
     /// Title of the operation.
     pub operation: String,
-    /// Offered load.
-    pub target_rps: f64,
+    /// Offered load; `None` for what searches found.
+    pub target_rps: Option<f64>,
+    /// Name of the goal of the searches; `None` at one load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
     /// Which figure.
     pub metric: Metric,
     /// `(days since the first run, median of the run's starts)` in order of time.
@@ -467,6 +489,7 @@ impl RateStatistics {
             Metric::P50Us => self.p50_us.as_ref(),
             Metric::P99Us => self.p99_us.as_ref(),
             Metric::ServerCpuUsPerOp => self.server_cpu_us_per_op.as_ref(),
+            Metric::HeldRps => None,
         }
     }
 }

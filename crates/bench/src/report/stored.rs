@@ -9,6 +9,7 @@ use crate::stored::{RUNS_FOR_A_CLAIM, trend_verdict};
 
 use super::TextStyle;
 use super::format::{DASH, or_dash, rate, significant};
+use super::lang::recorded::{in_language, recorded};
 use super::lang::{Lang, stored as t};
 use super::table::{Column, TextCell, Tint, plain, table, tinted};
 use super::words;
@@ -95,10 +96,8 @@ impl Sheet {
 #[must_use]
 pub fn unequal(differences: &[Difference], lang: Lang) -> Vec<String> {
     let line = |found: &Difference| {
-        t::S_DIFFERS.with(
-            lang,
-            &[("what", &found.what), ("a", &found.a), ("b", &found.b)],
-        )
+        let what = recorded(&found.what, lang);
+        t::S_DIFFERS.with(lang, &[("what", &what), ("a", &found.a), ("b", &found.b)])
     };
     differences.iter().map(line).collect()
 }
@@ -126,6 +125,7 @@ pub(super) fn arms(record: &ComparisonRecord, lang: Lang) -> Vec<String> {
 /// A comparison of stored runs.
 #[must_use]
 pub fn comparison(record: &ComparisonRecord, lang: Lang) -> Sheet {
+    let record = &*in_language(record, lang);
     let mut before = arms(record, lang);
     let marks = unequal(&record.unequal, lang);
     before.extend(
@@ -217,7 +217,7 @@ fn comparison_row(row: &ComparisonRow, across: bool, lang: Lang) -> Vec<TextCell
     };
     vec![
         name.into(),
-        rate(row.target_rps).into(),
+        words::load(row.target_rps, row.goal.as_deref()).into(),
         row.metric.name().into(),
         value(row.metric, &row.a).into(),
         value(row.metric, &row.b).into(),
@@ -245,7 +245,7 @@ fn value(metric: Metric, estimate: &Estimate) -> String {
 /// A value with its unit.
 fn figure(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::GoodputRps => format!("{}/s", rate(value)),
+        Metric::GoodputRps | Metric::HeldRps => format!("{}/s", rate(value)),
         _ => format!("{} {}", significant(value), metric.unit()),
     }
 }
@@ -261,6 +261,7 @@ fn probability(p: f64) -> String {
 /// Trends over stored runs.
 #[must_use]
 pub fn trends(record: &TrendsRecord, lang: Lang) -> Sheet {
+    let record = &*in_language(record, lang);
     let runs = record.started_at.len().to_string();
     Sheet {
         lang,
@@ -312,7 +313,7 @@ fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
     let end = |point: Option<&(f64, f64)>| or_dash(point, |(_, value)| figure(row.metric, *value));
     vec![
         format!("{} · {} · {}", row.target, row.scenario, row.operation).into(),
-        rate(row.target_rps).into(),
+        words::load(row.target_rps, row.goal.as_deref()).into(),
         row.metric.name().into(),
         row.points.len().to_string().into(),
         end(row.points.first()).into(),
@@ -335,6 +336,7 @@ fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
 /// A gate's decision.
 #[must_use]
 pub fn gate(record: &GateRecord, lang: Lang) -> Sheet {
+    let record = &*in_language(record, lang);
     let mut sheet = comparison(&record.comparison, lang);
     let word = match record.outcome {
         GateOutcome::Passed => t::S_PASSED,

@@ -6,7 +6,7 @@ use crate::record::recovery::RecoveryVerdict;
 use crate::record::{ComparisonRow, Grade, Label, Level, Noise, TrendRow, Verdict};
 use crate::statistics::Size;
 
-use super::format::rate;
+use super::format::{DASH, rate};
 use super::lang::{Lang, found as f, page as t, stored as s};
 
 /// The word of a grade.
@@ -119,6 +119,19 @@ pub(crate) fn effect(size: Size, lang: Lang) -> &'static str {
     .of(lang)
 }
 
+/// Where a row of stored runs stands, in a sentence: at one load, or under the goal of a search.
+fn place(target_rps: Option<f64>, goal: Option<&str>, lang: Lang) -> String {
+    match target_rps {
+        Some(rps) => s::S_AT_LOAD.with(lang, &[("load", &rate(rps))]),
+        None => s::S_UNDER_GOAL.with(lang, &[("goal", goal.unwrap_or(DASH))]),
+    }
+}
+
+/// The same in a column of loads.
+pub(crate) fn load(target_rps: Option<f64>, goal: Option<&str>) -> String {
+    target_rps.map_or_else(|| goal.unwrap_or(DASH).to_owned(), rate)
+}
+
 /// What a compared row says. The record holds the English sentence.
 pub(crate) fn difference(row: &ComparisonRow, lang: Lang) -> String {
     let (Some(ratio), false) = (row.ratio_b_over_a, lang == Lang::En) else {
@@ -139,7 +152,7 @@ pub(crate) fn difference(row: &ComparisonRow, lang: Lang) -> String {
         lang,
         &[
             ("scenario", &row.scenario),
-            ("load", &rate(row.target_rps)),
+            ("place", &place(row.target_rps, row.goal.as_deref(), lang)),
             ("figure", row.metric.name()),
             ("a", a),
             ("b", b),
@@ -163,7 +176,7 @@ pub(crate) fn course(row: &TrendRow, lang: Lang) -> String {
             ("target", &row.target),
             ("operation", &row.operation),
             ("scenario", &row.scenario),
-            ("load", &rate(row.target_rps)),
+            ("place", &place(row.target_rps, row.goal.as_deref(), lang)),
             ("figure", row.metric.name()),
             ("slope", &format!("{slope:+.1}")),
             ("n", &row.points.len().to_string()),

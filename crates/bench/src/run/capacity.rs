@@ -174,9 +174,7 @@ impl Session<'_> {
             }
             let threads = self.bed.target(series.slot).record().threads;
             let cell = &mut self.record.cells[series.cell];
-            // A spent budget is a planned end: the interval is wider than asked, which the search says itself.
-            let ended = running.record.ended;
-            cell.complete = matches!(ended, SearchEnd::Done | SearchEnd::BudgetSpent);
+            cell.complete = running.record.came_to_an_end();
             cell.capacity = Some(concluded(
                 running,
                 &self.record.profile,

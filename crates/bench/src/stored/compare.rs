@@ -2,7 +2,7 @@
 
 use super::equality::of_rows;
 use super::read::StoredRun;
-use super::rows::{Row, pooled, targets};
+use super::rows::{Place, Row, pooled, targets};
 use crate::record::{
     Arm, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Metric, RankTest, SCHEMA_VERSION,
     STARTS_FOR_A_CLAIM, Verdict,
@@ -48,9 +48,11 @@ pub fn compare(
     let across = only_a != only_b;
     let mut pairs = Vec::new();
     let mut missing = Vec::new();
+    let mut own_ways = 0;
     for a in &rows_a {
         match rows_b.iter().find(|b| matches(a, b, across)) {
             Some(b) => pairs.push((a, b)),
+            None if searched(a, &rows_a, false) && searched(a, &rows_b, across) => own_ways += 1,
             None => missing.push(title(a)),
         }
     }
@@ -75,6 +77,11 @@ pub fn compare(
         record.b.label.push_str(" (B)");
     }
     record.notes = notes(&pairs, &missing);
+    if own_ways > 0 {
+        record.notes.push(format!(
+            "{own_ways} loads of searches left out: where a search goes follows from what it finds, and what both held is compared"
+        ));
+    }
     record.notes.extend(gone(&pairs, metrics));
     for (a, b) in pairs {
         let rows = metrics
@@ -82,6 +89,7 @@ pub fn compare(
             .filter_map(|metric| row(a, b, *metric, floor));
         record.rows.extend(rows);
     }
+    record.notes.extend(open(&record.rows));
     let tested = record
         .rows
         .iter()
@@ -130,17 +138,23 @@ fn choose(arms: &Arms<'_>) -> Result<(Option<String>, Option<String>), String> {
 }
 
 fn matches(a: &Row<'_>, b: &Row<'_>, across: bool) -> bool {
+    same_cell(a, b, across) && a.place == b.place
+}
+
+fn same_cell(a: &Row<'_>, b: &Row<'_>, across: bool) -> bool {
     let (a, b) = (a.key(), b.key());
-    let target = across || a.target == b.target;
-    target
-        && a.scenario == b.scenario
-        && a.operation == b.operation
-        && a.target_rps == b.target_rps
-        && a.occurrence == b.occurrence
+    (across || a.target == b.target) && a.scenario == b.scenario && a.operation == b.operation
+}
+
+/// Whether `row` is a load of a cell that was searched in `rows`.
+fn searched(row: &Row<'_>, rows: &[Row<'_>], across: bool) -> bool {
+    let search =
+        |found: &Row<'_>| matches!(found.place, Place::Goal(_)) && same_cell(row, found, across);
+    matches!(row.place, Place::Rung { .. }) && rows.iter().any(search)
 }
 
 fn title(row: &Row<'_>) -> String {
-    format!("{} at {:.0}/s", row.cell.title(), row.target_rps)
+    format!("{} {}", row.cell.title(), row.place.text())
 }
 
 fn some(rows: &[Row<'_>]) -> String {
@@ -275,7 +289,10 @@ fn row(a: &Row<'_>, b: &Row<'_>, metric: Metric, floor: &ClaimFloor) -> Option<C
         scenario: a.cell.scenario.title.clone(),
         operation_a: a.cell.operation.title.clone(),
         operation_b: b.cell.operation.title.clone(),
-        target_rps: a.target_rps,
+        target_rps: a.place.target_rps(),
+        goal: a.place.goal(),
+        open_a: a.open(),
+        open_b: b.open(),
         metric,
         a: estimate(&values_a, seed)?,
         b: estimate(&values_b, seed)?,
@@ -286,7 +303,7 @@ fn row(a: &Row<'_>, b: &Row<'_>, metric: Metric, floor: &ClaimFloor) -> Option<C
         sentence: String::new(),
     };
     row.verdict = verdict(&row, floor.of(metric));
-    row.sentence = sentence(&row, floor.of(metric));
+    row.sentence = sentence(&row, &a.place.text(), floor.of(metric));
     Some(row)
 }
 
@@ -299,18 +316,39 @@ fn verdict(row: &ComparisonRow, floor_percent: f64) -> Verdict {
     else {
         return Verdict::Unclear;
     };
-    if differs(&test, (low, high)) && change_percent(ratio) >= floor_percent {
-        return if (ratio > 1.0) == row.metric.more_is_better() {
+    let margin = SAME_PERCENT / 100.0;
+    let found = if differs(&test, (low, high)) && change_percent(ratio) >= floor_percent {
+        if (ratio > 1.0) == row.metric.more_is_better() {
             Verdict::Better
         } else {
             Verdict::Worse
-        };
-    }
-    let margin = SAME_PERCENT / 100.0;
-    if low >= 1.0 - margin && high <= 1.0 + margin {
-        return Verdict::Same;
-    }
-    Verdict::Unclear
+        }
+    } else if low >= 1.0 - margin && high <= 1.0 + margin {
+        Verdict::Same
+    } else {
+        Verdict::Unclear
+    };
+    // What is at least so much may be more: that leaves a claim only where more would not change it.
+    let in_doubt = match found {
+        Verdict::Better => row.open_a > 0,
+        Verdict::Worse => row.open_b > 0,
+        _ => row.open_a + row.open_b > 0,
+    };
+    if in_doubt { Verdict::Unclear } else { found }
+}
+
+/// What rows cannot tell because a search ended below the limit that it looked for.
+fn open(rows: &[ComparisonRow]) -> Vec<String> {
+    let told = |row: &&ComparisonRow| row.open_a + row.open_b > 0;
+    rows.iter()
+        .filter(told)
+        .map(|row| {
+            format!(
+                "{}: no load was too high in {} of {} starts of A and {} of {} of B, which may hold more",
+                row.scenario, row.open_a, row.a.n, row.open_b, row.b.n
+            )
+        })
+        .collect()
 }
 
 fn differs(test: &RankTest, (low, high): (f64, f64)) -> bool {
@@ -328,17 +366,18 @@ fn words(metric: Metric) -> &'static str {
         Metric::P50Us => "median response time",
         Metric::P99Us => "P99 response time",
         Metric::ServerCpuUsPerOp => "CPU per request",
+        Metric::HeldRps => "load held",
     }
 }
 
-fn sentence(row: &ComparisonRow, floor_percent: f64) -> String {
+fn sentence(row: &ComparisonRow, place: &str, floor_percent: f64) -> String {
     let names = if row.target_a == row.target_b {
         ("B".to_owned(), "A".to_owned())
     } else {
         (row.target_b.clone(), row.target_a.clone())
     };
     let (b, a) = names;
-    let at = format!("{} at {:.0}/s", row.scenario, row.target_rps);
+    let at = format!("{} {place}", row.scenario);
     let of = words(row.metric);
     let (Some(ratio), Some(test)) = (row.ratio_b_over_a, row.test) else {
         return format!("{at}: the {of} of {a} is 0, so there is no ratio.");

@@ -1,7 +1,7 @@
 //! Were two measurements made alike? A comparison of unequal arms measures the circumstances.
 
-use super::rows::Row;
-use crate::record::{Difference, Machine, RunRecord, TargetRecord};
+use super::rows::{Place, Row};
+use crate::record::{Difference, Machine, RunRecord, SearchGoal, TargetRecord};
 
 /// Share by which two step lengths may differ: the clock's, not the plan's.
 const LENGTH_TOLERANCE: f64 = 0.01;
@@ -103,12 +103,43 @@ pub(super) fn of_rows(a: &Row<'_>, b: &Row<'_>) -> Vec<Difference> {
     found.number("backlog", load_a.backlog_limit, load_b.backlog_limit);
     found.number("warm-up in s", load_a.warmup_s, load_b.warmup_s);
     found.number("pause in s", load_a.pause_s, load_b.pause_s);
-    if let (Some(a), Some(b)) = (step_length_s(a), step_length_s(b))
+    if let (Some(a), Some(b)) = (a.goal(), b.goal()) {
+        goals(&mut found, a, b);
+    } else if let (Some(a), Some(b)) = (step_length_s(a), step_length_s(b))
         && (a - b).abs() > LENGTH_TOLERANCE * a.max(b)
     {
         found.check("step length", &a, &b, |s| format!("{s:.2} s"));
     }
     found.0
+}
+
+/// What two searches asked. How narrow an interval they wanted and how long they tried decides about what they find.
+fn goals(found: &mut Found, a: &SearchGoal, b: &SearchGoal) {
+    let percent = |value: &f64| format!("{value} %");
+    found.check(
+        "allowed failures",
+        &a.fail_percent_max,
+        &b.fail_percent_max,
+        percent,
+    );
+    let least = |goal: &SearchGoal| goal.goodput_percent_min;
+    found.check("least goodput", &least(a), &least(b), percent);
+    found.maybe("largest mean in ms", a.mean_ms_max, b.mean_ms_max);
+    found.maybe("largest P95 in ms", a.p95_ms_max, b.p95_ms_max);
+    found.maybe("largest P99 in ms", a.p99_ms_max, b.p99_ms_max);
+    found.number("exceed ratio", a.exceed_ratio, b.exceed_ratio);
+    let seconds = |value: &f64| format!("{value:.2} s");
+    found.check(
+        "length of a full trial",
+        &a.final_trial_s,
+        &b.final_trial_s,
+        seconds,
+    );
+    let sum = |goal: &SearchGoal| goal.duration_sum_s;
+    found.check("length of the trials at a load", &sum(a), &sum(b), seconds);
+    found.check("width of the search", &a.width, &b.width, |width| {
+        percent(&(width * 100.0))
+    });
 }
 
 /// In what the circumstances of two runs differ, without looking at their rows.
@@ -180,20 +211,27 @@ fn targets(found: &mut Found, a: &TargetRecord, b: &TargetRecord) {
 
 /// Measured length of a row in one start; `None` if it was not measured.
 fn step_length_s(row: &Row<'_>) -> Option<f64> {
+    let Place::Rung {
+        target_rps,
+        occurrence,
+    } = row.place
+    else {
+        return None;
+    };
     let mut same = row
         .cell
         .steps
         .iter()
-        .filter(|step| step.target_rps == row.target_rps);
-    let step = same.nth(row.occurrence)?;
+        .filter(|step| step.target_rps == target_rps);
+    let step = same.nth(occurrence)?;
     let statistics = row.cell.statistics.as_ref();
     let starts = statistics
         .and_then(|found| {
             let mut same = found
                 .rates
                 .iter()
-                .filter(|rate| rate.target_rps == row.target_rps);
-            same.nth(row.occurrence)
+                .filter(|rate| rate.target_rps == target_rps);
+            same.nth(occurrence)
         })
         .map_or(1, |rate| rate.starts.len().max(1));
     Some(step.duration_s / starts as f64)

@@ -3,7 +3,8 @@
 use super::compare::{Arms, compare};
 use super::read::StoredRun;
 use crate::record::{
-    ClaimFloor, Difference, GateOutcome, GateRecord, Grade, Metric, STARTS_FOR_A_CLAIM, Verdict,
+    ClaimFloor, ComparisonRow, Difference, GateOutcome, GateRecord, Grade, Metric,
+    STARTS_FOR_A_CLAIM, Verdict,
 };
 
 /// What the gate asks.
@@ -116,6 +117,14 @@ fn why_invalid(gate: &Gate<'_>, record: &GateRecord) -> Vec<String> {
     if let count @ 1.. = few.count() {
         why.push(format!(
             "{count} of {} rows have fewer than {STARTS_FOR_A_CLAIM} starts on a side: measure both with --starts {STARTS_FOR_A_CLAIM}",
+            record.comparison.rows.len()
+        ));
+    }
+    // Held as far as was tried and no further: whether it fell behind cannot be told.
+    let doubtful = |row: &&ComparisonRow| row.open_b > 0 && row.verdict == Verdict::Unclear;
+    if let count @ 1.. = record.comparison.rows.iter().filter(doubtful).count() {
+        why.push(format!(
+            "in {count} of {} rows no load was too high for the run: give its search a higher range (--ladder)",
             record.comparison.rows.len()
         ));
     }

@@ -64,8 +64,7 @@ fn pools<'p, 'a>(rows: &'p [Row<'a>]) -> Vec<Vec<&'p Row<'a>>> {
         program(x.target) == program(y.target)
             && x.scenario == y.scenario
             && x.operation == y.operation
-            && x.target_rps == y.target_rps
-            && x.occurrence == y.occurrence
+            && x.place == y.place
     };
     let mut pools: Vec<Vec<&Row<'_>>> = Vec::new();
     for row in rows {

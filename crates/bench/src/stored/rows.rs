@@ -1,20 +1,88 @@
-//! Rows of runs that can be compared: one cell at one offered load, with every start that measured it.
+//! Rows of runs that can be compared: one cell at one offered load, or what a search of it found, with every start that
+//! measured it.
 
 use super::read::StoredRun;
-use crate::record::{Cell, Grade, Metric, RunRecord, StartSample};
+use crate::record::capacity::{CapacitySource, GoalResult};
+use crate::record::{Cell, Grade, Metric, RunRecord, SearchGoal, StartSample};
 use crate::run::starts::sample;
 
-/// One cell at one offered load.
+/// One cell at one offered load, or what a search of it found.
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
     pub(super) run: &'a RunRecord,
     pub(super) cell: &'a Cell,
-    pub(super) target_rps: f64,
-    /// How often the same rate came before in the ladder: one that goes up and down has each twice.
-    pub(super) occurrence: usize,
-    pub(super) samples: Vec<StartSample>,
+    pub(super) place: Place<'a>,
+    pub(super) samples: Vec<Sample>,
     /// Further runs whose samples are among these, each with its cell.
     pub(super) others: Vec<(&'a RunRecord, &'a Cell)>,
+}
+
+/// Where in a cell a row stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place<'a> {
+    /// A rung of its ladder.
+    Rung {
+        target_rps: f64,
+        /// How often the same rate came before in the ladder: one that goes up and down has each twice.
+        occurrence: usize,
+    },
+    /// The goal of its search, by name. Two searches end at different rates, so what they have in common is the question.
+    Goal(&'a str),
+}
+
+impl Place<'_> {
+    pub(super) fn target_rps(self) -> Option<f64> {
+        match self {
+            Place::Rung { target_rps, .. } => Some(target_rps),
+            Place::Goal(_) => None,
+        }
+    }
+
+    pub(super) fn goal(self) -> Option<String> {
+        match self {
+            Place::Rung { .. } => None,
+            Place::Goal(name) => Some(name.to_owned()),
+        }
+    }
+
+    /// `at 5000/s` or `under the goal slo`.
+    pub(super) fn text(self) -> String {
+        match self {
+            Place::Rung { target_rps, .. } => format!("at {target_rps:.0}/s"),
+            Place::Goal(name) => format!("under the goal {name}"),
+        }
+    }
+}
+
+/// What one start showed.
+#[derive(Clone, Debug)]
+pub(super) enum Sample {
+    /// At one load.
+    Rung(StartSample),
+    /// In its search.
+    Search {
+        /// Highest load that was held; 0 if none was.
+        held_rps: f64,
+        /// Whether no load was too high, so that more may be held.
+        open: bool,
+        grade: Grade,
+    },
+}
+
+impl Sample {
+    fn grade(&self) -> Grade {
+        match self {
+            Self::Rung(sample) => sample.grade,
+            Self::Search { grade, .. } => *grade,
+        }
+    }
+
+    fn of(&self, metric: Metric) -> Option<f64> {
+        match self {
+            Self::Rung(sample) => metric.of(sample),
+            Self::Search { held_rps, .. } => (metric == Metric::HeldRps).then_some(*held_rps),
+        }
+    }
 }
 
 /// What makes two rows the same measurement.
@@ -23,8 +91,7 @@ pub(super) struct Key<'a> {
     pub(super) target: &'a str,
     pub(super) scenario: &'a str,
     pub(super) operation: &'a str,
-    pub(super) target_rps: f64,
-    pub(super) occurrence: usize,
+    pub(super) place: Place<'a>,
 }
 
 impl<'a> Row<'a> {
@@ -33,19 +100,38 @@ impl<'a> Row<'a> {
             target: &self.cell.target,
             scenario: &self.cell.scenario.name,
             operation: &self.cell.operation.name,
-            target_rps: self.target_rps,
-            occurrence: self.occurrence,
+            place: self.place,
         }
+    }
+
+    /// The goal of a search as this run asked it.
+    pub(super) fn goal(&self) -> Option<&'a SearchGoal> {
+        let Place::Goal(name) = self.place else {
+            return None;
+        };
+        let goals = self.cell.capacity.as_ref()?.goals.iter();
+        goals
+            .map(|found| &found.goal)
+            .find(|goal| goal.name == name)
     }
 
     /// Values of `metric` in the starts that may be believed.
     pub(super) fn values(&self, metric: Metric) -> Vec<f64> {
-        self.samples
-            .iter()
-            .filter(|sample| sample.grade != Grade::Invalid)
-            .filter_map(|sample| metric.of(sample))
+        self.believed()
+            .filter_map(|sample| sample.of(metric))
             .filter(|value| value.is_finite())
             .collect()
+    }
+
+    /// Believed starts whose search found no load too high.
+    pub(super) fn open(&self) -> u32 {
+        let open = |sample: &&Sample| matches!(sample, Sample::Search { open: true, .. });
+        self.believed().filter(open).count() as u32
+    }
+
+    fn believed(&self) -> impl Iterator<Item = &Sample> {
+        let invalid = |sample: &&Sample| sample.grade() != Grade::Invalid;
+        self.samples.iter().filter(invalid)
     }
 
     /// The row as each of its runs has it, without samples.
@@ -63,20 +149,47 @@ impl<'a> Row<'a> {
 
     /// Starts that the validity rules rejected.
     pub(super) fn rejected(&self) -> usize {
-        let invalid = |sample: &&StartSample| sample.grade == Grade::Invalid;
-        self.samples.iter().filter(invalid).count()
+        self.samples.len() - self.believed().count()
     }
 }
 
-/// Rows of one run, in the order of its cells and ladders.
+/// Rows of one run, in the order of its cells: of each what its search found, then its ladder.
 pub(super) fn of_run(run: &RunRecord) -> Vec<Row<'_>> {
-    run.cells
-        .iter()
-        .flat_map(|cell| of_cell(run, cell))
-        .collect()
+    let rows = |cell| of_search(run, cell).into_iter().chain(of_ladder(run, cell));
+    run.cells.iter().flat_map(rows).collect()
 }
 
-fn of_cell<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
+fn of_search<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
+    let found = cell.capacity.as_ref();
+    // The rungs of a ladder leave an interval as wide as their distance, which is no measurement of its own.
+    let Some(found) = found.filter(|found| found.source == CapacitySource::Search) else {
+        return Vec::new();
+    };
+    let sample = |start: Option<u32>, lower: Option<f64>, upper: Option<f64>| Sample::Search {
+        held_rps: lower.unwrap_or(0.0),
+        open: upper.is_none(),
+        grade: found.grade_of(start, [lower, upper]),
+    };
+    let row = |goal: &'a GoalResult| {
+        let starts = goal.starts.iter();
+        let mut samples: Vec<Sample> = starts
+            .map(|one| sample(Some(one.start), one.lower_rps, one.upper_rps))
+            .collect();
+        if samples.is_empty() && found.came_to_an_end() {
+            samples.push(sample(None, goal.lower_rps, goal.upper_rps));
+        }
+        Row {
+            run,
+            cell,
+            place: Place::Goal(&goal.goal.name),
+            samples,
+            others: Vec::new(),
+        }
+    };
+    found.goals.iter().map(row).collect()
+}
+
+fn of_ladder<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
     let single = || {
         let steps = cell.steps.iter();
         steps
@@ -93,16 +206,16 @@ fn of_cell<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
     };
     let mut rows: Vec<Row<'_>> = Vec::with_capacity(measured.len());
     for (target_rps, samples) in measured {
-        let occurrence = rows
-            .iter()
-            .filter(|row| row.target_rps == target_rps)
-            .count();
+        let same = |row: &&Row<'_>| row.place.target_rps() == Some(target_rps);
+        let occurrence = rows.iter().filter(same).count();
         rows.push(Row {
             run,
             cell,
-            target_rps,
-            occurrence,
-            samples,
+            place: Place::Rung {
+                target_rps,
+                occurrence,
+            },
+            samples: samples.into_iter().map(Sample::Rung).collect(),
             others: Vec::new(),
         });
     }

@@ -93,7 +93,7 @@ fn row(found: &[(f64, &Row<'_>)], metric: Metric) -> Option<TrendRow> {
         .collect();
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     let (first, last) = (*values.first()?, *values.last()?);
-    let cell = found.first()?.1.cell;
+    let (cell, place) = (found.first()?.1.cell, found.first()?.1.place);
     // By run and not by day: two runs of one hour and one a month later would leave one slope.
     let by_run: Vec<(f64, f64)> = (0..).map(f64::from).zip(values.iter().copied()).collect();
     let centre = median(&values)?;
@@ -105,7 +105,8 @@ fn row(found: &[(f64, &Row<'_>)], metric: Metric) -> Option<TrendRow> {
         target: cell.target.clone(),
         scenario: cell.scenario.title.clone(),
         operation: cell.operation.title.clone(),
-        target_rps: found.first()?.1.target_rps,
+        target_rps: place.target_rps(),
+        goal: place.goal(),
         metric,
         change_percent,
         slope_percent_per_run: slope.map(|found| percent(found.slope)),
@@ -119,7 +120,7 @@ fn row(found: &[(f64, &Row<'_>)], metric: Metric) -> Option<TrendRow> {
         points,
         sentence: String::new(),
     };
-    row.sentence = sentence(&row);
+    row.sentence = sentence(&row, &place.text());
     Some(row)
 }
 
@@ -159,14 +160,13 @@ pub fn trend_verdict(row: &TrendRow) -> Verdict {
     }
 }
 
-fn sentence(row: &TrendRow) -> String {
+fn sentence(row: &TrendRow, place: &str) -> String {
     let runs = row.points.len();
     let of = format!(
-        "{} · {} · {} at {:.0}/s: {}",
+        "{} · {} · {} {place}: {}",
         row.target,
         row.operation,
         row.scenario,
-        row.target_rps,
         row.metric.name()
     );
     let noise = row.noise.word();

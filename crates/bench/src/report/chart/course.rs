@@ -1,6 +1,6 @@
 //! How the figures of a cell moved over stored runs.
 
-use crate::record::{Metric, TrendRow};
+use crate::record::TrendRow;
 
 use super::super::format::{ratio, significant};
 use super::super::lang::{Lang, stored as t};
@@ -9,14 +9,20 @@ use super::legend::line_entry;
 use super::plot::Plot;
 use super::scale::Scale;
 
-/// Every figure of a cell's highest load over the runs, as a ratio to the first run; `None` if no figure has two runs.
+/// Every figure of a cell's highest load over the runs, and what its searches held, as a ratio to the first run; `None` if no figure has two runs.
 pub(in crate::report) fn course(rows: &[&TrendRow], cell: &str, lang: Lang) -> Option<Chart> {
     let longest = rows.iter().map(|row| row.points.len()).max()?;
     let full = || rows.iter().filter(move |row| row.points.len() == longest);
-    let highest = full().map(|row| row.target_rps).max_by(f64::total_cmp)?;
-    let lines: Vec<(Metric, Vec<(f64, f64)>)> = full()
-        .filter(|row| row.target_rps == highest)
-        .filter_map(|row| Some((row.metric, against_first(row)?)))
+    let highest = full()
+        .filter_map(|row| row.target_rps)
+        .max_by(f64::total_cmp);
+    let name = |row: &TrendRow| match &row.goal {
+        Some(goal) => format!("{} ({goal})", row.metric.name()),
+        None => row.metric.name().to_owned(),
+    };
+    let lines: Vec<(String, Vec<(f64, f64)>)> = full()
+        .filter(|row| row.target_rps.is_none() || row.target_rps == highest)
+        .filter_map(|row| Some((name(row), against_first(row)?)))
         .collect();
     if lines.is_empty() {
         return None;
@@ -36,19 +42,14 @@ pub(in crate::report) fn course(rows: &[&TrendRow], cell: &str, lang: Lang) -> O
     );
     plot.line("ideal", &[(0.8, 1.0), (longest as f64 + 0.2, 1.0)]);
     let mut legend = Vec::new();
-    for (at, (metric, points)) in lines.iter().enumerate() {
+    for (at, (name, points)) in lines.iter().enumerate() {
         let class = format!("s{at}");
         plot.line(&class, points);
         for (run, value) in points {
-            let tip = format!(
-                "{} {run:.0}: {} {}",
-                t::S_RUN.of(lang),
-                metric.name(),
-                ratio(*value)
-            );
+            let tip = format!("{} {run:.0}: {} {}", t::S_RUN.of(lang), name, ratio(*value));
             plot.mark(&class, at, *run, *value, &tip);
         }
-        legend.push(line_entry(&class, Some(at), metric.name()));
+        legend.push(line_entry(&class, Some(at), name));
     }
     Some(Chart {
         svg: plot.finish(&format!("{}: {cell}", t::S_OF_FIRST.of(lang))),
@@ -74,6 +75,7 @@ fn against_first(row: &TrendRow) -> Option<Vec<(f64, f64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Metric;
     use crate::record::{Noise, TrendColour};
 
     fn row(metric: Metric, target_rps: f64, values: &[f64]) -> TrendRow {
@@ -81,7 +83,8 @@ mod tests {
             target: "redis".into(),
             scenario: "single key".into(),
             operation: "GET".into(),
-            target_rps,
+            target_rps: Some(target_rps),
+            goal: None,
             metric,
             points: values.iter().map(|value| (0.0, *value)).collect(),
             change_percent: None,

@@ -45,12 +45,11 @@ pub(in crate::report) fn ratios(rows: &[&ComparisonRow], cell: &str, lang: Lang)
             plot.interval(class, y, low, high);
         }
         plot.mark(class, shape, *value, y, &words::difference(row, lang));
-        let name = format!(
-            "{} @ {}/s: {}",
-            row.metric.name(),
-            rate(row.target_rps),
-            ratio(*value)
-        );
+        let place = match row.target_rps {
+            Some(rps) => format!("{}/s", rate(rps)),
+            None => words::load(None, row.goal.as_deref()),
+        };
+        let name = format!("{} @ {place}: {}", row.metric.name(), ratio(*value));
         // Beyond its interval, which would run through it.
         plot.name(row.ratio_ci.map_or(*value, |(_, high)| high), y, &name);
     }

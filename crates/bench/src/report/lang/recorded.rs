@@ -187,6 +187,7 @@ forms! {
     "all connections were lost: {why}" | "mất mọi kết nối: {why}";
     "the server closed the connection" | "máy chủ đóng kết nối";
     "{n}/s: {why}" | "{n}/s: {why}";
+    "{n} of {n2} trials, one because {why}" | "{n} trong {n2} lần thử, một lần vì {why}";
     // A study beside ours.
     "Redis and Dragonfly behind a rate limiter" | "Redis và Dragonfly sau bộ giới hạn tốc độ";
     "Redis behind a rate limiter, 100 keys" | "Redis sau bộ giới hạn tốc độ, 100 khóa";
@@ -270,6 +271,10 @@ forms! {
     "{n} rows were tested at 5 % each: of rows without any difference, one in twenty may look different by chance"
         | "{n} dòng được kiểm định ở mức 5 % mỗi dòng: trong các dòng không khác nhau, cứ hai mươi dòng có thể một dòng trông khác do ngẫu nhiên";
     "{n} measurements were left out: the validity rules had rejected them" | "bỏ {n} phép đo: quy tắc hợp lệ đã loại chúng";
+    "{n} loads of searches left out: where a search goes follows from what it finds, and what both held is compared"
+        | "bỏ {n} mức tải của các phép tìm: phép tìm đi qua đâu tùy vào điều nó tìm thấy, nên so mức mà hai bên giữ được";
+    "{scenario}: no load was too high in {n} of {n2} starts of A and {n3} of {n4} of B, which may hold more"
+        | "{scenario}: không có tải nào quá cao trong {n} trên {n2} lần khởi động của A và {n3} trên {n4} của B, nên có thể giữ được nhiều hơn";
     "only in A and left out: {what} and {n} more" | "chỉ có ở A nên bị bỏ: {what} và {n} dòng khác";
     "only in A and left out: {what}" | "chỉ có ở A nên bị bỏ: {what}";
     "only in B and left out: {what} and {n} more" | "chỉ có ở B nên bị bỏ: {what} và {n} dòng khác";
@@ -307,9 +312,56 @@ forms! {
     "target's threads" | "số luồng của đích đo";
     "target's cores" | "nhân của đích đo";
     "target on the generator's machine" | "đích đo trên máy của bộ phát";
+    "allowed failures" | "mức thất bại cho phép";
+    "least goodput" | "goodput tối thiểu";
+    "largest mean in ms" | "trung bình lớn nhất (ms)";
+    "largest P95 in ms" | "P95 lớn nhất (ms)";
+    "largest P99 in ms" | "P99 lớn nhất (ms)";
+    "exceed ratio" | "tỉ lệ vượt";
+    "length of a full trial" | "độ dài một lần thử đầy đủ";
+    "length of the trials at a load" | "độ dài các lần thử ở một tải";
+    "width of the search" | "độ hẹp của phép tìm";
+    "order (all runs of one arm before all of the other)" | "thứ tự (mọi lần chạy của một bên trước bên kia)";
     "date (more than an hour apart)" | "ngày (cách nhau hơn một giờ)";
     "setting {name}" | "thiết lập {name}";
     "{row}: {n} runs are too few for a trend." | "{row}: {n} lần chạy là quá ít để nói về xu hướng.";
+    // What a gate says.
+    "none of {n} rows shows a regression of more than {n2} %" | "không dòng nào trong {n} dòng cho thấy sụt giảm hơn {n2} %";
+    "{cell}: worse: the {figure} of {b} is {n} times that of {a} [{n2}, {n3}], p = {n4}, A12 = {n5} ({effect})."
+        | "{cell}: kém hơn: {figure} của {b} bằng {n} lần của {a} [{n2}, {n3}], p = {n4}, A12 = {n5} ({effect}).";
+    "{cell} admitted more than its limit allows" | "{cell} cho qua nhiều hơn giới hạn";
+    "the run {file} is incomplete: {why}" | "lần chạy {file} chưa trọn vẹn: {why}";
+    "the baseline {file} is incomplete: {why}" | "mốc so sánh {file} chưa trọn vẹn: {why}";
+    "the run {file} is invalid by its own rules" | "lần chạy {file} không hợp lệ theo quy tắc của chính nó";
+    "the baseline {file} is invalid by its own rules" | "mốc so sánh {file} không hợp lệ theo quy tắc của chính nó";
+    "{n} of {n2} rows have fewer than {n3} starts on a side: measure both with --starts {n4}"
+        | "{n} trong {n2} dòng có ít hơn {n3} lần khởi động ở một bên: hãy đo cả hai với --starts {n4}";
+    "in {n} of {n2} rows no load was too high for the run: give its search a higher range (--ladder)"
+        | "ở {n} trong {n2} dòng không có tải nào quá cao với lần chạy: hãy cho phép tìm khoảng cao hơn (--ladder)";
+    "the run has no row for: {what} and {n} more" | "lần chạy không có dòng cho: {what} và {n} dòng khác";
+    "the run has no row for: {what}" | "lần chạy không có dòng cho: {what}";
+    "the baseline has no row for: {what} and {n} more" | "mốc so sánh không có dòng cho: {what} và {n} dòng khác";
+    "the baseline has no row for: {what}" | "mốc so sánh không có dòng cho: {what}";
+    "no figure that was asked for was measured on both sides" | "không có chỉ số nào được hỏi mà cả hai bên đều đo";
+    "the allowed regression of {n} %, or {source}" | "mức sụt giảm cho phép {n} %, hoặc {source}";
+    "the allowed regression of {n} %" | "mức sụt giảm cho phép {n} %";
+    "it did not end" | "nó chưa kết thúc";
+    "goodput of {row}" | "goodput của {row}";
+    "p50 of {row}" | "p50 của {row}";
+    "p99 of {row}" | "p99 của {row}";
+    "cpu of {row}" | "cpu của {row}";
+    "held of {row}" | "held của {row}";
+    "median response time" | "trung vị thời gian đáp ứng";
+    "P99 response time" | "P99 thời gian đáp ứng";
+    "CPU per request" | "CPU mỗi yêu cầu";
+    "load held" | "tải giữ được";
+    "negligible" | "không đáng kể";
+    "small" | "nhỏ";
+    "medium" | "vừa";
+    "large" | "lớn";
+    "{target} · {operation}: {scenario} at {n}/s" | "{target} · {operation}: {scenario} ở {n}/s";
+    "{target} · {operation}: {scenario} under the goal {goal}" | "{target} · {operation}: {scenario} theo mục tiêu {goal}";
+    "{scenario} under the goal {goal}" | "{scenario} theo mục tiêu {goal}";
     "{scenario} at {n}/s" | "{scenario} ở {n}/s";
 }
 

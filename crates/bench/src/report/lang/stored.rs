@@ -22,8 +22,8 @@ texts! {
     S_ARM_RUNS = "{arm}: {runs}" | "{arm}: {runs}";
     S_TREND_FEW = "too few runs" | "quá ít lần chạy";
     S_TREND_NONE = "no trend shown" | "chưa thấy xu hướng";
-    S_TREND_INTRO = "{n} runs, {first} to {last}. The figures draw each figure of the highest load that all runs have, as a ratio to the first run."
-        | "{n} lần chạy, từ {first} đến {last}. Hình vẽ từng chỉ số ở tải cao nhất mà mọi lần chạy đều có, theo tỉ lệ so với lần đầu.";
+    S_TREND_INTRO = "{n} runs, {first} to {last}. The figures draw each figure of the highest load that all runs have, and the load held by searches, as a ratio to the first run."
+        | "{n} lần chạy, từ {first} đến {last}. Hình vẽ từng chỉ số ở tải cao nhất mà mọi lần chạy đều có, và tải mà các phép tìm kiếm giữ được, theo tỉ lệ so với lần đầu.";
     S_RUN = "run" | "lần chạy";
     S_OF_FIRST = "ratio to the first run" | "tỉ lệ so với lần đầu";
     S_FLOOR = "smallest claimable difference: {source}" | "khác biệt nhỏ nhất có thể khẳng định: {source}";
@@ -49,10 +49,12 @@ texts! {
     S_STARTS = "{n} starts on each side, {seconds} s per step" | "mỗi bên khởi động {n} lần, {seconds} s mỗi bậc";
     S_NOISE_MEANS = "A difference below the last column is what this machine does to one and the same program."
         | "Khác biệt dưới cột cuối là điều máy này gây ra cho cùng một chương trình.";
-    S_SENTENCE = "{scenario} at {load}/s: {figure} of {b} is {ratio} times that of {a}{interval}{p}, n = {n}: {verdict}"
-        | "{scenario} ở {load}/s: {figure} của {b} bằng {ratio} lần của {a}{interval}{p}, n = {n}: {verdict}";
-    S_COURSE = "{target} · {operation} · {scenario} at {load}/s: {figure}: {slope} % per run over {n} runs (p = {p}), {noise}"
-        | "{target} · {operation} · {scenario} ở {load}/s: {figure}: {slope} % mỗi lần qua {n} lần chạy (p = {p}), {noise}";
+    S_AT_LOAD = "at {load}/s" | "ở {load}/s";
+    S_UNDER_GOAL = "under the goal {goal}" | "theo mục tiêu {goal}";
+    S_SENTENCE = "{scenario} {place}: {figure} of {b} is {ratio} times that of {a}{interval}{p}, n = {n}: {verdict}"
+        | "{scenario} {place}: {figure} của {b} bằng {ratio} lần của {a}{interval}{p}, n = {n}: {verdict}";
+    S_COURSE = "{target} · {operation} · {scenario} {place}: {figure}: {slope} % per run over {n} runs (p = {p}), {noise}"
+        | "{target} · {operation} · {scenario} {place}: {figure}: {slope} % mỗi lần qua {n} lần chạy (p = {p}), {noise}";
     V_BETTER = "better" | "tốt hơn";
     V_WORSE = "worse" | "kém hơn";
     V_SAME = "same" | "như nhau";

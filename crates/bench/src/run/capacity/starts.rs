@@ -67,14 +67,9 @@ pub(in crate::run) fn merged(
     Some(record)
 }
 
-/// Whether a search came to a planned end.
-fn whole(found: &CapacityRecord) -> bool {
-    matches!(found.ended, SearchEnd::Done | SearchEnd::BudgetSpent)
-}
-
 /// The first end that was not planned; without one, that of the first start.
 fn ending(all: &[Numbered<'_>]) -> (SearchEnd, String) {
-    let broken = all.iter().find(|(_, found)| !whole(found));
+    let broken = all.iter().find(|(_, found)| !found.came_to_an_end());
     let spent = || all.iter().find(|(_, f)| f.ended == SearchEnd::BudgetSpent);
     match broken.or_else(spent) {
         Some((start, found)) => (
@@ -91,8 +86,10 @@ fn ending(all: &[Numbered<'_>]) -> (SearchEnd, String) {
 
 /// Goal number `at` over the starts. A search that was broken off has tried too little to count.
 fn goal(all: &[Numbered<'_>], at: usize, seed: u64) -> GoalResult {
-    let ended = all.iter().any(|(_, found)| whole(found));
-    let counted = all.iter().filter(|(_, found)| whole(found) || !ended);
+    let ended = all.iter().any(|(_, found)| found.came_to_an_end());
+    let counted = all
+        .iter()
+        .filter(|(_, found)| found.came_to_an_end() || !ended);
     let results: Vec<(u32, &GoalResult)> = counted
         .filter_map(|(start, found)| Some((*start, found.goals.get(at)?)))
         .collect();

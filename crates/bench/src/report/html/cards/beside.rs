@@ -239,7 +239,7 @@ fn comparison_table(source: &Source<'_>, rows: &[&ComparisonRow]) -> Block {
         .map(|row| {
             vec![
                 format!("{} {}", row.metric.name(), row.metric.unit()),
-                rate(row.target_rps),
+                words::load(row.target_rps, row.goal.as_deref()),
                 or_dash(row.ratio_b_over_a, ratio),
                 or_dash(row.ratio_ci, |(low, high)| {
                     format!("[{}–{}]", significant(low), significant(high))
@@ -293,7 +293,7 @@ pub(super) fn trends(source: &Source<'_>) -> Option<Card> {
         let cell = format!("{} · {} · {}", row.target, row.operation, row.scenario);
         let fields = vec![
             format!("{} {}", row.metric.name(), row.metric.unit()),
-            rate(row.target_rps),
+            words::load(row.target_rps, row.goal.as_deref()),
             row.points.len().to_string(),
             or_dash(row.change_percent, |v| format!("{v:+.1} %")),
             words::trend(row, lang).to_owned(),

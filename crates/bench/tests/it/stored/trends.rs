@@ -1,0 +1,98 @@
+//! Trends over runs, and the noise of one machine.
+
+use std::fs;
+
+use tollgate_bench::record::{Metric, Noise, TrendColour};
+use tollgate_bench::stored::{StoredRun, noise, noise_path, read_noise, trends, write_noise};
+use tollgate_testkit::process::temp_dir;
+
+use super::{PLAIN, System, run_of, stored};
+
+#[test]
+fn a_trend_is_found_and_chance_is_not_one() {
+    let runs = |slope: f64| -> Vec<StoredRun> {
+        (0..8_u32)
+            .map(|number| {
+                let goodput = 1.0 + slope * f64::from(number);
+                let mut record = run_of(
+                    &[(
+                        "redis-server",
+                        System {
+                            goodput,
+                            seed: u64::from(number) + 50,
+                            ..PLAIN
+                        },
+                    )],
+                    3,
+                );
+                record.manifest.started_unix_s += 86_400 * i64::from(number);
+                StoredRun {
+                    source: number.to_string(),
+                    record,
+                }
+            })
+            .collect()
+    };
+    let falling = trends(&runs(-0.03), &[Metric::GoodputRps]).unwrap();
+    let row = &falling.rows[0];
+    assert_eq!((row.points.len(), row.points[7].0), (8, 7.0));
+    assert_eq!((row.colour, row.noise), (TrendColour::Worse, Noise::Stable));
+    assert!(
+        row.p.unwrap() < 0.01 && row.sentence.contains("worse by"),
+        "{}",
+        row.sentence
+    );
+    let (low, high) = row.slope_ci.unwrap();
+    assert!(low < -2.0 && high < 0.0, "{low} {high}");
+    let flat = trends(&runs(0.0), &[Metric::GoodputRps]).unwrap();
+    assert!(
+        flat.rows
+            .iter()
+            .all(|row| row.sentence.contains("no trend shown"))
+    );
+    let error = trends(&runs(0.0)[..1], &Metric::ALL).unwrap_err();
+    assert!(error.contains("at least two runs"), "{error}");
+}
+
+#[test]
+fn noise_is_what_the_starts_of_one_program_differ_by() {
+    let measured = |amount: f64| {
+        let twin = |seed| System {
+            noise: amount,
+            seed,
+            ..PLAIN
+        };
+        let record = run_of(&[("tollgate (A)", twin(1)), ("tollgate (B)", twin(2))], 8);
+        noise(&stored(record)).unwrap()
+    };
+    let (quiet, loud) = (measured(0.01), measured(0.1));
+    assert_eq!(
+        (quiet.target.as_str(), quiet.starts_per_side),
+        ("tollgate", 8)
+    );
+    assert_eq!(quiet.metrics.len(), 4);
+    for (quiet, loud) in quiet.metrics.iter().zip(&loud.metrics) {
+        assert_eq!(quiet.rows, 2);
+        assert!(quiet.smallest_claimable_percent > 0.0);
+        assert!(quiet.smallest_claimable_percent < 3.0, "{quiet:?}");
+        assert!(loud.smallest_claimable_percent > 3.0 * quiet.smallest_claimable_percent);
+    }
+    let folder = temp_dir().unwrap();
+    let path = noise_path(&quiet.machine, |_| Some(folder.display().to_string())).unwrap();
+    write_noise(&path, &quiet).unwrap();
+    let read = read_noise(&path).unwrap();
+    assert_eq!(
+        (read.target, read.machine),
+        (quiet.target, quiet.machine.clone())
+    );
+    for (read, wrote) in read.metrics.iter().zip(&quiet.metrics) {
+        assert_eq!((read.metric, read.rows), (wrote.metric, wrote.rows));
+        // JSON keeps all but the last digit.
+        let off = read.smallest_claimable_percent - wrote.smallest_claimable_percent;
+        assert!(off.abs() < 1e-9, "{off}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+    assert!(noise_path(&quiet.machine, |_| None).is_none());
+    let few = noise(&stored(run_of(&[("tollgate", PLAIN)], 3))).unwrap_err();
+    assert!(few.contains("needs 6 starts"), "{few}");
+}
