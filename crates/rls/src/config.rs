@@ -15,6 +15,7 @@ pub use crate::grpc::ConnectionAge;
 pub use crate::health::HealthNeeds;
 use crate::log::LogLine;
 pub use crate::rules::RuleFiles;
+use crate::traces::TraceConfig;
 pub use crate::xds::{XdsBackoff, XdsConfig, XdsTls};
 
 /// Port of gRPC, as envoyproxy/ratelimit has it.
@@ -80,6 +81,8 @@ pub struct RlsConfig {
     pub prometheus: Option<(SocketAddr, String)>,
     /// Where metrics are sent to.
     pub statsd: Option<StatsdConfig>,
+    /// Where spans of calls are sent to.
+    pub traces: Option<TraceConfig>,
     /// How long requests may wait that do not say; those that waited longer are refused. Zero refuses none.
     pub shed_after: Duration,
     /// The time that waits are measured with.
@@ -303,6 +306,8 @@ pub enum StartError {
     Tls(String),
     /// The management server that gives the rules cannot be asked as it is described; why.
     Xds(String),
+    /// Spans cannot be sent as it is described; why.
+    Traces(String),
     /// A thread or its runtime cannot be made.
     Thread(io::Error),
 }
@@ -328,6 +333,7 @@ impl fmt::Display for StartError {
             }
             Self::Tls(reason) => write!(f, "TLS: {reason}"),
             Self::Xds(reason) => write!(f, "xDS: {reason}"),
+            Self::Traces(reason) => write!(f, "traces: {reason}"),
             Self::Thread(error) => write!(f, "cannot start a service thread: {error}"),
         }
     }

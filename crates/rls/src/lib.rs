@@ -34,6 +34,7 @@ mod server;
 mod service;
 mod shed;
 mod tls;
+mod traces;
 mod xds;
 
 pub use backend::BackendError;
@@ -48,3 +49,4 @@ pub use log::{LogLevel, LogLine};
 pub use rules::check_rules;
 pub use server::RlsServer;
 pub use tollgate_policy::{HeaderForm, HeaderNames, LoadOptions, Modes, Ruleset};
+pub use traces::{TraceConfig, TraceProtocol};

@@ -1,6 +1,7 @@
 //! The threads of the service, and the way down.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
@@ -20,7 +21,9 @@ use crate::health::Health;
 use crate::http::Port;
 use crate::in_force::InForce;
 use crate::lane::{Lane, PortsTls, SHUTDOWN_GRACE};
-use crate::listening::{Accepts, Addresses, Listening, MAX_CONNECTIONS, Speaks, accept_all, tcp};
+use crate::listening::{
+    Accepts, Addresses, Arrival, Listening, MAX_CONNECTIONS, Speaks, accept_all, tcp,
+};
 use crate::log::{LogLevel, LogLine};
 use crate::loops::{LoopOptions, LoopPorts, Loops, MakeService};
 use crate::metrics::Metrics;
@@ -29,6 +32,7 @@ use crate::reload::{Before, Folder};
 use crate::rules::load_files;
 use crate::service::{Backing, Service};
 use crate::shed::Shed;
+use crate::traces::{Exporter, Queue, Tracer};
 use crate::xds::XdsClient;
 
 /// Connections that may wait for a thread to take them.
@@ -43,6 +47,8 @@ pub struct RlsServer {
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     loops: Option<Loops>,
+    /// What sends spans, which ends when there are no more.
+    traces: Option<(watch::Sender<bool>, JoinHandle<()>)>,
 }
 
 /// Makes the backend of one thread, on that thread.
@@ -149,11 +155,12 @@ impl RlsServer {
         let (stop, stopped) = watch::channel(false);
         let (health, metrics) = (in_force.health(), in_force.metrics());
         let mut server = Self::idle(&config, &ports, health.clone(), stop);
+        let traces = server.start_traces(&config, &metrics)?;
         let fallbacks = Fallbacks::new(clock);
         let local_cache = local_cache(&config, clock, &metrics);
         let makes = |index: usize| {
             let (fallbacks, local_cache) = (fallbacks.clone(), local_cache.clone());
-            let age = config.connection_age;
+            let (age, traces) = (config.connection_age, traces.clone());
             let (rules, counters, make_backend, health, headers) = (
                 in_force.subscribe(),
                 metrics.clone(),
@@ -169,20 +176,13 @@ impl RlsServer {
                 };
                 let counters = counters.of_thread(index);
                 let service = Service::new(rules, counters, backing, health, headers, shed);
-                service.with_connection_age(age)
+                let tracer = traces.map(|(queue, share)| Tracer::new(queue, share));
+                service.with_connection_age(age).with_tracer(tracer)
             }
         };
         let (threads, mut lanes) = (config.runtime_threads(), Vec::new());
         for index in 0..threads {
-            let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
-            lanes.push(lane);
-            let (make, tls, stopped) = (makes(index), tls.clone(), stopped.clone());
-            let (shed_after, monotonic, log) = (config.shed_after, config.monotonic, config.log);
-            server.spawn(format!("rls-{index}"), move || async move {
-                let shed = Shed::new(shed_after, monotonic);
-                let lane = Lane::new(make(shed.clone()), shed, tls, log);
-                lane.take_arrivals(arrivals, stopped).await;
-            })?;
+            lanes.push(server.start_lane(&config, index, makes(index), &tls, &stopped)?);
         }
         let places = metrics.facts.connections(MAX_CONNECTIONS);
         let mut listeners = ports.listeners;
@@ -214,7 +214,48 @@ impl RlsServer {
             stop,
             threads: Vec::new(),
             loops: None,
+            traces: None,
         }
+    }
+
+    /// Starts what sends spans, if they are sent; where they are put, and of which share of calls.
+    fn start_traces(
+        &mut self,
+        config: &RlsConfig,
+        metrics: &Metrics,
+    ) -> Result<Option<(Arc<Queue>, f64)>, StartError> {
+        let Some(traces) = config.traces.clone() else {
+            return Ok(None);
+        };
+        let queue = Arc::new(Queue::new(traces.queue, traces.batch));
+        let share = traces.sampling;
+        metrics.facts.tell_of_traces(queue.clone());
+        let (stop, stopped) = watch::channel(false);
+        let exporter = Exporter::new(traces, queue.clone(), config.log);
+        let exporter = exporter.map_err(StartError::Traces)?;
+        self.spawn("rls-traces".to_owned(), move || exporter.run(stopped))?;
+        self.traces = self.threads.pop().map(|thread| (stop, thread));
+        Ok(Some((queue, share)))
+    }
+
+    /// Starts a thread with a runtime, whose service `make` makes; it serves the connections that are sent to it.
+    fn start_lane(
+        &mut self,
+        config: &RlsConfig,
+        index: usize,
+        make: impl FnOnce(Option<Rc<Shed>>) -> Service + Send + 'static,
+        tls: &PortsTls,
+        stopped: &watch::Receiver<bool>,
+    ) -> Result<mpsc::Sender<Arrival>, StartError> {
+        let (lane, arrivals) = mpsc::channel(HANDOVER_QUEUE);
+        let (tls, stopped) = (tls.clone(), stopped.clone());
+        let (shed_after, monotonic, log) = (config.shed_after, config.monotonic, config.log);
+        self.spawn(format!("rls-{index}"), move || async move {
+            let shed = Shed::new(shed_after, monotonic);
+            let lane = Lane::new(make(shed.clone()), shed, tls, log);
+            lane.take_arrivals(arrivals, stopped).await;
+        })?;
+        Ok(lane)
     }
 
     /// Has the ports without TLS served by event loops, whose services `makes` makes, if there are any.
@@ -372,6 +413,12 @@ impl RlsServer {
         {
             let line = format!("an event loop of the service failed: {error}");
             (self.log)(LogLevel::Error, &line);
+        }
+        if let Some((stop, thread)) = self.traces.take() {
+            stop.send_replace(true);
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
         }
     }
 

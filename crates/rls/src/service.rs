@@ -16,6 +16,7 @@ use tollgate_policy::{
 };
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
+use tollgate_wire::trace::SpanKind;
 
 use crate::backend::{
     AnyBackend, BackendError, Checks, Decide, Decisions, Embedded, LocalCache, Told,
@@ -28,6 +29,7 @@ use crate::http::problem::{self, Problem};
 use crate::lease::LeaseName;
 use crate::metrics::{Event, ThreadMetrics};
 use crate::shed::{Flight, Gulp, Refused, Shed};
+use crate::traces::{CallSpan, Step, Tracer};
 
 /// The service as one thread holds it.
 pub(crate) struct Service {
@@ -46,6 +48,8 @@ pub(crate) struct Service {
     shed: Option<Rc<Shed>>,
     /// How long connections of gRPC last, if not for ever.
     connection_age: Option<ConnectionAge>,
+    /// Makes spans of calls, where they are asked for.
+    tracer: Option<Rc<Tracer>>,
 }
 
 /// What a service decides by, besides its rules.
@@ -139,6 +143,7 @@ impl Service {
             http_headers,
             shed,
             connection_age: None,
+            tracer: None,
         }
     }
 
@@ -146,6 +151,16 @@ impl Service {
     pub(crate) fn with_connection_age(mut self, age: Option<ConnectionAge>) -> Self {
         self.connection_age = age;
         self
+    }
+
+    /// Its calls have spans.
+    pub(crate) fn with_tracer(mut self, tracer: Option<Rc<Tracer>>) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    pub(crate) fn tracer(&self) -> Option<&Rc<Tracer>> {
+        self.tracer.as_ref()
     }
 
     pub(crate) fn connection_age(&self) -> Option<ConnectionAge> {
@@ -338,13 +353,17 @@ impl Service {
     pub(crate) fn answer_now(
         &self,
         request: &RateLimitRequest,
+        call: Option<&CallSpan>,
     ) -> Option<Result<RateLimitResponse, ServiceError>> {
         let AnyBackend::Embedded(embedded) = &self.backend else {
             return None;
         };
         let rules = self.rules();
         self.metrics.event(Event::Request);
-        let answer = self.answer_on(embedded, &rules.0, request);
+        let answer = self.answer_on(embedded, &rules.0, request, call);
+        if let Some(call) = call {
+            tell_answer(call, request, &answer);
+        }
         Some(answer.inspect_err(|error| self.count_error(error)))
     }
 
@@ -354,10 +373,12 @@ impl Service {
         embedded: &Embedded,
         rules: &Ruleset,
         request: &RateLimitRequest,
+        call: Option<&CallSpan>,
     ) -> Result<RateLimitResponse, ServiceError> {
         let resolved = resolve(rules, request)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
+        let step = call.map(|call| self.step(call, checks.len()));
         let decided = if checks.is_empty() {
             Ok(Decisions::new())
         } else if combine::is_plain(&checks) {
@@ -367,6 +388,7 @@ impl Service {
             let decided = deciding.now_or_never();
             decided.expect("the store in this process never waits")
         };
+        drop(step);
         let made = Made::by_backend(decided.map_err(ServiceError::Backend)?);
         Ok(self.finish(rules, &resolved, request, made))
     }
@@ -375,22 +397,27 @@ impl Service {
     pub(crate) async fn answer(
         &self,
         request: &RateLimitRequest,
+        call: Option<&CallSpan>,
     ) -> Result<RateLimitResponse, ServiceError> {
         self.metrics.event(Event::Request);
-        let answer = self.answer_uncounted(request).await;
+        let answer = self.answer_uncounted(request, call).await;
+        if let Some(call) = call {
+            tell_answer(call, request, &answer);
+        }
         answer.inspect_err(|error| self.count_error(error))
     }
 
     async fn answer_uncounted(
         &self,
         request: &RateLimitRequest,
+        call: Option<&CallSpan>,
     ) -> Result<RateLimitResponse, ServiceError> {
         let _flight = self.fly()?;
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let made = self.decide_checks(&checks).await?;
+        let made = self.decide_checks(&checks, call).await?;
         let by = made.by;
         let mut response = self.finish(&rules.0, &resolved, request, made);
         if let Some(by) = by {
@@ -405,11 +432,16 @@ impl Service {
 
     /// Decides by the backend, or in its place by what the rules say. Without a limit there is nothing to decide, and the
     /// backend is left alone.
-    async fn decide_checks(&self, checks: &Checks<'_>) -> Result<Made, ServiceError> {
+    async fn decide_checks(
+        &self,
+        checks: &Checks<'_>,
+        call: Option<&CallSpan>,
+    ) -> Result<Made, ServiceError> {
         let told = Told::default();
         if checks.is_empty() {
             return Ok(Made::by_backend(Decisions::new()));
         }
+        let mut step = call.map(|call| self.step(call, checks.len()));
         let decided = match &self.local_cache {
             None => combine::decide(&self.backend, checks).await,
             // Boxed, so that the future of a decision without it does not grow.
@@ -418,6 +450,10 @@ impl Service {
                 Box::pin(combine::decide(&cached, checks)).await
             }
         };
+        if let (Some(step), Err(error)) = (&mut step, &decided) {
+            step.fail(&error.to_string());
+        }
+        drop(step);
         match decided {
             Ok(decisions) => {
                 self.fallbacks.answered();
@@ -437,6 +473,18 @@ impl Service {
                 })
             }
         }
+    }
+
+    /// What the backend does for a call, from now on.
+    fn step<'c>(&self, call: &'c CallSpan, checks: usize) -> Step<'c> {
+        let (backend, kind) = match self.backend {
+            AnyBackend::Embedded(_) => ("embedded", SpanKind::Internal),
+            AnyBackend::Remote(_) => ("remote", SpanKind::Client),
+        };
+        let mut step = call.step("Backend Decision", kind);
+        step.set("ratelimit.backend", backend);
+        step.set("ratelimit.checks", checks as i64);
+        step
     }
 
     /// Units of a check's counter have come back by another way than a request.
@@ -477,11 +525,18 @@ impl Service {
     pub(crate) async fn decide<T>(
         &self,
         request: &RateLimitRequest,
+        call: Option<&CallSpan>,
         make: impl FnOnce(Decided<'_>) -> T,
     ) -> Result<T, ServiceError> {
         self.metrics.event(Event::Request);
-        let counted = |error| {
+        if let Some(call) = call {
+            call.asked(request);
+        }
+        let counted = |error: ServiceError| {
             self.count_error(&error);
+            if let Some(call) = call {
+                call.fail(&error.to_string());
+            }
             error
         };
         let _flight = self.fly().map_err(counted)?;
@@ -489,7 +544,8 @@ impl Service {
         let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let made = self.decide_checks(&checks).await.map_err(counted)?;
+        let made = self.decide_checks(&checks, call).await;
+        let made = made.map_err(counted)?;
         self.count(&rules.0, &resolved, request, &made);
         let by = made.by;
         let decisions = made.into_decisions();
@@ -497,6 +553,16 @@ impl Service {
         decided.fallback = by.map(Fallback::name);
         if decided.allowed && decided.fallback.is_none() && resolved.takes_leases() {
             decided.lease = Some(lease.as_text().to_owned());
+        }
+        if let Some(call) = call {
+            tell_code(
+                call,
+                if decided.allowed {
+                    Code::Ok
+                } else {
+                    Code::OverLimit
+                },
+            );
         }
         Ok(make(decided))
     }
@@ -577,6 +643,28 @@ pub(crate) fn resolve<'r>(
         return Err(ServiceError::NoRules);
     }
     rules.resolve(request).map_err(ServiceError::Request)
+}
+
+/// Tells a span what was asked, and what was answered.
+fn tell_answer(
+    call: &CallSpan,
+    request: &RateLimitRequest,
+    answer: &Result<RateLimitResponse, ServiceError>,
+) {
+    call.asked(request);
+    match answer {
+        Ok(response) => tell_code(call, response.overall_code()),
+        Err(error) => call.fail(&error.to_string()),
+    }
+}
+
+fn tell_code(call: &CallSpan, code: Code) {
+    let name = match code {
+        Code::Unknown => "UNKNOWN",
+        Code::Ok => "OK",
+        Code::OverLimit => "OVER_LIMIT",
+    };
+    call.set("ratelimit.overall_code", name);
 }
 
 /// A name for the places that a request takes, if it takes any.

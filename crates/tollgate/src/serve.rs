@@ -238,10 +238,6 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
     };
     let ip = first_address(config)?;
     let address = |key| SocketAddr::new(ip, config.number(key) as u16);
-    let threads = match config.number(Key::Threads) as usize {
-        0 => tollgate_net::threads::available_cpus(),
-        threads => threads,
-    };
     let mut modes = Modes::from_environment(|name| std::env::var(name).ok())?;
     let headers = HeaderForm::parse(config.get(Key::Headers));
     if headers.is_some() {
@@ -287,10 +283,11 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         debug_addr: debug,
         prometheus: None,
         statsd: statsd_config(config),
+        traces: environment.traces()?,
         shed_after: Duration::from_millis(config.number(Key::ShedAfter)),
         monotonic: tollgate_net::Clock::instant,
         log: tell,
-        threads,
+        threads: threads(config),
         io: service_loops(config),
     };
     if drop_in {
@@ -300,6 +297,14 @@ fn service_config(config: &Config) -> Result<Option<RlsConfig>, String> {
         }
     }
     Ok(Some(service))
+}
+
+/// Threads that serve connections.
+fn threads(config: &Config) -> usize {
+    match config.number(Key::Threads) as usize {
+        0 => tollgate_net::threads::available_cpus(),
+        threads => threads,
+    }
 }
 
 /// What the service's loops run on. To refuse in time what is too late they have to hear of all connections in every turn,

@@ -4,10 +4,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Gives them out, differently in each process.
-pub(super) struct Draws(AtomicU64);
+pub(crate) struct Draws(AtomicU64);
 
 impl Draws {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicU64::new(RandomState::new().hash_one(0)))
     }
 
@@ -23,7 +23,7 @@ impl Draws {
     }
 
     /// Any number (splitmix64).
-    fn any(&self) -> u64 {
+    pub(crate) fn any(&self) -> u64 {
         let state = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -31,6 +31,7 @@ use tollgate_limiter::Decision;
 use tollgate_limiter::holds::Ended;
 use tollgate_policy::LimitCheck;
 
+pub(crate) use draws::Draws;
 pub(crate) use embedded::{Embedded, local_store};
 pub(crate) use hot::{HotKeys, LocalCache, Strategies, Told};
 pub(crate) use parts::{Take, undo_one};

@@ -7,6 +7,7 @@
 pub(crate) mod go;
 mod stores;
 mod table;
+mod traces;
 mod xds;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -333,6 +334,13 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                     if row.name.starts_with(PER_SECOND) && config.per_second.is_none() =>
                 {
                     "REDIS_PERSECOND is not true"
+                }
+                Effect::Used(_)
+                    if begins(row.name, &traces::GROUPS)
+                        && row.name != traces::ENABLED
+                        && !self.truth(traces::ENABLED).unwrap_or(false) =>
+                {
+                    "TRACING_ENABLED is not true"
                 }
                 Effect::Used(_) if begins(row.name, &xds::GROUPS) && config.xds.is_none() => {
                     "rules come from files; CONFIG_TYPE=GRPC_XDS_SOTW asks a management server for them"

@@ -40,7 +40,6 @@ const fn ignored(name: &'static str, default: &'static str, why: &'static str) -
 }
 
 const NO_MEMCACHED: &str = "no memcached is asked";
-const NO_TRACING: &str = "there is no tracing";
 const ALWAYS_POOLED: &str =
     "each thread's requests share its connections, whose commands go out together";
 
@@ -476,12 +475,93 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
     (
         "Tracing",
         &[
-            ignored("TRACING_ENABLED", "false", NO_TRACING),
-            ignored("TRACING_SERVICE_NAME", "RateLimit", NO_TRACING),
-            ignored("TRACING_SERVICE_NAMESPACE", "", NO_TRACING),
-            ignored("TRACING_SERVICE_INSTANCE_ID", "", NO_TRACING),
-            ignored("TRACING_EXPORTER_PROTOCOL", "http", NO_TRACING),
-            ignored("TRACING_SAMPLING_RATE", "1", NO_TRACING),
+            used(
+                "TRACING_ENABLED",
+                "false",
+                "sends a span of each decision to a collector of OpenTelemetry; counts with --rules as well, as all of these do",
+            ),
+            used(
+                "TRACING_SERVICE_NAME",
+                "RateLimit",
+                "service.name of the spans",
+            ),
+            used("TRACING_SERVICE_NAMESPACE", "", "service.namespace"),
+            used(
+                "TRACING_SERVICE_INSTANCE_ID",
+                "",
+                "service.instance.id; a random one where it is not given",
+            ),
+            used(
+                "TRACING_EXPORTER_PROTOCOL",
+                "http",
+                "http (protobuf), or grpc",
+            ),
+            used(
+                "TRACING_SAMPLING_RATE",
+                "1",
+                "share of calls that have a span, of those whose traceparent does not say",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_ENDPOINT",
+                "",
+                "the collector, as http://host:port or https://host:port; over HTTP v1/traces goes behind it. http://localhost:4318, or :4317 for gRPC, where it is not given. This and the following have a form with OTLP_TRACES in their name, which goes before",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                "",
+                "the same, over HTTP with its whole path",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_INSECURE",
+                "false",
+                "true: no TLS to an endpoint of gRPC that is host:port alone",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_HEADERS",
+                "",
+                "headers of requests to it, as name=value,…",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_TIMEOUT",
+                "10000",
+                "longest wait for its answer, in milliseconds",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_CERTIFICATE",
+                "",
+                "authority to trust beside the system's, PEM",
+            ),
+            used(
+                "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+                "",
+                "certificate to show, PEM",
+            ),
+            used("OTEL_EXPORTER_OTLP_CLIENT_KEY", "", "its key, PEM"),
+            ignored(
+                "OTEL_EXPORTER_OTLP_COMPRESSION",
+                "",
+                "spans are sent as they are",
+            ),
+            used(
+                "OTEL_RESOURCE_ATTRIBUTES",
+                "",
+                "what else the spans come from, as name=value,…",
+            ),
+            used(
+                "OTEL_BSP_SCHEDULE_DELAY",
+                "5000",
+                "longest time that a span waits for others, in milliseconds",
+            ),
+            used(
+                "OTEL_BSP_MAX_QUEUE_SIZE",
+                "2048",
+                "most spans that wait to be sent; what comes beyond is dropped, and counted",
+            ),
+            used(
+                "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+                "512",
+                "most spans of a request",
+            ),
         ],
     ),
 ];

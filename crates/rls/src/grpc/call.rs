@@ -4,12 +4,13 @@ use std::rc::Rc;
 
 use prost::Message;
 use tollgate_wire::http2::{Body, Call, Head, Piece, Session, Want};
-use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT};
+use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SERVICE_NAME, SHOULD_RATE_LIMIT};
 
 use super::exchange::Exchange;
 use super::health;
 use super::status::{Code, Status};
 use crate::service::{Service, ServiceError};
+use crate::traces::CallSpan;
 
 /// Longest message of a call, in bytes.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -43,8 +44,18 @@ pub(super) enum Next {
     /// Its messages come and go one after another.
     Stream(Ask),
     /// The backend is to be asked.
-    Wait(Box<RateLimitRequest>),
+    Wait(Box<Asked>),
 }
+
+/// A request for which the backend is asked, and its span if it has one.
+pub(super) struct Asked {
+    request: RateLimitRequest,
+    span: Option<CallSpan>,
+}
+
+/// The name of a decision's span, and of the method in it.
+const SPAN: &str = SHOULD_RATE_LIMIT.split_at(1).1;
+const METHOD: &str = SPAN.split_at(SERVICE_NAME.len() + 1).1;
 
 /// Of a path that is not known, the bytes that are told.
 const PATH_TOLD: usize = 256;
@@ -121,21 +132,39 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
     }
     let request =
         RateLimitRequest::decode(message).map_err(|error| Refusal::Status(undecodable(&error)))?;
-    match service.answer_now(&request) {
-        None => Ok(Answer::Later(Next::Wait(Box::new(request)))),
-        Some(answer) => answer
-            .map(Answer::Decision)
-            .map_err(|error| Refusal::Status(status_of(&error))),
+    let span = service
+        .tracer()
+        .and_then(|tracer| tracer.call(call.head.trace, SPAN.into()));
+    match service.answer_now(&request, span.as_ref()) {
+        None => Ok(Answer::Later(Next::Wait(Box::new(Asked { request, span })))),
+        Some(answer) => {
+            tell_status(span.as_ref(), &answer);
+            answer
+                .map(Answer::Decision)
+                .map_err(|error| Refusal::Status(status_of(&error)))
+        }
     }
 }
 
+/// Tells a span what every call of gRPC is told of, by the names of OpenTelemetry.
+fn tell_status(span: Option<&CallSpan>, answer: &Result<RateLimitResponse, ServiceError>) {
+    let Some(span) = span else { return };
+    let code = match answer {
+        Ok(_) => 0,
+        Err(error) => status_of(error).code as i64,
+    };
+    span.set("rpc.system", "grpc");
+    span.set("rpc.service", SERVICE_NAME);
+    span.set("rpc.method", METHOD);
+    span.set("rpc.grpc.status_code", code);
+}
+
 /// Answers a call for which the backend is asked.
-pub(super) async fn answer_later(
-    exchange: Exchange,
-    request: Box<RateLimitRequest>,
-    service: Rc<Service>,
-) {
-    let answer = service.answer(&request).await;
+pub(super) async fn answer_later(exchange: Exchange, asked: Box<Asked>, service: Rc<Service>) {
+    let Asked { request, span } = *asked;
+    let answer = service.answer(&request, span.as_ref()).await;
+    tell_status(span.as_ref(), &answer);
+    drop(span);
     let mut session = exchange.shared.session.borrow_mut();
     match answer {
         Ok(response) => put(&response, exchange.id, &mut session),

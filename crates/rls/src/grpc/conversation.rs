@@ -127,9 +127,9 @@ impl Conversation {
                 Box::pin(stream::watch(exchange, service.health().clone()))
             }
             Next::Stream(_) => Box::pin(stream::reflect(exchange)),
-            Next::Wait(request) => Box::pin(async move {
+            Next::Wait(asked) => Box::pin(async move {
                 let began = Instant::now();
-                call::answer_later(exchange, request, service.clone()).await;
+                call::answer_later(exchange, asked, service.clone()).await;
                 service.counters().response_time(began.elapsed(), 1);
             }),
         });

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 use tollgate_wire::http1::{CONTINUE, Event, Malformed, Reader};
+use tollgate_wire::trace::TraceParent;
 
 use super::reply::Reply;
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
@@ -89,6 +90,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
         port,
         reader: Reader::new(MAX_BODY),
         ask: None,
+        parent: None,
         input: Vec::new(),
         output: Vec::new(),
         answered: 0,
@@ -137,6 +139,8 @@ struct Connection<IO> {
     reader: Reader,
     /// What the request is for whose body is on its way.
     ask: Option<Ask>,
+    /// What that request is part of.
+    parent: Option<TraceParent>,
     /// What came and is not done with.
     input: Vec<u8>,
     /// Answers that are not sent yet.
@@ -176,9 +180,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                 Event::Head(head) => match look(&self.shared.service, &self.port, &head, |caller| {
                     self.shared.service.refuse(caller)
                 }) {
-                    Looked::Asks(ask) => {
+                    Looked::Asks(ask, parent) => {
                         done += used;
-                        self.ask = Some(ask);
+                        (self.ask, self.parent) = (Some(ask), parent);
                         continue;
                     }
                     Looked::Reply(reply) => {
@@ -192,7 +196,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Connection<IO> {
                         // A store elsewhere keeps what it keeps.
                         flush(&mut self.io, &mut self.output).await?;
                     }
-                    let reply = answer(&self.shared.service, self.ask.take(), body).await;
+                    let reply =
+                        answer(&self.shared.service, self.ask.take(), self.parent, body).await;
                     done += used;
                     reply
                 }

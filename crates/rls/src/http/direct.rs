@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use http::StatusCode;
 use tollgate_net::Flow;
 use tollgate_wire::http1::{CONTINUE, Event, Reader};
+use tollgate_wire::trace::TraceParent;
 
 use super::connection::{BODY_TIMEOUT, HEAD_TIMEOUT, LINGER, MAX_UNSENT, refuse_malformed};
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
@@ -16,6 +17,8 @@ pub(crate) struct Talk {
     reader: Reader,
     /// What the request is for whose body is on its way.
     ask: Option<Ask>,
+    /// What that request is part of.
+    parent: Option<TraceParent>,
     /// The body was on its way when the connection was served last.
     is_within: bool,
     /// Nobody listens any more.
@@ -27,6 +30,7 @@ impl Talk {
         Talk {
             reader: Reader::new(MAX_BODY),
             ask: None,
+            parent: None,
             is_within: false,
             lingers: false,
         }
@@ -84,8 +88,8 @@ impl Talk {
                         Some(refused)
                     };
                     match look(service, &Port::Service, &head, judge) {
-                        Looked::Asks(ask) => {
-                            self.ask = Some(ask);
+                        Looked::Asks(ask, parent) => {
+                            (self.ask, self.parent) = (Some(ask), parent);
                             continue;
                         }
                         Looked::Reply(reply) => {
@@ -97,7 +101,7 @@ impl Talk {
                 Event::Body(body) => {
                     // Kept where it is made: some of what it may wait for is large.
                     let ask = self.ask.take();
-                    let answering = pin!(answer(service, ask, body));
+                    let answering = pin!(answer(service, ask, self.parent, body));
                     answering.now_or_never().unwrap_or_else(|| {
                         let status = StatusCode::INTERNAL_SERVER_ERROR;
                         refusal(ask, status, "the decision has to be waited for")

@@ -20,9 +20,11 @@ use tollgate_wire::http1::Head;
 use tollgate_wire::http2;
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
+use tollgate_wire::trace::TraceParent;
 
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
+use crate::traces::CallSpan;
 pub(crate) use connection::{Date, Shared, serve};
 pub(crate) use direct::{Talk, requests_in};
 use holds::Deed;
@@ -59,7 +61,8 @@ enum Ask {
 enum Looked {
     /// Its body is not needed.
     Reply(Reply),
-    Asks(Ask),
+    /// And what it is part of, where calls have spans.
+    Asks(Ask, Option<TraceParent>),
 }
 
 /// What there is, with the methods it takes beside OPTIONS; none where any will do.
@@ -139,7 +142,8 @@ fn look_at_service(
         reply.set("accept-encoding".into(), "identity".to_owned());
         return Looked::Reply(reply);
     }
-    Looked::Asks(ask)
+    let parent = service.tracer().and(head.trace);
+    Looked::Asks(ask, parent.and_then(TraceParent::parse))
 }
 
 /// Whether a body of this type is JSON.
@@ -153,14 +157,48 @@ fn is_json(content_type: &[u8]) -> bool {
         || (essence.starts_with(b"application/") && essence.ends_with(b"+json"))
 }
 
-/// Answers a request that came whole; `ask` is what its head asked for.
-async fn answer(service: &Service, ask: Option<Ask>, body: &[u8]) -> Reply {
-    match ask {
-        Some(Ask::Json) => answer_json(service, body).await,
-        Some(Ask::Decide) => v1::decide(service, body).await,
-        Some(Ask::Explain) => v1::explain(service, body).await,
-        Some(Ask::Held(deed)) => holds::answer(service, deed, body).await,
-        None => refusal(None, StatusCode::BAD_REQUEST, "a body without a head"),
+/// Answers a request that came whole; `ask` is what its head asked for, and `parent` what it is part of.
+async fn answer(
+    service: &Service,
+    ask: Option<Ask>,
+    parent: Option<TraceParent>,
+    body: &[u8],
+) -> Reply {
+    let Some(ask) = ask else {
+        return refusal(None, StatusCode::BAD_REQUEST, "a body without a head");
+    };
+    let span = service
+        .tracer()
+        .and_then(|tracer| tracer.call(parent, ask.span().into()));
+    let call = span.as_ref();
+    let reply = match ask {
+        Ask::Json => answer_json(service, call, body).await,
+        Ask::Decide => v1::decide(service, call, body).await,
+        Ask::Explain => v1::explain(service, body).await,
+        Ask::Held(deed) => holds::answer(service, deed, body).await,
+    };
+    if let Some(call) = call {
+        let status = reply.status.as_u16();
+        call.set("http.response.status_code", i64::from(status));
+        if reply.status.is_server_error() {
+            call.fail(reply.status.canonical_reason().unwrap_or_default());
+        }
+    }
+    reply
+}
+
+impl Ask {
+    /// The name of its span.
+    fn span(self) -> &'static str {
+        match self {
+            Self::Json => "POST /json",
+            Self::Decide => "POST /v1/decide",
+            Self::Explain => "POST /v1/explain",
+            Self::Held(Deed::Reserve) => "POST /v1/reserve",
+            Self::Held(Deed::Commit) => "POST /v1/commit",
+            Self::Held(Deed::Cancel) => "POST /v1/cancel",
+            Self::Held(Deed::Release) => "POST /v1/release",
+        }
     }
 }
 
@@ -205,14 +243,14 @@ fn not_taken(path: &str, methods: &[&str], method: &str) -> Reply {
     reply
 }
 
-async fn answer_json(service: &Service, body: &[u8]) -> Reply {
+async fn answer_json(service: &Service, call: Option<&CallSpan>, body: &[u8]) -> Reply {
     let request = match json::read_request(body) {
         Ok(request) => request,
         Err(error) => return bad_request(&error.to_string()),
     };
-    let answer = match service.answer_now(&request) {
+    let answer = match service.answer_now(&request, call) {
         Some(answer) => answer,
-        None => service.answer(&request).await,
+        None => service.answer(&request, call).await,
     };
     match answer {
         Ok(response) => verdict(&response),

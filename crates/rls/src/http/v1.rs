@@ -11,6 +11,7 @@ use super::reply::Reply;
 use super::{json_reply, problem_reply, shed_reply};
 use crate::fallback;
 use crate::service::{Decided, Service, ServiceError};
+use crate::traces::CallSpan;
 
 /// Most checks of one request.
 const MAX_CHECKS: usize = 100;
@@ -166,7 +167,7 @@ fn retry_after_ms(outcome: &Outcome<'_>) -> i64 {
 }
 
 /// `POST /v1/decide`.
-pub(super) async fn decide(service: &Service, body: &[u8]) -> Reply {
+pub(super) async fn decide(service: &Service, call: Option<&CallSpan>, body: &[u8]) -> Reply {
     // Told apart first, so that messages are about the form that was meant.
     let has_many = match serde_json::from_slice::<serde_json::Value>(body) {
         Ok(value) => value.get("checks").is_some(),
@@ -174,17 +175,17 @@ pub(super) async fn decide(service: &Service, body: &[u8]) -> Reply {
     };
     if has_many {
         return match serde_json::from_slice::<Object<Many>>(body) {
-            Ok(Object(many)) => decide_many(service, many).await,
+            Ok(Object(many)) => decide_many(service, call, many).await,
             Err(error) => bad_request(error.to_string()),
         };
     }
     match serde_json::from_slice::<Object<One>>(body) {
-        Ok(Object(one)) => decide_one(service, one).await,
+        Ok(Object(one)) => decide_one(service, call, one).await,
         Err(error) => bad_request(error.to_string()),
     }
 }
 
-async fn decide_one(service: &Service, one: One) -> Reply {
+async fn decide_one(service: &Service, call: Option<&CallSpan>, one: One) -> Reply {
     let form = match one.headers.as_deref() {
         None => service.http_headers().clone(),
         Some(name) => match HeaderForm::parse(name) {
@@ -205,7 +206,7 @@ async fn decide_one(service: &Service, one: One) -> Reply {
     }
     .into_message();
     let answer = service
-        .decide(&request, |decided| {
+        .decide(&request, call, |decided| {
             let standings: Vec<Standing<'_>> = decided
                 .outcomes
                 .iter()
@@ -252,7 +253,7 @@ fn violated(standings: &[Standing<'_>]) -> Vec<String> {
     denying.map(|standing| standing.name.to_string()).collect()
 }
 
-async fn decide_many(service: &Service, many: Many) -> Reply {
+async fn decide_many(service: &Service, call: Option<&CallSpan>, many: Many) -> Reply {
     if many.checks.is_empty() || many.checks.len() > MAX_CHECKS {
         return bad_request(format!("checks: from 1 to {MAX_CHECKS} are taken at once"));
     }
@@ -260,7 +261,9 @@ async fn decide_many(service: &Service, many: Many) -> Reply {
     for Object(check) in many.checks {
         let request = check.into_message();
         let decided = service
-            .decide(&request, |decided| to_value(&VerdictJson::new(&decided)))
+            .decide(&request, call, |decided| {
+                to_value(&VerdictJson::new(&decided))
+            })
             .await;
         results.push(decided.unwrap_or_else(|error| to_value(&problem_of(&error))));
     }

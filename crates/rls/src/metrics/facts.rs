@@ -9,6 +9,7 @@ use tollgate_net::{process, threads};
 
 use super::text::head;
 use crate::backend::{LocalCache, Pool, PoolNumber};
+use crate::traces::Queue;
 
 /// Looked at when somebody asks, not counted.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(crate) struct Facts {
     local_cache: OnceLock<LocalCache>,
     /// Connections to stores elsewhere.
     pools: OnceLock<Vec<Pool>>,
+    /// Spans on their way to a collector.
+    traces: OnceLock<Arc<Queue>>,
 }
 
 impl fmt::Debug for Facts {
@@ -54,6 +57,11 @@ impl Facts {
     /// Tells of these connections from now on.
     pub(crate) fn tell_of_pools(&self, pools: Vec<Pool>) {
         self.pools.get_or_init(|| pools);
+    }
+
+    /// Tells of these spans from now on.
+    pub(crate) fn tell_of_traces(&self, traces: Arc<Queue>) {
+        self.traces.get_or_init(|| traces);
     }
 
     /// Numbers of connections to stores elsewhere.
@@ -114,6 +122,7 @@ impl Facts {
         if let Some(store) = self.store.get() {
             write_store(text, store);
         }
+        self.write_traces(text);
         for PoolNumber {
             name,
             value,
@@ -132,6 +141,13 @@ impl Facts {
         {
             let name = format!("ratelimit_localcache_{name}");
             number(text, &name, "The local cache of denials.", "gauge", value);
+        }
+    }
+
+    fn write_traces(&self, text: &mut String) {
+        let traces = self.traces.get().map(|traces| traces.numbers());
+        for (name, help, value) in traces.into_iter().flatten() {
+            number(text, name, help, "counter", value);
         }
     }
 }

@@ -81,7 +81,8 @@ fn read_place(text: &str) -> Option<Place<'_>> {
     (is_whole && !authority.host().is_empty()).then_some(Place::Tcp(authority))
 }
 
-fn with_tls(endpoint: Endpoint, tls: &XdsTls) -> Result<Endpoint, String> {
+/// Trusts the system's authorities and the one given.
+pub(crate) fn with_tls(endpoint: Endpoint, tls: &XdsTls) -> Result<Endpoint, String> {
     let mut config = ClientTlsConfig::new().timeout(CONNECT_TIMEOUT);
     if let Some(path) = &tls.authority {
         let pem = read(path)?;
@@ -121,8 +122,8 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What goes with the stream's request beside its messages.
-pub(super) fn metadata(headers: &[(String, String)]) -> Result<MetadataMap, String> {
+/// What goes with a request beside its messages.
+pub(crate) fn metadata(headers: &[(String, String)]) -> Result<MetadataMap, String> {
     let mut map = MetadataMap::new();
     for (name, value) in headers {
         let bad = || format!("'{}' is no header", name.escape_debug());
@@ -139,7 +140,7 @@ pub(super) fn metadata(headers: &[(String, String)]) -> Result<MetadataMap, Stri
 }
 
 /// An error with what lies behind it, of which only that says what happened.
-pub(super) fn reason_of(error: &dyn Error) -> String {
+pub(crate) fn reason_of(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut behind = error.source();
     while let Some(error) = behind {

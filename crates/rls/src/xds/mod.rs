@@ -32,6 +32,7 @@ use crate::log::LogLevel;
 use backoff::Waits;
 pub use backoff::XdsBackoff;
 pub use channel::XdsTls;
+pub(crate) use channel::{metadata, reason_of, with_tls};
 
 /// Time before rules are refused that were refused already: servers send them again at once.
 const INSISTENCE: Duration = Duration::from_secs(1);

@@ -111,7 +111,7 @@ impl Place {
 
 /// A connection of one client.
 enum Link {
-    Grpc(Client),
+    Grpc(Box<Client>),
     Http(TcpStream),
     Resp(Resp),
 }
@@ -119,7 +119,7 @@ enum Link {
 impl Link {
     async fn connect(place: Place, protocol: Protocol) -> Self {
         match protocol {
-            Protocol::Grpc => Self::Grpc(Client::connect(place.grpc).await),
+            Protocol::Grpc => Self::Grpc(Box::new(Client::connect(place.grpc).await)),
             Protocol::Http => Self::Http(TcpStream::connect(place.http).await.expect("it listens")),
             Protocol::Resp => Self::Resp(Resp::connect(place.resp.expect("there is a store"))),
         }

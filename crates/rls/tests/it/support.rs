@@ -17,6 +17,7 @@ use tollgate_wire::rls::{
     RateLimitDescriptor, RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT,
 };
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
@@ -251,6 +252,7 @@ pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
         debug_addr: None,
         prometheus: None,
         statsd: None,
+        traces: None,
         // A busy machine makes anything wait.
         shed_after: Duration::ZERO,
         monotonic: Instant::now,
@@ -293,7 +295,11 @@ pub(crate) fn http_request(addr: SocketAddr, head: &[u8], body: &[u8]) -> (u16, 
 
 /// A gRPC client on a connection of its own.
 #[derive(Clone)]
-pub(crate) struct Client(tonic::client::Grpc<Channel>);
+pub(crate) struct Client {
+    grpc: tonic::client::Grpc<Channel>,
+    /// What goes with every call.
+    metadata: MetadataMap,
+}
 
 impl Client {
     pub(crate) async fn connect(addr: SocketAddr) -> Self {
@@ -303,9 +309,17 @@ impl Client {
     /// To any address that tonic knows: `unix:///path` is one.
     pub(crate) async fn connect_to(address: String) -> Self {
         let endpoint = Endpoint::from_shared(address).expect("a valid address");
-        Self(tonic::client::Grpc::new(
-            endpoint.connect().await.expect("the service listens"),
-        ))
+        let channel = endpoint.connect().await.expect("the service listens");
+        Self {
+            grpc: tonic::client::Grpc::new(channel),
+            metadata: MetadataMap::new(),
+        }
+    }
+
+    /// Sends this with every call from now on.
+    pub(crate) fn metadata(&mut self, name: &'static str, value: &str) {
+        let value = value.parse().expect("a value");
+        self.metadata.insert(name, value);
     }
 
     pub(crate) async fn ask(
@@ -320,19 +334,15 @@ impl Client {
         I: prost::Message + Default + 'static,
         O: prost::Message + Default + 'static,
     {
-        self.0
+        self.grpc
             .ready()
             .await
             .map_err(|error| Status::unavailable(error.to_string()))?;
         let codec = ProstCodec::<I, O>::default();
-        let reply = self
-            .0
-            .unary(
-                Request::new(message),
-                PathAndQuery::from_static(path),
-                codec,
-            )
-            .await;
+        let mut request = Request::new(message);
+        *request.metadata_mut() = self.metadata.clone();
+        let path = PathAndQuery::from_static(path);
+        let reply = self.grpc.unary(request, path, codec).await;
         reply.map(tonic::Response::into_inner)
     }
 }
@@ -348,14 +358,14 @@ impl Client {
         I: prost::Message + Default + 'static,
         O: prost::Message + Default + 'static,
     {
-        self.0
+        self.grpc
             .ready()
             .await
             .map_err(|error| Status::unavailable(error.to_string()))?;
         let codec = ProstCodec::<I, O>::default();
         let path = PathAndQuery::from_static(path);
         let reply = self
-            .0
+            .grpc
             .server_streaming(Request::new(message), path, codec)
             .await;
         reply.map(tonic::Response::into_inner)

@@ -17,6 +17,8 @@ pub struct Head<'a> {
     pub content_type: Option<&'a [u8]>,
     /// `grpc-timeout`.
     pub timeout: Option<&'a [u8]>,
+    /// `traceparent`.
+    pub trace: Option<&'a [u8]>,
     /// The body is in a form that `content-encoding` names, such as gzip.
     pub is_encoded: bool,
 }
@@ -96,6 +98,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             path: path_of(request.path.unwrap_or_default()),
             content_type: None,
             timeout: None,
+            trace: None,
             is_encoded: false,
         },
         length,
@@ -111,8 +114,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
         // Names differ by length mostly, which costs less to compare than letters.
         match name.len() {
             10 if name.eq_ignore_ascii_case("connection") => {
-                for token in value.split(|byte| *byte == b',') {
-                    let token = token.trim_ascii();
+                for token in tokens(value) {
                     closes |= token.eq_ignore_ascii_case(b"close");
                     parsed.keeps_alive |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
@@ -139,6 +141,7 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
             12 if name.eq_ignore_ascii_case("grpc-timeout") => {
                 parsed.head.timeout.get_or_insert(value);
             }
+            11 if name.eq_ignore_ascii_case("traceparent") => parsed.head.trace = Some(value),
             16 if name.eq_ignore_ascii_case("content-encoding") => {
                 let is_plain = value.trim_ascii().eq_ignore_ascii_case(b"identity");
                 parsed.head.is_encoded |= !is_plain;
@@ -155,6 +158,12 @@ fn read<'a>(request: &Request<'_, 'a>, length: usize) -> Result<Parsed<'a>, Malf
     parsed.keeps_alive &= !closes;
     parsed.framing = framing(chunked, announced)?;
     Ok(parsed)
+}
+
+/// The parts of a list.
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = value.split(|byte| *byte == b',');
+    parts.map(<[u8]>::trim_ascii)
 }
 
 /// RFC 9112, 3.2.

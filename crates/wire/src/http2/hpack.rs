@@ -97,6 +97,8 @@ pub enum Meaning {
     ContentType,
     /// `grpc-timeout`.
     Timeout,
+    /// `traceparent`.
+    TraceParent,
     /// `te`.
     Te,
     /// What makes a request malformed: fields of a connection, names with capitals, unknown pseudo-fields.
@@ -114,6 +116,7 @@ impl Meaning {
             b":authority" => Self::Authority,
             b"content-type" => Self::ContentType,
             b"grpc-timeout" => Self::Timeout,
+            b"traceparent" => Self::TraceParent,
             b"te" => Self::Te,
             b"" | b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
             | b"upgrade" => Self::Forbidden,
@@ -637,6 +640,7 @@ mod tests {
             (":status", Meaning::Forbidden),
             ("X-Up", Meaning::Forbidden),
             ("grpc-timeout", Meaning::Timeout),
+            ("traceparent", Meaning::TraceParent),
             ("x-up", Meaning::Other),
         ] {
             assert_eq!(Meaning::of(name.as_bytes()), meaning, "{name}");

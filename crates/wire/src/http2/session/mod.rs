@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::frame::{self, ErrorCode};
 use super::hpack::{self, Decoder, Encoder};
 use super::streams::{Stage, Stream, Streams};
+use crate::trace::TraceParent;
 use reading::Reading;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -50,6 +51,8 @@ pub struct Head {
     pub path: Rc<[u8]>,
     /// How long the caller waits, if it says.
     pub timeout: Option<Duration>,
+    /// What the call is part of, if it says.
+    pub trace: Option<TraceParent>,
 }
 
 /// When a call is handed out.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::super::hpack::{self, Meaning};
 use super::super::timeout::grpc_timeout;
 use super::Head;
+use crate::trace::TraceParent;
 
 /// A call's fields as they are read.
 #[derive(Default)]
@@ -14,6 +15,7 @@ pub(super) struct Reading {
     is_grpc: bool,
     path: Option<Rc<[u8]>>,
     timeout: Option<Duration>,
+    trace: Option<TraceParent>,
     has_method: bool,
     has_scheme: bool,
     is_broken: bool,
@@ -47,6 +49,7 @@ impl Reading {
             }
             Meaning::ContentType => self.is_grpc = value.bytes().starts_with(b"application/grpc"),
             Meaning::Timeout => self.timeout = grpc_timeout(value.bytes()),
+            Meaning::TraceParent => self.trace = TraceParent::parse(value.bytes()),
             Meaning::Te => self.is_broken |= value.bytes() != b"trailers",
             Meaning::Forbidden => self.is_broken = true,
             Meaning::Authority | Meaning::Other => {}
@@ -61,6 +64,7 @@ impl Reading {
             is_grpc: self.is_grpc,
             path,
             timeout: self.timeout,
+            trace: self.trace,
         })
     }
 }
