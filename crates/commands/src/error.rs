@@ -184,6 +184,7 @@ catalogue! {
     ReadOnlyReplica => "READONLY You can't write against a read only replica.",
     // A replica without its master is not to answer.
     MasterDown => "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+    StaleFromScript => "ERR Can not execute the command on a stale replica",
     // A replica without data of its master cannot pass them on.
     NoMasterLink => "NOMASTERLINK Can't SYNC while not connected with my master",
     NoMasterLinkInFailover => "NOMASTERLINK Can't SYNC while failing over",

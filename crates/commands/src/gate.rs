@@ -151,6 +151,12 @@ pub fn check(row: &'static Row, words: &[&[u8]], view: &GateView<'_>) -> Result<
     {
         return Err(CmdError::NotFromScript);
     }
+    if view.origin == Origin::Script
+        && view.restrictions.contains(Restrictions::STALE)
+        && !row.flags.contains(Flags::STALE)
+    {
+        return Err(CmdError::StaleFromScript);
+    }
     if let Some(permit) = view.permit {
         permit.permit(row, words)?;
     }

@@ -49,6 +49,15 @@ impl State {
         self.pauses.iter().flatten().map(|(what, _)| *what).max()
     }
 
+    /// Whether a command is put off that `writes`, or does not.
+    fn concerns(&self, writes: bool) -> bool {
+        match self.what() {
+            None => false,
+            Some(Paused::All) => true,
+            Some(Paused::Writes) => writes,
+        }
+    }
+
     /// When the next one ends.
     fn next_end(&self) -> i64 {
         let ends = self.pauses.iter().flatten().map(|(_, until)| *until);
@@ -118,6 +127,11 @@ impl Pause {
         self.until_ms.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether it puts off what a master sends, if that `writes` or not; whoever asks looks again by itself.
+    pub fn concerns(&self, writes: bool) -> bool {
+        self.is_active() && self.state.lock().concerns(writes)
+    }
+
     /// The flag that is set while there is a pause.
     pub(crate) fn is_on(&self) -> &Arc<AtomicBool> {
         &self.on
@@ -139,11 +153,7 @@ impl Pause {
     fn put_off(&self, mail: &Arc<dyn Mail>, writes: bool) -> bool {
         // Under the lock, so that whoever ends the pause finds the entry.
         let mut state = self.state.lock();
-        let concerns = match state.what() {
-            None => false,
-            Some(Paused::All) => true,
-            Some(Paused::Writes) => writes,
-        };
+        let concerns = state.concerns(writes);
         if concerns {
             put_behind(&mut state.put_off, mail);
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tollgate_commands::{CmdError, NodeCommand, Reply};
 use tollgate_engine::{Applied, Applier, Node, NodeCx, unwrap_for_replica};
 use tollgate_limiter::Timestamp;
-use tollgate_net::Clock;
 use tollgate_net::outbound::Outbound;
+use tollgate_net::{Clock, threads};
 use tollgate_wire::resp::{Limits, Progress, RequestParser, write_command};
 
 /// Bytes read at a time.
@@ -22,6 +22,10 @@ const KEPT: usize = 1 << 20;
 const ACK: i64 = 1_000_000_000;
 /// How long a read waits.
 const LOOK: Duration = Duration::from_secs(1);
+/// The same while a pause of the clients puts off what has come.
+const PAUSED_LOOK: Duration = Duration::from_millis(10);
+/// Bytes that are read ahead of a pause; the rest is left to the master to keep.
+const PAUSED_MOST: usize = 64 << 20;
 
 /// What the log says, in Redis' words, which operators look for.
 const SILENT: &str = "MASTER timeout: no data nor PING received...";
@@ -35,6 +39,8 @@ struct Stream<'a> {
     hearing: Hearing,
     applier: Applier,
     parser: RequestParser,
+    /// A pause of the clients puts off what has come.
+    paused: bool,
     /// Monotone nanoseconds.
     acked_at: i64,
 }
@@ -57,6 +63,7 @@ pub(super) fn follow(
         hearing,
         applier: Applier::of_master(order.following, client.id, db),
         parser: RequestParser::default(),
+        paused: false,
         acked_at: Clock::monotone(),
     };
     // A master that has sent data without a length goes on when it hears that they are there.
@@ -69,23 +76,16 @@ impl Stream<'_> {
         let mut bytes: Vec<u8> = Vec::new();
         let mut heard_at = Clock::monotone();
         loop {
-            let start = bytes.len();
-            bytes.resize(start + PART, 0);
-            let read = self.out.read(&mut bytes[start..]);
-            let len = match &read {
-                Ok(len) => *len,
-                Err(_) => 0,
-            };
-            bytes.truncate(start + len);
-            match read {
-                Ok(0) => {
-                    return Err(Broken::Master(
-                        "the master has closed the connection".to_owned(),
-                    ));
+            let len = match self.paused && bytes.len() >= PAUSED_MOST {
+                true => {
+                    threads::stand_still(PAUSED_LOOK);
+                    heard_at = Clock::monotone();
+                    0
                 }
-                Ok(_) => heard_at = Clock::monotone(),
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error.into()),
+                false => self.read(&mut bytes)?,
+            };
+            if len > 0 {
+                heard_at = Clock::monotone();
             }
             let now = Clock::now();
             let came = &self.shared.metrics.from_master;
@@ -96,8 +96,13 @@ impl Stream<'_> {
                     facts.heard_at = now;
                 }
             })?;
-            if len > 0 {
+            if len > 0 || self.paused {
+                let paused = self.paused;
                 let done = self.apply_all(&bytes)?;
+                if self.paused != paused {
+                    let look = if self.paused { PAUSED_LOOK } else { LOOK };
+                    self.out.set_timeout(look)?;
+                }
                 bytes.drain(..done);
                 if bytes.capacity() > KEPT && bytes.len() < PART {
                     bytes.shrink_to(PART);
@@ -113,7 +118,24 @@ impl Stream<'_> {
         }
     }
 
-    /// Applies the whole commands at the beginning of `bytes`; returns their length.
+    /// Appends what has come to `bytes`; returns its length, 0 when nothing came in time.
+    fn read(&mut self, bytes: &mut Vec<u8>) -> Result<usize, Broken> {
+        let start = bytes.len();
+        bytes.resize(start + PART, 0);
+        let read = self.out.read(&mut bytes[start..]);
+        bytes.truncate(start + read.as_ref().copied().unwrap_or(0));
+        match read {
+            Ok(0) => Err(Broken::Master(
+                "the master has closed the connection".to_owned(),
+            )),
+            Ok(len) => Ok(len),
+            Err(error) if is_timeout(&error) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Applies the whole commands at the beginning of `bytes`, up to one that a pause of the clients puts off; returns their
+    /// length.
     fn apply_all(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
         let longest = self.shared.engine.limits().proto_max_bulk_len();
         let limits = Limits {
@@ -123,6 +145,7 @@ impl Stream<'_> {
         // It lends the words; after an error nothing more is read.
         let mut parser = std::mem::take(&mut self.parser);
         let mut at = 0;
+        self.paused = false;
         while at < bytes.len() {
             let rest = &bytes[at..];
             let progress = parser.parse(rest, &limits).map_err(|error| {
@@ -132,13 +155,19 @@ impl Stream<'_> {
                 break;
             };
             let words = parser.args(rest);
+            let wrapped = unwrap_for_replica(&words);
+            let writes = wrapped.is_some() || !is_for_replicas(&words);
+            self.paused = self.shared.engine.pause().concerns(writes);
+            if self.paused {
+                break;
+            }
             if !self.applier.came_as(&rest[..consumed]) {
                 let reason = "a transaction of the master is too large";
                 return Err(Broken::Master(reason.to_owned()));
             }
-            let applied = if let Some(wrapped) = unwrap_for_replica(&words) {
+            let applied = if let Some(wrapped) = wrapped {
                 self.apply_wrapped(wrapped, &limits)
-            } else if is_for_replicas(&words) {
+            } else if !writes {
                 if asks(&words) {
                     self.acknowledge()?;
                 }

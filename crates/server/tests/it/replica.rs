@@ -186,6 +186,9 @@ const ASKED: &[&str] = &[
     "EVAL_RO return(redis.call('get',KEYS[1])) 1 k",
     "EVAL #!lua\nreturn(redis.call('get',KEYS[1])) 1 k",
     "EVAL #!lua\x20flags=no-writes\nreturn(redis.call('get',KEYS[1])) 1 k",
+    "EVAL #!lua\x20flags=no-writes,allow-stale\nreturn(redis.call('get',KEYS[1])) 1 k",
+    "EVAL #!lua\x20flags=no-writes,allow-stale\nreturn(redis.call('set',KEYS[1],1)) 1 k",
+    "EVAL #!lua\x20flags=no-writes,allow-stale\nreturn(redis.call('ping')) 1 k",
     "MULTI",
     "SET k v",
     "EXEC",
@@ -321,6 +324,36 @@ fn keys_of_a_replica_expire_when_the_master_says_so() {
     wait_for("the other has gone", || {
         here.line("DBSIZE").ok() == Some(Value::Int(1))
     });
+}
+
+/// As redis-server does: what has come is acknowledged as far as it is applied.
+#[test]
+fn a_pause_of_the_clients_puts_off_what_the_master_sends() {
+    let master = Local::start(&[]);
+    let replica = Local::start(&[]);
+    let (mut here, mut there) = (replica.connect(), master.connect());
+    attach(&mut here, master.addr);
+    wait_for_link(&mut here);
+    for (pause, command, after) in [
+        ("CLIENT PAUSE 600000 WRITE", "SET k 1", "$1\r\n1\r\n"),
+        ("CLIENT PAUSE 600000 WRITE", "INCR k", "$1\r\n2\r\n"),
+    ] {
+        wait_for("both are at the same place", || {
+            number(&mut here, "slave_repl_offset") == number(&mut there, "master_repl_offset")
+        });
+        let before = raw(&mut here, "GET k");
+        let place = number(&mut here, "slave_repl_offset");
+        assert_eq!(raw(&mut here, pause), "+OK\r\n");
+        there.line(command).unwrap();
+        let offset = number(&mut there, "master_repl_offset");
+        wait_for("it has come", || {
+            number(&mut here, "slave_read_repl_offset") == offset
+        });
+        assert_eq!(number(&mut here, "slave_repl_offset"), place);
+        assert_eq!(raw(&mut here, "GET k"), before);
+        assert_eq!(raw(&mut here, "CLIENT UNPAUSE"), "+OK\r\n");
+        wait_for("it is applied", || raw(&mut here, "GET k") == after);
+    }
 }
 
 #[test]
