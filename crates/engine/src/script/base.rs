@@ -18,6 +18,7 @@ pub(super) const FUNCTIONS: &[(&CStr, lua_CFunction)] = &[
     (c"rawset", raw_set),
     (c"setmetatable", set_metatable),
     (c"tonumber", to_number),
+    (c"unpack", unpack),
 ];
 
 /// Raises unless the first argument may be changed. As Redis, without a position in the text.
@@ -86,6 +87,32 @@ unsafe extern "C-unwind" fn get_metatable(l: *mut lua_State) -> c_int {
             lua_pushnil(l);
         }
         1
+    }
+}
+
+/// `unpack`. Lua's own counts the elements in a C `int`, which the bounds can make overflow: what its compiler made of that
+/// read and wrote far outside of the stack.
+unsafe extern "C-unwind" fn unpack(l: *mut lua_State) -> c_int {
+    // SAFETY: the table is checked, and there is room on the stack for what is pushed.
+    unsafe {
+        luaL_checktype(l, 1, LUA_TTABLE);
+        // As Lua does: of a number that is too large the low bits count.
+        let first = luaL_optinteger(l, 2, 1) as c_int;
+        let last = match lua_isnoneornil(l, 3) {
+            0 => luaL_checkinteger(l, 3) as c_int,
+            _ => lua_objlen(l, 1) as c_int,
+        };
+        if first > last {
+            return 0;
+        }
+        let count = c_int::try_from(i64::from(last) - i64::from(first) + 1).unwrap_or(c_int::MAX);
+        if count == c_int::MAX || lua_checkstack(l, count) == 0 {
+            raise(l, b"too many results to unpack");
+        }
+        for index in first..=last {
+            lua_rawgeti_(l, 1, index);
+        }
+        count
     }
 }
 

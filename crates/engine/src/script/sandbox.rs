@@ -74,7 +74,6 @@ const BASE: &[&CStr] = &[
     c"select",
     c"tostring",
     c"type",
-    c"unpack",
     c"xpcall",
 ];
 
