@@ -117,7 +117,13 @@ impl Reader<'_> {
             match kind {
                 kind::QUICKLIST => self.elements(Packing::Ziplist, &mut push)?,
                 kind::QUICKLIST_2 => match self.plain_length()? {
-                    PLAIN => drop(push(&self.string()?)),
+                    PLAIN => {
+                        let element = self.string()?;
+                        if element.is_empty() {
+                            return Err(self.corrupt("a node of a list without a byte"));
+                        }
+                        push(&element);
+                    }
                     PACKED => self.elements(Packing::Listpack, &mut push)?,
                     _ => return Err(self.corrupt("an unknown form of a list's node")),
                 },
