@@ -22,6 +22,7 @@ pub mod clock;
 mod conn_io;
 pub mod driver;
 mod event_loop;
+pub mod fatal;
 pub mod files;
 pub mod group;
 pub mod listen;

@@ -3,9 +3,12 @@
 use crate::log::Log;
 use crate::outbox::Running;
 use std::backtrace::Backtrace;
+use std::fmt::{self, Write};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::panic::PanicHookInfo;
 use std::sync::Arc;
-use tollgate_net::process;
+use tollgate_net::{fatal, process};
 
 /// Bytes of what a client has sent that are shown.
 const SHOWN: usize = 512;
@@ -13,8 +16,15 @@ const SHOWN: usize = 512;
 /// Where what a client sends may hold a password, it is not shown.
 const SECRETS: [&[u8]; 3] = [b"auth", b"pass", b"acl"];
 
-/// Has a panic of any thread reported in the log, after which the program ends.
-pub fn report_panics(log: &Arc<Log>) {
+/// Has a panic of any thread reported in the log, after which the program ends, and a signal that ends it.
+///
+/// # Errors
+///
+/// The system refuses to hand over the signals.
+pub fn report_crashes(log: &Arc<Log>) -> io::Result<()> {
+    let file = log.file().map(|path| path.as_os_str().as_bytes().to_vec());
+    let program = concat!("Tollgate ", env!("CARGO_PKG_VERSION"));
+    fatal::report(file, program, say_client)?;
     let log = Arc::clone(log);
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -23,8 +33,9 @@ pub fn report_panics(log: &Arc<Log>) {
         if !log.is_on_stderr() {
             before(panic);
         }
-        std::process::abort();
+        fatal::abort();
     }));
+    Ok(())
 }
 
 fn report(log: &Log, panic: &PanicHookInfo<'_>) {
@@ -41,23 +52,34 @@ fn report(log: &Log, panic: &PanicHookInfo<'_>) {
     ));
     say("------ STACK TRACE ------");
     Backtrace::force_capture().to_string().lines().for_each(say);
-    let (client, input) = Running::what();
-    if client != 0 {
-        say("------ CURRENT CLIENT INFO ------");
-        say(&format!("id={client}"));
-        say(&shown(&input));
-    }
+    let mut client = String::new();
+    // A text takes everything.
+    say_client(&mut client).unwrap_or_default();
+    client.lines().for_each(say);
     say("=== TOLLGATE BUG REPORT END. Make sure to include from START to END. ===");
 }
 
-/// The beginning of what the client has sent.
-fn shown(input: &[u8]) -> String {
+/// Whose command this thread is running, if it runs one, and the beginning of what the client has sent. It allocates nothing.
+fn say_client(out: &mut dyn Write) -> fmt::Result {
+    Running::show(|client, input| {
+        if client == 0 {
+            return Ok(());
+        }
+        writeln!(out, "------ CURRENT CLIENT INFO ------\nid={client}")?;
+        show(out, input)
+    })
+}
+
+fn show(out: &mut dyn Write, input: &[u8]) -> fmt::Result {
     let part = &input[..input.len().min(SHOWN)];
-    let lower = part.to_ascii_lowercase();
-    let has = |secret: &[u8]| lower.windows(secret.len()).any(|bytes| bytes == secret);
-    match SECRETS.iter().any(|secret| has(secret)) {
-        true => format!("input: {} bytes, not shown", input.len()),
-        false => format!("input: {} bytes: {}", input.len(), part.escape_ascii()),
+    let has = |secret: &&[u8]| {
+        part.windows(secret.len())
+            .any(|bytes| bytes.eq_ignore_ascii_case(secret))
+    };
+    write!(out, "input: {} bytes", input.len())?;
+    match SECRETS.iter().any(has) {
+        true => writeln!(out, ", not shown"),
+        false => writeln!(out, ": {}", part.escape_ascii()),
     }
 }
 
@@ -67,9 +89,17 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_shown_unless_it_may_hold_a_password() {
+        let shown = |input: &[u8]| {
+            let mut text = String::new();
+            show(&mut text, input).unwrap();
+            text
+        };
         let short = b"*1\r\n$4\r\nPING\r\n";
-        assert_eq!(shown(short), "input: 14 bytes: *1\\r\\n$4\\r\\nPING\\r\\n");
-        assert_eq!(shown(b"HELLO 3 Auth a b"), "input: 16 bytes, not shown");
+        assert_eq!(
+            shown(short),
+            "input: 14 bytes: *1\\r\\n$4\\r\\nPING\\r\\n\n"
+        );
+        assert_eq!(shown(b"HELLO 3 Auth a b"), "input: 16 bytes, not shown\n");
         assert!(shown(&[b'x'; 10_000]).len() < 600);
     }
 }

@@ -41,7 +41,7 @@ mod tls;
 mod waits;
 mod workers;
 
-pub use crash::report_panics;
+pub use crash::report_crashes;
 pub use daemon::{Daemon, go_to_background};
 pub use log::{Level, Log, LogForm};
 pub use server::{Server, StartError, wanted_backend};

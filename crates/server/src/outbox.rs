@@ -42,11 +42,11 @@ impl<'i> Running<'i> {
         RUNNING.get().0 == id
     }
 
-    /// The client whose commands this thread is running, and a copy of the bytes that they are in.
-    pub(crate) fn what() -> (u64, Vec<u8>) {
+    /// Shows the client whose commands this thread is running, and the bytes that they are in.
+    pub(crate) fn show<R>(to: impl FnOnce(u64, &[u8]) -> R) -> R {
         let (id, input) = RUNNING.get();
         // SAFETY: whoever has set it has borrowed the bytes for as long as it is set; without a client there are none.
-        (id, unsafe { &*input }.to_vec())
+        to(id, unsafe { &*input })
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Backend as IoLoops;
-use tollgate_net::Clock;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
+use tollgate_net::{Clock, PeerAddress};
 use tollgate_rls::{
     Backend, DEFAULT_NEAR_LIMIT_RATIO, Environment, EnvoyCounters, HeaderForm, HealthNeeds,
     LogLevel, Modes, PerSecondStore, RlsConfig, RlsServer, RuleFiles, StatsdConfig, StatsdProtocol,
@@ -69,7 +69,8 @@ pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), S
     let log = Arc::new(start_log(&mut config)?);
     LOG.get_or_init(|| Arc::clone(&log));
     if config.get(Key::CrashLogEnabled) == "yes" {
-        tollgate_server::report_panics(&log);
+        tollgate_server::report_crashes(&log)
+            .map_err(|error| format!("crash-log-enabled: {error}"))?;
     }
     let small_pages = if config.get(Key::DisableThp) == "yes" {
         small_pages.keep();
@@ -117,7 +118,7 @@ fn serve(config: Config, log: &Arc<Log>, small_pages: Option<SmallPages>) -> Res
     };
     let daemon = Daemon::begin(&settings, log);
     daemon.is_ready(server.status());
-    announce(&ready);
+    announce(&ready, Some(&server));
     drop(small_pages);
     server
         .wait()
@@ -395,7 +396,7 @@ fn run_service_alone(
     let mut ready = Vec::new();
     let service = start_service(config, None, &mut ready)?;
     daemon.is_ready("Ready to accept connections");
-    announce(&ready);
+    announce(&ready, None);
     drop(small_pages);
     signals
         .wait()
@@ -423,8 +424,8 @@ fn describe(server: &Server) -> Vec<String> {
         .addresses()
         .iter()
         .map(|address| match address {
-            tollgate_net::PeerAddress::Tcp(address) => address.to_string(),
-            tollgate_net::PeerAddress::Unix(path) => path.to_string(),
+            PeerAddress::Tcp(address) => address.to_string(),
+            PeerAddress::Unix(path) => path.to_string(),
         })
         .collect();
     let threads = server.threads();
@@ -432,15 +433,24 @@ fn describe(server: &Server) -> Vec<String> {
     vec![format!("redis {} ({threads} {noun})", addresses.join(" "))]
 }
 
-/// The one line that says what listens where.
-fn announce(ready: &[String]) {
-    let mut out = std::io::stdout();
-    // Whoever started the server may have closed its output; the server runs on.
-    drop(writeln!(
-        out,
-        "tollgate {} ready: {}",
+/// The line that says what listens where; then what redis-server says when it is ready, which tools that start one wait for.
+fn announce(ready: &[String], server: Option<&Server>) {
+    let mut text = format!(
+        "tollgate {} ready: {}\n",
         env!("CARGO_PKG_VERSION"),
         ready.join(", ")
-    ));
+    );
+    if let Some(server) = server {
+        for address in server.addresses() {
+            if let PeerAddress::Unix(path) = address {
+                text += &format!("The server is now ready to accept connections at {path}\n");
+            }
+        }
+        text += server.status();
+        text.push('\n');
+    }
+    let mut out = std::io::stdout();
+    // Whoever started the server may have closed its output; the server runs on.
+    drop(out.write_all(text.as_bytes()));
     drop(out.flush());
 }

@@ -65,7 +65,7 @@ settings! {
     SyslogEnabled, "syslog-enabled", None, Flag, "no", Start, false, Some("Whether the lines of the log also go to the system's log, as far as it takes them.");
     ClusterAllowReadsWhenDown, "cluster-allow-reads-when-down", None, Flag, "no", Live, false, Some("Whether a node answers reads while the cluster is down.");
     ClusterAllowPubsubshardWhenDown, "cluster-allow-pubsubshard-when-down", None, Flag, "yes", Live, false, Some("Whether shard channels work while the cluster is down.");
-    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, Some("Whether a server that was started with it reports in the log a mistake of its own that ends it: where, and what was being run.");
+    CrashLogEnabled, "crash-log-enabled", None, Flag, "yes", Live, false, Some("Whether a server that was started with it reports in the log a mistake of its own, or a signal such as SIGSEGV, that ends it: where, and what was being run.");
     CrashMemcheckEnabled, "crash-memcheck-enabled", None, Flag, "yes", Live, false, None::<&str>;
     UseExitOnPanic, "use-exit-on-panic", None, Flag, "no", Live, true, None::<&str>;
     DisableThp, "disable-thp", None, Flag, "no", Start, false, Some("Whether memory stays in small pages. Huge ones, which the allocator asks for otherwise, make most commands some percent quicker, but clear and take up to two megabytes more where a store grows.");

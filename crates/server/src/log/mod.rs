@@ -92,6 +92,8 @@ pub struct Log {
     replica: AtomicBool,
     /// Its lines go to standard error.
     on_stderr: bool,
+    /// Its lines go to the end of this file.
+    file: Option<PathBuf>,
     lines: Arc<Lines>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -104,6 +106,7 @@ impl Log {
             threshold: AtomicU8::new(NOTHING),
             replica: AtomicBool::new(false),
             on_stderr: false,
+            file: None,
             lines: Arc::default(),
             thread: Mutex::default(),
         }
@@ -154,6 +157,7 @@ impl Log {
     fn to(mut sink: Sink, level: &str) -> Result<Log, String> {
         let mut log = Log::silent();
         log.on_stderr = sink.is_stderr();
+        log.file = sink.file().map(Path::to_path_buf);
         log.threshold
             .store(line::threshold(level), Ordering::Relaxed);
         let lines = Arc::clone(&log.lines);
@@ -189,6 +193,11 @@ impl Log {
     /// Whether its lines go to standard error.
     pub fn is_on_stderr(&self) -> bool {
         self.on_stderr
+    }
+
+    /// The file that its lines go to.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// The lines to come are a replica's, or a master's.

@@ -49,6 +49,13 @@ impl Sink {
         matches!(self.target, Target::Stderr)
     }
 
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.target {
+            Target::Stderr => None,
+            Target::File(path) => Some(path),
+        }
+    }
+
     /// Writes the lines, after a remark about those that are missing before them: `left_out` did not fit the queue.
     pub(super) fn write(&mut self, entries: &[Entry], left_out: u64) {
         if let Some(syslog) = &self.syslog {

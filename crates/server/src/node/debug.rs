@@ -10,7 +10,7 @@ use tollgate_commands::{CmdError, Reply, help_title};
 use tollgate_containers::{glob, number};
 use tollgate_engine::{Engine, NodeCx};
 use tollgate_keyspace::DbIndex;
-use tollgate_net::threads;
+use tollgate_net::{fatal, threads};
 use tollgate_wire::resp::Protocol;
 
 /// Longest sleep, in seconds.
@@ -107,6 +107,10 @@ fn direct(
             Ok(Reply::Ok)
         }
         (b"PANIC", []) => panic!("DEBUG PANIC"),
+        (b"SEGFAULT", []) => {
+            fatal::fault();
+            Ok(Reply::Ok)
+        }
         _ => Err(CmdError::subcommand_syntax(cx.args.all())),
     }
 }
@@ -315,6 +319,8 @@ fn help(cx: &mut NodeCx<'_>) {
         "    Answers with a value of that type.",
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
         "    Writes the snapshot, forgets everything, and reads the snapshot; MERGE: over what is there.",
+        "SEGFAULT",
+        "    Ends the server as a fault of memory in it would.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Stops or continues the removal of expired keys that nobody asks for.",
         "SET-DISABLE-DENY-SCRIPTS <0|1>",

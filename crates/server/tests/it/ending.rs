@@ -149,4 +149,35 @@ fn a_mistake_that_ends_the_server_is_in_the_log() {
     ] {
         assert!(log.contains(part), "no '{part}' in {log}");
     }
+    // The signal by which it ends is not another mistake.
+    assert!(!log.contains("crashed by signal"), "{log}");
+}
+
+#[test]
+fn a_signal_that_ends_the_server_is_in_the_log() {
+    for (how, number) in [("-ABRT", 6), ("DEBUG SEGFAULT", 11)] {
+        let (mut server, mut client) = start(&[]);
+        match how {
+            "DEBUG SEGFAULT" => client.send(b"PING\r\nDEBUG SEGFAULT\r\n").unwrap(),
+            name => signal(&server, name),
+        }
+        eventually("it has ended", || server.exited().unwrap().is_some());
+        let log = server.log();
+        let by = format!("crashed by signal: {number}, si_code: ");
+        let mut parts = vec![
+            "=== TOLLGATE BUG REPORT START",
+            &*by,
+            "Killed by PID: ",
+            "------ STACK TRACE ------",
+            "(+0x",
+            "=== TOLLGATE BUG REPORT END",
+        ];
+        if how == "DEBUG SEGFAULT" {
+            parts.push("input: 22 bytes: PING\\r\\nDEBUG SEGFAULT\\r\\n");
+        }
+        for part in parts {
+            assert!(log.contains(part), "{how}: no '{part}' in {log}");
+        }
+        assert_eq!(log.matches("BUG REPORT START").count(), 1, "{log}");
+    }
 }

@@ -115,6 +115,32 @@ fn one_line_says_what_listens_where_and_sigterm_ends_it_with_success() {
     assert_eq!(wait(child), Some(0));
 }
 
+/// Tools that start a redis-server read its standard output until it says so.
+#[test]
+fn standard_output_says_in_words_of_redis_that_the_server_is_ready() {
+    let socket = std::env::temp_dir().join(format!("tollgate-{}.sock", std::process::id()));
+    let mut command = Command::new(tollgate_binary().unwrap());
+    let mut child = command
+        .args(["serve", "--port", "0", "--unixsocket"])
+        .arg(&socket)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let mut lines = out.lines().map(Result::unwrap).skip(1);
+    let at = format!(
+        "The server is now ready to accept connections at {}",
+        socket.display()
+    );
+    assert_eq!(lines.next(), Some(at));
+    assert_eq!(lines.next().as_deref(), Some("Ready to accept connections"));
+    terminate(&child);
+    assert_eq!(lines.next(), None);
+    assert_eq!(wait(child), Some(0));
+}
+
 /// Every setting of a server, in its order.
 fn all_settings(client: &mut Client) -> Vec<(String, String)> {
     let reply = client.line("CONFIG GET *").unwrap();
