@@ -50,9 +50,15 @@ pub(crate) fn listen(config: &Config) -> Result<Listening, StartError> {
     if memcached != 0 {
         opened.tcp(&addresses, false, memcached, MEMCACHED)?;
     }
-    if !path.is_empty() {
-        let mode = u32::from_str_radix(config.get(Key::UnixSocketPerm), 8);
-        opened.unix(Path::new(path), mode.ok().filter(|&mode| mode != 0))?;
+    let mode = u32::from_str_radix(config.get(Key::UnixSocketPerm), 8);
+    let mode = mode.ok().filter(|&mode| mode != 0);
+    for (path, kind) in [
+        (path, PLAIN),
+        (config.get(Key::MemcachedUnixSocket), MEMCACHED),
+    ] {
+        if !path.is_empty() {
+            opened.unix(Path::new(path), mode, kind)?;
+        }
     }
     if opened.listeners.is_empty() {
         let reason = "Configured to not listen anywhere, exiting.";
@@ -114,9 +120,9 @@ impl Opened {
         }
     }
 
-    fn unix(&mut self, path: &Path, mode: Option<u32>) -> Result<(), ListenError> {
-        self.listeners
-            .push(Listener::unix(path, mode, self.options)?);
+    fn unix(&mut self, path: &Path, mode: Option<u32>, kind: u8) -> Result<(), ListenError> {
+        let listener = Listener::unix(path, mode, self.options)?;
+        self.listeners.push(listener.of_kind(kind));
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub(super) const OWN: &[Setting] = &[
         Kind::Mode,
         "0",
         Change::Start,
-        "File mode of the unix socket; 0 leaves it to the umask.",
+        "File mode of the unix sockets, also of `memcached-unixsocket`; 0 leaves it to the umask.",
     ),
     row(
         Key::TcpBacklog,
@@ -495,6 +495,14 @@ pub(super) const OWN: &[Setting] = &[
         "0",
         Change::Live,
         "TCP port for Memcached's text and binary protocols, over the same keys as database 0; 0 for none.",
+    ),
+    row(
+        Key::MemcachedUnixSocket,
+        "memcached-unixsocket",
+        Kind::Text,
+        "",
+        Change::Restart,
+        "Path of a unix socket for Memcached's protocols; empty for none.",
     ),
     row(
         Key::MemcachedMaxItemSize,

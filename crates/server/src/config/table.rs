@@ -73,6 +73,7 @@ pub enum Key {
     LimiterLeases,
     LimiterTop,
     MemcachedPort,
+    MemcachedUnixSocket,
     MemcachedMaxItemSize,
     Rdbchecksum,
     Daemonize,

@@ -1,13 +1,13 @@
 //! Connections that speak the binary protocol: frames in place of lines, the same requests behind them.
 
-use super::counts::{self, Count};
+use super::Count;
 use super::{MEMCACHED_VERSION, Ran, State, WRITE_AT, stats, step, words};
 use crate::conn::{Conn, RespDriver};
 use tollgate_commands::memcached::{WORDS, row};
 use tollgate_engine::Outcome;
 use tollgate_net::{Flow, Step};
 use tollgate_wire::memcached::binary::{Answer, Ask, Call, Head, Read, Shows, Status, told};
-use tollgate_wire::memcached::{Limits, Operation, Options, Stats, Target, parse_u64};
+use tollgate_wire::memcached::{Detail, Limits, Operation, Options, Stats, Target, parse_u64};
 
 /// How clients may log in.
 const MECHANISMS: &[u8] = b"PLAIN";
@@ -127,9 +127,9 @@ impl RespDriver {
         if self.refuse_frame(mark, call.head) {
             return Ran::Done;
         }
+        self.note(target, mark);
         let text = self.out.bytes()[mark..].to_vec();
         self.out.truncate(mark);
-        counts::note(self.counts(), target, &text);
         let mut answer = told(target, shows, &text);
         let is_read = target.operation == Operation::Get;
         let is_silent = match answer.status {
@@ -150,8 +150,10 @@ impl RespDriver {
 
     /// A value was announced that may not be stored: what the key holds is not to be taken for it.
     fn refuse_value(&mut self, conn: &mut Conn, call: &Call<'_>, key: &[u8], removes: bool) -> Ran {
+        let options = Options::default();
+        let prefixes = &self.shared.memcached.prefixes;
+        prefixes.note(Operation::Store, &options, key, false);
         if removes {
-            let options = Options::default();
             let row = row(Operation::Delete, &options);
             let bytes = options.to_bytes();
             let words: [&[u8]; WORDS] = [row.name.as_bytes(), key, b"", &bytes, b""];
@@ -171,12 +173,20 @@ impl RespDriver {
         let mark = self.out.len();
         match wanted {
             Stats::Dump { class, limit } => self.dump_items(conn, class, limit),
-            wanted => stats::write(self, wanted),
+            wanted => stats::write(self, conn, wanted),
         }
         let text = self.out.bytes()[mark..].to_vec();
         self.out.truncate(mark);
         if text.starts_with(b"SERVER_ERROR ") {
             return self.frame(head, Answer::of(Status::Denied));
+        }
+        if wanted == Stats::Detail(Detail::Dump) {
+            let answer = Answer {
+                key: b"detailed",
+                value: &text,
+                ..Answer::default()
+            };
+            answer.write(head, &mut self.out);
         }
         for line in text.split(|&b| b == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);

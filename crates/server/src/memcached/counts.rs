@@ -1,5 +1,6 @@
 //! What Memcached's clients have asked and been answered, as `stats` tells it.
 
+use super::detail::Prefixes;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tollgate_wire::memcached::{Mode, Operation, Style, Target};
@@ -41,6 +42,7 @@ counts! {
     StoreNoMemory = "store_no_memory",
     AuthCmds = "auth_cmds",
     AuthErrors = "auth_errors",
+    ConnYields = "conn_yields",
     TotalItems = "total_items",
 }
 
@@ -64,6 +66,7 @@ pub(crate) struct Memcached {
     pub(crate) item_max: usize,
     /// When all items go, in clock nanoseconds; [`i64::MAX`] = nobody has asked for it.
     pub(super) flush_at: AtomicI64,
+    pub(super) prefixes: Prefixes,
     lanes: Box<[Counts]>,
     /// What `stats reset` has taken off.
     baseline: Mutex<[u64; NAMES.len()]>,
@@ -74,6 +77,7 @@ impl Memcached {
         Memcached {
             item_max,
             flush_at: AtomicI64::new(i64::MAX),
+            prefixes: Prefixes::default(),
             lanes: (0..threads).map(|_| Counts::default()).collect(),
             baseline: Mutex::new([0; NAMES.len()]),
         }
@@ -90,7 +94,7 @@ impl Memcached {
         })
     }
 
-    /// All counts since the start or the last reset.
+    /// All counts since the start or the last reset, in the order of [`NAMES`].
     pub(super) fn totals(&self) -> [u64; NAMES.len()] {
         let before = *self.baseline.lock().unwrap_or_else(PoisonError::into_inner);
         let sums = self.sums();
@@ -99,13 +103,14 @@ impl Memcached {
 
     /// `stats reset`.
     pub(super) fn reset(&self) {
+        self.prefixes.clear();
         let sums = self.sums();
         *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = sums;
     }
 }
 
-/// Counts a request by what it was answered.
-pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) {
+/// Counts a request by what it was answered; whether it was one that reads and found its item.
+pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) -> bool {
     let options = &target.options;
     let is = |words: &[&[u8]]| words.iter().any(|word| answer.starts_with(word));
     match target.operation {
@@ -128,6 +133,7 @@ pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) {
             } else {
                 Count::GetMisses
             });
+            return hit;
         }
         Operation::Store => {
             counts.add(Count::CmdSet);
@@ -165,4 +171,5 @@ pub(super) fn note(counts: &Counts, target: &Target<'_>, answer: &[u8]) {
         }
         Operation::Describe => {}
     }
+    false
 }

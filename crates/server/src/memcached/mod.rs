@@ -6,6 +6,7 @@
 
 mod binary;
 mod counts;
+mod detail;
 mod dump;
 mod flush;
 mod stats;
@@ -201,7 +202,7 @@ impl RespDriver {
             }
             match ran {
                 Ran::Done => {}
-                Ran::Yield => return Some((at, Flow::Yield)),
+                Ran::Yield => return Some((at, self.yield_turn())),
                 Ran::PutOff => {
                     conn.send_away(!self.shared.engine.pause().is_active());
                     return Some((at, conn.wait()));
@@ -217,11 +218,17 @@ impl RespDriver {
             }
             (at, state.reader, state.answered) = (ahead.end, ahead.reader, 0);
             if self.out.len() >= WRITE_AT {
-                return Some((at, Flow::Yield));
+                return Some((at, self.yield_turn()));
             }
             most_replies = conn.client.most_replies();
         }
         None
+    }
+
+    /// Others come first; the client has more requests.
+    fn yield_turn(&self) -> Flow {
+        self.counts().add(Count::ConnYields);
+        Flow::Yield
     }
 
     /// Looks up the keys of several requests together; the plans of the first of them, in their order.
@@ -293,7 +300,7 @@ impl RespDriver {
                 Ran::Done
             }
             Request::Stats(wanted) => {
-                stats::write(self, *wanted);
+                stats::write(self, conn, *wanted);
                 Ran::Done
             }
             Request::Noop => self.say("MN", false),
@@ -341,13 +348,15 @@ impl RespDriver {
                     return Ran::PutOff;
                 }
                 _ if self.refuse(mark) => return Ran::Done,
-                _ => self.count_fetch(options, self.out.len() > mark),
+                _ => self.count_fetch(options, key, self.out.len() > mark),
             }
         }
         self.say("END", false)
     }
 
-    fn count_fetch(&mut self, options: &Options, hit: bool) {
+    fn count_fetch(&mut self, options: &Options, key: &[u8], hit: bool) {
+        let prefixes = &self.shared.memcached.prefixes;
+        prefixes.note(Operation::Get, options, key, hit);
         let counts = self.counts();
         if options.exptime.is_some() {
             counts.add(Count::CmdTouch);
@@ -361,6 +370,13 @@ impl RespDriver {
             true => Count::GetHits,
             false => Count::GetMisses,
         });
+    }
+
+    /// Counts a request about one key that has been answered since `mark`.
+    fn note(&self, target: &Target<'_>, mark: usize) {
+        let hit = counts::note(self.counts(), target, &self.out.bytes()[mark..]);
+        let prefixes = &self.shared.memcached.prefixes;
+        prefixes.note(target.operation, &target.options, &target.key, hit);
     }
 
     fn counts(&self) -> &Counts {
@@ -383,7 +399,7 @@ impl RespDriver {
         if !is_text {
             self.counts().add(Count::CmdMeta);
         }
-        counts::note(self.counts(), target, &self.out.bytes()[mark..]);
+        self.note(target, mark);
         if is_text && options.quiet && !refused {
             self.out.truncate(mark);
         }
@@ -393,8 +409,10 @@ impl RespDriver {
     /// A value was announced that may not be stored: what the key holds is not to be taken for it.
     fn refuse_large(&mut self, conn: &mut Conn, key: &[u8], removes: bool, quiet: bool) -> Ran {
         self.counts().add(Count::StoreTooLarge);
+        let options = Options::default();
+        let prefixes = &self.shared.memcached.prefixes;
+        prefixes.note(Operation::Store, &options, key, false);
         if removes {
-            let options = Options::default();
             let row = row(Operation::Delete, &options);
             let bytes = options.to_bytes();
             let words: [&[u8]; WORDS] = [row.name.as_bytes(), key, b"", &bytes, b""];

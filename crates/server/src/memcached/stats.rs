@@ -1,29 +1,37 @@
 //! `stats`.
 
 use super::MEMCACHED_VERSION;
-use super::counts::NAMES;
+use super::counts::{Count, NAMES};
+use super::detail::DELIMITER;
 use crate::config::Key;
-use crate::conn::RespDriver;
+use crate::conn::{Conn, RespDriver};
 use std::fmt::Display;
-use tollgate_net::{Clock, process};
-use tollgate_wire::memcached::Stats;
+use tollgate_net::{Clock, PeerAddress, process};
+use tollgate_wire::memcached::{Detail, Stats};
 use tollgate_wire::resp::ReplyBuf;
 
 /// Answers `stats` and its kinds.
-pub(super) fn write(driver: &mut RespDriver, wanted: Stats) {
+pub(super) fn write(driver: &mut RespDriver, conn: &Conn, wanted: Stats) {
+    let prefixes = &driver.shared.memcached.prefixes;
     match wanted {
         Stats::Reset => {
             driver.shared.memcached.reset();
             driver.out.raw(b"RESET\r\n");
             return;
         }
+        Stats::Detail(wanted @ (Detail::On | Detail::Off)) => {
+            prefixes.turn(wanted == Detail::On);
+            driver.out.raw(b"OK\r\n");
+            return;
+        }
+        Stats::Detail(Detail::Dump) => prefixes.write(&mut driver.out),
         Stats::General => general(driver),
         Stats::Settings => settings(driver),
         Stats::Items => items(driver),
         Stats::Slabs => slabs(driver),
         // As of a memcached that keeps no histogram of sizes.
         Stats::Sizes => line(&mut driver.out, "sizes_status", "disabled"),
-        Stats::Connections => connections(driver),
+        Stats::Connections => connections(driver, conn),
         // Asked for with the connection at hand, whose user has to be allowed to see keys.
         Stats::Dump { .. } => {}
     }
@@ -53,7 +61,9 @@ fn general(driver: &mut RespDriver) {
         line(out, name, format_args!("{secs}.{micros:06}"));
     }
     line(out, "max_connections", shared.settings.max_clients());
-    line(out, "curr_connections", shared.clients.count());
+    let clients = shared.clients.count();
+    line(out, "curr_connections", clients);
+    line(out, "connection_structures", clients);
     line(out, "total_connections", shared.clients.received());
     line(out, "rejected_connections", shared.clients.rejected());
     for (name, count) in NAMES.iter().zip(shared.memcached.totals()) {
@@ -72,7 +82,8 @@ fn general(driver: &mut RespDriver) {
     line(out, "bytes", overview.bytes);
     line(out, "curr_items", overview.databases[0].keys);
     line(out, "evictions", shared.engine.evicted());
-    line(out, "expired", stats.expired);
+    // Memory of items that had expired was taken back so often.
+    line(out, "reclaimed", stats.expired);
 }
 
 fn settings(driver: &mut RespDriver) {
@@ -82,61 +93,122 @@ fn settings(driver: &mut RespDriver) {
     line(out, "maxconns", settings.max_clients());
     line(out, "tcpport", settings.get(Key::MemcachedPort));
     line(out, "udpport", 0);
-    line(out, "domain_socket", "NULL");
-    line(out, "maxconns_fast", "yes");
     line(out, "inter", settings.get(Key::Bind));
+    let socket = settings.get(Key::MemcachedUnixSocket);
+    let socket = if socket.is_empty() { "NULL" } else { &*socket };
+    line(out, "domain_socket", socket);
+    line(out, "umask", settings.get(Key::UnixSocketPerm));
+    line(out, "maxconns_fast", "yes");
     let evicts = &*settings.get(Key::MaxMemoryPolicy) != "noeviction";
     line(out, "evictions", if evicts { "on" } else { "off" });
     line(out, "shutdown_command", "no");
     line(out, "num_threads", shared.threads);
+    line(out, "stat_key_prefix", char::from(DELIMITER));
+    let detailed = yes_or_no(shared.memcached.prefixes.is_on());
+    line(out, "detail_enabled", detailed);
     line(out, "cas_enabled", "yes");
     line(out, "tcp_backlog", settings.get(Key::TcpBacklog));
     line(out, "binding_protocol", "auto-negotiate");
-    let with_password = match shared.engine.access().is_open() {
-        true => "no",
-        false => "yes",
-    };
+    let with_password = yes_or_no(!shared.engine.access().is_open());
     line(out, "auth_enabled_sasl", with_password);
     line(out, "auth_enabled_ascii", with_password);
     line(out, "item_size_max", shared.memcached.item_max);
     line(out, "flush_enabled", "yes");
     line(out, "dump_enabled", "yes");
     line(out, "idle_timeout", settings.timeout_secs());
-    line(out, "ssl_enabled", "no");
+    // Those parts of memcached are not here.
+    for absent in [
+        "slab_reassign",
+        "lru_crawler",
+        "lru_maintainer_thread",
+        "lru_segmented",
+        "temp_lru",
+        "track_sizes",
+        "ssl_enabled",
+    ] {
+        line(out, absent, "no");
+    }
+}
+
+fn yes_or_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
 }
 
 /// All items are of one class: there are no slabs.
 fn items(driver: &mut RespDriver) {
     let (out, shared) = (&mut driver.out, &driver.shared);
-    let items = shared.engine.overview(None).databases[0].keys;
-    if items > 0 {
-        line(out, "items:1:number", items);
-        line(out, "items:1:evicted", shared.engine.evicted());
+    let overview = shared.engine.overview(None);
+    let items = overview.databases[0].keys;
+    if items == 0 {
+        return;
+    }
+    let totals = shared.memcached.totals();
+    for (name, value) in [
+        ("number", items as u64),
+        ("mem_requested", overview.bytes as u64),
+        ("evicted", shared.engine.evicted()),
+        ("outofmemory", totals[Count::StoreNoMemory as usize]),
+        ("reclaimed", shared.engine.stats().expired),
+    ] {
+        line(out, &format!("items:1:{name}"), value);
     }
 }
 
+/// What is told of a class beside its size.
+const USES: [Count; 8] = [
+    Count::GetHits,
+    Count::CmdSet,
+    Count::DeleteHits,
+    Count::IncrHits,
+    Count::DecrHits,
+    Count::CasHits,
+    Count::CasBadval,
+    Count::TouchHits,
+];
+
+/// Each item is a chunk of its own.
 fn slabs(driver: &mut RespDriver) {
     let (out, shared) = (&mut driver.out, &driver.shared);
     let overview = shared.engine.overview(None);
     let items = overview.databases[0].keys;
     if items > 0 {
+        line(out, "1:total_chunks", items);
         line(out, "1:used_chunks", items);
+        line(out, "1:free_chunks", 0);
+        line(out, "1:mem_requested", overview.bytes);
+        let totals = shared.memcached.totals();
+        for count in USES {
+            let at = count as usize;
+            line(out, &format!("1:{}", NAMES[at]), totals[at]);
+        }
     }
     line(out, "active_slabs", u8::from(items > 0));
     line(out, "total_malloced", overview.bytes);
 }
 
-fn connections(driver: &mut RespDriver) {
+fn connections(driver: &mut RespDriver, conn: &Conn) {
     let (out, shared) = (&mut driver.out, &driver.shared);
     for client in shared.clients.all() {
         if !client.is_memcached() {
             continue;
         }
         let idle = (driver.now - client.last_seen()).max(0) / 1_000_000_000;
+        let state = match client.id == conn.client.id {
+            true => "conn_parse_cmd",
+            false => "conn_read",
+        };
         let name = |what| format!("{}:{what}", client.id);
-        line(out, &name("addr"), format!("tcp:{}", client.peer.remote));
-        let local = format!("tcp:{}", client.peer.local);
-        line(out, &name("listen_addr"), local);
+        line(out, &name("addr"), address(&client.peer.remote));
+        line(out, &name("listen_addr"), address(&client.peer.local));
+        line(out, &name("state"), state);
         line(out, &name("secs_since_last_cmd"), idle);
+    }
+}
+
+fn address(end: &PeerAddress) -> String {
+    match end {
+        PeerAddress::Tcp(address) if address.is_ipv6() => format!("tcp6:{address}"),
+        PeerAddress::Tcp(address) => format!("tcp:{address}"),
+        PeerAddress::Unix(path) => format!("unix:{path}"),
     }
 }

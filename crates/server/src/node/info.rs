@@ -151,16 +151,17 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("threads", shared.threads);
     text.line("shards", shared.engine.shard_count());
     for (i, (address, kind)) in shared.listeners.addresses().iter().enumerate() {
+        let name = match (*kind, address) {
+            (listening::MEMCACHED, _) => "memcached",
+            (listening::TLS, _) => "tls",
+            (_, PeerAddress::Tcp(_)) => "tcp",
+            (_, PeerAddress::Unix(_)) => "unix",
+        };
         let listener = match address {
             PeerAddress::Tcp(address) => {
-                let name = match *kind {
-                    listening::TLS => "tls",
-                    listening::MEMCACHED => "memcached",
-                    _ => "tcp",
-                };
                 format!("name={name},bind={},port={}", address.ip(), address.port())
             }
-            PeerAddress::Unix(path) => format!("name=unix,bind={path}"),
+            PeerAddress::Unix(path) => format!("name={name},bind={path}"),
         };
         text.line(&format!("listener{i}"), listener);
     }

@@ -1,7 +1,11 @@
 //! Memcached's protocol on the keys that RESP clients use.
 
+use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::time::Duration;
 
 use tollgate_testkit::{Server, peers, process::free_port, process::temp_dir};
 
@@ -294,6 +298,68 @@ fn fact_127_statistics() {
     // The commands count as those of Redis under whose rows they run.
     let calls = info(&mut resp, "cmdstat_get");
     assert!(calls.starts_with("calls=4,"), "{calls}");
+}
+
+/// Programs that watch a memcached read these of its class of items, and give it up where one is missing.
+#[test]
+fn fact_127_statistics_of_the_class_of_all_items() {
+    let (_local, mut mc, _, _) = both(&[]);
+    assert_eq!(mc.text("stats items\r\n"), "END\r\n");
+    let empty = mc.text("stats slabs\r\n");
+    assert!(empty.starts_with("STAT active_slabs 0\r\n"), "{empty}");
+    mc.ask("set a 0 0 1\r\n1\r\nget a b\r\nincr a 1\r\ndecr a 1\r\ntouch a 0\r\nset b 0 0 1\r\n1\r\ndelete b\r\n");
+    let slabs = mc.text("stats slabs\r\n");
+    for wanted in [
+        "used_chunks 1",
+        "get_hits 1",
+        "cmd_set 2",
+        "delete_hits 1",
+        "incr_hits 1",
+        "decr_hits 1",
+        "cas_hits 0",
+        "cas_badval 0",
+        "touch_hits 1",
+    ] {
+        assert!(slabs.contains(&format!("STAT 1:{wanted}\r\n")), "{slabs}");
+    }
+    let items = mc.text("stats items\r\n");
+    for wanted in ["number 1", "evicted 0", "outofmemory 0", "reclaimed 0"] {
+        let line = format!("STAT items:1:{wanted}\r\n");
+        assert!(items.contains(&line), "{items}");
+    }
+}
+
+#[test]
+fn a_unix_socket_speaks_it_too() {
+    let dir = temp_dir().unwrap();
+    let path = dir.join("socket");
+    let text = path.display().to_string();
+    let local = Local::start(&[("memcached-unixsocket", &text), ("unixsocketperm", "700")]);
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let listener = info(&mut local.connect(), "listener1");
+    assert_eq!(listener, format!("name=memcached,bind={text}"));
+    let mut socket = UnixStream::connect(&path).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    socket
+        .write_all(b"set k 5 0 1\r\na\r\nget k\r\nstats settings\r\nstats conns\r\nquit\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("STORED\r\nVALUE k 5 1\r\na\r\nEND\r\n"),
+        "{answer}"
+    );
+    for wanted in [
+        format!("STAT domain_socket {text}\r\n"),
+        "STAT umask 700\r\n".to_owned(),
+        format!(":listen_addr unix:{text}\r\n"),
+        ":state conn_parse_cmd\r\n".to_owned(),
+    ] {
+        assert!(answer.contains(&wanted), "{answer}");
+    }
 }
 
 #[test]

@@ -237,6 +237,7 @@ const FACTS: &[(&str, &[&str])] = &[
         "fact 127: the server",
         &[
             "version\r\nversion x\r\nverbosity\r\nverbosity 1\r\nverbosity x\r\nverbosity 1 2 3\r\nstats reset\r\nstats nosuch\r\nshutdown\r\nstats sizes\r\n",
+            "stats detail\r\nstats detail x\r\nstats detail on x\r\nstats reset\r\nset pre:a 0 0 1\r\n1\r\nset plain 0 0 1\r\na\r\nget pre:a pre:b plain\r\ngat 0 pre:a\r\ngats 0 pre:b\r\nincr pre:a 1\r\ntouch pre:a 0\r\nmg pre:a\r\nappend pre:a:b 0 0 1\r\na\r\nstats detail dump\r\ndelete pre:a\r\ndelete pre:a noreply\r\nset pre:a 0 0 {big}\r\n{BIG}\r\nstats detail dump\r\nstats detail off x\r\nget pre:a\r\nstats detail dump\r\nstats reset\r\nstats detail dump x\r\nstats detail dump\r\n",
         ],
     ),
     (

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::request::{Keys, Operation, Request, Retrieval, Stats, Style, Target};
+use super::request::{Detail, Keys, Operation, Request, Retrieval, Stats, Style, Target};
 use super::{KEY_MAX, Mode, Options};
 use super::{meta, reply};
 use super::{parse_i32, parse_u32, parse_u64};
@@ -331,6 +331,10 @@ fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
         Some(b"conns") => Stats::Connections,
         Some(b"reset") => Stats::Reset,
         Some(b"cachedump") => return dump(words),
+        Some(b"detail") => match words.get(2).and_then(|word| Detail::of(word)) {
+            Some(detail) => Stats::Detail(detail),
+            None => return refused("CLIENT_ERROR usage: stats detail on|off|dump"),
+        },
         Some(_) => return unknown(),
     };
     Line::Whole(Request::Stats(wanted))

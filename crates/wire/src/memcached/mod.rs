@@ -17,7 +17,7 @@ pub use number::{parse_i32, parse_u32, parse_u64};
 pub use reader::{Limits, Read, Reader};
 pub use reply::{BAD_CHUNK, BAD_FORMAT, Digits, TOO_LARGE, digits};
 pub use request::{
-    Flags, Keys, Mode, Operation, Options, Request, Retrieval, Stats, Style, Target,
+    Detail, Flags, Keys, Mode, Operation, Options, Request, Retrieval, Stats, Style, Target,
 };
 
 /// Longest key in bytes, as it is stored.

@@ -72,6 +72,8 @@ pub enum Stats {
     Connections,
     /// `reset`: counters begin again.
     Reset,
+    /// `detail`: what was asked of keys, by their prefixes.
+    Detail(Detail),
     /// `cachedump`: some items.
     Dump {
         /// Of this slab class.
@@ -79,6 +81,29 @@ pub enum Stats {
         /// At most so many; 0: as many as one answer holds.
         limit: u32,
     },
+}
+
+/// What is to be done about the statistics of prefixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Requests count from now on.
+    On,
+    /// They no longer do; what was counted stays.
+    Off,
+    /// It is told.
+    Dump,
+}
+
+impl Detail {
+    /// What a word stands for.
+    pub(super) fn of(word: &[u8]) -> Option<Detail> {
+        Some(match word {
+            b"on" => Detail::On,
+            b"off" => Detail::Off,
+            b"dump" => Detail::Dump,
+            _ => return None,
+        })
+    }
 }
 
 /// The keys of one line.

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use super::line::fits;
 use super::reader::{CREDENTIALS_MAX, Limits};
-use super::request::{Stats, Target};
+use super::request::{Detail, Stats, Target};
 use super::{KEY_MAX, parse_u32};
 use opcode::{Kind, kind_of};
 
@@ -272,6 +272,7 @@ fn stats_of(key: &[u8]) -> Option<Stats> {
         Some(b"sizes") => Stats::Sizes,
         Some(b"conns") => Stats::Connections,
         Some(b"reset") => Stats::Reset,
+        Some(b"detail") => Stats::Detail(Detail::of(words.next()?)?),
         Some(b"cachedump") => Stats::Dump {
             class: parse_u32(words.next()?)?,
             limit: parse_u32(words.next()?)?,
