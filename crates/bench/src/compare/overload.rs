@@ -271,7 +271,7 @@ mod tests {
             completed_ns: 4 * SECOND,
             generator_cpu_ns: None,
             run_queue_wait_ns: None,
-            watched_cpu_ns: None,
+            watched_cpu_ns: Vec::new(),
             tally,
             cut_short: None,
             notes: Vec::new(),

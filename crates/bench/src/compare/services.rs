@@ -221,7 +221,8 @@ impl Setting<'_> {
         let length = Duration::from_millis(self.args.slice_ms);
         let plan = self.plan(Arrivals::Closed, 0.0, length, bounds, round);
         let outcome = self.ask(side, &plan, length, console)?;
-        let server_ns = outcome.watched_cpu_ns;
+        let pids: Vec<u32> = side.peer.pid.into_iter().collect();
+        let server_ns = outcome.cpu_ns_of(&pids);
         let tally = &outcome.tally;
         let good = tally.allowed + tally.denied;
         if good == 0 {
@@ -285,7 +286,7 @@ impl Setting<'_> {
         length: Duration,
         console: &mut Console,
     ) -> Result<Outcome, String> {
-        let live = Live::watching(side.peer.pid);
+        let live = Live::watching(side.peer.pid.into_iter().collect());
         let endpoint = &side.peer.endpoint;
         let stop = interrupt::flag();
         let asked = generate(

@@ -9,7 +9,7 @@ pub struct Live {
     answered: AtomicU64,
     failed: AtomicU64,
     in_flight: AtomicU64,
-    watched: Option<u32>,
+    watched: Vec<u32>,
 }
 
 /// One look at the counters.
@@ -26,20 +26,20 @@ pub struct Glance {
 }
 
 impl Live {
-    /// Counters of a run that reads the processor time of process `pid` once all connections are up and again after the
-    /// last answer.
+    /// Counters of a run that reads the processor time of processes `pids` once all connections are up and again after
+    /// the last answer.
     #[must_use]
-    pub fn watching(pid: Option<u32>) -> Live {
+    pub fn watching(pids: Vec<u32>) -> Live {
         Live {
-            watched: pid,
+            watched: pids,
             ..Live::default()
         }
     }
 
-    /// The process whose processor time is read.
+    /// The processes whose processor time is read.
     #[must_use]
-    pub fn watched(&self) -> Option<u32> {
-        self.watched
+    pub fn watched(&self) -> &[u32] {
+        &self.watched
     }
 
     /// Publishes the counters.

@@ -86,12 +86,23 @@ pub struct Outcome {
     pub generator_cpu_ns: Option<u64>,
     /// Time the generator thread waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
-    /// Processor time of the watched process from when all connections were up to the last answer.
-    pub watched_cpu_ns: Option<u64>,
+    /// Processor time of each watched process from when all connections were up to the last answer; `None` of one that
+    /// cannot be read.
+    pub watched_cpu_ns: Vec<(u32, Option<u64>)>,
     /// Why the step ended before its time; `None` if it did not.
     pub cut_short: Option<String>,
     /// Remarks on single connections.
     pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// Processor time of `pids` together; `None` without any, or where one was not watched or cannot be read.
+    #[must_use]
+    pub fn cpu_ns_of(&self, pids: &[u32]) -> Option<u64> {
+        let of = |pid: &u32| self.watched_cpu_ns.iter().find(|(one, _)| one == pid)?.1;
+        let sum = pids.iter().map(of).sum::<Option<u64>>();
+        sum.filter(|_| !pids.is_empty())
+    }
 }
 
 /// Remarks kept per step.
@@ -196,8 +207,11 @@ fn speak<S: Speaker>(
     if let Some(unix_ns) = unix_at_zero {
         driver.state.tally_mut().decisions.begins_at(unix_ns);
     }
-    let watched = || live.watched().and_then(proc::cpu_ns);
-    if live.watched().is_some() {
+    let watched = || -> Vec<Option<u64>> {
+        let pids = live.watched().iter();
+        pids.map(|pid| proc::cpu_ns(*pid)).collect()
+    };
+    if !live.watched().is_empty() {
         // What the server does about the new connections is not what is asked of it.
         nap((LEAD_NS / 2).saturating_sub(clock.now()));
     }
@@ -220,7 +234,12 @@ fn speak<S: Speaker>(
         completed_ns: tally.last_answer_ns.saturating_sub(LEAD_NS),
         generator_cpu_ns,
         run_queue_wait_ns,
-        watched_cpu_ns: since(watched_before, watched_after),
+        watched_cpu_ns: live
+            .watched()
+            .iter()
+            .zip(watched_before.into_iter().zip(watched_after))
+            .map(|(pid, (before, after))| (*pid, since(before, after)))
+            .collect(),
         tally,
         cut_short: cut_short.map(|cut| cut.text()),
         notes: driver.notes,

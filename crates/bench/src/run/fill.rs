@@ -14,7 +14,6 @@ use crate::record::{
 /// Counters of target and machine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    server_cpu_ns: Option<u64>,
     server_wait_ns: Option<u64>,
     ticks: Option<MachineTicks>,
 }
@@ -24,7 +23,6 @@ impl Counters {
     #[must_use]
     pub fn read(pids: &[u32]) -> Counters {
         Counters {
-            server_cpu_ns: of_all(pids, proc::cpu_ns),
             server_wait_ns: of_all(pids, proc::run_queue_wait_ns),
             ticks: proc::machine_ticks(),
         }
@@ -184,10 +182,8 @@ fn generator_use(outcome: &Outcome) -> Option<ProcessUse> {
 
 fn server_use(frame: &Frame<'_>) -> Option<ProcessUse> {
     let elapsed = frame.outcome.elapsed_ns.max(1) as f64;
-    let cpu_ns = frame
-        .after
-        .server_cpu_ns?
-        .saturating_sub(frame.before.server_cpu_ns?) as f64;
+    // Without what it spent on taking the connections: a short step at a low rate would be charged for little else.
+    let cpu_ns = frame.outcome.cpu_ns_of(frame.pids)? as f64;
     let wait = frame.before.server_wait_ns.zip(frame.after.server_wait_ns);
     Some(ProcessUse {
         cpu_percent: 100.0 * cpu_ns / elapsed,
@@ -316,28 +312,43 @@ mod tests {
             completed_ns: tally.last_answer_ns,
             generator_cpu_ns: None,
             run_queue_wait_ns: None,
-            watched_cpu_ns: None,
+            watched_cpu_ns: vec![(7, Some(30_010_000)), (8, Some(0)), (9, None)],
             tally,
             cut_short: None,
             notes: Vec::new(),
         }
     }
 
-    #[test]
-    fn answers_after_the_schedule_raise_no_rate() {
-        let outcome = overloaded();
-        let step = step(Frame {
+    fn step_of(outcome: &Outcome, pids: &[u32]) -> Step {
+        step(Frame {
             rate: 2_000.0,
             offset_s: 0.0,
             length: Duration::from_secs(2),
             before: Counters::default(),
             after: Counters::default(),
-            pids: &[],
+            pids,
             ceiling_rps: None,
             accuracy: None,
-            outcome: &outcome,
+            outcome,
         })
-        .unwrap();
+        .unwrap()
+    }
+
+    #[test]
+    fn a_server_is_charged_what_its_processes_used_once_connected() {
+        let outcome = overloaded();
+        let used = |pids: &[u32]| step_of(&outcome, pids).server;
+        let both = used(&[7, 8]).unwrap();
+        assert!((both.cpu_us_per_op.unwrap() - 10.0).abs() < 1e-9);
+        assert!((both.cpu_percent - 1.0).abs() < 1e-9);
+        // What cannot be read leaves no figure rather than a smaller one.
+        assert!(used(&[7, 9]).is_none() && used(&[6]).is_none() && used(&[]).is_none());
+    }
+
+    #[test]
+    fn answers_after_the_schedule_raise_no_rate() {
+        let outcome = overloaded();
+        let step = step_of(&outcome, &[]);
         assert_eq!((step.completed, step.failures.timeout), (3_001, 1_001));
         assert_eq!(outcome.answered_ns, 1_999 * MILLI, "the last that was good");
         let rate = step.completed_rps;

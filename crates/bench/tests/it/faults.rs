@@ -79,14 +79,12 @@ fn connecting_is_no_part_of_what_a_watched_process_used() {
     // Generator and server are in this process, which therefore also connects.
     let me = std::process::id();
     let before = cpu_ns(me).unwrap();
-    let outcome = run_watching(&server.endpoint(), &Live::watching(Some(me))).unwrap();
+    let outcome = run_watching(&server.endpoint(), &Live::watching(vec![me])).unwrap();
     let around = cpu_ns(me).unwrap() - before;
-    let watched = outcome.watched_cpu_ns.unwrap();
+    let watched = outcome.cpu_ns_of(&[me]).unwrap();
     assert!(0 < watched && watched < around, "{watched} of {around}");
-    assert_eq!(
-        against(Behaviour::Limiter { surplus: 0 }).watched_cpu_ns,
-        None
-    );
+    let unwatched = against(Behaviour::Limiter { surplus: 0 });
+    assert!(unwatched.watched_cpu_ns.is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub use reading::Watched;
 
+use crate::load::open::Outcome;
 use crate::os::proc;
 use crate::record::attribution::{
     Attribution, Bottleneck, ProcessAttribution, Role, RoleCost, ThreadUse, cost_per_million,
@@ -113,16 +114,28 @@ impl Observer {
         }
     }
 
-    /// Ends when the load has ended; `step` is what it brought. `None` if nothing could be sampled.
+    /// The processes whose processor time is wanted, once the connections are up.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.sampler.pids()
+    }
+
+    /// Ends when the load has ended; `outcome` and `step` are what it brought. `None` if nothing could be sampled.
     pub(super) fn finish(
         self,
         target: &Target,
         watching: &Watching,
         step: &Step,
+        outcome: &Outcome,
     ) -> Option<Attribution> {
+        let cpu_ns = self
+            .pids()
+            .iter()
+            .map(|pid| outcome.cpu_ns_of(&[*pid]))
+            .collect();
         let sampled = self.sampler.stop()?;
         let mut found = assemble(
             sampled,
+            cpu_ns,
             step,
             watching.price_per_hour,
             target.pid().is_some(),
@@ -180,15 +193,17 @@ fn account(target: &Target) -> Option<Account> {
     }
 }
 
+/// `cpu_ns` is what each sampled process used for the answers.
 fn assemble(
     sampled: Sampled,
+    cpu_ns: Vec<Option<u64>>,
     step: &Step,
     price_per_hour: Option<f64>,
     target_known: bool,
 ) -> Attribution {
     let Sampled {
         mut processes,
-        cpu_ns,
+        elapsed_ns,
         machine,
         pressure,
     } = sampled;
@@ -200,10 +215,12 @@ fn assemble(
             generator_thread(process, step);
         }
     }
+    // Power by rate: the counters were read for the length of the schedule, and answers come after it too.
+    let seconds = elapsed_ns as f64 / 1e9;
     let joules_per_million = machine
         .energy_joules
-        .filter(|_| step.completed > 0)
-        .map(|joules| joules / step.completed as f64 * 1e6);
+        .filter(|_| step.completed > 0 && step.completed_rps > 0.0 && seconds > 0.0)
+        .map(|joules| joules / seconds / step.completed_rps * 1e6);
     Attribution {
         bottleneck: bottleneck::name(&processes, &machine, target_known),
         cost: costs(&processes),
@@ -295,7 +312,7 @@ mod tests {
                 process(Role::Store, 10.0),
                 process(Role::Proxy, 5.0),
             ],
-            cpu_ns: vec![Some(300_000), Some(800_000), Some(200_000), None],
+            elapsed_ns: 2_000_000_000,
             machine: MachineAttribution {
                 energy_joules: Some(0.5),
                 ..MachineAttribution::default()
@@ -306,8 +323,10 @@ mod tests {
 
     #[test]
     fn costs_are_per_answer_and_role() {
+        // 40 of the answers came after the two seconds for which the energy was read.
         let step = Step {
-            completed: 100,
+            completed: 140,
+            completed_rps: 50.0,
             goodput_rps: 1_000.0,
             generator: Some(ProcessUse {
                 cpu_percent: 28.0,
@@ -315,13 +334,17 @@ mod tests {
             }),
             ..Step::default()
         };
-        let found = assemble(sampled(), &step, Some(0.36), true);
+        let cpu_ns = [300_000, 800_000, 320_000]
+            .map(Some)
+            .into_iter()
+            .chain([None]);
+        let found = assemble(sampled(), cpu_ns.collect(), &step, Some(0.36), true);
         let cost = |role| {
             let row = found.cost.iter().find(|cost| cost.role == role).unwrap();
             row.cpu_us_per_decision
         };
-        assert_eq!(cost(Role::Generator), Some(3.0));
-        assert_eq!(cost(Role::Store), Some(10.0), "a process and its child");
+        assert_eq!(cost(Role::Generator), Some(300.0 / 140.0));
+        assert_eq!(cost(Role::Store), Some(8.0), "a process and its child");
         assert_eq!(cost(Role::Proxy), None, "not known is not zero");
         assert!((found.cost_per_million.unwrap() - 0.1).abs() < 1e-12);
         assert!((found.joules_per_million.unwrap() - 5_000.0).abs() < 1e-9);
@@ -335,7 +358,13 @@ mod tests {
 
     #[test]
     fn without_answers_nothing_has_a_price() {
-        let found = assemble(sampled(), &Step::default(), Some(1.0), true);
+        let found = assemble(
+            sampled(),
+            vec![Some(1); 4],
+            &Step::default(),
+            Some(1.0),
+            true,
+        );
         assert!(
             found
                 .processes

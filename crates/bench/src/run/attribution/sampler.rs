@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::reading::{self, Depth, MachineReading, Snapshot, Watched};
 use super::recorder::{self, Recorder};
-use crate::os::{cpu, proc};
+use crate::os::cpu;
 use crate::record::attribution::{MachineAttribution, Pressure, ProcessAttribution};
 
 /// Time between two samples.
@@ -19,7 +19,6 @@ pub(super) struct Sampler {
     stop: Sender<()>,
     thread: JoinHandle<Recorded>,
     watched: Vec<Watched>,
-    cpu_before_ns: Vec<Option<u64>>,
     machine_before: MachineReading,
     started: Instant,
 }
@@ -34,8 +33,8 @@ struct Recorded {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampled {
     pub(super) processes: Vec<ProcessAttribution>,
-    /// CPU time of each process from the start to the end of the load, its drain included.
-    pub(super) cpu_ns: Vec<Option<u64>>,
+    /// Time between the two readings of the machine's counters.
+    pub(super) elapsed_ns: u64,
     pub(super) machine: MachineAttribution,
     pub(super) pressure: Vec<Pressure>,
 }
@@ -45,7 +44,6 @@ impl Sampler {
     pub(super) fn start(watched: Vec<Watched>, length: Duration) -> Sampler {
         let mut recorder = Recorder::new(watched.clone());
         let started = Instant::now();
-        let cpu_before_ns = watched.iter().map(|w| proc::cpu_ns(w.pid)).collect();
         let machine_before = reading::machine();
         recorder.take(snapshot(&recorder, started, Depth::Full));
         let (stop, stopped) = mpsc::channel();
@@ -80,20 +78,18 @@ impl Sampler {
             stop,
             thread,
             watched,
-            cpu_before_ns,
             machine_before,
             started,
         }
     }
 
+    /// The processes that are watched.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.watched.iter().map(|watched| watched.pid).collect()
+    }
+
     /// Ends the watch when the load has ended. `None` if the watching thread broke.
     pub(super) fn stop(self) -> Option<Sampled> {
-        let cpu_ns = self
-            .watched
-            .iter()
-            .zip(&self.cpu_before_ns)
-            .map(|(watched, before)| Some(proc::cpu_ns(watched.pid)?.saturating_sub((*before)?)))
-            .collect();
         // A thread that has ended by itself does not listen any more.
         let _ended = self.stop.send(());
         let recorded = self.thread.join().ok()?;
@@ -104,7 +100,7 @@ impl Sampler {
         Some(Sampled {
             processes: recorded.recorder.processes(ticks_per_second()),
             pressure: recorded.recorder.pressure(),
-            cpu_ns,
+            elapsed_ns,
             machine: recorder::machine(
                 cpu::count() as u32,
                 &self.machine_before,
@@ -141,6 +137,7 @@ fn ticks_per_second() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::proc;
     use crate::record::attribution::Role;
 
     #[test]
@@ -162,7 +159,7 @@ mod tests {
             x = std::hint::black_box(x.wrapping_add(1));
         }
         let sampled = sampler.stop().unwrap();
-        assert!(sampled.cpu_ns[0].unwrap() >= 20_000_000 && sampled.cpu_ns[1].is_none());
+        assert!(sampled.elapsed_ns >= 20_000_000);
         let busiest = sampled.processes[0].busiest_thread.as_ref().unwrap();
         assert!(busiest.cpu_percent > 0.0);
         assert_eq!(sampled.processes[1].cpu_percent, None);

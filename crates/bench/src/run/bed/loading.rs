@@ -127,7 +127,7 @@ impl Bed<'_> {
         later: &[(f64, Duration)],
     ) -> Result<Loaded, String> {
         let ready = self.ready(request, first, later)?;
-        self.fire(request, ready)
+        self.fire(request, ready, Vec::new())
     }
 
     /// Renders what will be asked and writes what it reads. Apart from the load itself, because neither is part of what is
@@ -176,14 +176,15 @@ impl Bed<'_> {
         })
     }
 
-    /// Runs a load that is ready.
+    /// Runs a load that is ready, and reads the processor time of `watched` around it.
     pub(super) fn fire(
         &mut self,
         request: &StepRequest<'_>,
         ready: Ready,
+        watched: Vec<u32>,
     ) -> Result<Loaded, String> {
         let (endpoint, stop) = (self.slots[request.slot].target.endpoint(), self.stop);
-        let (core, live) = (self.plan.generator_core, Live::default());
+        let (core, live) = (self.plan.generator_core, Live::watching(watched));
         let plan = &ready.plan;
         let outcome = generate(core, &live, ready.length, self.console, || {
             match &ready.asking {

@@ -269,7 +269,7 @@ impl<'a> Bed<'a> {
             outcome,
             rule,
             prefix,
-        } = self.fire(request, ready)?;
+        } = self.fire(request, ready, observer.pids())?;
         let asked = cell::Asked {
             way: request.way,
             rule,
@@ -295,7 +295,7 @@ impl<'a> Bed<'a> {
         };
         let mut step = fill::step(frame)?;
         let target = &self.slots[request.slot].target;
-        step.attribution = observer.finish(target, watching, &step);
+        step.attribution = observer.finish(target, watching, &step, &outcome);
         fill::busiest_thread(&mut step, &pids);
         Ok((step, outcome))
     }
