@@ -9,10 +9,11 @@ use tollgate_limiter::{
     AlgorithmKind, Cost, Decision, Quota, Record, Request, Timestamp, decide_all,
 };
 
-use crate::Engine;
-use crate::cell::{Cells, One, name};
+use crate::cell::{Cell, Cells, One, name};
 use crate::keys::ShardList;
+use crate::lock::Guard;
 use crate::shards::LockSet;
+use crate::{Engine, Wake};
 
 /// Checks of one request that are handled without allocation.
 pub(crate) const INLINE_CHECKS: usize = 4;
@@ -56,7 +57,34 @@ impl std::fmt::Display for WrongState {
 
 impl std::error::Error for WrongState {}
 
-/// The engine as a decision service: [`Handle::decide`] is atomic over all its checks.
+/// Why nothing was decided, and nothing consumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undecided {
+    /// A key holds something else.
+    WrongState(WrongState),
+    /// A long command (a script, FLUSHALL) holds a key's shard, or writes are paused ([`crate::Pause`]): to be asked again when
+    /// that has ended, which [`Handle::when_freed`] tells. So no thread is held up by it.
+    Kept,
+}
+
+impl From<WrongState> for Undecided {
+    fn from(wrong: WrongState) -> Undecided {
+        Undecided::WrongState(wrong)
+    }
+}
+
+impl std::fmt::Display for Undecided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Undecided::WrongState(wrong) => wrong.fmt(f),
+            Undecided::Kept => f.write_str("a long command holds the key, or writes are paused"),
+        }
+    }
+}
+
+impl std::error::Error for Undecided {}
+
+/// The engine as a decision service: [`Handle::decide`] is atomic over all its checks. Nothing here waits for a long command.
 #[derive(Clone)]
 pub struct Handle(Arc<Engine>);
 
@@ -71,14 +99,27 @@ impl Handle {
         &self.0
     }
 
+    /// Whether something may be [kept](Undecided::Kept) now.
+    #[inline]
+    pub fn may_be_kept(&self) -> bool {
+        self.0.is_kept() || self.0.pause().is_active()
+    }
+
+    /// Has `wake` called when a long command or a pause has ended, for each once; false when there is none any more, and
+    /// nothing is called.
+    pub fn when_freed(&self, wake: &Arc<Wake>) -> bool {
+        let kept = self.0.shards.when_freed(wake);
+        self.0.pause().when_over(wake) || kept
+    }
+
     /// Decides all checks at one moment, the shards of all keys locked. Units are taken only when every check allows
     /// (peeks included), so a denied request costs nothing anywhere; the checks that would have allowed then report
     /// what is there. Checks on the same key see what the earlier ones take. Decisions come in the order of the checks.
     ///
     /// # Errors
     ///
-    /// A key holds a string, or the state of another algorithm.
-    pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, WrongState> {
+    /// A key holds a string, or the state of another algorithm; or a long command holds its shard.
+    pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, Undecided> {
         let engine = &*self.0;
         let count = engine.shards.count();
         if !engine.may_count() {
@@ -88,12 +129,12 @@ impl Handle {
         if let [check] = checks {
             let key = engine.seed.key(check.key);
             let index = key.shard(count);
-            let mut cell = engine.shards.lock(index);
+            let mut cell = engine.free_cell(index)?;
             let mut held = One::new(index, &mut cell, &engine.shards);
             let decided = engine.decide_single(check, key, &mut held, full, now);
             engine.tally(check, key, &mut held, &decided);
             engine.settle(&mut held, now);
-            return decided.map(|decision| SmallVec::from_slice(&[decision]));
+            return Ok(SmallVec::from_slice(&[decided?]));
         }
         let keys: SmallVec<[Key<'_>; INLINE_CHECKS]> = checks
             .iter()
@@ -102,37 +143,53 @@ impl Handle {
         let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut held = engine.shards.lock_set(&wanted);
+        let mut held = engine.free_set(&wanted)?;
         let decided = engine.decide_many(checks, &keys, &mut held, full, now);
         if let Ok(decisions) = &decided {
             let asked = checks.iter().map(|check| !check.peek && check.cost.0 > 0);
             engine.tally_many(&keys, asked, decisions, &mut held);
         }
         engine.settle(&mut held, now);
-        decided
+        Ok(decided?)
     }
 
     /// Gives back up to the check's cost of what was taken, and tells what is there then.
     ///
     /// # Errors
     ///
-    /// The key holds a string, or the state of another algorithm.
-    pub fn refund(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    /// The key holds a string, or the state of another algorithm; or a long command holds its shard.
+    pub fn refund(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let engine = &*self.0;
         let key = engine.seed.key(check.key);
         let index = key.shard(engine.shards.count());
-        let mut cell = engine.shards.lock(index);
+        let mut cell = engine.free_cell(index)?;
         let mut held = One::new(index, &mut cell, &engine.shards);
         let refunded = engine.refund_one(check, key, &mut held, now);
         if let Some(hot) = held.cell(index).hot(&name(DbIndex::ZERO, check.key)) {
             hot.settle(0, 1);
         }
         engine.settle(&mut held, now);
-        refunded
+        Ok(refunded?)
     }
 }
 
 impl Engine {
+    /// Locks a shard to change it, if no long command holds it and writes are not paused. That is asked under the lock: whoever
+    /// has paused them, and then had the lock, knows that nobody is about to write.
+    #[inline]
+    pub(crate) fn free_cell(&self, index: usize) -> Result<Guard<'_, Cell>, Undecided> {
+        let cell = self.shards.lock_unless_kept(index);
+        cell.filter(|_| !self.pause.is_active())
+            .ok_or(Undecided::Kept)
+    }
+
+    /// The same for several.
+    pub(crate) fn free_set(&self, wanted: &[usize]) -> Result<LockSet<'_>, Undecided> {
+        let held = self.shards.lock_set_unless_kept(wanted);
+        held.filter(|_| !self.pause.is_active())
+            .ok_or(Undecided::Kept)
+    }
+
     pub(crate) fn decide_single(
         &self,
         check: &Check<'_>,

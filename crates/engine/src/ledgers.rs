@@ -9,7 +9,7 @@ use tollgate_limiter::{
 };
 
 use crate::cell::{Cells, One};
-use crate::handle::{Check, Decisions, Handle, WrongState, write};
+use crate::handle::{Check, Decisions, Handle, Undecided, WrongState, write};
 use crate::keys::ShardList;
 use crate::shards::LockSet;
 use crate::{Engine, handle};
@@ -66,29 +66,27 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// A key holds a string, or the state of another algorithm; or an algorithm knows no such act.
+    /// As [`Handle::decide`]; or an algorithm knows no such act.
     pub fn decide_any(
         &self,
         checks: &[AnyCheck<'_>],
         now: Timestamp,
-    ) -> Result<Decisions, WrongState> {
+    ) -> Result<Decisions, Undecided> {
         let small: Option<SmallVec<[Check<'_>; handle::INLINE_CHECKS]>> =
             checks.iter().map(AnyCheck::small).collect();
-        if let Some(small) = small
-            && let Ok(decisions) = self.decide(&small, now)
-        {
-            return Ok(decisions);
+        match small.map(|small| self.decide(&small, now)) {
+            // A key with reservations on it is no mistake.
+            None | Some(Err(Undecided::WrongState(_))) => self.engine().decide_slots(checks, now),
+            Some(decided) => decided,
         }
-        // A key with reservations on it is no mistake.
-        self.engine().decide_slots(checks, now)
     }
 
     /// As [`Handle::refund`], for any algorithm. Of leases those go that would expire first.
     ///
     /// # Errors
     ///
-    /// The key holds a string, or the state of another algorithm.
-    pub fn refund_any(&self, check: &AnyCheck<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    /// As [`Handle::refund`].
+    pub fn refund_any(&self, check: &AnyCheck<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let AnyCheck {
             method,
             quota,
@@ -107,14 +105,14 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The key holds something other than reservations.
+    /// The key holds something other than reservations; or a long command holds its shard.
     pub fn end(
         &self,
         key: &[u8],
         id: &[u8],
         actual: u64,
         now: Timestamp,
-    ) -> Result<Option<holds::Ended>, WrongState> {
+    ) -> Result<Option<holds::Ended>, Undecided> {
         self.with_slot(key, now, |slot| {
             let ended = slot.end(id, actual, now)?;
             Ok((ended, ended.is_some_and(|ended| !ended.before)))
@@ -125,8 +123,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// The key holds something other than leases.
-    pub fn release(&self, key: &[u8], id: &[u8], now: Timestamp) -> Result<u64, WrongState> {
+    /// The key holds something other than leases; or a long command holds its shard.
+    pub fn release(&self, key: &[u8], id: &[u8], now: Timestamp) -> Result<u64, Undecided> {
         self.with_slot(key, now, |slot| {
             let units = slot.release(id, now)?;
             Ok((units, units > 0))
@@ -136,23 +134,27 @@ impl Handle {
     /// Lets the counter of `heir` go on from that of `before`, if the one has no state and the other has: `used` makes of
     /// what is left of the old limit and of both capacities the units that count as taken of the new one. The old state
     /// goes. A ban moves along. True when something was carried over.
+    ///
+    /// # Errors
+    ///
+    /// A long command holds the shard of one of them.
     pub fn succeed(
         &self,
         heir: &AnyCheck<'_>,
         before: &AnyCheck<'_>,
         used: impl FnOnce(u64, u64, u64) -> u64,
         now: Timestamp,
-    ) -> bool {
+    ) -> Result<bool, Undecided> {
         let engine = &**self.engine();
         let count = engine.shards.count();
         let (new, old) = (engine.seed.key(heir.key), engine.seed.key(before.key));
         let mut wanted: ShardList = [new.shard(count), old.shard(count)].into_iter().collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut held = engine.shards.lock_set(&wanted);
+        let mut held = engine.free_set(&wanted)?;
         let carried = engine.carry_over(&mut held, (heir, new), (before, old), used, now);
         engine.settle(&mut held, now);
-        carried.is_some()
+        Ok(carried.is_some())
     }
 
     /// Works on what a key holds, with its shard held.
@@ -161,15 +163,15 @@ impl Handle {
         key: &[u8],
         now: Timestamp,
         work: impl FnOnce(&mut Slot) -> Worked<T>,
-    ) -> Result<T, WrongState> {
+    ) -> Result<T, Undecided> {
         let engine = &**self.engine();
         let key = engine.seed.key(key);
         let index = key.shard(engine.shards.count());
-        let mut cell = engine.shards.lock(index);
+        let mut cell = engine.free_cell(index)?;
         let mut held = One::new(index, &mut cell, &engine.shards);
         let result = engine.work(&mut held, key, now, work);
         engine.settle(&mut held, now);
-        result
+        Ok(result?)
     }
 }
 
@@ -250,7 +252,7 @@ impl Engine {
         &self,
         checks: &[AnyCheck<'_>],
         now: Timestamp,
-    ) -> Result<Decisions, WrongState> {
+    ) -> Result<Decisions, Undecided> {
         if !self.may_count() {
             return Ok(self.refuse_all(checks.iter().map(|check| &check.quota)));
         }
@@ -263,7 +265,7 @@ impl Engine {
         let mut wanted: ShardList = keys.iter().map(|key| key.shard(count)).collect();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut held = self.shards.lock_set(&wanted);
+        let mut held = self.free_set(&wanted)?;
         let decided = match (checks, &keys[..]) {
             _ if full && checks.iter().any(|check| check.act != Act::Peek) => {
                 Ok(self.refuse_all(checks.iter().map(|check| &check.quota)))
@@ -282,7 +284,7 @@ impl Engine {
             self.tally_many(&keys, asked, decisions, &mut held);
         }
         self.settle(&mut held, now);
-        decided
+        Ok(decided?)
     }
 
     fn decide_together(

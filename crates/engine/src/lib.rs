@@ -57,7 +57,7 @@ pub use access::{Access, ClientInfo};
 pub use apply::{Applied, Applier, ApplyError};
 pub use cluster::Cluster;
 pub use engine::{DatabaseSize, Engine, EngineConfig, ExpireStep};
-pub use handle::{Check, Decisions, Handle, WrongState};
+pub use handle::{Check, Decisions, Handle, Undecided, WrongState};
 pub use hot::LocalHandle;
 pub use journal::unwrap as unwrap_for_replica;
 pub use journal::{
@@ -81,4 +81,4 @@ pub use snapshot::{
 pub use stats::{CommandStats, Stats, TIMES};
 pub use subscriber::{Place, Subscriber};
 pub use tracking::{Tracker, Tracking, TrackingOptions};
-pub use waiter::{Mail, Unblock};
+pub use waiter::{Mail, Unblock, Wake};

@@ -49,9 +49,18 @@ impl<T> Lock<T> {
     /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
-        match self.try_lock() {
+        match self.lock_unless(|| false) {
             Some(guard) => guard,
-            None => self.wait(),
+            None => unreachable!("it never gives up"),
+        }
+    }
+
+    /// Waits for the lock until it `gives_up`.
+    #[inline]
+    pub(crate) fn lock_unless(&self, gives_up: impl Fn() -> bool) -> Option<Guard<'_, T>> {
+        match self.try_lock() {
+            Some(guard) => Some(guard),
+            None => self.wait(gives_up),
         }
     }
 
@@ -72,7 +81,7 @@ impl<T> Lock<T> {
     }
 
     #[cold]
-    fn wait(&self) -> Guard<'_, T> {
+    fn wait(&self, gives_up: impl Fn() -> bool) -> Option<Guard<'_, T>> {
         let (mut yields, mut pause) = (0, SHORTEST);
         loop {
             for _ in 0..SPINS {
@@ -80,9 +89,12 @@ impl<T> Lock<T> {
                 if !self.held.load(Ordering::Relaxed)
                     && let Some(guard) = self.try_lock()
                 {
-                    return guard;
+                    return Some(guard);
                 }
                 std::hint::spin_loop();
+            }
+            if gives_up() {
+                return None;
             }
             if yields < YIELDS {
                 yields += 1;

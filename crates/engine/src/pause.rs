@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tollgate_commands::{Flags, Row, Run, TransactionCommand};
 use tollgate_limiter::Timestamp;
 
-use crate::waiter::{Mail, is_there, put_behind};
+use crate::waiter::{Mail, Wake, is_there, put_behind, put_once};
 use crate::{Engine, Session};
 
 /// What a pause puts off.
@@ -41,6 +41,8 @@ type One = Option<(Paused, i64)>;
 struct State {
     pauses: [One; PURPOSES],
     put_off: Vec<Arc<dyn Mail>>,
+    /// Threads of the service in this process.
+    wakes: Vec<Arc<Wake>>,
 }
 
 impl State {
@@ -115,9 +117,13 @@ impl Pause {
     fn conclude(&self, mut state: MutexGuard<'_, State>) {
         self.publish(&state);
         let put_off = std::mem::take(&mut state.put_off);
+        let wakes = std::mem::take(&mut state.wakes);
         drop(state);
         for mail in put_off {
             mail.try_again();
+        }
+        for wake in wakes {
+            wake();
         }
     }
 
@@ -149,6 +155,17 @@ impl Pause {
         state.put_off.iter().filter(|mail| is_there(mail)).count()
     }
 
+    /// Has `wake` called at the end; false when there is no pause.
+    pub(crate) fn when_over(&self, wake: &Arc<Wake>) -> bool {
+        // Under the lock, so that whoever ends the pause finds the entry.
+        let mut state = self.state.lock();
+        let goes_on = state.what().is_some();
+        if goes_on {
+            put_once(&mut state.wakes, wake);
+        }
+        goes_on
+    }
+
     /// Has `mail` told at the end; false when there is no pause that concerns the command.
     fn put_off(&self, mail: &Arc<dyn Mail>, writes: bool) -> bool {
         // Under the lock, so that whoever ends the pause finds the entry.
@@ -169,6 +186,19 @@ impl Engine {
             return false;
         };
         !session.monitors && self.pause.put_off(mail, self.may_write(row, session, args))
+    }
+
+    /// Whether what a client asks for, be it by EXEC, may change data.
+    pub fn may_change(&self, session: &Session, args: &[&[u8]]) -> bool {
+        let row = self.plan(args).row;
+        row.is_some_and(|row| self.may_write(row, session, args))
+    }
+
+    /// Waits until nobody holds a shard who had it before; long commands are not waited for.
+    pub fn let_all_pass(&self) {
+        for index in 0..self.shards.count() {
+            drop(self.shards.lock_unless_kept(index));
+        }
     }
 
     /// Whether a command may change data.

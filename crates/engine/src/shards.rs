@@ -19,7 +19,7 @@ use tollgate_net::threads;
 
 use crate::cell::{Cell, Cells, ReadyKey};
 use crate::lock::{Guard, Lock};
-use crate::waiter::{Mail, put_behind};
+use crate::waiter::{Mail, Wake, put_behind, put_once};
 
 /// Attempts before a shard counts as taken: shorter than most commands, so that two transactions which
 /// meet once rarely start over.
@@ -55,6 +55,13 @@ const _: () = assert!(
     "what every command reads lies on three cache lines: the lock stands right before the cell"
 );
 
+/// Who waits for the end of long commands: connections, and threads of the service in this process.
+#[derive(Default)]
+struct PutOff {
+    mails: Vec<Arc<dyn Mail>>,
+    wakes: Vec<Arc<Wake>>,
+}
+
 /// All shards of the store.
 pub(crate) struct Shards {
     slots: Box<[Slot]>,
@@ -64,7 +71,7 @@ pub(crate) struct Shards {
     /// Sets of locks that long commands hold.
     keepers: AtomicUsize,
     /// Who is to be told when one of them has ended.
-    put_off: Mutex<Vec<Arc<dyn Mail>>>,
+    put_off: Mutex<PutOff>,
     /// Expired keys are wanted of every cell. Those that a long command holds are told by it, when it ends.
     hears_expired: AtomicBool,
 }
@@ -143,8 +150,10 @@ impl Shards {
     }
 
     /// Takes a shard unless a long command has it, or comes to have it while this waits.
+    #[inline]
     pub(crate) fn lock_unless_kept(&self, index: usize) -> Option<Guard<'_, Cell>> {
-        unless(|| self.is_kept(index), || self.try_lock(index))
+        let slot = &self.slots[index];
+        slot.cell.lock_unless(|| slot.kept.load(Ordering::SeqCst))
     }
 
     /// Enters the gate unless a long command is inside, or comes to be while this waits; no shard is held.
@@ -191,6 +200,29 @@ impl Shards {
             {
                 inside.extend(wanted);
                 return inside;
+            }
+        }
+        unreachable!("rounds have no end")
+    }
+
+    /// As [`Shards::lock_set`] unless a long command has one of them, or comes to have it while this waits.
+    pub(crate) fn lock_set_unless_kept(&self, wanted: &[usize]) -> Option<LockSet<'_>> {
+        let mut set = self.lock_none();
+        let mut first = 0;
+        for round in 1.. {
+            let waited = match wanted.get(first) {
+                Some(&start) => self.lock_unless_kept(start)?,
+                None => return Some(set),
+            };
+            match set.try_rest(wanted, first, waited) {
+                Ok(()) => return Some(set),
+                Err(taken) => first = taken,
+            }
+            if round >= ROUNDS_MAX
+                && let Some(mut inside) = self.lock_gate_unless_kept()
+            {
+                let all = wanted.iter().all(|&one| inside.acquire_unless_kept(one));
+                return all.then_some(inside);
             }
         }
         unreachable!("rounds have no end")
@@ -273,15 +305,28 @@ impl Shards {
         if self.keepers.load(Ordering::SeqCst) == 0 {
             return false;
         }
-        put_behind(&mut put_off, mail);
+        put_behind(&mut put_off.mails, mail);
+        true
+    }
+
+    /// Has `wake` called when a long command has ended; false when none is running any more, and nothing is called.
+    pub(crate) fn when_freed(&self, wake: &Arc<Wake>) -> bool {
+        let mut put_off = self.put_off.lock();
+        if self.keepers.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        put_once(&mut put_off.wakes, wake);
         true
     }
 
     /// Tells all who were put off to try again.
     pub(crate) fn call_back(&self) {
         let put_off = std::mem::take(&mut *self.put_off.lock());
-        for mail in put_off {
+        for mail in put_off.mails {
             mail.try_again();
+        }
+        for wake in put_off.wakes {
+            wake();
         }
     }
 }
@@ -303,10 +348,19 @@ impl<'e> LockSet<'e> {
     /// shard that was taken.
     fn try_all(&mut self, wanted: &[usize], first: usize) -> Result<(), usize> {
         self.held.clear();
-        let Some(&start) = wanted.get(first) else {
-            return Ok(());
-        };
-        let waited = self.shards.lock(start);
+        match wanted.get(first) {
+            Some(&start) => self.try_rest(wanted, first, self.shards.lock(start)),
+            None => Ok(()),
+        }
+    }
+
+    /// Tries the shards beside `wanted[first]`, which was waited for. The set holds nothing before.
+    fn try_rest(
+        &mut self,
+        wanted: &[usize],
+        first: usize,
+        waited: Guard<'e, Cell>,
+    ) -> Result<(), usize> {
         let mut waited = Some(waited);
         for (position, &index) in wanted.iter().enumerate() {
             let guard = if position == first {

@@ -48,6 +48,16 @@ pub(crate) fn put_behind(put_off: &mut Vec<Arc<dyn Mail>>, mail: &Arc<dyn Mail>)
     put_off.push(Arc::clone(mail));
 }
 
+/// Tells a thread of the service in this process that something has ended for which decisions of its were put off.
+pub type Wake = dyn Fn() + Send + Sync;
+
+/// Puts a thread among others, each once.
+pub(crate) fn put_once(put_off: &mut Vec<Arc<Wake>>, wake: &Arc<Wake>) {
+    if !put_off.iter().any(|one| Arc::ptr_eq(one, wake)) {
+        put_off.push(Arc::clone(wake));
+    }
+}
+
 /// Whether the connection is still there that was put off: it keeps what it is told by.
 pub(crate) fn is_there(mail: &Arc<dyn Mail>) -> bool {
     Arc::strong_count(mail) > 1

@@ -1,8 +1,9 @@
-//! Event loops for the connections whose decisions need no waiting.
+//! Event loops for the connections whose decisions are made in this process.
 
 mod driver;
 mod dues;
 mod held;
+mod wakes;
 
 use std::fmt;
 use std::io;
@@ -15,6 +16,7 @@ use tollgate_net::{Backend, GroupOptions, Listener, LoopGroup, LoopGroupBuilder,
 use driver::{Common, Ports, ServiceLoop};
 pub(crate) use driver::{MakeService, Means, Served, after};
 pub(crate) use held::Signal;
+pub(crate) use wakes::Wakes;
 
 /// Between two looks whether all connections have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -31,7 +31,7 @@ use crate::metrics::send_forever;
 use crate::reload::{Before, Folder};
 use crate::rules::load_files;
 use crate::service::{Backing, Service};
-use crate::shed::Shed;
+use crate::shed::{LATE_DIVISOR, Shed};
 use crate::traces::{Exporter, Queue, Tracer};
 use crate::xds::XdsClient;
 
@@ -99,7 +99,12 @@ fn backend_maker(
                 return Err(StartError::NeedsBackend("--per-second-backend"));
             }
             let store = store.ok_or(StartError::NoStore)?;
-            Arc::new(move || AnyBackend::Embedded(Embedded::new(store.clone(), clock)))
+            let patience = config.shed_after / LATE_DIVISOR;
+            let monotonic = config.monotonic;
+            Arc::new(move || {
+                let embedded = Embedded::new(store.clone(), clock);
+                AnyBackend::Embedded(embedded.with_patience(patience, monotonic))
+            })
         }
         Backend::Remote(url) => {
             let places = Places::new(url, config)?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{oneshot, watch};
+use tollgate_engine::Undecided;
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
     Fallback, HeaderForm, LimitCheck, Outcome, Provenance, RequestError, Resolved, Role, Ruleset,
@@ -192,6 +193,40 @@ impl Service {
         }
     }
 
+    /// Whether decisions may have to wait now, be it for a backend elsewhere or for a long command of the store in this
+    /// process.
+    pub(crate) fn may_wait(&self) -> bool {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.may_wait(),
+            AnyBackend::Remote(_) => true,
+        }
+    }
+
+    /// What comes of `ask`, which is polled once: what would have to wait for a long command of the store fails.
+    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> T) -> T {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.at_once(ask),
+            AnyBackend::Remote(_) => ask(),
+        }
+    }
+
+    /// Whether decisions wait whose time may come, see [`end_late_waits`](Self::end_late_waits).
+    pub(crate) fn has_waits(&self) -> bool {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.has_waits(),
+            AnyBackend::Remote(_) => false,
+        }
+    }
+
+    /// Ends the waits for long commands of the store whose time has come, on a thread that does not [`tend`](Self::tend); whether
+    /// there are others.
+    pub(crate) fn end_late_waits(&self) -> bool {
+        match &self.backend {
+            AnyBackend::Embedded(embedded) => embedded.end_late_waits(),
+            AnyBackend::Remote(_) => false,
+        }
+    }
+
     /// Writes what was admitted and is not written yet when the thread ends; how many units could not be written.
     pub(crate) async fn settle(&self) -> u64 {
         match &self.backend {
@@ -318,7 +353,7 @@ impl Service {
         self.count_error(&ServiceError::Shed(refused));
     }
 
-    /// Counts a request while it waits for a backend elsewhere; the store in this process never waits.
+    /// Counts a request while it waits for a backend elsewhere; the store in this process counts by itself who waits.
     pub(crate) fn fly(&self) -> Result<Option<Flight<'_>>, ServiceError> {
         match (&self.backend, &self.shed) {
             (AnyBackend::Remote(_), Some(shed)) => shed.fly().map(Some).map_err(ServiceError::Shed),
@@ -359,38 +394,56 @@ impl Service {
             return None;
         };
         let rules = self.rules();
+        let answer = self.answer_on(embedded, &rules.0, request, call)?;
         self.metrics.event(Event::Request);
-        let answer = self.answer_on(embedded, &rules.0, request, call);
         if let Some(call) = call {
             tell_answer(call, request, &answer);
         }
         Some(answer.inspect_err(|error| self.count_error(error)))
     }
 
-    /// The response by the store in this process.
+    /// The response by the store in this process; `None` if a long command of it may have to be waited for.
     fn answer_on(
         &self,
         embedded: &Embedded,
         rules: &Ruleset,
         request: &RateLimitRequest,
         call: Option<&CallSpan>,
-    ) -> Result<RateLimitResponse, ServiceError> {
-        let resolved = resolve(rules, request)?;
+    ) -> Option<Result<RateLimitResponse, ServiceError>> {
+        let resolved = match resolve(rules, request) {
+            Ok(resolved) => resolved,
+            Err(error) => return Some(Err(error)),
+        };
         let lease = lease_of(&resolved);
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
-        let step = call.map(|call| self.step(call, checks.len()));
+        let is_plain = combine::is_plain(&checks);
+        if !is_plain && embedded.may_wait() {
+            // What was taken for some roles before others had to wait could not be taken again.
+            return None;
+        }
+        let mut step = call.map(|call| self.step(call, checks.len()));
         let decided = if checks.is_empty() {
             Ok(Decisions::new())
-        } else if combine::is_plain(&checks) {
-            embedded.decide_now(&checks)
+        } else if is_plain {
+            match embedded.decide_now(&checks) {
+                Err(kept @ Undecided::Kept) => {
+                    if let Some(step) = &mut step {
+                        step.fail(&kept.to_string());
+                    }
+                    return None;
+                }
+                decided => decided.map_err(|error| BackendError::new(error.to_string())),
+            }
         } else {
             let deciding = pin!(combine::decide(embedded, &checks));
-            let decided = deciding.now_or_never();
-            decided.expect("the store in this process never waits")
+            let decided = embedded.at_once(|| deciding.now_or_never());
+            decided.expect("who asks at once is not kept waiting")
         };
         drop(step);
-        let made = Made::by_backend(decided.map_err(ServiceError::Backend)?);
-        Ok(self.finish(rules, &resolved, request, made))
+        Some(decided.map_err(ServiceError::Backend).map(|decisions| {
+            self.fallbacks.answered();
+            self.finish(rules, &resolved, request, Made::by_backend(decisions))
+        }))
     }
 
     /// The response.

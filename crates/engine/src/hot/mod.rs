@@ -24,8 +24,9 @@ use tollgate_limiter::{Cost, Decision, Timestamp};
 
 pub(crate) use slot::HotSlot;
 
-use crate::cell::{Cells, One, name};
-use crate::{AnyCheck, Check, Decisions, Engine, Handle, WrongState};
+use crate::cell::{Cell, Cells, One, name};
+use crate::lock::Guard;
+use crate::{AnyCheck, Check, Decisions, Engine, Handle, Undecided};
 use lease::{Denial, Lease, Wear};
 use table::{Entry, KEY_MAX, Table};
 
@@ -83,6 +84,9 @@ impl Check<'_> {
 pub struct LocalHandle {
     handle: Handle,
     table: Table,
+    /// What is to be ended when the long commands have ended that hold its keys. It came from the table, and what is asked for
+    /// meanwhile of those keys holds nothing.
+    left: Vec<Entry>,
     /// The table may hold units or denials.
     holds: bool,
 }
@@ -93,6 +97,7 @@ impl LocalHandle {
         LocalHandle {
             handle,
             table: Table::new(),
+            left: Vec::new(),
             holds: false,
         }
     }
@@ -109,9 +114,9 @@ impl LocalHandle {
     ///
     /// # Errors
     ///
-    /// The key holds a string, or the state of another algorithm.
+    /// As [`Handle::decide`].
     #[inline(always)]
-    pub fn decide(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    pub fn decide(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         if check.may_lease()
             && let Some(decision) = self.table.fast(check, now)
         {
@@ -120,12 +125,12 @@ impl LocalHandle {
         // Taken apart: what is passed on whole would go through memory above too.
         match self.decide_other(check, now) {
             Ok(decision) => Ok(decision),
-            Err(wrong) => Err(wrong),
+            Err(undecided) => Err(undecided),
         }
     }
 
     #[inline(never)]
-    fn decide_other(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    fn decide_other(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         if check.may_lease()
             && let Some(decision) = self.table.fast_other(check, now)
         {
@@ -143,19 +148,22 @@ impl LocalHandle {
         &mut self,
         checks: &[AnyCheck<'_>],
         now: Timestamp,
-    ) -> Result<Decisions, WrongState> {
+    ) -> Result<Decisions, Undecided> {
         if let [check] = checks
             && let Some(small) = check.small()
-            && let Ok(decision) = self.decide(&small, now)
         {
-            return Ok(Decisions::from_slice(&[decision]));
+            match self.decide(&small, now) {
+                Ok(decision) => return Ok(Decisions::from_slice(&[decision])),
+                Err(Undecided::Kept) => return Err(Undecided::Kept),
+                Err(Undecided::WrongState(_)) => {}
+            }
         }
         self.handle.decide_any(checks, now)
     }
 
     #[cold]
     #[inline(never)]
-    fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let engine = self.handle.engine();
         if !engine.may_count() {
             return Ok(engine.refuse(&check.quota));
@@ -173,26 +181,32 @@ impl LocalHandle {
         let (entry, decided) = engine.decide_hot(entry, check, now);
         self.holds |= entry.slot.is_some();
         self.table.put(entry);
-        if let Some(evicted) = evicted {
-            engine.end_entry(evicted, Some(now));
-        }
+        let left = evicted.and_then(|evicted| engine.end_entry(evicted, now));
+        self.holds |= left.is_some();
+        self.left.extend(left);
         decided
     }
 
     /// Gives back what this thread took of keys that it has not asked for since the last call. Threads that decide call it
     /// now and then, at least when they become idle: what they have decided alone is counted then. True while the thread still holds something.
     pub fn give_back(&mut self, now: Timestamp) -> bool {
-        while let Some(entry) = self.table.take_idle(now) {
-            self.handle.engine().end_entry(entry, Some(now));
-        }
         let engine = self.handle.engine();
+        let mut ended = std::mem::take(&mut self.left);
+        ended.extend(std::iter::from_fn(|| self.table.take_idle(now)));
+        let left = ended.into_iter();
+        self.left = left
+            .filter_map(|entry| engine.end_entry(entry, now))
+            .collect();
         self.table.take_alone(|bytes, alone| {
             let key = engine.seed.key(bytes);
             let index = key.shard(engine.shards.count());
-            let mut cell = engine.shards.lock(index);
+            let Ok(mut cell) = engine.free_cell(index) else {
+                return false;
+            };
             engine.tally_alone(key, &mut One::new(index, &mut cell, &engine.shards), alone);
+            true
         });
-        self.holds = self.table.holds_any();
+        self.holds = self.table.holds_any() || !self.left.is_empty();
         self.holds
     }
 
@@ -203,26 +217,31 @@ impl LocalHandle {
 }
 
 impl Drop for LocalHandle {
-    /// Units still held then stay counted as taken: at which time they would come back is not known here.
+    /// Units still held then stay counted as taken: at which time they would come back is not known here. Long commands are
+    /// waited for.
     fn drop(&mut self) {
-        while let Some(entry) = self.table.take_any() {
-            self.handle.engine().end_entry(entry, None);
+        let engine = self.handle.engine();
+        let mut ended = std::mem::take(&mut self.left);
+        ended.extend(std::iter::from_fn(|| self.table.take_any()));
+        for entry in ended {
+            let cell = engine.shards.lock(engine.shard_of(&entry));
+            engine.end_entry_in(cell, entry, None);
         }
     }
 }
 
 impl Engine {
-    fn decide_exact(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, WrongState> {
+    fn decide_exact(&self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let key = self.seed.key(check.key);
         let index = key.shard(self.shards.count());
         // Makes room with the locks of other shards, so before this one's.
         let full = self.is_out_of_memory(now);
-        let mut cell = self.shards.lock(index);
+        let mut cell = self.free_cell(index)?;
         let mut held = One::new(index, &mut cell, &self.shards);
         let decided = self.decide_single(check, key, &mut held, full, now);
         self.tally(check, key, &mut held, &decided);
         self.settle(&mut held, now);
-        decided
+        Ok(decided?)
     }
 
     /// Decides, and leaves in the entry what the thread needs to decide alone.
@@ -231,11 +250,14 @@ impl Engine {
         mut entry: Entry,
         check: &Check<'_>,
         now: Timestamp,
-    ) -> (Entry, Result<Decision, WrongState>) {
+    ) -> (Entry, Result<Decision, Undecided>) {
         let key = self.seed.key(check.key);
         let index = key.shard(self.shards.count());
         let full = self.is_out_of_memory(now);
-        let mut cell = self.shards.lock(index);
+        let mut cell = match self.free_cell(index) {
+            Ok(cell) => cell,
+            Err(kept) => return (entry, Err(kept)),
+        };
         let mut held = One::new(index, &mut cell, &self.shards);
         self.tally_alone(key, &mut held, entry.take_alone());
         self.end_lease(&mut entry, check, key, &mut held, now);
@@ -247,7 +269,7 @@ impl Engine {
             self.prepare(&mut entry, decision, check, key, &mut held, now);
         }
         self.settle(&mut held, now);
-        (entry, decided)
+        (entry, decided.map_err(Undecided::from))
     }
 
     /// Makes the next decisions on a hot key cheap. Its shard is held.
@@ -323,12 +345,25 @@ impl Engine {
         slot.settle(lease.given, back);
     }
 
-    /// Ends what a thread held of a key that it has no use for any more, and gives it back if the time is known.
-    fn end_entry(&self, mut entry: Entry, now: Option<Timestamp>) {
+    /// Ends what a thread held of a key that it has no use for any more, and gives it back. What a long command holds is
+    /// returned as it is.
+    fn end_entry(&self, entry: Entry, now: Timestamp) -> Option<Entry> {
+        match self.free_cell(self.shard_of(&entry)) {
+            Ok(cell) => self.end_entry_in(cell, entry, Some(now)),
+            Err(_) => return Some(entry),
+        }
+        None
+    }
+
+    fn shard_of(&self, entry: &Entry) -> usize {
+        self.seed.key(entry.key()).shard(self.shards.count())
+    }
+
+    /// The same in the shard of its key. It is given back if the time is known.
+    fn end_entry_in(&self, mut cell: Guard<'_, Cell>, mut entry: Entry, now: Option<Timestamp>) {
         let bytes = entry.key().to_vec();
         let key = self.seed.key(&bytes);
         let index = key.shard(self.shards.count());
-        let mut cell = self.shards.lock(index);
         let mut held = One::new(index, &mut cell, &self.shards);
         self.tally_alone(key, &mut held, entry.take_alone());
         if let Some(now) = now {

@@ -324,12 +324,14 @@ impl Table {
         Some(std::mem::replace(entry, Entry::empty()))
     }
 
-    /// Gives `f` the keys on which this thread has decided alone since the last call, and how often: allowed, denied.
-    pub(super) fn take_alone(&mut self, mut f: impl FnMut(&[u8], (u64, u64))) {
+    /// Gives `f` the keys on which this thread has decided alone since the last call, and how often: allowed, denied. What
+    /// it does not take (false) it is given again.
+    pub(super) fn take_alone(&mut self, mut f: impl FnMut(&[u8], (u64, u64)) -> bool) {
         for entry in self.0.iter_mut().filter(|entry| entry.slot.is_some()) {
+            let told = entry.told;
             let alone = entry.take_alone();
-            if alone != (0, 0) {
-                f(entry.key(), alone);
+            if alone != (0, 0) && !f(entry.key(), alone) {
+                entry.told = told;
             }
         }
     }

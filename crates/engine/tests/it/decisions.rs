@@ -1,10 +1,12 @@
 //! The embedded handle: several limits decided as one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use tollgate_engine::{AnyCheck, Check, Handle, WrongState};
+use tollgate_engine::{
+    AnyCheck, Check, Handle, LocalHandle, Paused, PausedBy, Undecided, Wake, WrongState,
+};
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
 
 use super::{Client, NOW, engine};
@@ -112,9 +114,9 @@ fn other_values_are_refused_and_kept() {
     let handle = Handle::new(Arc::clone(&engine));
     let mut client = Client::new(&engine);
     client.call(&["SET", "text", "x"]);
-    let wrong = Err(WrongState {
+    let wrong = Err(Undecided::WrongState(WrongState {
         key: b"text".as_slice().into(),
-    });
+    }));
     assert_eq!(handle.decide(&[check(b"text", 1)], NOW), wrong);
     assert_eq!(
         handle.decide(&[check(b"fresh", 1), check(b"text", 1)], NOW),
@@ -129,9 +131,9 @@ fn other_values_are_refused_and_kept() {
         algorithm: AlgorithmKind::Gcra,
         ..check(b"window", 5)
     };
-    let wrong = Err(WrongState {
+    let wrong = Err(Undecided::WrongState(WrongState {
         key: b"window".as_slice().into(),
-    });
+    }));
     assert_eq!(handle.decide(&[other], NOW), wrong);
     assert_eq!(handle.decide(&[check(b"fresh", 1), other], NOW), wrong);
 }
@@ -310,7 +312,8 @@ fn reservations_and_leases_by_the_handle() {
     assert_eq!(handle.release(b"places", b"a", NOW), Ok(1));
     assert!(decide(lease(b"b")).allowed);
     let wrong = handle.release(b"budget", b"a", NOW).expect_err("no leases");
-    assert_eq!(&*wrong.key, b"budget");
+    let key = b"budget".as_slice().into();
+    assert_eq!(wrong, Undecided::WrongState(WrongState { key }));
     // The reservations of a key that was refused are still there.
     assert_eq!(
         handle
@@ -358,23 +361,36 @@ fn a_counter_goes_on_under_another_key_once() {
         ..any(key, limit)
     };
     // Nothing was counted: nothing goes on.
-    assert!(!handle.succeed(&any(b"b", 20), &any(b"a", 10), halve, NOW));
+    assert_eq!(
+        handle.succeed(&any(b"b", 20), &any(b"a", 10), halve, NOW),
+        Ok(false)
+    );
     for _ in 0..4 {
         assert!(decide(any(b"a", 10)).allowed);
     }
-    assert!(handle.succeed(&log(b"b", 20), &any(b"a", 10), halve, NOW));
+    assert_eq!(
+        handle.succeed(&log(b"b", 20), &any(b"a", 10), halve, NOW),
+        Ok(true)
+    );
     assert_eq!((left(log(b"b", 20)), left(any(b"a", 10))), (12, 10));
     // A counter that has begun keeps what it has.
     assert!(decide(any(b"a", 10)).allowed);
-    assert!(!handle.succeed(&log(b"b", 20), &any(b"a", 10), halve, NOW));
+    assert_eq!(
+        handle.succeed(&log(b"b", 20), &any(b"a", 10), halve, NOW),
+        Ok(false)
+    );
     assert_eq!((left(log(b"b", 20)), left(any(b"a", 10))), (12, 9));
     // Back again, while many ask at once.
-    assert!(handle.succeed(&any(b"c", 10), &log(b"b", 20), halve, NOW));
+    assert_eq!(
+        handle.succeed(&any(b"c", 10), &log(b"b", 20), halve, NOW),
+        Ok(true)
+    );
     let carried = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                if handle.succeed(&any(b"d", 5), &any(b"c", 10), halve, NOW) {
+                let was = handle.succeed(&any(b"d", 5), &any(b"c", 10), halve, NOW);
+                if was.expect("nothing is kept") {
                     carried.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -397,8 +413,46 @@ fn a_ban_goes_on_under_another_key_with_what_it_covers() {
     assert!(decide(log).allowed);
     client.call(&["RL.BAN", "a", "30000"]);
     let as_is = |left: u64, _, after: u64| after - left;
-    assert!(handle.succeed(&any(b"b", 20), &log, as_is, NOW));
+    assert_eq!(handle.succeed(&any(b"b", 20), &log, as_is, NOW), Ok(true));
     assert!(!decide(any(b"b", 20)).allowed);
     client.call(&["RL.UNBAN", "b"]);
     assert_eq!(decide(any(b"b", 20)).remaining, 2);
+}
+
+/// Whoever has paused writes, so that a replica gets everything, is not deceived by the service.
+#[test]
+fn nothing_is_counted_while_writes_are_paused() {
+    let engine = engine(4);
+    let handle = Handle::new(Arc::clone(&engine));
+    let mut local = LocalHandle::new(handle.clone());
+    let woken = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&woken);
+    let wake: Arc<Wake> = Arc::new(move || {
+        told.fetch_add(1, Ordering::SeqCst);
+    });
+    let check = |key: &'static str| Check {
+        key: key.as_bytes(),
+        algorithm: AlgorithmKind::FixedWindow,
+        quota: Quota::new(10, 1_000_000_000_000),
+        cost: Cost(1),
+        peek: false,
+        exact: false,
+    };
+    let (one, two) = (check("one"), check("two"));
+    assert!(!handle.may_be_kept() && !handle.when_freed(&wake));
+    handle.decide(&[one], NOW).expect("counted");
+    engine
+        .pause()
+        .begin(PausedBy::Failover, Paused::Writes, i64::MAX);
+    assert!(handle.may_be_kept());
+    assert_eq!(handle.decide(&[one], NOW), Err(Undecided::Kept));
+    assert_eq!(handle.decide(&[one, two], NOW), Err(Undecided::Kept));
+    assert_eq!(handle.refund(&one, NOW), Err(Undecided::Kept));
+    assert_eq!(local.decide(&one, NOW), Err(Undecided::Kept));
+    for _ in 0..3 {
+        assert!(handle.when_freed(&wake));
+    }
+    engine.pause().end(PausedBy::Failover);
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+    assert_eq!(local.decide(&one, NOW).expect("counted").remaining, 8);
 }

@@ -1,19 +1,23 @@
 //! The store in this process, through its handle.
 
 use std::cell::{Cell, RefCell};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::future;
 use smallvec::SmallVec;
 use tokio::sync::Notify;
-use tollgate_engine::{AnyCheck, Engine, EngineConfig, Handle, LocalHandle};
+use tollgate_engine::{AnyCheck, Engine, EngineConfig, Handle, LocalHandle, Undecided};
 use tollgate_limiter::holds::Ended;
 use tollgate_limiter::{Decision, Timestamp};
 use tollgate_policy::LimitCheck;
 
 use super::carried::Carried;
+use super::freed::Waits;
+use super::waiting::Waiting;
 use super::{BackendError, Decide, Decisions};
 
-/// Never waits: a decision is made on the thread that asks, under the locks of its counters' shards.
+/// A decision is made on the thread that asks, under the locks of its counters' shards. It waits only while a long command
+/// holds one of them, or writes are paused.
 pub(crate) struct Embedded {
     handle: Handle,
     /// What this thread knows of hot keys.
@@ -23,6 +27,10 @@ pub(crate) struct Embedded {
     held: Notify,
     carried: Carried,
     clock: fn() -> Timestamp,
+    waiting: Waiting,
+    waits: Box<Waits>,
+    /// Who asks cannot wait.
+    at_once: Cell<bool>,
 }
 
 /// Most bytes of a store for what is decided in this process beside a store elsewhere. New counters are denied while there
@@ -44,6 +52,8 @@ pub(crate) fn local_store() -> Handle {
 
 /// How often units that a thread took in advance are looked after.
 const TEND_EVERY: Duration = Duration::from_millis(10);
+/// How often the ends of waits are looked for.
+pub(crate) const END_WAITS_EVERY: Duration = Duration::from_millis(1);
 
 /// Name of the store's count of limits for which it had no memory.
 const REFUSED: &str = "tollgate_refused_limiters_total";
@@ -57,20 +67,94 @@ impl Embedded {
             carried: Carried::default(),
             handle,
             clock,
+            waiting: Waiting::default(),
+            waits: Box::new(Waits::new(Duration::ZERO, Instant::now)),
+            at_once: Cell::new(false),
         }
     }
 
-    /// Gives back what the thread took of hot keys and does not use; for ever. Sleeps while there is nothing.
+    /// Decisions wait for a long command no longer than `patience` on `clock`; zero: until it has ended.
+    pub(crate) fn with_patience(self, patience: Duration, clock: fn() -> Instant) -> Self {
+        Self {
+            waits: Box::new(Waits::new(patience, clock)),
+            ..self
+        }
+    }
+
+    /// Gives back what the thread took of hot keys and does not use, and ends waits; for ever. Sleeps while there is nothing.
     pub(crate) async fn tend(&self) {
-        loop {
-            self.held.notified().await;
+        let unused = async {
             loop {
-                tokio::time::sleep(TEND_EVERY).await;
-                if !self.give_back() {
-                    break;
+                self.held.notified().await;
+                loop {
+                    tokio::time::sleep(TEND_EVERY).await;
+                    if !self.give_back() {
+                        break;
+                    }
                 }
             }
+        };
+        let late = async {
+            loop {
+                self.waits.begun.notified().await;
+                loop {
+                    tokio::time::sleep(END_WAITS_EVERY).await;
+                    if !self.waits.end_late() {
+                        break;
+                    }
+                }
+            }
+        };
+        future::join(unused, late).await;
+    }
+
+    /// Whether decisions wait whose time may come.
+    pub(crate) fn has_waits(&self) -> bool {
+        self.waits.are_there()
+    }
+
+    /// Ends the waits whose time has come; whether there are others.
+    pub(crate) fn end_late_waits(&self) -> bool {
+        self.waits.end_late()
+    }
+
+    /// Whether decisions may have to wait now.
+    #[inline]
+    pub(crate) fn may_wait(&self) -> bool {
+        self.handle.may_be_kept()
+    }
+
+    /// What comes of `ask`, which is polled once: where it would wait, it fails.
+    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> T) -> T {
+        self.at_once.set(true);
+        let asked = ask();
+        self.at_once.set(false);
+        asked
+    }
+
+    /// Tries until no long command holds what is needed.
+    async fn until_free<T>(
+        &self,
+        mut ask: impl FnMut() -> Result<T, Undecided>,
+    ) -> Result<T, BackendError> {
+        match ask() {
+            Ok(done) => return Ok(done),
+            Err(Undecided::WrongState(wrong)) => return Err(BackendError::new(wrong.to_string())),
+            Err(Undecided::Kept) if self.at_once.get() => return Err(held_up()),
+            Err(Undecided::Kept) => {}
         }
+        let _place = self.waiting.enter()?;
+        let wait = self.waits.begin();
+        while wait.freed(&self.handle).await {
+            match ask() {
+                Ok(done) => return Ok(done),
+                Err(Undecided::WrongState(wrong)) => {
+                    return Err(BackendError::new(wrong.to_string()));
+                }
+                Err(Undecided::Kept) => {}
+            }
+        }
+        Err(held_up())
     }
 
     /// Gives back what the thread took of hot keys and does not use; whether there is more, to be looked after again.
@@ -91,7 +175,7 @@ impl Embedded {
     }
 
     /// Counters of changed limits go on from those before.
-    fn carry_over(&self, checks: &[LimitCheck<'_>]) {
+    fn carry_over(&self, checks: &[LimitCheck<'_>]) -> Result<(), Undecided> {
         for check in checks {
             let Some(from) = self.carried.wanting(check) else {
                 continue;
@@ -104,9 +188,10 @@ impl Embedded {
             };
             let used = |left, before, after| from.way.used(left, before, after);
             let now = (self.clock)();
-            self.handle.succeed(&check_of(check), &before, used, now);
+            self.handle.succeed(&check_of(check), &before, used, now)?;
             self.carried.done(check, &from);
         }
+        Ok(())
     }
 
     /// What the store itself counts, as Prometheus reads it.
@@ -118,16 +203,21 @@ impl Embedded {
         )
     }
 
-    pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
-        self.carry_over(checks);
+    /// Decides unless a long command holds what is needed: then nothing is taken.
+    pub(crate) fn decide_now(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, Undecided> {
+        self.carry_over(checks)?;
         let checks: SmallVec<[AnyCheck<'_>; 4]> = checks.iter().map(check_of).collect();
         let mut local = self.local.borrow_mut();
         let decided = local.decide_any(&checks, (self.clock)());
         if local.holds() && !self.tended.replace(true) {
             self.held.notify_one();
         }
-        decided.map_err(|error| BackendError::new(error.to_string()))
+        decided
     }
+}
+
+fn held_up() -> BackendError {
+    BackendError::new("a long command of the store holds the counter, or its writes are paused")
 }
 
 /// A check as the engine takes it.
@@ -144,14 +234,15 @@ pub(super) fn check_of<'a>(check: &LimitCheck<'a>) -> AnyCheck<'a> {
 
 impl Decide for Embedded {
     async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
-        self.decide_now(checks)
+        self.until_free(|| self.decide_now(checks)).await
     }
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
-        self.carry_over(std::slice::from_ref(check));
-        self.handle
-            .refund_any(&check_of(check), (self.clock)())
-            .map_err(|error| BackendError::new(error.to_string()))
+        self.until_free(|| {
+            self.carry_over(std::slice::from_ref(check))?;
+            self.handle.refund_any(&check_of(check), (self.clock)())
+        })
+        .await
     }
 
     async fn end(
@@ -160,14 +251,12 @@ impl Decide for Embedded {
         id: &[u8],
         actual: u64,
     ) -> Result<Option<Ended>, BackendError> {
-        self.handle
-            .end(check.key, id, actual, (self.clock)())
-            .map_err(|error| BackendError::new(error.to_string()))
+        self.until_free(|| self.handle.end(check.key, id, actual, (self.clock)()))
+            .await
     }
 
     async fn release(&self, check: &LimitCheck<'_>, id: &[u8]) -> Result<u64, BackendError> {
-        self.handle
-            .release(check.key, id, (self.clock)())
-            .map_err(|error| BackendError::new(error.to_string()))
+        self.until_free(|| self.handle.release(check.key, id, (self.clock)()))
+            .await
     }
 }

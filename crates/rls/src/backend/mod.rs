@@ -5,6 +5,7 @@ mod cluster;
 mod draws;
 mod embedded;
 mod envoy;
+mod freed;
 mod hot;
 #[cfg(test)]
 mod inherit_tests;
@@ -32,7 +33,7 @@ use tollgate_limiter::holds::Ended;
 use tollgate_policy::LimitCheck;
 
 pub(crate) use draws::Draws;
-pub(crate) use embedded::{Embedded, local_store};
+pub(crate) use embedded::{END_WAITS_EVERY, Embedded, local_store};
 pub(crate) use hot::{HotKeys, LocalCache, Strategies, Told};
 pub(crate) use parts::{Take, undo_one};
 pub(crate) use pool::{Pool, PoolNumber};

@@ -1,18 +1,17 @@
 //! Connections on the event loops that the store has: those without TLS, of a service that has its own store.
 //!
-//! Decisions and checks of health are answered in place. The streams of reflection and of health are futures here as in a
-//! task: what wakes them posts to the loop, which goes on with them.
+//! Decisions and checks of health are answered in place. The streams of reflection and of health, and decisions that a long
+//! command of the store holds up, are futures here as in a task: what wakes them posts to the loop, which goes on with them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::Context;
 
 use tollgate_net::{ConnRef, Flow, Mailboxes};
 
 use super::age::Life;
 use super::conversation::{Conversation, Judge};
 use super::{GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT, KEPT_ROOM, MESSAGE_TIMEOUT};
-use crate::loops::{Means, Served, Signal, after};
+use crate::loops::{Means, Served, Signal, Wakes, after};
 
 /// One connection.
 pub(crate) struct Talk {
@@ -31,26 +30,6 @@ pub(crate) struct Talk {
     goodbye_due: Option<i64>,
 }
 
-/// What calls that wait wake their connection with.
-struct Wakes {
-    mailboxes: Arc<Mailboxes<Signal>>,
-    at: ConnRef,
-    /// The connection was posted to, or goes on by itself.
-    told: AtomicBool,
-}
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.told.swap(true, Ordering::AcqRel) {
-            self.mailboxes.answer(self.at, Signal::Woken);
-        }
-    }
-}
-
 impl Talk {
     /// A connection that was opened; what is said first is said with the next step.
     pub(crate) fn new(means: &Means<'_>, mailboxes: &Arc<Mailboxes<Signal>>, at: ConnRef) -> Talk {
@@ -61,11 +40,7 @@ impl Talk {
             leave_due: life.map(|life| at_end(life.leaves)),
             end_due: life.and_then(|life| life.ends).map(at_end),
             leaves: false,
-            wakes: Arc::new(Wakes {
-                mailboxes: mailboxes.clone(),
-                at,
-                told: AtomicBool::new(false),
-            }),
+            wakes: Wakes::new(mailboxes, at),
             greeting_due: Some(after(means.now, HANDSHAKE_TIMEOUT)),
             message_due: None,
             goodbye_due: None,
@@ -75,8 +50,7 @@ impl Talk {
     /// Reads what came, answers it, and goes on with the calls that wait.
     pub(crate) fn receive(&mut self, means: &mut Means<'_>, input: &[u8]) -> Served {
         self.lend_room(means);
-        // Whatever this wakes is gone on with at once.
-        self.wakes.told.store(true, Ordering::Release);
+        self.wakes.rest();
         match self.conversation.receive(input, Judge::Loop(means.brought)) {
             Ok(taken) => self.proceed(means, taken),
             Err(_) => {
@@ -112,10 +86,8 @@ impl Talk {
     }
 
     fn proceed(&mut self, means: &mut Means<'_>, consumed: usize) -> Served {
-        // From here on, what is woken has the loop come back.
-        self.wakes.told.store(false, Ordering::Release);
         if self.conversation.waits() {
-            let waker = Waker::from(self.wakes.clone());
+            let waker = self.wakes.listen();
             self.conversation.go_on(&mut Context::from_waker(&waker));
         }
         let mut session = self.conversation.shared.session.borrow_mut();

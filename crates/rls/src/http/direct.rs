@@ -1,16 +1,21 @@
-//! Decisions over HTTP on the event loops that the store has: where none has to be waited for, and without TLS.
+//! Decisions over HTTP on the event loops that the store has: on the store in this process, and without TLS.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use http::StatusCode;
-use tollgate_net::Flow;
+use tollgate_net::{ConnRef, Flow, Mailboxes};
 use tollgate_wire::http1::{CONTINUE, Event, Reader};
 use tollgate_wire::trace::TraceParent;
 
 use super::connection::{BODY_TIMEOUT, HEAD_TIMEOUT, LINGER, MAX_UNSENT, refuse_malformed};
+use super::reply::Reply;
 use super::{Ask, Looked, MAX_BODY, Port, answer, look, refusal};
-use crate::loops::{Means, Served, after};
+use crate::loops::{Means, Served, Signal, Wakes, after};
+use crate::service::Service;
 
 /// One connection.
 pub(crate) struct Talk {
@@ -23,11 +28,30 @@ pub(crate) struct Talk {
     is_within: bool,
     /// Nobody listens any more.
     lingers: bool,
+    /// A request whose answer has to be waited for.
+    pending: Option<Pending>,
+    wakes: Arc<Wakes>,
+}
+
+/// The answer that is waited for.
+struct Pending {
+    answer: Pin<Box<dyn Future<Output = Reply>>>,
+    /// More came behind the request.
+    has_more: bool,
+}
+
+/// What stops the answering of requests.
+enum Stop {
+    Flow(Flow),
+    /// An answer is waited for.
+    Waits,
 }
 
 impl Talk {
-    pub(crate) fn new() -> Talk {
+    pub(crate) fn new(mailboxes: &Arc<Mailboxes<Signal>>, at: ConnRef) -> Talk {
         Talk {
+            pending: None,
+            wakes: Wakes::new(mailboxes, at),
             reader: Reader::new(MAX_BODY),
             ask: None,
             parent: None,
@@ -48,17 +72,34 @@ impl Talk {
 
     /// Whether a request is under way.
     pub(crate) fn is_busy(&self) -> bool {
-        self.reader.is_within_request()
+        self.reader.is_within_request() || self.waits()
+    }
+
+    /// Whether an answer is waited for, before which nothing else that comes is looked at.
+    pub(crate) fn waits(&self) -> bool {
+        self.pending.is_some()
     }
 
     /// Answers what came.
     pub(crate) fn receive(&mut self, means: &mut Means<'_>, input: &[u8]) -> Served {
-        let (done, answered, flow) = self.answer_all(means, input);
+        let (done, answered, stop) = self.answer_all(means, input);
+        let Stop::Flow(flow) = stop else {
+            return Served {
+                consumed: done,
+                flow: Flow::Hold,
+                // It is not the peer that is waited for.
+                due: Some(i64::MAX),
+            };
+        };
         if self.reader.takes_up_expectation() {
             means.output.extend_from_slice(CONTINUE);
         }
         if flow == Flow::Close {
-            return self.end(input, done, means.now);
+            let ended = self.end(done < input.len(), means.now);
+            return Served {
+                consumed: input.len(),
+                ..ended
+            };
         }
         let within = self.reader.is_within_request() || self.reader.is_skipping();
         let begins = answered > 0 || within != self.is_within;
@@ -72,7 +113,7 @@ impl Talk {
     }
 
     /// Answers what came whole; how many bytes are done with, how many requests were answered, and what is next.
-    fn answer_all(&mut self, means: &mut Means<'_>, input: &[u8]) -> (usize, u64, Flow) {
+    fn answer_all(&mut self, means: &mut Means<'_>, input: &[u8]) -> (usize, u64, Stop) {
         let service = means.service;
         let (mut done, mut answered) = (0, 0);
         loop {
@@ -80,7 +121,7 @@ impl Talk {
             let (used, event) = self.reader.next(&input[done..]);
             done += used;
             let reply = match event {
-                Event::More => return (done, answered, Flow::Continue),
+                Event::More => return (done, answered, Stop::Flow(Flow::Continue)),
                 Event::Head(head) => {
                     let judge = |caller| {
                         let refused = means.brought?.refuse(caller, at)?;
@@ -99,36 +140,97 @@ impl Talk {
                     }
                 }
                 Event::Body(body) => {
-                    // Kept where it is made: some of what it may wait for is large.
                     let ask = self.ask.take();
-                    let answering = pin!(answer(service, ask, self.parent, body));
-                    answering.now_or_never().unwrap_or_else(|| {
-                        let status = StatusCode::INTERNAL_SERVER_ERROR;
-                        refusal(ask, status, "the decision has to be waited for")
-                    })
+                    if service.may_wait() {
+                        let body = body.to_vec();
+                        match self.begin(service, ask, body) {
+                            Poll::Ready(reply) => reply,
+                            Poll::Pending => {
+                                if let Some(pending) = &mut self.pending {
+                                    pending.has_more = done < input.len();
+                                }
+                                return (done, answered, Stop::Waits);
+                            }
+                        }
+                    } else {
+                        // Kept where it is made: some of what it may wait for is large.
+                        let answering = pin!(answer(service, ask, self.parent, body));
+                        let answered = service.at_once(|| answering.now_or_never());
+                        answered.expect("who asks at once is not kept waiting")
+                    }
                 }
                 Event::Malformed(malformed) => refuse_malformed(self.ask.take(), malformed),
             };
-            if means.stops {
-                self.reader.end();
-            }
-            reply.write(&mut self.reader, means.date.now(), means.output);
+            self.write(means, &reply);
             answered += 1;
             if !self.reader.keeps_alive() {
-                return (done, answered, Flow::Close);
+                return (done, answered, Stop::Flow(Flow::Close));
             }
             if means.output.len() > MAX_UNSENT {
-                return (done, answered, Flow::Yield);
+                return (done, answered, Stop::Flow(Flow::Yield));
             }
         }
     }
 
+    fn write(&mut self, means: &mut Means<'_>, reply: &Reply) {
+        if means.stops {
+            self.reader.end();
+        }
+        reply.write(&mut self.reader, means.date.now(), means.output);
+    }
+
+    /// Begins to answer a request where that may have to be waited for.
+    fn begin(&mut self, service: &Rc<Service>, ask: Option<Ask>, body: Vec<u8>) -> Poll<Reply> {
+        let (service, parent) = (service.clone(), self.parent);
+        let answer = Box::pin(async move { answer(&service, ask, parent, &body).await });
+        self.pending = Some(Pending {
+            answer,
+            has_more: false,
+        });
+        self.poll()
+    }
+
+    /// Looks for the answer that is waited for.
+    fn poll(&mut self) -> Poll<Reply> {
+        let Some(pending) = &mut self.pending else {
+            return Poll::Pending;
+        };
+        let waker = self.wakes.listen();
+        let polled = pending.answer.as_mut();
+        let polled = polled.poll(&mut Context::from_waker(&waker));
+        if polled.is_ready() {
+            self.pending = None;
+        }
+        polled
+    }
+
+    /// Goes on with the request whose answer was waited for, if it has come.
+    pub(crate) fn go_on(&mut self, means: &mut Means<'_>) -> Served {
+        let served = |flow, due| Served {
+            consumed: 0,
+            flow,
+            due,
+        };
+        let Some(has_more) = self.pending.as_ref().map(|pending| pending.has_more) else {
+            return served(Flow::Continue, None);
+        };
+        let Poll::Ready(reply) = self.poll() else {
+            return served(Flow::Hold, None);
+        };
+        self.write(means, &reply);
+        if !self.reader.keeps_alive() {
+            let ended = self.end(has_more, means.now);
+            return served(ended.flow, ended.due);
+        }
+        served(Flow::Continue, Some(after(means.now, HEAD_TIMEOUT)))
+    }
+
     /// The last answer is on its way. A peer that may still be sending is read from for a while: closing on it would take
     /// the answer from it.
-    fn end(&mut self, input: &[u8], done: usize, now: i64) -> Served {
-        self.lingers = done < input.len() || self.reader.is_cut_off();
+    fn end(&mut self, has_more: bool, now: i64) -> Served {
+        self.lingers = has_more || self.reader.is_cut_off();
         Served {
-            consumed: input.len(),
+            consumed: 0,
             flow: match self.lingers {
                 true => Flow::Continue,
                 false => Flow::Close,
@@ -148,6 +250,9 @@ impl Talk {
 
     /// The peer sends no more.
     pub(crate) fn end_of_input(&mut self, means: &mut Means<'_>) -> Flow {
+        if self.waits() {
+            return Flow::Hold;
+        }
         if self.lingers || !self.reader.is_within_request() {
             return Flow::Continue;
         }

@@ -4,8 +4,9 @@
 //! loop -> bytes of one connection -> left for later? -> requests -> refused? -> decisions -> all answers with one write
 //! ```
 //!
-//! A request costs less here than the runtime of `server` takes to wake a task. Whatever may wait (a store elsewhere, TLS)
-//! is served there. Connections of both protocols wait for the thread in one queue, of which [`LoopShed`] knows.
+//! A request costs less here than the runtime of `server` takes to wake a task. What is likely to wait (a store elsewhere, TLS)
+//! is served there; a decision that a long command of the store holds up is a future of its connection, which posts to the
+//! loop when it can go on. Connections of both protocols wait for the thread in one queue, of which [`LoopShed`] knows.
 
 use std::cell::OnceCell;
 use std::collections::{HashSet, VecDeque};
@@ -21,6 +22,7 @@ use tollgate_wire::http2;
 
 use super::dues::{Due, Dues};
 use super::held::{self, Held, Signal};
+use crate::backend::END_WAITS_EVERY;
 use crate::http::Date;
 use crate::listening::Place;
 use crate::service::Service;
@@ -103,6 +105,8 @@ pub(crate) struct ServiceLoop {
     has_told: bool,
     /// When units taken in advance are looked after, if there are any.
     tend: Option<i64>,
+    /// When the ends of waits for long commands are looked for, if there are any.
+    ends: Option<i64>,
     date: Date,
     /// Answers of the connection that is served.
     output: Vec<u8>,
@@ -207,6 +211,7 @@ impl ServiceLoop {
             own: VecDeque::new(),
             has_told: false,
             tend: None,
+            ends: None,
             date: Date::default(),
             output: Vec::new(),
             common,
@@ -258,14 +263,10 @@ impl ServiceLoop {
 
     /// Lets a connection go on with what does not come from its peer.
     fn go_on(&mut self, conn: &mut Connection, now: i64) -> Flow {
-        let served = match &mut conn.talk {
-            Talk::Http(_) => Some(Served {
-                consumed: 0,
-                flow: Flow::Continue,
-                due: None,
-            }),
-            Talk::Grpc(talk) => self.with(None, now, |means| talk.go_on(means)),
-        };
+        let served = self.with(None, now, |means| match &mut conn.talk {
+            Talk::Http(talk) => talk.go_on(means),
+            Talk::Grpc(talk) => talk.go_on(means),
+        });
         self.note(conn, served)
     }
 
@@ -290,7 +291,11 @@ impl ServiceLoop {
         };
         let waits = waits_for(&service, &self.common.mailboxes, conn.at);
         let is_aside = conn.seen.is_aside();
-        held::release(&mut conn.held, &mut self.output, is_aside, waits)
+        match held::release(&mut conn.held, &mut self.output, is_aside, waits) {
+            // What was answered may be told; there is one more to come.
+            Flow::Continue if conn.waits() => Flow::Hold,
+            flow => flow,
+        }
     }
 
     /// A connection has waited for long enough.
@@ -302,6 +307,16 @@ impl ServiceLoop {
                 flow.unwrap_or(Flow::Drop)
             }
             Talk::Grpc(_) => self.go_on(conn, now),
+        }
+    }
+}
+
+impl Connection {
+    /// Whether nothing of it is looked at before the answer to a request that has come.
+    fn waits(&self) -> bool {
+        match &self.talk {
+            Talk::Http(talk) => talk.waits(),
+            Talk::Grpc(_) => false,
         }
     }
 }
@@ -320,7 +335,7 @@ impl Driver for ServiceLoop {
         let mailboxes = self.common.mailboxes.clone();
         let talk = self.with(None, now, |means| match is_grpc {
             true => Talk::Grpc(Box::new(grpc::Talk::new(means, &mailboxes, at))),
-            false => Talk::Http(http::Talk::new()),
+            false => Talk::Http(http::Talk::new(&mailboxes, at)),
         });
         let mut conn = Connection {
             at,
@@ -348,10 +363,13 @@ impl Driver for ServiceLoop {
             needed: 0,
             flow,
         };
-        if let Talk::Http(talk) = &conn.talk
-            && talk.lingers()
-        {
-            return step(input.len(), Flow::Continue);
+        if let Talk::Http(talk) = &conn.talk {
+            if talk.lingers() {
+                return step(input.len(), Flow::Continue);
+            }
+            if talk.waits() {
+                return step(0, Flow::Hold);
+            }
         }
         let mut brought = None;
         if self.shed.is_some() {
@@ -399,7 +417,7 @@ impl Driver for ServiceLoop {
     fn next_timeout(&self) -> Option<i64> {
         let has_aside = self.shed.as_ref().is_some_and(LoopShed::has_aside);
         let at_once = (has_aside || !self.own.is_empty()).then_some(i64::MIN);
-        let dues = [self.dues.next(), self.tend, at_once];
+        let dues = [self.dues.next(), self.tend, self.ends, at_once];
         dues.into_iter().flatten().min()
     }
 
@@ -411,6 +429,11 @@ impl Driver for ServiceLoop {
         if self.tend.is_some_and(|due| due <= now) {
             let goes_on = made_service().is_some_and(|service| service.give_back());
             self.tend = goes_on.then(|| after(now, TEND_EVERY));
+        }
+        if self.ends.is_some_and(|due| due <= now) {
+            // Those whose time has come are posted to.
+            let goes_on = made_service().is_some_and(|service| service.end_late_waits());
+            self.ends = goes_on.then(|| after(now, END_WAITS_EVERY));
         }
         if self.shed.as_ref().is_some_and(LoopShed::has_aside) {
             let clock = self.since_began();
@@ -434,7 +457,7 @@ impl Driver for ServiceLoop {
             }
             Fired::Own => self.go_on(conn, now),
             Fired::Due(entered) if self.dues.is_over(&mut conn.due, entered, now, conn.at) => {
-                if conn.held.is_some() {
+                if conn.held.is_some() || conn.waits() {
                     // It is not the peer that is waited for.
                     self.dues
                         .set(&mut conn.due, after(now, HELD_EVERY), conn.at);
@@ -442,6 +465,7 @@ impl Driver for ServiceLoop {
                 }
                 self.give_up(conn, now)
             }
+            Fired::Due(_) if conn.waits() => Flow::Hold,
             Fired::Due(_) if conn.seen.is_aside() => Flow::Leave,
             Fired::Due(_) => Flow::Continue,
         };
@@ -485,10 +509,15 @@ impl Driver for ServiceLoop {
         if let Some(shed) = &mut self.shed {
             shed.turn_done(clock, Clock::of_thread);
         }
-        if self.tend.is_none()
-            && SERVICE.with(|service| service.get().is_some_and(|service| service.holds_units()))
-        {
+        let (holds_units, has_waits) = SERVICE.with(|service| match service.get() {
+            Some(service) => (service.holds_units(), service.has_waits()),
+            None => (false, false),
+        });
+        if self.tend.is_none() && holds_units {
             self.tend = Some(after(now, TEND_EVERY));
+        }
+        if self.ends.is_none() && has_waits {
+            self.ends = Some(after(now, END_WAITS_EVERY));
         }
     }
 

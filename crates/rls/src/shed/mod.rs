@@ -54,7 +54,7 @@ const ASIDE_MAX: Duration = Duration::from_secs(1);
 const TEND_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The share of the deadline after which a backend's answer is late: the rest is for the ways there and back.
-const LATE_DIVISOR: u32 = 2;
+pub(crate) const LATE_DIVISOR: u32 = 2;
 
 impl Refused {
     /// What the caller is told.

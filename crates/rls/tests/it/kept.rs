@@ -57,8 +57,10 @@ async fn told_when_kept<T>(engine: &Engine, what: &str, asking: impl Future<Outp
 }
 
 /// The status line of one decision on a connection of HTTP.
-async fn ask_http(mut io: impl AsyncRead + AsyncWrite + Unpin) -> String {
-    let body = r#"{"domain":"test","descriptors":[{"entries":[{"key":"hundred","value":"h"}]}]}"#;
+pub(crate) async fn ask_http(mut io: impl AsyncRead + AsyncWrite + Unpin, key: &str) -> String {
+    let body = format!(
+        r#"{{"domain":"test","descriptors":[{{"entries":[{{"key":"{key}","value":"h"}}]}}]}}"#
+    );
     let head = format!(
         "POST /json HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
         body.len()
@@ -112,7 +114,7 @@ async fn event_loops_tell_what_is_kept() {
         let http = connect(server.http_addr().expect("TCP"))
             .await
             .expect("it listens");
-        let told = told_when_kept(&engine, "HTTP", ask_http(http)).await;
+        let told = told_when_kept(&engine, "HTTP", ask_http(http, "hundred")).await;
         assert_eq!(told, "HTTP/1.1 200 OK", "{io:?}");
         let grpc = connect(server.grpc_addr().expect("TCP"))
             .await
@@ -136,7 +138,7 @@ async fn connections_with_tls_tell_what_is_kept() {
         session.expect("a session")
     };
     let http = session(server.http_addr().expect("TCP")).await;
-    let told = told_when_kept(&engine, "HTTP", ask_http(http)).await;
+    let told = told_when_kept(&engine, "HTTP", ask_http(http, "hundred")).await;
     assert_eq!(told, "HTTP/1.1 200 OK");
     let grpc = session(server.grpc_addr().expect("TCP")).await;
     let told = told_when_kept(&engine, "gRPC", ask_grpc(grpc)).await;
@@ -152,7 +154,10 @@ async fn nothing_is_waited_for_without_a_promise() {
     engine.promise_log(false);
     let server = files.serve_on(store, |_| {});
     let http = TcpStream::connect(server.http_addr().expect("TCP")).await;
-    assert_eq!(ask_http(http.expect("it listens")).await, "HTTP/1.1 200 OK");
+    assert_eq!(
+        ask_http(http.expect("it listens"), "hundred").await,
+        "HTTP/1.1 200 OK"
+    );
     end(server);
 }
 

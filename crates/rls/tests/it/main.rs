@@ -2,6 +2,7 @@
 
 mod admission;
 mod backend;
+mod busy;
 mod cluster;
 mod counter_keys;
 mod deploy;
