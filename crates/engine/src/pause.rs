@@ -228,6 +228,9 @@ mod tests {
         fn try_again(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+        fn is_gone(&self) -> bool {
+            false
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Engine {
         now: Timestamp,
     ) -> Attempt {
         let mut done = waiter.done.lock();
-        if *done {
+        if *done || waiter.is_forsaken(self, &mut done) {
             return Attempt::Over;
         }
         let (db, bytes) = parts(&key.name);

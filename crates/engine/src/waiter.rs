@@ -34,6 +34,8 @@ pub trait Mail: Send + Sync + fmt::Debug {
     fn dismiss(&self, reply: Vec<u8>);
     /// What a command of the connection was put off for has ended: it is to be run again.
     fn try_again(&self);
+    /// The connection is being closed, so no answer reaches its peer: what it waits for goes to others.
+    fn is_gone(&self) -> bool;
 }
 
 /// Connections that were put off and are not looked through for those that have gone.
@@ -168,6 +170,15 @@ impl Waiter {
         }
         self.end(engine, done);
         self.mail.answer(reply);
+    }
+
+    /// Whether nobody is left to be answered, which ends the wait; the caller holds the mark and has found it not set.
+    pub(crate) fn is_forsaken(&self, engine: &Engine, done: &mut bool) -> bool {
+        let is_gone = self.mail.is_gone();
+        if is_gone {
+            self.end(engine, done);
+        }
+        is_gone
     }
 
     /// Ends the wait with an error, and the connection with it.

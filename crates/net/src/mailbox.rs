@@ -81,8 +81,8 @@ impl<M> Mailboxes<M> {
         self.post(to.thread as usize, Post::Message(to, message))
     }
 
-    /// As [`Mailboxes::message`], but never refused: for what a connection is waiting for, of which there is at most one
-    /// for each connection.
+    /// As [`Mailboxes::message`], but never refused: for what a connection is waiting for, and for its end, of each of which
+    /// there is at most one for each connection.
     pub fn answer(&self, to: ConnRef, message: M) {
         self.push(to.thread as usize, Post::Message(to, message), usize::MAX)
             .ok();

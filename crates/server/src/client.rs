@@ -168,10 +168,9 @@ impl Client {
         self.check_limits(self.outbox.bytes());
     }
 
-    /// Closes the client from another thread.
-    fn post_kill(&self) {
-        // When its mailbox is full, the mark that `kill` has set closes it at its next event.
-        self.delivery.mailboxes.message(self.at, Signal::Kill).ok();
+    /// Closes the client, which `kill` has marked, from another thread.
+    pub(crate) fn post_kill(&self) {
+        self.delivery.mailboxes.answer(self.at, Signal::Kill);
     }
 
     /// Drops the connection of a replica that cannot be served.

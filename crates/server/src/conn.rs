@@ -473,7 +473,7 @@ impl Driver for RespDriver {
         session.client = Some(Arc::clone(&client) as Arc<dyn ClientInfo>);
         session.mail = Some(Arc::new(Post {
             shared: Arc::downgrade(&self.shared),
-            at,
+            client: Arc::clone(&client),
         }));
         session.allow_moves();
         Ok(Conn {

@@ -1,11 +1,11 @@
 //! The waiting commands of one thread: when they give up, and how they are answered.
 
-use crate::client::Signal;
+use crate::client::{Client, Signal};
 use crate::conn::Conn;
 use crate::shared::Shared;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use tollgate_engine::Mail;
 use tollgate_net::ConnRef;
 
@@ -54,31 +54,37 @@ impl Waits {
 /// Posts answers to one connection.
 pub(crate) struct Post {
     pub(crate) shared: Weak<Shared>,
-    pub(crate) at: ConnRef,
+    pub(crate) client: Arc<Client>,
 }
 
 impl fmt::Debug for Post {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Post").field(&self.at).finish()
+        f.debug_tuple("Post").field(&self.client.at).finish()
     }
 }
 
 impl Mail for Post {
     fn answer(&self, reply: Vec<u8>) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.mailboxes.answer(self.at, Signal::Answer(reply));
+            shared
+                .mailboxes
+                .answer(self.client.at, Signal::Answer(reply));
         }
     }
 
     fn dismiss(&self, reply: Vec<u8>) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.mailboxes.answer(self.at, Signal::Last(reply));
+            shared.mailboxes.answer(self.client.at, Signal::Last(reply));
         }
     }
 
     fn try_again(&self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.mailboxes.answer(self.at, Signal::TryAgain);
+            shared.mailboxes.answer(self.client.at, Signal::TryAgain);
         }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.client.is_killed()
     }
 }

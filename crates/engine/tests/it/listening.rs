@@ -85,6 +85,10 @@ impl Mail for Spy {
     }
 
     fn try_again(&self) {}
+
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// An engine has nothing to show.

@@ -443,6 +443,9 @@ fn writers_wait_for_a_slow_output_within_a_bound() {
         fn try_again(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+        fn is_gone(&self) -> bool {
+            false
+        }
     }
     for given_up in [false, true] {
         let engine = engine(1);

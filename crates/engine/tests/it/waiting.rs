@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +32,10 @@ impl Mail for Post {
     }
 
     fn try_again(&self) {}
+
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// A connection whose commands may wait.
@@ -374,4 +378,57 @@ fn queues_lose_and_double_nothing() {
     for number in 0..PRODUCERS * ITEMS {
         assert_eq!(seen.get(&number), Some(&1), "item {number}");
     }
+}
+
+/// A connection that can be closed by others than its own thread.
+#[derive(Debug, Default)]
+struct Closing(AtomicBool);
+
+impl Mail for Closing {
+    fn answer(&self, reply: Vec<u8>) {
+        panic!("nobody reads {reply:?}");
+    }
+
+    fn dismiss(&self, reply: Vec<u8>) {
+        self.answer(reply);
+    }
+
+    fn try_again(&self) {}
+
+    fn is_gone(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn an_element_is_not_given_to_a_connection_that_is_being_closed() {
+    let engine = engine(4);
+    let closing = Arc::new(Closing::default());
+    let mut session = Session::new(NEXT_ID.fetch_add(1, Ordering::Relaxed), true);
+    session.mail = Some(closing.clone());
+    let words = [&b"BLPOP"[..], b"list", b"0"];
+    let mut out = ReplyBuf::default();
+    let outcome = engine.execute(&mut session, &words, NOW, &mut out, &mut NoNode);
+    assert_eq!(outcome, Outcome::Wait);
+    let mut behind = Conn::new(&engine);
+    assert!(behind.call(&["BLPOP", "list", "0"]).is_none(), "it waits");
+    closing.0.store(true, Ordering::Relaxed);
+    let mut pusher = Conn::new(&engine);
+    assert_eq!(
+        pusher.call(&["RPUSH", "list", "a", "b"]),
+        Some(Value::Int(2))
+    );
+    // The next one in the queue has the first.
+    assert!(behind.session.is_answered());
+    assert_eq!(engine.blocked_clients(), 0);
+    assert_eq!(
+        pusher
+            .call(&["LRANGE", "list", "0", "-1"])
+            .map(|list| match list {
+                Value::Array(all) => all,
+                other => panic!("{other:?}"),
+            }),
+        Some(vec![Value::Bulk(b"b".to_vec())])
+    );
+    engine.leave(&mut session);
 }

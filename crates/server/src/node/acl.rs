@@ -1,7 +1,7 @@
 //! ACL's sub-commands.
 
 use super::NodeRunner;
-use crate::client::{Client, Signal};
+use crate::client::Client;
 use crate::config::Key;
 use std::path::{Path, PathBuf};
 use tollgate_commands::acl::{DEFAULT_USER, Selector, Users};
@@ -71,12 +71,7 @@ fn close_clients(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>, which: impl Fn(&C
         }
         // What it waits for goes to others from now on.
         cx.engine.abandon(client.id);
-        // When the post finds no room, the mark that `kill` set closes the client at its next command.
-        runner
-            .shared
-            .mailboxes
-            .message(client.at, Signal::Kill)
-            .ok();
+        client.post_kill();
     }
 }
 
