@@ -13,6 +13,7 @@ use crate::node::{NodeRunner, modes, tracking};
 use crate::outbox::Running;
 use crate::pipeline::{BATCH, Pipeline, ReadEnd};
 use crate::protected;
+use crate::replication;
 use crate::shared::Shared;
 use crate::waits::{Post, Waits};
 use smallvec::SmallVec;
@@ -599,6 +600,7 @@ impl Driver for RespDriver {
         self.shared.clients.close(conn.client.id);
         if conn.session.follows {
             engine.unfollow(conn.client.id, Timestamp::from_nanos(now));
+            replication::judge(&self.shared);
         }
     }
 

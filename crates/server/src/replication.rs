@@ -75,6 +75,7 @@ fn send_all(shared: &Shared, client: &Arc<Client>, greets: bool) -> io::Result<(
         return Ok(());
     }
     engine.go_online(client.id);
+    judge(shared);
     Ok(())
 }
 
@@ -183,14 +184,19 @@ pub(crate) fn tend(shared: &Shared, now: Timestamp) {
     );
     let engine = &shared.engine;
     engine.tend_replicas(now, times, || process::random_id().ok());
+    judge(shared);
+}
+
+/// Whether there are enough replicas for writes: to be asked once a second, and when one has come or gone.
+pub(crate) fn judge(shared: &Shared) {
     let (wanted, lag) = (
         seconds(shared, Key::MinReplicasToWrite),
         seconds(shared, Key::MinReplicasMaxLag),
     );
-    judge_replicas(engine, wanted, lag);
+    judge_replicas(&shared.engine, wanted, lag);
 }
 
-/// Whether there are enough replicas for writes.
+/// The same by settings that are about to be in force.
 pub(crate) fn judge_replicas(engine: &Engine, wanted: i64, lag: i64) {
     let now = Timestamp::from_nanos(Clock::now());
     let lacking = !engine.is_replica()

@@ -108,6 +108,11 @@ impl Follower {
         self.to.disconnect(why);
     }
 
+    /// Seconds since it said how far it is.
+    fn lag_secs(&self, now: Timestamp) -> i64 {
+        (now.millis() - self.acked_ms).max(0) / 1_000
+    }
+
     pub(super) fn is_online(&self) -> bool {
         matches!(self.stage, Stage::Online)
     }
@@ -191,7 +196,7 @@ impl Engine {
                 Stage::Data { .. } => "wait_bgsave",
             },
             acked: follower.acked,
-            lag_secs: (now.millis() - follower.acked_ms).max(0) / 1_000,
+            lag_secs: follower.lag_secs(now),
         };
         state.followers.iter().map(facts).collect()
     }
@@ -457,7 +462,8 @@ impl Engine {
 
     /// Replicas that have been heard of within `secs`.
     pub fn good_replicas(&self, secs: i64, now: Timestamp) -> usize {
-        let good = |it: &FollowerFacts| it.state == "online" && it.lag_secs <= secs;
-        self.followers(now).iter().filter(|it| good(it)).count()
+        let state = self.journal.lock();
+        let good = |it: &&Follower| it.is_online() && !it.to.is_gone() && it.lag_secs(now) <= secs;
+        state.followers.iter().filter(good).count()
     }
 }

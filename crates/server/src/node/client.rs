@@ -1,8 +1,9 @@
 //! CLIENT's sub-commands.
 
 use super::NodeRunner;
-use crate::client::{Client, Signal};
+use crate::client::Client;
 use crate::outbox::Class;
+use crate::replication;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_containers::number;
 use tollgate_engine::{NodeCx, Outcome, Unblock};
@@ -222,14 +223,9 @@ pub(super) fn kill(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Reply
             runner.shared.link.kill(client.id);
             continue;
         }
-        if runner
-            .shared
-            .mailboxes
-            .message(client.at, Signal::Kill)
-            .is_err()
-        {
-            // The mark that `kill` set closes it at its next command.
-            continue;
+        client.post_kill();
+        if client.class() == Class::Replica {
+            replication::judge(runner.shared);
         }
     }
     match (old_form, killed.len()) {

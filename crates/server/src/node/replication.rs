@@ -57,6 +57,7 @@ pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
     ));
     let start = cx.engine.resume(to, id, next, cx.now);
     if start == SyncStart::Continued {
+        replication::judge(runner.shared);
         log.notice(format_args!(
             "Partial resynchronization request from {host}:{port} accepted, from offset {next}."
         ));
