@@ -5,6 +5,7 @@ use crate::node::NodeRunner;
 use crate::outbox::Running;
 use crate::shared::Shared;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tollgate_engine::Session;
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
@@ -16,6 +17,24 @@ struct Job {
     client: Arc<Client>,
     session: Session,
     words: Vec<Box<[u8]>>,
+    /// It may change data.
+    _writes: Option<LongWrite>,
+}
+
+/// Counts a command that may change data and has been given to a worker.
+struct LongWrite(Arc<Shared>);
+
+impl LongWrite {
+    fn new(shared: &Arc<Shared>) -> LongWrite {
+        shared.failover.long_writes.fetch_add(1, Ordering::SeqCst);
+        LongWrite(Arc::clone(shared))
+    }
+}
+
+impl Drop for LongWrite {
+    fn drop(&mut self) {
+        self.0.failover.long_writes.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Job {
@@ -48,10 +67,13 @@ pub(crate) fn run(
     session: &mut Session,
     words: &[&[u8]],
 ) {
+    let session = session.for_worker();
+    let writes = shared.engine.may_change(&session, words);
     let job = Job {
         shared: Arc::clone(shared),
         client: Arc::clone(client),
-        session: session.for_worker(),
+        _writes: writes.then(|| LongWrite::new(shared)),
+        session,
         words: words.iter().map(|&word| word.into()).collect(),
     };
     if let Err(job) = shared.workers.run(move || job.run()) {

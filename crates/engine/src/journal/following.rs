@@ -37,6 +37,8 @@ pub enum RoleError {
     Loading,
     /// The server does not follow that master any more.
     Over,
+    /// The journal has got on.
+    Moved,
 }
 
 /// Why the data of a master are not the data of this server.
@@ -294,21 +296,26 @@ impl Engine {
     }
 
     /// Makes this server a replica, or the replica of another master: from now on no key expires by itself, and only what
-    /// [`crate::Applier::of_master`] is given changes the journal. Replicas of this server stay.
+    /// [`crate::Applier::of_master`] is given changes the journal. Replicas of this server stay. `at`: only if the journal
+    /// ends there, so that who has it up to there has everything.
     ///
     /// # Errors
     ///
-    /// [`RoleError::Loading`].
-    pub fn follow(&self) -> Result<Following, RoleError> {
+    /// [`RoleError::Loading`], [`RoleError::Moved`].
+    pub fn follow(&self, at: Option<u64>) -> Result<Following, RoleError> {
         let following = {
             let mut role = self.journal.role.state.write();
             if role.loading {
                 return Err(RoleError::Loading);
             }
+            let mut state = self.journal.lock();
+            if at.is_some_and(|at| at != state.offset) {
+                return Err(RoleError::Moved);
+            }
             role.number += 1;
             role.follows = true;
             self.set_restriction(Restrictions::REPLICA, true);
-            let lineage = &mut self.journal.lock().lineage;
+            let lineage = &mut state.lineage;
             // Commands go on being recorded until the master goes on from here: one that comes too late shows.
             lineage.leaving |= !lineage.relays;
             lineage.relays = true;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tollgate_engine::{Engine, HistoryPlace, Parting, Replica};
+use tollgate_engine::{Engine, HistoryPlace, Parting, Replica, RoleError};
 
 use super::{Client, NOW, engine};
 
@@ -67,7 +67,7 @@ fn nobody_is_sent_data_that_are_being_loaded() {
     master.save(&mut data, NOW, &mut |_| true).expect("memory");
     let replica = engine(4);
     Client::new(&replica).call(&["SET", "old", "1"]);
-    let following = replica.follow().expect("nothing is loaded");
+    let following = replica.follow(None).expect("nothing is loaded");
     let follower = Arc::new(Follower::default());
     let mut source = Asked {
         data: &data,
@@ -90,4 +90,27 @@ fn nobody_is_sent_data_that_are_being_loaded() {
     let sync = replica.sync_fully(to, (true, 0), &mut data, NOW, &mut |_| true);
     sync.expect("memory");
     assert!(follower.0.load(Ordering::Relaxed));
+}
+
+/// A replica that has everything is not handed over to when more has come since that was found, be it a sign of life.
+#[test]
+fn a_master_turns_only_where_its_journal_ends() {
+    let master = engine(4);
+    let follower = Arc::new(Follower::default());
+    let to = Arc::clone(&follower) as Arc<dyn Replica>;
+    let mut data = Vec::new();
+    let sync = master.sync_fully(to, (true, 0), &mut data, NOW, &mut |_| true);
+    sync.expect("memory");
+    let offset = master.journal_facts().offset;
+    let later = NOW.plus(60_000_000_000);
+    master.tend_replicas(later, (10_000, i64::MAX, 0), || None);
+    let moved = master.journal_facts().offset;
+    assert!(moved > offset, "a sign of life");
+    assert_eq!(master.follow(Some(offset)), Err(RoleError::Moved));
+    assert!(!master.is_replica());
+    Client::new(&master).call(&["SET", "k", "v"]);
+    assert_eq!(master.follow(Some(moved)), Err(RoleError::Moved));
+    let end = master.journal_facts().offset;
+    assert!(master.follow(Some(end)).is_ok());
+    assert!(master.is_replica());
 }

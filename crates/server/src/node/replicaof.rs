@@ -51,7 +51,7 @@ pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<
         ));
         return Ok(Reply::Simple("OK Already connected to specified master"));
     }
-    follow(runner.shared, &host, port)?;
+    follow(runner.shared, &host, port, None).map_err(NotFollowed::into_error)?;
     runner.shared.log.notice(format_args!(
         "REPLICAOF {host}:{port} enabled (user request from '{}')",
         runner.shown(cx)
@@ -59,15 +59,41 @@ pub(super) fn replicaof(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<
     Ok(Reply::Ok)
 }
 
-/// Makes this server the replica of a master, whether that is there or not.
-pub(crate) fn follow(shared: &Arc<Shared>, host: &str, port: u16) -> Result<(), CmdError> {
-    let following = shared.engine.follow().map_err(refused)?;
+/// Why no master is followed.
+pub(crate) enum NotFollowed {
+    /// The journal has got on.
+    Moved,
+    Refused(CmdError),
+}
+
+impl NotFollowed {
+    fn into_error(self) -> CmdError {
+        match self {
+            NotFollowed::Moved => refused(RoleError::Moved),
+            NotFollowed::Refused(error) => error,
+        }
+    }
+}
+
+/// Makes this server the replica of a master, whether that is there or not; only if the journal ends `at` that byte, where
+/// that is said.
+pub(crate) fn follow(
+    shared: &Arc<Shared>,
+    host: &str,
+    port: u16,
+    at: Option<u64>,
+) -> Result<(), NotFollowed> {
+    let following = shared.engine.follow(at).map_err(|error| match error {
+        RoleError::Moved => NotFollowed::Moved,
+        error => NotFollowed::Refused(refused(error)),
+    })?;
     shared.engine.dismiss_all();
     let master = Master {
         host: host.to_owned(),
         port,
     };
-    Link::follow(shared, Some(master), following).map_err(|error| no_thread(&error))?;
+    let followed = Link::follow(shared, Some(master), following);
+    followed.map_err(|error| NotFollowed::Refused(no_thread(&error)))?;
     tell_settings(shared);
     Ok(())
 }
@@ -98,13 +124,13 @@ pub(crate) fn follow_at_start(shared: &Arc<Shared>) -> Result<(), String> {
     let port = port
         .parse()
         .map_err(|_| format!("replicaof: {port} is no port"))?;
-    follow(shared, host, port)
-        .map_err(|error| String::from_utf8_lossy(&error.to_line()).into_owned())
+    let followed = follow(shared, host, port, None).map_err(NotFollowed::into_error);
+    followed.map_err(|error| String::from_utf8_lossy(&error.to_line()).into_owned())
 }
 
 fn refused(error: RoleError) -> CmdError {
     match error {
-        RoleError::Loading | RoleError::Over => CmdError::Loading,
+        RoleError::Loading | RoleError::Over | RoleError::Moved => CmdError::Loading,
     }
 }
 

@@ -3,6 +3,8 @@
 use crate::harness::{info, raw};
 use crate::replication::{attach, wait_for, wait_for_link};
 use std::process::Command;
+use std::time::Duration;
+use tollgate_testkit::client::Received;
 use tollgate_testkit::{Client, Server, peers};
 
 const HERE: &str = "failover";
@@ -116,10 +118,17 @@ fn fail_over(pair: &Pair) -> Vec<String> {
     told.push(String::from_utf8(writer.frame().unwrap()).unwrap());
     // The time is over and it is forced, though nobody answers; then it is called off.
     let mut say = |client: &mut Client, command: &str| told.push(raw(client, command));
-    say(&mut one, &format!("FAILOVER TO {target} TIMEOUT 50 FORCE"));
+    say(
+        &mut one,
+        &format!("FAILOVER TO {target} TIMEOUT 2000 FORCE"),
+    );
+    let mut writer = put_off_write(pair, "3");
     stage(&mut one, "failover-in-progress");
     say(&mut one, "FAILOVER ABORT");
     wait_for("it is a master", || info(&mut one, "role") == "master");
+    // It is a master again before what was put off goes on.
+    told.push(String::from_utf8(writer.frame().unwrap()).unwrap());
+    let mut say = |client: &mut Client, command: &str| told.push(raw(client, command));
     say(&mut one, "SET lag 2");
     // Again, and the replica comes to itself: it has the part, and its data hold.
     pair.signal("-CONT");
@@ -155,6 +164,88 @@ fn a_failover_goes_as_with_redis() {
     drop(theirs);
     let ours = Pair::new(ours).unwrap();
     assert_eq!(fail_over(&ours), expected);
+}
+
+/// Has a script run that holds the shard of `key`; what it says comes on the connection that is returned.
+fn start_script(pair: &Pair, command: &str, key: &str) -> Client {
+    let mut script = pair.one();
+    script.send(command.as_bytes()).unwrap();
+    wait_for("the script runs", || {
+        let mut reader = pair.one();
+        reader.send(format!("GET {key}\r\n").as_bytes()).unwrap();
+        let told = reader.receive(Duration::from_millis(200)).unwrap();
+        matches!(told, Received::Quiet)
+    });
+    script
+}
+
+/// The old master is about to follow the new one, and has to wait for a script, when that is called off.
+#[test]
+fn a_failover_that_is_called_off_on_the_way_leaves_a_master() {
+    let pair = Pair::new(ours).unwrap();
+    let mut one = pair.one();
+    let command = "EVAL_RO \"redis.call('GET', KEYS[1]) while true do end\" 1 held\r\n";
+    let mut script = start_script(&pair, command, "held");
+    assert_eq!(raw(&mut one, "FAILOVER"), "+OK\r\n");
+    stage(&mut one, "failover-in-progress");
+    assert_eq!(raw(&mut one, "FAILOVER ABORT"), "+OK\r\n");
+    assert_eq!(raw(&mut one, "SCRIPT KILL"), "+OK\r\n");
+    script.frame().unwrap();
+    stage(&mut one, "no-failover");
+    for _ in 0..50 {
+        assert_eq!(info(&mut one, "role"), "master");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(raw(&mut one, "SET k v"), "+OK\r\n");
+    assert_eq!(raw(&mut one, "WAIT 1 60000"), ":1\r\n");
+}
+
+/// A script that has begun before the writes were paused, and writes at its end.
+#[test]
+fn what_a_long_command_writes_is_handed_over_too() {
+    let pair = Pair::new(ours).unwrap();
+    let mut one = pair.one();
+    let command =
+        "EVAL \"for i = 1, 2e8 do end return redis.call('SET', KEYS[1], 'v')\" 1 late\r\n";
+    let mut script = start_script(&pair, command, "late");
+    assert_eq!(raw(&mut one, "FAILOVER"), "+OK\r\n");
+    assert_eq!(script.frame().unwrap(), b"+OK\r\n");
+    stage(&mut one, "no-failover");
+    let mut two = pair.two();
+    assert_eq!(info(&mut two, "role"), "master");
+    assert_eq!(raw(&mut two, "GET late"), "$1\r\nv\r\n");
+    wait_for_link(&mut one);
+    assert_eq!(info(&mut two, "sync_full"), "0");
+}
+
+/// Writes that want replicas, before one is there and right after it has gone.
+fn write_with_replicas(pair: &Pair) -> Vec<String> {
+    let mut one = pair.one();
+    let mut told = vec![raw(&mut one, "CONFIG SET min-replicas-to-write 1")];
+    told.push(raw(&mut one, "SET k 1"));
+    // It cannot come back.
+    pair.signal("-STOP");
+    told.push(raw(&mut one, "CLIENT KILL TYPE replica"));
+    told.push(raw(&mut one, "SET k 2"));
+    pair.signal("-CONT");
+    let mut two = pair.two();
+    wait_for_link(&mut two);
+    wait_for("it follows again", || {
+        crate::harness::text(&mut one, "INFO replication").contains("state=online")
+    });
+    told.push(raw(&mut one, "SET k 3"));
+    told
+}
+
+#[test]
+fn writes_are_refused_as_soon_as_there_are_too_few_replicas_as_with_redis() {
+    let Some(theirs) = Pair::new(theirs) else {
+        return;
+    };
+    let expected = write_with_replicas(&theirs);
+    drop(theirs);
+    let ours = Pair::new(ours).unwrap();
+    assert_eq!(write_with_replicas(&ours), expected);
 }
 
 /// Ends a master whose replica lags; what is told on the way.
