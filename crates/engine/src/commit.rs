@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tollgate_commands::{Effects, Event};
@@ -40,14 +40,22 @@ const OTHERS: u32 = TRACKING | JOURNAL | LOG | OWN | LIMITED | PUT_OFF;
 pub(crate) struct Listeners {
     /// Classes of notifications, and the flags above.
     flags: AtomicU32,
+    /// Threads that change the flags, and have the shards follow.
+    changing: AtomicUsize,
     put_off: Mutex<VecDeque<ReadyKey>>,
+}
+
+/// Whether somebody listens to every change.
+#[inline]
+fn hears_all(flags: u32) -> bool {
+    flags & !(PUT_OFF | LIMITED) != 0
 }
 
 impl Listeners {
     /// Whether somebody listens to every change.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.flags.load(Ordering::Relaxed) & !(PUT_OFF | LIMITED) != 0
+        hears_all(self.flags.load(Ordering::Relaxed))
     }
 
     /// Whether nobody listens to anything, nothing is counted, and nobody is to be served.
@@ -227,23 +235,24 @@ impl Engine {
         }
     }
 
+    /// Changes who listens; afterwards all shards know of it that no long command holds.
     fn listen(&self, set: impl FnMut(u32) -> Option<u32>) {
-        let before = self.listeners.hear_expired();
-        self.listeners
-            .flags
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, set)
-            .ok();
-        if self.listeners.hear_expired() == before {
-            return;
-        }
+        let Listeners {
+            flags, changing, ..
+        } = &self.listeners;
+        // Told before the flags change, so that whoever finds them changed already knows whether the shards may not be.
+        changing.fetch_add(1, Ordering::AcqRel);
+        let (Ok(before) | Err(before)) =
+            flags.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
+        let is_other = hears_all(before) != self.listeners.hear_expired();
+        let mut follows = is_other || changing.load(Ordering::Acquire) > 1;
         // Others may do so at the same time; whoever is last sees what is true.
-        loop {
+        while follows {
             let on = self.listeners.hear_expired();
             with_held(|held| self.shards.hear_expired(on, held));
-            if self.listeners.hear_expired() == on {
-                return;
-            }
+            follows = self.listeners.hear_expired() != on;
         }
+        changing.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Tells everybody who listens of the changes of a command, its cells held. `client` has made them.
@@ -426,5 +435,55 @@ fn exchanged(replaced: u16, db: DbIndex) -> DbIndex {
     match (replaced.count_ones(), others.count_ones()) {
         (2, 1) => DbIndex::new(others.trailing_zeros() as usize).unwrap_or(db),
         _ => db,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::EngineConfig;
+    use tollgate_keyspace::ValueRef;
+
+    /// Whether a shard remembers what it finds expired.
+    fn hears(engine: &Engine, cell: &mut Cell) -> bool {
+        let key = engine.seed.key(b"k");
+        let value = ValueRef::Bytes(b"v").to_value();
+        cell.set(DbIndex::ZERO, key, value, Some(10), 0);
+        assert!(cell.get_mut(DbIndex::ZERO, key, 20).is_none());
+        !cell.take_expired().is_empty()
+    }
+
+    #[test]
+    fn all_shards_hear_whoever_has_begun_to_listen_though_another_one_is_just_beginning() {
+        let engine = Engine::new(EngineConfig {
+            shards: 2,
+            ..EngineConfig::default()
+        });
+        let mut shard = engine.shards.lock(1);
+        let (one, two) = (Arc::clone(&engine), Arc::clone(&engine));
+        let first = thread::spawn(move || one.listen_for_journal(true));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !engine.listeners.any() {
+            assert!(Instant::now() < deadline, "nobody listens");
+            thread::yield_now();
+        }
+        let (tell, told) = channel();
+        let second = thread::spawn(move || {
+            two.listen_for_log(true);
+            tell.send(()).ok();
+        });
+        let returned = told.recv_timeout(Duration::from_millis(500)).is_ok();
+        let missed = returned && !hears(&engine, &mut shard);
+        assert!(!missed, "it has begun and does not hear");
+        drop(shard);
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+        for index in 0..2 {
+            assert!(hears(&engine, &mut engine.shards.lock(index)));
+        }
     }
 }
