@@ -3,7 +3,7 @@
 use super::buffers::Chunk;
 use super::event_loop::UringLoop;
 use super::output::{Output, SEND_AT_ONCE, report};
-use super::ring::Done;
+use super::ring::{Done, SEND_LIMIT};
 use super::slot::UringSlot;
 use crate::conn_io::{INPUT_LIMIT, READ_BUFFER, READS_PER_TURN, shrink};
 use crate::driver::{Driver, Flow};
@@ -264,7 +264,9 @@ impl<D: Driver> UringLoop<D> {
         }
         let fd = slot.socket.as_raw_fd();
         // What follows a send must not wait for the next event: then its completion has to be one.
-        let tracked = slot.blocked || slot.closing || slot.unrun;
+        let follows = slot.blocked || slot.closing || slot.unrun;
+        // So it has where the bytes are more than one send takes: without one all would count as taken.
+        let tracked = follows || bytes.len() > SEND_LIMIT;
         // SAFETY: `sending` is neither changed nor freed while `in_flight`, which ends with the completion, or for a send
         // that has none when it has been handed over; the slot is removed only when it is not, or leaked.
         let queued = unsafe {

@@ -19,7 +19,7 @@ const LOCAL_WORK: usize = 20;
 /// Times a full queue is handed over before the kernel counts as out of memory for good.
 const SUBMIT_ATTEMPTS: usize = 1000;
 /// Longest single send.
-const SEND_LIMIT: usize = 1 << 30;
+pub(super) const SEND_LIMIT: usize = 1 << 30;
 
 /// What an operation was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
