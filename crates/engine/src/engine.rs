@@ -309,18 +309,23 @@ impl Engine {
             };
             let progress = cell.expire_cycle(now_ms, budget - step.examined);
             if progress.removed > 0 {
-                let mut held = One::new(index, &mut cell, &self.shards);
-                self.announce(&Effects::new(), &mut held, 0);
-                self.conclude_singly();
-                self.settle(&mut held, now);
-                if self.listeners.limits_memory() {
-                    self.count_held(&mut held);
-                }
+                self.tell_expired(index, &mut cell, now);
             }
             step.examined += progress.examined;
             step.removed += progress.removed;
         }
         step
+    }
+
+    /// Tells all who listen of what was just found expired in a shard, and serves those who wait.
+    pub(crate) fn tell_expired(&self, index: usize, cell: &mut Cell, now: Timestamp) {
+        let mut held = One::new(index, cell, &self.shards);
+        self.announce(&Effects::new(), &mut held, 0);
+        self.conclude_singly();
+        self.settle(&mut held, now);
+        if self.listeners.limits_memory() {
+            self.count_held(&mut held);
+        }
     }
 
     /// Keys of each database. The shards are counted one after the other.

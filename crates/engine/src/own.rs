@@ -13,7 +13,7 @@ use tollgate_commands::{Effects, Event};
 use tollgate_limiter::Timestamp;
 
 use crate::Engine;
-use crate::cell::{Cells, Name, One, name, parts};
+use crate::cell::{Cells, Name, name, parts};
 
 /// Keys whose time is over that are looked at in one round.
 const ROUND_MAX: usize = 1_024;
@@ -137,13 +137,7 @@ impl Engine {
             // Whoever is about to write finds nothing where the time is over, on a replica too.
             let left = cell.get_mut(db, key, now.millis());
             debug_assert!(left.is_none(), "its time is over");
-            let mut held = One::new(index, &mut cell, &self.shards);
-            self.announce(&Effects::new(), &mut held, 0);
-            self.conclude_singly();
-            self.settle(&mut held, now);
-            if self.listeners.limits_memory() {
-                self.count_held(&mut held);
-            }
+            self.tell_expired(index, &mut cell, now);
         }
     }
 }

@@ -89,7 +89,7 @@ pub struct RlsConfig {
     pub monotonic: fn() -> Instant,
     /// Takes a line for each change of rules, and for what goes wrong.
     pub log: LogLine,
-    /// Threads that serve connections; at least one. Where decisions over HTTP need no waiting, as many beside them serve
+    /// Threads that serve connections; at least one. Where decisions are made in this process, as many beside them serve
     /// those.
     pub threads: usize,
     /// What the event loops run on that serve HTTP.
@@ -147,7 +147,7 @@ impl RlsConfig {
         }
     }
 
-    /// Whether the port of gRPC is served on event loops: nothing has to be waited for, and it has no TLS.
+    /// Whether the port of gRPC is served on event loops: decisions are made in this process, and it has no TLS.
     pub(crate) fn has_grpc_loops(&self) -> bool {
         self.backend == Backend::Embedded && self.grpc_tls.is_none()
     }

@@ -218,36 +218,14 @@ fn eval<'e>(
     out: &mut ReplyBuf,
     around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
-    let (keys, argv) = split(call.args)?;
     let body = call.args[1];
     let sha = sha1_hex(body);
+    let invocation = Invocation::of_digest(call, db, read_only, &sha)?;
     let compiled = match find(engine, &sha) {
         Some(found) => found,
         None => load(engine, body, sha, false)?,
     };
-    execute(
-        engine,
-        &compiled,
-        Invocation {
-            name: Name::from_slice(&sha),
-            place: Place::of_digest(&sha),
-            long: call.long,
-            by_arguments: false,
-            command: call.args,
-            keys,
-            argv,
-            db,
-            now: call.now,
-            read_only,
-            client: call.client,
-            caller: call.caller.clone(),
-            out_of_memory: call.out_of_memory,
-            no_touch: call.no_touch,
-            applied: call.origin.is_applied(),
-        },
-        out,
-        around,
-    )
+    execute(engine, &compiled, invocation, out, around)
 }
 
 fn eval_sha<'e>(
@@ -259,31 +237,9 @@ fn eval_sha<'e>(
     around: Around<'_, 'e>,
 ) -> Result<Reply, CmdError> {
     let sha = hex(call.args[1]).ok_or(CmdError::NoScript)?;
-    let (keys, argv) = split(call.args)?;
+    let invocation = Invocation::of_digest(call, db, read_only, &sha)?;
     let compiled = find(engine, &sha).ok_or(CmdError::NoScript)?;
-    execute(
-        engine,
-        &compiled,
-        Invocation {
-            name: Name::from_slice(&sha),
-            place: Place::of_digest(&sha),
-            long: call.long,
-            by_arguments: false,
-            command: call.args,
-            keys,
-            argv,
-            db,
-            now: call.now,
-            read_only,
-            client: call.client,
-            caller: call.caller.clone(),
-            out_of_memory: call.out_of_memory,
-            no_touch: call.no_touch,
-            applied: call.origin.is_applied(),
-        },
-        out,
-        around,
-    )
+    execute(engine, &compiled, invocation, out, around)
 }
 
 /// Some of the words of a command.
@@ -383,6 +339,47 @@ struct Invocation<'a> {
     no_touch: bool,
     /// Another server has run it, so nothing is refused.
     applied: bool,
+}
+
+impl<'a> Invocation<'a> {
+    /// What EVAL and its like ask of the script with this digest.
+    fn of_digest(
+        call: &Call<'a>,
+        db: DbIndex,
+        read_only: bool,
+        sha: &Hex,
+    ) -> Result<Invocation<'a>, CmdError> {
+        let (name, place) = (Name::from_slice(sha), Place::of_digest(sha));
+        Invocation::of(call, db, read_only, name, place)
+    }
+
+    /// What a command of the form `EVAL what numkeys key... arg...` asks for.
+    fn of(
+        call: &Call<'a>,
+        db: DbIndex,
+        read_only: bool,
+        name: Name,
+        place: Place,
+    ) -> Result<Invocation<'a>, CmdError> {
+        let (keys, argv) = split(call.args)?;
+        Ok(Invocation {
+            name,
+            place,
+            long: call.long,
+            by_arguments: false,
+            command: call.args,
+            keys,
+            argv,
+            db,
+            now: call.now,
+            read_only,
+            client: call.client,
+            caller: call.caller.clone(),
+            out_of_memory: call.out_of_memory,
+            no_touch: call.no_touch,
+            applied: call.origin.is_applied(),
+        })
+    }
 }
 
 /// Whether a call of a script or function needs the gate, as far as this thread knows.

@@ -12,7 +12,7 @@ use tollgate_wire::resp::ReplyBuf;
 
 use super::super::prove::Facts;
 use super::super::vm::{self, Compiled, Vm};
-use super::super::{Around, Invocation, execute, no_memory, split};
+use super::super::{Around, Invocation, execute, no_memory};
 use super::library::{ENGINE, Found, FunctionInfo, Library, Table, metadata, next_id};
 use crate::Engine;
 use crate::execute::Call;
@@ -64,31 +64,15 @@ pub(in super::super) fn call<'e>(
     if number::parse_i64(call.args[2]).is_none() {
         return Err(CmdError::err("Bad number of keys provided"));
     }
-    let (keys, argv) = split(call.args)?;
+    let name = super::super::Name::from_slice(&found.info().name);
+    let place = found.place(&engine.costs);
+    let invocation = Invocation::of(call, db, read_only, name, place)?;
     let compiled = vm::with_vm(|vm| function(vm, engine, &found)).ok_or_else(no_memory)??;
-    execute(
-        engine,
-        &compiled,
-        Invocation {
-            name: super::super::Name::from_slice(&found.info().name),
-            place: found.place(&engine.costs),
-            long: call.long,
-            by_arguments: true,
-            command: call.args,
-            keys,
-            argv,
-            db,
-            now: call.now,
-            read_only,
-            client: call.client,
-            caller: call.caller.clone(),
-            out_of_memory: call.out_of_memory,
-            no_touch: call.no_touch,
-            applied: call.origin.is_applied(),
-        },
-        out,
-        around,
-    )
+    let invocation = Invocation {
+        by_arguments: true,
+        ..invocation
+    };
+    execute(engine, &compiled, invocation, out, around)
 }
 
 /// The function, compiled on this thread.
