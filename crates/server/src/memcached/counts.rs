@@ -1,6 +1,7 @@
 //! What Memcached's clients have asked and been answered, as `stats` tells it.
 
 use super::detail::Prefixes;
+use super::stats::OTHERS;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tollgate_wire::memcached::{Mode, Operation, Style, Target};
@@ -70,6 +71,8 @@ pub(crate) struct Memcached {
     lanes: Box<[Counts]>,
     /// What `stats reset` has taken off.
     baseline: Mutex<[u64; NAMES.len()]>,
+    /// The same of what others count, see [`super::stats`].
+    pub(super) others: Mutex<[u64; OTHERS]>,
 }
 
 impl Memcached {
@@ -80,6 +83,7 @@ impl Memcached {
             prefixes: Prefixes::default(),
             lanes: (0..threads).map(|_| Counts::default()).collect(),
             baseline: Mutex::new([0; NAMES.len()]),
+            others: Mutex::default(),
         }
     }
 

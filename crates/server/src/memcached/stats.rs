@@ -5,7 +5,9 @@ use super::counts::{Count, NAMES};
 use super::detail::DELIMITER;
 use crate::config::Key;
 use crate::conn::{Conn, RespDriver};
+use crate::shared::Shared;
 use std::fmt::Display;
+use std::sync::{MutexGuard, PoisonError};
 use tollgate_net::{Clock, PeerAddress, process};
 use tollgate_wire::memcached::{Detail, Stats};
 use tollgate_wire::resp::ReplyBuf;
@@ -16,6 +18,7 @@ pub(super) fn write(driver: &mut RespDriver, conn: &Conn, wanted: Stats) {
     match wanted {
         Stats::Reset => {
             driver.shared.memcached.reset();
+            *lock_others(&driver.shared) = counted_by_others(&driver.shared);
             driver.out.raw(b"RESET\r\n");
             return;
         }
@@ -42,9 +45,59 @@ fn line(out: &mut ReplyBuf, name: &str, value: impl Display) {
     out.raw(format!("STAT {name} {value}\r\n").as_bytes());
 }
 
+/// Numbers that count up and are not of this protocol alone.
+pub(super) const OTHERS: usize = 6;
+
+/// In the order of [`Others`]' fields, since the start.
+fn counted_by_others(shared: &Shared) -> [u64; OTHERS] {
+    let traffic = shared.metrics.traffic();
+    [
+        shared.clients.received(),
+        shared.clients.rejected(),
+        traffic.input,
+        traffic.output,
+        shared.engine.evicted(),
+        shared.engine.stats().expired,
+    ]
+}
+
+fn lock_others(shared: &Shared) -> MutexGuard<'_, [u64; OTHERS]> {
+    let others = shared.memcached.others.lock();
+    others.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What others have counted since the start or the last `stats reset`.
+struct Others {
+    connections: u64,
+    rejected: u64,
+    input: u64,
+    output: u64,
+    evicted: u64,
+    /// Memory of items that had expired was taken back so often.
+    reclaimed: u64,
+}
+
+impl Others {
+    fn of(shared: &Shared) -> Others {
+        let before = *lock_others(shared);
+        let now = counted_by_others(shared);
+        // CONFIG RESETSTAT sets some of them to 0.
+        let [connections, rejected, input, output, evicted, reclaimed] =
+            std::array::from_fn(|at| now[at].saturating_sub(before[at]));
+        Others {
+            connections,
+            rejected,
+            input,
+            output,
+            evicted,
+            reclaimed,
+        }
+    }
+}
+
 fn general(driver: &mut RespDriver) {
     let (out, shared) = (&mut driver.out, &driver.shared);
-    let stats = shared.engine.stats();
+    let others = Others::of(shared);
     line(out, "pid", std::process::id());
     let uptime = (Clock::monotone() - shared.started) / 1_000_000_000;
     line(out, "uptime", uptime);
@@ -64,14 +117,13 @@ fn general(driver: &mut RespDriver) {
     let clients = shared.clients.count();
     line(out, "curr_connections", clients);
     line(out, "connection_structures", clients);
-    line(out, "total_connections", shared.clients.received());
-    line(out, "rejected_connections", shared.clients.rejected());
+    line(out, "total_connections", others.connections);
+    line(out, "rejected_connections", others.rejected);
     for (name, count) in NAMES.iter().zip(shared.memcached.totals()) {
         line(out, name, count);
     }
-    let traffic = shared.metrics.traffic();
-    line(out, "bytes_read", traffic.input);
-    line(out, "bytes_written", traffic.output);
+    line(out, "bytes_read", others.input);
+    line(out, "bytes_written", others.output);
     line(out, "limit_maxbytes", shared.engine.limits().maxmemory());
     line(out, "accepting_conns", 1);
     // Above `maxclients` connections are refused, as with `maxconns_fast`; nobody stops listening.
@@ -81,9 +133,8 @@ fn general(driver: &mut RespDriver) {
     let overview = shared.engine.overview(None);
     line(out, "bytes", overview.bytes);
     line(out, "curr_items", overview.databases[0].keys);
-    line(out, "evictions", shared.engine.evicted());
-    // Memory of items that had expired was taken back so often.
-    line(out, "reclaimed", stats.expired);
+    line(out, "evictions", others.evicted);
+    line(out, "reclaimed", others.reclaimed);
 }
 
 fn settings(driver: &mut RespDriver) {
@@ -143,12 +194,13 @@ fn items(driver: &mut RespDriver) {
         return;
     }
     let totals = shared.memcached.totals();
+    let others = Others::of(shared);
     for (name, value) in [
         ("number", items as u64),
         ("mem_requested", overview.bytes as u64),
-        ("evicted", shared.engine.evicted()),
+        ("evicted", others.evicted),
         ("outofmemory", totals[Count::StoreNoMemory as usize]),
-        ("reclaimed", shared.engine.stats().expired),
+        ("reclaimed", others.reclaimed),
     ] {
         line(out, &format!("items:1:{name}"), value);
     }
