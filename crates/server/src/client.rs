@@ -440,9 +440,14 @@ impl Client {
         self.delivery.budget.change(before, 0);
     }
 
+    /// It is a replica's.
+    pub(crate) fn is_replica(&self) -> bool {
+        self.follows.load(Ordering::Relaxed)
+    }
+
     /// It is neither a replica's nor the link to the master.
     pub(crate) fn is_ordinary(&self) -> bool {
-        !self.is_master() && !self.follows.load(Ordering::Relaxed)
+        !self.is_master() && !self.is_replica()
     }
 
     /// It has said that it is not to be evicted.

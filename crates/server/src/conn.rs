@@ -28,6 +28,8 @@ use tollgate_wire::resp::{Limits, Protocol, ProtocolError, ReplyBuf, RequestPars
 const WRITE_AT: usize = 60 * 1024;
 /// From so many bytes on, what has come for a client is counted before it is read, where that is limited.
 const COUNTED_FROM: usize = 16 * 1024;
+/// Bytes of replies that a client which has not authenticated may leave unread.
+const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
 /// Commands run on one reading of the clock.
 const COMMANDS_PER_CLOCK: u32 = 128;
 /// The refusal that Redis words so.
@@ -583,6 +585,12 @@ impl Driver for RespDriver {
 
     fn buffered(&mut self, conn: &mut Conn, input: usize, output: usize) {
         conn.client.publish_buffers(input, output);
+        if output > UNAUTHENTICATED_OUTPUT
+            && !conn.session.authenticated
+            && !self.shared.engine.access().is_open()
+        {
+            conn.client.drop_for_output();
+        }
     }
 
     fn closed(&mut self, mut conn: Conn, now: i64) {

@@ -16,7 +16,7 @@ use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use tollgate_engine::Engine;
+use tollgate_engine::{Engine, JournalFacts};
 use tollgate_limiter::Timestamp;
 use tollgate_net::Clock;
 use tollgate_net::signal::Signals;
@@ -82,6 +82,14 @@ impl Shared {
         let clients = self.clients.all();
         let ordinary = clients.iter().filter(|client| client.is_ordinary());
         ordinary.map(|client| client.memory()).sum()
+    }
+
+    /// Bytes that wait for replicas beyond the backlog, whose facts are `journal`.
+    pub(crate) fn replica_memory(&self, journal: &JournalFacts) -> u64 {
+        let clients = self.clients.all();
+        let online = clients.iter().filter(|client| client.is_replica());
+        let unsent: usize = online.map(|client| client.unsent()).sum();
+        journal.buffers_bytes.saturating_sub(journal.memory_bytes) + unsent as u64
     }
 
     /// Bytes that `maxmemory` covers beside the data and what clients hold. What waits for replicas beyond the backlog is not

@@ -188,7 +188,9 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     text.line("lazyfreed_objects", freed);
     let (scripts, script_bytes) = shared.engine.script_cache();
     let journal = shared.engine.journal_facts();
-    let used = dataset + clients as u64 + script_bytes as u64 + journal.buffers_bytes;
+    // What waits for replicas beyond the backlog.
+    let waiting = shared.replica_memory(&journal);
+    let used = dataset + clients as u64 + script_bytes as u64 + journal.memory_bytes + waiting;
     text.bytes("used_memory", used);
     text.bytes("used_memory_rss", resident);
     text.bytes(
@@ -221,9 +223,10 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     }
     text.line("mem_clients_normal", clients);
     text.line("mem_replication_backlog", journal.memory_bytes);
-    text.line("mem_total_replication_buffers", journal.buffers_bytes);
-    // What waits for replicas beyond the backlog.
-    let waiting = journal.buffers_bytes.saturating_sub(journal.memory_bytes);
+    text.line(
+        "mem_total_replication_buffers",
+        journal.memory_bytes + waiting,
+    );
     text.line("mem_clients_slaves", waiting);
     text.line("mem_not_counted_for_evict", waiting);
     text.line("mem_aof_buffer", shared.aof.buffered(shared));

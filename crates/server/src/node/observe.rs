@@ -255,10 +255,13 @@ pub(super) fn memory_stats(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply
     let engine = cx.engine;
     let resident = shared.resident();
     let dataset = engine.memory();
-    let clients = shared.clients.all();
-    let clients: usize = clients.iter().map(|client| client.memory()).sum();
+    let clients = shared.client_memory();
     let (_, scripts) = engine.script_cache();
-    let total = dataset + clients + scripts;
+    let journal = engine.journal_facts();
+    let backlog = journal.memory_bytes as usize;
+    let replicas = shared.replica_memory(&journal) as usize;
+    let overhead = clients + scripts + backlog + replicas;
+    let total = dataset + overhead;
     let keys: usize = engine.database_sizes().iter().map(|size| size.keys).sum();
     let percentage = |part: usize| part as f64 * 100.0 / total.max(1) as f64;
     let peak = shared.memory_peak.load(Ordering::Relaxed);
@@ -266,14 +269,14 @@ pub(super) fn memory_stats(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply
         ("peak.allocated", peak as i64),
         ("total.allocated", total as i64),
         ("startup.allocated", 0),
-        ("replication.backlog", 0),
-        ("clients.slaves", 0),
+        ("replication.backlog", backlog as i64),
+        ("clients.slaves", replicas as i64),
         ("clients.normal", clients as i64),
         ("cluster.links", 0),
         ("aof.buffer", shared.aof.buffered(shared) as i64),
         ("lua.caches", scripts as i64),
         ("functions.caches", 0),
-        ("overhead.total", (clients + scripts) as i64),
+        ("overhead.total", overhead as i64),
         ("keys.count", keys as i64),
         ("keys.bytes-per-key", (dataset / keys.max(1)) as i64),
         ("dataset.bytes", dataset as i64),

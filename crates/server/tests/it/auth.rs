@@ -2,6 +2,9 @@
 
 use crate::harness::{Local, eventually, info, raw, text};
 use crate::replication::{attach, wait_for_link};
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 use tollgate_testkit::process::temp_dir;
 use tollgate_testkit::{Client, Server, peers};
 
@@ -52,6 +55,37 @@ fn before_the_password_commands_must_be_small() {
             answer
         );
     }
+}
+
+/// Whoever has no password is not to fill the memory.
+#[test]
+fn before_the_password_replies_must_be_read() {
+    let server = Local::start(PASSWORD);
+    let mut socket = TcpStream::connect(server.addr).unwrap();
+    socket
+        .set_write_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let commands = b"SET x 5\r\n".repeat(10_000);
+    let error = loop {
+        if let Err(error) = socket.write_all(&commands) {
+            break error;
+        }
+    };
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+        ),
+        "{error}"
+    );
+    // With the password they wait for the client.
+    let mut client = server.connect();
+    client.line("AUTH secret").unwrap();
+    client.send(&b"ECHO 0123456789\r\n".repeat(10_000)).unwrap();
+    assert_eq!(
+        client.line("PING").unwrap().as_bytes(),
+        Some(&b"0123456789"[..])
+    );
 }
 
 #[test]

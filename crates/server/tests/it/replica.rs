@@ -396,6 +396,42 @@ fn a_transaction_that_changes_the_role_is_not_passed_on() {
 }
 
 #[test]
+fn what_waits_for_a_replica_that_does_not_read_is_counted() {
+    let server = Local::start(&[("repl-backlog-size", "16384")]);
+    let mut client = server.connect();
+    let mut replica = server.connect();
+    replica.send(b"*1\r\n$4\r\nSYNC\r\n").unwrap();
+    wait_for("the replica is online", || {
+        text(&mut client, "INFO replication").contains("state=online")
+    });
+    assert_eq!(number(&mut client, "mem_clients_slaves"), 0);
+    let value = "v".repeat(1 << 20);
+    for _ in 0..32 {
+        assert_eq!(raw(&mut client, &format!("SET k {value}")), "+OK\r\n");
+    }
+    // Some of them lie in the buffers of the sockets.
+    wait_for("the rest is counted", || {
+        number(&mut client, "mem_clients_slaves") > 8 << 20
+    });
+    let told = text(&mut client, "INFO memory");
+    let one = |name: &str| -> i64 {
+        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse().unwrap()
+    };
+    let waiting = one("mem_clients_slaves:");
+    assert_eq!(one("mem_not_counted_for_evict:"), waiting);
+    assert_eq!(
+        one("mem_total_replication_buffers:"),
+        one("mem_replication_backlog:") + waiting
+    );
+    assert!(one("used_memory:") > waiting);
+    drop(replica);
+    wait_for("it has gone", || {
+        number(&mut client, "mem_clients_slaves") == 0
+    });
+}
+
+#[test]
 fn what_the_link_tells_of_itself() {
     let Some(master) = redis(&["--requirepass", "secret"]) else {
         return;
