@@ -233,7 +233,7 @@ fn master(text: &str) -> Result<String, String> {
     }
     let (host, port) = text.split_once(' ').ok_or("wrong number of arguments")?;
     match port.parse::<u16>() {
-        Ok(port) if !host.is_empty() && port > 0 => Ok(format!("{host} {port}")),
+        Ok(port) if !host.is_empty() => Ok(format!("{host} {port}")),
         _ => Err("Invalid master port".to_owned()),
     }
 }

@@ -431,6 +431,19 @@ fn what_waits_for_a_replica_that_does_not_read_is_counted() {
     });
 }
 
+/// REPLICAOF takes port 0, so a file that CONFIG REWRITE has written may have it.
+#[test]
+fn a_master_at_port_0_is_never_there() {
+    let replica = Local::start(&[("replicaof", "127.0.0.1 0")]);
+    let mut here = replica.connect();
+    let role = raw(&mut here, "ROLE");
+    assert!(
+        role.starts_with("*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:0\r\n"),
+        "{role}"
+    );
+    assert_eq!(number(&mut here, "master_port"), 0);
+}
+
 #[test]
 fn what_the_link_tells_of_itself() {
     let Some(master) = redis(&["--requirepass", "secret"]) else {
