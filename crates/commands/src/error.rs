@@ -285,6 +285,7 @@ catalogue! {
     CostOutOfRange => "ERR cost is not an integer or out of range",
     BurstOutOfRange => "ERR burst is not an integer or out of range",
     LimiterCountOutOfRange => "ERR count is not an integer or out of range",
+    TakenOutOfRange => "ERR the time of taking is not an integer or out of range",
     DurationOutOfRange => "ERR duration is not an integer or out of range",
     BadCalendarUnit => "ERR a calendar window is a DAY, WEEK, MONTH, QUARTER or YEAR",
     UnknownTimeZone => "ERR no such time zone in the IANA database",

@@ -206,6 +206,37 @@ impl AlgorithmKind {
         }
     }
 
+    /// Until when `units` [count](Self::counts_until) that were taken at a time; of a bucket at the earliest, as if it had been
+    /// full then.
+    pub(crate) fn until_of(
+        self,
+        record: Record,
+        quota: &Quota,
+        units: u64,
+        taken: Timestamp,
+    ) -> Timestamp {
+        let end = |anchor| fixed_window::window_end(quota, anchor, taken.millis());
+        let ends_at_ms = match self {
+            Self::Gcra | Self::LeakyBucket => {
+                return taken.plus(gcra::Gcra::new(quota).increment.saturating_mul(units));
+            }
+            Self::TokenBucket => return taken.plus(token_bucket::earned_in(quota, units)),
+            Self::Calendar(calendar) => end(Anchor::Calendar(calendar)),
+            Self::FixedWindowEpoch | Self::SlidingWindow => end(Anchor::Epoch),
+            // Its windows begin anywhere: in the one that is known, or before it.
+            Self::FixedWindow => {
+                let ends = record.expires_at_ms;
+                let begins = ends.saturating_sub(fixed_window::period_ms(quota));
+                if taken.millis() >= begins {
+                    ends
+                } else {
+                    begins
+                }
+            }
+        };
+        Timestamp::from_millis(ends_at_ms)
+    }
+
     /// Gives back up to `units` that [count until](Self::counts_until) a time, as far as they count still; `None` when none
     /// does.
     ///
@@ -577,10 +608,19 @@ fn sliding_state(
     let LimiterState::SlidingWindow { previous, current } = state else {
         return None;
     };
+    let period = fixed_window::period_ms(quota);
+    // Windows end at multiples of their period. Of another period it is not known when the latest ended, but that it was before
+    // the record expires: its units count in full until then, so that a longer period forgets none.
+    let past = expires_at_ms.rem_euclid(period);
+    let ends_at_ms = match past {
+        _ if expires_at_ms == i64::MAX => expires_at_ms.saturating_sub(period),
+        0 => expires_at_ms.saturating_sub(period),
+        past => expires_at_ms.saturating_add(period - past),
+    };
     Some(sliding_window::State {
         previous,
         current,
-        ends_at_ms: expires_at_ms.saturating_sub(fixed_window::period_ms(quota)),
+        ends_at_ms,
     })
 }
 

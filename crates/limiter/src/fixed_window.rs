@@ -76,7 +76,7 @@ pub(crate) fn period_ms(quota: &Quota) -> i64 {
     quota.period.div_ceil(NANOS_PER_MILLI).max(1) as i64
 }
 
-fn window_end(quota: &Quota, anchor: Anchor, now_ms: i64) -> i64 {
+pub(crate) fn window_end(quota: &Quota, anchor: Anchor, now_ms: i64) -> i64 {
     let period = period_ms(quota);
     let start = match anchor {
         Anchor::FirstHit => now_ms,

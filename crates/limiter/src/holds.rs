@@ -236,13 +236,38 @@ impl Holds {
             return Ok(false);
         };
         let next = kind.refund(record, quota, units, now)?;
+        Ok(self.refunded(record, next))
+    }
+
+    /// The same of units that were taken at a time, as far as those count still.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub(crate) fn refund_taken(
+        &mut self,
+        kind: AlgorithmKind,
+        quota: &Quota,
+        units: u64,
+        taken: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, KindMismatch> {
+        let Some(record) = self.base else {
+            return Ok(false);
+        };
+        let until = kind.until_of(record, quota, units, taken);
+        let next = kind.refund_held(record, quota, units, until, now)?;
+        Ok(self.refunded(record, next))
+    }
+
+    /// Takes up what a refund leaves of the record, if it changes it; whether it does.
+    fn refunded(&mut self, record: Record, next: Option<Record>) -> bool {
         if let Some(next) = next {
             // Nobody knows which of the units they were: perhaps some that were taken before all reservations.
             let sooner = self.sooner(record, next);
             self.base = Some(next);
             self.bring_forward(&[(Timestamp::from_nanos(i64::MIN), sooner)]);
         }
-        Ok(next.is_some())
+        next.is_some()
     }
 
     /// Time until the next reservation's time is up; 0 also when there is none.

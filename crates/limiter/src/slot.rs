@@ -308,6 +308,44 @@ impl Slot {
         }
     }
 
+    /// As [`refund`](Self::refund), of units that were taken at a time, as far as those count still: of another window than the
+    /// open ones none does, and of a bucket's those that have been earned since do not.
+    ///
+    /// # Errors
+    /// The key holds the state of another algorithm.
+    pub fn refund_taken(
+        &mut self,
+        method: Method,
+        quota: &Quota,
+        units: u64,
+        taken: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, KindMismatch> {
+        self.settle(now)?;
+        let taken = taken.min(now);
+        if let Some(changed) =
+            self.beneath(|slot| slot.refund_taken(method, quota, units, taken, now))
+        {
+            return changed;
+        }
+        match (method, &mut *self) {
+            (Method::Small(kind), Slot::Small(Some(record))) => {
+                let until = kind.until_of(*record, quota, units, taken);
+                let next = kind.refund_held(*record, quota, units, until, now)?;
+                let changed = next.is_some();
+                *self = Slot::Small(next.or(Some(*record)));
+                Ok(changed)
+            }
+            (Method::Small(kind), Slot::Ledger(Ledger::Holds(holds), _)) => {
+                holds.refund_taken(kind, quota, units, taken, now)
+            }
+            (Method::Log, Slot::Ledger(Ledger::Log(_), _)) if taken.plus(quota.period) <= now => {
+                Ok(false)
+            }
+            _ => self.refund(method, quota, units, now),
+        }
+    }
+
     /// The reservations on this key, made if there are none yet.
     ///
     /// # Errors

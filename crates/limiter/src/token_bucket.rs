@@ -71,6 +71,12 @@ pub(crate) fn refund_within(
     bucket.state(owed.saturating_sub(back), now)
 }
 
+/// How long it takes until `units` are earned.
+pub(crate) fn earned_in(quota: &Quota, units: u64) -> Nanos {
+    let bucket = Bucket::new(quota);
+    to_nanos((u128::from(units) * bucket.period).div_ceil(bucket.limit))
+}
+
 /// A bucket in which at least `units` are missing, as far as whole nanoseconds tell.
 pub(crate) fn owing(state: Option<State>, quota: &Quota, units: u64, now: Timestamp) -> State {
     let bucket = Bucket::new(quota);

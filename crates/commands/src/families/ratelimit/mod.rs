@@ -101,8 +101,12 @@ pub(super) static FAMILY: Family = Family {
                 "O(N) where N is the number of limiters",
             ),
         limiter("RL.REFUND", at_least(5), take::refund)
-            .takes("key algorithm limit period [option ...] [COST cost]")
-            .docs("Gives back what was taken.", "0.1.0", "O(1)"),
+            .takes("key algorithm limit period [option ...] [COST cost] [TAKEN unix-ms]")
+            .docs(
+                "Gives back what was taken, now or, as far as it counts still, at a time.",
+                "0.1.0",
+                "O(1)",
+            ),
         limiter("RL.RELEASE", exactly(3), lease::release)
             .takes("key id")
             .docs(

@@ -2,7 +2,7 @@
 
 use tollgate_containers::number;
 use tollgate_limiter::calendar::{Calendar, CalendarUnit, Zone};
-use tollgate_limiter::{ALGORITHMS, Act, AlgorithmKind, Cost, Method, Nanos, Quota};
+use tollgate_limiter::{ALGORITHMS, Act, AlgorithmKind, Cost, Method, Nanos, Quota, Timestamp};
 
 use crate::{Args, CmdError};
 
@@ -28,6 +28,8 @@ pub(super) struct Ask<'a> {
     pub(super) hold: Option<(&'a [u8], Nanos)>,
     /// RL.LEASE: units wanted.
     pub(super) count: Option<u64>,
+    /// RL.REFUND: when the units were taken.
+    pub(super) taken: Option<Timestamp>,
 }
 
 /// Which options a command takes beside those of the algorithm.
@@ -35,7 +37,7 @@ pub(super) struct Ask<'a> {
 pub(super) enum Options {
     /// COST.
     Cost,
-    /// COST; LEASES is an algorithm here.
+    /// COST and TAKEN; LEASES is an algorithm here.
     Refund,
     /// COST and PEEK.
     Take,
@@ -72,6 +74,7 @@ impl<'a> Ask<'a> {
             name: None,
             hold: None,
             count: None,
+            taken: None,
         };
         while !args.is_empty() {
             if !ask.option(args, options)? {
@@ -123,6 +126,12 @@ impl<'a> Ask<'a> {
                 i64::MAX,
                 CmdError::LimiterCountOutOfRange,
             )?);
+        } else if options == Options::Refund
+            && self.method != Method::Concurrency
+            && args.keyword("TAKEN")
+        {
+            let ms = integer(args, 0, PERIOD_MAX_MS, CmdError::TakenOutOfRange)?;
+            self.taken = Some(Timestamp::from_millis(ms as i64));
         } else if self.method.has_burst() && args.keyword("BURST") {
             self.quota.burst = integer(args, 0, i64::MAX, CmdError::BurstOutOfRange)?;
         } else if let Method::Small(AlgorithmKind::Calendar(calendar)) = &mut self.method

@@ -193,7 +193,11 @@ pub(super) fn refund(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
     let ask = Ask::parse(&mut args, Options::Refund)?;
     let now = cx.now;
     let mut slot = load(cx, key)?;
-    let changed = slot.refund(ask.method, &ask.quota, ask.cost.0, now)?;
+    let (method, quota, units) = (ask.method, &ask.quota, ask.cost.0);
+    let changed = match ask.taken {
+        Some(taken) => slot.refund_taken(method, quota, units, taken, now),
+        None => slot.refund(method, quota, units, now),
+    }?;
     let (decision, _) = slot.decide(ask.method, &ask.quota, Cost(0), true, now)?;
     if changed {
         store(cx, key, slot);
