@@ -60,16 +60,24 @@ pub struct Stats {
 #[derive(Clone, Copy)]
 enum Field {
     Calls,
+    /// Time of the calls that stand for themselves alone.
     Nanos,
+    /// Time of those that stand for others too.
+    SampledNanos,
+    /// How many they were.
+    Samples,
     Rejected,
     Failed,
 }
+
+/// Number of [`Field`]s.
+const HEAD: usize = 6;
 
 /// Classes of times.
 pub const TIMES: usize = 32;
 
 /// Counters of a row: those of [`Field`], then its times.
-const FIELDS: usize = 4 + TIMES;
+const FIELDS: usize = HEAD + TIMES;
 
 struct Lane {
     /// [`FIELDS`] counters per row.
@@ -195,13 +203,11 @@ impl RowCounters<'_> {
         add(&self.fields[Field::Calls as usize], 1, self.shared).is_multiple_of(TIMED_EVERY)
     }
 
-    /// Adds the time of a call that stands for [`TIMED_EVERY`] calls.
+    /// Adds the time of a call that stands for those that are not timed.
     pub(crate) fn took_sampled(&self, nanos: u64) {
-        add(
-            &self.fields[Field::Nanos as usize],
-            nanos.saturating_mul(TIMED_EVERY),
-            self.shared,
-        );
+        let add = |field: Field, amount| add(&self.fields[field as usize], amount, self.shared);
+        add(Field::SampledNanos, nanos);
+        add(Field::Samples, 1);
         self.classify(nanos);
     }
 
@@ -213,7 +219,7 @@ impl RowCounters<'_> {
 
     fn classify(&self, nanos: u64) {
         let class = (u64::BITS - (nanos.saturating_sub(1) >> 10).leading_zeros()) as usize;
-        add(&self.fields[4 + class.min(TIMES - 1)], 1, self.shared);
+        add(&self.fields[HEAD + class.min(TIMES - 1)], 1, self.shared);
     }
 
     #[cold]
@@ -236,6 +242,12 @@ pub(crate) fn all_rows() -> &'static [&'static Row] {
 #[inline]
 pub(crate) fn number_of(row: &'static Row) -> usize {
     ROWS.number(row)
+}
+
+/// What so many calls took if `samples` of them took `nanos`.
+fn scaled(nanos: u64, samples: u64, calls: u64) -> u64 {
+    let all = u128::from(nanos) * u128::from(calls) / u128::from(samples.max(1));
+    u64::try_from(all).unwrap_or(u64::MAX)
 }
 
 impl Counters {
@@ -278,9 +290,12 @@ impl Counters {
                     *sum += counter.load(Ordering::Relaxed);
                 }
             }
-            let [calls, nanos, rejected, failed, times @ ..] = sums;
+            let [calls, nanos, sampled, samples, rejected, failed, times @ ..] = sums;
+            let timed: u64 = times.iter().sum();
             // CONFIG RESETSTAT is counted before it forgets all counts, and timed after.
-            let calls = calls.max(times.iter().sum());
+            let calls = calls.max(timed);
+            let for_themselves = timed.saturating_sub(samples);
+            let nanos = nanos.saturating_add(scaled(sampled, samples, calls - for_themselves));
             stats.commands += calls;
             stats.errors += rejected + failed;
             if calls + rejected > 0 {
@@ -310,5 +325,31 @@ impl Counters {
                 .iter()
                 .for_each(|counter| counter.store(0, Ordering::Relaxed));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the first call took is not what 64 calls take.
+    #[test]
+    fn sampled_calls_stand_for_those_that_there_were() {
+        let counters = Counters::new();
+        let row = ROWS.rows[0];
+        let usec = || counters.collect().by_command[0].usec;
+        assert!(counters.row(row).called(), "the first call is timed");
+        counters.row(row).took_sampled(5_000_000);
+        assert_eq!(usec(), 5_000);
+        for _ in 1..TIMED_EVERY {
+            assert!(!counters.row(row).called());
+        }
+        assert_eq!(usec(), 5_000 * TIMED_EVERY);
+        assert!(counters.row(row).called(), "every 64th call is timed");
+        counters.row(row).took_sampled(1_000_000);
+        assert_eq!(usec(), 3_000 * (TIMED_EVERY + 1));
+        counters.row(row).called();
+        counters.row(row).took(7_000_000);
+        assert_eq!(usec(), 3_000 * (TIMED_EVERY + 1) + 7_000);
     }
 }
