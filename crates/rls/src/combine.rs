@@ -13,6 +13,13 @@ pub(crate) fn is_plain(checks: &[LimitCheck<'_>]) -> bool {
     checks.iter().all(|check| check.role == Role::Enforced)
 }
 
+/// Whether quotas deny the request: there are some, and every descriptor that is one is over.
+pub(crate) fn quotas_deny(checks: &[LimitCheck<'_>], decisions: &[Decision]) -> bool {
+    let is_quota = |group: &Range<usize>| checks[group.start].role == Role::Quota;
+    let mut quotas = groups(checks).filter(is_quota).peekable();
+    quotas.peek().is_some() && quotas.all(|mut group| group.any(|index| !decisions[index].allowed))
+}
+
 /// Decides the checks of one request, in their order. Enforced ones take all or nothing; quotas take each by itself, and
 /// have it back when the request is denied after all; shadows count requests that pass; refunds are made in any case. A
 /// backend that [counts each](Decide::counts_each) for itself has its own way.
@@ -29,8 +36,8 @@ pub(crate) async fn decide<B: Decide>(
         decisions: checks.iter().map(|_| Decision::DENIED).collect(),
         asked: Instant::now(),
     };
-    let quotas = decided.each(Role::Quota, false).await?;
-    let mut denied = quotas > 0 && !decided.any_passed(Role::Quota);
+    decided.each(Role::Quota, false).await?;
+    let mut denied = quotas_deny(checks, &decided.decisions);
     if denied {
         decided.each(Role::Enforced, true).await?;
     } else if !decided.enforced().await? {
@@ -67,15 +74,12 @@ struct Decided<'a, B> {
 }
 
 impl<B: Decide> Decided<'_, B> {
-    /// Decides the limits of every descriptor of a role by themselves, or looks what they would say; how many descriptors
-    /// there are.
-    async fn each(&mut self, role: Role, peek: bool) -> Result<usize, BackendError> {
-        let mut count = 0;
+    /// Decides the limits of every descriptor of a role by themselves, or looks what they would say.
+    async fn each(&mut self, role: Role, peek: bool) -> Result<(), BackendError> {
         for group in groups(self.checks) {
             if self.checks[group.start].role != role {
                 continue;
             }
-            count += 1;
             let asked: Checks<'_> = self.checks[group.clone()]
                 .iter()
                 .map(|check| LimitCheck {
@@ -96,12 +100,7 @@ impl<B: Decide> Decided<'_, B> {
                 self.decisions[index] = decision;
             }
         }
-        Ok(count)
-    }
-
-    /// Whether some descriptor of a role passes.
-    fn any_passed(&self, role: Role) -> bool {
-        groups(self.checks).any(|group| self.checks[group.start].role == role && self.passes(group))
+        Ok(())
     }
 
     fn passes(&self, mut group: Range<usize>) -> bool {

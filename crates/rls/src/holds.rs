@@ -37,14 +37,25 @@ impl Service {
         let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
         let checks: Checks<'_> = resolved.checks(id).collect();
         let is_held = |check: &LimitCheck<'_>| check.role == Role::Enforced;
-        let held: Checks<'_> = checks
-            .iter()
-            .filter(|check| is_held(check))
-            .map(|check| LimitCheck {
-                act: Act::Hold { id, ttl },
-                ..*check
-            })
-            .collect();
+        let mut decisions: Decisions = checks.iter().map(|_| Decision::DENIED).collect();
+        for (place, check) in decisions.iter_mut().zip(&checks) {
+            if !is_held(check) {
+                let look = LimitCheck {
+                    act: Act::Peek,
+                    ..*check
+                };
+                let looked = combine::one(self.backend(), &look).await;
+                *place = looked.map_err(ServiceError::Backend)?;
+            }
+        }
+        // For a request that quotas deny nothing is held.
+        let denied = combine::quotas_deny(&checks, &decisions);
+        let act = match denied {
+            true => Act::Peek,
+            false => Act::Hold { id, ttl },
+        };
+        let held = checks.iter().filter(|check| is_held(check));
+        let held: Checks<'_> = held.map(|check| LimitCheck { act, ..*check }).collect();
         let taken = match held.is_empty() {
             true => Decisions::new(),
             false => self
@@ -53,21 +64,14 @@ impl Service {
                 .await
                 .map_err(ServiceError::Backend)?,
         };
-        let mut taken = taken.iter();
-        let mut decisions = Decisions::new();
-        for check in &checks {
-            decisions.push(match is_held(check) {
-                true => taken.next().copied().unwrap_or(Decision::DENIED),
-                false => {
-                    let look = LimitCheck {
-                        act: Act::Peek,
-                        ..*check
-                    };
-                    combine::one(self.backend(), &look)
-                        .await
-                        .map_err(ServiceError::Backend)?
-                }
-            });
+        let places = decisions.iter_mut().zip(&checks);
+        let places = places.filter(|(_, check)| is_held(check));
+        for ((place, check), mut decision) in places.zip(taken) {
+            if denied && decision.allowed {
+                // What a look leaves is what is there.
+                decision.remaining = decision.remaining.saturating_add(check.cost.0);
+            }
+            *place = decision;
         }
         Ok(make(Decided::new(&resolved, request, &decisions)))
     }

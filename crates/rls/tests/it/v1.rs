@@ -357,3 +357,33 @@ fn check_reservations(service: &Service) {
         assert_eq!(status, want, "{path} {body}: {reply}");
     }
 }
+
+/// A reservation that quotas refuse holds nothing.
+#[test]
+fn what_quotas_deny_is_not_reserved() {
+    let service = Service::embedded();
+    let descriptor = |key: &str, value: &str| json!({"entries": [{"key": key, "value": value}]});
+    let quota = json!({"domain": "test", "descriptors": [descriptor("quota", "q")]});
+    for _ in 0..2 {
+        assert_eq!(post(&service, "/v1/decide", &quota).0, 200);
+    }
+    let both = |more: Value| {
+        let mut body = json!({
+            "domain": "test",
+            "descriptors": [descriptor("ten", "r"), descriptor("quota", "q")]
+        });
+        for (name, value) in more.as_object().expect("a map") {
+            body[name] = value.clone();
+        }
+        body
+    };
+    assert_eq!(post(&service, "/v1/decide", &both(json!({}))).0, 429);
+    let (status, _, denied) = post(&service, "/v1/reserve", &both(json!({"id": "a"})));
+    assert_eq!(status, 429, "{denied}");
+    assert_eq!(denied["limits"][0]["remaining"], json!(10), "{denied}");
+    let (_, _, explained) = post(&service, "/v1/explain", &check(&[("ten", "r")], 1));
+    let left = &explained["descriptors"][0]["limits"][0]["remaining"];
+    assert_eq!(left, &json!(10), "{explained}");
+    let (status, _, _) = post(&service, "/v1/cancel", &both(json!({"id": "a"})));
+    assert_eq!(status, 404);
+}
