@@ -153,12 +153,13 @@ fn the_time_of_a_soft_limit_passes_though_nothing_more_is_sent() {
     let mut slow = server.connect();
     assert!(raw(&mut slow, "SUBSCRIBE c").starts_with("*3\r\n"));
     let message = vec![b'x'; 1 << 16];
+    // Far more than the socket takes: what waits for a thread that is late may all be taken yet.
     eventually("the output is held", || {
         other.call(&[b"PUBLISH", &b"c"[..], &message]).unwrap();
         crate::harness::text(&mut other, "CLIENT LIST")
             .split(" omem=")
             .skip(1)
-            .any(|rest| rest.split(' ').next().unwrap().parse::<usize>().unwrap() > 1 << 20)
+            .any(|rest| rest.split(' ').next().unwrap().parse::<usize>().unwrap() > 1 << 24)
     });
     eventually("it is disconnected", || {
         info(&mut other, "connected_clients") == "1"
