@@ -1,100 +1,22 @@
 //! The executor: every command of every origin passes here.
 
-use std::sync::Arc;
-
 use tollgate_commands::{
     Args, CmdError, Cx, Effects, Flags, FunctionCommand, Group, Handler, NodeCommand, Origin,
     Reply, Row, Run, ScriptCommand, ShardSet, TransactionCommand, gate::Restrictions,
     uses_hidden_keys,
 };
-use tollgate_keyspace::{DbIndex, Key, Seed};
+use tollgate_keyspace::Key;
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
-use crate::access::Caller;
+use crate::call::{Call, Long};
 use crate::cell::{Cells, One};
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
 use crate::walk::{EngineWalk, NoWalk};
 use crate::{Engine, Node, NodeCx, Outcome, Plan, Session};
-
-/// What is done with a command that may be long.
-#[derive(Clone, Copy)]
-pub(crate) enum Long<'a> {
-    /// It runs on this thread.
-    Here,
-    /// It runs on this thread, which is there for such commands; what it locks is marked.
-    Worker,
-    /// It is not run, and the mark is set.
-    Elsewhere(&'a std::cell::Cell<bool>),
-}
-
-impl Long<'_> {
-    /// Whether the command is to run elsewhere; then the mark is set.
-    pub(crate) fn moves(self) -> bool {
-        let Long::Elsewhere(mark) = self else {
-            return false;
-        };
-        mark.set(true);
-        true
-    }
-}
-
-/// What a handler needs beside its shards.
-pub(crate) struct Call<'a> {
-    pub(crate) row: &'static Row,
-    pub(crate) args: &'a [&'a [u8]],
-    pub(crate) db: DbIndex,
-    pub(crate) now: Timestamp,
-    pub(crate) origin: Origin,
-    /// The command may wait for its keys.
-    pub(crate) may_block: bool,
-    /// Number of the connection that asks.
-    pub(crate) client: u64,
-    pub(crate) long: Long<'a>,
-    /// What it looks at does not count as used.
-    pub(crate) no_touch: bool,
-    /// Whose user must be asked before anything the command calls; none when it may do everything.
-    pub(crate) caller: Option<Arc<Caller>>,
-    /// Memory is short and nothing may go.
-    pub(crate) out_of_memory: bool,
-}
-
-impl<'a> Call<'a> {
-    /// A call of a client.
-    #[inline]
-    pub(crate) fn of_client(
-        row: &'static Row,
-        args: &'a [&'a [u8]],
-        session: &Session,
-        now: Timestamp,
-    ) -> Call<'a> {
-        Call {
-            row,
-            args,
-            db: session.db,
-            now,
-            origin: Origin::Client,
-            may_block: false,
-            client: session.id,
-            long: if session.is_worker {
-                Long::Worker
-            } else {
-                Long::Here
-            },
-            caller: None,
-            out_of_memory: session.out_of_memory,
-            no_touch: session.no_touch && row.name != "TOUCH",
-        }
-    }
-
-    /// The arguments behind the command's name.
-    pub(crate) fn cursor(&self, seed: &'a Seed) -> Args<'a> {
-        Args::new(self.args, self.row.name_words(), seed)
-    }
-}
 
 impl Engine {
     /// Runs one command and writes exactly one reply to `out`. `args[0]` is the command's name; an empty list is

@@ -11,6 +11,7 @@
 mod access;
 mod admission;
 mod apply;
+mod call;
 mod cell;
 mod cluster;
 mod commit;

@@ -5,8 +5,8 @@ use tollgate_limiter::Timestamp;
 use tollgate_persist::rdb::dump_value;
 use tollgate_wire::resp::ReplyBuf;
 
+use crate::call::Call;
 use crate::cell::Cells;
-use crate::execute::Call;
 use crate::held::with_held;
 use crate::shards::LockSet;
 use crate::{Engine, Session};

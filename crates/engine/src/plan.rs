@@ -11,8 +11,8 @@ use tollgate_keyspace::{Ahead, DbIndex, Key, look_ahead};
 use std::sync::atomic::Ordering;
 
 use crate::Engine;
+use crate::call::Call;
 use crate::cell::Cell;
-use crate::execute::Call;
 use crate::lock::Guard;
 use crate::shards::LockSet;
 

@@ -10,8 +10,8 @@ use tollgate_commands::{CmdError, Cx, Effects, Flags, Handler, Origin, Reply, Ro
 use tollgate_keyspace::Key;
 use tollgate_wire::resp::ReplyBuf;
 
+use crate::call::Call;
 use crate::cell::{Cell, One};
-use crate::execute::Call;
 use crate::journal::is_recorded_as_it_is;
 use crate::walk::{NoWalk, random};
 use crate::{Engine, Plan, Session};

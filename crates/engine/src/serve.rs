@@ -14,8 +14,9 @@ use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::Engine;
+use crate::call::{Call, Long};
 use crate::cell::{Cell, Cells, ReadyKey, parts};
-use crate::execute::{Call, Long, elapsed};
+use crate::execute::elapsed;
 use crate::waiter::Waiter;
 
 /// What XREADGROUP waiters are told when their key is no stream any more.

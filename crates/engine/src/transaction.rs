@@ -13,8 +13,9 @@ use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
+use crate::call::{Call, Long};
 use crate::cell::Cells;
-use crate::execute::{Call, Long, changes_functions, count_failed_script, elapsed, fail};
+use crate::execute::{changes_functions, count_failed_script, elapsed, fail};
 use crate::held::while_held;
 use crate::keys::ShardList;
 use crate::script::{Around, Host};

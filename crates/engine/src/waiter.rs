@@ -21,8 +21,8 @@ use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
+use crate::call::{Call, Long};
 use crate::cell::{Cells, Name, name};
-use crate::execute::{Call, Long};
 use crate::walk::NoWalk;
 use crate::{Engine, Session};
 

@@ -7,8 +7,8 @@ use tollgate_keyspace::Shard;
 use tollgate_limiter::Timestamp;
 
 use crate::Engine;
+use crate::call::{Call, Long};
 use crate::cell::{Cells, One};
-use crate::execute::{Call, Long};
 use crate::shards::LockSet;
 
 /// Walks with no shard locked beforehand.

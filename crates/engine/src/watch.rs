@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 use tollgate_commands::{CmdError, Reply, keys_of};
 use tollgate_limiter::Timestamp;
 
+use crate::call::Call;
 use crate::cell::{Cells, name, parts};
-use crate::execute::Call;
 use crate::shards::LockSet;
 use crate::{Engine, Session};
 

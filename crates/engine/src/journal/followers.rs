@@ -10,7 +10,7 @@ use tollgate_persist::rdb::{Dialect, History};
 
 use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
-use crate::execute::Call;
+use crate::call::Call;
 use crate::held::while_held;
 use crate::snapshot::LOOK;
 use crate::snapshot::{Form, Purpose, SnapshotError, Wanted};

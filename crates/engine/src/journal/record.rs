@@ -20,8 +20,8 @@ use tollgate_wire::resp::{Value, read_value};
 use super::unit::{self, Audience};
 use super::{fields, streams, wrap};
 use crate::Engine;
+use crate::call::Call;
 use crate::cell::{Cell, Cells};
-use crate::execute::Call;
 use crate::stats;
 
 /// As what a command is sent.

@@ -44,9 +44,9 @@ pub(crate) use cache::{Script, Scripts};
 pub(crate) use functions::Functions;
 
 use crate::access::Caller;
+use crate::call::{Call, Long};
 use crate::cell::Cells;
 use crate::costs::Place;
-use crate::execute::{Call, Long};
 use crate::keys::ShardList;
 use crate::shards::LockSet;
 use crate::{Engine, Node, Session};

@@ -15,7 +15,7 @@ use super::super::vm::{self, Compiled, Vm};
 use super::super::{Around, Invocation, execute, no_memory};
 use super::library::{ENGINE, Found, FunctionInfo, Library, Table, metadata, next_id};
 use crate::Engine;
-use crate::execute::Call;
+use crate::call::Call;
 
 /// What FUNCTION RESTORE does with the libraries that are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
