@@ -13,8 +13,12 @@ pub(crate) fn gather(
     let mut others = Vec::new();
     let mut options: Vec<(String, String)> = Vec::new();
     while let Some(word) = words.next() {
-        let name = word.strip_prefix("--").unwrap_or_default();
-        let Some(setting) = find(name) else {
+        // Behind the file an option may stand without its hyphens, as a line of that file.
+        let bare = match others.is_empty() {
+            true => "",
+            false => &word,
+        };
+        let Some(setting) = find(word.strip_prefix("--").unwrap_or(bare)) else {
             others.push(word);
             continue;
         };
@@ -105,6 +109,11 @@ mod tests {
             ),
             (&["--requirepass", "--x"], &["--requirepass", "--x"]),
             (&["--port=7", "-", "--port"], &["--port=7", "-", "--port"]),
+            (
+                &["redis.conf", "loglevel", "verbose", "--port", "7"],
+                &["--loglevel", "verbose", "--port", "7", "redis.conf"],
+            ),
+            (&["port", "7"], &["port", "7"]),
         ] {
             assert_eq!(gathered(given), expected, "{given:?}");
         }
