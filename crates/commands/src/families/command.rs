@@ -391,9 +391,9 @@ fn call_keys(
         return Err(CmdError::InvalidArity);
     }
     match crate::keys_of(row, words) {
-        Ok(keys) => Ok((row, keys)),
-        Err(_) if row.flags.contains(Flags::NO_MANDATORY_KEYS) => Ok((row, KeyPositions::new())),
-        Err(_) => Err(CmdError::InvalidArguments),
+        Ok(keys) if !keys.is_empty() => Ok((row, keys)),
+        _ if row.flags.contains(Flags::NO_MANDATORY_KEYS) => Ok((row, KeyPositions::new())),
+        _ => Err(CmdError::InvalidArguments),
     }
 }
 

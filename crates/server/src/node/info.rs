@@ -168,7 +168,12 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
 }
 
 fn clients(text: &mut Text, shared: &Shared, _: i64) {
-    text.line("connected_clients", shared.clients.count());
+    let clients = shared.clients.all();
+    let replicas = clients.iter().filter(|client| client.is_replica()).count();
+    text.line(
+        "connected_clients",
+        shared.clients.count().saturating_sub(replicas),
+    );
     text.line("maxclients", shared.settings.max_clients());
     let [tracking, ..] = shared.engine.tracking().counts();
     text.line("tracking_clients", tracking);
