@@ -86,6 +86,8 @@ Examples:
   tollgate bench paper 000 --replay
   # its ladders, shortened and marked so
   tollgate bench paper 000 --only redis-server,tollgate --step 2s
+  # five fresh starts of each, with medians and intervals
+  tollgate bench paper 000 --only redis-server,tollgate --step 2s --starts 5
   # its redis-benchmark command lines
   tollgate bench paper 004
 ";
@@ -147,6 +149,6 @@ mod tests {
             assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
             count += 1;
         }
-        assert_eq!(count, 29);
+        assert_eq!(count, 30);
     }
 }

@@ -67,6 +67,9 @@ pub struct PaperArgs {
     /// An answer later than this is a failure; the studies had no deadline [default: 1s]
     #[arg(long, value_parser = values::positive_duration)]
     pub deadline: Option<Duration>,
+    /// Fresh starts of every target, in the order A B B A: ours are the medians of them [default: 1]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::run::starts::STARTS_MAX)))]
+    pub starts: Option<u32>,
     /// Gaps between requests: constant or poisson [default: constant]
     #[arg(long)]
     pub arrivals: Option<Arrivals>,
@@ -156,6 +159,7 @@ fn refuse_what_has_no_meaning(study: Study, args: &PaperArgs) -> Result<(), Stri
         ("--ladder", args.ladder.is_some()),
         ("--deadline", args.deadline.is_some()),
         ("--arrivals", args.arrivals.is_some()),
+        ("--starts", args.starts.is_some()),
         ("--no-calibrate", args.no_calibrate),
         ("--watch", !args.watch.is_empty()),
         ("--price-per-hour", args.price_per_hour.is_some()),
@@ -318,6 +322,7 @@ fn run_args(args: &PaperArgs) -> Result<RunArgs, String> {
     run.arrivals = args.arrivals.unwrap_or(Arrivals::Constant);
     run.deadline = args.deadline.unwrap_or(run.deadline);
     run.seed = args.seed;
+    run.starts = args.starts.unwrap_or(1);
     run.pin = args.pin;
     run.no_calibrate = args.no_calibrate;
     run.key_prefix.clone_from(&args.prefix);
@@ -416,6 +421,8 @@ mod tests {
             "60",
             "--pause",
             "5",
+            "--starts",
+            "3",
         ]);
         let run = run_args(&args).unwrap();
         assert_eq!(run.targets, ["grpc://localhost:9091"]);
@@ -424,6 +431,7 @@ mod tests {
         let plan = ladder_plan(Study::Ladders, &args, &run).unwrap();
         assert_eq!(plan.key_prefix, "key");
         assert_eq!(plan.pause, Duration::from_secs(5));
+        assert_eq!(run.starts, 3);
         assert_eq!(plan.scenarios.len(), 1);
         assert_eq!(plan.scenarios[0].step, Some(Duration::from_secs(60)));
         assert_eq!(plan.arrivals, Arrivals::Constant);
@@ -438,7 +446,7 @@ mod tests {
             refuse_what_has_no_meaning(args.study.study(), &args).is_err()
         };
         assert!(refused(&["004", "--step", "1s"]) && refused(&["003", "--ladder", "1,2"]));
-        assert!(refused(&["000", "--requests", "5"]));
+        assert!(refused(&["000", "--requests", "5"]) && refused(&["004", "--starts", "5"]));
         assert!(!refused(&["000", "--step", "1s", "--pause", "1s"]));
         assert!(!refused(&["003", "--step", "1s"]) && !refused(&["004", "--requests", "5"]));
     }

@@ -242,11 +242,7 @@ fn of_cell(rows: &[&LadderRow], cell: &Cell, run: &RunRecord) -> Vec<String> {
     let mut reasons = Vec::new();
     let theirs = rows.first().map_or(0.0, |row| row.step_s);
     // A step that was cut short says so itself; the planned length is the longest.
-    let ours = cell
-        .steps
-        .iter()
-        .map(|step| step.duration_s)
-        .fold(0.0, f64::max);
+    let ours = cell.lengths_s().fold(0.0, f64::max);
     if ours > 0.0 && (ours / theirs.max(1e-9) - 1.0).abs() > SAME_LENGTH {
         reasons.push(format!(
             "Our steps last {ours:.1} s, the study's {theirs:.0} s{}.",

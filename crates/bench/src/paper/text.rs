@@ -4,6 +4,7 @@ use crate::record::paper::{PaperRecord, PaperRow, PaperTable};
 use crate::record::{Grade, Status};
 use crate::report::TextStyle;
 use crate::report::format::{DASH, or_dash, percent, rate, ratio, significant};
+use crate::report::lang::recorded::in_language;
 use crate::report::lang::stored as t;
 use crate::report::table::{Column, TextCell, plain, table};
 use crate::report::{Lang, words};
@@ -12,6 +13,7 @@ use crate::report::{Lang, words};
 #[must_use]
 pub fn tables(style: TextStyle, record: &PaperRecord) -> String {
     let lang = style.lang;
+    let record = &*in_language(record, lang);
     let head = [
         ("number", record.study.as_str()),
         ("title", &record.title),

@@ -73,6 +73,17 @@ impl Cell {
         steps
     }
 
+    /// Length of each row in one start, in the order of the rows: a row of several starts is as long as all of them
+    /// together.
+    pub fn lengths_s(&self) -> impl Iterator<Item = f64> + '_ {
+        let starts = |at: usize| {
+            let rate = self.statistics.as_ref()?.rates.get(at)?;
+            Some(rate.starts.len().max(1))
+        };
+        let rows = self.steps.iter().enumerate();
+        rows.map(move |(at, step)| step.duration_s / starts(at).unwrap_or(1) as f64)
+    }
+
     /// `target · operation · scenario`, as reports name the cell.
     pub fn title(&self) -> String {
         format!(
@@ -100,7 +111,7 @@ fn of_cells(cells: &[Cell]) -> Validity {
         if let Some(capacity) = &cell.capacity {
             let found = capacity.deciding();
             if let Some(reason) = found.reasons.first() {
-                let reason = format!("{}: a deciding trial at {reason}", cell.title());
+                let reason = format!("{}: a deciding trial: {reason}", cell.title());
                 validity.lower(found.grade, reason);
             }
         }

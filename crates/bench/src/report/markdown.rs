@@ -5,7 +5,7 @@ mod compare;
 mod decide;
 mod results;
 
-use crate::record::RunRecord;
+use crate::record::{Cell, RunRecord};
 
 use super::circumstances::{command, run_rows, target_line};
 use super::findings::{ScenarioFindings, scenarios};
@@ -94,7 +94,8 @@ impl Document<'_> {
         );
         let steps = || record.cells.iter().flat_map(|cell| &cell.steps);
         let modes: Vec<String> = self.scenarios.iter().map(|s| s.title(lang)).collect();
-        let lengths = range(steps().map(|step| step.duration_s), |s| seconds(s, lang));
+        let lengths = record.cells.iter().flat_map(Cell::lengths_s);
+        let lengths = range(lengths, |s| seconds(s, lang));
         let loads = range(steps().map(|step| step.target_rps), rate);
         let mut facts = vec![(t::MD_TEST_DATE, manifest.started_at.clone())];
         facts.extend((!modes.is_empty()).then(|| (t::MD_MODE, modes.join("; "))));

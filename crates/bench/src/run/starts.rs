@@ -452,6 +452,11 @@ mod tests {
         let cell = &record.cells[0];
         let (row, statistics) = (&cell.steps[0], cell.statistics.as_ref().unwrap());
         assert_eq!((row.planned, row.allowed, row.duration_s), (500, 500, 10.0));
+        assert_eq!(cell.lengths_s().collect::<Vec<_>>(), [2.0]);
+        let capacity = cell.capacity.as_ref().unwrap();
+        let remark =
+            "each load was tried once in each of 5 starts, and the highest rung still held";
+        assert_eq!(capacity.goals[0].remark, remark);
         assert_eq!(row.goodput_rps, 95.0);
         assert_eq!(row.server.unwrap().cpu_us_per_op, Some(0.95));
         let all = row.response.all.as_ref().unwrap();

@@ -26,12 +26,14 @@ pub fn cpu_points(steps: &[&Step], threads: Option<u32>) -> Vec<CpuPoint> {
         .collect()
 }
 
-/// Capacity from the rungs of a ladder (in rising order), judged by `profile`'s thresholds. `None` without rungs.
+/// Capacity from the rungs of a ladder (in rising order) over so many `starts`, judged by `profile`'s thresholds. `None`
+/// without rungs.
 #[must_use]
 pub fn capacity(
     profile: &Profile,
     steps: &[&Step],
     threads: Option<u32>,
+    starts: u32,
 ) -> Option<CapacityRecord> {
     let first = steps.first()?;
     let goal = SearchGoal {
@@ -61,19 +63,12 @@ pub fn capacity(
     {
         validity.absorb(&format!("{:.0}/s", step.target_rps), &step.validity);
     }
-    let remark = match (lower, failed) {
-        (Some(_), Some(_)) => {
-            "each load was tried once, and the interval is the distance of two rungs"
-        }
-        (Some(_), None) => "each load was tried once, and the highest rung still held",
-        (None, _) => "the lowest rung did not hold",
-    };
     let result = GoalResult {
         lower_rps: lower.map(|row| row.target_rps),
         upper_rps: failed.map(|at| rows[at].target_rps),
         converged: false,
         conditional_throughput_rps: lower.map(|row| row.goodput_rps),
-        remark: remark.into(),
+        remark: remark(starts, lower.is_some(), failed.is_some()),
         starts: Vec::new(),
         over_starts: None,
         goal,
@@ -98,6 +93,19 @@ pub fn capacity(
     })
 }
 
+/// Why the interval of a ladder over so many starts is as it is.
+fn remark(starts: u32, held: bool, failed: bool) -> String {
+    let tried = match starts {
+        0 | 1 => "each load was tried once".to_owned(),
+        starts => format!("each load was tried once in each of {starts} starts"),
+    };
+    match (held, failed) {
+        (true, true) => format!("{tried}, and the interval is the distance of two rungs"),
+        (true, false) => format!("{tried}, and the highest rung still held"),
+        (false, _) => "the lowest rung did not hold".to_owned(),
+    }
+}
+
 /// What the ladders say about capacity, where no search looked for it. `interrupted` tells why a ladder may be cut short.
 pub fn of_record(record: &mut RunRecord, interrupted: bool) {
     for cell in &mut record.cells {
@@ -107,7 +115,8 @@ pub fn of_record(record: &mut RunRecord, interrupted: bool) {
         if cell.capacity.is_some() || cell.load.closed_loop {
             continue;
         }
-        cell.capacity = capacity(&record.profile, &cell.by_load(), threads);
+        let starts = cell.statistics.as_ref().map_or(1, |found| found.starts);
+        cell.capacity = capacity(&record.profile, &cell.by_load(), threads, starts);
         let Some(found) = &mut cell.capacity else {
             continue;
         };

@@ -218,21 +218,7 @@ fn step_length_s(row: &Row<'_>) -> Option<f64> {
     else {
         return None;
     };
-    let mut same = row
-        .cell
-        .steps
-        .iter()
-        .filter(|step| step.target_rps == target_rps);
-    let step = same.nth(occurrence)?;
-    let statistics = row.cell.statistics.as_ref();
-    let starts = statistics
-        .and_then(|found| {
-            let mut same = found
-                .rates
-                .iter()
-                .filter(|rate| rate.target_rps == target_rps);
-            same.nth(occurrence)
-        })
-        .map_or(1, |rate| rate.starts.len().max(1));
-    Some(step.duration_s / starts as f64)
+    let rows = row.cell.steps.iter().zip(row.cell.lengths_s());
+    let mut same = rows.filter(|(step, _)| step.target_rps == target_rps);
+    same.nth(occurrence).map(|(_, length_s)| length_s)
 }

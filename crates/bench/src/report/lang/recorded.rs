@@ -61,6 +61,7 @@ forms! {
     "set here, but not for the servers that the bench starts: {which} (--server-args gives them settings and records these)"
         | "được đặt ở đây nhưng không áp dụng cho các máy chủ mà bench khởi động: {which} (--server-args đưa thiết lập cho chúng và ghi lại)";
     "a deciding trial: {why}" | "một lần thử quyết định: {why}";
+    "{cell}: a deciding trial: {why}" | "{cell}: một lần thử quyết định: {why}";
     "{cell}: a deciding trial at {n}/s: {why}" | "{cell}: một lần thử quyết định ở {n}/s: {why}";
     "{cell}: recovery with {n} retries: {why}" | "{cell}: hồi phục với {n} lần thử lại: {why}";
     "{cell}: the limit may lie higher, because at {n}/s, the first load that was not held, {why}"
@@ -122,6 +123,10 @@ forms! {
     "every goal has its answer" | "mọi mục tiêu đều có câu trả lời";
     "a signal asked for it" | "do nhận tín hiệu dừng";
     "not one answer in {n} trials in a row" | "không có câu trả lời nào trong {n} lần thử liên tiếp";
+    "each load was tried once in each of {n} starts, and the interval is the distance of two rungs"
+        | "mỗi tải chỉ thử một lần trong mỗi lần của {n} lần khởi động, khoảng là khoảng cách giữa hai bậc";
+    "each load was tried once in each of {n} starts, and the highest rung still held"
+        | "mỗi tải chỉ thử một lần trong mỗi lần của {n} lần khởi động, và bậc cao nhất vẫn giữ được";
     "each load was tried once, and the interval is the distance of two rungs" | "mỗi tải chỉ thử một lần, khoảng là khoảng cách giữa hai bậc";
     "each load was tried once, and the highest rung still held" | "mỗi tải chỉ thử một lần, và bậc cao nhất vẫn giữ được";
     "the lowest rung did not hold" | "bậc thấp nhất không giữ được";
@@ -539,6 +544,12 @@ mod tests {
                 "tollgate · EVALSHA · single key: 1 of 4 rows is indicative; at 5000/s start 2: P99 of the send lag is 0.80 ms, tolerated are 1.00 ms, and the generator used 78.8 % of its core"
             ),
             "tollgate · EVALSHA · một khóa: 1 trong 4 dòng là tham khảo; ở 5,000/s lần khởi động 2: P99 của độ trễ gửi là 0.80 ms, mức cho phép là 1.00 ms, và bộ phát dùng 78.8 % nhân CPU của nó"
+        );
+        assert_eq!(
+            vi(
+                "tollgate · EVALSHA · 100 keys uniform: a deciding trial: start 1: 108000/s: 3 of 4 trials, one because the generator waited for a core 20.9 % of the time"
+            ),
+            "tollgate · EVALSHA · 100 khóa đều: một lần thử quyết định: lần khởi động 1: 108,000/s: 3 trong 4 lần thử, một lần vì bộ phát phải chờ nhân CPU 20.9 % thời gian"
         );
         assert_eq!(
             vi("limited by the store (redis-server): its thread redis-server used 98 % of a core"),

@@ -211,7 +211,7 @@ fn a_ladder_has_zones_too() {
         step(20_000.0, 0.2),
     ];
     let refs: Vec<&Step> = steps.iter().collect();
-    let record = ladder::capacity(&profile, &refs, Some(1)).unwrap();
+    let record = ladder::capacity(&profile, &refs, Some(1), 1).unwrap();
     let zones = record.zones.unwrap();
     assert_eq!(
         (zones.sustained_rps, record.goals[0].upper_rps),
@@ -226,8 +226,8 @@ fn a_ladder_has_zones_too() {
         record.retention.unwrap().class,
         Some(RetentionClass::Degrading)
     );
-    assert!(ladder::capacity(&profile, &[], None).is_none());
-    let lost = ladder::capacity(&profile, &refs[3..], None).unwrap();
+    assert!(ladder::capacity(&profile, &[], None, 1).is_none());
+    let lost = ladder::capacity(&profile, &refs[3..], None, 1).unwrap();
     assert!(lost.zones.is_none() && lost.goals[0].lower_rps.is_none());
 }
 
