@@ -29,8 +29,25 @@ pub fn manifest(seed: u64, generator_core: Option<usize>, target_core: Option<us
     }
 }
 
-/// An argument as it may be kept: the login of a URL hidden.
+/// Headers whose values are secrets.
+const SECRET_HEADERS: [&str; 4] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+];
+
+/// An argument as it may be kept: the login of a URL hidden, and what a header tells about who asks.
 fn without_password(argument: String) -> String {
+    if let Some((before, _)) = argument.split_once(':') {
+        let name = before.rsplit('=').next().unwrap_or_default().trim();
+        if SECRET_HEADERS
+            .iter()
+            .any(|secret| name.eq_ignore_ascii_case(secret))
+        {
+            return format!("{before}: ***");
+        }
+    }
     let Some(start) = argument.find("://").map(|at| at + 3) else {
         return argument;
     };
@@ -136,5 +153,16 @@ mod tests {
         assert_eq!(kept("a=redis://bob:s3@cret@h:1/2"), "a=redis://***@h:1/2");
         assert_eq!(kept("redis://h:1"), "redis://h:1");
         assert_eq!(kept("--step"), "--step");
+        assert_eq!(kept("a=unix://:s3cret@/r.sock"), "a=unix://***@/r.sock");
+        for (given, said) in [
+            ("Authorization: Bearer s3cret", "Authorization: ***"),
+            (
+                "--http-header=cookie: id=s3cret",
+                "--http-header=cookie: ***",
+            ),
+            ("x-user: {key}", "x-user: {key}"),
+        ] {
+            assert_eq!(kept(given), said);
+        }
     }
 }

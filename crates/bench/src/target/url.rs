@@ -58,17 +58,7 @@ impl TargetUrl {
         };
         match scheme {
             "redis" | "valkey" | "tollgate" => redis(name, scheme, rest),
-            "unix" => {
-                let endpoint = Endpoint::plain(Address::Unix(PathBuf::from(rest)));
-                Ok(TargetUrl {
-                    name: name.unwrap_or(rest).into(),
-                    shown: url.into(),
-                    protocol: Protocol::Resp,
-                    endpoint,
-                    path: String::new(),
-                    authority: String::new(),
-                })
-            }
+            "unix" => unix(name, rest),
             "grpc" => plain(name, scheme, rest, GRPC_PORT, Protocol::Grpc),
             "memcache" | "memcached" => {
                 plain(name, scheme, rest, MEMCACHE_PORT, Protocol::Memcache)
@@ -87,6 +77,55 @@ impl TargetUrl {
 
 /// What may be given.
 const SCHEMES: &str = "redis://HOST:PORT, unix:///PATH, grpc://HOST:PORT, http://HOST:PORT/PATH or memcache://HOST:PORT";
+
+/// A socket by its path, which begins with a slash; a login may stand before it.
+fn unix(name: Option<&str>, rest: &str) -> Result<TargetUrl, String> {
+    let (login, path) = match rest.find("@/") {
+        Some(at) if !rest.starts_with('/') => (Some(&rest[..at]), &rest[at + 1..]),
+        _ => (None, rest),
+    };
+    Ok(TargetUrl {
+        name: name.unwrap_or(path).into(),
+        shown: format!("unix://{path}"),
+        protocol: Protocol::Resp,
+        endpoint: Endpoint {
+            greeting: login.map(auth).transpose()?.into_iter().collect(),
+            ..Endpoint::plain(Address::Unix(PathBuf::from(path)))
+        },
+        path: String::new(),
+        authority: String::new(),
+    })
+}
+
+/// `AUTH` with the login of a URL, `USER:PASSWORD`, `:PASSWORD` or `PASSWORD`, in which `%40` stands for `@`.
+fn auth(login: &str) -> Result<Vec<Vec<u8>>, String> {
+    let (user, password) = login.split_once(':').unwrap_or(("", login));
+    let mut command = vec![b"AUTH".to_vec()];
+    if !user.is_empty() {
+        command.push(decoded(user)?);
+    }
+    command.push(decoded(password)?);
+    Ok(command)
+}
+
+/// A part of a URL with its percent-encoded bytes as they are (RFC 3986, section 2.1).
+fn decoded(text: &str) -> Result<Vec<u8>, String> {
+    let mut parts = text.split('%');
+    let mut out = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part
+            .get(..2)
+            .filter(|two| two.bytes().all(|b| b.is_ascii_hexdigit()));
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        // Without the text: it is a password.
+        let byte = byte.ok_or(
+            "in the login of a URL % stands before two hexadecimal digits: write %25 for % itself",
+        )?;
+        out.push(byte);
+        out.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    Ok(out)
+}
 
 /// A host and a port, and nothing else.
 fn plain(
@@ -145,16 +184,7 @@ fn redis(name: Option<&str>, scheme: &str, rest: &str) -> Result<TargetUrl, Stri
         None => (rest, None),
     };
     let address = resolve(host, REDIS_PORT)?;
-    let mut greeting = Vec::new();
-    if let Some(login) = login {
-        let (user, password) = login.split_once(':').unwrap_or(("", login));
-        let mut auth = vec![b"AUTH".to_vec()];
-        if !user.is_empty() {
-            auth.push(user.into());
-        }
-        auth.push(password.into());
-        greeting.push(auth);
-    }
+    let mut greeting: Vec<Vec<Vec<u8>>> = login.map(auth).transpose()?.into_iter().collect();
     if let Some(db) = db {
         greeting.push(vec![b"SELECT".to_vec(), db.to_string().into_bytes()]);
     }
@@ -244,6 +274,36 @@ mod tests {
                 .address
                 .is_local()
         );
+    }
+
+    #[test]
+    fn logins_may_be_percent_encoded_and_stand_before_a_socket_too() {
+        let said = |text: &str| {
+            let target = TargetUrl::parse(text).unwrap();
+            let greeting = target.endpoint.greeting.iter();
+            let words = greeting.map(|words| String::from_utf8(words.join(&b' ')).unwrap());
+            (target.shown, words.collect::<Vec<_>>().join("; "))
+        };
+        let of = |shown: &str, greeting: &str| (shown.to_owned(), greeting.to_owned());
+        assert_eq!(
+            said("a=redis://b%6Fb:p%40s%2fs%25@127.0.0.1:7000"),
+            of("redis://127.0.0.1:7000", "AUTH bob p@s/s%")
+        );
+        assert_eq!(
+            said("a=unix://:s3cret@/run/r.sock"),
+            of("unix:///run/r.sock", "AUTH s3cret")
+        );
+        assert_eq!(
+            said("a=unix:///run/x@/r.sock"),
+            of("unix:///run/x@/r.sock", "")
+        );
+        for text in [
+            "a=redis://:s3%cret%zz@127.0.0.1",
+            "a=redis://:s3cret%4@127.0.0.1",
+        ] {
+            let error = TargetUrl::parse(text).unwrap_err();
+            assert!(error.contains("%25") && !error.contains("s3"), "{error}");
+        }
     }
 
     #[test]
