@@ -62,8 +62,9 @@ impl std::error::Error for WrongState {}
 pub enum Undecided {
     /// A key holds something else.
     WrongState(WrongState),
-    /// A long command (a script, FLUSHALL) holds a key's shard, or writes are paused ([`crate::Pause`]): to be asked again when
-    /// that has ended, which [`Handle::when_freed`] tells. So no thread is held up by it.
+    /// A long command (a script, FLUSHALL) holds a key's shard, writes are paused ([`crate::Pause`]), or what is to be written to
+    /// the append-only file has reached its bound: to be asked again when that has ended, which [`Handle::when_freed`] tells.
+    /// So no thread is held up by it.
     Kept,
 }
 
@@ -77,7 +78,9 @@ impl std::fmt::Display for Undecided {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Undecided::WrongState(wrong) => wrong.fmt(f),
-            Undecided::Kept => f.write_str("a long command holds the key, or writes are paused"),
+            Undecided::Kept => {
+                f.write_str("a long command holds the key, writes are paused, or a disk is slow")
+            }
         }
     }
 }
@@ -102,14 +105,15 @@ impl Handle {
     /// Whether something may be [kept](Undecided::Kept) now.
     #[inline]
     pub fn may_be_kept(&self) -> bool {
-        self.0.is_kept() || self.0.pause().is_active()
+        self.0.is_kept() || self.0.pause().is_active() || self.0.has_room_in_log().is_err()
     }
 
-    /// Has `wake` called when a long command or a pause has ended, for each once; false when there is none any more, and
-    /// nothing is called.
+    /// Has `wake` called when a long command or a pause has ended, or the append-only file has room again, for each once; false
+    /// when there is nothing of that any more, and nothing is called.
     pub fn when_freed(&self, wake: &Arc<Wake>) -> bool {
         let kept = self.0.shards.when_freed(wake);
-        self.0.pause().when_over(wake) || kept
+        let paused = self.0.pause().when_over(wake);
+        self.0.when_log_has_room(wake) || paused || kept
     }
 
     /// Decides all checks at one moment, the shards of all keys locked. Units are taken only when every check allows
@@ -122,7 +126,7 @@ impl Handle {
     pub fn decide(&self, checks: &[Check<'_>], now: Timestamp) -> Result<Decisions, Undecided> {
         let engine = &*self.0;
         let count = engine.shards.count();
-        if !engine.may_count() {
+        if !engine.may_count()? {
             return Ok(engine.refuse_all(checks.iter().map(|check| &check.quota)));
         }
         let full = engine.is_out_of_memory(now);

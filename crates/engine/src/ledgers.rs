@@ -253,7 +253,7 @@ impl Engine {
         checks: &[AnyCheck<'_>],
         now: Timestamp,
     ) -> Result<Decisions, Undecided> {
-        if !self.may_count() {
+        if !self.may_count()? {
             return Ok(self.refuse_all(checks.iter().map(|check| &check.quota)));
         }
         let full = self.is_out_of_memory(now);

@@ -165,7 +165,7 @@ impl LocalHandle {
     #[inline(never)]
     fn ask(&mut self, check: &Check<'_>, now: Timestamp) -> Result<Decision, Undecided> {
         let engine = self.handle.engine();
-        if !engine.may_count() {
+        if !engine.may_count()? {
             return Ok(engine.refuse(&check.quota));
         }
         let may_lease = check.may_lease()

@@ -21,7 +21,7 @@ use tollgate_persist::rdb::RdbError;
 use super::{Backlog, Journal, Parting, State};
 use crate::cell::One;
 use crate::snapshot::Purpose;
-use crate::{Engine, Loaded};
+use crate::{Engine, Loaded, Undecided};
 
 /// The name of no history.
 const NONE: &str = "0000000000000000000000000000000000000000";
@@ -381,11 +381,15 @@ impl Engine {
         }
     }
 
-    /// Whether decisions can be counted: not on a replica, whose data are its master's, and not without room in the
-    /// append-only file.
+    /// Whether decisions can be counted: not on a replica, whose data are its master's, and not where the append-only file
+    /// cannot be written.
+    ///
+    /// # Errors
+    ///
+    /// There is no room in the file yet.
     #[inline]
-    pub(crate) fn may_count(&self) -> bool {
-        self.has_room_in_log() && !self.restrictions().contains(Restrictions::READ_ONLY)
+    pub(crate) fn may_count(&self) -> Result<bool, Undecided> {
+        Ok(self.has_room_in_log()? && !self.restrictions().contains(Restrictions::READ_ONLY))
     }
 
     /// Whether this server is a replica.

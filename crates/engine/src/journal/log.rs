@@ -4,6 +4,7 @@
 //! the server, through all files. While a new base is written there are two feeds: the one of the file in force, and the
 //! one that will follow the new base; see [`super::base`].
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use tollgate_keyspace::DbIndex;
 use tollgate_net::clock::Clock;
 
 use super::unit::{self, Audience, Unit};
-use crate::Engine;
+use crate::waiter::put_once;
+use crate::{Engine, Undecided, Wake};
 
 /// Bytes that may wait to be written: above, whoever changes data waits. A unit that is appended may exceed it once.
 const BUFFER_MAX: u64 = 64 << 20;
@@ -77,7 +79,8 @@ pub(crate) struct Log {
     failed: AtomicBool,
     reason: Mutex<String>,
     ready: Condvar,
-    room: Condvar,
+    /// Threads of the service in this process whose decisions wait for room.
+    wakes: Mutex<Vec<Arc<Wake>>>,
 }
 
 impl Log {
@@ -114,6 +117,14 @@ impl Log {
             .fetch_add(main.unwrap_or(next), Ordering::Release);
         if main.unwrap_or(0) + next > 0 {
             self.wake(feeds);
+        }
+    }
+
+    /// Tells the threads whose decisions wait to try again.
+    fn wake_waiting(&self) {
+        let wakes = std::mem::take(&mut *self.wakes.lock());
+        for wake in wakes {
+            wake();
         }
     }
 
@@ -173,8 +184,8 @@ impl Engine {
         let all = log.appended.load(Ordering::Acquire);
         log.written.store(all, Ordering::Release);
         log.synced.store(all, Ordering::Release);
-        log.room.notify_all();
         drop(state);
+        log.wake_waiting();
         if unused {
             self.listen_for_log(false);
         }
@@ -262,9 +273,7 @@ impl Engine {
         let log = &self.journal.log;
         log.written.fetch_max(position, Ordering::AcqRel);
         if !log.is_full() {
-            // A lock makes sure that nobody is about to wait.
-            drop(self.journal.lock());
-            log.room.notify_all();
+            log.wake_waiting();
         }
     }
 
@@ -285,9 +294,7 @@ impl Engine {
             .clone_into(&mut log.reason.lock());
         log.failed.store(reason.is_some(), Ordering::Release);
         if reason.is_some() {
-            // A lock makes sure that nobody is about to wait.
-            drop(self.journal.lock());
-            log.room.notify_all();
+            log.wake_waiting();
         }
     }
 
@@ -326,23 +333,30 @@ impl Engine {
         log.has_failed().then(|| log.reason.lock().clone())
     }
 
-    /// Waits, with no shard locked, until there is room for what a caller in this process is about to change. False when
-    /// the file cannot be written, so that there will be none.
+    /// Whether there is room for what a caller in this process is about to change. False when the file cannot be written, so
+    /// that there will be none.
+    ///
+    /// # Errors
+    ///
+    /// There is none yet.
     #[inline]
-    pub(crate) fn has_room_in_log(&self) -> bool {
-        !self.listeners.logs() || !self.journal.log.is_full() || self.wait_for_room_in_log()
+    pub(crate) fn has_room_in_log(&self) -> Result<bool, Undecided> {
+        let log = &self.journal.log;
+        match self.listeners.logs() && log.is_full() {
+            false => Ok(true),
+            true if log.has_failed() => Ok(false),
+            true => Err(Undecided::Kept),
+        }
     }
 
-    #[cold]
-    fn wait_for_room_in_log(&self) -> bool {
-        let log = &self.journal.log;
-        let mut state = self.journal.lock();
-        while log.is_full() {
-            if log.failed.load(Ordering::Acquire) {
-                return false;
-            }
-            log.room.wait(&mut state);
+    /// Has `wake` called when there is room again, or there will be none; false when that is so already, and nothing is called.
+    pub(crate) fn when_log_has_room(&self, wake: &Arc<Wake>) -> bool {
+        let mut wakes = self.journal.log.wakes.lock();
+        // Under the lock, so that whoever makes room finds the entry.
+        let waits = self.has_room_in_log().is_err();
+        if waits {
+            put_once(&mut wakes, wake);
         }
-        true
+        waits
     }
 }

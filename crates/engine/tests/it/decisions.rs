@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tollgate_engine::{
     AnyCheck, Check, Handle, LocalHandle, Paused, PausedBy, Undecided, Wake, WrongState,
@@ -455,4 +456,52 @@ fn nothing_is_counted_while_writes_are_paused() {
     engine.pause().end(PausedBy::Failover);
     assert_eq!(woken.load(Ordering::SeqCst), 1);
     assert_eq!(local.decide(&one, NOW).expect("counted").remaining, 8);
+}
+
+/// Above the bound of what is to be written, whoever changes data waits for the disk: not the thread, which has others to serve.
+#[test]
+fn nothing_is_counted_while_the_append_only_file_lags_too_far() {
+    let engine = engine(4);
+    engine.open_log();
+    let handle = Handle::new(Arc::clone(&engine));
+    let mut local = LocalHandle::new(handle.clone());
+    let mut client = Client::new(&engine);
+    client.call(&["SET".as_bytes(), b"large", &vec![b'x'; 65 << 20]]);
+    assert!(engine.log_is_full() && handle.may_be_kept());
+    let (asked, told) = std::sync::mpsc::channel();
+    let deciding = handle.clone();
+    thread::spawn(move || {
+        let decided = deciding.decide(&[check(b"one", 10)], NOW);
+        asked.send(decided == Err(Undecided::Kept)).ok();
+    });
+    let told = told.recv_timeout(Duration::from_secs(60));
+    assert_eq!(told, Ok(true), "the thread waits");
+    assert_eq!(local.decide(&check(b"one", 10), NOW), Err(Undecided::Kept));
+    let woken = Arc::new(AtomicUsize::new(0));
+    let wakes = Arc::clone(&woken);
+    let wake: Arc<Wake> = Arc::new(move || {
+        wakes.fetch_add(1, Ordering::SeqCst);
+    });
+    assert!(handle.when_freed(&wake) && handle.when_freed(&wake));
+    // There will be no room, so it is refused.
+    engine.log_fails(Some("no space"));
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+    assert!(!handle.when_freed(&wake));
+    assert!(
+        !local
+            .decide(&check(b"one", 10), NOW)
+            .expect("refused")
+            .allowed
+    );
+    engine.log_fails(None);
+    assert!(handle.when_freed(&wake));
+    engine.log_written(engine.log_facts().appended);
+    assert_eq!(woken.load(Ordering::SeqCst), 2);
+    assert!(!handle.may_be_kept());
+    assert!(
+        local
+            .decide(&check(b"one", 10), NOW)
+            .expect("counted")
+            .allowed
+    );
 }

@@ -217,7 +217,7 @@ impl Embedded {
 }
 
 fn held_up() -> BackendError {
-    BackendError::new("a long command of the store holds the counter, or its writes are paused")
+    BackendError::new(Undecided::Kept.to_string())
 }
 
 /// A check as the engine takes it.
