@@ -1,8 +1,9 @@
 //! What both do when their Redis goes away and comes back, when they are told to end, and when a connection grows old.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::{Arc, Mutex, mpsc};
 
 use tonic::Code;
 
@@ -125,6 +126,119 @@ async fn who_is_told_to_end_takes_no_more_and_ends() {
         assert!(told.expect("kill runs").success());
         assert_eq!(program.end(), Some(0), "{kind:?}");
         client.ask(asked).await.expect_err("nobody is there");
+    }
+}
+
+/// What stands before a Redis and keeps back what is written to it, once that holds a word.
+struct Gate {
+    addr: SocketAddr,
+    /// Something is kept back.
+    holds: mpsc::Receiver<()>,
+    open: mpsc::Sender<()>,
+}
+
+impl Gate {
+    fn before(store: SocketAddr, word: &'static [u8]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let addr = listener.local_addr().expect("an address");
+        let (held, holds) = mpsc::channel();
+        let (open, opened) = mpsc::channel();
+        let opened = Arc::new(Mutex::new(opened));
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (held, opened) = (held.clone(), opened.clone());
+                let mut near = near.expect("a connection");
+                let far = TcpStream::connect(store).expect("redis-server listens");
+                let (mut answers, mut back) = (
+                    far.try_clone().expect("a socket"),
+                    near.try_clone().expect("a socket"),
+                );
+                std::thread::spawn(move || std::io::copy(&mut answers, &mut back));
+                std::thread::spawn(move || pass_on(&mut near, far, word, &held, &opened));
+            }
+        });
+        Self { addr, holds, open }
+    }
+}
+
+fn pass_on(
+    near: &mut TcpStream,
+    mut far: TcpStream,
+    word: &[u8],
+    held: &mpsc::Sender<()>,
+    opened: &Mutex<mpsc::Receiver<()>>,
+) {
+    let mut bytes = [0; 16 << 10];
+    while let Ok(count @ 1..) = near.read(&mut bytes) {
+        if bytes[..count].windows(word.len()).any(|part| part == word) {
+            held.send(()).ok();
+            let opened = opened.lock().expect("not poisoned");
+            opened.recv_timeout(PATIENCE).ok();
+        }
+        if far.write_all(&bytes[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+/// Told to end while a call waits for Redis, both answer it first. The original closes connections of HTTP on the requests
+/// that are under way; ours answers those, too.
+#[tokio::test]
+async fn calls_under_way_are_answered_before_the_end() {
+    let test = "calls_under_way_are_answered_before_the_end";
+    if !is_there(test) {
+        return;
+    }
+    for (kind, by_http) in [
+        (Kind::Original, false),
+        (Kind::Ours, false),
+        (Kind::Ours, true),
+    ] {
+        let Some(redis) = super::pair::redis(test) else {
+            return;
+        };
+        let gate = Gate::before(redis.addr(), b"slow");
+        let url = gate.addr.to_string();
+        let ground = ground();
+        let mut program = Program::start(
+            kind,
+            &ground,
+            &[
+                ("BACKEND_TYPE", "redis"),
+                ("REDIS_SOCKET_TYPE", "tcp"),
+                ("REDIS_URL", &url),
+            ],
+        );
+        let mut client = Client::connect(program.grpc).await;
+        let http = program.http;
+        let answer = tokio::spawn(async move {
+            if by_http {
+                let body = r#"{"domain":"test","descriptors":[{"entries":[{"key":"five","value":"slow"}]}]}"#;
+                let asked = move || http_exchange(http, "POST", "/json", body).0 == 200;
+                return tokio::task::spawn_blocking(asked).await.expect("no panic");
+            }
+            let asked = request(vec![descriptor(&["five=slow"])]);
+            client.ask(asked).await.is_ok()
+        });
+        let holds = gate.holds;
+        let held = tokio::task::spawn_blocking(move || holds.recv_timeout(PATIENCE));
+        held.await.expect("no panic").expect("the request comes by");
+        let pid = program.pid().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(told.expect("kill runs").success());
+        // Nobody new is let in once it has heard.
+        let addr = program.grpc;
+        let refuses = move || wait_for("closed port", || TcpStream::connect(addr).is_err());
+        tokio::task::spawn_blocking(refuses)
+            .await
+            .expect("no panic");
+        // From now on nothing is kept back: a script may be sent twice.
+        drop(gate.open);
+        assert!(
+            answer.await.expect("no panic"),
+            "{kind:?} by HTTP: {by_http}"
+        );
+        assert_eq!(program.end(), Some(0), "{kind:?}");
     }
 }
 
