@@ -92,6 +92,11 @@ impl Ending {
         Ok(())
     }
 
+    /// Connections that wait for the end.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     /// Calls it off; false when nothing is to be called off.
     pub(crate) fn abort(&self, log: &Log) -> bool {
         let mut state = self.lock();

@@ -179,7 +179,7 @@ fn clients(text: &mut Text, shared: &Shared, _: i64) {
     text.line("tracking_clients", tracking);
     text.line(
         "blocked_clients",
-        shared.engine.blocked_clients() + shared.engine.pause().waiting(),
+        shared.engine.blocked_clients() + shared.engine.pause().waiting() + shared.ending.waiting(),
     );
     text.facts(info_facts::CLIENTS);
 }

@@ -261,7 +261,11 @@ fn shut_down(pair: &mut Pair) -> Vec<String> {
     wait_for("it waits", || {
         crate::harness::text(&mut one, "INFO server").contains("shutdown_in_milliseconds:")
     });
+    told.push(info(&mut one, "blocked_clients"));
     let mut writer = put_off_write(pair, "1");
+    wait_for("the write waits, too", || {
+        info(&mut one, "blocked_clients") == "2"
+    });
     told.push(raw(&mut one, "GET waits"));
     told.push(raw(&mut one, "SHUTDOWN ABORT"));
     told.push(String::from_utf8(ends.frame().unwrap()).unwrap());
