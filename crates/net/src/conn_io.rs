@@ -3,7 +3,7 @@
 use crate::driver::{Driver, Flow};
 use crate::event_loop::EventLoop;
 use crate::slots::Slot;
-use crate::turn::{LoopCore, Turns};
+use crate::turn::{Held, LoopCore, Turns};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use socket2::Socket;
@@ -235,17 +235,6 @@ impl<D: Driver> EventLoop<D> {
         if slot.unsent() <= limit / 2 && (slot.unrun || slot.unread) {
             self.core.enqueue(index);
         } else if slot.is_done() {
-            self.close(index);
-        }
-    }
-
-    fn close_if_done(&mut self, index: u32) {
-        if self
-            .core
-            .slots
-            .get_mut(index)
-            .is_some_and(|slot| slot.is_done())
-        {
             self.close(index);
         }
     }

@@ -68,16 +68,15 @@ impl<C> Held for Slot<C> {
     fn queued(&mut self) -> &mut bool {
         &mut self.queued
     }
+
+    fn is_done(&self) -> bool {
+        self.closing && !self.unrun && !self.holding && self.unsent() == 0
+    }
 }
 
 impl<C> Slot<C> {
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() - self.output_sent
-    }
-
-    /// Nothing is left to run or to send.
-    pub(crate) fn is_done(&self) -> bool {
-        self.closing && !self.unrun && !self.holding && self.unsent() == 0
     }
 }
 

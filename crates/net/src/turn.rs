@@ -24,6 +24,9 @@ pub(crate) trait Held {
 
     /// Whether it is listed in the loop's backlog.
     fn queued(&mut self) -> &mut bool;
+
+    /// Whether nothing is left to run or to send.
+    fn is_done(&self) -> bool;
 }
 
 /// What every loop keeps.
@@ -164,6 +167,13 @@ pub(crate) trait Turns<D: Driver> {
     fn finish(&mut self, index: u32);
 
     fn close(&mut self, index: u32);
+
+    fn close_if_done(&mut self, index: u32) {
+        let slot = self.core().slots.get_mut(index);
+        if slot.is_some_and(|slot| slot.is_done()) {
+            self.close(index);
+        }
+    }
 
     /// Lets the driver do what is due, and closes connections that were silent for too long.
     fn tick(&mut self) {

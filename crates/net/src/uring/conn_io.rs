@@ -7,7 +7,7 @@ use super::ring::{Done, SEND_LIMIT};
 use super::slot::UringSlot;
 use crate::conn_io::{INPUT_LIMIT, READ_BUFFER, READS_PER_TURN, shrink};
 use crate::driver::{Driver, Flow};
-use crate::turn::{LoopCore, Turns};
+use crate::turn::{Held, LoopCore, Turns};
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsRawFd;
 
@@ -363,17 +363,6 @@ impl<D: Driver> UringLoop<D> {
             }
         }
         self.end_of_stream(index);
-    }
-
-    fn close_if_done(&mut self, index: u32) {
-        if self
-            .core
-            .slots
-            .get_mut(index)
-            .is_some_and(|slot| slot.is_done())
-        {
-            self.close(index);
-        }
     }
 }
 

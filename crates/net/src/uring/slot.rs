@@ -94,16 +94,15 @@ impl<C> Held for UringSlot<C> {
     fn queued(&mut self) -> &mut bool {
         &mut self.queued
     }
+
+    fn is_done(&self) -> bool {
+        self.closing && !self.unrun && !self.holding && self.unsent() == 0
+    }
 }
 
 impl<C> UringSlot<C> {
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() + self.sending.len() - self.sent
-    }
-
-    /// Nothing is left to run or to send.
-    pub(crate) fn is_done(&self) -> bool {
-        self.closing && !self.unrun && !self.holding && self.unsent() == 0
     }
 
     /// Gives the socket what it takes of the replies that wait for the end of the turn. They come before whatever ends
