@@ -22,6 +22,16 @@ impl Folder {
         self.text(name, &serde_json::to_string(record).unwrap())
     }
 
+    /// A run that reached four fifths of what [`PLAIN`] does.
+    fn write_slow(&self) -> PathBuf {
+        let slow = System {
+            goodput: 0.8,
+            seed: 3,
+            ..PLAIN
+        };
+        self.write("slow", &run(slow))
+    }
+
     fn text(&self, name: &str, text: &str) -> PathBuf {
         let folder = self.0.join(name);
         fs::create_dir_all(&folder).unwrap();
@@ -58,14 +68,7 @@ fn the_gate_ends_with_the_promised_exit_codes() {
     let folder = Folder::new();
     let base = folder.write("base", &run(PLAIN));
     let same = folder.write("same", &run(System { seed: 3, ..PLAIN }));
-    let slow = folder.write(
-        "slow",
-        &run(System {
-            goodput: 0.8,
-            seed: 3,
-            ..PLAIN
-        }),
-    );
+    let slow = folder.write_slow();
     let few = folder.write("few", &run_of(&[("redis-server", PLAIN)], 3));
     let mut other = run(PLAIN);
     other.cells[0].load.connections = 3;
@@ -166,14 +169,7 @@ fn comparisons_and_trends_are_printed_and_refused() {
 fn nothing_stays_english_in_vietnamese() {
     let folder = Folder::new();
     let base = folder.write("base", &run(PLAIN));
-    let slow = folder.write(
-        "slow",
-        &run(System {
-            goodput: 0.8,
-            seed: 3,
-            ..PLAIN
-        }),
-    );
+    let slow = folder.write_slow();
     let few = folder.write("few", &run_of(&[("redis-server", PLAIN)], 3));
     let mut less = run(PLAIN);
     less.cells[0].statistics.as_mut().unwrap().rates.pop();
