@@ -3,12 +3,10 @@
 use tollgate_limiter::{Act, Decision, Method, Nanos, Quota, Timestamp};
 use tollgate_policy::{HotKey, LimitCheck, Role};
 
-use super::layer::{Answer, Here, Layer, between, told_later};
+use super::layer::{Answer, Here, Layer, ROUNDING, between, told_later};
 use super::stats::Stats;
 use super::table::{Passing, Table};
 
-/// Stores tell waits in whole milliseconds, rounded up, so the last one is not counted on.
-const ROUNDING: u64 = 1_000_000;
 const NANOS_PER_SEC: i64 = 1_000_000_000;
 
 /// A denial, as it was told.
@@ -101,7 +99,7 @@ impl Layer for Denials<'_> {
         }
     }
 
-    fn undo(&self, _: &LimitCheck<'_>, _: Timestamp) {}
+    fn undo(&self, _: &LimitCheck<'_>, _: bool, _: Timestamp) {}
 
     fn give_back(&self, check: &LimitCheck<'_>, _: Timestamp) -> u64 {
         self.known.remove(check.key);

@@ -38,8 +38,9 @@ pub(super) trait Layer {
 
     fn here<'c>(&self, check: &LimitCheck<'c>, now: Timestamp) -> Here<'c>;
 
-    /// Gives back what a check took that passed here and then did not as a whole.
-    fn undo(&self, check: &LimitCheck<'_>, now: Timestamp);
+    /// Gives back what a check took that passed here and then did not as a whole. Unless it `counts` still, it belongs to a
+    /// window that has ended, or the bucket may have earned it again: the next ones must not have it too.
+    fn undo(&self, check: &LimitCheck<'_>, counts: bool, now: Timestamp);
 
     /// Makes an answer to the check of the answer to what was asked for it.
     fn learn(&self, check: &LimitCheck<'_>, answer: &Answer<'_, '_>, now: Timestamp) -> Decision;
@@ -76,6 +77,7 @@ struct Tentative<'a, 'c, L: Layer> {
     clock: fn() -> Timestamp,
     checks: &'a [LimitCheck<'c>],
     here: SmallVec<[Here<'c>; 4]>,
+    asked_at: Timestamp,
     answered: bool,
     taken: bool,
 }
@@ -88,7 +90,10 @@ impl<L: Layer> Drop for Tentative<'_, '_, L> {
         let now = (self.clock)();
         for (check, here) in self.checks.iter().zip(&self.here) {
             match here {
-                Here::Pass(_) if check.act != Act::Peek => self.layer.undo(check, now),
+                Here::Pass(decision) if check.act != Act::Peek => {
+                    let counts = !is_over(decision, self.asked_at, now);
+                    self.layer.undo(check, counts, now);
+                }
                 Here::Ask(asked) if !self.answered && self.layer.concerns(check) => {
                     self.layer.failed(check, asked);
                 }
@@ -182,6 +187,7 @@ async fn decide<L: Layer, B: Decide>(
         clock,
         checks,
         here: SmallVec::new(),
+        asked_at,
         answered: false,
         taken: false,
     };
@@ -251,6 +257,14 @@ fn is_alone(key: &[u8], asked: &[LimitCheck<'_>]) -> bool {
 /// The time between two moments; none when the clock stepped back.
 pub(super) fn between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.nanos().saturating_sub(from.nanos())).unwrap_or(0)
+}
+
+/// Stores tell spans in whole milliseconds, rounded up, so the last one is not counted on.
+pub(super) const ROUNDING: u64 = 1_000_000;
+
+/// Whether what a decision counts may have come to nothing by now: its window has ended, or the bucket is full again.
+pub(super) fn is_over(decision: &Decision, asked_at: Timestamp, now: Timestamp) -> bool {
+    between(asked_at, now).saturating_add(ROUNDING) >= decision.reset_after
 }
 
 /// A decision made some time ago, told now.

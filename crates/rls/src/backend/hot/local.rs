@@ -116,8 +116,10 @@ impl Layer for Local<'_> {
         }
     }
 
-    fn undo(&self, check: &LimitCheck<'_>, now: Timestamp) {
-        self.refund(check, now);
+    fn undo(&self, check: &LimitCheck<'_>, counts: bool, now: Timestamp) {
+        if counts {
+            self.refund(check, now);
+        }
     }
 
     fn give_back(&self, check: &LimitCheck<'_>, now: Timestamp) -> u64 {

@@ -241,7 +241,7 @@ impl Layer for Remembered<'_> {
         }
     }
 
-    fn undo(&self, _: &LimitCheck<'_>, _: Timestamp) {}
+    fn undo(&self, _: &LimitCheck<'_>, _: bool, _: Timestamp) {}
 
     fn give_back(&self, check: &LimitCheck<'_>, _: Timestamp) -> u64 {
         self.cache.forget(check.key);

@@ -9,6 +9,8 @@ mod local;
 mod local_cache;
 #[cfg(test)]
 mod local_cache_tests;
+#[cfg(test)]
+mod races_tests;
 mod sampled;
 mod shards;
 mod stats;

@@ -6,7 +6,7 @@
 use tollgate_limiter::{Act, Cost, Decision, Timestamp};
 use tollgate_policy::{HotKey, LimitCheck};
 
-use super::layer::{Answer, Here, Layer, between};
+use super::layer::{Answer, Here, Layer, between, is_over};
 use super::span;
 use super::stats::Stats;
 use super::table::{Passing, Table};
@@ -18,12 +18,21 @@ pub(super) struct Account {
     credit: i64,
     /// How far the credit may fall until the next question.
     debt_allowed: i64,
-    /// The latest answer.
+    /// The answer to the latest question, and when that was asked.
     told: Option<(Decision, Timestamp)>,
     asking: bool,
     used_at: Timestamp,
     /// How long units count at most.
     span: u64,
+}
+
+impl Account {
+    /// What was paid for in another window does not count in this one.
+    fn forget_paid(&mut self, now: Timestamp) {
+        if self.told.is_some_and(|(told, at)| is_over(&told, at, now)) {
+            self.credit = self.credit.min(0);
+        }
+    }
 }
 
 impl Passing for Account {
@@ -104,10 +113,7 @@ impl Layer for Sampled<'_> {
         let made = self.accounts.with_new(check.key, now, new, |account| {
             account.used_at = now;
             let told = account.told;
-            if told.is_some_and(|(told, at)| between(at, now) >= told.reset_after) {
-                // What was paid for in another window does not count in this one.
-                account.credit = account.credit.min(0);
-            }
+            account.forget_paid(now);
             if account.credit - cost >= -account.debt_allowed {
                 account.credit -= cost;
                 self.stats.saved(check.hot_key);
@@ -132,10 +138,15 @@ impl Layer for Sampled<'_> {
         made.unwrap_or(Here::Ask(*check))
     }
 
-    fn undo(&self, check: &LimitCheck<'_>, _: Timestamp) {
+    fn undo(&self, check: &LimitCheck<'_>, counts: bool, _: Timestamp) {
         let cost = signed(check.cost.0);
         self.accounts.with(check.key, |account| {
-            account.credit = account.credit.saturating_add(cost);
+            let most = match counts {
+                true => i64::MAX,
+                // Debts are let off; what was paid for is over.
+                false => account.credit.max(0),
+            };
+            account.credit = account.credit.saturating_add(cost).min(most);
         });
     }
 
@@ -150,10 +161,13 @@ impl Layer for Sampled<'_> {
         let decision = answer.decision;
         let paid = answer.asked.cost.0;
         self.accounts.with(check.key, |account| {
-            account.told = Some((decision, now));
+            account.forget_paid(now);
+            if account.told.is_none_or(|(_, at)| at <= answer.asked_at) {
+                account.told = Some((decision, answer.asked_at));
+            }
             if paid > check.cost.0 {
                 account.asking = false;
-                if answer.taken {
+                if answer.taken && !is_over(&decision, answer.asked_at, now) {
                     account.credit = account.credit.saturating_add(signed(paid - check.cost.0));
                     account.debt_allowed = self.draw(check);
                 }

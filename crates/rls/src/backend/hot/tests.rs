@@ -41,18 +41,13 @@ pub(super) struct Store {
     pub(super) asked: Cell<u64>,
     away: Cell<bool>,
     /// It waits once before each answer, so that others come in between.
-    slow: Cell<bool>,
+    pub(super) slow: Cell<bool>,
+    /// The same, when it has decided.
+    pub(super) late: Cell<bool>,
 }
 
-impl Decide for Rc<Store> {
-    async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
-        self.asked.set(self.asked.get() + 1);
-        if self.slow.get() {
-            yield_now().await;
-        }
-        if self.away.get() {
-            return Err(BackendError::new("away"));
-        }
+impl Store {
+    fn count(&self, checks: &[LimitCheck<'_>]) -> Decisions {
         let mut all = self.slots.borrow_mut();
         let mut keys: Vec<&[u8]> = Vec::new();
         for check in checks {
@@ -78,7 +73,24 @@ impl Decide for Rc<Store> {
         for (key, slot) in keys.iter().zip(slots) {
             all.insert(key.to_vec(), slot);
         }
-        Ok(decided.into_iter().map(|(decision, _)| decision).collect())
+        decided.into_iter().map(|(decision, _)| decision).collect()
+    }
+}
+
+impl Decide for Rc<Store> {
+    async fn decide(&self, checks: &[LimitCheck<'_>]) -> Result<Decisions, BackendError> {
+        self.asked.set(self.asked.get() + 1);
+        if self.slow.get() {
+            yield_now().await;
+        }
+        if self.away.get() {
+            return Err(BackendError::new("away"));
+        }
+        let decided = self.count(checks);
+        if self.late.get() {
+            yield_now().await;
+        }
+        Ok(decided)
     }
 
     async fn refund(&self, check: &LimitCheck<'_>) -> Result<Decision, BackendError> {
@@ -107,9 +119,9 @@ impl Decide for Rc<Store> {
     }
 }
 
-type Service = Strategies<Rc<Store>>;
+pub(super) type Service = Strategies<Rc<Store>>;
 
-fn services(store: &Rc<Store>, count: u64) -> Vec<Service> {
+pub(super) fn services(store: &Rc<Store>, count: u64) -> Vec<Service> {
     (0..count)
         .map(|_| Strategies::new(store.clone(), HotKeys::new(), now))
         .collect()
@@ -131,7 +143,7 @@ pub(super) fn check(method: Method, hot_key: HotKey, cost: u64) -> LimitCheck<'s
     }
 }
 
-async fn ask(service: &Service, check: &LimitCheck<'_>) -> Decision {
+pub(super) async fn ask(service: &Service, check: &LimitCheck<'_>) -> Decision {
     let made = service.decide(std::slice::from_ref(check)).await;
     made.expect("decided")[0]
 }

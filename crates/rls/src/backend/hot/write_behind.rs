@@ -31,12 +31,16 @@ pub(super) struct Counter {
     pending: i64,
     /// Units on their way to the store.
     writing: i64,
+    /// Units of requests that have been asked for at the store and have no answer yet: it may have counted them.
+    asking: u64,
     /// Those of the pending ones that the store had no room for.
     over: i64,
     /// What may still pass here; `None`: the store must be asked.
     budget: Option<u64>,
     told: Decision,
     asked_at: Timestamp,
+    /// When the store was heard last.
+    heard_at: Timestamp,
     /// Somebody was denied since the latest answer.
     wanted: bool,
     write_at: Timestamp,
@@ -47,11 +51,39 @@ pub(super) struct Counter {
 
 impl Passing for Counter {
     fn is_over(&self, now: Timestamp) -> bool {
-        self.pending <= 0 && self.writing == 0 && between(self.asked_at, now) >= self.interval
+        let is_idle = self.pending <= 0 && self.writing == 0 && self.asking == 0;
+        is_idle && between(self.asked_at, now) >= self.interval
     }
 }
 
 impl Counter {
+    /// What is known before the store has been asked.
+    fn new(check: &LimitCheck<'_>, interval: Nanos, now: Timestamp) -> Self {
+        Self {
+            method: check.method,
+            quota: check.quota,
+            interval,
+            pending: 0,
+            writing: 0,
+            asking: 0,
+            over: 0,
+            budget: None,
+            told: Decision::DENIED,
+            asked_at: now,
+            heard_at: Timestamp::from_nanos(i64::MIN),
+            wanted: false,
+            write_at: now.plus(interval),
+            failures: 0,
+            passed_at: now,
+        }
+    }
+
+    /// The store is asked for a request: its units may be taken there from now on.
+    fn ask(&mut self, units: u64) {
+        self.asking = self.asking.saturating_add(units);
+        self.budget = self.budget.map(|left| left.saturating_sub(units));
+    }
+
     fn fits(&self, check: &LimitCheck<'_>) -> bool {
         self.method == check.method && self.quota == check.quota
     }
@@ -61,17 +93,20 @@ impl Counter {
         told_later(self.told, between(self.asked_at, now))
     }
 
-    /// The store has spoken: it has so much left.
-    fn hear(&mut self, told: Decision, left: u64, asked_at: Timestamp) {
-        if asked_at < self.asked_at && self.budget.is_some() {
+    /// The store has spoken: it had so much left. If it was heard since it was asked, this may be the older word of the two,
+    /// which leaves out what was counted in between.
+    fn hear(&mut self, told: Decision, left: u64, asked_at: Timestamp, now: Timestamp) {
+        self.wanted = false;
+        self.failures = 0;
+        if asked_at <= self.heard_at {
             return;
         }
         let unwritten = u64::try_from(self.pending.saturating_add(self.writing)).unwrap_or(0);
-        self.budget = Some(left.saturating_sub(unwritten));
+        let spoken_for = unwritten.saturating_add(self.asking);
+        self.budget = Some(left.saturating_sub(spoken_for));
         self.told = told;
         self.asked_at = asked_at;
-        self.wanted = false;
-        self.failures = 0;
+        self.heard_at = now;
     }
 }
 
@@ -107,7 +142,7 @@ impl Drop for Sum<'_> {
             let news = over - counter.over;
             counter.over = over;
             add(&self.stats.over_units, u64::try_from(news).unwrap_or(0));
-            counter.hear(told, told.remaining, self.asked_at);
+            counter.hear(told, told.remaining, self.asked_at, now);
             counter.write_at = now.plus(counter.interval);
         });
     }
@@ -148,55 +183,25 @@ impl Layer for WriteBehind<'_> {
     }
 
     fn here<'c>(&self, check: &LimitCheck<'c>, now: Timestamp) -> Here<'c> {
-        // What has a name is taken at the store itself.
-        if matches!(check.act, Act::Hold { .. }) {
+        let HotKey::WriteBehind { interval } = check.hot_key else {
             return Here::Ask(*check);
-        }
-        let known = self.counters.with(check.key, |counter| {
-            let budget = counter.budget.filter(|_| counter.fits(check))?;
-            let since = between(counter.asked_at, now);
-            let unwritten = counter.pending > 0 || counter.writing > 0;
-            // The writing of a sum brings a new answer; where there is none the answer must be new itself.
-            let is_new = now >= counter.asked_at && (unwritten || since < counter.interval);
-            if !is_new || since >= counter.told.reset_after {
-                return None;
+        };
+        let new = || Counter::new(check, interval, now);
+        // Without room for a copy the store decides each time.
+        let known = self.counters.with_new(check.key, now, new, |counter| {
+            let here = self.on_copy(counter, check, now);
+            if here.is_none() {
+                counter.ask(check.cost.0);
             }
-            let told = counter.told_now(now);
-            if check.cost.0 <= budget {
-                let left = budget - check.cost.0;
-                if check.act == Act::Take {
-                    counter.budget = Some(left);
-                    counter.pending += signed(check.cost.0);
-                    counter.passed_at = now;
-                    self.stats.saved(check.hot_key);
-                }
-                return Some(Here::Pass(Decision {
-                    allowed: true,
-                    remaining: left,
-                    retry_after: Some(0),
-                    ..told
-                }));
-            }
-            let never = check.cost.0 > counter.told.limit;
-            let until_written = counter.interval.saturating_sub(since).max(WAIT_MIN);
-            let wait = match counter.told.allowed {
-                true => Some(until_written),
-                false => told.retry_after.map(|wait| wait.max(until_written)),
-            };
-            counter.wanted = true;
-            self.stats.saved(check.hot_key);
-            Some(Here::Deny(Decision {
-                allowed: false,
-                remaining: budget,
-                retry_after: wait.filter(|_| !never),
-                ..told
-            }))
+            here
         });
         known.flatten().unwrap_or(Here::Ask(*check))
     }
 
-    fn undo(&self, check: &LimitCheck<'_>, _: Timestamp) {
-        self.untake(check, check.cost.0);
+    fn undo(&self, check: &LimitCheck<'_>, counts: bool, _: Timestamp) {
+        if counts {
+            self.untake(check, check.cost.0);
+        }
     }
 
     fn give_back(&self, check: &LimitCheck<'_>, _: Timestamp) -> u64 {
@@ -223,32 +228,74 @@ impl Layer for WriteBehind<'_> {
         let looked = answer.asked.act == Act::Peek && decision.allowed;
         let more = if looked { check.cost.0 } else { 0 };
         let left = decision.remaining.saturating_add(more);
-        let new = || Counter {
-            method: check.method,
-            quota: check.quota,
-            interval,
-            pending: 0,
-            writing: 0,
-            over: 0,
-            budget: None,
-            told: decision,
-            asked_at: answer.asked_at,
-            wanted: false,
-            write_at: now.plus(interval),
-            failures: 0,
-            passed_at: now,
-        };
-        // Without room for a copy the store decides each time.
-        self.counters.with_new(check.key, now, new, |counter| {
+        self.counters.with(check.key, |counter| {
+            counter.asking = counter.asking.saturating_sub(check.cost.0);
             (counter.method, counter.quota, counter.interval) =
                 (check.method, check.quota, interval);
-            counter.hear(decision, left, answer.asked_at);
+            counter.hear(decision, left, answer.asked_at, now);
         });
         decision
+    }
+
+    fn failed(&self, check: &LimitCheck<'_>, _: &LimitCheck<'_>) {
+        self.counters.with(check.key, |counter| {
+            counter.asking = counter.asking.saturating_sub(check.cost.0);
+        });
     }
 }
 
 impl WriteBehind<'_> {
+    /// Decides on the copy; `None` if the store has to be asked.
+    fn on_copy<'c>(
+        &self,
+        counter: &mut Counter,
+        check: &LimitCheck<'c>,
+        now: Timestamp,
+    ) -> Option<Here<'c>> {
+        // What has a name is taken at the store itself.
+        if matches!(check.act, Act::Hold { .. }) {
+            return None;
+        }
+        let budget = counter.budget.filter(|_| counter.fits(check))?;
+        let since = between(counter.asked_at, now);
+        let unwritten = counter.pending > 0 || counter.writing > 0;
+        // The writing of a sum brings a new answer; where there is none the answer must be new itself.
+        let is_new = now >= counter.asked_at && (unwritten || since < counter.interval);
+        if !is_new || since >= counter.told.reset_after {
+            return None;
+        }
+        let told = counter.told_now(now);
+        if check.cost.0 <= budget {
+            let left = budget - check.cost.0;
+            if check.act == Act::Take {
+                counter.budget = Some(left);
+                counter.pending += signed(check.cost.0);
+                counter.passed_at = now;
+                self.stats.saved(check.hot_key);
+            }
+            return Some(Here::Pass(Decision {
+                allowed: true,
+                remaining: left,
+                retry_after: Some(0),
+                ..told
+            }));
+        }
+        let never = check.cost.0 > counter.told.limit;
+        let until_written = counter.interval.saturating_sub(since).max(WAIT_MIN);
+        let wait = match counter.told.allowed {
+            true => Some(until_written),
+            false => told.retry_after.map(|wait| wait.max(until_written)),
+        };
+        counter.wanted = true;
+        self.stats.saved(check.hot_key);
+        Some(Here::Deny(Decision {
+            allowed: false,
+            remaining: budget,
+            retry_after: wait.filter(|_| !never),
+            ..told
+        }))
+    }
+
     fn untake(&self, check: &LimitCheck<'_>, units: u64) {
         self.counters.with(check.key, |counter| {
             counter.pending = counter.pending.saturating_sub(signed(units));
