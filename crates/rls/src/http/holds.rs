@@ -13,7 +13,8 @@ use super::reply::Reply;
 use super::v1::{VerdictJson, bad_request, denied, error_reply};
 use super::{json_reply, problem_reply};
 use crate::lease::LeaseName;
-use crate::service::Service;
+use crate::metrics::{Deed, Outcome};
+use crate::service::{Service, ServiceError};
 
 /// How long a reservation lasts that does not say.
 const DEFAULT_TTL_MS: u64 = 60_000;
@@ -33,15 +34,6 @@ struct Held {
     actual: Option<u64>,
 }
 
-/// What is done with the units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
-    Reserve,
-    Commit,
-    Cancel,
-    Release,
-}
-
 #[derive(Serialize)]
 struct ReservedJson<'a> {
     id: &'a str,
@@ -59,17 +51,45 @@ struct EndedJson {
 
 /// Answers one of the paths.
 pub(super) async fn answer(service: &Service, deed: Deed, body: &[u8]) -> Reply {
+    let (reply, done) = match answer_uncounted(service, deed, body).await {
+        Ok(reply) => {
+            let done = match reply.status {
+                StatusCode::OK => Outcome::Done,
+                StatusCode::NOT_FOUND => Outcome::NotFound,
+                StatusCode::BAD_REQUEST => Outcome::Invalid,
+                _ => Outcome::Denied,
+            };
+            (reply, done)
+        }
+        Err(error) => {
+            let done = match &error {
+                ServiceError::Request(_) => Outcome::Invalid,
+                ServiceError::Shed(_) => Outcome::Shed,
+                ServiceError::Backend(_) | ServiceError::NoRules => Outcome::Error,
+            };
+            (error_reply(&error), done)
+        }
+    };
+    service.counters().deed(deed, done);
+    reply
+}
+
+async fn answer_uncounted(
+    service: &Service,
+    deed: Deed,
+    body: &[u8],
+) -> Result<Reply, ServiceError> {
     let asked = match serde_json::from_slice::<Object<Held>>(body) {
         Ok(Object(asked)) => asked,
-        Err(error) => return bad_request(error.to_string()),
+        Err(error) => return Ok(bad_request(error.to_string())),
     };
     let id = match (asked.id, deed) {
         (Some(id), _) if id.is_empty() || id.len() > ID_MAX => {
-            return bad_request(format!("id: from 1 to {ID_MAX} bytes"));
+            return Ok(bad_request(format!("id: from 1 to {ID_MAX} bytes")));
         }
         (Some(id), _) => id,
         (None, Deed::Reserve) => LeaseName::new().as_text().to_owned(),
-        (None, _) => return bad_request("id: whose units are meant".to_owned()),
+        (None, _) => return Ok(bad_request("id: whose units are meant".to_owned())),
     };
     let foreign = match deed {
         Deed::Reserve => asked.actual.is_some(),
@@ -77,7 +97,8 @@ pub(super) async fn answer(service: &Service, deed: Deed, body: &[u8]) -> Reply 
         Deed::Cancel | Deed::Release => asked.actual.is_some() || asked.ttl_ms.is_some(),
     };
     if foreign {
-        return bad_request("ttl_ms belongs to /v1/reserve, actual to /v1/commit".to_owned());
+        let reason = "ttl_ms belongs to /v1/reserve, actual to /v1/commit";
+        return Ok(bad_request(reason.to_owned()));
     }
     let request = RequestJson {
         domain: asked.domain,
@@ -89,20 +110,25 @@ pub(super) async fn answer(service: &Service, deed: Deed, body: &[u8]) -> Reply 
         Deed::Reserve => {
             let ttl_ms = asked.ttl_ms.unwrap_or(DEFAULT_TTL_MS);
             if !(1..=MAX_TTL_MS).contains(&ttl_ms) {
-                return bad_request(format!("ttl_ms: from 1 to {MAX_TTL_MS}"));
+                return Ok(bad_request(format!("ttl_ms: from 1 to {MAX_TTL_MS}")));
             }
             reserve(service, &request, &id, Duration::from_millis(ttl_ms)).await
         }
         Deed::Commit => match asked.actual {
             Some(actual) => end(service, &request, &id, actual).await,
-            None => bad_request("actual: the cost that counts".to_owned()),
+            None => Ok(bad_request("actual: the cost that counts".to_owned())),
         },
         Deed::Cancel => end(service, &request, &id, 0).await,
         Deed::Release => release(service, &request, &id).await,
     }
 }
 
-async fn reserve(service: &Service, request: &RateLimitRequest, id: &str, ttl: Duration) -> Reply {
+async fn reserve(
+    service: &Service,
+    request: &RateLimitRequest,
+    id: &str,
+    ttl: Duration,
+) -> Result<Reply, ServiceError> {
     let reserved = service.reserve(request, id.as_bytes(), ttl, |decided| {
         match decided.allowed {
             true => {
@@ -112,40 +138,46 @@ async fn reserve(service: &Service, request: &RateLimitRequest, id: &str, ttl: D
             false => denied(&decided, request),
         }
     });
-    reserved.await.unwrap_or_else(|error| error_reply(&error))
+    reserved.await
 }
 
-async fn end(service: &Service, request: &RateLimitRequest, id: &str, actual: u64) -> Reply {
-    match service.end(request, id.as_bytes(), actual).await {
-        Ok(ended) if ended.is_empty() => nothing_held(id),
-        Ok(ended) => {
-            let ended: Vec<EndedJson> = ended
-                .into_iter()
-                .map(|limit| EndedJson {
-                    descriptor: limit.descriptor,
-                    actual: limit.actual,
-                    released: limit.released,
-                    before: limit.before,
-                })
-                .collect();
-            json_reply(
-                StatusCode::OK,
-                &serde_json::json!({ "id": id, "limits": ended }),
-            )
-        }
-        Err(error) => error_reply(&error),
+async fn end(
+    service: &Service,
+    request: &RateLimitRequest,
+    id: &str,
+    actual: u64,
+) -> Result<Reply, ServiceError> {
+    let ended = service.end(request, id.as_bytes(), actual).await?;
+    if ended.is_empty() {
+        return Ok(nothing_held(id));
     }
+    let ended: Vec<EndedJson> = ended
+        .into_iter()
+        .map(|limit| EndedJson {
+            descriptor: limit.descriptor,
+            actual: limit.actual,
+            released: limit.released,
+            before: limit.before,
+        })
+        .collect();
+    Ok(json_reply(
+        StatusCode::OK,
+        &serde_json::json!({ "id": id, "limits": ended }),
+    ))
 }
 
-async fn release(service: &Service, request: &RateLimitRequest, id: &str) -> Reply {
-    match service.release(request, id.as_bytes()).await {
-        Ok(0) => nothing_held(id),
-        Ok(units) => json_reply(
+async fn release(
+    service: &Service,
+    request: &RateLimitRequest,
+    id: &str,
+) -> Result<Reply, ServiceError> {
+    Ok(match service.release(request, id.as_bytes()).await? {
+        0 => nothing_held(id),
+        units => json_reply(
             StatusCode::OK,
             &serde_json::json!({ "id": id, "released": units }),
         ),
-        Err(error) => error_reply(&error),
-    }
+    })
 }
 
 fn nothing_held(id: &str) -> Reply {

@@ -22,12 +22,12 @@ use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::trace::TraceParent;
 
+use crate::metrics::Deed;
 use crate::service::{Service, ServiceError};
 use crate::shed::{RETRY_SECS, Refused};
 use crate::traces::CallSpan;
 pub(crate) use connection::{Date, Shared, serve};
 pub(crate) use direct::{Talk, requests_in};
-use holds::Deed;
 use problem::Problem;
 use reply::Reply;
 

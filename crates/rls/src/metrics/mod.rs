@@ -4,6 +4,7 @@
 //! processors; who reads adds them up. There are at most [`MAX_SERIES`] rules' series: what comes beyond is counted in one
 //! called `other`, because values of requests can be part of names.
 
+mod deeds;
 mod facts;
 mod statsd;
 mod text;
@@ -18,6 +19,8 @@ use tollgate_policy::{Hits, Ruleset};
 
 use crate::health::Health;
 use crate::in_force::Loads;
+use deeds::Deeds;
+pub(crate) use deeds::{Deed, Outcome};
 use facts::Facts;
 
 pub(crate) use statsd::send_forever;
@@ -145,6 +148,7 @@ impl Series {
 #[repr(align(64))]
 struct Own {
     events: [Counter; EVENTS],
+    deeds: Deeds,
     /// Responses by time; the last place is for those slower than all.
     times: [Counter; BUCKETS_US.len() + 1],
     time_us: Counter,

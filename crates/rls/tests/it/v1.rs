@@ -356,6 +356,44 @@ fn check_reservations(service: &Service) {
         let (status, _, reply) = post(service, path, &body);
         assert_eq!(status, want, "{path} {body}: {reply}");
     }
+    let metrics = service.http("GET", "/metrics", "").1;
+    for (deed, result, count) in [
+        ("reserve", "done", 2),
+        ("reserve", "denied", 1),
+        ("reserve", "invalid", 2),
+        ("commit", "done", 2),
+        ("commit", "not_found", 1),
+        ("commit", "invalid", 1),
+        ("cancel", "done", 1),
+        ("cancel", "invalid", 1),
+        ("release", "not_found", 1),
+        ("release", "invalid", 1),
+        ("release", "error", 0),
+    ] {
+        let name = "tollgate_hold_requests_total";
+        let line = format!("{name}{{deed=\"{deed}\",result=\"{result}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+}
+
+/// What a store that is away makes of requests about units that it holds.
+#[test]
+fn what_cannot_be_done_with_units_is_counted() {
+    let port = tollgate_testkit::process::free_port().expect("a port");
+    let service = Service::remote_with(&format!("redis://127.0.0.1:{port}"), RULES);
+    let mut body = check(&[("ten", "held")], 6);
+    body["id"] = json!("a");
+    for deed in ["reserve", "commit", "cancel"] {
+        let mut body = body.clone();
+        if deed == "commit" {
+            body["actual"] = json!(1);
+        }
+        let (status, _, reply) = post(&service, &format!("/v1/{deed}"), &body);
+        assert_eq!(status, 503, "{reply}");
+        let metrics = service.http("GET", "/metrics", "").1;
+        let line = format!("tollgate_hold_requests_total{{deed=\"{deed}\",result=\"error\"}} 1\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
 }
 
 /// A reservation that quotas refuse holds nothing.
