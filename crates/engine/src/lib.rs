@@ -63,7 +63,7 @@ pub use hot::LocalHandle;
 pub use journal::unwrap as unwrap_for_replica;
 pub use journal::{
     AdoptError, FollowerFacts, Following, JournalFacts, LogBytes, LogFacts, Parting,
-    Place as HistoryPlace, Replica, RoleError, SyncStart,
+    Place as HistoryPlace, Replica, RoleError, SyncRequest, SyncStart,
 };
 pub use ledgers::AnyCheck;
 pub use migrate::Parcel;

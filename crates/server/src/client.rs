@@ -111,6 +111,8 @@ pub(crate) struct Client {
     knows_limiters: AtomicBool,
     /// It is a replica of Valkey 9 or later.
     is_valkey: AtomicBool,
+    /// It takes data whose length nobody knows.
+    takes_stream: AtomicBool,
     /// It is to be sent the data, and no changes.
     data_only: AtomicBool,
     /// Which data it is to be sent, a [`Part`].
@@ -280,6 +282,15 @@ impl Client {
     /// The connection is a replica of Valkey 9 or later, or is not.
     pub(crate) fn set_valkey(&self, is_valkey: bool) {
         self.is_valkey.store(is_valkey, Ordering::Relaxed);
+    }
+
+    /// The connection is a replica's that takes data whose length nobody knows.
+    pub(crate) fn take_stream(&self) {
+        self.takes_stream.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn takes_stream(&self) -> bool {
+        self.takes_stream.load(Ordering::Relaxed)
     }
 
     /// The replica wants the data alone, and is not to follow.

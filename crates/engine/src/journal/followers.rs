@@ -1,19 +1,14 @@
 //! Those who follow: replicas, from their first question to the day they leave.
 
 use std::fmt;
-use std::io::Write;
 use std::sync::Arc;
 
 use tollgate_containers::number;
 use tollgate_limiter::Timestamp;
-use tollgate_persist::rdb::{Dialect, History};
 
 use super::{BLOCK_OVERHEAD, State};
 use crate::Engine;
 use crate::call::Call;
-use crate::held::while_held;
-use crate::snapshot::LOOK;
-use crate::snapshot::{Form, Purpose, SnapshotError, Wanted};
 
 /// A connection that follows.
 pub trait Replica: fmt::Debug + Send + Sync {
@@ -67,9 +62,12 @@ pub struct FollowerFacts {
 }
 
 /// What a replica is sent of the journal.
-enum Stage {
-    /// Nothing yet: the data come first. What is appended meanwhile waits here.
+pub(super) enum Stage {
+    /// Nothing: what it is to be sent first are the data of a moment that is still to come.
+    Waiting(Waiting),
+    /// Nothing yet: the data come first, which the snapshot `sync` writes. What is appended meanwhile waits here.
     Data {
+        sync: u64,
         queued: Vec<Arc<[u8]>>,
         bytes: usize,
     },
@@ -77,22 +75,39 @@ enum Stage {
     Online,
 }
 
+/// For what a replica waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    /// Since when, in Unix milliseconds.
+    pub(super) since_ms: i64,
+    /// Others may be waited for.
+    pub(super) is_patient: bool,
+    /// The snapshot that is for it alone; `None`: any that it can share.
+    pub(super) alone: Option<u64>,
+}
+
 pub(super) struct Follower {
-    to: Arc<dyn Replica>,
-    stage: Stage,
+    pub(super) to: Arc<dyn Replica>,
+    pub(super) stage: Stage,
     pub(super) acked: u64,
     /// When it last said how far it is, in Unix milliseconds.
     acked_ms: i64,
     /// It says so: one that came by SYNC does not.
-    acks: bool,
+    pub(super) acks: bool,
     /// Bytes that may wait for it while it is sent the data; 0 = any number.
-    most: u64,
+    pub(super) most: u64,
     /// The data are on their way.
-    greeted: bool,
+    pub(super) greeted: bool,
 }
 
 impl Follower {
-    fn new(to: Arc<dyn Replica>, stage: Stage, acked: u64, acks: bool, now_ms: i64) -> Follower {
+    pub(super) fn new(
+        to: Arc<dyn Replica>,
+        stage: Stage,
+        acked: u64,
+        acks: bool,
+        now_ms: i64,
+    ) -> Follower {
         Follower {
             to,
             stage,
@@ -117,10 +132,15 @@ impl Follower {
         matches!(self.stage, Stage::Online)
     }
 
+    /// Whether the journal is of any use to it: not as long as it waits for the moment of its data.
+    pub(super) fn follows(&self) -> bool {
+        !matches!(self.stage, Stage::Waiting(_))
+    }
+
     /// Bytes of memory that wait for it until it has the data.
     pub(super) fn waiting(&self) -> usize {
         match &self.stage {
-            Stage::Data { queued, bytes } if !queued.is_empty() => {
+            Stage::Data { queued, bytes, .. } if !queued.is_empty() => {
                 bytes + queued.len() * BLOCK_OVERHEAD + queued.capacity() * size_of::<Arc<[u8]>>()
             }
             _ => 0,
@@ -130,8 +150,9 @@ impl Follower {
     /// Takes what was appended.
     pub(super) fn take(&mut self, block: &Arc<[u8]>) {
         match &mut self.stage {
+            Stage::Waiting(_) => {}
             Stage::Online => self.to.send(block),
-            Stage::Data { queued, bytes } => {
+            Stage::Data { queued, bytes, .. } => {
                 *bytes += block.len();
                 if self.most > 0 && *bytes as u64 >= self.most {
                     *queued = Vec::new();
@@ -145,14 +166,19 @@ impl Follower {
 
 impl State {
     /// The first sign of life comes a whole period after the first of them.
-    fn follow(&mut self, follower: Follower, now_ms: i64) {
+    pub(super) fn follow(&mut self, follower: Follower, now_ms: i64) {
         if self.followers.is_empty() {
             self.pinged_ms = now_ms;
         }
         self.followers.push(follower);
     }
 
-    fn follower(&mut self, id: u64) -> Option<&mut Follower> {
+    /// Whether what is appended now reaches a replica.
+    pub(super) fn is_followed(&self) -> bool {
+        self.followers.iter().any(Follower::follows)
+    }
+
+    pub(super) fn follower(&mut self, id: u64) -> Option<&mut Follower> {
         self.followers
             .iter_mut()
             .find(|follower| follower.to.id() == id)
@@ -193,7 +219,7 @@ impl Engine {
             state: match follower.stage {
                 Stage::Online => "online",
                 Stage::Data { .. } if follower.greeted => "send_bulk",
-                Stage::Data { .. } => "wait_bgsave",
+                Stage::Data { .. } | Stage::Waiting(_) => "wait_bgsave",
             },
             acked: follower.acked,
             lag_secs: follower.lag_secs(now),
@@ -230,127 +256,12 @@ impl Engine {
         SyncStart::Continued
     }
 
-    /// Writes all data to `out` as they are at one moment, from which on the replica follows: what is appended to the
-    /// journal later waits for [`Engine::go_online`], up to `most` bytes (0: any number). One that `acks` came by PSYNC: it is
-    /// told the name of the history, and how many of its bytes the data comprise. `pace` as for [`crate::Snapshot::write`].
-    ///
-    /// # Errors
-    ///
-    /// See [`SnapshotError`]; then the replica does not follow.
-    pub fn sync_fully(
-        self: &Arc<Self>,
-        to: Arc<dyn Replica>,
-        (acks, most): (bool, u64),
-        out: &mut dyn Write,
-        now: Timestamp,
-        pace: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<(), SnapshotError> {
-        let id = to.id();
-        let dialect = match to.is_valkey() {
-            true => Dialect::Valkey,
-            false => Dialect::Redis,
-        };
-        let waiting = Arc::clone(&to);
-        let mut goes_on = || {
-            // It is to know that it is waited for, and not that its master is gone.
-            waiting.send(&Arc::from(&b"\n"[..]));
-            !waiting.is_gone()
-        };
-        let opening = loop {
-            if let Some(opening) = self.journal.opening.try_lock_for(LOOK) {
-                break opening;
-            }
-            if !goes_on() {
-                return Err(SnapshotError::Stopped);
-            }
-        };
-        let wanted = Wanted {
-            purpose: Purpose::Replica,
-            form: Form::Rdb(dialect),
-            now: self.lapsed_before(now),
-            waits: &mut goes_on,
-        };
-        let begun = self.begin_snapshot(wanted, |held| {
-            let start = self.begin_following(to, (acks, most), now);
-            while_held(held, || self.follow_journal());
-            start
-        });
-        drop(opening);
-        let Ok((mut snapshot, Some(history))) = begun else {
-            return Err(SnapshotError::Stopped);
-        };
-        // A replica may keep the file, and start with it.
-        snapshot.say_history(&history);
-        if let Err(error) = snapshot.write(out, pace) {
-            self.unfollow(id, now);
-            return Err(error);
-        }
-        Ok(())
-    }
-
-    /// All shards are held: the replica follows from here on. Where the data are in the history; `None`, and it does not
-    /// follow, when they are those of no history, as while the data of a master are being loaded.
-    fn begin_following(
-        &self,
-        to: Arc<dyn Replica>,
-        (acks, most): (bool, u64),
-        now: Timestamp,
-    ) -> Option<History> {
-        let _role = self.journal.hold_any_role();
-        let mut state = self.journal.lock();
-        if !state.lineage.place_is_true() {
-            return None;
-        }
-        state.open = true;
-        if to.knows_limiters() {
-            self.journal.want_limiters(&mut state);
-        }
-        state.alone_since_ms = None;
-        // The replica begins with no database selected, or with the one that our master has.
-        state.db = None;
-        state.full_syncs += 1;
-        let stage = Stage::Data {
-            queued: Vec::new(),
-            bytes: 0,
-        };
-        let mut follower = Follower::new(to, stage, 0, acks, now.millis());
-        follower.most = most;
-        let history = state.history();
-        if acks {
-            // At once, so that it sees how far its master is: the data may take their time.
-            let greeting = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);
-            follower.to.send(&greeting.into_bytes().into());
-        }
-        state.follow(follower, now.millis());
-        Some(history)
-    }
-
-    /// The data are about to be sent: signs of life would be taken for a part of them.
-    pub fn greet(&self, id: u64) {
-        if let Some(follower) = self.journal.lock().follower(id) {
-            follower.greeted = true;
-        }
-    }
-
-    /// The replica has been sent the data: it is sent what was appended meanwhile, and everything from now on.
-    pub fn go_online(&self, id: u64) {
-        let mut state = self.journal.lock();
-        let Some(follower) = state.follower(id) else {
-            return;
-        };
-        if let Stage::Data { queued, .. } = std::mem::replace(&mut follower.stage, Stage::Online) {
-            for block in queued {
-                follower.to.send(&block);
-            }
-        }
-    }
-
     /// A connection has gone; if it followed, it does not any more.
     pub fn unfollow(&self, id: u64, now: Timestamp) {
         let mut state = self.journal.lock();
-        let before = state.followers.len();
+        let before = state.is_followed();
         state.followers.retain(|follower| follower.to.id() != id);
-        if state.followers.is_empty() && before > 0 {
+        if before && !state.is_followed() {
             state.alone_since_ms = Some(now.millis());
         }
     }
@@ -422,15 +333,15 @@ impl Engine {
         let now_ms = now.millis();
         let mut state = self.journal.lock();
         let relays = state.lineage.relays;
-        if !relays && !state.followers.is_empty() && now_ms - state.pinged_ms >= ping_ms {
+        if !relays && state.is_followed() && now_ms - state.pinged_ms >= ping_ms {
             state.pinged_ms = now_ms;
             state.append_command(&[b"PING"]);
         }
         for follower in &state.followers {
             match follower.stage {
                 // No part of the journal: a replica that waits for its data passes over it.
-                Stage::Data { .. } if !follower.greeted => follower.to.send(&Arc::from(&b"\n"[..])),
-                Stage::Data { .. } => {}
+                Stage::Data { .. } if follower.greeted => {}
+                Stage::Data { .. } | Stage::Waiting(_) => follower.to.send(&Arc::from(&b"\n"[..])),
                 Stage::Online => {
                     if follower.acks && now_ms - follower.acked_ms > silence_ms {
                         follower.to.disconnect(Parting::Silence);

@@ -168,6 +168,7 @@ impl State {
         for follower in self.followers.drain(..) {
             follower.disconnect(Parting::NewHistory);
         }
+        self.syncs.refuse_more();
     }
 
     /// The database that the master has selected.

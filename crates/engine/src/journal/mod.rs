@@ -17,6 +17,7 @@ mod kept;
 mod log;
 mod record;
 mod streams;
+mod syncing;
 mod unit;
 mod wrap;
 
@@ -26,6 +27,7 @@ pub(crate) use following::{Role, RoleGuard};
 pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
 pub(crate) use record::{dumped, is_recorded_as_it_is, restoring};
+pub use syncing::SyncRequest;
 pub(crate) use unit::for_chosen;
 pub use wrap::unwrap;
 pub(crate) use wrap::wrapped_flags;
@@ -138,6 +140,7 @@ struct State {
     open: bool,
     backlog: Backlog,
     followers: Vec<Follower>,
+    syncs: syncing::Syncs,
     waits: Vec<Wait>,
     /// When the last replica left, in Unix milliseconds.
     alone_since_ms: Option<i64>,
@@ -268,7 +271,7 @@ impl Journal {
             position: local.then_some(began),
             began,
         });
-        if !state.followers.is_empty() {
+        if state.is_followed() {
             state.append_command(&[b"REPLCONF", b"GETACK", b"*"]);
         }
     }

@@ -4,9 +4,16 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tollgate_engine::{Engine, HistoryPlace, Parting, Replica, RoleError};
+use tollgate_engine::{Engine, HistoryPlace, Parting, Replica, RoleError, SyncRequest};
 
 use super::{Client, NOW, engine};
+
+/// As by PSYNC.
+const REQUEST: SyncRequest = SyncRequest {
+    acks: true,
+    most: 0,
+    is_patient: false,
+};
 
 /// A connection that follows, and is told when it may not.
 #[derive(Debug, Default)]
@@ -52,7 +59,7 @@ impl Read for Asked<'_> {
             let mut data = Vec::new();
             let sync = self
                 .engine
-                .sync_fully(to, (true, 0), &mut data, NOW, &mut |_| true);
+                .sync_alone(to, REQUEST, &mut data, NOW, &mut |_| true);
             self.refused = Some(sync.is_err());
         }
         self.data.read(into)
@@ -87,7 +94,7 @@ fn nobody_is_sent_data_that_are_being_loaded() {
     // Afterwards it is.
     let mut data = Vec::new();
     let to = Arc::clone(&follower) as Arc<dyn Replica>;
-    let sync = replica.sync_fully(to, (true, 0), &mut data, NOW, &mut |_| true);
+    let sync = replica.sync_alone(to, REQUEST, &mut data, NOW, &mut |_| true);
     sync.expect("memory");
     assert!(follower.0.load(Ordering::Relaxed));
 }
@@ -99,7 +106,7 @@ fn a_master_turns_only_where_its_journal_ends() {
     let follower = Arc::new(Follower::default());
     let to = Arc::clone(&follower) as Arc<dyn Replica>;
     let mut data = Vec::new();
-    let sync = master.sync_fully(to, (true, 0), &mut data, NOW, &mut |_| true);
+    let sync = master.sync_alone(to, REQUEST, &mut data, NOW, &mut |_| true);
     sync.expect("memory");
     let offset = master.journal_facts().offset;
     let later = NOW.plus(60_000_000_000);

@@ -11,6 +11,7 @@ mod memory;
 mod moment;
 mod scripts;
 mod snapshots;
+mod syncing;
 mod transactions;
 mod traps;
 mod waiting;

@@ -92,6 +92,7 @@ impl Clients {
             follows: AtomicBool::new(false),
             knows_limiters: AtomicBool::new(false),
             is_valkey: AtomicBool::new(false),
+            takes_stream: AtomicBool::new(false),
             data_only: AtomicBool::new(false),
             part: AtomicU8::new(Part::All as u8),
             leads: AtomicBool::new(false),

@@ -47,7 +47,7 @@ settings! {
     LazyfreeLazyUserDel, "lazyfree-lazy-user-del", None, Flag, "no", Live, false, None::<&str>;
     LazyfreeLazyUserFlush, "lazyfree-lazy-user-flush", None, Flag, "no", Live, false, None::<&str>;
     ReplDisableTcpNodelay, "repl-disable-tcp-nodelay", None, Flag, "no", Live, false, None::<&str>;
-    ReplDisklessSync, "repl-diskless-sync", None, Flag, "yes", Live, false, None::<&str>;
+    ReplDisklessSync, "repl-diskless-sync", None, Flag, "yes", Live, false, Some("Whether `repl-diskless-sync-delay` counts. The data for replicas are written to a file without a name in any case.");
     AofRewriteIncrementalFsync, "aof-rewrite-incremental-fsync", None, Flag, "yes", Live, false, Some("Whether a new base of the append-only file is put on the disk in steps of 4 MiB.");
     NoAppendfsyncOnRewrite, "no-appendfsync-on-rewrite", None, Flag, "no", Live, false, Some("Whether fsync of the append-only file is left out while it is made anew or a snapshot is written.");
     ClusterRequireFullCoverage, "cluster-require-full-coverage", None, Flag, "yes", Live, false, Some("Whether a node serves no slot unless all slots are served.");
@@ -118,7 +118,7 @@ settings! {
     LfuLogFactor, "lfu-log-factor", None, Number { min: 0, max: 2147483647 }, "10", Live, false, Some("How hard it is to raise a high count of uses, under an LFU policy.");
     LfuDecayTime, "lfu-decay-time", None, Number { min: 0, max: 2147483647 }, "1", Live, false, Some("Minutes without use after which a count of uses falls by one; 0 for never.");
     ReplicaPriority, "replica-priority", Some("slave-priority"), Number { min: 0, max: 2147483647 }, "100", Live, false, Some("What INFO tells Sentinel: replicas with a lower number are promoted first, 0 never.");
-    ReplDisklessSyncDelay, "repl-diskless-sync-delay", None, Number { min: 0, max: 2147483647 }, "5", Live, false, None::<&str>;
+    ReplDisklessSyncDelay, "repl-diskless-sync-delay", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Seconds that a replica that needs all data waits for others, which are sent the same. Those that come while the data are being written share them too.");
     MaxmemorySamples, "maxmemory-samples", None, Number { min: 1, max: 2147483647 }, "5", Live, false, Some("Entries that are compared before one is evicted.");
     MaxmemoryEvictionTenacity, "maxmemory-eviction-tenacity", None, Number { min: 0, max: 100 }, "10", Live, false, Some("For how long entries are evicted before one command while memory is short: up to 10 50 microseconds each, above 15 % more each, at 100 until memory fits. Some go in any case.");
     ReplicaAnnouncePort, "replica-announce-port", Some("slave-announce-port"), Number { min: 0, max: 65535 }, "0", Live, false, Some("Port that a replica names to its master; 0 for `port`.");
@@ -136,7 +136,7 @@ settings! {
     MinReplicasMaxLag, "min-replicas-max-lag", Some("min-slaves-max-lag"), Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds since it was heard of for which a replica counts there.");
     WatchdogPeriod, "watchdog-period", None, Number { min: 0, max: 2147483647 }, "0", Live, true, None::<&str>;
     ShutdownTimeout, "shutdown-timeout", None, Number { min: 0, max: 2147483647 }, "10", Live, false, Some("Seconds for which the end of the server waits until its replicas have everything; 0 for none.");
-    ReplDisklessSyncMaxReplicas, "repl-diskless-sync-max-replicas", None, Number { min: 0, max: 2147483647 }, "0", Live, false, None::<&str>;
+    ReplDisklessSyncMaxReplicas, "repl-diskless-sync-max-replicas", None, Number { min: 0, max: 2147483647 }, "0", Live, false, Some("Replicas that wait, from which on no others are waited for; 0 for any number.");
     SocketMarkId, "socket-mark-id", None, Number { min: 0, max: 4294967295 }, "0", Start, false, None::<&str>;
     ActiveDefragMaxScanFields, "active-defrag-max-scan-fields", None, Number { min: 1, max: i64::MAX as u64 }, "1000", Live, false, None::<&str>;
     SlowlogMaxLen, "slowlog-max-len", None, Number { min: 0, max: i64::MAX as u64 }, "128", Live, false, Some("Commands that the slow log remembers.");

@@ -135,7 +135,7 @@ pub(super) fn replconf(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<R
                 )));
             }
             b"capa" if value.eq_ignore_ascii_case(ABILITY) => runner.client.know_limiters(),
-            // The data are sent with their length, which every replica understands.
+            b"capa" if value.eq_ignore_ascii_case(b"eof") => runner.client.take_stream(),
             b"capa" => {}
             // Only Valkey's replicas tell theirs.
             b"version" => runner.client.set_valkey(has_own_form(value)?),

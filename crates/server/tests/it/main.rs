@@ -40,5 +40,6 @@ mod scripts;
 mod sentinel;
 mod settings;
 mod snapshots;
+mod syncing;
 mod tls;
 mod writable;
