@@ -104,6 +104,11 @@ impl Clients {
         self.waiting.len()
     }
 
+    /// When those were due at their first attempt.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().map(|Reverse((_, again))| again.first)
+    }
+
     /// Repetitions that have come due.
     pub(super) fn repeated(&self) -> u64 {
         self.repeated

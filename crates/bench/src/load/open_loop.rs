@@ -66,6 +66,15 @@ struct Lane {
     blocked: bool,
 }
 
+impl Lane {
+    /// The oldest request that is written and not given up.
+    fn oldest_awaited(&self) -> Option<InFlight> {
+        let written = self.ring.len() - self.fresh;
+        let awaited = self.expired < written;
+        self.ring.get(self.expired).copied().filter(|_| awaited)
+    }
+}
+
 /// State of an open loop run.
 #[derive(Debug)]
 pub struct OpenLoop {
@@ -172,7 +181,7 @@ impl OpenLoop {
             let noticed = lane.expired > 0;
             lane.expired = lane.expired.saturating_sub(1);
             if !noticed && !self.again(now, request.first, request.key, request.attempt) {
-                self.tally.timeout += 1;
+                self.time_out(now, &request);
             }
             self.tally.record_lost(request.key, request.sent);
             cancel(index, intended);
@@ -353,7 +362,7 @@ impl OpenLoop {
             .pop_front_if(|first| now.saturating_sub(first.intended) > self.bounds.deadline_ns)
         {
             if !self.again(now, late.first, late.key, late.attempt) {
-                self.tally.unsent += 1;
+                self.leave_unsent(now, late.first);
             }
         }
         arrived
@@ -363,8 +372,27 @@ impl OpenLoop {
         if self.backlog.len() < self.bounds.backlog_limit {
             self.backlog.push_back(waiting);
         } else if !self.again(now, waiting.first, waiting.key, waiting.attempt) {
-            self.tally.unsent += 1;
+            self.leave_unsent(now, waiting.first);
         }
+    }
+
+    /// Counts `request`, which is on the wire, as without an answer in time.
+    fn time_out(&mut self, now: u64, request: &InFlight) {
+        self.tally.timeout += 1;
+        self.overdue(now, request.first, Some(now.saturating_sub(request.sent)));
+    }
+
+    /// Counts a request first due at `first` as never sent.
+    fn leave_unsent(&mut self, now: u64, first: u64) {
+        self.tally.unsent += 1;
+        self.overdue(now, first, None);
+    }
+
+    /// One for which there was no room was not waited for, and would have got no answer in time.
+    fn overdue(&mut self, now: u64, first: u64, sent_ns_ago: Option<u64>) {
+        let waited = now.saturating_sub(first).max(self.bounds.deadline_ns);
+        self.seconds.record(waited);
+        self.tally.record_overdue(waited, sent_ns_ago);
     }
 
     /// Whether the client sends a request again whose `attempt` failed.
@@ -384,21 +412,14 @@ impl OpenLoop {
         if !self.clients.retry() {
             return;
         }
-        for lane in &mut self.lanes {
-            while let Some(request) = lane
-                .ring
-                .get(lane.expired)
-                .filter(|_| lane.expired + lane.fresh < lane.ring.len())
+        for index in 0..self.lanes.len() {
+            while let Some(request) = self.lanes[index]
+                .oldest_awaited()
                 .filter(|r| now.saturating_sub(r.intended) > self.bounds.deadline_ns)
             {
-                let again = Again {
-                    first: request.first,
-                    key: request.key,
-                    attempt: request.attempt,
-                };
-                lane.expired += 1;
-                if !self.clients.fail(now, again) {
-                    self.tally.timeout += 1;
+                self.lanes[index].expired += 1;
+                if !self.again(now, request.first, request.key, request.attempt) {
+                    self.time_out(now, &request);
                 }
             }
         }
@@ -502,10 +523,13 @@ impl OpenLoop {
         } = request;
         let good = matches!(verdict, Verdict::Allowed | Verdict::Denied);
         let in_time = now.saturating_sub(intended) <= self.bounds.deadline_ns;
-        if good && in_time {
-            self.seconds.record(now.saturating_sub(first));
-        } else if !given_up {
+        if !(good && in_time) && !given_up {
             given_up = self.again(now, first, key, attempt);
+        }
+        // An error in time says nothing of how long a decision takes; what comes after its time was counted if it was given up.
+        let told = if in_time { good } else { !given_up };
+        if told {
+            self.seconds.record(now.saturating_sub(first));
         }
         self.tally.record_answer(
             &Answer {
@@ -562,12 +586,21 @@ impl OpenLoop {
                 self.tally.refused += 1;
             }
         } else {
-            self.tally.unsent += waiting;
+            let (backlog, last_call) = (std::mem::take(&mut self.backlog), self.last_call());
+            let again: Vec<u64> = self.clients.firsts().collect();
+            for first in backlog.iter().map(|waiting| waiting.first).chain(again) {
+                self.leave_unsent(last_call, first);
+            }
         }
         self.tally.repeated = self.clients.repeated();
-        self.tally.timeout += (self.in_flight - self.expired()) as u64;
-        for lane in &self.lanes {
-            keep_lost(lane, &mut self.tally);
+        for lane in std::mem::take(&mut self.lanes) {
+            keep_lost(&lane, &mut self.tally);
+            let written = lane.ring.len() - lane.fresh;
+            for (at, request) in lane.ring.iter().enumerate().skip(lane.expired) {
+                self.tally.timeout += 1;
+                let sent_ago = (at < written).then(|| self.last_call() - request.sent);
+                self.overdue(self.last_call(), request.first, sent_ago);
+            }
         }
         self.tally.seconds = self.seconds.finish(self.tally.totals());
         self.tally

@@ -61,7 +61,7 @@ pub struct Bucket {
     pub in_flight: u64,
     /// How much later than due the generator took requests up, `None` if none came due.
     pub own_lag: Option<Lag>,
-    /// Response times of the good answers: value in nanoseconds and how often, rising.
+    /// Response times of the good answers, and how long others were waited for: value in nanoseconds and how often, rising.
     latencies: Vec<(u64, u64)>,
 }
 
@@ -159,7 +159,7 @@ impl Seconds {
         }
     }
 
-    /// Counts a good answer's response time.
+    /// Counts the response time of a good answer, or how long one was waited for in vain.
     #[inline]
     pub fn record(&mut self, response_ns: u64) {
         self.latencies.saturating_record(response_ns);

@@ -99,6 +99,11 @@ pub struct Tally {
     pub service_allow: Histogram<u64>,
     /// From the send, denied.
     pub service_deny: Histogram<u64>,
+    /// Requests without an answer in time, from the intended time: what a late answer took, else how long one was waited
+    /// for, which is the deadline at least. Without them a percentile would never pass the deadline, whatever the target does.
+    pub overdue: Histogram<u64>,
+    /// Those of them that were sent, from the send.
+    pub service_overdue: Histogram<u64>,
     /// Answers after the deadline, from the intended time.
     pub late: Histogram<u64>,
     /// Decisions among them; the others are errors.
@@ -146,6 +151,8 @@ impl Tally {
             response_deny: latency_histogram(),
             service_allow: latency_histogram(),
             service_deny: latency_histogram(),
+            overdue: latency_histogram(),
+            service_overdue: latency_histogram(),
             late: latency_histogram(),
             late_decided: latency_histogram(),
             lag: latency_histogram(),
@@ -186,6 +193,14 @@ impl Tally {
         tally.sent += 1;
     }
 
+    /// Counts a request that got no answer in time: `waited_ns` from its intended time, and from its send if it was sent.
+    pub fn record_overdue(&mut self, waited_ns: u64, sent_ns_ago: Option<u64>) {
+        self.overdue.saturating_record(waited_ns);
+        if let Some(ago) = sent_ns_ago {
+            self.service_overdue.saturating_record(ago);
+        }
+    }
+
     /// Counts an answer received at `now` to a request of `key`.
     #[inline]
     pub fn record_answer(&mut self, answer: &Answer, deadline_ns: u64) {
@@ -213,7 +228,10 @@ impl Tally {
             Verdict::Error | Verdict::Unexpected => key.errors += 1,
         }
         if !in_time {
-            self.timeout += u64::from(!given_up);
+            if !given_up {
+                self.timeout += 1;
+                self.record_overdue(now.saturating_sub(first), Some(now.saturating_sub(sent)));
+            }
             self.late.saturating_record(response);
             if matches!(verdict, Verdict::Allowed | Verdict::Denied) {
                 self.late_decided.saturating_record(response);

@@ -6,6 +6,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
+use crate::load::tally::latency_histogram;
+
 /// Nanoseconds per microsecond: histograms record nanoseconds, summaries print microseconds.
 const NS_PER_US: f64 = 1_000.0;
 
@@ -94,15 +96,19 @@ impl LatencySummary {
     }
 }
 
-/// A latency distribution with its allowed and denied parts: a denial is often the cheaper path.
+/// A latency distribution with its parts: a denial is often the cheaper path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SplitLatency {
-    /// All answers in time.
+    /// All of them together: answers in time, and requests that were waited for in vain.
     pub all: Option<LatencySummary>,
-    /// Answers "allowed".
+    /// Answers "allowed" in time.
     pub allow: Option<LatencySummary>,
-    /// Answers "denied".
+    /// Answers "denied" in time.
     pub deny: Option<LatencySummary>,
+    /// Requests without an answer in time ([`Failures::timeout`](super::Failures) and `unsent`): what a late answer took,
+    /// else how long one was waited for, the deadline at least. Were they left out, no percentile could pass the deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue: Option<LatencySummary>,
 }
 
 impl LatencySummary {
@@ -132,23 +138,65 @@ impl LatencySummary {
     }
 }
 
+impl LatencySummary {
+    /// Counts `waits` values of `at_ns` at the upper end of a distribution of which nothing but its figures is known.
+    fn wait(&mut self, waits: u64, at_ns: u64) {
+        let (answered, at_us) = (self.count as f64, at_ns as f64 / NS_PER_US);
+        self.count += waits;
+        let share = answered / self.count as f64;
+        self.mean_us = self.mean_us * share + at_us * (1.0 - share);
+        let figures = [
+            (0.5, &mut self.p50_us),
+            (0.75, &mut self.p75_us),
+            (0.9, &mut self.p90_us),
+            (0.95, &mut self.p95_us),
+            (0.975, &mut self.p97_5_us),
+            (0.99, &mut self.p99_us),
+            (0.999, &mut self.p99_9_us),
+            (0.9999, &mut self.p99_99_us),
+            (1.0, &mut self.max_us),
+        ];
+        for (quantile, figure) in figures {
+            if quantile > share {
+                *figure = figure.max(at_us);
+            }
+        }
+    }
+}
+
 impl SplitLatency {
-    /// [`LatencySummary::coarsen`] of all three.
+    /// [`LatencySummary::coarsen`] of all.
     pub fn coarsen(&mut self, digits: u8) {
-        let parts = [&mut self.all, &mut self.allow, &mut self.deny];
-        for part in parts.into_iter().flatten() {
+        for part in self.summaries_mut() {
             part.coarsen(digits);
         }
     }
 
-    /// Keeps one histogram of all answers in place of one of the allowed and one of the denied.
+    fn summaries_mut(&mut self) -> impl Iterator<Item = &mut LatencySummary> {
+        let all = [
+            &mut self.all,
+            &mut self.allow,
+            &mut self.deny,
+            &mut self.overdue,
+        ];
+        all.into_iter().flatten()
+    }
+
+    /// Keeps one histogram of all in place of one of each part.
     pub fn unite(&mut self) {
-        let Some(Ok(text)) = self.merged().map(|sum| encode(&sum)) else {
+        if let Some(sum) = self.merged() {
+            self.unite_as(&sum);
+        }
+    }
+
+    fn unite_as(&mut self, sum: &Histogram<u64>) {
+        let Ok(text) = encode(sum) else {
             return;
         };
         if let Some(all) = &mut self.all {
             all.histogram_ns_base64 = Some(text);
-            for part in [&mut self.allow, &mut self.deny].into_iter().flatten() {
+            let parts = [&mut self.allow, &mut self.deny, &mut self.overdue];
+            for part in parts.into_iter().flatten() {
                 part.histogram_ns_base64 = None;
             }
         }
@@ -156,35 +204,70 @@ impl SplitLatency {
 
     /// Keeps the figures alone.
     pub fn leave_out_histograms(&mut self) {
-        let parts = [&mut self.all, &mut self.allow, &mut self.deny];
-        for part in parts.into_iter().flatten() {
+        for part in self.summaries_mut() {
             part.histogram_ns_base64 = None;
         }
     }
 
-    /// From the two recorded histograms of nanoseconds; `all` is their sum, and carries no histogram
+    /// From the recorded histograms of nanoseconds; `all` is their sum, and carries no histogram
     /// of its own because [`SplitLatency::merged`] gives it back.
     pub fn from_histograms(
         allow: &Histogram<u64>,
         deny: &Histogram<u64>,
+        overdue: &Histogram<u64>,
     ) -> Result<Self, LatencyError> {
         let mut all = allow.clone();
-        all.add(deny)
-            .map_err(|error| LatencyError(error.to_string()))?;
+        for part in [deny, overdue] {
+            all.add(part)
+                .map_err(|error| LatencyError(error.to_string()))?;
+        }
         Ok(Self {
             all: LatencySummary::without_histogram(&all),
             allow: LatencySummary::from_histogram(allow)?,
             deny: LatencySummary::from_histogram(deny)?,
+            overdue: LatencySummary::from_histogram(overdue)?,
         })
     }
 
-    /// The histogram of all answers, from the attached ones; `None` if none is attached or readable.
+    /// The histogram of all, from those of the parts or its own; `None` if there are none or they cannot be read.
     pub fn merged(&self) -> Option<Histogram<u64>> {
-        let read = |part: &Option<LatencySummary>| part.as_ref()?.histogram()?.ok();
-        match (read(&self.allow), read(&self.deny)) {
-            (Some(mut sum), Some(deny)) => sum.add(deny).ok().map(|()| sum),
-            (Some(only), None) | (None, Some(only)) => Some(only),
-            (None, None) => read(&self.all),
+        let read = |part: &LatencySummary| part.histogram()?.ok();
+        let parts = [&self.allow, &self.deny, &self.overdue];
+        let parts: Option<Vec<_>> = parts.into_iter().flatten().map(read).collect();
+        let sum = parts.and_then(|parts| {
+            let mut parts = parts.into_iter();
+            let mut sum = parts.next()?;
+            parts.all(|part| sum.add(part).is_ok()).then_some(sum)
+        });
+        sum.or_else(|| read(self.all.as_ref()?))
+    }
+
+    /// Counts `waits` requests that a record of before they counted left out, each at the `deadline_ns` that it was waited
+    /// for at least. Without histograms the percentiles below the share that was answered stay as they are.
+    pub(super) fn add_overdue(&mut self, waits: u64, deadline_ns: u64) {
+        let merged = self.merged();
+        let mut overdue = latency_histogram();
+        overdue.saturating_record_n(deadline_ns, waits);
+        let united = self
+            .all
+            .as_ref()
+            .is_some_and(|all| all.histogram_ns_base64.is_some());
+        self.overdue = LatencySummary::from_histogram(&overdue).ok().flatten();
+        let mut sum = overdue.clone();
+        match (merged, &mut self.all) {
+            (Some(answered), _) if sum.add(&answered).is_ok() => {
+                self.all = LatencySummary::without_histogram(&sum);
+                if united {
+                    self.unite_as(&sum);
+                }
+            }
+            (_, Some(all)) => {
+                all.wait(waits, deadline_ns);
+                if let Some(part) = &mut self.overdue {
+                    part.histogram_ns_base64 = None;
+                }
+            }
+            (_, None) => self.all = LatencySummary::without_histogram(&overdue),
         }
     }
 }
@@ -225,7 +308,9 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
-        let split = SplitLatency::from_histograms(&histogram(&[]), &histogram(&[])).unwrap();
+        let split =
+            SplitLatency::from_histograms(&histogram(&[]), &histogram(&[]), &histogram(&[]))
+                .unwrap();
         assert_eq!(split, SplitLatency::default());
     }
 
@@ -259,13 +344,56 @@ mod tests {
     #[test]
     fn the_attached_histogram_merges_like_the_original() {
         let (allow, deny) = (histogram(&[1_000, 2_000, 900_000]), histogram(&[3_000; 50]));
-        let split = SplitLatency::from_histograms(&allow, &deny).unwrap();
+        let split = SplitLatency::from_histograms(&allow, &deny, &histogram(&[])).unwrap();
         let merged = split.merged().unwrap();
         let all = split.all.unwrap();
         assert_eq!(merged.len(), 53);
         let again = LatencySummary::without_histogram(&merged).unwrap();
         assert_eq!(again.p99_us, all.p99_us);
         assert_eq!(again.max_us, all.max_us);
+    }
+
+    #[test]
+    fn requests_waited_for_in_vain_are_in_the_percentiles() {
+        let late = histogram(&[2_000_000_000; 20]);
+        let split = SplitLatency::from_histograms(
+            &histogram(&[1_000; 900]),
+            &histogram(&[2_000; 80]),
+            &late,
+        )
+        .unwrap();
+        let all = split.all.as_ref().unwrap();
+        assert_eq!((all.count, all.p97_5_us.round()), (1_000, 2.0));
+        assert!((all.p99_us - 2e6).abs() < 2e3, "{}", all.p99_us);
+        let merged = split.merged().unwrap();
+        assert_eq!((merged.len(), merged.max()), (1_000, late.max()));
+    }
+
+    #[test]
+    fn older_records_get_them_at_the_deadline_with_and_without_histograms() {
+        let answered = || {
+            let none = histogram(&[]);
+            SplitLatency::from_histograms(&histogram(&[1_000; 980]), &none, &none).unwrap()
+        };
+        let (mut exact, mut figures, mut united) = (answered(), answered(), answered());
+        figures.leave_out_histograms();
+        united.unite();
+        for split in [&mut exact, &mut figures, &mut united] {
+            split.add_overdue(20, 1_000_000_000);
+            let all = split.all.as_ref().unwrap();
+            assert_eq!((all.count, all.p97_5_us.round()), (1_000, 1.0));
+            for tail in [all.p99_us, all.p99_9_us, all.max_us] {
+                assert!((tail - 1e6).abs() < 1e3, "{tail}");
+            }
+            assert!((all.mean_us - 20_000.98).abs() < 20.0, "{}", all.mean_us);
+            assert_eq!(split.overdue.as_ref().unwrap().count, 20);
+        }
+        assert_eq!(exact.merged().unwrap().len(), 1_000);
+        assert_eq!(united.merged().unwrap().len(), 1_000);
+        assert!(figures.merged().is_none());
+        let mut nothing = SplitLatency::default();
+        nothing.add_overdue(3, 1_000_000);
+        assert_eq!(nothing.all.unwrap().count, 3);
     }
 
     #[test]

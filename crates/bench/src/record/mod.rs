@@ -51,8 +51,9 @@ pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
 pub use validity::{Grade, Validity};
 
-/// Version of the JSON layout; raised when a field changes its meaning or goes away.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of the JSON layout; raised when a field changes its meaning or goes away. Older ones are read: see
+/// [`RunRecord::upgraded`].
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One `tollgate bench` run: everything measured, and the circumstances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

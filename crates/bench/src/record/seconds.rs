@@ -33,7 +33,8 @@ pub struct Second {
     /// The longest of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_lag_max_us: Option<f64>,
-    /// Median of the response times of `good`; `None` without answers.
+    /// Median of the response times of `good` and of the requests that got no answer in time, which count with how long
+    /// they were waited for; `None` without either.
     pub p50_us: Option<f64>,
     /// 99th percentile of them.
     pub p99_us: Option<f64>,

@@ -263,10 +263,14 @@ pub fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
     }
     let text = fs::read_to_string(path).map_err(|error| WriteError::one(path, &error))?;
     if text.trim_start().starts_with('<') {
-        return record_in(&text).map_err(|error| WriteError::one(path, &error));
+        let record = record_in(&text).map_err(|error| WriteError::one(path, &error))?;
+        return Ok(record.upgraded());
     }
     check_layout(&text, "a bench run").map_err(|why| WriteError::one(path, &why))?;
-    serde_json::from_str(&text).map_err(|error| WriteError::one(path, &error))
+    let record: Result<RunRecord, _> = serde_json::from_str(&text);
+    record
+        .map(RunRecord::upgraded)
+        .map_err(|error| WriteError::one(path, &error))
 }
 
 /// Writes file after file and remembers what failed.

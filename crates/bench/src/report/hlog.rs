@@ -161,7 +161,7 @@ mod tests {
             target_rps: 1_000.0,
             offset_s,
             duration_s: 2.0,
-            response: SplitLatency::from_histograms(&allow, &deny).unwrap(),
+            response: SplitLatency::from_histograms(&allow, &deny, &latency_histogram()).unwrap(),
             seconds: vec![second(0.0), second(1.0)],
             ..Step::default()
         };

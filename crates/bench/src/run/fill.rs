@@ -72,8 +72,9 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
     // Late ones come even later than the good ones.
     let completed_s = measured_s.max(outcome.completed_ns as f64 / 1e9);
     let good = tally.allowed + tally.denied;
-    let split =
-        |allow, deny| SplitLatency::from_histograms(allow, deny).map_err(|error| error.to_string());
+    let split = |allow, deny, overdue| {
+        SplitLatency::from_histograms(allow, deny, overdue).map_err(|error| error.to_string())
+    };
     let ticks = frame.before.ticks.zip(frame.after.ticks);
     let mut step = Step {
         target_rps: frame.rate,
@@ -94,8 +95,12 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         sent_rps: tally.sent as f64 / measured_s,
         completed_rps: tally.completed as f64 / completed_s,
         goodput_rps: good as f64 / answered_s,
-        response: split(&tally.response_allow, &tally.response_deny)?,
-        service: split(&tally.service_allow, &tally.service_deny)?,
+        response: split(&tally.response_allow, &tally.response_deny, &tally.overdue)?,
+        service: split(
+            &tally.service_allow,
+            &tally.service_deny,
+            &tally.service_overdue,
+        )?,
         late: LatencySummary::without_histogram(&tally.late),
         send_lag: LatencySummary::without_histogram(&tally.lag),
         generator: generator_use(outcome),

@@ -276,9 +276,13 @@ fn rate_statistics(rungs: &[Rung<'_>], seed: u64) -> RateStatistics {
 /// Distributions put together from their histograms; percentiles are never averaged. Empty if one that was measured
 /// has no histogram, because the rest would pass for the whole.
 fn merge_latencies<'a>(parts: impl Iterator<Item = &'a SplitLatency>) -> SplitLatency {
-    let (mut allow, mut deny) = (latency_histogram(), latency_histogram());
+    let [mut allow, mut deny, mut overdue] = [(); 3].map(|()| latency_histogram());
     for part in parts {
-        for (sum, summary) in [(&mut allow, &part.allow), (&mut deny, &part.deny)] {
+        for (sum, summary) in [
+            (&mut allow, &part.allow),
+            (&mut deny, &part.deny),
+            (&mut overdue, &part.overdue),
+        ] {
             let Some(summary) = summary else { continue };
             match summary.histogram() {
                 Some(Ok(histogram)) if add(sum, &histogram) => {}
@@ -286,7 +290,7 @@ fn merge_latencies<'a>(parts: impl Iterator<Item = &'a SplitLatency>) -> SplitLa
             }
         }
     }
-    SplitLatency::from_histograms(&allow, &deny).unwrap_or_default()
+    SplitLatency::from_histograms(&allow, &deny, &overdue).unwrap_or_default()
 }
 
 fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) -> bool {
@@ -378,7 +382,7 @@ mod tests {
         for n in 0..100 {
             allow.record(latency_ns + n * 10).unwrap();
         }
-        let latency = SplitLatency::from_histograms(&allow, &deny).unwrap();
+        let latency = SplitLatency::from_histograms(&allow, &deny, &latency_histogram()).unwrap();
         let mut step = Step {
             target_rps,
             goodput_rps,
@@ -623,13 +627,15 @@ mod tests {
                 part.saturating_record(value);
                 whole.saturating_record(value);
             }
-            parts.push(SplitLatency::from_histograms(&allowed, &denied).unwrap());
+            parts.push(
+                SplitLatency::from_histograms(&allowed, &denied, &latency_histogram()).unwrap(),
+            );
         }
         assert!(parts[1].deny.is_none());
         let read = |summary: &Option<crate::record::LatencySummary>| {
             summary.as_ref().unwrap().histogram().unwrap().unwrap()
         };
-        let union = SplitLatency::from_histograms(&allow, &deny).unwrap();
+        let union = SplitLatency::from_histograms(&allow, &deny, &latency_histogram()).unwrap();
         for order in [false, true] {
             let merged = merge_latencies(parts.iter());
             assert_eq!(read(&merged.allow), allow, "turned around: {order}");

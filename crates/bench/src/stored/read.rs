@@ -86,6 +86,7 @@ fn read_run(path: &Path) -> Result<RunRecord, String> {
     let text = text(path)?;
     check_layout(&text, "a bench run").map_err(|why| format!("{}: {why}", path.display()))?;
     serde_json::from_str(&text)
+        .map(RunRecord::upgraded)
         .map_err(|error| format!("{}: not the record of a bench run: {error}", path.display()))
 }
 

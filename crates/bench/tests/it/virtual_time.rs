@@ -9,6 +9,7 @@ use tollgate_bench::load::open::Plan;
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::tally::{Tally, Verdict};
+use tollgate_bench::record::SplitLatency;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -148,6 +149,11 @@ fn what_is_given_up_is_asked_again_by_who_retries() {
     let tally = state.finish();
     assert_eq!((tally.planned, tally.timeout), (100, 100));
     assert_eq!((tally.repeated, taken_back), (200, 300));
+    assert_eq!(tally.overdue.len(), 100, "a request once, not each attempt");
+    assert!(
+        tally.overdue.min() > 14 * MS,
+        "three times 5 ms from the first"
+    );
 }
 
 /// 0.1 ms of work, and no work at all during the first second of every ten.
@@ -297,6 +303,30 @@ fn beyond_capacity_the_rest_times_out_or_is_never_sent() {
         tally.response().max() <= SECOND + SECOND / 500,
         "no answer in time is later than the deadline"
     );
+    assert_eq!(tally.overdue.len(), tally.timeout + tally.unsent);
+    assert!(tally.overdue.min() >= SECOND - SECOND / 500);
+    assert_eq!(tally.service_overdue.len(), tally.timeout);
+}
+
+/// The stall of a second in every ten, asked by clients who wait for 0.1 s: most of who fell into it timed out.
+#[test]
+fn a_deadline_does_not_hide_a_stall_from_the_percentiles() {
+    let tally = simulate(&plan(1_000.0, 40, 50, 16, 100 * MS), stalling);
+    assert!(
+        tally.timeout > 3_000 && tally.unsent == 0,
+        "{}",
+        tally.timeout
+    );
+    let in_time = tally.response().value_at_quantile(0.999);
+    assert!(in_time <= 101 * MS, "answers in time know nothing of it");
+    let [allow, deny, overdue] = [&tally.response_allow, &tally.response_deny, &tally.overdue];
+    let all = SplitLatency::from_histograms(allow, deny, overdue).unwrap();
+    let all = all.all.unwrap();
+    assert_eq!(all.count, tally.planned);
+    assert!((0.88e6..1.02e6).contains(&all.p99_us), "p99 {}", all.p99_us);
+    // The first second of four, each with about a thousand, a tenth of whom came within its last 0.1 s.
+    let slowest = tally.seconds[10].histogram();
+    assert!(slowest.value_at_quantile(0.5) > 400 * MS, "{slowest:?}");
 }
 
 #[test]
@@ -309,6 +339,10 @@ fn late_answers_are_timeouts_with_a_histogram_of_their_own() {
         }
     });
     assert!(tally.timeout > 0 && tally.late.len() == tally.timeout);
+    assert_eq!(
+        tally.overdue, tally.late,
+        "and in the percentiles with what they took"
+    );
     assert!(tally.late.min() >= 10 * MS);
     assert_eq!(tally.allowed + tally.timeout, tally.planned);
     let key = tally.keys[0];

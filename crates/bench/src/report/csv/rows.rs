@@ -117,6 +117,7 @@ fn split(out: &mut Vec<Field>, name: &str, split: &SplitLatency) {
     latency(out, name, split.all.as_ref());
     latency(out, &format!("{name}_allowed"), split.allow.as_ref());
     latency(out, &format!("{name}_denied"), split.deny.as_ref());
+    latency(out, &format!("{name}_overdue"), split.overdue.as_ref());
 }
 
 fn latency(out: &mut Vec<Field>, name: &str, found: Option<&LatencySummary>) {

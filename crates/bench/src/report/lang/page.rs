@@ -132,8 +132,8 @@ texts! {
         | "Thời gian đáp ứng tính từ lúc dự định gửi, thời gian phục vụ tính từ lúc gửi thật; khoảng cách giữa hai đường là thời gian chờ trước khi gửi.";
     TIME_INTRO = "One point per second of the measured part of each step, in the order the steps ran."
         | "Mỗi điểm là một giây trong phần được đo của từng bậc, theo thứ tự chạy.";
-    HEAT_INTRO = "Time runs to the right, response time upwards on a log scale; the darker a tile, the larger the share of the answers of that moment in it."
-        | "Thời gian chạy sang phải, thời gian đáp ứng hướng lên theo thang log; ô càng đậm thì càng nhiều câu trả lời của thời điểm đó rơi vào đó.";
+    HEAT_INTRO = "Time runs to the right, response time upwards on a log scale; the darker a tile, the larger the share of the requests of that moment in it."
+        | "Thời gian chạy sang phải, thời gian đáp ứng hướng lên theo thang log; ô càng đậm thì càng nhiều yêu cầu của thời điểm đó rơi vào đó.";
     OVERLOAD_INTRO = "What remains past the limit, whether the way down equals the way up, and whether the target heals by itself. The knee is the highest load at which goodput holds; the latency that was asked for may be lost before."
         | "Còn lại gì khi vượt giới hạn, đường xuống có trùng đường lên không, và đích đo có tự hồi phục không. Điểm gối là tải cao nhất mà goodput còn giữ được; độ trễ yêu cầu có thể đã mất trước đó.";
     ACCURACY_INTRO = "What the limiter admitted against the bounds its algorithm sets for the requests offered. The worst stretch is the most that one key was admitted in any stretch of one window's length, in multiples of the limit: a fixed window may reach 2× across an edge without breaking its promise. Unknown are requests whose verdict never arrived. Fairness is Jain's index over keys of equal demand: 1 is perfectly fair."
@@ -287,8 +287,8 @@ texts! {
     RUN_IS = "The run is {grade} and {whole}{why}. The grade counts the rows that the findings rest on: those up to the first that was not held."
         | "Lần chạy {grade} và {whole}{why}. Mức hợp lệ tính trên các dòng làm căn cứ cho kết luận: đến dòng đầu tiên không giữ được.";
     NOT_MEASURED = "Not measured: {name} ({why})" | "Không đo: {name} ({why})";
-    METHOD_OPEN_LOOP = "Open loop: requests follow a seeded schedule whether or not the target keeps up. Response time counts from the moment the schedule wanted the request sent, so that waiting in the generator is not hidden; service time counts from the actual send. A request without a good answer within the deadline is a failure. A denied decision is an answer."
-        | "Vòng hở: yêu cầu đi theo lịch có hạt giống, bất kể đích đo có theo kịp hay không. Thời gian đáp ứng tính từ lúc lịch muốn gửi yêu cầu, nên thời gian chờ trong bộ sinh tải không bị giấu; thời gian phục vụ tính từ lúc gửi thật. Yêu cầu không có câu trả lời tốt trong hạn là lỗi. Quyết định từ chối là một câu trả lời.";
+    METHOD_OPEN_LOOP = "Open loop: requests follow a seeded schedule whether or not the target keeps up. Response time counts from the moment the schedule wanted the request sent, so that waiting in the generator is not hidden; service time counts from the actual send. A request without a good answer within the deadline is a failure. One without an answer in time counts in the response times with what its late answer took, else with how long it was waited for, which is the deadline at least. A denied decision is an answer."
+        | "Vòng hở: yêu cầu đi theo lịch có hạt giống, bất kể đích đo có theo kịp hay không. Thời gian đáp ứng tính từ lúc lịch muốn gửi yêu cầu, nên thời gian chờ trong bộ sinh tải không bị giấu; thời gian phục vụ tính từ lúc gửi thật. Yêu cầu không có câu trả lời tốt trong hạn là lỗi. Yêu cầu không được trả lời kịp hạn vẫn tính vào thời gian đáp ứng: bằng thời gian của câu trả lời muộn, nếu không có thì bằng thời gian đã chờ, ít nhất là hạn chờ. Quyết định từ chối là một câu trả lời.";
     METHOD_CLOSED_LOOP = "Closed loop where a cell says so: every connection sends its next request when the last is answered, so latency there is service time and the offered load follows the target."
         | "Vòng kín ở những ô đo có ghi: mỗi kết nối gửi yêu cầu tiếp theo khi yêu cầu trước đã được trả lời, nên độ trễ ở đó là thời gian phục vụ và tải đưa vào phụ thuộc đích đo.";
     METHOD_LEVELS = "ok: every metric good. near-limit: the worst at warning. degraded: a latency or the throughput critical. failed: failures critical. collapsed: less than half of the offered load answered well. A load is held if its row is ok or near-limit."
@@ -356,7 +356,7 @@ texts! {
     G_D_SAFE = "85 % of the held load, or the load at which a server thread passes 70 % of its core, whichever is less; with a recovery run, not above the load from which the target heals by itself"
         | "85 % tải giữ được, hoặc tải mà một luồng máy chủ vượt 70 % lõi, lấy giá trị nhỏ hơn; nếu có đo hồi phục thì không vượt mức tải mà đích đo còn tự hồi phục";
     G_T_P99 = "P99" | "P99";
-    G_D_P99 = "99 % of the answers were at least this fast" | "99 % câu trả lời nhanh ít nhất bằng mức này";
+    G_D_P99 = "99 % of the requests were answered at least this fast; what got no answer in time counts with how long it was waited for" | "99 % yêu cầu được trả lời nhanh ít nhất bằng mức này; yêu cầu không được trả lời kịp hạn tính bằng thời gian đã chờ";
     G_T_LAG = "lag" | "trễ gửi";
     G_D_LAG = "how much later than intended the generator sent" | "bộ sinh tải gửi muộn hơn dự định bao nhiêu";
     G_T_ADMIT = "admit" | "tỉ lệ qua";

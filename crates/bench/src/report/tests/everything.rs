@@ -613,7 +613,8 @@ fn nine_cells() -> RunRecord {
                 let ns = 90_000.0 * (1.0 + rng.unit()) * tail.powf(0.6 + at as f64 * 0.05);
                 parts[answer % 2].record(ns as u64).unwrap();
             }
-            step.response = SplitLatency::from_histograms(&parts[0], &parts[1]).unwrap();
+            step.response =
+                SplitLatency::from_histograms(&parts[0], &parts[1], &latency_histogram()).unwrap();
             step.service = step.response.clone();
         }
     }

@@ -62,8 +62,8 @@ pub(super) fn step(model: Model, target_rps: f64, offset_s: f64) -> Step {
         sent_rps: (planned - failures.unsent) as f64 / SECONDS,
         completed_rps: good as f64 / SECONDS,
         goodput_rps: good as f64 / SECONDS,
-        response: SplitLatency::from_histograms(&allow, &deny).unwrap(),
-        service: SplitLatency::from_histograms(&histogram(), &service).unwrap(),
+        response: SplitLatency::from_histograms(&allow, &deny, &histogram()).unwrap(),
+        service: SplitLatency::from_histograms(&histogram(), &service, &histogram()).unwrap(),
         send_lag: crate::record::LatencySummary::without_histogram(&service),
         generator: Some(ProcessUse {
             cpu_percent: busy * 0.6,

@@ -41,7 +41,7 @@ fn step(target_rps: f64, system: System, rng: &mut Rng) -> Step {
             .record((latency_ns * (1.0 + f64::from(n) / 100.0)) as u64)
             .unwrap();
     }
-    let latency = SplitLatency::from_histograms(&allow, &deny).unwrap();
+    let latency = SplitLatency::from_histograms(&allow, &deny, &latency_histogram()).unwrap();
     Step {
         target_rps,
         goodput_rps,

@@ -225,10 +225,10 @@ fn damaged_records_are_named_with_their_fault() {
     assert!(error("empty", "").contains("it ends in the middle"));
     let old = error(
         "old",
-        &whole.replacen("\"schema_version\":1", "\"schema_version\":0", 1),
+        &whole.replacen("\"schema_version\":2", "\"schema_version\":0", 1),
     );
     assert!(
-        old.contains("layout version 0; this program reads version 1"),
+        old.contains("layout version 0; this program reads versions 1 to 2"),
         "{old}"
     );
     assert!(error("other", "{\"a\": 1}").contains("no schema_version"));
