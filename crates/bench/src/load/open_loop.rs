@@ -523,7 +523,7 @@ impl OpenLoop {
         } = request;
         let good = matches!(verdict, Verdict::Allowed | Verdict::Denied);
         let in_time = now.saturating_sub(intended) <= self.bounds.deadline_ns;
-        if !(good && in_time) && !given_up {
+        if !(given_up || good && in_time) {
             given_up = self.again(now, first, key, attempt);
         }
         // An error in time says nothing of how long a decision takes; what comes after its time was counted if it was given up.

@@ -98,7 +98,7 @@ fn table(
     });
     // Labels depend on the whole ladder.
     let mut steps: Vec<Step> = rows.iter().map(|row| row.step()).collect();
-    status::classify(&Profile::bench(), &mut steps);
+    status::classify(&Profile::bench(), &mut steps, &[]);
     let rows_out = rows
         .iter()
         .zip(steps)

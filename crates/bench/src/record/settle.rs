@@ -7,7 +7,9 @@ impl RunRecord {
     /// Computes levels and labels of every row and the grade of the run. Idempotent.
     pub fn settle(&mut self) {
         for cell in &mut self.cells {
-            status::classify(&self.profile, &mut cell.steps);
+            let statistics = cell.statistics.as_ref();
+            let starts = statistics.map_or(&[][..], |found| &found.rates);
+            status::classify(&self.profile, &mut cell.steps, starts);
             let found = cell.capacity.as_ref().and_then(searched_limit);
             status::limit_to_held(&self.profile, &mut cell.steps, found);
             let target = self
@@ -64,6 +66,13 @@ impl Cell {
         !self.steps.is_empty()
             || self.capacity.as_ref().is_some_and(tried)
             || self.recovery.as_ref().is_some_and(ran)
+    }
+
+    /// Starts that measured it.
+    #[must_use]
+    pub fn starts(&self) -> u32 {
+        let statistics = self.statistics.as_ref();
+        statistics.map_or(1, |found| found.starts)
     }
 
     /// The rows in order of rising load.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Grade, Machine, SplitLatency};
+use super::{Grade, Level, Machine, SplitLatency};
 
 /// Fewest starts per side from which a difference may be claimed. With three against three the smallest
 /// two-sided p of a Mann-Whitney test is 0.10.
@@ -100,6 +100,9 @@ pub struct StartSample {
     pub server_cpu_us_per_op: Option<f64>,
     /// Grade of the row in this start.
     pub grade: Grade,
+    /// Level of the row in this start; `None` in records of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
 }
 
 /// A figure that rows are compared by.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Step;
+use super::{RateStatistics, Step};
 
 /// Below this share of the offered load a row has collapsed.
 const COLLAPSED_BELOW_PERCENT: f64 = 50.0;
@@ -302,15 +302,40 @@ pub fn level(profile: &Profile, measure: &Measure) -> Status {
     }
 }
 
-/// Sets level and label of every row of a ladder.
-pub fn classify(profile: &Profile, steps: &mut [Step]) {
-    for step in steps.iter_mut() {
+/// Sets level and label of every row of a ladder. Of rows that several starts measured, `starts` has what each of them
+/// showed, in the order of the rows.
+pub fn classify(profile: &Profile, steps: &mut [Step], starts: &[RateStatistics]) {
+    for (at, step) in steps.iter_mut().enumerate() {
         let measure = Measure::of(step);
-        step.status = level(profile, &measure);
+        let whole = level(profile, &measure);
+        step.status = match starts.get(at) {
+            Some(found) => of_starts(found, whole),
+            None => whole,
+        };
         step.label = label(profile, &measure, step.status.level);
     }
     if let Some(at) = stable_limit(steps) {
         steps[at].label = Label::StableLimit;
+    }
+}
+
+/// The level of the median start, the worse one of two: the answers of all starts together have the tail of the worst one.
+fn of_starts(found: &RateStatistics, whole: Status) -> Status {
+    let levels: Option<Vec<Level>> = found.starts.iter().map(|start| start.level).collect();
+    let mut levels = levels.unwrap_or_default();
+    levels.sort_unstable();
+    match levels.get(levels.len() / 2) {
+        Some(median) if *median != whole.level => {
+            let mut rule = format!("the median of {} starts", levels.len());
+            if !whole.rule.is_empty() {
+                rule.push_str(&format!("; over all of them {}", whole.rule));
+            }
+            Status {
+                level: *median,
+                rule,
+            }
+        }
+        _ => whole,
     }
 }
 

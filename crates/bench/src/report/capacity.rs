@@ -1,7 +1,7 @@
 //! What was found out about capacity, for the terminal.
 
 use super::TextStyle;
-use super::format::{count, or_dash, rate, significant};
+use super::format::{count, rate, significant};
 use super::lang::recorded::{recorded, recorded_all};
 use super::lang::{Lang, Text, found as f, sentences as s};
 use super::table::plain;
@@ -12,7 +12,7 @@ use crate::record::capacity::{
     StartInterval, ZoneBound, Zones,
 };
 use crate::record::recovery::RecoveryVariant;
-use crate::record::{Cell, Grade};
+use crate::record::{Cell, Grade, SearchGoal};
 
 /// Intervals, zones, retention and hysteresis of a cell in a few lines; empty if nothing is known.
 #[must_use]
@@ -158,22 +158,43 @@ fn variant_line(variant: &RecoveryVariant, lang: Lang) -> String {
 }
 
 fn goal_line(result: &GoalResult, lang: Lang) -> String {
+    let (lower, upper) = (result.lower_rps.map(rate), result.upper_rps.map(rate));
+    let sustains = match (&lower, &upper) {
+        (Some(lower), Some(upper)) => {
+            f::F_BETWEEN.with(lang, &[("lower", lower), ("upper", upper)])
+        }
+        (Some(lower), None) => f::F_AT_LEAST.with(lang, &[("lower", lower)]),
+        (None, Some(upper)) => f::F_LESS_THAN.with(lang, &[("upper", upper)]),
+        (None, None) => f::F_NOT_KNOWN.of(lang).into(),
+    };
+    let goodput = result
+        .conditional_throughput_rps
+        .map_or_else(String::new, |rps| {
+            f::F_EXPECTED.with(lang, &[("goodput", &rate(rps))])
+        });
     f::F_GOAL.with(
         lang,
         &[
-            ("goal", &result.goal.name),
-            ("lower", &or_dash(result.lower_rps, rate)),
-            ("upper", &or_dash(result.upper_rps, rate)),
-            ("goodput", &or_dash(result.conditional_throughput_rps, rate)),
+            ("goal", &goal_name(&result.goal)),
+            ("sustains", &sustains),
+            ("goodput", &goodput),
             ("remark", &recorded(&result.remark, lang)),
         ],
     )
 }
 
+/// How reports call a goal: by its letters, as the field does.
+pub(super) fn goal_name(goal: &SearchGoal) -> String {
+    goal.name.to_uppercase()
+}
+
 /// What each of several starts held, and how far that is spread; `None` with one start.
 pub(super) fn starts_line(result: &GoalResult, lang: Lang) -> Option<String> {
     result.starts.get(1)?;
-    let held = |start: &StartInterval| or_dash(start.lower_rps, |rps| format!("{}/s", rate(rps)));
+    let held = |start: &StartInterval| match start.lower_rps {
+        Some(rps) => format!("{}/s", rate(rps)),
+        None => f::F_NOTHING.of(lang).to_owned(),
+    };
     let each: Vec<String> = result.starts.iter().map(held).collect();
     let spread = result.over_starts.map_or_else(String::new, |over| {
         let mad = rate(over.mad);
@@ -188,10 +209,16 @@ pub(super) fn starts_line(result: &GoalResult, lang: Lang) -> Option<String> {
     Some(f::F_STARTS.with(
         lang,
         &[
-            ("goal", &result.goal.name),
+            ("goal", &goal_name(&result.goal)),
             ("n", &result.starts.len().to_string()),
             ("each", &each.join(", ")),
-            ("median", &or_dash(result.lower_rps, rate)),
+            (
+                "median",
+                &result.lower_rps.map_or_else(
+                    || f::F_NOTHING.of(lang).to_owned(),
+                    |rps| format!("{}/s", rate(rps)),
+                ),
+            ),
             ("spread", &spread),
         ],
     ))

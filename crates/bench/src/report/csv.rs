@@ -2,7 +2,7 @@
 //! followed by columns of our own.
 //!
 //! `ReqPerSec` counts requests, not bytes. `Latency_*` are response times in ms, from the intended send
-//! time. `CPUUsage` is the server's CPU in percent of one core, `MemoryUsage` its resident memory in MiB.
+//! time. `Duration` is that of one start, counts are those of all `Starts` together. `CPUUsage` is the server's CPU in percent of one core, `MemoryUsage` its resident memory in MiB.
 
 mod rows;
 
@@ -50,20 +50,21 @@ const COLUMNS: &[&str] = &[
     "Status",
     "Label",
     "Validity",
+    "Starts",
 ];
 
 /// The rows of a run.
 pub fn summary(record: &RunRecord) -> String {
     let mut out = line(COLUMNS.iter().map(|column| (*column).to_owned()));
     for cell in &record.cells {
-        for step in &cell.steps {
-            out.push_str(&line(fields(cell, step).into_iter()));
+        for (step, length_s) in cell.steps.iter().zip(cell.lengths_s()) {
+            out.push_str(&line(fields(cell, step, length_s).into_iter()));
         }
     }
     out
 }
 
-fn fields(cell: &Cell, step: &Step) -> Vec<String> {
+fn fields(cell: &Cell, step: &Step, length_s: f64) -> Vec<String> {
     let response = step.response.all.as_ref();
     let server = step.server;
     let cpu = number(server.map(|s| s.cpu_percent));
@@ -75,7 +76,7 @@ fn fields(cell: &Cell, step: &Step) -> Vec<String> {
         "standalone".into(),
         cell.operation.name.clone(),
         cell.load.connections.to_string(),
-        number(Some(step.duration_s)),
+        number(Some(length_s)),
         number(Some(step.completed_rps)),
         ms(response.map(|l| l.mean_us)),
         ms(response.map(|l| l.p50_us)),
@@ -113,6 +114,7 @@ fn fields(cell: &Cell, step: &Step) -> Vec<String> {
         step.status.level.word().into(),
         step.label.words().into(),
         step.validity.grade.word().into(),
+        cell.starts().to_string(),
     ]
 }
 
@@ -221,7 +223,7 @@ mod tests {
     #[test]
     fn every_row_has_every_column() {
         assert_eq!(
-            fields(&Cell::default(), &Step::default()).len(),
+            fields(&Cell::default(), &Step::default(), 1.0).len(),
             COLUMNS.len()
         );
         let text = compare(&CompareRecord {

@@ -1,13 +1,13 @@
 //! What the measured rows support, and nothing more: the highest load held, where it broke, and which
 //! of two cells held more. Everything here is computed from the rows.
 
-use crate::record::capacity::CapacitySource;
+use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult};
 use crate::record::{
     Accuracy, Cell, Grade, Level, RunRecord, STARTS_FOR_A_CLAIM, Step, TargetKind,
 };
-use crate::statistics::{mann_whitney, ratio, ratio_interval};
+use crate::statistics::{mann_whitney, median, ratio, ratio_interval};
 
-use super::format::{capitalized, rate};
+use super::format::{capitalized, or_dash, rate};
 use super::lang::{Lang, page};
 
 /// Two loads count as the same if they differ by no more than this share.
@@ -34,6 +34,8 @@ pub(crate) struct CellFindings {
     pub(crate) not_held_rps: Option<f64>,
     /// The load that each of several starts found held by a search of its own; empty where one of them found none.
     pub(crate) each_start_rps: Vec<f64>,
+    /// Starts of whose searches the held load is the median; 0 where it is that of one search or of a ladder.
+    pub(crate) median_of: usize,
     /// Highest load above `not_held_rps` that single trials of a search held: so far the limit may lie higher.
     pub(crate) held_above_rps: Option<f64>,
     /// Lowest load that was not held in a row that is invalid, and so proves nothing.
@@ -57,6 +59,28 @@ pub(crate) struct CellFindings {
 }
 
 impl CellFindings {
+    /// Least and most that a start found held; `None` unless each of several found something.
+    pub(crate) fn held_between(&self) -> Option<(f64, f64)> {
+        let loads = || self.each_start_rps.iter().copied();
+        let (low, high) = (
+            loads().min_by(f64::total_cmp)?,
+            loads().max_by(f64::total_cmp)?,
+        );
+        (self.median_of > 1).then_some((low, high))
+    }
+
+    /// The load held, of several starts with what they held.
+    pub(crate) fn held_text(&self, lang: Lang) -> String {
+        let held = or_dash(self.sustained_rps, rate);
+        match self.held_between() {
+            Some((low, high)) => page::HELD_BETWEEN.with(
+                lang,
+                &[("load", &held), ("low", &rate(low)), ("high", &rate(high))],
+            ),
+            None => held,
+        }
+    }
+
     /// The least load that nothing speaks for; `None` if nothing bounds it.
     fn highest_possible_rps(&self) -> Option<f64> {
         let above = self.held_above_rps.unwrap_or(0.0);
@@ -106,6 +130,7 @@ impl CellFindings {
             sustained_rps: sustained,
             not_held_rps: not_held,
             each_start_rps: Vec::new(),
+            median_of: 0,
             held_above_rps: None,
             doubtful_rps: doubtful.map(|step| step.target_rps),
             peak_goodput_rps: peak.filter(|peak| *peak > 0.0),
@@ -135,6 +160,8 @@ impl CellFindings {
             self.not_held_rps = goal.upper_rps;
             let each: Option<Vec<f64>> = goal.starts.iter().map(|one| one.lower_rps).collect();
             self.each_start_rps = each.unwrap_or_default();
+            self.median_of = goal.starts.len();
+            self.peak_goodput_rps = peak_of_trials(capacity, goal).or(self.peak_goodput_rps);
             // The starts differ, which their interval says; that is no contradiction within a search.
             let alone = goal.upper_rps.filter(|_| goal.starts.is_empty());
             self.held_above_rps = alone.and_then(|upper| {
@@ -164,6 +191,21 @@ impl CellFindings {
         }
         self
     }
+}
+
+/// Most good answers per second in any trial, of several starts the median of that. Rows alone, whose loads suit the first
+/// start, may show less than what was held.
+fn peak_of_trials(capacity: &CapacityRecord, goal: &GoalResult) -> Option<f64> {
+    let peak = |start: Option<u32>| {
+        let own = capacity.trials.iter().filter(|trial| trial.start == start);
+        own.map(|trial| trial.goodput_rps).max_by(f64::total_cmp)
+    };
+    if goal.starts.is_empty() {
+        return peak(None);
+    }
+    let starts = goal.starts.iter();
+    let peaks: Option<Vec<f64>> = starts.map(|found| peak(Some(found.start))).collect();
+    median(&peaks?)
 }
 
 /// The lowest load with this level or a worse one.
@@ -253,10 +295,14 @@ impl ScenarioFindings<'_> {
 
     /// What stands over its table of cells.
     pub(crate) fn intro(&self, lang: Lang) -> String {
-        match self.common_text() {
+        let mut intro = match self.common_text() {
             Some(load) => page::SUMMARY_INTRO.with(lang, &[("load", &format!("{load}/s"))]),
             None => page::SUMMARY_ALONE.of(lang).to_owned(),
+        };
+        if self.ranked.iter().any(|one| one.findings.median_of > 1) {
+            intro.push_str(page::SUMMARY_STARTS.of(lang));
         }
+        intro
     }
 }
 

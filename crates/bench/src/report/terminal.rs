@@ -6,7 +6,7 @@ use super::capacity::starts_line;
 use super::findings::{Ranked, ScenarioFindings, over_admission, scenarios, worst_stretch};
 use super::format::{DASH, bytes, ms, or_dash, percent, rate, ratio, short, significant};
 use super::lang::recorded::{in_language, recorded};
-use super::lang::{page as t, terminal as tt, without_marks};
+use super::lang::{Lang, page as t, terminal as tt, without_marks};
 use super::mitigations;
 use super::rows::{LadderRow, limit_text};
 use super::table::{Column, TextCell, Tint, fixed_head, fixed_line, plain, table, tinted};
@@ -124,7 +124,8 @@ const AT_COMMON_LOAD: std::ops::Range<usize> = 5..8;
 
 fn scenario_table(style: TextStyle, scenario: &ScenarioFindings<'_>) -> String {
     let mut columns = SCENARIO.to_vec();
-    let mut rows: Vec<Vec<TextCell>> = scenario.ranked.iter().map(scenario_row).collect();
+    let ranked = scenario.ranked.iter();
+    let mut rows: Vec<Vec<TextCell>> = ranked.map(|one| scenario_row(one, style.lang)).collect();
     if scenario.common_rps.is_none() {
         columns.drain(AT_COMMON_LOAD);
         for row in &mut rows {
@@ -134,7 +135,7 @@ fn scenario_table(style: TextStyle, scenario: &ScenarioFindings<'_>) -> String {
     table(style, &columns, &rows)
 }
 
-fn scenario_row(ranked: &Ranked<'_>) -> Vec<TextCell> {
+fn scenario_row(ranked: &Ranked<'_>, lang: Lang) -> Vec<TextCell> {
     let found = &ranked.findings;
     let server = ranked.common.and_then(|step| step.server);
     let p99 = ranked.common.and_then(|step| step.response.all.as_ref());
@@ -148,7 +149,7 @@ fn scenario_row(ranked: &Ranked<'_>) -> Vec<TextCell> {
         ranked.cell.target.as_str().into(),
         ranked.cell.operation.title.as_str().into(),
         TextCell {
-            text: or_dash(found.sustained_rps, rate),
+            text: found.held_text(lang),
             tint: Tint::Strong,
         },
         or_dash(found.not_held_rps, rate).into(),

@@ -6,7 +6,7 @@ use crate::record::{
 };
 
 use super::findings::{
-    Advantage, Ranked, ScenarioFindings, advantage, never_over_admitted, scenarios,
+    Advantage, CellFindings, Ranked, ScenarioFindings, advantage, never_over_admitted, scenarios,
 };
 use super::format::{or_dash, rate, ratio, significant};
 use super::lang::{Lang, sentences as t};
@@ -76,6 +76,7 @@ fn sentence(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> Strin
         return nothing_held(lang, scenario, profile);
     };
     let (not, end) = match (best.findings.not_held_rps, best.findings.doubtful_rps) {
+        _ if best.findings.median_of > 1 => (of_starts(lang, &best.findings), ""),
         (Some(above), _) => (and_not(lang, above, best.findings.held_above_rps), ""),
         (None, Some(_)) => (String::new(), t::NOT_BOUNDED.of(lang)),
         (None, None) => (String::new(), t::TOP_OF_LADDER.of(lang)),
@@ -101,6 +102,18 @@ fn sentence(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> Strin
     out.push_str(&like_for_like(lang, scenario).unwrap_or_default());
     out.push('.');
     out
+}
+
+/// Of how many starts the held load is the median, and what these held.
+fn of_starts(lang: Lang, found: &CellFindings) -> String {
+    let n = found.median_of.to_string();
+    match found.held_between() {
+        Some((low, high)) => t::MEDIAN_BETWEEN.with(
+            lang,
+            &[("n", &n), ("low", &rate(low)), ("high", &rate(high))],
+        ),
+        None => t::MEDIAN_OF.with(lang, &[("n", &n)]),
+    }
 }
 
 /// The load that was too much, and how far single trials speak against that.

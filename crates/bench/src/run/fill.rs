@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::load::open::Outcome;
 use crate::load::seconds::Bucket;
+use crate::load::tally::Tally;
 use crate::os::proc::{self, MachineTicks};
 use crate::record::validity::{Evidence, judge};
 use crate::record::{
@@ -85,13 +86,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         completed: tally.completed,
         allowed: tally.allowed,
         denied: tally.denied,
-        failures: Failures {
-            timeout: tally.timeout,
-            refused: tally.refused,
-            protocol: tally.protocol,
-            store_error: tally.store_error,
-            unsent: tally.unsent,
-        },
+        failures: failures(tally),
         sent_rps: tally.sent as f64 / measured_s,
         completed_rps: tally.completed as f64 / completed_s,
         goodput_rps: good as f64 / answered_s,
@@ -130,6 +125,16 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         step.notes.push(format!("first complaint: {text}"));
     }
     Ok(step)
+}
+
+fn failures(tally: &Tally) -> Failures {
+    Failures {
+        timeout: tally.timeout,
+        refused: tally.refused,
+        protocol: tally.protocol,
+        store_error: tally.store_error,
+        unsent: tally.unsent,
+    }
 }
 
 /// Over-admission; none within the error that the limiter states.

@@ -9,8 +9,9 @@ use hdrhistogram::Histogram;
 use super::{capacity, fill, mitigations};
 use crate::load::tally::latency_histogram;
 use crate::record::{
-    Cell, CellStatistics, Failures, Gauge, Grade, Metric, ProcessUse, RateStatistics, RunRecord,
-    SplitLatency, StartSample, Starts, Step, TargetRecord, Validity,
+    Cell, CellStatistics, Failures, Gauge, Grade, Measure, Metric, ProcessUse, Profile,
+    RateStatistics, RunRecord, SplitLatency, StartSample, Starts, Step, TargetRecord, Validity,
+    status,
 };
 use crate::search::ladder;
 use crate::statistics::{estimate, median};
@@ -87,7 +88,7 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
         }
     }
     for cell in &mut record.cells {
-        merge_cell(cell, starts, first.manifest.seed);
+        merge_cell(cell, starts, &first.profile, first.manifest.seed);
         let target = targets.iter().find(|one| one.name == cell.target);
         let threads = target.and_then(|target| target.threads);
         cell.capacity =
@@ -160,7 +161,7 @@ pub(super) fn same(a: &Cell, b: &Cell) -> bool {
     a.target == b.target && a.scenario == b.scenario && a.operation.name == b.operation.name
 }
 
-fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
+fn merge_cell(cell: &mut Cell, starts: &[Start], profile: &Profile, seed: u64) {
     // By place and not by rate alone: a ladder that goes up and down has every rate twice.
     let measured = of_cell(starts, cell);
     let longest = measured.iter().map(|(_, _, cell)| cell.steps.len()).max();
@@ -185,7 +186,7 @@ fn merge_cell(cell: &mut Cell, starts: &[Start], seed: u64) {
             .into_iter()
             .filter(|r| r.step.target_rps == rate)
             .collect();
-        let mut statistics = rate_statistics(&alike, seed);
+        let mut statistics = rate_statistics(&alike, profile, seed);
         steps.extend(merge_steps(&alike, &statistics));
         // The row keeps the histograms; twice would be half of the record.
         statistics.response.leave_out_histograms();
@@ -234,7 +235,7 @@ struct Rung<'a> {
 
 /// What a start showed at one offered load.
 #[must_use]
-pub fn sample(start: u32, offset_s: f64, step: &Step) -> StartSample {
+pub fn sample(start: u32, offset_s: f64, step: &Step, profile: &Profile) -> StartSample {
     let all = step.response.all.as_ref();
     StartSample {
         start,
@@ -246,13 +247,14 @@ pub fn sample(start: u32, offset_s: f64, step: &Step) -> StartSample {
         p99_9_us: all.map(|all| all.p99_9_us),
         server_cpu_us_per_op: step.server.and_then(|used| used.cpu_us_per_op),
         grade: step.validity.grade,
+        level: Some(status::level(profile, &Measure::of(step)).level),
     }
 }
 
-fn rate_statistics(rungs: &[Rung<'_>], seed: u64) -> RateStatistics {
+fn rate_statistics(rungs: &[Rung<'_>], profile: &Profile, seed: u64) -> RateStatistics {
     let samples: Vec<StartSample> = rungs
         .iter()
-        .map(|rung| sample(rung.start, rung.offset_s, rung.step))
+        .map(|rung| sample(rung.start, rung.offset_s, rung.step, profile))
         .collect();
     let of = |metric: Metric| {
         let values: Vec<f64> = samples
@@ -502,6 +504,34 @@ mod tests {
         assert_eq!(server.cpu_percent, 63.0);
         assert_eq!(server.busiest_thread_percent, Some(68.0));
         assert_eq!(server.run_queue_wait_percent, Some(32.0));
+    }
+
+    #[test]
+    fn the_level_is_that_of_the_median_start_though_the_tail_is_that_of_the_worst() {
+        let starts = |slow: usize| -> Vec<Start> {
+            let of = |at: usize| match at < slow {
+                true => 900_000_000,
+                false => 100_000,
+            };
+            (0..5)
+                .map(|at| start(0.0, vec![step(100.0, 100.0, of(at), Grade::Valid)]))
+                .collect()
+        };
+        let row = |slow: usize| {
+            let mut record = merge(&starts(slow), 5).unwrap();
+            record.cells.remove(0).steps.remove(0)
+        };
+        let few = row(2);
+        assert!(few.response.all.as_ref().unwrap().p99_us > 8e5);
+        assert!(few.holds(), "{:?}", few.status);
+        assert!(
+            few.status
+                .rule
+                .starts_with("the median of 5 starts; over all of them P99 90"),
+            "{:?}",
+            few.status
+        );
+        assert!(!row(3).holds());
     }
 
     #[test]

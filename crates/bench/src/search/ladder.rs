@@ -115,7 +115,7 @@ pub fn of_record(record: &mut RunRecord, interrupted: bool) {
         if cell.capacity.is_some() || cell.load.closed_loop {
             continue;
         }
-        let starts = cell.statistics.as_ref().map_or(1, |found| found.starts);
+        let starts = cell.starts();
         cell.capacity = capacity(&record.profile, &cell.by_load(), threads, starts);
         let Some(found) = &mut cell.capacity else {
             continue;

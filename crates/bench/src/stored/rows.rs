@@ -193,7 +193,7 @@ fn of_ladder<'a>(run: &'a RunRecord, cell: &'a Cell) -> Vec<Row<'a>> {
     let single = || {
         let steps = cell.steps.iter();
         steps
-            .map(|step| (step.target_rps, vec![sample(1, 0.0, step)]))
+            .map(|step| (step.target_rps, vec![sample(1, 0.0, step, &run.profile)]))
             .collect()
     };
     let measured: Vec<(f64, Vec<StartSample>)> = match &cell.statistics {

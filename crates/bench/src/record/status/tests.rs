@@ -229,7 +229,7 @@ fn ladder(rows: &[Row], seconds: f64) -> Vec<Step> {
 
 fn check(rows: &[Row], seconds: f64) {
     let mut steps = ladder(rows, seconds);
-    classify(&Profile::bench(), &mut steps);
+    classify(&Profile::bench(), &mut steps, &[]);
     for (step, row) in steps.iter().zip(rows) {
         assert_eq!(
             step.status.level, row.6,
@@ -250,7 +250,7 @@ fn published_ladders_get_the_levels_of_their_own_rules() {
 #[test]
 fn the_deciding_rule_is_named() {
     let mut steps = ladder(REDIS_HOT, 60.0);
-    classify(&Profile::bench(), &mut steps);
+    classify(&Profile::bench(), &mut steps, &[]);
     assert_eq!(steps[0].status.rule, "");
     assert_eq!(steps[1].status.rule, "mean 12.700 ms is above 10 ms");
     assert_eq!(steps[3].status.rule, "P95 109.000 ms is above 100 ms");
@@ -312,7 +312,7 @@ fn a_row_without_answers_is_dead() {
         },
         ..Step::default()
     }];
-    classify(&Profile::bench(), &mut steps);
+    classify(&Profile::bench(), &mut steps, &[]);
     assert_eq!(
         (steps[0].status.level, steps[0].label),
         (Level::Collapsed, Label::Dead)
@@ -322,7 +322,7 @@ fn a_row_without_answers_is_dead() {
 #[test]
 fn a_ladder_that_never_fails_has_no_stable_limit() {
     let mut steps = ladder(&REDIS_UNIFORM[..5], 60.0);
-    classify(&Profile::bench(), &mut steps);
+    classify(&Profile::bench(), &mut steps, &[]);
     assert!(steps.iter().all(|step| step.label != Label::StableLimit));
     assert_eq!(steps[4].label, Label::NearLimit);
 }

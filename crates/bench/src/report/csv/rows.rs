@@ -1,4 +1,5 @@
-//! `rows.csv`: every number of every row, its unit in the column's name. Empty is "not measured".
+//! `rows.csv`: every number of every row, its unit in the column's name. Empty is "not measured". Counts are those of all
+//! `starts` together, `duration_s` is that of one.
 
 use crate::record::{
     Cell, LatencySummary, ProcessUse, RunRecord, SplitLatency, Step, goodput_by_second,
@@ -38,18 +39,18 @@ type Field = (String, String);
 
 /// Every row of a run.
 pub fn rows(record: &RunRecord) -> String {
-    let heads = fields(record, &Cell::default(), &Step::default());
+    let heads = fields(record, &Cell::default(), &Step::default(), 0.0);
     let mut out = line(heads.into_iter().map(|(name, _)| name));
     for cell in &record.cells {
-        for step in &cell.steps {
-            let values = fields(record, cell, step);
+        for (step, length_s) in cell.steps.iter().zip(cell.lengths_s()) {
+            let values = fields(record, cell, step, length_s);
             out.push_str(&line(values.into_iter().map(|(_, value)| value)));
         }
     }
     out
 }
 
-fn fields(record: &RunRecord, cell: &Cell, step: &Step) -> Vec<Field> {
+fn fields(record: &RunRecord, cell: &Cell, step: &Step, length_s: f64) -> Vec<Field> {
     let mut out: Vec<Field> = Vec::new();
     let mut text = |name: &str, value: &str| out.push((name.to_owned(), value.to_owned()));
     text("started_at", &record.manifest.started_at);
@@ -69,11 +70,12 @@ fn fields(record: &RunRecord, cell: &Cell, step: &Step) -> Vec<Field> {
     );
     text("pipeline_depth", &cell.load.pipeline_depth.to_string());
     text("deadline_ms", &number(Some(cell.load.deadline_ms)));
+    text("starts", &cell.starts().to_string());
     let by_second = goodput_by_second(&step.seconds);
     for (name, value) in [
         ("target_rps", Some(step.target_rps)),
         ("offset_s", Some(step.offset_s)),
-        ("duration_s", Some(step.duration_s)),
+        ("duration_s", Some(length_s)),
         ("sent_rps", Some(step.sent_rps)),
         ("completed_rps", Some(step.completed_rps)),
         ("goodput_rps", Some(step.goodput_rps)),

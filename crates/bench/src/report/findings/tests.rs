@@ -1,7 +1,7 @@
 //! What ladders show, on ladders made up here.
 
 use super::*;
-use crate::record::capacity::{CapacityRecord, GoalResult, StartInterval};
+use crate::record::capacity::{CapacityRecord, GoalResult, StartInterval, Trial};
 use crate::record::{Failures, Operation, Scenario};
 
 /// A ladder of (load, failed percent).
@@ -353,4 +353,35 @@ fn searches_of_enough_starts_are_compared_by_a_test() {
     // Too few starts for a test: the intervals speak.
     let (few, _) = said(&[190.0, 200.0, 210.0]);
     assert!(matches!(few, Advantage::Between(..)), "{few:?}");
+}
+
+/// Rows have the loads of the first start; what the others held lies far above or below.
+#[test]
+fn the_peak_of_several_starts_is_not_below_what_they_held() {
+    let mut cell = cell("redis", &[(10.0, 0), (20.0, 50)]);
+    let held = [12.0, 40.0, 50.0];
+    let starts = (1..).zip(held).map(|(start, held)| StartInterval {
+        start,
+        lower_rps: Some(held),
+        upper_rps: Some(held + 2.0),
+    });
+    let trials = (1..).zip(held).map(|(start, held)| Trial {
+        start: Some(start),
+        load_rps: held,
+        goodput_rps: held,
+        ..Trial::default()
+    });
+    cell.capacity = Some(CapacityRecord {
+        goals: vec![GoalResult {
+            lower_rps: Some(40.0),
+            upper_rps: Some(42.0),
+            starts: starts.collect(),
+            ..GoalResult::default()
+        }],
+        trials: trials.collect(),
+        ..CapacityRecord::default()
+    });
+    let found = CellFindings::of(&cell);
+    assert_eq!(found.peak_goodput_rps, Some(40.0));
+    assert_eq!(found.held_text(Lang::En), "40 (12–50)");
 }

@@ -16,10 +16,15 @@ texts! {
         | "không đơn điệu: {loads}/s không đạt dù tải cao hơn lại đạt";
     F_LOST = "way down against way up: {percent} % of the goodput lost" | "chiều xuống so với chiều lên: mất {percent} % goodput";
     F_GAINED = "way down against way up: {percent} % of the goodput gained" | "chiều xuống so với chiều lên: thêm {percent} % goodput";
-    F_GOAL = "{goal}: sustains [{lower}, {upper}]/s, expected goodput {goodput}/s: {remark}"
-        | "{goal}: duy trì được [{lower}, {upper}]/s, goodput kỳ vọng {goodput}/s: {remark}";
-    F_STARTS = "{goal}: each of {n} starts held {each}; median {median}/s{spread}"
-        | "{goal}: từng lần trong {n} lần khởi động giữ được {each}; trung vị {median}/s{spread}";
+    F_GOAL = "{goal}: {sustains}{goodput}: {remark}" | "{goal}: {sustains}{goodput}: {remark}";
+    F_BETWEEN = "sustains [{lower}, {upper}]/s" | "duy trì được [{lower}, {upper}]/s";
+    F_AT_LEAST = "sustains at least {lower}/s" | "duy trì được ít nhất {lower}/s";
+    F_LESS_THAN = "sustains less than {upper}/s" | "duy trì được dưới {upper}/s";
+    F_NOT_KNOWN = "what it sustains is not known" | "chưa biết duy trì được bao nhiêu";
+    F_EXPECTED = ", expected goodput {goodput}/s" | ", goodput kỳ vọng {goodput}/s";
+    F_NOTHING = "nothing" | "không mức nào";
+    F_STARTS = "{goal}: the {n} starts held {each}; median {median}{spread}"
+        | "{goal}: {n} lần khởi động lần lượt giữ được {each}; trung vị {median}{spread}";
     F_STARTS_SPREAD = " [{low}–{high}], MAD {mad}" | " [{low}–{high}], MAD {mad}";
     F_STARTS_MAD = ", MAD {mad}" | ", MAD {mad}";
     F_TRIALS = "{n} trials, {spoiled} of them not fully valid; the search {how}: {why}"

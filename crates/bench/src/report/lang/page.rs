@@ -124,6 +124,9 @@ texts! {
         | "Xếp theo tải giữ được. Độ trễ, CPU máy chủ và bộ nhớ lấy tại tải cao nhất mà tất cả giữ được, hoặc ít nhất đã trả lời: {load}.";
     SUMMARY_ALONE = "Sorted by the load held. No load was offered to all of them, so their latency, server CPU and memory are not set side by side."
         | "Xếp theo tải giữ được. Không có tải nào được đưa vào tất cả, nên độ trễ, CPU máy chủ và bộ nhớ không được đặt cạnh nhau.";
+    SUMMARY_STARTS = " Held, not held and peak are medians over the starts; in brackets the least and the most that a start held."
+        | " Giữ được, không giữ và đỉnh là trung vị qua các lần khởi động; trong ngoặc là mức ít nhất và nhiều nhất mà một lần giữ được.";
+    HELD_BETWEEN = "{load} ({low}–{high})" | "{load} ({low}–{high})";
     LADDER_INTRO = "Rates are requests per second; response times count from the intended send time. A denied decision is an answer, not a failure. Point at a row for its counts and command."
         | "Tốc độ tính bằng yêu cầu mỗi giây; thời gian đáp ứng tính từ thời điểm dự định gửi. Quyết định từ chối là một câu trả lời, không phải lỗi. Trỏ vào một dòng để xem số đếm và lệnh.";
     LATENCY_INTRO = "Response time over the bands of the P99 thresholds. Whiskers are 95 % confidence intervals over fresh starts, where there are several."
@@ -291,8 +294,8 @@ texts! {
         | "Vòng hở: yêu cầu đi theo lịch có hạt giống, bất kể đích đo có theo kịp hay không. Thời gian đáp ứng tính từ lúc lịch muốn gửi yêu cầu, nên thời gian chờ trong bộ sinh tải không bị giấu; thời gian phục vụ tính từ lúc gửi thật. Yêu cầu không có câu trả lời tốt trong hạn là lỗi. Yêu cầu không được trả lời kịp hạn vẫn tính vào thời gian đáp ứng: bằng thời gian của câu trả lời muộn, nếu không có thì bằng thời gian đã chờ, ít nhất là hạn chờ. Quyết định từ chối là một câu trả lời.";
     METHOD_CLOSED_LOOP = "Closed loop where a cell says so: every connection sends its next request when the last is answered, so latency there is service time and the offered load follows the target."
         | "Vòng kín ở những ô đo có ghi: mỗi kết nối gửi yêu cầu tiếp theo khi yêu cầu trước đã được trả lời, nên độ trễ ở đó là thời gian phục vụ và tải đưa vào phụ thuộc đích đo.";
-    METHOD_LEVELS = "ok: every metric good. near-limit: the worst at warning. degraded: a latency or the throughput critical. failed: failures critical. collapsed: less than half of the offered load answered well. A load is held if its row is ok or near-limit."
-        | "đạt: mọi chỉ số tốt. gần giới hạn: chỉ số tệ nhất ở mức cảnh báo. suy giảm: độ trễ hoặc thông lượng nghiêm trọng. thất bại: tỉ lệ lỗi nghiêm trọng. sụp đổ: chưa đến một nửa tải được trả lời tốt. Một mức tải được giữ nếu dòng của nó đạt hoặc gần giới hạn.";
+    METHOD_LEVELS = "ok: every metric good. near-limit: the worst at warning. degraded: a latency or the throughput critical. failed: failures critical. collapsed: less than half of the offered load answered well. A load is held if its row is ok or near-limit. The level of a row of several starts is that of the median start; its latencies are those of all answers together."
+        | "đạt: mọi chỉ số tốt. gần giới hạn: chỉ số tệ nhất ở mức cảnh báo. suy giảm: độ trễ hoặc thông lượng nghiêm trọng. thất bại: tỉ lệ lỗi nghiêm trọng. sụp đổ: chưa đến một nửa tải được trả lời tốt. Một mức tải được giữ nếu dòng của nó đạt hoặc gần giới hạn. Mức của dòng gồm nhiều lần khởi động là mức của lần trung vị; độ trễ của nó tính trên mọi câu trả lời.";
     THRESHOLD_GOODPUT = "goodput of the offered load" | "goodput trên tải đưa vào";
     THRESHOLD_FAIL = "failed requests" | "yêu cầu lỗi";
     THRESHOLD_MEAN = "mean response time" | "thời gian đáp ứng trung bình";

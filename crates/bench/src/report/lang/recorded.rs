@@ -112,6 +112,7 @@ forms! {
     "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
     "the median of {n} starts, in {n2} of which the interval is not as narrow as asked"
         | "trung vị của {n} lần khởi động, trong đó {n2} lần khoảng chưa hẹp như yêu cầu";
+    "the median of {n} starts; over all of them {why}" | "trung vị của {n} lần khởi động; tính chung tất cả thì {why}";
     "the median of {n} starts" | "trung vị của {n} lần khởi động";
     "held up to {n}/s, the highest load tried" | "giữ được đến {n}/s, tải cao nhất đã thử";
     "no load was shown to be too much" | "chưa thấy tải nào là quá tải";

@@ -21,6 +21,8 @@ texts! {
     WITH = "{target} with {operation}" | "{target} với {operation}";
     HELD = "{scenario}: {cell} held {load}/s{not} within the {profile} thresholds{end}"
         | "{scenario}: {cell} giữ được {load}/s{not} trong ngưỡng {profile}{end}";
+    MEDIAN_BETWEEN = " (the median of {n} starts, which held {low} to {high}/s)" | " (trung vị của {n} lần khởi động, giữ được từ {low} đến {high}/s)";
+    MEDIAN_OF = " (the median of {n} starts)" | " (trung vị của {n} lần khởi động)";
     AND_NOT = " (and not {load}/s)" | " (và không giữ được {load}/s)";
     AND_NOT_MOSTLY = " (and not {load}/s, though single trials held up to {held}/s)" | " (và không giữ được {load}/s, dù có lần thử đơn lẻ giữ được đến {held}/s)";
     NOT_BOUNDED = ", with no valid row above to bound it" | ", không có dòng hợp lệ nào phía trên để chặn";

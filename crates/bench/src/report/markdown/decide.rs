@@ -63,6 +63,9 @@ impl Document<'_> {
             t::MD_WITH_FAILURES.with(self.lang, &[("load", &load), ("percent", &failed)])
         };
         let at = |rps: Option<f64>| rps.and_then(|rps| near(cell, rps));
+        let rows = cell.by_load();
+        let up_to = |rps: f64| rows.iter().rev().find(|step| step.target_rps <= rps);
+        let held = found.sustained_rps.and_then(up_to).copied();
         let p99 = |step: Option<&Step>| {
             let found = step.and_then(|step| Some((step, step.response.all.as_ref()?)));
             or_dash(found, |(step, all)| {
@@ -72,10 +75,13 @@ impl Document<'_> {
         };
         [
             or_dash(found.safe_rps, rate),
-            or_dash(at(found.sustained_rps), with_failures),
+            or_dash(found.sustained_rps, |rps| match held {
+                Some(step) if step.target_rps == rps => with_failures(step),
+                _ => format!("{}/s", rate(rps)),
+            }),
             or_dash(at(found.breaking_rps), with_failures),
             p99(cell.by_load().into_iter().find(|step| step.holds())),
-            p99(at(found.sustained_rps)),
+            p99(held),
             or_dash(found.retention, |(times, kept)| {
                 let class = self.say(retention_class(kept));
                 format!("{class} ({} % @ {})", percent(kept * 100.0), ratio(times))

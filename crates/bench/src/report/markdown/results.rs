@@ -4,7 +4,7 @@ use crate::record::Cell;
 
 use super::super::findings::{CellFindings, Ranked, over_admission};
 use super::super::format::{ms, or_dash, percent, rate, significant};
-use super::super::lang::page as t;
+use super::super::lang::{Lang, page as t};
 use super::super::observations::observations;
 use super::super::rows::LadderRow;
 use super::super::words;
@@ -113,13 +113,13 @@ impl Document<'_> {
             let more = [self.say(t::H_SERVER_CPU_OP), self.say(t::H_OVER)];
             self.table(&[&titles[..], &["P50 ms", "P99 ms"], &more].concat(), 2);
             for ranked in &scenario.ranked {
-                self.row(&compared(ranked));
+                self.row(&compared(ranked, self.lang));
             }
         }
     }
 }
 
-fn compared(ranked: &Ranked<'_>) -> Vec<String> {
+fn compared(ranked: &Ranked<'_>, lang: Lang) -> Vec<String> {
     let (cell, found) = (ranked.cell, &ranked.findings);
     let all = ranked.common.and_then(|step| step.response.all.as_ref());
     let cpu = ranked
@@ -129,7 +129,7 @@ fn compared(ranked: &Ranked<'_>) -> Vec<String> {
     vec![
         text(&cell.target),
         text(&cell.operation.title),
-        format!("**{}**", or_dash(found.sustained_rps, rate)),
+        format!("**{}**", found.held_text(lang)),
         or_dash(found.not_held_rps, rate),
         or_dash(found.safe_rps, rate),
         or_dash(found.peak_goodput_rps, rate),

@@ -538,7 +538,7 @@ fn everything_renders_in_every_form() {
         "30 s (shortened)",
         "limited by the store (redis)",
         "median of 5 starts [",
-        "each of 5 starts held",
+        "the 5 starts held",
         "Trials of the search in start 3",
         "Log of 4 trials",
         "<g class=\"over\"><rect",
@@ -555,7 +555,7 @@ fn everything_renders_in_every_form() {
 fn what_each_start_held_is_told_in_the_terminal_too() {
     let text = run_summary(TextStyle::default(), &run());
     let told = super::unwrapped(&text);
-    assert!(told.contains("each of 5 starts held"), "{text}");
+    assert!(told.contains("the 5 starts held"), "{text}");
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl<'a> Bed<'a> {
             keep_admit(&mut step, admit);
         }
         step.connections = request.connections;
-        classify(&self.plan.profile, std::slice::from_mut(&mut step));
+        classify(&self.plan.profile, std::slice::from_mut(&mut step), &[]);
         if let Some(why) = &outcome.cut_short {
             step.notes.push(format!(
                 "ended {:.1} s into the step: {why}",

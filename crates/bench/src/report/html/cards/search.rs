@@ -145,7 +145,7 @@ fn goals(source: &Source<'_>, found: &CapacityRecord) -> Block {
         .iter()
         .map(|result| {
             vec![
-                result.goal.name.clone(),
+                capacity::goal_name(&result.goal),
                 or_dash(result.lower_rps, rate),
                 or_dash(result.upper_rps, rate),
                 or_dash(result.conditional_throughput_rps, rate),

@@ -82,7 +82,7 @@ fn row(source: &Source<'_>, ranked: &Ranked<'_>) -> Row {
         cells: vec![
             Cell::words(cell.target.clone()).class("strong"),
             operation,
-            Cell::number(or_dash(found.sustained_rps, rate)).class("strong"),
+            Cell::number(found.held_text(source.lang)).class("strong"),
             Cell::number(or_dash(found.not_held_rps, rate)),
             Cell::number(or_dash(found.safe_rps, rate)),
             Cell::number(or_dash(found.peak_goodput_rps, rate)),
@@ -98,7 +98,7 @@ fn row(source: &Source<'_>, ranked: &Ranked<'_>) -> Row {
 
 /// What the numbers of a cell rest on.
 fn tip(source: &Source<'_>, cell: &crate::record::Cell) -> String {
-    let starts = cell.statistics.as_ref().map_or(1, |found| found.starts);
+    let starts = cell.starts();
     let starts = starts_text(starts, source.lang);
     t::CELL_TIP.with(
         source.lang,
