@@ -25,6 +25,7 @@ pub use libraries::{LibrariesError, dump_libraries, read_libraries};
 pub use limiter::{FLAGS_FIELD, LIMITER_FIELD};
 pub use payload::{
     PayloadError, dump_value, dump_value_as, restore_body, restore_unchecked, restore_value,
+    serialized_len,
 };
 pub use reader::{Entry, Reader};
 pub use shapes::Shapes;

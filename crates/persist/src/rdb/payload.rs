@@ -57,6 +57,11 @@ pub fn dump_value_as(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     payload
 }
 
+/// Bytes of the value alone, as a file holds it, without its type: the `serializedlength` of DEBUG OBJECT.
+pub fn serialized_len(value: ValueRef<'_>, compress: bool) -> usize {
+    dump_value_as(value, compress).len() - 1 - FOOTER
+}
+
 /// The value in a payload.
 ///
 /// # Errors

@@ -11,6 +11,7 @@ use tollgate_containers::{glob, number};
 use tollgate_engine::{Engine, NodeCx};
 use tollgate_keyspace::DbIndex;
 use tollgate_net::{fatal, threads};
+use tollgate_persist::rdb;
 use tollgate_wire::resp::Protocol;
 
 /// Longest sleep, in seconds.
@@ -133,12 +134,13 @@ fn sleep(seconds: &[u8]) -> Result<Reply, CmdError> {
 fn object(cx: &mut NodeCx<'_>, key: &[u8]) -> Result<Reply, CmdError> {
     let now = cx.now.millis();
     let db = cx.session.db;
+    let compress = cx.engine.limits().rdb_compression() != 0;
     // At time 0 nothing has expired: an entry whose time is over is shown as long as it is there.
     let found = cx.engine.with_entry(db, key, 0, |entry| {
         format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
             entry.encoding().as_str(),
-            entry.memory(),
+            rdb::serialized_len(entry.value(), compress),
             (now / 1_000 - entry.idle_secs(now) as i64) & 0xff_ffff,
             entry.idle_secs(now)
         )

@@ -207,7 +207,20 @@ fn debug_is_for_those_who_may() {
         raw(&mut client, "LRANGE list 0 -1"),
         "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n"
     );
-    assert!(raw(&mut client, "DEBUG OBJECT k").contains("encoding:embstr"));
+    for (command, shown) in [
+        ("SET k v", "encoding:embstr serializedlength:2 "),
+        ("SET k 123", "encoding:int serializedlength:2 "),
+        (
+            "SET k aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "encoding:raw serializedlength:13 ",
+        ),
+        ("HSET h a b", "encoding:listpack serializedlength:14 "),
+    ] {
+        raw(&mut client, command);
+        let key = command.split(' ').nth(1).unwrap();
+        let line = raw(&mut client, &format!("DEBUG OBJECT {key}"));
+        assert!(line.contains(shown), "{command}: {line}");
+    }
     assert_eq!(
         raw(&mut client, "DEBUG OBJECT none"),
         "-ERR no such key\r\n"
