@@ -23,6 +23,7 @@ mod loops;
 mod management;
 mod matrix;
 mod metrics;
+mod mixed;
 mod modes;
 mod original;
 mod reflection;
