@@ -2,10 +2,11 @@
 
 use crate::calendar::{Calendar, CalendarUnit, Zone};
 use crate::fixed_window::{self, Anchor};
-use crate::types::{Cost, Decision, Nanos, Quota, Timestamp};
+use crate::types::{Cost, Decision, Nanos, PeriodMs, Quota, Timestamp};
 use crate::{gcra, leaky_bucket, lua, oracle, sliding_window, token_bucket};
 
-/// State of one limiter key as the store holds it: at most 16 bytes beside the entry's expiry.
+/// State of one limiter key as the store holds it: at most 16 bytes beside the entry's expiry and what names the algorithm.
+/// (A sliding window's period lies where the name leaves room.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimiterState {
     /// Units taken in the open window; the window's end is the entry's expiry.
@@ -24,6 +25,8 @@ pub enum LimiterState {
         previous: u64,
         /// Units taken in the latest window.
         current: u64,
+        /// The period they were taken by.
+        period: PeriodMs,
     },
     /// When the bucket is full again, exactly.
     TokenBucket {
@@ -40,6 +43,9 @@ pub enum LimiterState {
     /// Nothing passes until the entry's expiry, whatever the algorithm.
     Banned,
 }
+
+// No state takes more than the two words and the one with the name.
+const _: () = assert!(size_of::<LimiterState>() == 24);
 
 impl LimiterState {
     /// Name of the state's form, as `OBJECT ENCODING` reports it.
@@ -194,11 +200,10 @@ impl AlgorithmKind {
             LimiterState::FixedWindow { .. } | LimiterState::Banned => {
                 Timestamp::from_millis(record.expires_at_ms)
             }
-            LimiterState::SlidingWindow { .. } => Timestamp::from_millis(
-                record
-                    .expires_at_ms
-                    .saturating_sub(fixed_window::period_ms(quota)),
-            ),
+            LimiterState::SlidingWindow { period, .. } => {
+                let period = period.get().unwrap_or(fixed_window::period_ms(quota));
+                Timestamp::from_millis(record.expires_at_ms.saturating_sub(period))
+            }
             LimiterState::Gcra { tat: at } | LimiterState::LeakyBucket { empty_at: at } => at,
             LimiterState::TokenBucket { full_at, part } => {
                 token_bucket::State { full_at, part }.full_at_ceil()
@@ -605,10 +610,27 @@ fn sliding_state(
     expires_at_ms: i64,
     quota: &Quota,
 ) -> Option<sliding_window::State> {
-    let LimiterState::SlidingWindow { previous, current } = state else {
+    let LimiterState::SlidingWindow {
+        previous,
+        current,
+        period: taken_by,
+    } = state
+    else {
         return None;
     };
     let period = fixed_window::period_ms(quota);
+    if let Some(taken_by) = taken_by.get() {
+        // Of a longer period the window before is a part as well as the latest: both count in full until that ends.
+        let (previous, current) = match period > taken_by {
+            true => (0, current.saturating_add(previous)),
+            false => (previous, current),
+        };
+        return Some(sliding_window::State {
+            previous,
+            current,
+            ends_at_ms: expires_at_ms.saturating_sub(taken_by),
+        });
+    }
     // Windows end at multiples of their period. Of another period it is not known when the latest ended, but that it was before
     // the record expires: its units count in full until then, so that a longer period forgets none.
     let past = expires_at_ms.rem_euclid(period);
@@ -629,6 +651,7 @@ fn sliding_record(state: sliding_window::State, quota: &Quota) -> Record {
         state: LimiterState::SlidingWindow {
             previous: state.previous,
             current: state.current,
+            period: PeriodMs::new(fixed_window::period_ms(quota)),
         },
         expires_at_ms: state
             .ends_at_ms

@@ -10,14 +10,16 @@ use crate::leases::{LEASES_MAX, Lease, Leases};
 use crate::ledger::Ledger;
 use crate::sliding_log::{ENTRIES_MAX, Hit, SlidingLog};
 use crate::slot::Slot;
-use crate::types::{Quota, Timestamp};
+use crate::types::{PeriodMs, Quota, Timestamp};
 
 const FIXED_WINDOW: u8 = 1;
 const GCRA: u8 = 2;
-const SLIDING_WINDOW: u8 = 3;
+/// A sliding window that does not say its period.
+const SLIDING_WINDOW_1: u8 = 3;
 const TOKEN_BUCKET: u8 = 4;
 const LEAKY_BUCKET: u8 = 5;
 const BANNED: u8 = 6;
+const SLIDING_WINDOW: u8 = 7;
 const LOG: u8 = 16;
 const LEASES: u8 = 17;
 /// Reservations that do not say how long their units count.
@@ -43,9 +45,19 @@ pub enum Stored {
 /// Appends a small state.
 pub fn write_state(state: LimiterState, out: &mut Vec<u8>) {
     let (code, words): (u8, [u64; 2]) = match state {
+        LimiterState::SlidingWindow {
+            previous,
+            current,
+            period,
+        } => {
+            out.push(SLIDING_WINDOW);
+            // Periods are not negative.
+            put(period.get().unwrap_or(0) as u64, out);
+            [previous, current].iter().for_each(|&word| put(word, out));
+            return;
+        }
         LimiterState::FixedWindow { count } => (FIXED_WINDOW, [count, 0]),
         LimiterState::Gcra { tat } => (GCRA, [bits(tat), 0]),
-        LimiterState::SlidingWindow { previous, current } => (SLIDING_WINDOW, [previous, current]),
         LimiterState::TokenBucket { full_at, part } => (TOKEN_BUCKET, [bits(full_at), part]),
         LimiterState::LeakyBucket { empty_at } => (LEAKY_BUCKET, [bits(empty_at), 0]),
         LimiterState::Banned => (BANNED, [0, 0]),
@@ -156,13 +168,18 @@ fn read_ban(input: &mut &[u8]) -> Option<Ban> {
 }
 
 fn read_state(code: u8, input: &mut &[u8]) -> Option<LimiterState> {
+    let period = match code {
+        SLIDING_WINDOW => PeriodMs::new(i64::try_from(take(input)?).ok()?),
+        _ => PeriodMs::UNKNOWN,
+    };
     let (first, second) = (take(input)?, take(input)?);
     Some(match code {
         FIXED_WINDOW => LimiterState::FixedWindow { count: first },
         GCRA => LimiterState::Gcra { tat: time(first) },
-        SLIDING_WINDOW => LimiterState::SlidingWindow {
+        SLIDING_WINDOW | SLIDING_WINDOW_1 => LimiterState::SlidingWindow {
             previous: first,
             current: second,
+            period,
         },
         TOKEN_BUCKET => LimiterState::TokenBucket {
             full_at: time(first),
@@ -344,6 +361,12 @@ mod tests {
             LimiterState::SlidingWindow {
                 previous: 1,
                 current: 2,
+                period: PeriodMs::new(60_000),
+            },
+            LimiterState::SlidingWindow {
+                previous: 1,
+                current: 2,
+                period: PeriodMs::UNKNOWN,
             },
             LimiterState::TokenBucket {
                 full_at: now,
@@ -394,6 +417,17 @@ mod tests {
         for stored in samples() {
             assert_eq!(read(&write(&stored)), Some(stored));
         }
+    }
+
+    #[test]
+    fn a_sliding_window_of_an_earlier_version_does_not_say_its_period() {
+        let bytes = [&[SLIDING_WINDOW_1][..], &[1; 8], &[2; 8]].concat();
+        let want = LimiterState::SlidingWindow {
+            previous: u64::from_le_bytes([1; 8]),
+            current: u64::from_le_bytes([2; 8]),
+            period: PeriodMs::UNKNOWN,
+        };
+        assert_eq!(read(&bytes), Some(Stored::State(want)));
     }
 
     #[test]

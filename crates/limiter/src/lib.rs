@@ -44,4 +44,4 @@ pub use ban::Ban;
 pub use batch::{Request, decide_all};
 pub use ledger::Ledger;
 pub use slot::{Act, Method, Slot, SlotDecision, SlotRequest, decide_slots};
-pub use types::{Cost, Decision, Nanos, Quota, Timestamp};
+pub use types::{Cost, Decision, Nanos, PeriodMs, Quota, Timestamp};

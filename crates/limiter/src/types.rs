@@ -150,6 +150,32 @@ fn ceil_ms(span: Nanos) -> i64 {
     span.div_ceil(NANOS_PER_MILLI) as i64
 }
 
+/// A period in whole milliseconds, up to nearly nine thousand years; 0 is one that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeriodMs([u8; 6]);
+
+impl PeriodMs {
+    /// One that is not known: records of earlier versions do not say.
+    pub const UNKNOWN: PeriodMs = PeriodMs([0; 6]);
+
+    /// A period; unknown if it is none.
+    pub const fn new(ms: i64) -> PeriodMs {
+        match ms.to_le_bytes() {
+            [a, b, c, d, e, f, 0, 0] => PeriodMs([a, b, c, d, e, f]),
+            _ => PeriodMs::UNKNOWN,
+        }
+    }
+
+    /// Milliseconds; `None` if it is not known.
+    pub const fn get(self) -> Option<i64> {
+        let [a, b, c, d, e, f] = self.0;
+        match i64::from_le_bytes([a, b, c, d, e, f, 0, 0]) {
+            0 => None,
+            ms => Some(ms),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -128,7 +128,8 @@ fn a_longer_period_forgets_nothing() {
     let method = Method::Small(AlgorithmKind::SlidingWindow);
     let hour = Quota::new(10, 3_600 * SECOND);
     let minute = Quota::new(10, 60 * SECOND);
-    for taken_at in [30_000, 90_000, 1_830_000] {
+    // Of the last one the record ends with an hour.
+    for taken_at in [30_000, 90_000, 1_830_000, 58 * 60_000 + 1_000] {
         let mut slot = Slot::Small(None);
         assert!(take(&mut slot, method, &minute, 10, at(taken_at)));
         for later in [1_000, 20_000, 40_000] {
@@ -137,6 +138,25 @@ fn a_longer_period_forgets_nothing() {
                 !take(&mut slot, method, &hour, 1, now),
                 "{taken_at} {later}"
             );
+        }
+    }
+}
+
+/// Nor what the window before it took, which counted in part only.
+#[test]
+fn a_longer_period_counts_the_window_before_in_full() {
+    let method = Method::Small(AlgorithmKind::SlidingWindow);
+    let minute = Quota::new(10, 60 * SECOND);
+    for minutes in [2, 7, 60] {
+        let longer = Quota::new(10, minutes * 60 * SECOND);
+        for end in 1..=60 {
+            let mut slot = Slot::Small(None);
+            let begin = end * 60_000;
+            assert!(take(&mut slot, method, &minute, 6, at(begin - 1)));
+            assert!(take(&mut slot, method, &minute, 4, at(begin + 30_000)));
+            for now in [30_000, 40_000, 59_999, 60_000].map(|later| at(begin + later)) {
+                assert!(!take(&mut slot, method, &longer, 1, now), "{minutes} {end}");
+            }
         }
     }
 }

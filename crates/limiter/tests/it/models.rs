@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use tollgate_limiter::sliding_log::SlidingLog;
-use tollgate_limiter::{ALGORITHMS, AlgorithmKind, Cost, LimiterState, Quota, Record, Timestamp};
+use tollgate_limiter::{
+    ALGORITHMS, AlgorithmKind, Cost, LimiterState, PeriodMs, Quota, Record, Timestamp,
+};
 
 /// One request of a history: how the clock moves (also back), and what it costs.
 #[derive(Clone, Copy, Debug)]
@@ -164,7 +166,7 @@ proptest! {
                 AlgorithmKind::Gcra => LimiterState::Gcra { tat: time },
                 AlgorithmKind::TokenBucket => LimiterState::TokenBucket { full_at: time, part: count },
                 AlgorithmKind::LeakyBucket => LimiterState::LeakyBucket { empty_at: time },
-                AlgorithmKind::SlidingWindow => LimiterState::SlidingWindow { previous: count, current: limit },
+                AlgorithmKind::SlidingWindow => LimiterState::SlidingWindow { previous: count, current: limit, period: PeriodMs::new(tat.unsigned_abs().cast_signed() >> 16) },
                 _ => LimiterState::FixedWindow { count },
             };
             for record in [None, Some(Record { state, expires_at_ms }), Some(Record { state: LimiterState::Banned, expires_at_ms })] {

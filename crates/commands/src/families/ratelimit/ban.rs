@@ -56,7 +56,9 @@ fn facts(slot: &Slot, now: Timestamp) -> Vec<(&'static str, i64)> {
         Slot::Small(Some(record)) => match record.state {
             LimiterState::FixedWindow { count } => vec![("taken", units(count))],
             LimiterState::Gcra { tat } => vec![("full-in-ms", until(tat, now))],
-            LimiterState::SlidingWindow { previous, current } => {
+            LimiterState::SlidingWindow {
+                previous, current, ..
+            } => {
                 vec![("taken-before", units(previous)), ("taken", units(current))]
             }
             LimiterState::TokenBucket { full_at, .. } => vec![("full-in-ms", until(full_at, now))],
