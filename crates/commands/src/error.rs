@@ -273,7 +273,7 @@ catalogue! {
         "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.",
     PauseMode => "ERR CLIENT PAUSE mode must be WRITE or ALL",
     MonitorInTransaction => "ERR MONITOR isn't allowed for DENY BLOCKING client",
-    KeysForMonitor => "ERR Replica can't interact with the keyspace",
+    KeysForReplica => "ERR Replica can't interact with the keyspace",
     MaxAgeNotAnInteger => "ERR maxage is not an integer or out of range",
     MaxAgeNotPositive => "ERR maxage should be greater than 0",
     WriteFromReadOnlyScript => "ERR Write commands are not allowed from read-only scripts.",

@@ -97,7 +97,7 @@ impl Engine {
         if session.out_of_memory && self.refused_for_memory(row, session, counters, out) {
             return Outcome::Continue;
         }
-        if (session.subscriptions > 0 || session.monitors)
+        if (session.subscriptions > 0 || session.only_listens())
             && answered_for_listener(row, session, args, counters, out)
         {
             return Outcome::Continue;
@@ -641,7 +641,7 @@ pub(crate) fn is_exec(row: &Row) -> bool {
 }
 
 /// A RESP2 connection with subscriptions cannot tell replies from messages, so it may only change its subscriptions, ask
-/// for a sign of life, and end. One that monitors may not touch keys. True when the command has been answered here.
+/// for a sign of life, and end. One that monitors, or follows as a replica, may not touch keys. True when the command has been answered here.
 #[cold]
 fn answered_for_listener(
     row: &'static Row,
@@ -652,11 +652,11 @@ fn answered_for_listener(
 ) -> bool {
     if session.subscriptions == 0 || session.protocol != Protocol::Resp2 {
         let keys = Flags::WRITE.or(Flags::READONLY).or(Flags::MAY_REPLICATE);
-        if !session.monitors || !row.flags.intersects(keys) {
+        if !session.only_listens() || !row.flags.intersects(keys) {
             return false;
         }
         counters.rejected();
-        CmdError::KeysForMonitor.write(out);
+        CmdError::KeysForReplica.write(out);
         return true;
     }
     match row.run {

@@ -85,7 +85,7 @@ impl Engine {
             && (session.authenticated || self.access.is_open())
             && session.subscriptions == 0
             && session.transaction.is_none()
-            && !session.monitors
+            && !session.only_listens()
             && !session.is_worker
             && session.origin == Origin::Client
     }

@@ -48,7 +48,7 @@ pub struct Session {
     pub replies: Replies,
     /// MONITOR: the connection only watches and may not touch keys.
     pub monitors: bool,
-    /// It is a replica's: what its commands reply is not sent.
+    /// It is a replica's: it may not touch keys, and what its commands reply is not sent.
     pub follows: bool,
     /// The last command, for CLIENT LIST.
     pub last: Option<&'static Row>,
@@ -87,6 +87,12 @@ pub enum Replies {
 }
 
 impl Session {
+    /// The connection is told what others do, as a monitor or a replica, and may not touch keys.
+    #[inline]
+    pub(crate) fn only_listens(&self) -> bool {
+        self.monitors | self.follows
+    }
+
     /// A fresh RESP2 connection on database 0 as the default user.
     pub fn new(id: u64, authenticated: bool) -> Session {
         Session {

@@ -188,6 +188,27 @@ impl Client {
         }
     }
 
+    /// Drops the connection of a replica that has sent a command with a reply.
+    #[cold]
+    pub(crate) fn drop_for_reply(&self, row: Option<&Row>, reply: &[u8]) {
+        if self.kill() {
+            let name = row.map_or_else(String::new, |row| row.name.to_ascii_lowercase());
+            let log = &self.delivery.log;
+            if let Some(error) = reply.strip_prefix(b"-") {
+                log.warning(format_args!(
+                    "== CRITICAL == This master is sending an error to its replica: '{}' after processing the command '{name}'",
+                    error.trim_ascii_end().escape_ascii()
+                ));
+            }
+            log.warning(format_args!(
+                "Replica generated a reply to command '{name}', disconnecting it: {}",
+                self.show(Timestamp::from_nanos(Clock::now()))
+            ));
+            self.outbox.close();
+            self.post_kill();
+        }
+    }
+
     /// Drops the client for not reading.
     #[cold]
     fn drop_slow(&self) {

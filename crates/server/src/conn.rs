@@ -225,10 +225,8 @@ impl RespDriver {
         if len > 1 {
             engine.look_ahead(conn.session.db, &mut plans);
         }
-        let mut node = NodeRunner {
-            shared: &self.shared,
-            client: &conn.client,
-        };
+        let (shared, client) = (&self.shared, &conn.client);
+        let mut node = NodeRunner { shared, client };
         let now = Timestamp::from_nanos(self.now);
         let mut most_replies = conn.client.most_replies();
         for (i, plan) in plans.iter().enumerate() {
@@ -243,8 +241,9 @@ impl RespDriver {
                 &mut node,
             );
             let answered = matches!(outcome, Outcome::Continue | Outcome::Close);
-            if answered && has_modes(&conn.session) {
-                conclude_modes(&mut conn.session, plan.row(), &mut self.out, mark);
+            let reply = (plan.row(), mark);
+            if answered && !conclude(shared, client, &mut conn.session, reply, &mut self.out) {
+                return Ran::Drop;
             }
             if conn.client.outbox.is_pending() {
                 conn.client.outbox.take(&mut self.out, mark);
@@ -406,9 +405,15 @@ impl RespDriver {
                     Some(_) => self.answer_memcached(conn, &reply),
                     None => self.out.raw(&reply),
                 }
-                if has_modes(&conn.session) {
-                    let row = conn.session.last;
-                    conclude_modes(&mut conn.session, row, &mut self.out, 0);
+                let row = conn.session.last;
+                if !conclude(
+                    &self.shared,
+                    &conn.client,
+                    &mut conn.session,
+                    (row, 0),
+                    &mut self.out,
+                ) {
+                    return Flow::Drop;
                 }
                 if conn.client.outbox.is_pending() {
                     conn.client.outbox.take(&mut self.out, 0);
@@ -559,9 +564,15 @@ impl Driver for RespDriver {
         let now_at = Timestamp::from_nanos(now);
         let engine = &self.shared.engine;
         if engine.time_out(&mut conn.session, now_at, &mut self.out) {
-            if has_modes(&conn.session) {
-                let row = conn.session.last;
-                conclude_modes(&mut conn.session, row, &mut self.out, 0);
+            let row = conn.session.last;
+            if !conclude(
+                &self.shared,
+                &conn.client,
+                &mut conn.session,
+                (row, 0),
+                &mut self.out,
+            ) {
+                return Flow::Drop;
             }
             conn.client.publish(&conn.session, now);
         }
@@ -664,13 +675,46 @@ fn has_modes(session: &Session) -> bool {
     session.replies != Replies::On || session.tracker.is_some() || session.follows
 }
 
+/// Concludes a command of a row, whose reply begins at `mark`. False: the connection is a replica's, which is sent no replies
+/// and is dropped for one.
+#[inline]
+fn conclude(
+    shared: &Shared,
+    client: &Client,
+    session: &mut Session,
+    reply: (Option<&Row>, usize),
+    out: &mut ReplyBuf,
+) -> bool {
+    !has_modes(session) || conclude_modes(shared, client, session, reply, out)
+}
+
+#[cold]
+fn conclude_modes(
+    shared: &Shared,
+    client: &Client,
+    session: &mut Session,
+    (row, mark): (Option<&Row>, usize),
+    out: &mut ReplyBuf,
+) -> bool {
+    if !session.follows {
+        end_modes(session, row, out, mark);
+        return true;
+    }
+    let reply = &out.bytes()[mark..];
+    if reply.is_empty() {
+        return true;
+    }
+    if let Some(error) = reply.strip_prefix(b"-") {
+        shared.metrics.error_reply(error);
+    }
+    client.drop_for_reply(row, reply);
+    out.truncate(mark);
+    false
+}
+
 /// Ends what holds for one command, and takes back a reply that the client does not want. What it is told of
 /// subscriptions is no reply.
-#[cold]
-fn conclude_modes(session: &mut Session, row: Option<&Row>, out: &mut ReplyBuf, mark: usize) {
-    if session.follows {
-        return out.truncate(mark);
-    }
+fn end_modes(session: &mut Session, row: Option<&Row>, out: &mut ReplyBuf, mark: usize) {
     let is_client = row.is_some_and(|row| row.name.starts_with("CLIENT|"));
     if let Some(tracker) = &session.tracker
         && !is_client

@@ -43,7 +43,12 @@ pub(super) fn psync(runner: &NodeRunner<'_>, cx: &mut NodeCx<'_>) -> Result<Repl
         return Ok(Reply::Written);
     }
     let id = cx.args.next()?;
-    let next = cx.args.int()?;
+    let next = cx.args.int().inspect_err(|_| {
+        let (host, port) = runner.client.replica_address();
+        runner.shared.log.warning(format_args!(
+            "Replica {host}:{port} asks for synchronization but with a wrong offset"
+        ));
+    })?;
     if cx.args.keyword("FAILOVER") {
         take_over(runner, cx, id)?;
     }

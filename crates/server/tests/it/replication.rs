@@ -504,3 +504,32 @@ fn who_wants_the_data_only_is_sent_no_changes() {
         assert_eq!(raw(&mut client, &format!("REPLCONF {option}")), error);
     }
 }
+
+/// As of redis-server: it could change data that are not its own, and would wait for replies that never come.
+#[test]
+fn a_replica_that_sends_commands_is_disconnected() {
+    let local = Local::start(&[]);
+    let mut client = local.connect();
+    for command in [
+        "SET key 1",
+        "GET key",
+        "PING",
+        "MULTI",
+        "no-such-command",
+        "BLPOP key 0.01",
+    ] {
+        let mut replica = local.connect();
+        replica.send(b"SYNC\r\n").unwrap();
+        replica.send(format!("{command}\r\n").as_bytes()).unwrap();
+        replica.until_closed().unwrap();
+    }
+    let mut replica = local.connect();
+    replica
+        .send(b"SYNC\r\nMULTI\r\nSET key 1\r\nEXEC\r\n")
+        .unwrap();
+    replica.until_closed().unwrap();
+    assert_eq!(raw(&mut client, "EXISTS key"), ":0\r\n");
+    wait_for("they are forgotten", || {
+        info(&mut client, "connected_slaves") == "0"
+    });
+}
