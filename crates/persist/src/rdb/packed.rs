@@ -139,7 +139,11 @@ fn zipmap(bytes: &[u8], take: Take<'_>) -> Option<()> {
 
 fn zipmap_len(first: u8, left: &mut Bytes<'_>) -> Option<usize> {
     match first {
-        LONG => Some(u32::from_le_bytes(left.array()?) as usize),
+        LONG => {
+            let len = u32::from_le_bytes(left.array()?);
+            // Nobody writes one that one byte has room for.
+            (len >= u32::from(LONG)).then_some(len as usize)
+        }
         len => Some(usize::from(len)),
     }
 }
@@ -225,6 +229,21 @@ mod tests {
         for cut in 0..map.len() {
             assert_eq!(all(Packing::Zipmap, &map[..cut]), None);
         }
+        let wide = |len: u32| {
+            let text = "x".repeat(len as usize);
+            let map = [
+                b"\x01\xfe",
+                &len.to_le_bytes()[..],
+                text.as_bytes(),
+                b"\x01\x00v\xff",
+            ];
+            (
+                all(Packing::Zipmap, &map.concat()),
+                Some(vec![text, "v".to_owned()]),
+            )
+        };
+        assert_eq!(wide(254).0, wide(254).1);
+        assert_eq!(wide(253).0, None, "a length that is longer than it need be");
     }
 
     #[test]
