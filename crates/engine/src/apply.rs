@@ -277,15 +277,14 @@ impl Applier {
     ) -> Result<Applied, ApplyError> {
         let mut first_error = None;
         // Before anything is locked, since it looks at sizes.
-        let is_long = engine.is_unit_long(&self.session, commands, now);
+        self.session.is_worker = engine.is_unit_long(&self.session, commands, now);
         {
-            let mut held = engine.lock_transaction(&self.session, commands);
+            let Some(mut held) = engine.lock_transaction(&self.session, commands) else {
+                unreachable!("only what connections of clients ask for is put off");
+            };
             let Some(_role) = self.hold_role(engine) else {
                 return Ok(Applied::Over);
             };
-            if is_long {
-                held.keep();
-            }
             let session = &mut self.session;
             for (row, words) in commands {
                 self.replies.clear();

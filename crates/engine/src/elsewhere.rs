@@ -8,8 +8,12 @@ use tollgate_commands::{
 use tollgate_keyspace::{DbIndex, ValueRef};
 use tollgate_limiter::Timestamp;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::cell::Cells;
+use crate::shards::LockSet;
+use crate::waiter::Mail;
 use crate::{Engine, Session};
 
 /// Steps of a command that a thread which serves connections does itself; a few tenths of a millisecond.
@@ -148,6 +152,63 @@ impl Engine {
         waits && self.shards.put_off(mail)
     }
 
+    /// Locks for a command of a connection: by `patient` where waiting for a long command is nobody's loss, else by `lock`,
+    /// which gives `None` once a long command holds what is wanted. `None`: the connection is told when to try again.
+    #[inline]
+    pub(crate) fn lock_or_put_off<T>(
+        &self,
+        mail: Option<&Arc<dyn Mail>>,
+        patient: impl FnOnce() -> T,
+        lock: impl Fn() -> Option<T>,
+    ) -> Option<T> {
+        let Some(mail) = mail else {
+            return Some(patient());
+        };
+        loop {
+            let locked = lock();
+            if locked.is_some() || self.shards.put_off(mail) {
+                return locked;
+            }
+        }
+    }
+
+    /// Locks the shards in `wanted` for a command of a connection, or puts it off.
+    pub(crate) fn lock_set_of(&self, session: &Session, wanted: &[usize]) -> Option<LockSet<'_>> {
+        let patient = || match session.is_worker {
+            true => self.shards.keep_set(wanted),
+            false => self.shards.lock_set(wanted),
+        };
+        self.lock_or_put_off(session.mail.as_ref(), patient, || {
+            self.shards.lock_set_unless_kept(wanted)
+        })
+    }
+
+    /// Enters the gate and locks the shards in `wanted` for a command of a connection that may come to need others, or puts
+    /// it off. `alone`: it is one that must not meet what long commands hold.
+    pub(crate) fn lock_gate_of(
+        &self,
+        session: &Session,
+        wanted: &[usize],
+        alone: impl Fn() -> bool,
+    ) -> Option<LockSet<'_>> {
+        let patient = || {
+            let mut held = match session.is_worker {
+                true => self.shards.keep_gate(),
+                false => self.shards.lock_gate(),
+            };
+            held.extend(wanted);
+            held
+        };
+        self.lock_or_put_off(session.mail.as_ref(), patient, || {
+            let mut held = match alone() {
+                true => self.shards.lock_gate_alone()?,
+                false => self.shards.lock_gate_unless_kept()?,
+            };
+            let all = wanted.iter().all(|&one| held.acquire_unless_kept(one));
+            all.then_some(held)
+        })
+    }
+
     /// Whether a long command holds what this one needs.
     pub(crate) fn waits_for_kept(&self, row: &Row, args: &[&[u8]]) -> bool {
         let needs_kept = || {
@@ -174,14 +235,10 @@ impl Engine {
 }
 
 /// Commands of the server that count or write what all shards hold.
-fn looks_at_all(command: NodeCommand) -> bool {
+pub(crate) fn looks_at_all(command: NodeCommand) -> bool {
     matches!(
         command,
-        NodeCommand::ConfigResetStat
-            | NodeCommand::LatencyHistogram
-            | NodeCommand::MemoryDoctor
-            | NodeCommand::MemoryStats
-            | NodeCommand::Debug
+        NodeCommand::Debug
             | NodeCommand::ReplicaOf
             | NodeCommand::Save
             | NodeCommand::BgRewriteAof
@@ -221,7 +278,7 @@ fn counts_slots(command: ClusterCommand) -> bool {
     )
 }
 
-fn runs_script(command: ScriptCommand) -> bool {
+pub(crate) fn runs_script(command: ScriptCommand) -> bool {
     matches!(
         command,
         ScriptCommand::Eval
@@ -231,4 +288,167 @@ fn runs_script(command: ScriptCommand) -> bool {
             | ScriptCommand::Fcall
             | ScriptCommand::FcallRo
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::shards::LockSet;
+    use crate::waiter::Mail;
+    use crate::{EngineConfig, Node, NodeCx, Outcome};
+    use tollgate_commands::{CmdError, Reply};
+    use tollgate_wire::resp::ReplyBuf;
+
+    const NOW: Timestamp = Timestamp::from_nanos(1_000_000_000);
+
+    #[derive(Debug, Default)]
+    struct Called(AtomicUsize);
+
+    impl Mail for Called {
+        fn answer(&self, _: Vec<u8>) {}
+        fn dismiss(&self, _: Vec<u8>) {}
+        fn try_again(&self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+        fn is_gone(&self) -> bool {
+            false
+        }
+    }
+
+    struct NoNode;
+
+    impl Node for NoNode {
+        fn run(&mut self, _: NodeCommand, _: NodeCx<'_>) -> Result<Reply, CmdError> {
+            Ok(Reply::Ok)
+        }
+    }
+
+    fn run(engine: &Engine, session: &mut Session, command: &str) -> (Outcome, Vec<u8>) {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        let mut out = ReplyBuf::default();
+        let outcome = engine.execute(session, &words, NOW, &mut out, &mut NoNode);
+        (outcome, out.bytes().to_vec())
+    }
+
+    /// Runs the last of `commands` while something else has what `lock` locks, and turns out to be long only then. The
+    /// command is to let go of its thread at once, and to run when it is tried again.
+    #[track_caller]
+    fn lets_go(commands: &[&str], lock: impl for<'e> Fn(&'e Engine) -> LockSet<'e>) {
+        let engine = Engine::new(EngineConfig {
+            shards: 16,
+            ..EngineConfig::default()
+        });
+        let called = Arc::new(Called::default());
+        let mut session = Session::new(1, true);
+        session.mail = Some(called.clone());
+        session.allow_moves();
+        let (last, before) = commands.split_last().expect("there is a command");
+        for command in before {
+            assert_eq!(run(&engine, &mut session, command).0, Outcome::Continue);
+        }
+        let mut long = lock(&engine);
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            let engine = &engine;
+            scope.spawn(move || {
+                let ran = run(engine, &mut session, last);
+                tell.send((ran, session)).expect("the test waits");
+            });
+            // Time enough for it to come to the lock.
+            thread::sleep(Duration::from_millis(20));
+            long.keep();
+            let outcome = told.recv_timeout(Duration::from_secs(20));
+            drop(long);
+            let Ok(((outcome, reply), mut session)) = outcome else {
+                panic!("{last} waits");
+            };
+            assert!(reply.is_empty(), "{last} was not run");
+            if outcome == Outcome::Elsewhere {
+                return;
+            }
+            assert_eq!(outcome, Outcome::TryAgain, "{last}");
+            assert_eq!(called.0.load(Ordering::SeqCst), 1);
+            let (outcome, reply) = run(engine, &mut session, last);
+            assert!(
+                outcome == Outcome::Wait || !reply.is_empty() && reply[0] != b'-',
+                "{last}: {outcome:?} {}",
+                reply.escape_ascii()
+            );
+            let name = last.split(' ').next().expect("it has a name");
+            let calls = engine.stats().by_command;
+            let calls = calls.iter().find(|stats| stats.row.name == name);
+            assert_eq!(calls.map(|stats| stats.calls), Some(1), "{last}");
+        });
+    }
+
+    fn shard_of<'e>(engine: &'e Engine, key: &[u8]) -> LockSet<'e> {
+        let shard = engine.seed.key(key).shard(engine.shards.count());
+        engine.shards.lock_set(&[shard])
+    }
+
+    #[test]
+    fn a_command_does_not_wait_for_a_long_one_that_begins_meanwhile() {
+        for commands in [
+            &["GET held"][..],
+            &["SET held x"],
+            &["MGET other held third"],
+            &["MSET other x held y third z"],
+            &["BLPOP held 0"],
+            &["BLMPOP 0 2 other held LEFT"],
+            &["WATCH other held"],
+            &["MULTI", "SET other x", "SET held x", "EXEC"],
+            &["WATCH held", "MULTI", "EXEC"],
+            &["DBSIZE"],
+            &["KEYS *"],
+            &["SCAN 0 COUNT 1000"],
+            &["EVAL return{redis.call('GET',KEYS[1])} 1 held"],
+        ] {
+            lets_go(commands, |engine| shard_of(engine, b"held"));
+        }
+    }
+
+    #[test]
+    fn nor_for_one_that_is_inside_the_gate() {
+        for commands in [
+            &["FLUSHALL"][..],
+            &["SWAPDB 0 1"],
+            &["SORT list BY w*"],
+            &["MULTI", "DBSIZE", "EXEC"],
+            &["EVAL return{redis.call('GET',ARGV[1])} 0 key"],
+        ] {
+            lets_go(commands, |engine| engine.shards.lock_gate());
+        }
+    }
+
+    #[test]
+    fn a_long_command_and_who_may_wait_for_any_shard_keep_out_of_each_others_way() {
+        let engine = Engine::new(EngineConfig {
+            shards: 16,
+            ..EngineConfig::default()
+        });
+        let shards = &engine.shards;
+        let long = shards.keep_set(&[3]);
+        assert!(shards.is_kept(3) && shards.lock_gate_alone().is_none());
+        drop(long);
+        assert!(!shards.are_kept() && !shards.is_kept(3));
+        let inside = shards.lock_gate_alone().expect("nothing long runs");
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let long = shards.keep_set(&[3]);
+                tell.send(()).expect("the test waits");
+                drop(long);
+            });
+            thread::sleep(Duration::from_millis(20));
+            assert!(told.try_recv().is_err() && !shards.is_kept(3));
+            drop(inside);
+            told.recv().expect("it goes on");
+        });
+    }
 }

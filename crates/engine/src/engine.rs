@@ -328,23 +328,14 @@ impl Engine {
         }
     }
 
-    /// Keys of each database. The shards are counted one after the other.
+    /// Keys of each database, as [`Engine::overview`] has them.
     pub fn database_sizes(&self) -> [DatabaseSize; DATABASES] {
-        let mut sizes = [DatabaseSize::default(); DATABASES];
-        self.for_each_shard(|shard| {
-            for db in DbIndex::all() {
-                sizes[db.get()].keys += shard.len(db);
-                sizes[db.get()].expiring += shard.expiring(db);
-            }
-        });
-        sizes
+        self.overview(None).databases
     }
 
-    /// Bytes held by tables, keys and values.
+    /// Bytes held by tables, keys and values, as [`Engine::overview`] has them.
     pub fn memory(&self) -> usize {
-        let mut bytes = 0;
-        self.for_each_shard(|shard| bytes += shard.memory());
-        bytes
+        self.overview(None).bytes
     }
 
     /// Counters since the start, or since [`Engine::reset_stats`].
@@ -369,7 +360,9 @@ impl Engine {
         self.garbage.reset();
         self.reset_evicted();
         self.journal.reset_stats();
-        self.for_each_shard(Shard::reset_stats);
+        for shard in self.for_each_free_cell(&mut |cell| cell.reset_stats()) {
+            self.reset_stats_of(shard);
+        }
     }
 
     /// Scripts in the cache, and the bytes of their bodies.

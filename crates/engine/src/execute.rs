@@ -11,7 +11,8 @@ use tollgate_net::clock::Clock;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::call::{Call, Long};
-use crate::cell::{Cells, One};
+use crate::cell::{Cell, Cells, One};
+use crate::lock::Guard;
 use crate::script::{Around, Host};
 use crate::shards::LockSet;
 use crate::stats::RowCounters;
@@ -67,8 +68,7 @@ impl Engine {
         if let Some((handler, key)) = self.passes(plan, row, session, args.len()) {
             session.out_of_memory = false;
             let call = Call::of_client(row, args, session, now);
-            self.run_keys_timed(handler, &call, Some(key), counters, session, out);
-            return Outcome::Continue;
+            return self.run_keys_timed(handler, &call, Some(key), counters, session, out);
         }
         self.execute_asking(plan, row, session, args, now, out, node)
     }
@@ -124,16 +124,21 @@ impl Engine {
         }
         if row.flags.contains(Flags::BLOCKING) {
             let outcome = self.run_waiting(row, session, args, now, out);
-            self.show(row, session, args, node);
+            if outcome != Outcome::TryAgain {
+                self.show(row, session, args, node);
+            }
             return outcome;
         }
         if let Run::Keys(handler) = row.run
             && !(plan.key.is_none() && self.is_elsewhere(row, session, args, now))
         {
             let call = Call::of_client(row, args, session, now);
-            self.run_keys_asked(handler, &call, plan.key.as_ref(), counters, session, out);
-            self.show(row, session, args, node);
-            return Outcome::Continue;
+            let key = plan.key.as_ref();
+            let outcome = self.run_keys_asked(handler, &call, key, counters, session, out);
+            if outcome != Outcome::TryAgain {
+                self.show(row, session, args, node);
+            }
+            return outcome;
         }
         if matches!(row.run, Run::Keys(_)) {
             return Outcome::Elsewhere;
@@ -151,8 +156,8 @@ impl Engine {
         counters: RowCounters<'_>,
         session: &Session,
         out: &mut ReplyBuf,
-    ) {
-        self.run_keys_timed(handler, call, key, counters, session, out);
+    ) -> Outcome {
+        self.run_keys_timed(handler, call, key, counters, session, out)
     }
 
     /// [`Engine::run_keys`], timed where that is wanted.
@@ -166,11 +171,15 @@ impl Engine {
         counters: RowCounters<'_>,
         session: &Session,
         out: &mut ReplyBuf,
-    ) {
+    ) -> Outcome {
         let sampled = counters.called();
         let started =
             (sampled || self.observer.times(call.row, call.args.len())).then(Clock::monotone);
-        self.run_keys(handler, call, key, counters, out);
+        let outcome = self.run_keys(handler, call, key, counters, session, out);
+        if outcome == Outcome::TryAgain {
+            counters.put_off();
+            return outcome;
+        }
         if let Some(started) = started {
             let nanos = elapsed(started);
             if sampled {
@@ -179,6 +188,7 @@ impl Engine {
             self.observer
                 .took(call.row, session, call.args, nanos, call.now);
         }
+        outcome
     }
 
     /// Shows a command that a client has run to those who monitor.
@@ -234,6 +244,11 @@ impl Engine {
         if elsewhere.get() {
             return Outcome::Elsewhere;
         }
+        if outcome == Outcome::TryAgain {
+            out.truncate(mark);
+            counters.put_off();
+            return outcome;
+        }
         match result {
             Ok(reply) => {
                 reply.write(out);
@@ -266,7 +281,15 @@ impl Engine {
         match call.row.run {
             Run::Keys(_) | Run::Wait(_) => unreachable!("these take other paths"),
             Run::Keyspace(handler) => {
-                self.run_walk(handler, call, &mut EngineWalk::new(self, call), out)
+                let Some(mut walk) = EngineWalk::new(self, call, session.mail.as_ref()) else {
+                    *outcome = Outcome::TryAgain;
+                    return Ok(Reply::Written);
+                };
+                let result = self.run_walk(handler, call, &mut walk, out);
+                if walk.gave_up() {
+                    *outcome = Outcome::TryAgain;
+                }
+                result
             }
             Run::Local(handler) => self.run_walk(handler, call, &mut NoWalk, out),
             Run::Script(command) => {
@@ -305,7 +328,7 @@ impl Engine {
         }
     }
 
-    /// Locks the shards of the keys, runs the handler, commits, and writes the reply.
+    /// Locks the shards of the keys, runs the handler, commits, and writes the reply; or puts it off.
     // As for `run_keys_timed`.
     #[inline(always)]
     fn run_keys(
@@ -314,12 +337,15 @@ impl Engine {
         call: &Call<'_>,
         key: Option<&Key<'_>>,
         counters: RowCounters<'_>,
+        session: &Session,
         out: &mut ReplyBuf,
-    ) {
+    ) -> Outcome {
         let mark = out.len();
         let result = if let Some(key) = key {
             let index = key.shard(self.shards.count());
-            let mut cell = self.shards.lock(index);
+            let Some(mut cell) = self.lock_of(session, index) else {
+                return Outcome::TryAgain;
+            };
             if self.is_unheard(&cell, call) {
                 let effects = &mut Effects::new();
                 self.run_alone(handler, call, key, index, &mut cell, effects, out)
@@ -329,12 +355,33 @@ impl Engine {
                 self.run_heard(handler, call, key, index, &mut cell, out)
             }
         } else {
-            self.run_many(handler, call, out)
+            match self.run_many(handler, call, session, out) {
+                Some(result) => result,
+                None => return Outcome::TryAgain,
+            }
         };
         match result {
             Ok(reply) => reply.write(out),
             Err(error) => fail(&error, mark, counters, out),
         }
+        Outcome::Continue
+    }
+
+    /// Locks one shard for a command of a connection, or puts it off.
+    #[inline]
+    fn lock_of(&self, session: &Session, index: usize) -> Option<Guard<'_, Cell>> {
+        match self.shards.lock_unless_kept(index) {
+            None => self.lock_kept(session, index),
+            cell => cell,
+        }
+    }
+
+    #[cold]
+    fn lock_kept(&self, session: &Session, index: usize) -> Option<Guard<'_, Cell>> {
+        let patient = || self.shards.lock(index);
+        self.lock_or_put_off(session.mail.as_ref(), patient, || {
+            self.shards.lock_unless_kept(index)
+        })
     }
 
     /// Runs a handler whose keys all live in one locked shard; `keys` as for [`Args::with_keys`].
@@ -351,47 +398,44 @@ impl Engine {
         self.run_on(handler, call, args, held, out, &mut None)
     }
 
+    /// `None`: it was put off.
     #[inline(never)]
     fn run_many(
         &self,
         handler: Handler,
         call: &Call<'_>,
+        session: &Session,
         out: &mut ReplyBuf,
-    ) -> Result<Reply, CmdError> {
-        let mut keys = self.keys_in(call.row, call.args)?;
+    ) -> Option<Result<Reply, CmdError>> {
+        let mut keys = match self.keys_in(call.row, call.args) {
+            Ok(keys) => keys,
+            Err(error) => return Some(Err(error)),
+        };
         let wanted = self.shards_of_keys(&keys);
-        let is_worker = matches!(call.long, Long::Worker);
         let ahead = self.is_deep();
         let mut held = if uses_hidden_keys(call.row, call.args) {
-            let mut held = self.shards.lock_gate();
-            for index in wanted {
-                held.acquire(index);
-            }
-            held
+            self.lock_gate_of(session, &wanted, || true)?
         } else if let [index] = wanted[..]
-            && !is_worker
+            && !session.is_worker
         {
-            let mut cell = self.shards.lock(index);
+            let mut cell = self.lock_of(session, index)?;
             let mut held = One::new(index, &mut cell, &self.shards);
             let result = self.run_one(handler, call, &keys, &mut held, out);
             self.settle(&mut held, call.now);
-            return result;
+            return Some(result);
         } else {
             if ahead {
                 wanted.iter().for_each(|&index| self.shards.prefetch(index));
             }
-            self.shards.lock_set(&wanted)
+            self.lock_set_of(session, &wanted)?
         };
-        if is_worker {
-            held.keep();
-        }
         if ahead {
             self.look_ahead_of(call, &mut keys, &held);
         }
         let args = call.cursor(&self.seed).with_keys(&keys);
         let result = self.run_on(handler, call, args, &mut held, out, &mut None);
         self.settle(&mut held, call.now);
-        result
+        Some(result)
     }
 
     /// Runs a handler in a transaction or a script, whose shards the caller holds; further ones are locked as the lock
@@ -427,11 +471,18 @@ impl Engine {
         let mut held = self.shards.lock_none();
         let mut words = None;
         let result = match row.run {
-            Run::Keys(handler) => self.shards_of(row, args).and_then(|wanted| {
-                held = self.shards.lock_set(&wanted);
-                let args = call.cursor(&self.seed);
-                self.run_on(handler, &call, args, &mut held, out, &mut words)
-            }),
+            Run::Keys(handler) => match self.shards_of(row, args) {
+                Ok(wanted) => {
+                    let Some(locked) = self.lock_set_of(session, &wanted) else {
+                        counters.put_off();
+                        return Outcome::TryAgain;
+                    };
+                    held = locked;
+                    let args = call.cursor(&self.seed);
+                    self.run_on(handler, &call, args, &mut held, out, &mut words)
+                }
+                Err(error) => Err(error),
+            },
             Run::Wait(handler) => self.run_walk(handler, &call, &mut NoWalk, out),
             _ => unreachable!("commands that wait have keys or need none"),
         };

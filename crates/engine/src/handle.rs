@@ -12,7 +12,7 @@ use tollgate_limiter::{
 use crate::cell::{Cell, Cells, One, name};
 use crate::keys::ShardList;
 use crate::lock::Guard;
-use crate::shards::LockSet;
+use crate::shards::{LockSet, Visit};
 use crate::{Engine, Wake};
 
 /// Checks of one request that are handled without allocation.
@@ -106,6 +106,11 @@ impl Handle {
     #[inline]
     pub fn may_be_kept(&self) -> bool {
         self.0.is_kept() || self.0.pause().is_active() || self.0.has_room_in_log().is_err()
+    }
+
+    /// Keeps long commands from beginning until it is dropped, which must be soon; `None`: one runs.
+    pub fn visit(&self) -> Option<Visit<'_>> {
+        self.0.shards.visit()
     }
 
     /// Has `wake` called when a long command or a pause has ended, or the append-only file has room again, for each once; false

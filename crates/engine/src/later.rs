@@ -18,6 +18,8 @@ enum Chore {
     Unpark(Box<[u8]>, Arc<Waiter>),
     /// What is recorded of uses has changed.
     Access,
+    /// What was counted is forgotten.
+    Stats,
 }
 
 /// Chores, each with the shard it is about.
@@ -43,6 +45,11 @@ impl Engine {
         self.do_or_leave(shard, Chore::Access);
     }
 
+    /// A shard forgets what it has counted.
+    pub(crate) fn reset_stats_of(&self, shard: usize) {
+        self.do_or_leave(shard, Chore::Stats);
+    }
+
     fn do_or_leave(&self, shard: usize, chore: Chore) {
         match self.shards.lock_unless_kept(shard) {
             Some(mut cell) => self.carry_out(&mut cell, &chore),
@@ -60,6 +67,7 @@ impl Engine {
             Chore::Unwatch(name) => cell.unwatch(name, heard),
             Chore::Unpark(name, waiter) => cell.unpark(name, waiter, heard),
             Chore::Access => cell.set_access(*self.memory.access.lock()),
+            Chore::Stats => cell.reset_stats(),
         }
     }
 

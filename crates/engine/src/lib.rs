@@ -76,6 +76,7 @@ pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
 pub use script::{REDIS_VERSION, sha1};
 pub use session::{Node, NodeCx, Outcome, Replies, Session};
+pub use shards::Visit;
 pub use snapshot::{
     Base, Form, Loaded, Purpose, STUCK_SECS, Snapshot, SnapshotError, SnapshotProgress,
 };

@@ -44,10 +44,10 @@ impl Engine {
                 self.hand_over_held(session, keys, now, held, send)
             }
             None => {
-                let mut held = self.shards.lock_set(&wanted);
-                if session.is_worker {
-                    held.keep();
-                }
+                let mut held = match session.is_worker {
+                    true => self.shards.keep_set(&wanted),
+                    false => self.shards.lock_set(&wanted),
+                };
                 let sent = self.hand_over_held(session, keys, now, &mut held, send);
                 self.settle(&mut held, now);
                 sent

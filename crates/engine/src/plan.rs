@@ -71,9 +71,10 @@ impl Engine {
 
     /// Decides by the size of the data whether [`Engine::look_ahead`] does anything; to be called about once a second.
     pub fn judge_size(&self) {
-        // Counting waits for every shard.
-        if !self.shards.are_kept() {
-            self.deep.store(self.memory() > DEEP, Ordering::Relaxed);
+        let mut bytes = 0;
+        let left = self.for_each_free_cell(&mut |cell| bytes += cell.memory());
+        if left.len() == 0 || bytes > DEEP {
+            self.deep.store(bytes > DEEP, Ordering::Relaxed);
         }
     }
 

@@ -70,6 +70,8 @@ pub(crate) struct Shards {
     gate_kept: AtomicBool,
     /// Sets of locks that long commands hold.
     keepers: AtomicUsize,
+    /// Those who may come to wait for any shard on a thread that serves connections: long commands let them finish.
+    visits: AtomicUsize,
     /// Who is to be told when one of them has ended.
     put_off: Mutex<PutOff>,
     /// Expired keys are wanted of every cell. Those that a long command holds are told by it, when it ends.
@@ -93,6 +95,7 @@ impl Shards {
             gate: Mutex::new(()),
             gate_kept: AtomicBool::new(false),
             keepers: AtomicUsize::new(0),
+            visits: AtomicUsize::new(0),
             put_off: Mutex::default(),
             hears_expired: AtomicBool::new(false),
         }
@@ -158,8 +161,28 @@ impl Shards {
 
     /// Enters the gate unless a long command is inside, or comes to be while this waits; no shard is held.
     pub(crate) fn lock_gate_unless_kept(&self) -> Option<LockSet<'_>> {
-        let gate = unless(|| self.is_gate_kept(), || self.gate.try_lock())?;
-        Some(self.empty_set(Some(gate)))
+        Some(self.empty_set(Some(self.enter_unless_kept()?)))
+    }
+
+    /// As [`Shards::lock_gate_unless_kept`], and nothing else is held by a long command either, nor will be before this
+    /// one leaves: who is inside may wait for any shard.
+    pub(crate) fn lock_gate_alone(&self) -> Option<LockSet<'_>> {
+        let visit = self.visit()?;
+        let mut inside = self.lock_gate_unless_kept()?;
+        inside.visit = Some(visit);
+        Some(inside)
+    }
+
+    /// Keeps long commands from beginning until it is dropped; `None`: one runs.
+    pub(crate) fn visit(&self) -> Option<Visit<'_>> {
+        self.visits.fetch_add(1, Ordering::SeqCst);
+        let visit = Visit(&self.visits);
+        // Long commands announce themselves before they look for visits: this sees them, or they wait for this.
+        (self.keepers.load(Ordering::SeqCst) == 0).then_some(visit)
+    }
+
+    fn enter_unless_kept(&self) -> Option<MutexGuard<'_, ()>> {
+        unless(|| self.is_gate_kept(), || self.gate.try_lock())
     }
 
     /// Asks for the cache lines that every command on a shard reads.
@@ -180,29 +203,31 @@ impl Shards {
             held: SmallVec::new(),
             ready: Vec::new(),
             gate,
+            visit: None,
             kept: false,
         }
     }
 
     /// Locks the shards in `wanted` (ascending, each once) by the lock rule.
     pub(crate) fn lock_set(&self, wanted: &[usize]) -> LockSet<'_> {
-        debug_assert!(wanted.windows(2).all(|pair| pair[0] < pair[1]));
         let mut set = self.lock_none();
-        let mut first = 0;
-        // What is long stays inside the gate for as long as it takes.
-        for round in 1.. {
-            match set.try_all(wanted, first) {
-                Ok(()) => return set,
-                Err(taken) => first = taken,
-            }
-            if round >= ROUNDS_MAX
-                && let Some(mut inside) = self.lock_gate_unless_kept()
-            {
-                inside.extend(wanted);
-                return inside;
-            }
-        }
-        unreachable!("rounds have no end")
+        set.lock(wanted);
+        set
+    }
+
+    /// The same for a long command: all that is held is marked.
+    pub(crate) fn keep_set(&self, wanted: &[usize]) -> LockSet<'_> {
+        let mut set = self.lock_none();
+        set.keep_after_visits();
+        set.lock(wanted);
+        set
+    }
+
+    /// Enters the gate for a long command, with no shard held.
+    pub(crate) fn keep_gate(&self) -> LockSet<'_> {
+        let mut set = self.lock_gate();
+        set.keep_after_visits();
+        set
     }
 
     /// As [`Shards::lock_set`] unless a long command has one of them, or comes to have it while this waits.
@@ -237,8 +262,7 @@ impl Shards {
     /// hold up nobody but the caller, and those who need the gate.
     pub(crate) fn lock_all_patiently(&self) -> LockSet<'_> {
         let wanted: Vec<usize> = (0..self.count()).collect();
-        let mut set = self.lock_gate();
-        set.keep();
+        let mut set = self.keep_gate();
         let mut first = 0;
         for _ in 0..PATIENCE {
             match set.try_all(&wanted, first) {
@@ -253,11 +277,23 @@ impl Shards {
     /// Locks every shard.
     pub(crate) fn lock_all(&self) -> LockSet<'_> {
         let mut set = self.lock_gate();
-        set.held.reserve(self.count());
-        for index in 0..self.count() {
-            set.held.push((index, self.lock(index)));
-        }
+        set.add_all();
         set
+    }
+
+    /// The same for a long command.
+    pub(crate) fn keep_all(&self) -> LockSet<'_> {
+        let mut set = self.keep_gate();
+        set.add_all();
+        set.mark(true);
+        set
+    }
+
+    /// The same unless long commands run.
+    pub(crate) fn lock_all_unless_kept(&self) -> Option<LockSet<'_>> {
+        let mut set = self.lock_gate_alone()?;
+        set.add_all();
+        Some(set)
     }
 }
 
@@ -295,7 +331,7 @@ impl Shards {
 
     /// Whether a long command is inside the gate.
     pub(crate) fn is_gate_kept(&self) -> bool {
-        self.gate_kept.load(Ordering::Relaxed)
+        self.gate_kept.load(Ordering::SeqCst)
     }
 
     /// Has `mail` told when a long command has ended; false when none is running any more.
@@ -331,6 +367,15 @@ impl Shards {
     }
 }
 
+/// While it lives no long command begins; dropped soon.
+pub struct Visit<'e>(&'e AtomicUsize);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Shards held together, in ascending order; released when dropped.
 pub(crate) struct LockSet<'e> {
     shards: &'e Shards,
@@ -339,11 +384,43 @@ pub(crate) struct LockSet<'e> {
     ready: Vec<ReadyKey>,
     // Declared after `held`: the gate opens when the shards are free.
     gate: Option<MutexGuard<'e, ()>>,
+    visit: Option<Visit<'e>>,
     /// A long command holds them: all are marked.
     kept: bool,
 }
 
 impl<'e> LockSet<'e> {
+    /// Locks `wanted` (ascending, each once) by the lock rule; the set holds nothing before.
+    fn lock(&mut self, wanted: &[usize]) {
+        debug_assert!(wanted.windows(2).all(|pair| pair[0] < pair[1]));
+        let mut first = 0;
+        for round in 1.. {
+            match self.try_all(wanted, first) {
+                Ok(()) => break,
+                Err(taken) => first = taken,
+            }
+            // What is long stays inside the gate for as long as it takes.
+            if round >= ROUNDS_MAX
+                && let Some(gate) = self.shards.enter_unless_kept()
+            {
+                self.gate = Some(gate);
+                self.extend(wanted);
+                break;
+            }
+        }
+        if self.kept {
+            self.mark(true);
+        }
+    }
+
+    /// Adds every shard to a set that holds the gate and nothing else.
+    fn add_all(&mut self) {
+        self.held.reserve(self.shards.count());
+        for index in 0..self.shards.count() {
+            self.held.push((index, self.shards.lock(index)));
+        }
+    }
+
     /// One round: waits for `wanted[first]` and tries the rest. On failure holds nothing and names the position of the
     /// shard that was taken.
     fn try_all(&mut self, wanted: &[usize], first: usize) -> Result<(), usize> {
@@ -380,7 +457,7 @@ impl<'e> LockSet<'e> {
     }
 
     /// Adds shards to a set that holds the gate, waiting for each.
-    fn extend(&mut self, wanted: &[usize]) {
+    pub(crate) fn extend(&mut self, wanted: &[usize]) {
         debug_assert!(self.gate.is_some());
         for &index in wanted {
             if let Err(position) = self.position(index) {
@@ -410,6 +487,16 @@ impl<'e> LockSet<'e> {
         self.mark(true);
     }
 
+    /// Announces a long command, which holds no shard yet, and waits until those are done who visit.
+    fn keep_after_visits(&mut self) {
+        self.keep();
+        let visits = &self.shards.visits;
+        unless(
+            || false,
+            || (visits.load(Ordering::SeqCst) == 0).then_some(()),
+        );
+    }
+
     fn mark(&self, kept: bool) {
         for (index, _) in &self.held {
             self.shards.slots[*index]
@@ -417,7 +504,7 @@ impl<'e> LockSet<'e> {
                 .store(kept, Ordering::Relaxed);
         }
         if self.gate.is_some() {
-            self.shards.gate_kept.store(kept, Ordering::Relaxed);
+            self.shards.gate_kept.store(kept, Ordering::SeqCst);
         }
     }
 

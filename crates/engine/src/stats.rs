@@ -178,7 +178,7 @@ impl Lane {
     }
 }
 
-/// Adds to a counter that only this thread writes, unless it is in the shared lane.
+/// Adds, modulo 2^64, to a counter that only this thread writes, unless it is in the shared lane.
 #[inline]
 fn add(counter: &AtomicU64, amount: u64, shared: bool) -> u64 {
     if shared {
@@ -201,6 +201,12 @@ impl RowCounters<'_> {
     #[inline]
     pub(crate) fn called(&self) -> bool {
         add(&self.fields[Field::Calls as usize], 1, self.shared).is_multiple_of(TIMED_EVERY)
+    }
+
+    /// Takes back the count of a call that was put off.
+    #[cold]
+    pub(crate) fn put_off(&self) {
+        add(&self.fields[Field::Calls as usize], u64::MAX, self.shared);
     }
 
     /// Adds the time of a call that stands for those that are not timed.

@@ -14,7 +14,7 @@ use tollgate_wire::resp::ReplyBuf;
 
 use crate::access::UserPermit;
 use crate::call::{Call, Long};
-use crate::cell::Cells;
+use crate::elsewhere::{looks_at_all, runs_script};
 use crate::execute::{changes_functions, count_failed_script, elapsed, fail};
 use crate::held::while_held;
 use crate::keys::ShardList;
@@ -225,7 +225,10 @@ impl Engine {
             TransactionCommand::Watch if session.transaction.is_some() => {
                 Err(CmdError::WatchInMulti)
             }
-            TransactionCommand::Watch => self.watch(session, call),
+            TransactionCommand::Watch => Ok(self.watch(session, call)?.unwrap_or_else(|| {
+                *outcome = Outcome::TryAgain;
+                Reply::Written
+            })),
             TransactionCommand::Unwatch => {
                 self.unwatch(session);
                 Ok(Reply::Ok)
@@ -265,13 +268,15 @@ impl Engine {
             |(row, _): &Command<'_>| matches!(row.run, Run::Script(it) if changes_functions(it));
         // Before anything is locked. What is recorded at the end is not to come behind what others load meanwhile.
         let _order = (commands.iter().any(loads)).then(|| self.functions.hold_order());
-        let mut held = self.lock_transaction(session, &commands);
+        let Some(mut held) = self.lock_transaction(session, &commands) else {
+            drop(commands);
+            session.transaction = Some(transaction);
+            *outcome = Outcome::TryAgain;
+            return Ok(Reply::Written);
+        };
         if !session.watches.is_empty() && !self.conclude_watches(session, &mut held, now) {
             self.settle(&mut held, now);
             return Ok(Reply::NullArray);
-        }
-        if session.is_worker {
-            held.keep();
         }
         let started = Clock::monotone();
         let last = session.last;
@@ -323,12 +328,12 @@ impl Engine {
             })
     }
 
-    /// The shards of a transaction.
+    /// The shards of a transaction; `None`: it was put off.
     pub(crate) fn lock_transaction(
         &self,
         session: &Session,
         commands: &[Command<'_>],
-    ) -> LockSet<'_> {
+    ) -> Option<LockSet<'_>> {
         let mut wanted = ShardList::new();
         Engine::add_watched(session, &mut wanted);
         let mut known = true;
@@ -342,13 +347,18 @@ impl Engine {
         wanted.sort_unstable();
         wanted.dedup();
         if known {
-            return self.shards.lock_set(&wanted);
+            return self.lock_set_of(session, &wanted);
         }
-        let mut held = self.shards.lock_gate();
-        for index in wanted {
-            held.acquire(index);
-        }
-        held
+        // What names all that it needs may run beside long commands.
+        let alone = commands.iter().any(|(row, words)| match row.run {
+            Run::Keyspace(_) => true,
+            Run::Node(command) => looks_at_all(command),
+            Run::Script(command) => {
+                runs_script(command) && crate::script::needs_gate(self, command, words)
+            }
+            _ => needs_gate(row, words),
+        });
+        self.lock_gate_of(session, &wanted, || alone)
     }
 
     /// Runs one queued command and writes its reply.

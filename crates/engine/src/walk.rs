@@ -1,6 +1,7 @@
 //! Access to the whole keyspace for commands that are not about a few keys.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use tollgate_commands::{Rng, Walk};
 use tollgate_keyspace::Shard;
@@ -10,16 +11,46 @@ use crate::Engine;
 use crate::call::{Call, Long};
 use crate::cell::{Cells, One};
 use crate::shards::LockSet;
+use crate::waiter::Mail;
 
-/// Walks with no shard locked beforehand.
+/// Walks for a command of a client. One that changes data has all shards locked; for others they are locked one by one.
 pub(crate) struct EngineWalk<'a> {
     engine: &'a Engine,
     call: &'a Call<'a>,
+    mail: Option<&'a Arc<dyn Mail>>,
+    all: Option<LockSet<'a>>,
+    gave_up: bool,
 }
 
 impl<'a> EngineWalk<'a> {
-    pub(crate) fn new(engine: &'a Engine, call: &'a Call<'a>) -> EngineWalk<'a> {
-        EngineWalk { engine, call }
+    /// `None`: a long command holds what the command needs, and the connection of `mail` is told when to try again.
+    pub(crate) fn new(
+        engine: &'a Engine,
+        call: &'a Call<'a>,
+        mail: Option<&'a Arc<dyn Mail>>,
+    ) -> Option<EngineWalk<'a>> {
+        let patient = || match call.long {
+            Long::Worker => engine.shards.keep_all(),
+            _ => engine.shards.lock_all(),
+        };
+        let all = match call.row.writes() {
+            true => Some(
+                engine.lock_or_put_off(mail, patient, || engine.shards.lock_all_unless_kept())?,
+            ),
+            false => None,
+        };
+        Some(EngineWalk {
+            engine,
+            call,
+            mail,
+            all,
+            gave_up: false,
+        })
+    }
+
+    /// A long command came to hold a shard: the reply is not complete, and the connection is told when to try again.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.gave_up
     }
 }
 
@@ -30,7 +61,16 @@ impl Walk for EngineWalk<'_> {
 
     fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
         let (engine, call) = (self.engine, self.call);
-        let mut cell = engine.shards.lock(index);
+        if self.gave_up {
+            return;
+        }
+        let patient = || engine.shards.lock(index);
+        let locked =
+            engine.lock_or_put_off(self.mail, patient, || engine.shards.lock_unless_kept(index));
+        let Some(mut cell) = locked else {
+            self.gave_up = true;
+            return;
+        };
         let mut held = One::new(index, &mut cell, &engine.shards);
         engine.visit(&mut held, index, call.row.writes(), call.now.millis(), f);
         engine.conclude_singly();
@@ -39,10 +79,9 @@ impl Walk for EngineWalk<'_> {
 
     fn with_all(&mut self, f: &mut dyn FnMut(usize, &mut Shard)) {
         let (engine, call) = (self.engine, self.call);
-        let mut held = engine.shards.lock_all();
-        if matches!(call.long, Long::Worker) {
-            held.keep();
-        }
+        let Some(mut held) = self.all.take() else {
+            unreachable!("only commands that write want all shards, and each once");
+        };
         for index in 0..engine.shards.count() {
             let mut f = |shard: &mut Shard| f(index, shard);
             let writes = call.row.writes();

@@ -51,8 +51,12 @@ impl Watches {
 }
 
 impl Engine {
-    /// WATCH.
-    pub(crate) fn watch(&self, session: &mut Session, call: &Call<'_>) -> Result<Reply, CmdError> {
+    /// WATCH; `None`: it was put off, and goes on with the keys that are not watched yet.
+    pub(crate) fn watch(
+        &self,
+        session: &mut Session,
+        call: &Call<'_>,
+    ) -> Result<Option<Reply>, CmdError> {
         for at in keys_of(call.row, call.args)? {
             let bytes = call.args[at as usize];
             let name = name(session.db, bytes);
@@ -64,7 +68,9 @@ impl Engine {
             }
             let key = self.seed.key(bytes);
             let shard = key.shard(self.shards.count());
-            let mut held = self.shards.lock_set(&[shard]);
+            let Some(mut held) = self.lock_set_of(session, &[shard]) else {
+                return Ok(None);
+            };
             let cell = held.cell(shard);
             let version = cell.watch(&name);
             // Removes the key if its time is over; for this connection that is no change.
@@ -77,7 +83,7 @@ impl Engine {
                 .0
                 .insert(name[..].into(), Seen { shard, version });
         }
-        Ok(Reply::Ok)
+        Ok(Some(Reply::Ok))
     }
 
     /// UNWATCH; the caller holds no shard.

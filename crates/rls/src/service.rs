@@ -202,11 +202,11 @@ impl Service {
         }
     }
 
-    /// What comes of `ask`, which is polled once: what would have to wait for a long command of the store fails.
-    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> T) -> T {
+    /// What comes of `ask`, which is polled once; `None` if a long command of the store may have to be waited for.
+    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> T) -> Option<T> {
         match &self.backend {
             AnyBackend::Embedded(embedded) => embedded.at_once(ask),
-            AnyBackend::Remote(_) => ask(),
+            AnyBackend::Remote(_) => Some(ask()),
         }
     }
 
@@ -418,7 +418,6 @@ impl Service {
         let checks: Checks<'_> = resolved.checks(lease.as_bytes()).collect();
         let is_plain = combine::is_plain(&checks);
         if !is_plain && embedded.may_wait() {
-            // What was taken for some roles before others had to wait could not be taken again.
             return None;
         }
         let mut step = call.map(|call| self.step(call, checks.len()));
@@ -436,7 +435,13 @@ impl Service {
             }
         } else {
             let deciding = pin!(combine::decide(embedded, &checks));
-            let decided = embedded.at_once(|| deciding.now_or_never());
+            // What was taken for some roles before others had to wait could not be taken again.
+            let Some(decided) = embedded.at_once(|| deciding.now_or_never()) else {
+                if let Some(step) = &mut step {
+                    step.fail(&Undecided::Kept.to_string());
+                }
+                return None;
+            };
             decided.expect("who asks at once is not kept waiting")
         };
         drop(step);

@@ -45,7 +45,6 @@ pub(crate) use functions::Functions;
 
 use crate::access::Caller;
 use crate::call::{Call, Long};
-use crate::cell::Cells;
 use crate::costs::Place;
 use crate::keys::ShardList;
 use crate::shards::LockSet;
@@ -486,17 +485,24 @@ fn execute<'e>(
     if is_for_others(engine, facts, call.place) && call.long.moves() {
         return Ok(Reply::Written);
     }
+    let own = match around.held {
+        Some(_) => Some(engine.shards.lock_none()),
+        None => lock(engine, facts.declared_only, &call),
+    };
+    let Some(mut locks) = own else {
+        return Ok(Reply::Written);
+    };
     let ran = vm::with_vm(|vm| {
         let mut reply = std::mem::take(&mut vm.scratch);
         reply.clear();
         reply.set_protocol(Protocol::Resp2);
         cjson::reset();
+        if let Some(held) = &mut around.held {
+            std::mem::swap(*held, &mut locks);
+        }
         let mut run = Run {
             engine,
-            locks: match &mut around.held {
-                Some(held) => std::mem::replace(held, engine.shards.lock_none()),
-                None => lock(engine, facts.declared_only, call.keys),
-            },
+            locks,
             keys: call.keys,
             argv: call.argv,
             name: call.name,
@@ -521,9 +527,6 @@ fn execute<'e>(
             reply,
             text: Vec::new(),
         };
-        if matches!(call.long, Long::Worker) {
-            run.locks.keep();
-        }
         let started = (!facts.brief).then(Clock::monotone);
         let mark = out.len();
         vm.call(compiled, &mut run, out);
@@ -592,21 +595,40 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
     Ok(())
 }
 
-/// The shards a script starts with.
-fn lock<'e>(engine: &'e Engine, declared_only: bool, keys: &[&[u8]]) -> LockSet<'e> {
+/// The shards a script starts with; `None`: a long command has come to hold them, and the script is to run elsewhere.
+fn lock<'e>(engine: &'e Engine, declared_only: bool, call: &Invocation<'_>) -> Option<LockSet<'e>> {
     let count = engine.shards.count();
-    let mut wanted: ShardList = keys
+    let mut wanted: ShardList = call
+        .keys
         .iter()
         .map(|key| engine.seed.key(key).shard(count))
         .collect();
     wanted.sort_unstable();
     wanted.dedup();
+    let shards = &engine.shards;
+    if matches!(call.long, Long::Elsewhere(_)) {
+        let locked = match declared_only {
+            true => shards.lock_set_unless_kept(&wanted),
+            false => shards.lock_gate_alone().map(|mut locks| {
+                locks.extend(&wanted);
+                locks
+            }),
+        };
+        if locked.is_some() || call.long.moves() {
+            return locked;
+        }
+    }
+    let is_worker = matches!(call.long, Long::Worker);
+    if declared_only && is_worker {
+        return Some(shards.keep_set(&wanted));
+    }
     if declared_only {
-        return engine.shards.lock_set(&wanted);
+        return Some(shards.lock_set(&wanted));
     }
-    let mut locks = engine.shards.lock_gate();
-    for &index in &wanted {
-        locks.acquire(index);
-    }
-    locks
+    let mut locks = match is_worker {
+        true => shards.keep_gate(),
+        false => shards.lock_gate(),
+    };
+    locks.extend(&wanted);
+    Some(locks)
 }

@@ -1,6 +1,10 @@
 //! Which commands leave the thread that serves the connections, and what they answer on another one.
 
-use tollgate_engine::{Outcome, Session};
+use std::thread;
+use std::time::Duration;
+
+use tollgate_engine::{Check, Handle, Outcome, Session};
+use tollgate_limiter::{AlgorithmKind, Cost, Quota};
 use tollgate_wire::resp::{ReplyBuf, Value, read_value};
 
 use super::{NOW, NoNode, engine};
@@ -182,4 +186,52 @@ fn a_watch_outside_of_a_transaction_stays_with_its_connection() {
     conn.stays("MULTI");
     conn.stays("PING");
     assert_eq!(conn.stays("EXEC"), Value::NullArray);
+}
+
+#[test]
+fn no_long_command_begins_between_the_steps_of_who_visits() {
+    let engine = engine(16);
+    let handle = Handle::new(engine.clone());
+    let check = Check {
+        key: b"held",
+        algorithm: AlgorithmKind::FixedWindow,
+        quota: Quota::new(10, 60_000_000_000),
+        cost: Cost(1),
+        peek: false,
+        exact: false,
+    };
+    let mut killer = Session::new(3, true);
+    thread::scope(|scope| {
+        let visit = handle.visit().expect("nothing long runs");
+        for script in ["KEYS[1]", "ARGV[1]"] {
+            let engine = &engine;
+            scope.spawn(move || {
+                let script = format!("while true do end return {script}");
+                let words: [&[u8]; 5] = [b"EVAL", script.as_bytes(), b"1", b"held", b"held"];
+                let mut worker = Session::new(2, true).for_worker();
+                let mut out = ReplyBuf::default();
+                engine.execute(&mut worker, &words, NOW, &mut out, &mut NoNode);
+            });
+        }
+        for _ in 0..5 {
+            thread::sleep(Duration::from_millis(5));
+            assert!(handle.decide(&[check], NOW).is_ok());
+        }
+        drop(visit);
+        while handle.decide(&[check], NOW).is_ok() {
+            thread::yield_now();
+        }
+        assert!(handle.visit().is_none());
+        while handle.may_be_kept() {
+            let mut out = ReplyBuf::default();
+            engine.execute(
+                &mut killer,
+                &[b"SCRIPT", b"KILL"],
+                NOW,
+                &mut out,
+                &mut NoNode,
+            );
+        }
+    });
+    assert!(handle.visit().is_some());
 }

@@ -124,12 +124,14 @@ impl Embedded {
         self.handle.may_be_kept()
     }
 
-    /// What comes of `ask`, which is polled once: where it would wait, it fails.
-    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> T) -> T {
+    /// What comes of `ask`, which is polled once and meanwhile meets no long command that was not there when it began; `None`
+    /// if one is. Where it would wait for something else that begins meanwhile, it fails.
+    pub(crate) fn at_once<T>(&self, ask: impl FnOnce() -> T) -> Option<T> {
+        let _visit = self.handle.visit()?;
         self.at_once.set(true);
         let asked = ask();
         self.at_once.set(false);
-        asked
+        Some(asked)
     }
 
     /// Tries until no long command holds what is needed.

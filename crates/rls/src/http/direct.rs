@@ -140,8 +140,20 @@ impl Talk {
                     }
                 }
                 Event::Body(body) => {
-                    let ask = self.ask.take();
-                    if service.may_wait() {
+                    let mut ask = self.ask.take();
+                    let now = || {
+                        // Kept where it is made: some of what it may wait for is large.
+                        let answering = pin!(answer(service, ask.take(), self.parent, body));
+                        let answered = answering.now_or_never();
+                        answered.expect("who asks at once is not kept waiting")
+                    };
+                    let answered_now = match service.may_wait() {
+                        true => None,
+                        false => service.at_once(now),
+                    };
+                    if let Some(reply) = answered_now {
+                        reply
+                    } else {
                         let body = body.to_vec();
                         match self.begin(service, ask, body) {
                             Poll::Ready(reply) => reply,
@@ -152,11 +164,6 @@ impl Talk {
                                 return (done, answered, Stop::Waits);
                             }
                         }
-                    } else {
-                        // Kept where it is made: some of what it may wait for is large.
-                        let answering = pin!(answer(service, ask, self.parent, body));
-                        let answered = service.at_once(|| answering.now_or_never());
-                        answered.expect("who asks at once is not kept waiting")
                     }
                 }
                 Event::Malformed(malformed) => refuse_malformed(self.ask.take(), malformed),
