@@ -220,7 +220,6 @@ impl Engine {
                 needs_kept() || (self.shards.is_gate_kept() && uses_hidden_keys(row, args))
             }
             Run::Transaction(TransactionCommand::Watch) => needs_kept(),
-            Run::Keyspace(_) => true,
             Run::Script(command) => {
                 runs_script(command)
                     && (needs_kept()
@@ -299,8 +298,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::call::Call;
     use crate::shards::LockSet;
     use crate::waiter::Mail;
+    use crate::walk::EngineWalk;
     use crate::{EngineConfig, Node, NodeCx, Outcome};
     use tollgate_commands::{CmdError, Reply};
     use tollgate_wire::resp::ReplyBuf;
@@ -387,6 +388,56 @@ mod tests {
         });
     }
 
+    #[test]
+    fn who_walks_waits_elsewhere_for_long_commands() {
+        let engine = Engine::new(EngineConfig {
+            shards: 16,
+            ..EngineConfig::default()
+        });
+        let commands = [
+            "DBSIZE",
+            "FLUSHALL",
+            "SWAPDB 0 1",
+            "KEYS *",
+            "SCAN 0",
+            "RL.TOP",
+        ];
+        let mut session = Session::new(1, true);
+        session.mail = Some(Arc::new(Called::default()));
+        let mut moving = Session::new(2, true);
+        moving.allow_moves();
+        // There may always be one long command or another.
+        let long = engine.shards.keep_set(&[15]);
+        for command in commands {
+            let (outcome, reply) = run(&engine, &mut moving, command);
+            assert_eq!(outcome, Outcome::Elsewhere, "{command}");
+            assert!(reply.is_empty());
+            let (outcome, _) = run(&engine, &mut session, command);
+            assert_eq!(outcome, Outcome::TryAgain, "{command}");
+        }
+        drop(long);
+        for command in commands {
+            let (outcome, _) = run(&engine, &mut moving, command);
+            assert_eq!(outcome, Outcome::Continue, "{command}");
+        }
+        // Nothing long begins while one walks on a thread that serves connections.
+        let words: [&[u8]; 1] = [b"DBSIZE"];
+        let row = engine.find(&words).expect("there is such a command");
+        let call = Call::of_client(row, &words, &moving, NOW);
+        let walk = EngineWalk::new(&engine, &call, session.mail.as_ref()).expect("it may walk");
+        let (tell, told) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                drop(engine.shards.keep_set(&[3]));
+                tell.send(()).expect("the test waits");
+            });
+            thread::sleep(Duration::from_millis(20));
+            assert!(told.try_recv().is_err() && !engine.shards.is_kept(3));
+            drop(walk);
+            told.recv().expect("it goes on");
+        });
+    }
+
     fn shard_of<'e>(engine: &'e Engine, key: &[u8]) -> LockSet<'e> {
         let shard = engine.seed.key(key).shard(engine.shards.count());
         engine.shards.lock_set(&[shard])
@@ -404,9 +455,6 @@ mod tests {
             &["WATCH other held"],
             &["MULTI", "SET other x", "SET held x", "EXEC"],
             &["WATCH held", "MULTI", "EXEC"],
-            &["DBSIZE"],
-            &["KEYS *"],
-            &["SCAN 0 COUNT 1000"],
             &["EVAL return{redis.call('GET',KEYS[1])} 1 held"],
         ] {
             lets_go(commands, |engine| shard_of(engine, b"held"));

@@ -214,10 +214,10 @@ impl Engine {
         if self.is_elsewhere(row, session, args, now) {
             return Outcome::Elsewhere;
         }
-        // A call that is run elsewhere was counted where it came from.
-        let sampled = !session.is_worker && counters.called();
+        // Others are counted with their time when they are done, so that INFO does not tell of itself.
         let short = !session.is_worker
             && matches!(row.run, Run::Local(_) | Run::Script(_) | Run::PubSub(_));
+        let sampled = short && counters.called();
         let timed = sampled || !short || self.observer.times(row, args.len());
         let started = timed.then(Clock::monotone);
         let mark = out.len();
@@ -246,7 +246,6 @@ impl Engine {
         }
         if outcome == Outcome::TryAgain {
             out.truncate(mark);
-            counters.put_off();
             return outcome;
         }
         match result {
@@ -285,11 +284,7 @@ impl Engine {
                     *outcome = Outcome::TryAgain;
                     return Ok(Reply::Written);
                 };
-                let result = self.run_walk(handler, call, &mut walk, out);
-                if walk.gave_up() {
-                    *outcome = Outcome::TryAgain;
-                }
-                result
+                self.run_walk(handler, call, &mut walk, out)
             }
             Run::Local(handler) => self.run_walk(handler, call, &mut NoWalk, out),
             Run::Script(command) => {

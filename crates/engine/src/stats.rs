@@ -298,7 +298,7 @@ impl Counters {
             }
             let [calls, nanos, sampled, samples, rejected, failed, times @ ..] = sums;
             let timed: u64 = times.iter().sum();
-            // CONFIG RESETSTAT is counted before it forgets all counts, and timed after.
+            // Commands whose every call is timed are counted by their times.
             let calls = calls.max(timed);
             let for_themselves = timed.saturating_sub(samples);
             let nanos = nanos.saturating_add(scaled(sampled, samples, calls - for_themselves));

@@ -376,8 +376,11 @@ impl Engine {
     ) {
         let counters = self.counters.row(row);
         session.last = Some(row);
-        let sampled = counters.called();
-        let started = (sampled || self.observer.times(row, words.len())).then(Clock::monotone);
+        // As outside of a transaction, INFO does not tell of itself.
+        let is_late = matches!(row.run, Run::Node(_));
+        let sampled = !is_late && counters.called();
+        let times = is_late || sampled || self.observer.times(row, words.len());
+        let started = times.then(Clock::monotone);
         let mark = out.len();
         let applied = session.origin.is_applied();
         if !applied && !self.access.is_unrestricted(session) && !self.access.refresh(session) {
@@ -424,8 +427,10 @@ impl Engine {
         }
         if let Some(started) = started {
             let nanos = elapsed(started);
-            if sampled {
-                counters.took_sampled(nanos);
+            match (is_late, sampled) {
+                (true, _) => counters.took(nanos),
+                (false, true) => counters.took_sampled(nanos),
+                (false, false) => {}
             }
             self.observer.took(row, session, words, nanos, now);
         }

@@ -10,47 +10,52 @@ use tollgate_limiter::Timestamp;
 use crate::Engine;
 use crate::call::{Call, Long};
 use crate::cell::{Cells, One};
-use crate::shards::LockSet;
+use crate::shards::{LockSet, Visit};
 use crate::waiter::Mail;
 
 /// Walks for a command of a client. One that changes data has all shards locked; for others they are locked one by one.
 pub(crate) struct EngineWalk<'a> {
     engine: &'a Engine,
     call: &'a Call<'a>,
-    mail: Option<&'a Arc<dyn Mail>>,
     all: Option<LockSet<'a>>,
-    gave_up: bool,
+    /// On a thread that serves connections: what is locked is free soon.
+    _visit: Option<Visit<'a>>,
 }
 
 impl<'a> EngineWalk<'a> {
-    /// `None`: a long command holds what the command needs, and the connection of `mail` is told when to try again.
+    /// `None`: long commands run. The command is to run elsewhere, where it may wait for one shard after the other: while
+    /// long commands overlap there is no moment at which all are free. Or it is put off, and the connection of `mail` is
+    /// told when to try again.
     pub(crate) fn new(
         engine: &'a Engine,
         call: &'a Call<'a>,
         mail: Option<&'a Arc<dyn Mail>>,
     ) -> Option<EngineWalk<'a>> {
-        let patient = || match call.long {
-            Long::Worker => engine.shards.keep_all(),
-            _ => engine.shards.lock_all(),
-        };
-        let all = match call.row.writes() {
-            true => Some(
-                engine.lock_or_put_off(mail, patient, || engine.shards.lock_all_unless_kept())?,
-            ),
-            false => None,
-        };
-        Some(EngineWalk {
+        let shards = &engine.shards;
+        let writes = call.row.writes();
+        let walk = |all, visit| EngineWalk {
             engine,
             call,
-            mail,
             all,
-            gave_up: false,
-        })
-    }
-
-    /// A long command came to hold a shard: the reply is not complete, and the connection is told when to try again.
-    pub(crate) fn gave_up(&self) -> bool {
-        self.gave_up
+            _visit: visit,
+        };
+        let patient = || match (writes, call.long) {
+            (true, Long::Worker) => walk(Some(shards.keep_all()), None),
+            (true, _) => walk(Some(shards.lock_all()), None),
+            (false, _) => walk(None, None),
+        };
+        let alone = || match writes {
+            true => Some(walk(Some(shards.lock_all_unless_kept()?), None)),
+            false => Some(walk(None, Some(shards.visit()?))),
+        };
+        if !matches!(call.long, Long::Elsewhere(_)) {
+            return engine.lock_or_put_off(mail, patient, alone);
+        }
+        let walk = alone();
+        if walk.is_none() {
+            call.long.moves();
+        }
+        walk
     }
 }
 
@@ -61,16 +66,7 @@ impl Walk for EngineWalk<'_> {
 
     fn with_shard(&mut self, index: usize, f: &mut dyn FnMut(&mut Shard)) {
         let (engine, call) = (self.engine, self.call);
-        if self.gave_up {
-            return;
-        }
-        let patient = || engine.shards.lock(index);
-        let locked =
-            engine.lock_or_put_off(self.mail, patient, || engine.shards.lock_unless_kept(index));
-        let Some(mut cell) = locked else {
-            self.gave_up = true;
-            return;
-        };
+        let mut cell = engine.shards.lock(index);
         let mut held = One::new(index, &mut cell, &engine.shards);
         engine.visit(&mut held, index, call.row.writes(), call.now.millis(), f);
         engine.conclude_singly();

@@ -290,3 +290,25 @@ fn own_settings_may_be_set_to_what_they_are() {
         "not immutable in Redis 7.0: {refused:?}"
     );
 }
+
+#[test]
+fn what_info_tells_of_commands_does_not_begin_with_itself() {
+    let server = Local::start(&[("threads", "1")]);
+    let mut client = server.connect();
+    for command in ["PING", "CONFIG RESETSTAT"] {
+        raw(&mut client, command);
+    }
+    let stats = raw(&mut client, "INFO commandstats");
+    assert!(
+        stats.contains("cmdstat_config|resetstat:calls=1,"),
+        "{stats}"
+    );
+    assert!(!stats.contains("cmdstat_info"), "{stats}");
+    assert_eq!(raw(&mut client, "MULTI"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "INFO commandstats"), "+QUEUED\r\n");
+    let stats = raw(&mut client, "EXEC");
+    assert!(stats.contains("cmdstat_info:calls=1,"), "{stats}");
+    assert!(!stats.contains("cmdstat_exec"), "{stats}");
+    assert!(info(&mut client, "cmdstat_info").starts_with("calls=2,"));
+    assert!(info(&mut client, "cmdstat_exec").starts_with("calls=1,"));
+}
