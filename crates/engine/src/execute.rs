@@ -257,11 +257,7 @@ impl Engine {
         }
         if let Some(started) = started {
             let nanos = elapsed(started);
-            match (short, sampled) {
-                (true, true) => counters.took_sampled(nanos),
-                (true, false) => {}
-                (false, _) => counters.took(nanos),
-            }
+            counters.took_one_of(!short, sampled, nanos);
             self.observer.took(row, session, args, nanos, now);
         }
         self.show(row, session, args, node);

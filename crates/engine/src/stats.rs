@@ -223,6 +223,15 @@ impl RowCounters<'_> {
         self.classify(nanos);
     }
 
+    /// Adds the time of a call of a command of which all are timed, or else some are `sampled`.
+    pub(crate) fn took_one_of(&self, all: bool, sampled: bool, nanos: u64) {
+        match (all, sampled) {
+            (true, _) => self.took(nanos),
+            (false, true) => self.took_sampled(nanos),
+            (false, false) => {}
+        }
+    }
+
     fn classify(&self, nanos: u64) {
         let class = (u64::BITS - (nanos.saturating_sub(1) >> 10).leading_zeros()) as usize;
         add(&self.fields[HEAD + class.min(TIMES - 1)], 1, self.shared);

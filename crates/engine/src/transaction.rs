@@ -427,11 +427,7 @@ impl Engine {
         }
         if let Some(started) = started {
             let nanos = elapsed(started);
-            match (is_late, sampled) {
-                (true, _) => counters.took(nanos),
-                (false, true) => counters.took_sampled(nanos),
-                (false, false) => {}
-            }
+            counters.took_one_of(is_late, sampled, nanos);
             self.observer.took(row, session, words, nanos, now);
         }
         self.show(row, session, words, node);

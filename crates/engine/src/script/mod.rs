@@ -485,11 +485,7 @@ fn execute<'e>(
     if is_for_others(engine, facts, call.place) && call.long.moves() {
         return Ok(Reply::Written);
     }
-    let own = match around.held {
-        Some(_) => Some(engine.shards.lock_none()),
-        None => lock(engine, facts.declared_only, &call),
-    };
-    let Some(mut locks) = own else {
+    let Some(mut locks) = lock(engine, facts.declared_only, &call, &around) else {
         return Ok(Reply::Written);
     };
     let ran = vm::with_vm(|vm| {
@@ -595,8 +591,17 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
     Ok(())
 }
 
-/// The shards a script starts with; `None`: a long command has come to hold them, and the script is to run elsewhere.
-fn lock<'e>(engine: &'e Engine, declared_only: bool, call: &Invocation<'_>) -> Option<LockSet<'e>> {
+/// The shards a script starts with; those of a transaction come to it later. `None`: a long command has come to hold them,
+/// and the script is to run elsewhere.
+fn lock<'e>(
+    engine: &'e Engine,
+    declared_only: bool,
+    call: &Invocation<'_>,
+    around: &Around<'_, '_>,
+) -> Option<LockSet<'e>> {
+    if around.held.is_some() {
+        return Some(engine.shards.lock_none());
+    }
     let count = engine.shards.count();
     let mut wanted: ShardList = call
         .keys
