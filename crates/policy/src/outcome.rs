@@ -14,6 +14,8 @@ pub struct Outcome<'r> {
     pub descriptor: usize,
     /// Its name in the rules; empty where it has none.
     pub name: &'r str,
+    /// Domain and rules on the way to it, joined by dots; empty where the request brings it.
+    pub rule: &'r str,
     /// How it counts; `None` for one without a limit.
     pub counting: Option<Counting>,
     /// What it means for the request.
@@ -55,6 +57,7 @@ impl Resolved<'_> {
                 Item::Unlimited(limit) => outcomes.push(Outcome {
                     descriptor,
                     name: &limit.name,
+                    rule: &limit.series,
                     counting: None,
                     role: Role::Enforced,
                     shadow: false,
@@ -67,6 +70,7 @@ impl Resolved<'_> {
                         outcomes.push(Outcome {
                             descriptor,
                             name: part.name,
+                            rule: applied.limit.map_or("", |limit| &limit.series),
                             counting: Some(Counting {
                                 algorithm: part.bound.method.name(),
                                 quota: part.bound.quota.limit,
@@ -154,6 +158,7 @@ mod tests {
         Outcome {
             descriptor,
             name: "",
+            rule: "",
             counting: Some(Counting {
                 algorithm: "",
                 quota: 1,

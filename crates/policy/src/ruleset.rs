@@ -197,6 +197,15 @@ impl Ruleset {
         self.domains.len()
     }
 
+    /// The domain, if there is one alone.
+    pub fn only_domain(&self) -> Option<&str> {
+        let mut domains = self.domains.keys();
+        domains
+            .next()
+            .filter(|_| domains.next().is_none())
+            .map(|name| &**name)
+    }
+
     /// Whether there are rules for a domain.
     pub fn has_domain(&self, name: &str) -> bool {
         self.domains.contains_key(name)

@@ -29,6 +29,7 @@ mod log;
 mod loops;
 mod metrics;
 mod reload;
+mod replay;
 mod rules;
 mod server;
 mod service;
@@ -46,6 +47,10 @@ pub use config::{
 };
 pub use environment::{Effect, Environment, VARIABLES, Variable, parse_duration};
 pub use log::{LogLevel, LogLine};
+pub use replay::{
+    DEFAULT_MAX_REQUESTS, DescriptorTemplate, Difference, LimitReport, MostDenied, Recording,
+    RecordingError, Replay, ReplayError, Shape, Suiting, replay,
+};
 pub use rules::check_rules;
 pub use server::RlsServer;
 pub use tollgate_policy::{HeaderForm, HeaderNames, LoadOptions, Modes, Ruleset};

@@ -1,7 +1,8 @@
-//! The command line: `tollgate serve`, `tollgate check` and `tollgate bench`.
+//! The command line: `tollgate serve`, `tollgate check`, `tollgate replay` and `tollgate bench`.
 
 mod allocator;
 mod check;
+mod replay;
 mod serve;
 mod words;
 
@@ -23,6 +24,7 @@ fn command() -> Command {
         .subcommand_required(true)
         .subcommand(serve::command())
         .subcommand(check::command())
+        .subcommand(replay::command())
         .subcommand(BenchArgs::augment_args(bench))
 }
 
@@ -40,9 +42,11 @@ fn main() -> ExitCode {
         },
         Some(("check", matches)) => match check::run(matches) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(mistakes) => mistakes
-                .iter()
-                .fold(ExitCode::FAILURE, |_, mistake| fail(mistake)),
+            Err(mistakes) => all(&mistakes),
+        },
+        Some(("replay", matches)) => match replay::run(matches) {
+            Ok(code) => code,
+            Err(mistakes) => all(&mistakes),
         },
         Some(("bench", matches)) => {
             // Not for the programs that it starts.
@@ -95,7 +99,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             ExitCode::SUCCESS
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => fail(
-            "say what to do: `tollgate serve`, `tollgate check`, `tollgate bench`, or `tollgate --help`",
+            "say what to do: `tollgate serve`, `tollgate check`, `tollgate replay`, `tollgate bench`, or `tollgate --help`",
         ),
         _ => fail(&mistake(&text)),
     }
@@ -112,6 +116,13 @@ fn mistake(text: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ")
         .replace(" tip: ", "; ")
+}
+
+/// Every mistake is a line.
+fn all(mistakes: &[String]) -> ExitCode {
+    mistakes
+        .iter()
+        .fold(ExitCode::FAILURE, |_, mistake| fail(mistake))
 }
 
 fn fail(reason: &str) -> ExitCode {

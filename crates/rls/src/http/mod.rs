@@ -28,6 +28,7 @@ use crate::shed::{RETRY_SECS, Refused};
 use crate::traces::CallSpan;
 pub(crate) use connection::{Date, Shared, serve};
 pub(crate) use direct::{Talk, requests_in};
+pub(crate) use json::json_request;
 use problem::Problem;
 use reply::Reply;
 

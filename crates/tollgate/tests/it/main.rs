@@ -1,5 +1,7 @@
 //! The binary: what it prints, how it ends.
 
+mod replay;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;

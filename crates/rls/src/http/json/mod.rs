@@ -19,6 +19,11 @@ pub(super) fn read_request(body: &[u8]) -> Result<RateLimitRequest, serde_json::
     serde_json::from_slice::<Object<RequestJson>>(body).map(|request| request.0.into_message())
 }
 
+/// The same of a value that was read already.
+pub(crate) fn json_request(body: serde_json::Value) -> Result<RateLimitRequest, serde_json::Error> {
+    serde_json::from_value::<Object<RequestJson>>(body).map(|request| request.0.into_message())
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct RequestJson {

@@ -1,0 +1,185 @@
+//! `tollgate replay`: what rules would have done to recorded requests.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use tollgate_rls::{
+    DEFAULT_MAX_REQUESTS, DescriptorTemplate, LoadOptions, Recording, RecordingError, Replay,
+    Ruleset, Shape, check_rules,
+};
+
+/// Exit code where more was denied than may be; that of a gate that failed.
+const TOO_MUCH: u8 = 2;
+
+const ABOUT: &str =
+    "Say whom rules would have denied among recorded requests, and which limits would have suited";
+
+const LINES: &str = "\
+Lines are JSON, or those of access logs: the common and combined formats of Apache and nginx, Envoy's default format.
+
+JSON that has `descriptors` (and `domain`, `hitsAddend`) is a request as POST /json takes it, with a `time` beside. For other lines \
+--descriptor says what a service would have been asked, in fields of the line: those of the JSON, with dots into objects, or of the access \
+log: method, uri, path, status, user_agent, remote_addr, remote_user, referer, x_forwarded_for, request_id, authority. A `duration` (seconds) \
+says when a request gives back its place under a limit on concurrency.
+
+What other limits would have denied is told of each limit as if it were the only one.
+
+  tollgate replay rules --descriptor user={remote_user} access.log
+  zcat access.log.*.gz | tollgate replay rules --descriptor user={jwt.sub},path={path}
+  tollgate replay new-rules --against rules --at-most 0.1 requests.json";
+
+pub(crate) fn command() -> Command {
+    Command::new("replay")
+        .about(ABOUT)
+        .after_help(LINES)
+        .arg(
+            Arg::new("rules")
+                .value_name("RULES")
+                .required(true)
+                .value_parser(value_parser!(PathBuf))
+                .help("Directory of rule files, or one file"),
+        )
+        .arg(
+            Arg::new("recordings")
+                .value_name("FILE")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(PathBuf))
+                .help("Recorded requests, a line each [default: standard input]"),
+        )
+        .arg(
+            Arg::new("descriptor")
+                .long("descriptor")
+                .value_name("KEY={FIELD},...")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(DescriptorTemplate))
+                .help("A descriptor of every request whose line has the fields; repeatable"),
+        )
+        .arg(
+            Arg::new("domain")
+                .long("domain")
+                .value_name("DOMAIN")
+                .help("Domain of requests that name none [default: that of the rules, if it is one]"),
+        )
+        .arg(
+            Arg::new("time")
+                .long("time")
+                .value_name("FIELD")
+                .help("Field of JSON that has the time [default: time, timestamp, @timestamp, ts, start_time, time_local or time_iso8601]"),
+        )
+        .arg(
+            Arg::new("against")
+                .long("against")
+                .value_name("RULES")
+                .value_parser(value_parser!(PathBuf))
+                .help("Other rules, such as those in force: which requests are newly denied or allowed"),
+        )
+        .arg(
+            Arg::new("at-most")
+                .long("at-most")
+                .value_name("PERCENT")
+                .value_parser(percent)
+                .help("Exit with 2 when more of the requests are denied"),
+        )
+        .arg(
+            Arg::new("max-requests")
+                .long("max-requests")
+                .value_name("N")
+                .value_parser(value_parser!(u32).range(1..))
+                .help(format!("Most requests that are read [default: {DEFAULT_MAX_REQUESTS}]")),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .action(ArgAction::SetTrue)
+                .help("Print one object of JSON"),
+        )
+}
+
+/// Prints what came of it. What is wrong, a line each, is the error.
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Vec<String>> {
+    let one = |error: String| vec![error];
+    let rules = rules(matches.get_one::<PathBuf>("rules"))?;
+    let against = match matches.get_one::<PathBuf>("against") {
+        Some(path) => Some(self::rules(Some(path))?),
+        None => None,
+    };
+    let recording = recording(matches, &rules).map_err(one)?;
+    let replay =
+        |rules| tollgate_rls::replay(rules, &recording).map_err(|error| one(error.to_string()));
+    let replayed = replay(&rules)?;
+    let difference = match &against {
+        Some(against) => Some(replayed.difference(&replay(against)?, &recording)),
+        None => None,
+    };
+    let text = match matches.get_flag("json") {
+        true => replayed.json(difference.as_ref()),
+        false => match &difference {
+            Some(difference) => format!("{replayed}{difference}"),
+            None => replayed.to_string(),
+        },
+    };
+    // Without a reader the exit code has to do.
+    drop(io::stdout().write_all(text.as_bytes()));
+    Ok(verdict(matches, &replayed))
+}
+
+fn verdict(matches: &ArgMatches, replayed: &Replay) -> ExitCode {
+    match matches.get_one::<f64>("at-most") {
+        Some(most) if replayed.denied_percent() > *most => ExitCode::from(TOO_MUCH),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn rules(path: Option<&PathBuf>) -> Result<Ruleset, Vec<String>> {
+    let path = path.ok_or_else(|| vec!["no rules given".to_owned()])?;
+    check_rules(path, LoadOptions::default())
+        .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect())
+}
+
+fn recording(matches: &ArgMatches, rules: &Ruleset) -> Result<Recording, String> {
+    let domain = matches.get_one::<String>("domain").cloned();
+    let templates = matches.get_many::<DescriptorTemplate>("descriptor");
+    let shape = Shape {
+        domain: domain.or_else(|| rules.only_domain().map(str::to_owned)),
+        descriptors: templates.into_iter().flatten().cloned().collect(),
+        time: matches.get_one::<String>("time").cloned(),
+    };
+    let most = matches.get_one::<u32>("max-requests");
+    let most = most.map_or(DEFAULT_MAX_REQUESTS, |most| *most as usize);
+    let mut recording = Recording::new(shape, most);
+    let named = |name: &Path, error: RecordingError| match error {
+        RecordingError::TooManyRequests(_) => {
+            format!("{}: {error}; --max-requests reads more", name.display())
+        }
+        error => format!("{}: {error}", name.display()),
+    };
+    let stdin = Path::new("standard input");
+    let files = matches.get_many::<PathBuf>("recordings");
+    match files {
+        None => {
+            let read = recording.read("standard input", io::stdin().lock());
+            read.map_err(|error| named(stdin, error))?;
+        }
+        Some(files) => {
+            for path in files {
+                let file =
+                    File::open(path).map_err(|error| named(path, RecordingError::Read(error)))?;
+                let read = recording.read(&path.display().to_string(), BufReader::new(file));
+                read.map_err(|error| named(path, error))?;
+            }
+        }
+    }
+    recording.finish().map_err(|error| error.to_string())?;
+    Ok(recording)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse();
+    let percent = number
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "it is no percentage from 0 to 100".to_owned())
+}
