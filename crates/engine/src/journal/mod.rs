@@ -94,6 +94,14 @@ impl Backlog {
             self.bytes -= first.len();
             self.blocks.pop_front();
         }
+        // What one command has appended may be much more than is wanted; its end is enough.
+        let surplus = self.bytes.saturating_sub(self.most);
+        if let Some(first) = self.blocks.front_mut()
+            && surplus > self.most + BLOCK
+        {
+            *first = first[surplus..].into();
+            self.bytes -= surplus;
+        }
     }
 
     /// Bytes of memory that it takes.
@@ -328,6 +336,22 @@ mod tests {
         assert_eq!(backlog.tail(0).as_deref(), Some(&b""[..]));
         assert_eq!(backlog.tail(5).as_deref(), Some(&b"defgh"[..]));
         assert_eq!(backlog.tail(6), None);
+    }
+
+    #[test]
+    fn the_backlog_keeps_the_end_of_a_block_that_is_much_larger() {
+        let mut backlog = Backlog {
+            most: 100,
+            ..Backlog::default()
+        };
+        let block: Vec<u8> = (0..100_000_u32).map(|at| at as u8).collect();
+        backlog.push(&b"before"[..].into());
+        backlog.push(&block[..].into());
+        assert!(backlog.memory() < 2 * BLOCK, "{}", backlog.memory());
+        assert_eq!(backlog.tail(100).as_deref(), block.get(99_900..));
+        backlog.push(&b"after"[..].into());
+        let end = [&block[99_905..], b"after"].concat();
+        assert_eq!(backlog.tail(100).as_deref(), Some(&end[..]));
     }
 
     #[test]
