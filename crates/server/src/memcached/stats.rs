@@ -145,6 +145,13 @@ fn settings(driver: &mut RespDriver) {
     line(out, "tcpport", settings.get(Key::MemcachedPort));
     line(out, "udpport", 0);
     line(out, "inter", settings.get(Key::Bind));
+    // As many `-v` as would tell about as much.
+    let verbosity = match &*settings.get(Key::Loglevel) {
+        "debug" => 2,
+        "verbose" => 1,
+        _ => 0,
+    };
+    line(out, "verbosity", verbosity);
     let socket = settings.get(Key::MemcachedUnixSocket);
     let socket = if socket.is_empty() { "NULL" } else { &*socket };
     line(out, "domain_socket", socket);

@@ -339,7 +339,11 @@ fn a_unix_socket_speaks_it_too() {
     let dir = temp_dir().unwrap();
     let path = dir.join("socket");
     let text = path.display().to_string();
-    let local = Local::start(&[("memcached-unixsocket", &text), ("unixsocketperm", "700")]);
+    let local = Local::start(&[
+        ("memcached-unixsocket", &text),
+        ("unixsocketperm", "700"),
+        ("loglevel", "verbose"),
+    ]);
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     let listener = info(&mut local.connect(), "listener1");
@@ -360,6 +364,7 @@ fn a_unix_socket_speaks_it_too() {
     for wanted in [
         format!("STAT domain_socket {text}\r\n"),
         "STAT umask 700\r\n".to_owned(),
+        "STAT verbosity 1\r\n".to_owned(),
         format!(":listen_addr unix:{text}\r\n"),
         ":state conn_parse_cmd\r\n".to_owned(),
     ] {
