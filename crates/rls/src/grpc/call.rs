@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use prost::Message;
 use tollgate_wire::http2::{Body, Call, Head, Piece, Session, Want};
-use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SERVICE_NAME, SHOULD_RATE_LIMIT};
+use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT};
 
 use super::exchange::Exchange;
 use super::health;
@@ -53,9 +53,9 @@ pub(super) struct Asked {
     span: Option<CallSpan>,
 }
 
-/// The name of a decision's span, and of the method in it.
+/// The names of spans: those of the service and of its method.
 const SPAN: &str = SHOULD_RATE_LIMIT.split_at(1).1;
-const METHOD: &str = SPAN.split_at(SERVICE_NAME.len() + 1).1;
+const HEALTH_SPAN: &str = "grpc.health.v1.Health/Check";
 
 /// Of a path that is not known, the bytes that are told.
 const PATH_TOLD: usize = 256;
@@ -127,8 +127,15 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
     }
     let message = message_of(&call.body, bytes).map_err(Refusal::Status)?;
     if ask == Ask::HealthCheck {
-        let checked = check_health(message, service).map_err(Refusal::Status)?;
-        return Ok(Answer::Health(checked));
+        let span = service
+            .tracer()
+            .and_then(|tracer| tracer.call(call.head.trace, HEALTH_SPAN.into()));
+        let checked = check_health(message, service);
+        let code = checked
+            .as_ref()
+            .map_or_else(|status| status.code as i64, |_| 0);
+        tell_rpc(span.as_ref(), HEALTH_SPAN, code);
+        return checked.map(Answer::Health).map_err(Refusal::Status);
     }
     let request =
         RateLimitRequest::decode(message).map_err(|error| Refusal::Status(undecodable(&error)))?;
@@ -148,14 +155,22 @@ fn decide_now(call: &Call, bytes: &[u8], service: &Service) -> Result<Answer, Re
 
 /// Tells a span what every call of gRPC is told of, by the names of OpenTelemetry.
 fn tell_status(span: Option<&CallSpan>, answer: &Result<RateLimitResponse, ServiceError>) {
-    let Some(span) = span else { return };
+    if span.is_none() {
+        return;
+    }
     let code = match answer {
         Ok(_) => 0,
         Err(error) => status_of(error).code as i64,
     };
+    tell_rpc(span, SPAN, code);
+}
+
+fn tell_rpc(span: Option<&CallSpan>, name: &str, code: i64) {
+    let Some(span) = span else { return };
+    let (service, method) = name.split_once('/').unwrap_or((name, ""));
     span.set("rpc.system", "grpc");
-    span.set("rpc.service", SERVICE_NAME);
-    span.set("rpc.method", METHOD);
+    span.set("rpc.service", service);
+    span.set("rpc.method", method);
     span.set("rpc.grpc.status_code", code);
 }
 

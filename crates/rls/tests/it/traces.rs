@@ -11,6 +11,7 @@ use tollgate_testkit::{Server, peers};
 use tollgate_wire::trace::any_value::Value;
 use tollgate_wire::trace::{ExportRequest, KeyValue, STATUS_ERROR, Span, SpanKind};
 
+use crate::health::{CHECK, HealthRequest, HealthResponse};
 use crate::support::{Client, Service, descriptor, http_request, request};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -199,6 +200,30 @@ async fn requests_over_http_are_told() {
     assert!(called("POST /json").any(|span| has(span, "http.response.status_code", 400)));
     let decided = called("POST /v1/decide").next().expect("one");
     assert!(has(decided, "http.response.status_code", 200) && has(decided, "domain", "test"));
+}
+
+#[tokio::test]
+async fn checks_of_health_are_told() {
+    let collector = Collector::start(&[]);
+    let service = service(|config| config.traces = Some(collector.config()));
+    let mut client = service.client().await;
+    client.metadata("traceparent", PARENT);
+    let asked = |service: &str| HealthRequest {
+        service: service.to_owned(),
+    };
+    let healthy: Result<HealthResponse, _> = client.call(CHECK, asked("ratelimit")).await;
+    healthy.expect("it serves");
+    let unknown: Result<HealthResponse, _> = client.call(CHECK, asked("other")).await;
+    unknown.expect_err("there is none");
+    let spans = collector.spans(2);
+    for (span, code) in spans.iter().zip([0, 5]) {
+        assert_eq!(
+            (&*span.name, &span.trace_id[..]),
+            ("grpc.health.v1.Health/Check", &TRACE[..])
+        );
+        assert!(has(span, "rpc.method", "Check"), "{span:?}");
+        assert!(has(span, "rpc.grpc.status_code", code), "{span:?}");
+    }
 }
 
 /// Who calls decides whether a call has a span; where it does not say, a share has one.
