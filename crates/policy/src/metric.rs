@@ -30,7 +30,7 @@ pub struct Hits<'r> {
 /// How decisions were made, as far as metrics tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Provenance<'a> {
-    /// A limit is near when more than this share of it is used.
+    /// A limit is near when more than this share of it is used; never where that is more than all.
     pub near_ratio: f32,
     /// Denied requests count too, as with envoyproxy/ratelimit: what a denial tells as left was left before, and the hits that
     /// there was room for are not over. Otherwise nothing of a denied request counts, and all of it is over.
@@ -88,7 +88,7 @@ impl Resolved<'_> {
                 counted.over = hits;
                 if made.denials_count && used < decision.limit {
                     counted.over = hits.saturating_sub(decision.remaining);
-                    counted.near = decision.limit - near_from.max(used);
+                    counted.near = decision.limit.saturating_sub(near_from.max(used));
                 }
                 counted.shadow = if applied.is_shadow() { counted.over } else { 0 };
                 if made.told_locally.contains(&index) {
@@ -311,6 +311,22 @@ descriptors:
                 ..fleet
             };
             assert_eq!(of(&locally).over_locally, u64::from(hits));
+        }
+    }
+
+    #[test]
+    fn nothing_comes_near_a_share_above_all() {
+        for near_ratio in [1.5, 2.0, f32::INFINITY] {
+            let how = Provenance {
+                near_ratio,
+                denials_count: true,
+                told_locally: &[],
+            };
+            let pairs = ["path=p", "user=u"];
+            for (decision, over) in [((true, 0), 0), ((false, 2), 2)] {
+                let counted = made(&pairs, false, decision, 4, &how);
+                assert_eq!([counted.over, counted.near], [over, 0], "{near_ratio}");
+            }
         }
     }
 }

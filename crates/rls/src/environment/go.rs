@@ -40,6 +40,9 @@ pub(crate) fn float(text: &str) -> Option<f64> {
         return None;
     }
     let number: f64 = text.replace('_', "").parse().ok()?;
+    if number.is_nan() && text.starts_with(['+', '-']) {
+        return None;
+    }
     // What is said to be finite has to be.
     let is_named = text.ends_with(|letter: char| letter.is_ascii_alphabetic());
     (number.is_finite() || is_named).then_some(number)

@@ -86,10 +86,12 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
     /// `name:value,…`; empty where it is not given.
     fn pairs(&self, name: &str) -> Result<Vec<(String, String)>, String> {
         let text = self.value(name);
-        let pairs = text.split(',').filter(|pair| !pair.is_empty());
-        let pairs = pairs.map(|pair| {
+        if text.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let pairs = text.split(',').map(|pair| {
             let (name, value) = pair.split_once(':')?;
-            Some((name.to_owned(), value.to_owned()))
+            (!value.contains(':')).then(|| (name.to_owned(), value.to_owned()))
         });
         let pairs = pairs.collect::<Option<Vec<_>>>();
         pairs.ok_or_else(|| bad(name, &text, "no list of name:value"))
@@ -103,6 +105,21 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                 .and_then(|number| T::try_from(number).ok())
                 .ok_or_else(|| bad(name, text, "no number")),
         }
+    }
+
+    /// Any number, as the peer takes it: of limits above 1 or below 0 nothing comes near them, and everything does of what is
+    /// no finite number.
+    fn near_ratio(&self) -> Result<f32, String> {
+        const NAME: &str = "NEAR_LIMIT_RATIO";
+        let text = self.value(NAME);
+        let ratio =
+            go::float(&text).filter(|ratio| ratio.is_infinite() == (*ratio as f32).is_infinite());
+        let ratio = ratio.ok_or_else(|| bad(NAME, &text, "no number of 32 bits"))? as f32;
+        Ok(match ratio {
+            _ if !ratio.is_finite() => 0.0,
+            ..0.0 => f32::INFINITY,
+            _ => ratio,
+        })
     }
 
     fn float(&self, name: &str) -> Result<f64, String> {
@@ -198,11 +215,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         }
         config.start_without_rules = self.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")?;
         config.merge_domains = self.truth("MERGE_DOMAIN_CONFIG")?;
-        let ratio = self.value("NEAR_LIMIT_RATIO");
-        config.near_limit_ratio = go::float(&ratio)
-            .filter(|ratio| (0.0..=1.0).contains(ratio))
-            .map(|ratio| ratio as f32)
-            .ok_or_else(|| bad("NEAR_LIMIT_RATIO", &ratio, "no share from 0 to 1"))?;
+        config.near_limit_ratio = self.near_ratio()?;
         let dog = self.truth("USE_DOG_STATSD")?;
         if (dog || self.truth("USE_STATSD")?) && !self.truth("DISABLE_STATS")? {
             config.statsd = Some(self.statsd(dog)?);
