@@ -100,11 +100,6 @@ fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
 
 fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
-    if args.run.starts > 1 {
-        return Err(
-            "--starts is for ladders, searches and strategies: here the overload is repeated with other clients".into(),
-        );
-    }
     open_loop_only(&args.run)?;
     if args.knee.is_some() && args.run.ladder.is_some() {
         return Err(

@@ -33,7 +33,6 @@ const GOOD_FOR_MIN: Duration = Duration::from_secs(2);
     mut_arg("scenario", |arg| arg.help("Scenarios, as for the main run: single-key, hundred-keys, hundred-keys-hot, attack, noisy-neighbour, quota; comma separated [default: hundred-keys]")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("pause", |arg| arg.hide(true)),
-    mut_arg("starts", |arg| arg.hide(true)),
 )]
 pub struct RecoveryArgs {
     /// Lengths before, during and after the overload; the last one at least a second more than --good-for. Meant for a report: 60s,30s,120s

@@ -58,12 +58,71 @@ const SETTINGS_HEADER_TABLE_SIZE: u16 = 1;
 const GIVEN_UP_MAX: usize = 256;
 /// `CANCEL`.
 const CANCEL: u32 = 8;
+/// Bytes before a gRPC message: whether it is compressed, and its length.
+const PREFIX: usize = 5;
+
+/// Longest message put together of several frames. A decision is far shorter.
+const MESSAGE_MAX: usize = 64 * 1024;
 
 struct OpenStream {
     id: u32,
     lane: usize,
     verdict: Option<Verdict>,
     promise_ms: Option<u64>,
+    /// The beginning of a message that came in several frames; bounded by `MESSAGE_MAX`.
+    begun: Vec<u8>,
+}
+
+impl OpenStream {
+    /// Takes over bytes of the answer, which need not lie in one frame.
+    fn take(&mut self, bytes: &[u8], reading: Reading) {
+        if self.verdict.is_some() {
+            return;
+        }
+        if self.begun.is_empty() && message_in(bytes).is_some() {
+            self.decide(bytes, reading);
+            return;
+        }
+        if self.begun.len() + bytes.len() > MESSAGE_MAX {
+            self.verdict = Some(Verdict::Unexpected);
+            return;
+        }
+        self.begun.extend_from_slice(bytes);
+        if message_in(&self.begun).is_some() {
+            let whole = std::mem::take(&mut self.begun);
+            self.decide(&whole, reading);
+        }
+    }
+
+    fn decide(&mut self, whole: &[u8], reading: Reading) {
+        let Some(message) = message_in(whole) else {
+            return;
+        };
+        let verdict = code_of(message, reading);
+        self.verdict = Some(verdict);
+        if verdict == Verdict::Denied && reading == Reading::Code {
+            self.promise_ms = promise_of(message);
+        }
+    }
+}
+
+/// The first message of a stream behind its prefix; `None` until it is whole.
+fn message_in(bytes: &[u8]) -> Option<&[u8]> {
+    let (prefix, rest) = bytes.split_at_checked(PREFIX)?;
+    let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]);
+    rest.get(..length as usize)
+}
+
+/// What a DATA frame holds besides its padding.
+fn unpadded(flags: u8, payload: &[u8]) -> Result<&[u8], String> {
+    if flags & PADDED == 0 {
+        return Ok(payload);
+    }
+    let inner = payload.split_first().and_then(|(padding, rest)| {
+        let end = rest.len().checked_sub(usize::from(*padding))?;
+        rest.get(..end)
+    });
+    inner.ok_or_else(|| "a frame is shorter than its padding".into())
 }
 
 struct Line {
@@ -126,17 +185,12 @@ impl<'a> GrpcSpeaker<'a> {
             frame(&mut line.owed, WINDOW_UPDATE, 0, 0, &grant);
             line.received = 0;
         }
-        let padding = if flags & PADDED != 0 { 1 } else { 0 };
-        let Some(message) = payload.get(padding + 5..) else {
+        let bytes = unpadded(flags, payload)?;
+        if bytes.is_empty() {
             return Ok(Heard::Nothing);
-        };
+        }
         if let Some(at) = line.position(stream) {
-            let open = &mut line.open[at];
-            let verdict = code_of(&payload[padding..], message, reading);
-            open.verdict = Some(verdict);
-            if verdict == Verdict::Denied && reading == Reading::Code {
-                open.promise_ms = promise_of(message);
-            }
+            line.open[at].take(bytes, reading);
         } else if let Some(at) = line.given_up.iter().position(|(id, _)| *id == stream)
             && let Some((_, due)) = line.given_up.remove(at)
         {
@@ -195,6 +249,7 @@ impl Speaker for GrpcSpeaker<'_> {
             lane,
             verdict: None,
             promise_ms: None,
+            begun: Vec::new(),
         });
         let mut bytes = Vec::with_capacity(2 * FRAME_HEAD + headers.len() + message.len());
         frame(&mut bytes, HEADERS, END_HEADERS, id, headers);
@@ -345,6 +400,7 @@ mod tests {
                 lane,
                 verdict: None,
                 promise_ms: None,
+                begun: Vec::new(),
             });
         }
         assert_eq!(
@@ -380,6 +436,47 @@ mod tests {
         assert_eq!(speaker.promise_ms(&[]), None, "this denial told no time");
         assert_eq!(speaker.hear(0, &trailers(1)), ended(0, Verdict::Allowed));
         assert_eq!(speaker.hear(0, &trailers(1)), Ok(Heard::Nothing));
+    }
+
+    /// Frames and messages do not end together: a proxy cuts where its buffers end.
+    #[test]
+    fn a_message_may_come_in_any_number_of_frames_with_and_without_padding() {
+        let calls = calls();
+        let denied = [0, 0, 0, 0, 2, 0x08, 2];
+        let padded = |bytes: &[u8]| [&[2][..], bytes, &[0, 0]].concat();
+        for cut in 0..=denied.len() {
+            let mut speaker = asked(&calls);
+            let (first, rest) = denied.split_at(cut);
+            for bytes in [
+                reply(HEADERS, END_HEADERS, 1, b"x"),
+                reply(DATA, 0, 1, first),
+                reply(DATA, PADDED, 1, &padded(rest)),
+                reply(DATA, 0, 1, &[]),
+            ] {
+                assert_eq!(speaker.hear(0, &bytes), Ok(Heard::Nothing));
+            }
+            let trailers = reply(HEADERS, END_HEADERS | END_STREAM, 1, b"y");
+            let heard = Heard::Answer {
+                lane: 0,
+                verdict: Verdict::Denied,
+                complaint: None,
+            };
+            assert_eq!(speaker.hear(0, &trailers), Ok(heard), "cut at {cut}");
+        }
+        let mut speaker = asked(&calls);
+        assert!(speaker.hear(0, &reply(DATA, PADDED, 1, &[9, 1])).is_err());
+        let half = reply(DATA, END_STREAM, 1, &denied[..6]);
+        let heard = speaker.hear(0, &half);
+        assert!(
+            matches!(
+                heard,
+                Ok(Heard::Answer {
+                    verdict: Verdict::Error,
+                    ..
+                })
+            ),
+            "{heard:?}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks the run to stop and keep what it has, a later one ends the process.
+//! Ctrl-C, SIGTERM and the SIGHUP of a terminal that closes: the first asks the run to stop and keep what it has, a later one ends the process.
 //!
 //! `timeout` and the supervisors of containers send their signal to a process and to its group, so that it arrives twice
 //! at once: a second one that soon is the first one.
@@ -42,12 +42,16 @@ fn now_ms() -> u64 {
     (now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000).max(1)
 }
 
-/// Catches SIGINT and SIGTERM from now on.
+/// Catches SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that is ignored, as behind `nohup`, stays so.
 pub fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler only touches an atomic and calls `_exit`, both async-signal-safe.
-        unsafe { libc::signal(signal, handler) };
+        let before = unsafe { libc::signal(signal, handler) };
+        if signal == libc::SIGHUP && before == libc::SIG_IGN {
+            // SAFETY: as above.
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
+        }
     }
 }
 

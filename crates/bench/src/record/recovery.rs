@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Second, Validity};
+use super::{Estimate, Grade, Second, Validity};
 
 /// Recovery of one cell after overload, once per client variant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -114,6 +114,27 @@ pub struct RecoveryVariant {
     pub sentence: String,
     /// Whether the run may be believed.
     pub validity: Validity,
+    /// What became of it in each of several starts; empty with one. Everything else is that of the median start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<VariantStart>,
+    /// Seconds to recover over the starts, if every one of them came back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_starts: Option<Estimate>,
+}
+
+/// A variant in one of several starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VariantStart {
+    /// Number of the start, from 1.
+    pub start: u32,
+    /// What it came to.
+    pub verdict: RecoveryVerdict,
+    /// As in the variant.
+    pub time_to_recover_s: Option<f64>,
+    /// As in the variant.
+    pub backlog_drain_s: Option<f64>,
+    /// Grade of this start.
+    pub grade: Grade,
 }
 
 /// What a recovery run shows.

@@ -50,8 +50,13 @@ pub fn capacity_lines(style: TextStyle, cell: &Cell) -> String {
 /// Verdicts of a recovery run in a few lines; empty if there was none.
 #[must_use]
 pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
-    let (Some(found), lang) = (&cell.recovery, style.lang) else {
-        return String::new();
+    indented(style, &recovery(cell, style.lang))
+}
+
+/// The knee, then what became of each kind of clients, then from where the system heals; empty without a recovery run.
+pub(super) fn recovery(cell: &Cell, lang: Lang) -> Vec<String> {
+    let Some(found) = &cell.recovery else {
+        return Vec::new();
     };
     let knee = f::F_KNEE.with(
         lang,
@@ -61,7 +66,7 @@ pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
         ],
     );
     let variants = found.variants.iter();
-    let lines: Vec<String> = std::iter::once(knee)
+    std::iter::once(knee)
         .chain(variants.map(|variant| variant_line(variant, lang)))
         .chain(
             found
@@ -69,8 +74,7 @@ pub fn recovery_lines(style: TextStyle, cell: &Cell) -> String {
                 .iter()
                 .map(|healing| recorded(&healing.sentence, lang).into_owned()),
         )
-        .collect();
-    indented(style, &lines)
+        .collect()
 }
 
 fn indented(style: TextStyle, lines: &[String]) -> String {

@@ -52,12 +52,7 @@ pub(crate) fn run(record: &RunRecord, lang: Lang) -> Vec<String> {
 fn few_starts(lang: Lang, record: &RunRecord) -> Option<String> {
     let starts = record.starts.as_ref().map_or(1, |starts| starts.done);
     let (n, needed) = (starts.to_string(), STARTS_FOR_A_CLAIM.to_string());
-    // Neither recovery runs nor studies can have more.
-    let recovery = record.cells.iter().any(|cell| cell.recovery.is_some());
-    let text = match recovery || record.paper.is_some() {
-        true => t::ONE_START,
-        false => t::FEW_STARTS,
-    };
+    let text = t::FEW_STARTS;
     (starts < STARTS_FOR_A_CLAIM).then(|| text.with(lang, &[("n", &n), ("needed", &needed)]))
 }
 

@@ -1,5 +1,7 @@
 //! Overload and what comes after it, on real targets.
 
+mod starts;
+
 use std::time::Duration;
 
 use super::bed::StepRequest;
@@ -16,6 +18,7 @@ use crate::record::{Grade, Profile, Step};
 use crate::search::healing;
 use crate::search::ladder::cpu_points;
 use crate::search::recovery::{Judgement, Standard, judge, waited_in_clients};
+pub(super) use starts::merged;
 
 /// Load before and after the overload, in knees.
 const QUIET: f64 = 0.7;
@@ -100,9 +103,12 @@ impl Session<'_> {
             if number > 0 {
                 self.gauge();
             }
-            let (knee, source) = match settings.knee_rps {
-                Some(knee) => (Some(knee), "given on the command line"),
-                None => (
+            let before = self.followed_knee(series.cell);
+            let (knee, source) = match (settings.knee_rps, before) {
+                (Some(knee), _) => (Some(knee), "given on the command line"),
+                // Starts at other loads could not be put together.
+                (None, Some(knee)) => (Some(knee), "that of the first start"),
+                (None, None) => (
                     self.sustained(scenario, &series, &settings.search),
                     "lower bound of a capacity search",
                 ),
@@ -139,7 +145,8 @@ impl Session<'_> {
             let mut rows = self.record.cells[series.cell].steps.iter();
             rows.any(|step| step.target_rps == *rate)
         };
-        let rates = [phases[0].rate_rps, knee_rps];
+        let before = self.followed_rates(series.cell);
+        let rates = before.unwrap_or_else(|| vec![phases[0].rate_rps, knee_rps]);
         let rates: Vec<f64> = rates.into_iter().filter(|rate| !known(rate)).collect();
         for rate in rates {
             if !self.stands(series) {
@@ -356,6 +363,8 @@ fn row(
         sentence: judged.sentence,
         validity: step.validity,
         seconds: step.seconds,
+        starts: Vec::new(),
+        over_starts: None,
     }
 }
 

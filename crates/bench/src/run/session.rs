@@ -120,6 +120,11 @@ impl<'a> Session<'a> {
         Some(steps.iter().map(|step| step.target_rps).collect())
     }
 
+    /// The knee that the cell had in the starts before this one; `None` if none had one.
+    pub(super) fn followed_knee(&self, cell: usize) -> Option<f64> {
+        Some(self.followed(cell)?.recovery.as_ref()?.knee_rps)
+    }
+
     /// Adds a system to measure.
     pub fn add(&mut self, target: Target) {
         if target.ways().is_empty() {

@@ -6,7 +6,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{capacity, fill, mitigations};
+use super::{capacity, fill, mitigations, recovery};
 use crate::load::tally::latency_histogram;
 use crate::record::{
     Cell, CellStatistics, Failures, Gauge, Grade, Measure, Metric, ProcessUse, Profile,
@@ -91,6 +91,7 @@ pub fn merge(starts: &[Start], planned: u32) -> Option<RunRecord> {
         merge_cell(cell, starts, &first.profile, first.manifest.seed);
         let target = targets.iter().find(|one| one.name == cell.target);
         let threads = target.and_then(|target| target.threads);
+        cell.recovery = recovery::merged(starts, cell, first.manifest.seed);
         cell.capacity =
             capacity::merged(starts, cell, &first.profile, threads, first.manifest.seed);
     }

@@ -143,11 +143,18 @@ fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
 
 #[test]
 fn an_interrupt_keeps_what_was_measured() {
+    // That of a terminal which closes is one too.
+    for signal in [libc::SIGINT, libc::SIGHUP] {
+        interrupted_by(signal);
+    }
+}
+
+fn interrupted_by(signal: libc::c_int) {
     let fake = FakeServer::start(Behaviour::Limiter { surplus: 0 });
     let args = ["--target", &fake.url(), "--ladder", "500", "--step", "300s"];
     let bench = Bench::start(&args);
     wait_for("a step under way", || fake.decided() > 200);
-    bench.signal(libc::SIGINT);
+    bench.signal(signal);
     let ended = bench.end();
     assert_eq!(ended.code, Some(1), "{}", ended.said);
     let record = ended.record.expect("the part measured is kept");

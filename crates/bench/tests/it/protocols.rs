@@ -37,14 +37,11 @@ fn serve(read: fn(&mut BufReader<TcpStream>) -> Option<()>, answer: Answer) -> S
         while read(&mut reader).is_some() {
             number += 1;
             let Some(bytes) = answer(number) else { return };
-            // Two writes: an answer does not come whole.
-            let (first, rest) = bytes.split_at(bytes.len() / 2);
-            if writer
-                .write_all(first)
-                .and_then(|()| writer.write_all(rest))
-                .is_err()
-            {
-                return;
+            // Every byte by itself: an answer does not come whole.
+            for byte in bytes.chunks(1) {
+                if writer.write_all(byte).is_err() {
+                    return;
+                }
             }
         }
     });

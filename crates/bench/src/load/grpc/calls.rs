@@ -170,12 +170,8 @@ fn spoken(wait: Duration) -> Option<String> {
     }
 }
 
-/// The verdict of a message behind its five bytes of prefix.
-pub(super) fn code_of(prefixed: &[u8], message: &[u8], reading: Reading) -> Verdict {
-    let length = u32::from_be_bytes([prefixed[1], prefixed[2], prefixed[3], prefixed[4]]) as usize;
-    let Some(message) = message.get(..length) else {
-        return Verdict::Unexpected;
-    };
+/// The verdict of a message, which is without its prefix.
+pub(super) fn code_of(message: &[u8], reading: Reading) -> Verdict {
     if reading == Reading::Allowed {
         return match ThrottleResponse::decode(message) {
             Ok(ThrottleResponse { allowed: true }) => Verdict::Allowed,
@@ -244,7 +240,7 @@ mod tests {
             (&[0, 0, 0, 0, 0], Verdict::Denied),
             (&[0, 0, 0, 0, 1, 8], Verdict::Unexpected),
         ] {
-            let read = code_of(message, &message[5..], Reading::Allowed);
+            let read = code_of(&message[5..], Reading::Allowed);
             assert_eq!(read, verdict, "{message:?}");
         }
         assert_eq!(calls.method, THROTTLE);

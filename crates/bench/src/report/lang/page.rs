@@ -398,6 +398,7 @@ texts! {
     MD_ACCEPTABLE_P99 = "Acceptable P99 latency" | "P99 chấp nhận được";
     MD_AT = "{value} (at {load}/s)" | "{value} (tại {load}/s)";
     MD_WITH_FAILURES = "{load}/s ({percent} % failed)" | "{load}/s ({percent} % lỗi)";
+    MD_RECOVERY = "Recovery after overload" | "Hồi phục sau quá tải";
     MD_FAILURE_PATTERN = "Failure pattern" | "Kiểu hỏng";
     MD_QUESTIONS = "Questions" | "Câu hỏi nghiên cứu";
     MD_Q_MAX = "What throughput can each system handle?" | "Thông lượng tối đa mỗi hệ thống xử lý được?";

@@ -112,6 +112,9 @@ forms! {
     "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
     "the median of {n} starts, in {n2} of which the interval is not as narrow as asked"
         | "trung vị của {n} lần khởi động, trong đó {n2} lần khoảng chưa hẹp như yêu cầu";
+    "{n} of {n2} starts healed; the median start: {why}" | "{n} trong {n2} lần khởi động tự hồi phục; lần trung vị: {why}";
+    "the median of {n} starts: {why}" | "trung vị của {n} lần khởi động: {why}";
+    "that of the first start" | "của lần khởi động đầu";
     "the median of {n} starts; over all of them {why}" | "trung vị của {n} lần khởi động; tính chung tất cả thì {why}";
     "the median of {n} starts" | "trung vị của {n} lần khởi động";
     "held up to {n}/s, the highest load tried" | "giữ được đến {n}/s, tải cao nhất đã thử";

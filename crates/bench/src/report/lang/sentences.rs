@@ -8,8 +8,6 @@ texts! {
         | "Lần chạy không hợp lệ theo chính các quy tắc của nó: chỉ đọc các dòng để định hướng, không phải kết quả.";
     FEW_STARTS = "Every row is from few starts (n={n}), so differences between systems are indications and not claims: --starts {needed} measures what can be claimed."
         | "Mỗi dòng chỉ từ ít lần khởi động (n={n}), nên khác biệt giữa các hệ thống chỉ để tham khảo: --starts {needed} mới đủ để khẳng định.";
-    ONE_START = "Every system was started once, so differences between systems are indications and not claims."
-        | "Mỗi hệ thống chỉ khởi động một lần, nên khác biệt giữa các hệ thống chỉ để tham khảo.";
     NONE_KEPT_LIMIT = "{scenario}: every cell admitted more than its limit allows, so none is ranked."
         | "{scenario}: mọi ô đo đều cho qua nhiều hơn giới hạn nên không xếp hạng.";
     NEVER_OVER = "No cell admitted more than its limit allows." | "Không ô đo nào cho qua nhiều hơn giới hạn.";

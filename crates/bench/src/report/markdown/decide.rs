@@ -4,8 +4,11 @@ use crate::record::{Accuracy, Cell, Step};
 
 use super::super::advice::thresholds::{BENCH, PROD, rows};
 use super::super::advice::{capacities, matrix};
+use super::super::capacity::recovery;
 use super::super::findings::{CellFindings, near, worst_stretch};
-use super::super::format::{latency, or_dash, percent, rate, ratio, seconds, significant};
+use super::super::format::{
+    capitalized, latency, or_dash, percent, rate, ratio, seconds, significant,
+};
 use super::super::lang::{advice as a, page as t};
 use super::super::observations::retention_class;
 use super::super::rows::limit_text;
@@ -93,6 +96,7 @@ impl Document<'_> {
     pub(super) fn analysis(&mut self) {
         self.section(self.say(t::MD_ANALYSIS));
         self.failure_patterns();
+        self.recoveries();
         self.bottlenecks();
         self.accuracy();
         self.events();
@@ -134,6 +138,23 @@ impl Document<'_> {
         self.table(&titles, 1);
         for fields in rows {
             self.row(&fields);
+        }
+    }
+
+    /// Measured, and not inferred from steps that ran after one another.
+    fn recoveries(&mut self) {
+        let record = self.record;
+        let mut told = false;
+        for cell in record.cells.iter().filter(|cell| cell.recovery.is_some()) {
+            if !std::mem::replace(&mut told, true) {
+                self.heading(self.say(t::MD_RECOVERY));
+            }
+            let line = format!("{}:\n", text(&cell.title()));
+            self.line(&line);
+            for found in recovery(cell, self.lang) {
+                let line = format!("- {}", text(&capitalized(&found)));
+                self.line(&line);
+            }
         }
     }
 

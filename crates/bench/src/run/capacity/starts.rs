@@ -37,6 +37,15 @@ pub(in crate::run) fn merged(
         }));
     }
     let (_, first) = all.first()?;
+    // Recovery runs search in their first start alone.
+    if let (Some(recovery), [(_, only)]) = (&cell.recovery, &all[..]) {
+        let mut record = (*only).clone();
+        let hidden = recovery.healing.as_ref().and_then(|found| found.hidden_rps);
+        if record.refused.is_none() {
+            zone(&mut record, hidden, &cpu_points(&cell.by_load(), threads));
+        }
+        return Some(record);
+    }
     let (ended, ended_because) = ending(&all);
     let mut inverted: Vec<f64> = all
         .iter()

@@ -9,6 +9,7 @@ use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title};
 use crate::record::RecoveryRecord;
+use crate::record::recovery::RecoveryVariant;
 
 /// The card.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
@@ -146,7 +147,7 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
                 name.clone(),
                 words::recovery(variant.verdict, lang).to_owned(),
                 variant.sentence.clone(),
-                or_dash(variant.time_to_recover_s, |s| seconds(s, lang)),
+                recovery_time(variant, lang),
                 or_dash(variant.backlog_drain_s, |s| seconds(s, lang)),
                 ratio(variant.amplification),
             ]);
@@ -185,6 +186,21 @@ fn recoveries(source: &Source<'_>) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Time to recover; of several starts with what each took.
+fn recovery_time(variant: &RecoveryVariant, lang: Lang) -> String {
+    let told = |time: Option<f64>| or_dash(time, |s| seconds(s, lang));
+    let median = told(variant.time_to_recover_s);
+    if variant.starts.len() < 2 {
+        return median;
+    }
+    let each: Vec<String> = variant
+        .starts
+        .iter()
+        .map(|start| told(start.time_to_recover_s))
+        .collect();
+    format!("{median} ({})", each.join(", "))
 }
 
 /// Where each phase begins, with its name and load.
