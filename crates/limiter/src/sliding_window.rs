@@ -7,6 +7,10 @@
 //! sliding log holds every interval to the limit). Source: the counter of Cloudflare's rate limiter and of
 //! upstash/ratelimit.
 //!
+//! Where the period of a key changes, units taken by a shorter one count in full until their window ends, and fade over the
+//! longer one from there. A record is kept for one period beyond its latest window, that by which it was taken last: what is
+//! older is not there for a longer period to count.
+//!
 //! A clock that steps back is held at the start of the latest window, so no hit is forgotten.
 
 use crate::fixed_window::{period_ms, span_ms};
