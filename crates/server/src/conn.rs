@@ -100,6 +100,8 @@ pub(crate) struct RespDriver {
     limits: Limits,
     pub(crate) traffic: Traffic,
     house: House,
+    /// Of [`Shared::purges`].
+    purges: u64,
     waits: Waits,
     /// Commands run since the clock was read.
     since_clock: u32,
@@ -116,6 +118,7 @@ impl RespDriver {
             limits,
             traffic: Traffic::default(),
             house: House::default(),
+            purges: 0,
             waits: Waits::default(),
             since_clock: 0,
             now: 0,
@@ -635,6 +638,7 @@ impl Driver for RespDriver {
 
     fn tick(&mut self, now: i64) -> Option<i64> {
         self.limits.max_request = self.shared.settings.query_limit();
+        self.shared.purges.follow(&mut self.purges);
         // Loop 0 keeps house for all.
         if self.thread != 0 {
             return None;

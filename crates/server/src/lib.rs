@@ -4,6 +4,7 @@
 //! without I/O, [`node`] the commands that concern the process and its connections rather than the data,
 //! [`config`] the one table of settings.
 
+mod allocator;
 mod aof;
 mod apply;
 mod client;
@@ -41,6 +42,7 @@ mod tls;
 mod waits;
 mod workers;
 
+pub use allocator::give_back_with;
 pub use crash::report_crashes;
 pub use daemon::{Daemon, go_to_background};
 pub use log::{Level, Log, LogForm};

@@ -1,5 +1,6 @@
 //! What all threads of a server share.
 
+use crate::allocator::Purges;
 use crate::aof::Aof;
 use crate::client::{Clients, Signal};
 use crate::cluster::ClusterNode;
@@ -64,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) housekeeping: AtomicBool,
     /// Highest resident memory seen, in bytes.
     pub(crate) memory_peak: AtomicU64,
+    pub(crate) purges: Purges,
 }
 
 impl Shared {

@@ -16,6 +16,16 @@ const NATURAL: usize = 16;
 /// larger block there. Nearly all that is allocated has an alignment that every block of its size has anyway.
 pub(crate) struct Mimalloc;
 
+unsafe extern "C" {
+    fn mi_collect(force: bool);
+}
+
+/// Gives back to the system what is free of this thread's memory, be it that others have freed it.
+pub(crate) fn give_back() {
+    // SAFETY: it may be called at any time, by any thread.
+    unsafe { mi_collect(true) };
+}
+
 /// Whether every block of that size is aligned well enough. Blocks are multiples of 8 bytes, and from 16 bytes on
 /// multiples of 16, counted from a start that is aligned to 16.
 #[inline]

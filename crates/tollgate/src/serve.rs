@@ -1,6 +1,7 @@
 //! `tollgate serve`: the store and the rate limit service in one process.
 
-use clap::{Arg, ArgMatches, Command};
+use crate::allocator;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -29,6 +30,11 @@ pub(crate) fn command() -> Command {
         .value_name("FILE")
         .conflicts_with("config")
         .help("The same as --config FILE, as redis-server takes it");
+    let user = Arg::new("user")
+        .long("user")
+        .value_name("NAME RULES")
+        .action(ArgAction::Append)
+        .help("A user and its rules, as in a line of the file; may be given several times");
     let settings = TABLE.iter().map(|setting| {
         let default = if setting.default.is_empty() {
             String::new()
@@ -50,6 +56,7 @@ pub(crate) fn command() -> Command {
         .after_help("Every flag is also a line of the configuration file and an environment variable: TOLLGATE_PORT for --port.")
         .arg(config)
         .arg(file)
+        .arg(user)
         .args(settings)
 }
 
@@ -59,6 +66,7 @@ static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 /// Runs until SIGTERM, SIGINT or SHUTDOWN.
 pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), String> {
     let mut config = read_config(matches)?;
+    tollgate_server::give_back_with(allocator::give_back);
     // A process with threads cannot go to the background.
     tollgate_server::go_to_background(&config)
         .map_err(|error| format!("cannot go to the background: {error}"))?;
@@ -194,6 +202,11 @@ fn read_config(matches: &ArgMatches) -> Result<Config, String> {
                 .set(setting.key, text)
                 .map_err(|reason| format!("--{}: {reason}", setting.name))?;
         }
+    }
+    for user in matches.get_many::<String>("user").into_iter().flatten() {
+        let line = format!("user {user}");
+        let read = config.read_from("the command line", line.as_bytes());
+        read.map_err(|error| error.to_string())?;
     }
     Ok(config)
 }

@@ -18,7 +18,14 @@ pub(crate) fn gather(
             true => "",
             false => &word,
         };
-        let Some(setting) = find(word.strip_prefix("--").unwrap_or(bare)) else {
+        let name = word.strip_prefix("--").unwrap_or(bare);
+        if is_user(name) {
+            let rule = |word: &String| !word.starts_with("--") && !is_file(word);
+            let user: Vec<String> = std::iter::from_fn(|| words.next_if(rule)).collect();
+            options.push(("--user".to_owned(), user.join(" ")));
+            continue;
+        }
+        let Some(setting) = find(name) else {
             others.push(word);
             continue;
         };
@@ -56,12 +63,17 @@ pub(crate) fn gather(
     options.chain(others).collect()
 }
 
+/// Whether the option is a user, of which there may be several.
+fn is_user(name: &str) -> bool {
+    name.eq_ignore_ascii_case("user")
+}
+
 /// `--name value` in one word is two, if `name` is a setting.
 fn split(word: String) -> Vec<String> {
     let parts = word.trim_end().split_once(' ');
     match parts.filter(|(name, _)| {
         name.strip_prefix("--")
-            .is_some_and(|name| find(name).is_some())
+            .is_some_and(|name| find(name).is_some() || is_user(name))
     }) {
         Some((name, value)) => vec![name.to_owned(), value.trim_start().to_owned()],
         None => vec![word],
@@ -114,6 +126,10 @@ mod tests {
                 &["--loglevel", "verbose", "--port", "7", "redis.conf"],
             ),
             (&["port", "7"], &["port", "7"]),
+            (
+                &["--user", "a", "on", "+@all", "--port", "7", "--user b on"],
+                &["--user", "a on +@all", "--port", "7", "--user", "b on"],
+            ),
         ] {
             assert_eq!(gathered(given), expected, "{given:?}");
         }

@@ -96,8 +96,7 @@ impl NodeRunner<'_> {
             NodeCommand::ModuleUnload => self.refuse_module(CmdError::NoSuchModule),
             NodeCommand::MemoryDoctor => observe::memory_doctor(self.shared, cx),
             NodeCommand::MemoryMallocStats => observe::malloc_stats(self.shared, cx),
-            // The allocator gives back by itself what lies together.
-            NodeCommand::MemoryPurge => Ok(Reply::Ok),
+            NodeCommand::MemoryPurge => Ok(observe::memory_purge(self.shared)),
             NodeCommand::MemoryStats => observe::memory_stats(self.shared, cx),
             NodeCommand::SlowlogGet => observe::slowlog_get(cx),
             NodeCommand::SlowlogLen => Ok(Reply::count(cx.engine.observer().slow_count())),

@@ -302,6 +302,14 @@ pub(super) fn memory_stats(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply
     Ok(Reply::Written)
 }
 
+/// Each thread gives back what it has, also what others have freed for it.
+pub(super) fn memory_purge(shared: &Shared) -> Reply {
+    shared.purges.ask();
+    // A thread whose mailbox is full does so when it next ticks.
+    shared.mailboxes.tick_all().ok();
+    Reply::Ok
+}
+
 pub(super) fn memory_doctor(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
     const SMALL: usize = 5 << 20;
     let dataset = cx.engine.memory();
@@ -311,7 +319,8 @@ pub(super) fn memory_doctor(shared: &Shared, cx: &mut NodeCx<'_>) -> Result<Repl
     } else if resident > 2 * dataset {
         format!(
             "The process holds {resident} bytes of memory for {dataset} bytes of data. It may have been larger before: \
-             memory that was freed is used again, and returned to the system as far as it lies together.\n"
+             memory that was freed is used again, and returned to the system as far as it lies together, at the latest by \
+             MEMORY PURGE.\n"
         )
     } else {
         "Nothing is unusual about the use of memory.\n".to_owned()

@@ -218,6 +218,52 @@ fn shutdown_ends_the_process_without_a_reply() {
 }
 
 #[test]
+fn users_stand_on_the_command_line_as_redis_server_takes_them() {
+    let (child, line) = start(&[
+        "serve", "--user", "bob", "on", "nopass", "~a*", "+get", "--port", "0", "--user", "eve off",
+    ]);
+    let mut client = Client::connect(([127, 0, 0, 1], port_of(&line)).into()).unwrap();
+    client.send(b"ACL LIST\r\n").unwrap();
+    let users = String::from_utf8(client.frame().unwrap()).unwrap();
+    for user in [
+        "user bob on nopass ~a* resetchannels -@all +get",
+        "user eve off ",
+    ] {
+        assert!(users.contains(user), "{users}");
+    }
+    terminate(&child);
+    assert_eq!(wait(child), Some(0));
+}
+
+#[test]
+fn memory_purge_gives_back_what_flushall_has_freed() {
+    let server = Server::tollgate(&["--threads", "2"]).unwrap();
+    let mut client = server.connect().unwrap();
+    let resident = |client: &mut Client| -> usize {
+        let info = client.call(&["INFO", "memory"]).unwrap();
+        let info = String::from_utf8_lossy(info.as_bytes().unwrap()).into_owned();
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("used_memory_rss:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let before = resident(&mut client);
+    let value = "x".repeat(400);
+    for start in (0..200_000).step_by(1_000) {
+        let keys: Vec<String> = (start..start + 1_000).map(|n| format!("key:{n}")).collect();
+        let words = keys.iter().flat_map(|key| [key.as_str(), &value]);
+        let command: Vec<&str> = std::iter::once("MSET").chain(words).collect();
+        client.call(&command).unwrap();
+    }
+    let filled = resident(&mut client) - before;
+    client.call(&["FLUSHALL"]).unwrap();
+    client.call(&["MEMORY", "PURGE"]).unwrap();
+    eventually("it is given back", || {
+        resident(&mut client).saturating_sub(before) < filled / 4
+    });
+}
+
+#[test]
 fn what_scripts_log_is_written_from_notice_on() {
     let server = Server::tollgate(&["--threads", "1"]).unwrap();
     let body = "redis.log(redis.LOG_VERBOSE, 'quiet') redis.log(redis.LOG_NOTICE, 'two\\nlines')";
