@@ -81,6 +81,8 @@ pub struct Engine {
     pub(crate) own: OwnKeys,
     pub(crate) later: Later,
     pub(crate) last_seen: LastSeen,
+    /// Bytes of the shards without any data.
+    bare: usize,
     /// Where the active expiry continues.
     expire_cursor: AtomicUsize,
     /// The data are larger than a cache, so that looking ahead pays.
@@ -130,6 +132,7 @@ impl Engine {
             shard.rest_with(pause.is_on());
             shard
         };
+        let bare = make().memory() * config.shards;
         Arc::new(Engine {
             shards: Shards::new(config.shards, make),
             limits,
@@ -154,6 +157,7 @@ impl Engine {
             own: OwnKeys::default(),
             later: Later::default(),
             last_seen: LastSeen::default(),
+            bare,
             expire_cursor: AtomicUsize::new(0),
             deep: AtomicBool::new(false),
             lacks_replicas: AtomicBool::new(false),
@@ -336,6 +340,11 @@ impl Engine {
     /// Bytes held by tables, keys and values, as [`Engine::overview`] has them.
     pub fn memory(&self) -> usize {
         self.overview(None).bytes
+    }
+
+    /// How many of them there are without any data.
+    pub fn bare_memory(&self) -> usize {
+        self.bare
     }
 
     /// Counters since the start, or since [`Engine::reset_stats`].

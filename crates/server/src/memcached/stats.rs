@@ -8,6 +8,7 @@ use crate::conn::{Conn, RespDriver};
 use crate::shared::Shared;
 use std::fmt::Display;
 use std::sync::{MutexGuard, PoisonError};
+use tollgate_engine::Overview;
 use tollgate_net::{Clock, PeerAddress, process};
 use tollgate_wire::memcached::{Detail, Stats};
 use tollgate_wire::resp::ReplyBuf;
@@ -95,6 +96,11 @@ impl Others {
     }
 }
 
+/// Bytes that there would not be without items.
+fn bytes_of_items(shared: &Shared, overview: &Overview) -> usize {
+    overview.bytes.saturating_sub(shared.engine.bare_memory())
+}
+
 fn general(driver: &mut RespDriver) {
     let (out, shared) = (&mut driver.out, &driver.shared);
     let others = Others::of(shared);
@@ -131,7 +137,7 @@ fn general(driver: &mut RespDriver) {
     line(out, "time_in_listen_disabled_us", 0);
     line(out, "threads", shared.threads);
     let overview = shared.engine.overview(None);
-    line(out, "bytes", overview.bytes);
+    line(out, "bytes", bytes_of_items(shared, &overview));
     line(out, "curr_items", overview.databases[0].keys);
     line(out, "evictions", others.evicted);
     line(out, "reclaimed", others.reclaimed);
@@ -204,7 +210,7 @@ fn items(driver: &mut RespDriver) {
     let others = Others::of(shared);
     for (name, value) in [
         ("number", items as u64),
-        ("mem_requested", overview.bytes as u64),
+        ("mem_requested", bytes_of_items(shared, &overview) as u64),
         ("evicted", others.evicted),
         ("outofmemory", totals[Count::StoreNoMemory as usize]),
         ("reclaimed", others.reclaimed),
@@ -234,7 +240,7 @@ fn slabs(driver: &mut RespDriver) {
         line(out, "1:total_chunks", items);
         line(out, "1:used_chunks", items);
         line(out, "1:free_chunks", 0);
-        line(out, "1:mem_requested", overview.bytes);
+        line(out, "1:mem_requested", bytes_of_items(shared, &overview));
         let totals = shared.memcached.totals();
         for count in USES {
             let at = count as usize;

@@ -579,3 +579,14 @@ fn pymemcache() {
     let output = run(command);
     assert_eq!(output.lines().last(), Some("ok"), "{output}");
 }
+
+#[test]
+fn an_empty_store_holds_no_bytes_of_items() {
+    let (_local, mut mc, _, _) = both(&[]);
+    let is_empty = |mc: &mut Memcached| mc.text("stats\r\n").contains("STAT bytes 0\r\n");
+    assert!(is_empty(&mut mc));
+    mc.ask("set a 0 0 1\r\na\r\n");
+    assert!(!is_empty(&mut mc));
+    mc.ask("flush_all\r\n");
+    assert!(is_empty(&mut mc));
+}
