@@ -112,6 +112,7 @@ forms! {
     "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
     "the median of {n} starts, in {n2} of which the interval is not as narrow as asked"
         | "trung vị của {n} lần khởi động, trong đó {n2} lần khoảng chưa hẹp như yêu cầu";
+    "{n} of {n2} starts healed and {n3} say nothing of it; the median start: {why}" | "{n} trong {n2} lần khởi động tự hồi phục, {n3} lần không nói lên điều gì; lần trung vị: {why}";
     "{n} of {n2} starts healed; the median start: {why}" | "{n} trong {n2} lần khởi động tự hồi phục; lần trung vị: {why}";
     "the median of {n} starts: {why}" | "trung vị của {n} lần khởi động: {why}";
     "that of the first start" | "của lần khởi động đầu";

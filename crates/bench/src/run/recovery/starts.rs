@@ -80,14 +80,20 @@ fn bad_for_s(run: &RecoveryVariant) -> Option<f64> {
     }
 }
 
+/// A start that was not well before the overload did not fail to heal.
 fn sentence(runs: &[(u32, f64, &RecoveryVariant)], middle: &str) -> String {
     let healed = runs
         .iter()
         .filter(|(_, _, run)| run.verdict.healed())
         .count();
+    let telling = runs.iter().filter(|(_, _, run)| bad_for_s(run).is_some());
+    let (telling, n) = (telling.count(), runs.len());
+    if telling == n {
+        return format!("{healed} of {n} starts healed; the median start: {middle}");
+    }
     format!(
-        "{healed} of {} starts healed; the median start: {middle}",
-        runs.len()
+        "{healed} of {n} starts healed and {} say nothing of it; the median start: {middle}",
+        n - telling
     )
 }
 
@@ -211,5 +217,10 @@ mod tests {
         let verdict = |starts: &[Start]| merge(starts).variants[0].verdict;
         assert_eq!(verdict(&[sick(), well(), well()]), Recovered);
         assert_eq!(verdict(&[sick(), well()]), NotHealthyBefore);
+        let found = merge(&[sick(), sick(), sick()]);
+        assert_eq!(
+            found.variants[0].sentence,
+            "0 of 3 starts healed and 3 say nothing of it; the median start: NotHealthyBefore"
+        );
     }
 }
