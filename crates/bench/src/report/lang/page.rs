@@ -124,6 +124,8 @@ texts! {
         | "Xếp theo tải giữ được. Độ trễ, CPU máy chủ và bộ nhớ lấy tại tải cao nhất mà tất cả giữ được, hoặc ít nhất đã trả lời: {load}.";
     SUMMARY_ALONE = "Sorted by the load held. No load was offered to all of them, so their latency, server CPU and memory are not set side by side."
         | "Xếp theo tải giữ được. Không có tải nào được đưa vào tất cả, nên độ trễ, CPU máy chủ và bộ nhớ không được đặt cạnh nhau.";
+    LADDER_STARTS = " Rows of several starts: rates and CPU are medians, counts sums; response times are those of all answers together, so the worst start makes the tail."
+        | " Dòng gồm nhiều lần khởi động: tốc độ và CPU là trung vị, số đếm là tổng; thời gian đáp ứng tính trên mọi câu trả lời, nên lần tệ nhất quyết định phần đuôi.";
     SUMMARY_STARTS = " Held, not held and peak are medians over the starts; in brackets the least and the most that a start held."
         | " Giữ được, không giữ và đỉnh là trung vị qua các lần khởi động; trong ngoặc là mức ít nhất và nhiều nhất mà một lần giữ được.";
     HELD_BETWEEN = "{load} ({low}–{high})" | "{load} ({low}–{high})";

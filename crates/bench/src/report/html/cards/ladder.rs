@@ -20,10 +20,14 @@ const SAME_ROW: f64 = 0.01;
 /// The ladders.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     let blocks = source.per_cell("cell", |ranked, _| cell(source, ranked));
+    let mut intro = t::LADDER_INTRO.of(source.lang).to_owned();
+    if source.record.cells.iter().any(|cell| cell.starts() > 1) {
+        intro.push_str(t::LADDER_STARTS.of(source.lang));
+    }
     Card::of(
         "card-1-ladder",
         t::CARD_LADDER.of(source.lang),
-        t::LADDER_INTRO.of(source.lang),
+        intro,
         blocks,
     )
 }
