@@ -61,7 +61,7 @@ the descriptors with their values (`ratelimit.descriptors`), what was decided (`
 Spans are made for the calls that are sampled alone, queued within a bound and sent by a thread of their own: no answer waits for them.
 `tollgate_trace_spans_dropped_total` counts those that there was no room for, `tollgate_trace_spans_failed_total` those that the
 collector did not take, `tollgate_trace_spans_sent_total` the others. Requests that are refused because the service is overloaded have
-none, and checks of health neither.
+none: no work is done for them; `tollgate_requests_shed_total` counts them. Streams (`Health/Watch`, reflection) have none either.
 
 ## Failover
 
