@@ -146,8 +146,10 @@ impl Document<'_> {
         let record = self.record;
         let mut told = false;
         for cell in record.cells.iter().filter(|cell| cell.recovery.is_some()) {
-            if !std::mem::replace(&mut told, true) {
-                self.heading(self.say(t::MD_RECOVERY));
+            match std::mem::replace(&mut told, true) {
+                false => self.heading(self.say(t::MD_RECOVERY)),
+                // Without it the name would belong to the list above.
+                true => self.line(""),
             }
             let line = format!("{}:\n", text(&cell.title()));
             self.line(&line);
