@@ -598,7 +598,8 @@ impl OpenLoop {
             let written = lane.ring.len() - lane.fresh;
             for (at, request) in lane.ring.iter().enumerate().skip(lane.expired) {
                 self.tally.timeout += 1;
-                let sent_ago = (at < written).then(|| self.last_call() - request.sent);
+                let sent_ago =
+                    (at < written).then(|| self.last_call().saturating_sub(request.sent));
                 self.overdue(self.last_call(), request.first, sent_ago);
             }
         }
