@@ -343,7 +343,7 @@ fn mistakes_are_one_line_and_exit_code_1() {
         (
             vec![],
             no_environment,
-            "say what to do: `tollgate serve`, `tollgate check`, `tollgate bench`, or `tollgate --help`".to_owned(),
+            "say what to do: `tollgate serve`, `tollgate check`, `tollgate replay`, `tollgate bench`, or `tollgate --help`".to_owned(),
         ),
     ] {
         let output = run(&args, environment);
