@@ -14,7 +14,7 @@ use super::line::Line;
 use super::template::DescriptorTemplate;
 use crate::http::json_request;
 
-/// How many requests a recording has at most, unless it is told: some hundred MiB.
+/// How many requests a recording has at most, unless it is told. Each takes 32 bytes, and 24 for every limit that applies to it.
 pub const DEFAULT_MAX_REQUESTS: usize = 20_000_000;
 /// Most bytes of requests that differ from each other.
 const MAX_DIFFERENT_BYTES: usize = 1 << 30;
