@@ -3,9 +3,12 @@
 //!
 //! `ReqPerSec` counts requests, not bytes. `Latency_*` are response times in ms, from the intended send
 //! time. `Duration` is that of one start, counts are those of all `Starts` together. `CPUUsage` is the server's CPU in percent of one core, `MemoryUsage` its resident memory in MiB.
+//! `ServerCPU` is that of the target, `StoreCPU` that of all stores on the measured path: the target itself where it is one, empty where
+//! none was watched.
 
 mod rows;
 
+use crate::record::attribution::Role;
 use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
 
 pub use rows::rows;
@@ -92,8 +95,8 @@ fn fields(cell: &Cell, step: &Step, length_s: f64) -> Vec<String> {
         ms(response.map(|l| l.p99_9_us)),
         number((decided > 0).then(|| step.denied as f64 / decided as f64)),
         number(step.generator.map(|g| g.cpu_percent)),
-        cpu.clone(),
         cpu,
+        number(store_cpu(step)),
         cell.scenario.name.clone(),
         cell.operation.title.clone(),
         number(Some(step.target_rps)),
@@ -116,6 +119,14 @@ fn fields(cell: &Cell, step: &Step, length_s: f64) -> Vec<String> {
         step.validity.grade.word().into(),
         cell.starts().to_string(),
     ]
+}
+
+/// CPU use of all stores on the measured path, percent of one core; `None` where none was watched.
+fn store_cpu(step: &Step) -> Option<f64> {
+    let watched = step.attribution.iter().flat_map(|it| &it.processes);
+    let stores = watched.filter(|process| process.role == Role::Store);
+    let used = stores.filter_map(|store| store.cpu_percent);
+    used.reduce(|all, one| all + one)
 }
 
 /// The ratios of a paired comparison, one line per load.

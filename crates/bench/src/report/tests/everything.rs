@@ -17,7 +17,7 @@ use crate::record::{
 
 use super::super::advice::prometheus;
 use super::super::advice::thresholds::PROD;
-use super::super::{Beside, HtmlOptions, Lang, TextStyle, run_summary};
+use super::super::{Beside, HtmlOptions, Lang, TextStyle, run_summary, summary_csv};
 use super::{fixture, html_in, markup, render_all};
 use crate::load::rng::Rng;
 use crate::load::tally::latency_histogram;
@@ -549,6 +549,31 @@ fn everything_renders_in_every_form() {
     ] {
         assert!(html.contains(needle), "{needle}");
     }
+}
+
+/// It was the target's once more, also where that is a service in front of a store.
+#[test]
+fn the_cpu_of_the_store_is_that_of_the_store() {
+    let mut record = run();
+    let [watched, alone, ..] = &mut record.cells[0].steps[..] else {
+        panic!("the ladder has rows");
+    };
+    let service = watched.server.map(|server| server.cpu_percent).unwrap();
+    assert!((service - 99.0).abs() > 1.0, "they differ");
+    alone.attribution = None;
+    let csv = summary_csv(&record);
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let heads = lines.next().unwrap();
+    let at = |name: &str| {
+        let column = heads.iter().position(|head| *head == name).unwrap();
+        lines
+            .clone()
+            .take(2)
+            .map(|line| line[column].to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(at("StoreCPU"), ["99", ""]);
+    assert_eq!(at("ServerCPU"), at("CPUUsage"));
 }
 
 #[test]
