@@ -41,8 +41,7 @@ fn cell(
         Stored::Tat(tat) => tat,
         Stored::Banned(until) => {
             // A ban is a wait, told in the command's own reply.
-            let wait = until.nanos().saturating_sub(now.nanos()).max(0);
-            let seconds = wait.unsigned_abs().div_ceil(1_000_000_000) as i64;
+            let seconds = secs_until(until, now);
             let reply = CellReply {
                 limited: true,
                 limit: throttle.max_burst.saturating_add(1),
@@ -107,9 +106,8 @@ pub(super) fn throttle(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, Cmd
     };
     let (mut reply, next) = crab.decide(tat, now).ok_or(CmdError::BadRateParameters)?;
     if banned {
-        let wait = tat.map_or(0, |until| until.nanos().saturating_sub(now.nanos()));
         (reply.allowed, reply.remaining) = (false, 0);
-        reply.retry_after = wait.max(0).unsigned_abs().div_ceil(1_000_000_000) as i64;
+        reply.retry_after = tat.map_or(0, |until| secs_until(until, now));
         reply.reset_after = reply.retry_after;
     } else if let Some(tat) = next {
         store(cx, key, tat);
@@ -162,16 +160,20 @@ pub(super) fn gcra(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
     }
     args.end()?;
     let now = cx.now;
-    let tat = match stored(cx, key)? {
-        Stored::Tat(tat) => tat,
-        Stored::Banned(_) => return Err(CmdError::OtherAlgorithm),
+    let (tat, banned_until) = match stored(cx, key)? {
+        Stored::Tat(tat) => (tat, None),
+        Stored::Banned(until) => (None, Some(until)),
     };
-    let (reply, next) = gcra.decide(tat, now).map_err(|error| match error {
+    let (mut reply, next) = gcra.decide(tat, now).map_err(|error| match error {
         RedisGcraError::Period => CmdError::GcraPeriod,
         RedisGcraError::CostOverflow => CmdError::GcraCostOverflow,
         RedisGcraError::BurstOverflow => CmdError::GcraBurstOverflow,
     })?;
-    if let Some(tat) = next {
+    if let Some(until) = banned_until {
+        (reply.limited, reply.remaining) = (true, 0);
+        reply.retry_after = secs_until(until, now);
+        reply.full_after = reply.retry_after;
+    } else if let Some(tat) = next {
         store(cx, key, tat);
     }
     tally(cx, key, Cost(gcra.cost), !reply.limited);
@@ -185,6 +187,12 @@ pub(super) fn gcra(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
             reply.full_after,
         ],
     ))
+}
+
+/// Whole seconds from `now` until `then`, rounded up; 0 when that is over.
+fn secs_until(then: Timestamp, now: Timestamp) -> i64 {
+    let wait = then.nanos().saturating_sub(now.nanos()).max(0);
+    wait.unsigned_abs().div_ceil(1_000_000_000) as i64
 }
 
 /// What a key holds for these commands.
