@@ -45,6 +45,8 @@ pub struct Standing<'a> {
     pub over: bool,
     /// It is a quota, which denies only together with all others.
     pub is_quota: bool,
+    /// It counts what is in use at the same time, and has no window: its time is that of a lease.
+    pub is_concurrency: bool,
 }
 
 impl Standing<'_> {
@@ -124,11 +126,17 @@ fn draft_11(standings: &[Standing<'_>]) -> Vec<Header> {
         let name = name_of(standing);
         let (quota, left) = (integer(standing.quota), integer(standing.remaining));
         // Writing into a String cannot fail.
-        write!(
-            policies,
-            "{separator}{name};q={quota};w={}",
-            integer(standing.window_secs.max(1))
-        )
+        match standing.is_concurrency {
+            true => write!(
+                policies,
+                "{separator}{name};q={quota};qu=\"concurrent-requests\""
+            ),
+            false => write!(
+                policies,
+                "{separator}{name};q={quota};w={}",
+                integer(standing.window_secs.max(1))
+            ),
+        }
         .ok();
         write!(
             states,
@@ -223,6 +231,7 @@ mod tests {
             reset_secs: window_secs / 2,
             over: false,
             is_quota: false,
+            is_concurrency: false,
         }
     }
 
@@ -246,11 +255,15 @@ mod tests {
                 reset_secs: 40_211,
                 ..standing("daily", 1_000, 86_400, 712)
             },
+            Standing {
+                is_concurrency: true,
+                ..standing("at-once", 4, 30, 1)
+            },
         ];
         assert_eq!(
             written(&HeaderForm::Draft11, &standings),
-            "RateLimit-Policy: \"burst\";q=100;w=60, \"daily\";q=1000;w=86400\n\
-             RateLimit: \"burst\";r=50;t=30, \"daily\";r=712;t=40211"
+            "RateLimit-Policy: \"burst\";q=100;w=60, \"daily\";q=1000;w=86400, \"at-once\";q=4;qu=\"concurrent-requests\"\n\
+             RateLimit: \"burst\";r=50;t=30, \"daily\";r=712;t=40211, \"at-once\";r=1;t=15"
         );
     }
 

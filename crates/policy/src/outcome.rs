@@ -1,6 +1,6 @@
 //! Decisions as callers of this service's own interface, headers and metrics see them.
 
-use tollgate_limiter::{Decision, Nanos};
+use tollgate_limiter::{Decision, Method, Nanos};
 use tollgate_wire::rls::RateLimitRequest;
 
 use crate::headers::Standing;
@@ -145,6 +145,7 @@ impl Outcome<'_> {
             reset_secs: seconds(decision.reset_after),
             over: self.over && !self.shadow,
             is_quota: self.quota,
+            is_concurrency: counting.algorithm == Method::Concurrency.name(),
         })
     }
 }
