@@ -121,10 +121,15 @@ fn fields(cell: &Cell, step: &Step, length_s: f64) -> Vec<String> {
     ]
 }
 
-/// CPU use of all stores on the measured path, percent of one core; `None` where none was watched.
+/// CPU use of all stores on the measured path, percent of one core; `None` where none was watched. Where the target is a store
+/// it is the only one.
 fn store_cpu(step: &Step) -> Option<f64> {
-    let watched = step.attribution.iter().flat_map(|it| &it.processes);
-    let stores = watched.filter(|process| process.role == Role::Store);
+    let watched = &step.attribution.as_ref()?.processes;
+    let is_there = |role: Role| watched.iter().any(|process| process.role == role);
+    if is_there(Role::Store) && !is_there(Role::Service) {
+        return step.server.map(|server| server.cpu_percent);
+    }
+    let stores = watched.iter().filter(|process| process.role == Role::Store);
     let used = stores.filter_map(|store| store.cpu_percent);
     used.reduce(|all, one| all + one)
 }

@@ -555,12 +555,19 @@ fn everything_renders_in_every_form() {
 #[test]
 fn the_cpu_of_the_store_is_that_of_the_store() {
     let mut record = run();
-    let [watched, alone, ..] = &mut record.cells[0].steps[..] else {
+    let [watched, unwatched, ..] = &mut record.cells[0].steps[..] else {
         panic!("the ladder has rows");
     };
-    let service = watched.server.map(|server| server.cpu_percent).unwrap();
-    assert!((service - 99.0).abs() > 1.0, "they differ");
-    alone.attribution = None;
+    for role in [Role::Service, Role::Proxy] {
+        let process = ProcessAttribution {
+            role,
+            cpu_percent: Some(20.0),
+            ..ProcessAttribution::default()
+        };
+        let path = watched.attribution.as_mut().unwrap();
+        path.processes.push(process);
+    }
+    unwatched.attribution = None;
     let csv = summary_csv(&record);
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let heads = lines.next().unwrap();
@@ -568,12 +575,14 @@ fn the_cpu_of_the_store_is_that_of_the_store() {
         let column = heads.iter().position(|head| *head == name).unwrap();
         lines
             .clone()
-            .take(2)
+            .take(3)
             .map(|line| line[column].to_owned())
             .collect::<Vec<_>>()
     };
-    assert_eq!(at("StoreCPU"), ["99", ""]);
-    assert_eq!(at("ServerCPU"), at("CPUUsage"));
+    let target = at("ServerCPU");
+    assert_eq!(at("StoreCPU"), ["99", "", &target[2]]);
+    assert_ne!(target[0], "99", "the target is another process");
+    assert_eq!(target, at("CPUUsage"));
 }
 
 #[test]
