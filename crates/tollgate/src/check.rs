@@ -8,13 +8,7 @@ use tollgate_rls::LoadOptions;
 pub(crate) fn command() -> Command {
     Command::new("check")
         .about("Read rate limit rules and say whether they are valid")
-        .arg(
-            Arg::new("rules")
-                .value_name("RULES")
-                .required(true)
-                .value_parser(value_parser!(PathBuf))
-                .help("Directory of rule files, or one file"),
-        )
+        .arg(rules_arg())
         .arg(
             Arg::new("counter-keys")
                 .long("counter-keys")
@@ -23,6 +17,15 @@ pub(crate) fn command() -> Command {
                 .default_value("own")
                 .help("Whose counters must be able to hold the limits, as with serve"),
         )
+}
+
+/// The rules that a command is about.
+pub(crate) fn rules_arg() -> Arg {
+    Arg::new("rules")
+        .value_name("RULES")
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+        .help("Directory of rule files, or one file")
 }
 
 /// Prints a summary; what is wrong, a line each with file, line and reason, is the error.

@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::check::rules_arg;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use tollgate_rls::{
     DEFAULT_MAX_REQUESTS, DescriptorTemplate, LoadOptions, Recording, RecordingError, Replay,
@@ -35,13 +36,7 @@ pub(crate) fn command() -> Command {
     Command::new("replay")
         .about(ABOUT)
         .after_help(LINES)
-        .arg(
-            Arg::new("rules")
-                .value_name("RULES")
-                .required(true)
-                .value_parser(value_parser!(PathBuf))
-                .help("Directory of rule files, or one file"),
-        )
+        .arg(rules_arg())
         .arg(
             Arg::new("recordings")
                 .value_name("FILE")
