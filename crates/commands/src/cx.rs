@@ -300,7 +300,7 @@ impl Cx<'_> {
     pub fn place(&mut self, db: DbIndex, key: Key<'_>, moved: Moved, event: Event) {
         let now = self.now.millis();
         // What is replaced is removed first, so the key is a new one in any case.
-        self.shards.of(key).remove(db, key, now);
+        drop(self.shards.of(key).discard(db, key, now));
         let mark = self.effects.mark_of_move();
         self.effects.created(mark, db, key.bytes());
         self.effects.touch(db, key.bytes(), event);
@@ -334,11 +334,11 @@ impl Cx<'_> {
         })
     }
 
-    /// Removes the entry of `key`: its value and expiry.
+    /// Removes the entry of `key`; what is to be freed of its value.
     #[inline]
-    pub fn remove(&mut self, key: Key<'_>, event: Event) -> Option<(Value, Option<i64>)> {
+    pub fn remove(&mut self, key: Key<'_>, event: Event) -> Option<Value> {
         let now = self.now.millis();
-        let removed = self.shards.of(key).remove(self.db, key, now)?;
+        let removed = self.shards.of(key).discard(self.db, key, now)?;
         self.effects.touch(self.db, key.bytes(), event);
         Some(removed)
     }

@@ -53,6 +53,7 @@ catalogue! {
     BadKeyCount => "ERR invalid numkeys value",
     BadPairCount => "ERR wrong number of key-value pairs",
     NotPositive => "ERR value is out of range, must be positive",
+    NotNatural => "ERR value is out of range, value must between 1 and 9223372036854775807",
     CountOutOfRange =>
         "ERR value is out of range, value must between -9223372036854775807 and \
          9223372036854775807",

@@ -168,6 +168,14 @@ impl Engine {
         self.follow_tracking();
     }
 
+    /// A connection has ended: what nobody can be told of any more is forgotten.
+    pub fn forget_tracked(&self) {
+        if self.listeners.tracking() {
+            self.tracking.forget();
+            self.follow_tracking();
+        }
+    }
+
     /// Has changes heard while there is a client that tracks. Others may begin or end at the same time; whoever is last
     /// sees what is true.
     fn follow_tracking(&self) {

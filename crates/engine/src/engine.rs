@@ -294,7 +294,8 @@ impl Engine {
     }
 
     /// Removes expired entries: looks at up to `budget` buckets, continuing where the last step, on whatever thread,
-    /// stopped. Shards that are in use are left for the next round.
+    /// stopped. Shards that are in use are left for the next round. While data are being read nothing goes: what follows in a
+    /// file may give more time to what seems to be over.
     pub fn expire_step(&self, now: Timestamp, budget: usize) -> ExpireStep {
         let now_ms = now.millis();
         let mut step = ExpireStep::default();
@@ -311,6 +312,10 @@ impl Engine {
             let Some(mut cell) = self.shards.try_lock(index) else {
                 continue;
             };
+            // Asked with the shard locked: who reads data says so before it changes one.
+            if self.is_loading() {
+                break;
+            }
             let progress = cell.expire_cycle(now_ms, budget - step.examined);
             if progress.removed > 0 {
                 self.tell_expired(index, &mut cell, now);

@@ -98,7 +98,7 @@ impl Engine {
             return Outcome::Continue;
         }
         if (session.subscriptions > 0 || session.only_listens())
-            && answered_for_listener(row, session, args, counters, out)
+            && answered_for_listener(self, row, session, args, counters, out)
         {
             return Outcome::Continue;
         }
@@ -337,6 +337,10 @@ impl Engine {
             let Some(mut cell) = self.lock_of(session, index) else {
                 return Outcome::TryAgain;
             };
+            if cell.is_walked() && self.waits_for_loan(call.row, session, key, call.now, &mut cell)
+            {
+                return Outcome::TryAgain;
+            }
             if self.is_unheard(&cell, call) {
                 let effects = &mut Effects::new();
                 self.run_alone(handler, call, key, index, &mut cell, effects, out)
@@ -411,6 +415,9 @@ impl Engine {
         {
             let mut cell = self.lock_of(session, index)?;
             let mut held = One::new(index, &mut cell, &self.shards);
+            if self.waits_for_loans(call.row, session, call.args, call.now, &mut held) {
+                return None;
+            }
             let result = self.run_one(handler, call, &keys, &mut held, out);
             self.settle(&mut held, call.now);
             return Some(result);
@@ -422,6 +429,9 @@ impl Engine {
         };
         if ahead {
             self.look_ahead_of(call, &mut keys, &held);
+        }
+        if self.waits_for_loans(call.row, session, call.args, call.now, &mut held) {
+            return None;
         }
         let args = call.cursor(&self.seed).with_keys(&keys);
         let result = self.run_on(handler, call, args, &mut held, out, &mut None);
@@ -469,6 +479,10 @@ impl Engine {
                         return Outcome::TryAgain;
                     };
                     held = locked;
+                    if self.waits_for_loans(row, session, args, now, &mut held) {
+                        counters.put_off();
+                        return Outcome::TryAgain;
+                    }
                     let args = call.cursor(&self.seed);
                     self.run_on(handler, &call, args, &mut held, out, &mut words)
                 }
@@ -686,8 +700,9 @@ pub(crate) fn is_exec(row: &Row) -> bool {
 /// for a sign of life, and end. One that monitors, or follows as a replica, may not touch keys. True when the command has been answered here.
 #[cold]
 fn answered_for_listener(
+    engine: &Engine,
     row: &'static Row,
-    session: &Session,
+    session: &mut Session,
     args: &[&[u8]],
     counters: RowCounters<'_>,
     out: &mut ReplyBuf,
@@ -723,7 +738,8 @@ fn answered_for_listener(
         }
         _ => {
             counters.rejected();
-            CmdError::not_when_subscribed(row.name).write(out);
+            let error = CmdError::not_when_subscribed(row.name);
+            engine.refused(row, session, &error).write(out);
         }
     }
     true

@@ -244,9 +244,14 @@ impl Engine {
         }
     }
 
-    /// Lets entries go as far as memory is short, a bounded number. True when there is more to do.
+    /// Lets entries go as far as memory is short, a bounded number. True when there is more to do. While data are being read
+    /// nothing goes, which would be recorded behind them.
     pub fn make_room(&self, now: Timestamp) -> bool {
-        self.listeners.limits_memory() && self.exceeds() && !self.relieve(now) && self.exceeds()
+        !self.is_loading()
+            && self.listeners.limits_memory()
+            && self.exceeds()
+            && !self.relieve(now)
+            && self.exceeds()
     }
 
     /// The first to go of several entries in several shards.
@@ -312,7 +317,7 @@ impl Engine {
             return;
         }
         // Removes an expired one, which is no eviction.
-        if cell.remove(*db, key, now.millis()).is_some() {
+        if cell.discard(*db, key, now.millis()).is_some() {
             self.memory.evicted.fetch_add(1, Ordering::Relaxed);
             effects.evicted(*db, &victim.key);
             self.record_gone(*db, &victim.key);

@@ -1,9 +1,11 @@
 //! The whole data set to and from an RDB file.
 
 mod batch;
+mod lending;
 mod walk;
 
 pub use batch::Form;
+pub(crate) use lending::is_walked;
 pub(crate) use walk::{LOOK, Snapshots, Wanted};
 pub use walk::{Purpose, STUCK_SECS, Snapshot, SnapshotError, SnapshotProgress};
 

@@ -233,7 +233,8 @@ impl Tracking {
         tracker
     }
 
-    /// Ends tracking for a client; `prefixes` are those it has. What the table has of it goes as the keys change.
+    /// Ends tracking for a client; `prefixes` are those it has. What the table has of it goes as the keys change: it may
+    /// track again, and is told of what has not changed meanwhile.
     pub fn disable(&self, id: u64, prefixes: &[Box<[u8]>]) {
         {
             let mut clients = write(&self.clients);
@@ -248,10 +249,17 @@ impl Tracking {
         }
     }
 
-    /// Whether anybody tracks.
+    /// A client is gone. When nobody tracks, nobody can be told of what the table has.
+    pub(crate) fn forget(&self) {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            self.clear();
+        }
+    }
+
+    /// Whether changes are to be told of: somebody tracks, or keys are remembered of one who did.
     #[inline]
     pub fn is_active(&self) -> bool {
-        self.count.load(Ordering::SeqCst) > 0
+        self.count.load(Ordering::SeqCst) > 0 || self.keys.load(Ordering::SeqCst) > 0
     }
 
     /// Clients that track, keys in the table, pairs of key and client, prefixes.
@@ -370,15 +378,19 @@ impl Tracking {
 
     /// Keys of a database are gone: everything is stale.
     pub fn flushed(&self) {
-        for part in &self.parts {
-            let gone = std::mem::take(&mut *lock(part));
-            let items = gone.values().map(SmallVec::len).sum();
-            self.keys.fetch_sub(gone.len(), Ordering::Relaxed);
-            self.items.fetch_sub(items, Ordering::Relaxed);
-        }
+        self.clear();
         let message = invalidation(ReplyBuf::null);
         for tracker in read(&self.clients).values() {
             tracker.send(&message);
+        }
+    }
+
+    fn clear(&self) {
+        for part in &self.parts {
+            let gone = std::mem::take(&mut *lock(part));
+            let items = gone.values().map(SmallVec::len).sum();
+            self.keys.fetch_sub(gone.len(), Ordering::SeqCst);
+            self.items.fetch_sub(items, Ordering::Relaxed);
         }
     }
 
@@ -547,6 +559,29 @@ mod tests {
         tracking.changed(9, b"k");
         assert!(heard(&one).is_empty());
         assert_eq!(tracking.counts(), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_was_read_is_remembered_until_it_changes_or_nobody_is_left() {
+        let tracking = Tracking::new(&Seed::new(1));
+        let one = client(1, Protocol::Resp3);
+        let first = tracking.enable(one.clone(), TrackingOptions::default(), &[]);
+        get(&tracking, &first, false, "k");
+        get(&tracking, &first, false, "l");
+        tracking.disable(1, &[]);
+        assert!(tracking.is_active());
+        tracking.changed(9, b"k");
+        let first = tracking.enable(one.clone(), TrackingOptions::default(), &[]);
+        tracking.changed(9, b"k");
+        tracking.changed(9, b"l");
+        assert_eq!(heard(&one), [">2 $10 invalidate *1 $1 l "]);
+        get(&tracking, &first, false, "k");
+        tracking.forget();
+        assert_eq!(tracking.counts(), [1, 1, 1, 0]);
+        tracking.disable(1, &[]);
+        tracking.forget();
+        assert!(!tracking.is_active());
+        assert_eq!(tracking.counts(), [0, 0, 0, 0]);
     }
 
     #[test]

@@ -268,7 +268,7 @@ impl Engine {
             |(row, _): &Command<'_>| matches!(row.run, Run::Script(it) if changes_functions(it));
         // Before anything is locked. What is recorded at the end is not to come behind what others load meanwhile.
         let _order = (commands.iter().any(loads)).then(|| self.functions.hold_order());
-        let Some(mut held) = self.lock_transaction(session, &commands) else {
+        let Some(mut held) = self.lock_ready(session, &commands, now) else {
             drop(commands);
             session.transaction = Some(transaction);
             *outcome = Outcome::TryAgain;
@@ -326,6 +326,21 @@ impl Engine {
                         || self.shards.is_gate_kept() && needs_gate(row, &words)
                 })
             })
+    }
+
+    /// The shards of a transaction that does not have to wait for a snapshot to read a large value; `None`: it was put off.
+    fn lock_ready(
+        &self,
+        session: &Session,
+        commands: &[Command<'_>],
+        now: Timestamp,
+    ) -> Option<LockSet<'_>> {
+        let mut held = self.lock_transaction(session, commands)?;
+        let waits = commands.iter().any(|(row, words)| {
+            matches!(row.run, Run::Keys(_))
+                && self.waits_for_loans(row, session, words, now, &mut held)
+        });
+        (!waits).then_some(held)
     }
 
     /// The shards of a transaction; `None`: it was put off.

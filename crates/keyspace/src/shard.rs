@@ -21,8 +21,8 @@ mod handover;
 
 use expiry::ExpiredLog;
 pub use expiry::{ExpireProgress, Expired, ExpiredFields};
-use handover::Walk;
 pub use handover::{Heir, Leftover, Loan};
+use handover::{Then, Walk};
 
 /// Counters of one shard since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Shard {
         if wanted == Use::Read && self.keeps() {
             return None;
         }
-        self.hand_over(db, found);
+        self.hand_over(db, found, Then::Goes);
         if let Some(table) = select(&mut self.first, &mut self.others, db) {
             table.remove(&self.seed, found);
         }
@@ -299,10 +299,22 @@ impl Shard {
         key: impl Borrow<Key<'k>>,
         now_ms: i64,
     ) -> Option<EntryMut<'_>> {
-        let found = self.find(db, key.borrow(), now_ms, Use::Write)?;
+        self.entry_mut(db, key.borrow(), now_ms, Then::Changes)
+    }
+
+    /// The entry to change, whose value may be another one already if it goes.
+    #[inline]
+    fn entry_mut(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        now_ms: i64,
+        then: Then,
+    ) -> Option<EntryMut<'_>> {
+        let found = self.find(db, key, now_ms, Use::Write)?;
         self.counters.touch(found, now_ms);
         if self.counters.walked {
-            self.hand_over(db, found);
+            self.hand_over(db, found, then);
         }
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(EntryMut::new(found.slot, table, &mut self.counters))
@@ -319,7 +331,7 @@ impl Shard {
         now_ms: i64,
     ) {
         let key = key.borrow();
-        match self.get_mut(db, key, now_ms) {
+        match self.entry_mut(db, key, now_ms, Then::Goes) {
             Some(mut entry) => {
                 let expires = expires_at_ms.is_some() || entry.has_expiry();
                 entry.set_value(value);
@@ -342,7 +354,7 @@ impl Shard {
         now_ms: i64,
     ) {
         let key = key.borrow();
-        match self.get_mut(db, key, now_ms) {
+        match self.entry_mut(db, key, now_ms, Then::Goes) {
             Some(mut entry) => {
                 let expires = expires_at_ms.is_some() || entry.has_expiry();
                 entry.set_bytes(bytes);
@@ -375,10 +387,28 @@ impl Shard {
         key: Key<'_>,
         now_ms: i64,
     ) -> Option<(Value, Option<i64>)> {
-        let found = self.find(db, &key, now_ms, Use::Write)?;
+        self.take_out(db, &key, now_ms, Then::Changes)
+    }
+
+    /// Removes an entry and returns what is to be freed of its value: nothing to speak of, if a walk has taken it over as it
+    /// was.
+    pub fn discard(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> Option<Value> {
+        let (left, _) = self.take_out(db, &key, now_ms, Then::Goes)?;
+        Some(left)
+    }
+
+    #[inline]
+    fn take_out(
+        &mut self,
+        db: DbIndex,
+        key: &Key<'_>,
+        now_ms: i64,
+        then: Then,
+    ) -> Option<(Value, Option<i64>)> {
+        let found = self.find(db, key, now_ms, Use::Write)?;
         self.counters.changed();
         if self.counters.walked {
-            self.hand_over(db, found);
+            self.hand_over(db, found, then);
         }
         let table = select(&mut self.first, &mut self.others, db)?;
         Some(table.remove(&self.seed, found))

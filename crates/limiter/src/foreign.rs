@@ -8,6 +8,8 @@ const NANOS_PER_MICRO: u64 = 1_000;
 
 /// The largest period of `GCRA`, in seconds.
 const PERIOD_MAX: f64 = 1e12;
+/// The longest time that it knows, in microseconds.
+const MICROS_MAX: u64 = i64::MAX as u64;
 
 /// `THROTTLE` of throttlecrab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,10 +120,19 @@ impl RedisGcra {
             return Err(RedisGcraError::Period);
         }
         let micros = (self.period_secs * 1e6 / self.tokens.max(1) as f64).round();
-        let increment = (micros.max(1.0) as u64)
-            .checked_mul(NANOS_PER_MICRO)
-            .ok_or(RedisGcraError::BurstOverflow)?;
+        let micros = micros.max(1.0) as u64;
         let burst = self.max_burst.saturating_add(1);
+        // What does not fit Redis' microseconds is told first, and in its order.
+        let fits_micros = |units: u64| micros <= MICROS_MAX / units.max(1);
+        if !fits_micros(self.cost) {
+            return Err(RedisGcraError::CostOverflow);
+        }
+        if !fits_micros(burst) {
+            return Err(RedisGcraError::BurstOverflow);
+        }
+        let increment = micros
+            .checked_mul(NANOS_PER_MICRO)
+            .ok_or(RedisGcraError::CostOverflow)?;
         let fits = |units: u64| {
             units
                 .checked_mul(increment)

@@ -392,6 +392,13 @@ impl RespDriver {
         }
     }
 
+    /// Concludes the command that the client waited for, whose reply is all of the output. False as of [`conclude`].
+    fn conclude_late(&mut self, conn: &mut Conn) -> bool {
+        let reply = (conn.session.last, 0);
+        let (shared, client) = (&*self.shared, &conn.client);
+        conclude(shared, client, &mut conn.session, reply, &mut self.out)
+    }
+
     /// Does what another thread, or another connection of this one, has asked for.
     fn take_message(&mut self, conn: &mut Conn, message: Signal, now: i64) -> Flow {
         match message {
@@ -408,14 +415,7 @@ impl RespDriver {
                     Some(_) => self.answer_memcached(conn, &reply),
                     None => self.out.raw(&reply),
                 }
-                let row = conn.session.last;
-                if !conclude(
-                    &self.shared,
-                    &conn.client,
-                    &mut conn.session,
-                    (row, 0),
-                    &mut self.out,
-                ) {
+                if !self.conclude_late(conn) {
                     return Flow::Drop;
                 }
                 if conn.client.outbox.is_pending() {
@@ -567,14 +567,7 @@ impl Driver for RespDriver {
         let now_at = Timestamp::from_nanos(now);
         let engine = &self.shared.engine;
         if engine.time_out(&mut conn.session, now_at, &mut self.out) {
-            let row = conn.session.last;
-            if !conclude(
-                &self.shared,
-                &conn.client,
-                &mut conn.session,
-                (row, 0),
-                &mut self.out,
-            ) {
+            if !self.conclude_late(conn) {
                 return Flow::Drop;
             }
             conn.client.publish(&conn.session, now);
@@ -618,6 +611,7 @@ impl Driver for RespDriver {
             .subscriptions
             .clear(engine.pubsub(), conn.client.id);
         tracking::stop(engine, &conn.client, &mut conn.session);
+        engine.forget_tracked();
         modes::stop_monitor(engine, &conn.client, &mut conn.session);
         self.shared.clients.close(conn.client.id);
         if conn.session.follows {

@@ -7,6 +7,7 @@ pub mod client;
 pub mod cluster;
 pub mod peers;
 pub mod process;
+pub mod random;
 pub mod script;
 
 pub use client::Client;

@@ -74,6 +74,20 @@ pub fn skip(test: &str, need: &str) {
         !ci,
         "{test} needs {need}, and CI must not skip it: run `cargo xtask peers`"
     );
+    say_skipped(need);
+}
+
+/// Path of a program that this system may have no package of, or `None` after saying that a test is left out.
+#[must_use]
+pub fn find_where_packaged(program: &str) -> Option<PathBuf> {
+    let found = find(program);
+    if found.is_none() {
+        say_skipped(program);
+    }
+    found
+}
+
+fn say_skipped(need: &str) {
     // Written past the harness, which swallows the output of tests that pass.
     let line = format!("\nskipped: needs {need}\n");
     std::io::stdout()

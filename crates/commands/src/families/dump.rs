@@ -168,7 +168,7 @@ fn restore(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     }
     if options.replace {
         // So the key is a new one in any case.
-        cx.shards.of(key).remove(cx.db, key, now);
+        drop(cx.shards.of(key).discard(cx.db, key, now));
     }
     cx.set(key, value, expires_at_ms, Event::Restore);
     let access = cx.limits.access();

@@ -266,7 +266,7 @@ fn del(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
 /// As DEL, but what takes long to free is freed elsewhere.
 fn unlink(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> {
     count(args, |key| {
-        let Some((value, _)) = cx.remove(key, Event::Del) else {
+        let Some(value) = cx.remove(key, Event::Del) else {
             return false;
         };
         if is_scattered(&value) {

@@ -132,7 +132,7 @@ impl<'a> Query<'a> {
             } else if args.len() > 2 && args.keyword("LIMIT") {
                 offset = args.int()?;
                 count = args.int()?;
-            } else if dialect.rev.is_none() && args.keyword("REV") {
+            } else if rev.is_none() && args.keyword("REV") {
                 rev = Some(true);
             } else if by.is_none() && args.keyword("BYLEX") {
                 by = Some(By::Lex);

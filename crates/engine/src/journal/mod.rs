@@ -26,7 +26,7 @@ pub use following::{AdoptError, Following, Place, RoleError};
 pub(crate) use following::{Role, RoleGuard};
 pub(crate) use log::Log;
 pub use log::{LogBytes, LogFacts};
-pub(crate) use record::{dumped, is_recorded_as_it_is, restoring};
+pub(crate) use record::{dumped_parts, is_recorded_as_it_is, restoring};
 pub use syncing::SyncRequest;
 pub(crate) use unit::for_chosen;
 pub use wrap::unwrap;

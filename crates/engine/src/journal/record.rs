@@ -499,17 +499,18 @@ impl<'a> Done<'a> {
         let is_set = self.call.row.name == "SET";
         let value = self.word(if is_set { 2 } else { 3 });
         let options = if is_set { &self.call.args[3..] } else { &[] };
-        let has = |words: &[&[u8]]| options.iter().any(|word| is_one_of(word, words));
+        let options = words_alone(options);
+        let keeps = options.iter().any(|word| is_one_of(word, &[b"KEEPTTL"]));
         match now {
             None => self.add(&[b"DEL", self.word(1)]),
-            Some(Some(at)) if !has(&[b"KEEPTTL"]) => {
+            Some(Some(at)) if !keeps => {
                 let at = at.to_string();
                 self.add(&[b"SET", self.word(1), value, b"PXAT", at.as_bytes()]);
             }
             Some(_) => {
                 let mut words: Vec<&[u8]> = vec![b"SET", self.word(1), value];
                 let kept = |word: &&&[u8]| is_one_of(word, &[b"NX", b"XX", b"KEEPTTL"]);
-                words.extend(options.iter().filter(kept));
+                words.extend(options.iter().filter(kept).copied());
                 self.add(&words);
             }
         }
@@ -589,10 +590,31 @@ impl<'a> Done<'a> {
     }
 }
 
+/// The options of SET that are single words: what stands behind others is their value, whatever it reads.
+fn words_alone<'a>(options: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    const VALUED: [&[u8]; 8] = [
+        b"EX", b"PX", b"EXAT", b"PXAT", b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE",
+    ];
+    let mut alone = Vec::new();
+    let mut options = options.iter();
+    while let Some(word) = options.next() {
+        if is_one_of(word, &VALUED) {
+            options.next();
+        } else {
+            alone.push(*word);
+        }
+    }
+    alone
+}
+
 /// An entry as RESTORE takes it: the payload, and when it expires (0: never).
 pub(crate) fn dumped(entry: EntryRef<'_>) -> (Vec<u8>, String) {
-    let at = entry.expires_at_ms().unwrap_or(0);
-    (dump_value(entry.value()), at.to_string())
+    dumped_parts(entry.value(), entry.expires_at_ms())
+}
+
+/// As [`dumped`], of the parts of an entry.
+pub(crate) fn dumped_parts(value: ValueRef<'_>, expires_at_ms: Option<i64>) -> (Vec<u8>, String) {
+    (dump_value(value), expires_at_ms.unwrap_or(0).to_string())
 }
 
 /// Whether an event tells of a change: a miss does not, and a new key is told of again by what has made it.

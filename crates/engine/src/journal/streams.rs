@@ -186,7 +186,7 @@ fn ids(entries: &Value) -> Vec<StreamId> {
     elements(entries.clone()).iter().filter_map(id).collect()
 }
 
-/// XREADGROUP: what was delivered, entry by entry; without acknowledgements, how far the group has read.
+/// XREADGROUP: what was delivered, entry by entry, and how far the group has read.
 pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H, reply: &[Value]) {
     let args = done.call.args;
     let Some(streams) = args.iter().position(|word| is_one_of(word, &[b"STREAMS"])) else {
@@ -208,11 +208,13 @@ pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H
         }
         streams => streams,
     };
-    let no_ack = args[..streams]
-        .iter()
-        .any(|word| is_one_of(word, &[b"NOACK"]));
+    // So may NOACK.
+    let no_ack = (args[..streams].iter().enumerate())
+        .any(|(place, word)| !(at..at + 3).contains(&place) && is_one_of(word, &[b"NOACK"]));
     let names = &args[streams + 1..];
     let (keys, starts) = names.split_at(names.len() / 2);
+    // The reply has them in this order, without those of which there was nothing; a key may be named twice.
+    let mut asked = keys.iter().zip(starts);
     // In RESP2 the reply is a list of pairs, in RESP3 a map.
     let flat: Vec<Value> = match reply.first() {
         Some(Value::Array(_)) => reply.iter().cloned().flat_map(elements).collect(),
@@ -221,23 +223,24 @@ pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H
     for pair in flat.chunks_exact(2) {
         let key = value_bytes(&pair[0]);
         let name = Name { key, group };
-        let start = keys.iter().zip(starts).find(|(one, _)| **one == key);
+        let start = asked.find(|(one, _)| **one == key);
         let is_new = start.is_some_and(|(_, start)| {
             *start == b">" || StreamId::parse(start, 0) == Some(StreamId::MAX)
         });
         let delivered = if is_new { ids(&pair[1]) } else { Vec::new() };
-        if no_ack || delivered.is_empty() {
-            if name.has_new_consumer(done) {
-                name.record_consumer(done, consumer);
-            }
-            if !delivered.is_empty() {
-                name.record_place(done, held);
-            }
+        if (no_ack || delivered.is_empty()) && name.has_new_consumer(done) {
+            name.record_consumer(done, consumer);
+        }
+        if delivered.is_empty() {
             continue;
         }
-        for id in delivered {
-            name.record_entry(done, held, id);
+        if !no_ack {
+            for id in delivered {
+                name.record_entry(done, held, id);
+            }
         }
+        // The entries tell where it stands, and not how many it has read.
+        name.record_place(done, held);
     }
 }
 

@@ -48,6 +48,7 @@ use crate::call::{Call, Long};
 use crate::costs::Place;
 use crate::keys::ShardList;
 use crate::shards::LockSet;
+use crate::snapshot::is_walked;
 use crate::{Engine, Node, Session};
 use running::Running;
 pub use sha1::sha1;
@@ -471,6 +472,15 @@ fn is_for_others(engine: &Engine, facts: prove::Facts, place: Place) -> bool {
         || !facts.declared_only && engine.shards.are_kept()
 }
 
+/// Whether a script on a thread that serves connections would copy the large value of a key of its for a snapshot.
+fn copies(engine: &Engine, call: &Invocation<'_>, locks: &mut LockSet<'_>) -> bool {
+    if call.read_only || !is_walked(locks) {
+        return false;
+    }
+    let keys: Vec<_> = call.keys.iter().map(|key| engine.seed.key(key)).collect();
+    engine.lends(&keys, call.db, call.now, locks)
+}
+
 /// Locks and runs.
 fn execute<'e>(
     engine: &'e Engine,
@@ -591,8 +601,8 @@ fn may_run(engine: &Engine, flags: ScriptFlags, call: &Invocation<'_>) -> Result
     Ok(())
 }
 
-/// The shards a script starts with; those of a transaction come to it later. `None`: a long command has come to hold them,
-/// and the script is to run elsewhere.
+/// The shards a script starts with; those of a transaction come to it later. `None`: the script is to run elsewhere, since a
+/// long command has come to hold them, or it would copy what is large.
 fn lock<'e>(
     engine: &'e Engine,
     declared_only: bool,
@@ -612,13 +622,17 @@ fn lock<'e>(
     wanted.dedup();
     let shards = &engine.shards;
     if matches!(call.long, Long::Elsewhere(_)) {
-        let locked = match declared_only {
+        let mut locked = match declared_only {
             true => shards.lock_set_unless_kept(&wanted),
             false => shards.lock_gate_alone().map(|mut locks| {
                 locks.extend(&wanted);
                 locks
             }),
         };
+        let copies = (locked.as_mut()).is_some_and(|locks| copies(engine, call, locks));
+        if copies && call.long.moves() {
+            return None;
+        }
         if locked.is_some() || call.long.moves() {
             return locked;
         }

@@ -6,7 +6,7 @@ use tollgate_keyspace::{DbIndex, EntryRef, Loan, ValueRef};
 use tollgate_persist::rdb::{Dialect, Draft, Writer};
 use tollgate_wire::resp::write_command;
 
-use crate::journal::{dumped, restoring, wrapped_flags};
+use crate::journal::{dumped_parts, restoring, wrapped_flags};
 
 /// How a file holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +34,18 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    fn add(&mut self, db: DbIndex, entry: EntryRef<'_>) {
-        let (payload, at) = dumped(entry);
-        write_command(&mut self.bytes, &restoring(entry.key(), &at, &payload));
-        let flags = entry.mark().flags;
+    fn add(
+        &mut self,
+        db: DbIndex,
+        key: &[u8],
+        value: ValueRef<'_>,
+        expires_at_ms: Option<i64>,
+        flags: u32,
+    ) {
+        let (payload, at) = dumped_parts(value, expires_at_ms);
+        write_command(&mut self.bytes, &restoring(key, &at, &payload));
         if flags != 0 {
-            write_command(
-                &mut self.bytes,
-                &[b"PING", &wrapped_flags(entry.key(), flags)],
-            );
+            write_command(&mut self.bytes, &[b"PING", &wrapped_flags(key, flags)]);
         }
         self.entries += 1;
         let end = self.bytes.len();
@@ -62,23 +65,26 @@ impl Batch {
     }
 
     pub(super) fn add(&mut self, db: DbIndex, entry: EntryRef<'_>) {
-        match self {
-            Batch::Rdb(draft) => draft.add(
-                db,
-                entry.key(),
-                entry.value(),
-                entry.expires_at_ms(),
-                entry.mark().flags,
-            ),
-            Batch::Commands(commands) => commands.add(db, entry),
-        }
+        let (key, value, flags) = (entry.key(), entry.value(), entry.mark().flags);
+        self.add_parts(db, key, value, entry.expires_at_ms(), flags);
     }
 
-    /// Adds an entry whose value is lent, and so has no mark; of an RDB file.
+    /// Adds an entry whose value is lent, and so has no mark.
     pub(super) fn add_lent(&mut self, loan: &Loan, value: ValueRef<'_>) {
+        self.add_parts(loan.db, &loan.key, value, loan.expires_at_ms, 0);
+    }
+
+    fn add_parts(
+        &mut self,
+        db: DbIndex,
+        key: &[u8],
+        value: ValueRef<'_>,
+        expires_at_ms: Option<i64>,
+        flags: u32,
+    ) {
         match self {
-            Batch::Rdb(draft) => draft.add(loan.db, &loan.key, value, loan.expires_at_ms, 0),
-            Batch::Commands(_) => unreachable!("a snapshot of commands borrows nothing"),
+            Batch::Rdb(draft) => draft.add(db, key, value, expires_at_ms, flags),
+            Batch::Commands(commands) => commands.add(db, key, value, expires_at_ms, flags),
         }
     }
 

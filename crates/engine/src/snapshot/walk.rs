@@ -2,8 +2,8 @@
 //!
 //! A snapshot begins with all shards held for as long as it takes to mark them: that is its moment. Then a walk copies the
 //! entries, about a bucket at a time with its shard held, and writes them with no shard held. A command that changes an
-//! entry which the walk has not got to hands over what it was first ([`Heir`]). So what is written is the data of that
-//! moment, and nobody waits for the disk.
+//! entry which the walk has not got to hands over what it was first ([`Heir`]); a large value is lent (`lending`). So what is
+//! written is the data of that moment, and nobody waits for the disk.
 //!
 //! What was handed over and is not written yet is in memory. Above [`HANDED_MAX`] bytes commands that write are put off
 //! until the walk has written half of it: with a slow disk and many writers, writing goes on at the speed of the disk.
@@ -26,6 +26,7 @@ use tollgate_persist::rdb::{Dialect, History, Options, Writer};
 
 use super::about;
 use super::batch::{Batch, Form, Sheet};
+use super::lending::{Lending, Loans};
 use crate::cell::Cells;
 use crate::shards::LockSet;
 use crate::waiter::{Mail, put_behind};
@@ -41,8 +42,12 @@ pub const STUCK_SECS: i64 = 30;
 /// Bytes that a walk copies while it holds a shard, unless one entry has more.
 const STEP_BYTES: usize = 32 << 10;
 
-/// Bytes of a value from which the walk reads it without holding its shard.
+/// Bytes of an entry from which the walk reads its value without holding its shard.
 const LARGE_BYTES: usize = 256 << 10;
+
+/// Most bytes that one value counts which is kept for the walk alone: it was in memory before, and one or two are not to put
+/// off others.
+const KEPT_MAX: u64 = HANDED_MAX / 4;
 
 /// Bytes that a shard keeps to itself of what was handed over.
 const PIECE_BYTES: u64 = 16 << 10;
@@ -138,6 +143,7 @@ pub(crate) struct Snapshots {
     gauge: Arc<Gauge>,
     /// Connections whose commands are put off, while there are too many bytes.
     put_off: Mutex<Vec<Arc<dyn Mail>>>,
+    pub(super) lending: Lending,
     /// Of the last look at a walk that others wait for: what it had written, and when, in monotone seconds.
     seen: (AtomicU64, AtomicI64),
 }
@@ -157,6 +163,7 @@ impl Snapshots {
         *current = Some(purpose);
         self.stop.store(false, Ordering::Relaxed);
         self.gauge.stuck.store(false, Ordering::Relaxed);
+        self.lending.goes_on(false);
         // The first look at it tells when the time begins.
         self.seen.0.store(u64::MAX, Ordering::Relaxed);
         let Gauge { handed, peak, .. } = &*self.gauge;
@@ -187,6 +194,7 @@ struct Handed {
     /// Bytes that a shard keeps to itself.
     piece: u64,
     queue: Mutex<VecDeque<Batch>>,
+    loans: Loans,
     /// Nobody reads the queue any more.
     closed: AtomicBool,
 }
@@ -223,6 +231,7 @@ impl Handed {
 /// Takes over the entries of one shard that change before the walk gets to them.
 struct ShardHeir {
     handed: Arc<Handed>,
+    shard: usize,
     batch: Batch,
 }
 
@@ -246,6 +255,21 @@ impl Heir for ShardHeir {
         if self.batch.len() as u64 >= self.handed.piece {
             self.hand_on();
         }
+    }
+
+    fn borrows_from(&self) -> usize {
+        match self.handed.is_of_no_use() {
+            true => usize::MAX,
+            false => LARGE_BYTES,
+        }
+    }
+
+    fn borrow(&mut self, loan: Loan) {
+        self.handed.loans.lock().push_back((self.shard, loan));
+    }
+
+    fn keeps(&mut self, bytes: usize) {
+        self.handed.count(KEPT_MAX.min(bytes as u64));
     }
 }
 
@@ -279,10 +303,7 @@ impl Heir for Step<'_> {
     }
 
     fn borrows_from(&self) -> usize {
-        match self.handed.form {
-            Form::Rdb(_) => LARGE_BYTES,
-            Form::Commands => usize::MAX,
-        }
+        LARGE_BYTES
     }
 
     fn borrow(&mut self, loan: Loan) {
@@ -369,6 +390,7 @@ impl Engine {
             now_ms: wanted.now.millis(),
             piece: PIECE_BYTES.min(HANDED_MAX / 4 / self.shards.count() as u64),
             queue: Mutex::default(),
+            loans: Mutex::default(),
             closed: AtomicBool::new(false),
         });
         let mut snapshot = Snapshot {
@@ -386,13 +408,14 @@ impl Engine {
         let _order = self.functions.hold_order();
         let mut held = self.shards.lock_all_patiently();
         let mut sizes = [(0, 0); DATABASES];
-        held.each(&mut |_, cell| {
+        held.each(&mut |shard, cell| {
             for db in DbIndex::all() {
                 sizes[db.get()].0 += cell.len(db);
                 sizes[db.get()].1 += cell.expiring(db);
             }
             cell.begin_walk(Box::new(ShardHeir {
                 handed: Arc::clone(&snapshot.handed),
+                shard,
                 batch: Batch::new(wanted.form),
             }));
         });
@@ -461,6 +484,7 @@ impl Engine {
         let snapshots = &self.snapshots;
         let (written, since) = (&snapshots.seen.0, &snapshots.seen.1);
         let entries = snapshots.entries.load(Ordering::Relaxed);
+        snapshots.lending.tend(entries);
         let crowded = self.restrictions().contains(Restrictions::CROWDED);
         if !crowded || written.swap(entries, Ordering::Relaxed) != entries {
             since.store(now_secs, Ordering::Relaxed);
@@ -556,13 +580,12 @@ impl Snapshot {
             }
         };
         while self.next < engine.shards.count() {
-            self.drain(&mut sheet, &mut go_on)?;
+            self.drain(&mut batch, &mut sheet, &mut go_on)?;
             let entries = self.step(&mut batch);
-            sheet.append(&batch)?;
-            batch.clear(2 * STEP_BYTES);
+            append(&mut batch, &mut sheet)?;
             go_on(entries)?;
         }
-        self.drain(&mut sheet, &mut go_on)?;
+        self.drain(&mut batch, &mut sheet, &mut go_on)?;
         sheet.finish()?;
         Ok(())
     }
@@ -596,47 +619,79 @@ impl Snapshot {
         };
         let left = {
             let mut cell = engine.shards.lock(self.next);
-            match cell.walk_on(&mut step) {
-                true => None,
-                false => Some(cell.end_walk()),
-            }
+            let goes_on = cell.walk_on(&mut step) || cell.has_loans();
+            (!goes_on).then(|| cell.end_walk())
         };
+        let (seen, loan) = (step.seen as u64, step.loan);
+        if let Some(loan) = loan {
+            self.read(self.next, &loan, batch);
+        }
         if left.is_some() {
             self.next += 1;
-        }
-        let seen = step.seen as u64;
-        if let Some(loan) = step.loan {
-            if self.handed.is_of_now(loan.expires_at_ms) {
-                // SAFETY: only this thread ends the loan and the walk, below and later, and the engine has the shard.
-                batch.add_lent(&loan, unsafe { loan.value() });
-            }
-            let original = engine.shards.lock(self.next).end_loan();
-            // No shard is held here.
-            drop(original);
         }
         seen
     }
 
-    /// Writes what was handed over.
+    /// Adds an entry that is lent, and ends the loan. No shard is held.
+    fn read(&self, shard: usize, loan: &Loan, batch: &mut Batch) {
+        let engine = &self.engine;
+        let lending = &engine.snapshots.lending;
+        lending.goes_on(true);
+        if self.handed.is_of_now(loan.expires_at_ms) {
+            // SAFETY: only this thread ends the loan and the walk, below and later, and the engine has the shard.
+            batch.add_lent(loan, unsafe { loan.value() });
+        }
+        let original = engine.shards.lock(shard).end_loan(loan);
+        lending.goes_on(false);
+        lending.call_back();
+        if original.is_some() {
+            self.is_written(KEPT_MAX.min(loan.bytes as u64));
+        }
+        // No shard is held here.
+        drop(original);
+    }
+
+    /// What was kept for the walk is so many bytes less.
+    fn is_written(&self, bytes: u64) {
+        let left = self.handed.gauge.handed.fetch_sub(bytes, Ordering::Relaxed) - bytes;
+        let crowded = self.engine.restrictions().contains(Restrictions::CROWDED);
+        if crowded && left <= HANDED_MAX / 2 {
+            self.engine.crowd(false);
+        }
+    }
+
+    /// Writes what was handed over, and before it each time what is lent. `batch` is empty.
     fn drain(
         &self,
+        batch: &mut Batch,
         sheet: &mut Sheet<'_>,
         go_on: &mut dyn FnMut(u64) -> Result<(), SnapshotError>,
     ) -> Result<(), SnapshotError> {
         loop {
-            let Some(batch) = self.handed.queue.lock().pop_front() else {
+            // The guard is not kept while it is read.
+            let lent = self.handed.loans.lock().pop_front();
+            if let Some((shard, loan)) = lent {
+                self.read(shard, &loan, batch);
+                let entries = batch.entries() as u64;
+                append(batch, sheet)?;
+                go_on(entries)?;
+                continue;
+            }
+            let Some(handed) = self.handed.queue.lock().pop_front() else {
                 return Ok(());
             };
-            sheet.append(&batch)?;
-            let bytes = batch.len() as u64;
-            let left = self.handed.gauge.handed.fetch_sub(bytes, Ordering::Relaxed) - bytes;
-            let crowded = self.engine.restrictions().contains(Restrictions::CROWDED);
-            if crowded && left <= HANDED_MAX / 2 {
-                self.engine.crowd(false);
-            }
-            go_on(batch.entries() as u64)?;
+            sheet.append(&handed)?;
+            self.is_written(handed.len() as u64);
+            go_on(handed.entries() as u64)?;
         }
     }
+}
+
+/// Writes a batch, which is empty then.
+fn append(batch: &mut Batch, sheet: &mut Sheet<'_>) -> io::Result<()> {
+    sheet.append(batch)?;
+    batch.clear(2 * STEP_BYTES);
+    Ok(())
 }
 
 impl Drop for Snapshot {
@@ -647,6 +702,7 @@ impl Drop for Snapshot {
             drop(left);
         }
         self.engine.crowd(false);
+        self.engine.snapshots.lending.call_back();
         self.engine.snapshots.release();
     }
 }

@@ -15,10 +15,10 @@ use super::{Client, NOW, engine};
 
 const LONG: Duration = Duration::from_secs(120);
 
-type Content = BTreeMap<(DbIndex, Vec<u8>), (Value, Option<i64>)>;
+pub(super) type Content = BTreeMap<(DbIndex, Vec<u8>), (Value, Option<i64>)>;
 
 /// What a file holds: entries, each once, and libraries.
-fn content(mut file: &[u8]) -> (Content, Vec<Vec<u8>>) {
+pub(super) fn content(mut file: &[u8]) -> (Content, Vec<Vec<u8>>) {
     let mut reader = Reader::new(&mut file).expect("a header");
     let mut content = Content::new();
     while let Some(entry) = reader.next().expect("a good file") {
@@ -47,6 +47,7 @@ const COMMANDS: &[&str] = &[
     "SET K N PX N",
     "SET K aLongerValueThatMayBeCompressedBecauseItRepeatsItRepeatsItRepeatsN",
     "SETRANGE K 3 xyz",
+    "SETRANGE K 300000 N",
     "APPEND K moreN",
     "INCR K",
     "INCRBYFLOAT K 0.5",

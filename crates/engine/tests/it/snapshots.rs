@@ -96,3 +96,24 @@ fn a_damaged_file_is_refused() {
         .to_string();
     assert!(error.contains("damaged"), "{error}");
 }
+
+#[test]
+fn nothing_goes_by_itself_while_data_are_read() {
+    let engine = engine(4);
+    let mut client = Client::new(&engine);
+    client.call(&["SET", "key", "v", "PX", "10"]);
+    client.call(&["HSET", "hash", "f", "v"]);
+    client.call(&["HPEXPIRE", "hash", "10", "FIELDS", "1", "f"]);
+    engine.set_limit("maxmemory", 1);
+    engine.set_limit("maxmemory-policy", 3);
+    engine.follow_memory_limits();
+    let later = NOW.plus(1_000_000_000);
+    engine.refuse_while_loading(true);
+    assert_eq!(engine.expire_step(later, 1_000).removed, 0);
+    assert!(!engine.make_room(later));
+    let keys = |engine: &tollgate_engine::Engine| engine.database_sizes()[0].keys;
+    assert_eq!(keys(&engine), 2);
+    engine.refuse_while_loading(false);
+    assert_eq!(engine.expire_step(later, 1_000).removed, 2);
+    assert_eq!(keys(&engine), 0);
+}

@@ -92,6 +92,9 @@ enum Op {
     BPop(usize, usize),
     Move(usize, usize),
     BMove(usize, usize),
+    Add(usize, u8),
+    PopLeast(usize),
+    BPopLeast(usize, usize),
     Set(usize),
     Del(usize),
     Flush,
@@ -115,6 +118,9 @@ fn op() -> impl Strategy<Value = Op> {
         5 => (key.clone(), key.clone()).prop_map(|(a, b)| Op::BPop(a, b)),
         1 => (key.clone(), key.clone()).prop_map(|(a, b)| Op::Move(a, b)),
         2 => (key.clone(), key.clone()).prop_map(|(a, b)| Op::BMove(a, b)),
+        4 => (key.clone(), 0u8..4).prop_map(|(k, v)| Op::Add(k, v)),
+        1 => key.clone().prop_map(Op::PopLeast),
+        4 => (key.clone(), key.clone()).prop_map(|(a, b)| Op::BPopLeast(a, b)),
         1 => key.clone().prop_map(Op::Set),
         2 => key.clone().prop_map(Op::Del),
         1 => Just(Op::Flush),
@@ -135,6 +141,9 @@ fn words(op: &Op) -> Vec<String> {
         Op::BPop(a, b) => format!("BLPOP {} {} 0", KEYS[*a], KEYS[*b]),
         Op::Move(a, b) => format!("LMOVE {} {} LEFT RIGHT", KEYS[*a], KEYS[*b]),
         Op::BMove(a, b) => format!("BLMOVE {} {} LEFT RIGHT 0", KEYS[*a], KEYS[*b]),
+        Op::Add(k, v) => format!("ZADD {} 0 {v}", KEYS[*k]),
+        Op::PopLeast(k) => format!("ZPOPMIN {}", KEYS[*k]),
+        Op::BPopLeast(a, b) => format!("BZPOPMIN {} {} 0", KEYS[*a], KEYS[*b]),
         Op::Set(k) => format!("SET {} text", KEYS[*k]),
         Op::Del(k) => format!("DEL {}", KEYS[*k]),
         Op::Flush => "FLUSHDB".to_owned(),
@@ -152,7 +161,20 @@ fn words(op: &Op) -> Vec<String> {
 #[derive(Debug, Clone)]
 enum Held {
     List(VecDeque<String>),
+    /// A sorted set whose scores are all 0.
+    Sorted(BTreeSet<String>),
     Text,
+}
+
+impl Held {
+    /// Whether a client that waits in `op` can be served from it.
+    fn serves(&self, op: &Op) -> bool {
+        match self {
+            Held::List(_) => matches!(op, Op::BPop(..) | Op::BMove(..)),
+            Held::Sorted(_) => matches!(op, Op::BPopLeast(..)),
+            Held::Text => false,
+        }
+    }
 }
 
 /// One client in the model.
@@ -199,7 +221,7 @@ impl Model {
         match self.keys.get_mut(&key) {
             None => Ok(None),
             Some(Held::List(list)) => Ok(Some(list)),
-            Some(Held::Text) => Err(wrong_type()),
+            Some(_) => Err(wrong_type()),
         }
     }
 
@@ -215,11 +237,42 @@ impl Model {
         Ok(Some(item))
     }
 
-    fn put(&mut self, key: usize, item: String) -> Result<usize, Value> {
-        // Keys are ready in the order in which lists came to be there, as in Redis; what goes makes none ready.
+    /// Keys are ready in the order in which lists and sorted sets came to be there, as in Redis; what goes makes none ready.
+    fn note_ready(&mut self, key: usize) {
         if !self.keys.contains_key(&key) && !self.ready.contains(&key) {
             self.ready.push(key);
         }
+    }
+
+    fn add(&mut self, key: usize, member: String) -> Result<bool, Value> {
+        self.note_ready(key);
+        let held = self.keys.entry(key);
+        let Held::Sorted(set) = held.or_insert_with(|| Held::Sorted(BTreeSet::new())) else {
+            return Err(wrong_type());
+        };
+        let is_new = set.insert(member);
+        if is_new {
+            self.touch(key);
+        }
+        Ok(is_new)
+    }
+
+    fn take_least(&mut self, key: usize) -> Result<Option<String>, Value> {
+        let set = match self.keys.get_mut(&key) {
+            None => return Ok(None),
+            Some(Held::Sorted(set)) => set,
+            Some(_) => return Err(wrong_type()),
+        };
+        let member = set.pop_first().expect("no sorted set is empty");
+        if set.is_empty() {
+            self.keys.remove(&key);
+        }
+        self.touch(key);
+        Ok(Some(member))
+    }
+
+    fn put(&mut self, key: usize, item: String) -> Result<usize, Value> {
+        self.note_ready(key);
         let held = self
             .keys
             .entry(key)
@@ -256,6 +309,22 @@ impl Model {
                 }
                 None
             }
+            Op::Add(k, v) => Some(Value::Int(i64::from(self.add(*k, v.to_string())?))),
+            Op::PopLeast(k) => {
+                let member = self.take_least(*k)?;
+                Some(Value::Array(
+                    member.map_or(Vec::new(), |it| vec![bulk(&it), bulk("0")]),
+                ))
+            }
+            Op::BPopLeast(a, b) => {
+                for key in [*a, *b] {
+                    if let Some(member) = self.take_least(key)? {
+                        let answer = vec![bulk(KEYS[key]), bulk(&member), bulk("0")];
+                        return Ok(Some(Value::Array(answer)));
+                    }
+                }
+                None
+            }
             Op::Move(a, b) => Some(self.shift(*a, *b)?.map_or(Value::Null, |item| bulk(&item))),
             Op::BMove(a, b) => self.shift(*a, *b)?.map(|item| bulk(&item)),
             Op::Set(k) => {
@@ -286,14 +355,15 @@ impl Model {
         while !self.ready.is_empty() {
             let key = self.ready.remove(0);
             for peer in self.queues.get(&key).cloned().unwrap_or_default() {
-                if !matches!(self.keys.get(&key), Some(Held::List(_))) {
-                    break;
-                }
                 let Some(op) = self.peers[peer].waits.clone() else {
                     continue;
                 };
+                if !self.keys.get(&key).is_some_and(|held| held.serves(&op)) {
+                    continue;
+                }
                 let result = match op {
                     Op::BPop(..) => self.data(&Op::BPop(key, key)),
+                    Op::BPopLeast(..) => self.data(&Op::BPopLeast(key, key)),
                     other => self.data(&other),
                 };
                 let answer = match result {
@@ -354,7 +424,7 @@ impl Model {
                 }
                 let run = |op: &Op| match self.data(op) {
                     Ok(Some(reply)) => reply,
-                    Ok(None) if matches!(op, Op::BPop(..)) => Value::NullArray,
+                    Ok(None) if matches!(op, Op::BPop(..) | Op::BPopLeast(..)) => Value::NullArray,
                     Ok(None) => Value::Null,
                     Err(error) => error,
                 };
@@ -380,7 +450,7 @@ impl Model {
                 Ok(None) => {
                     self.peers[peer].waits = Some(op.clone());
                     let keys = match op {
-                        Op::BPop(a, b) => BTreeSet::from([*a, *b]),
+                        Op::BPop(a, b) | Op::BPopLeast(a, b) => BTreeSet::from([*a, *b]),
                         Op::BMove(a, _) => BTreeSet::from([*a]),
                         _ => unreachable!("only these wait"),
                     };

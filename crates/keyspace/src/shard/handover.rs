@@ -5,12 +5,14 @@
 //! pass through the methods of [`Shard`] that find them to be changed, which ask whether there is a walk; so no command
 //! has to know of it, and without a walk it costs one branch. A database that is emptied is set aside as a whole.
 //!
-//! A large value is not copied while the shard is held: the walk borrows it and reads it later ([`Loan`]). Should the entry
-//! change or go meanwhile, it gets a copy of the value first, and the walk keeps what it reads.
+//! A large value is not passed on while the shard is held: it is lent, and read later ([`Loan`]). That holds for what the walk
+//! comes to, and for what is about to change before. Should an entry whose value is lent change, it gets a copy of the value
+//! first; should it go or be replaced, the value is kept as it is. Who can wait until the loan has ended asks first
+//! ([`Shard::lend`]).
 
 use super::{Shard, select};
 use crate::entry::EntryRef;
-use crate::key::DbIndex;
+use crate::key::{DbIndex, Key};
 use crate::table::{Found, Table};
 use crate::value::{Value, ValueRef};
 
@@ -24,16 +26,19 @@ pub trait Heir: Send {
         false
     }
 
-    /// Bytes of a value from which it is passed to [`Heir::borrow`] instead, where it can be lent.
+    /// Bytes of an entry from which it is passed to [`Heir::borrow`] instead, where its value can be lent.
     fn borrows_from(&self) -> usize {
         usize::MAX
     }
 
-    /// Takes an entry whose value is lent. The walk pauses, and does not go on until [`Shard::end_loan`].
+    /// Takes an entry whose value is lent until [`Shard::end_loan`]; a walk that has come to it pauses.
     fn borrow(&mut self, _loan: Loan) {}
+
+    /// So many bytes are kept for a loan which the entry does not have any more.
+    fn keeps(&mut self, _bytes: usize) {}
 }
 
-/// An entry that a walk has come to and whose value it reads without holding the shard.
+/// An entry of a walk whose value is read without holding the shard.
 #[derive(Debug)]
 pub struct Loan {
     /// Its database when the walk began.
@@ -42,19 +47,24 @@ pub struct Loan {
     pub key: Box<[u8]>,
     /// When it expires, in milliseconds since the Unix epoch.
     pub expires_at_ms: Option<i64>,
+    /// Bytes of the entry.
+    pub bytes: usize,
     value: ValueRef<'static>,
+    address: *const u8,
 }
 
-// SAFETY: what the reference points to is only read until the loan ends, by this one and by whoever holds the shard.
+// SAFETY: what the pointers point to is only read until the loan ends, by this one and by whoever holds the shard.
 unsafe impl Send for Loan {}
 
 impl Loan {
-    /// `entry` can be lent.
-    fn of(db: DbIndex, entry: EntryRef<'_>) -> Loan {
+    /// `entry` can be lent, and its value is at `address`.
+    fn of(db: DbIndex, entry: EntryRef<'_>, address: *const u8) -> Loan {
         Loan {
             db,
             key: entry.key().into(),
             expires_at_ms: entry.expires_at_ms(),
+            bytes: entry.memory(),
+            address,
             // SAFETY: the value lies outside of its record, where it stays, unchanged, until the loan ends: see `value`.
             value: unsafe { std::mem::transmute::<ValueRef<'_>, ValueRef<'static>>(entry.value()) },
         }
@@ -74,7 +84,9 @@ impl Loan {
 struct Lent {
     /// Where the value is.
     address: *const u8,
-    /// The value, if the entry has a copy of it now.
+    /// Bytes of the entry.
+    bytes: usize,
+    /// The value, if the entry has another one now, or is gone.
     original: Option<Value>,
 }
 
@@ -86,9 +98,18 @@ unsafe impl Sync for Lent {}
 /// A walk that goes on.
 pub(super) struct Walk {
     heir: Box<dyn Heir>,
-    /// Tables of databases that were emptied meanwhile.
+    /// Tables of databases that were emptied meanwhile, which have records to pass on or may have values that are lent.
     set_aside: Vec<Table>,
-    lent: Option<Lent>,
+    lent: Vec<Lent>,
+}
+
+/// What becomes of the value of an entry that is about to change or go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// It is changed in place, or used.
+    Changes,
+    /// It is replaced, or freed.
+    Goes,
 }
 
 /// What a walk leaves behind; to be dropped when the shard is not held any more.
@@ -97,7 +118,7 @@ pub struct Leftover {
     /// For the heir to finish what it has.
     _heir: Option<Box<dyn Heir>>,
     _tables: Vec<Table>,
-    _lent: Option<Value>,
+    _lent: Vec<Lent>,
 }
 
 /// Buckets without anything to take over that are passed in one step.
@@ -117,7 +138,7 @@ impl Shard {
             self.walk = Some(Box::new(Walk {
                 heir,
                 set_aside: Vec::new(),
-                lent: None,
+                lent: Vec::new(),
             }));
             self.counters.walked = true;
         }
@@ -130,7 +151,6 @@ impl Shard {
         let Some(walk) = &mut self.walk else {
             return false;
         };
-        debug_assert!(walk.lent.is_none(), "the loan before was not ended");
         let aside = walk.set_aside.iter_mut();
         let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
         let tables = std::iter::once(&mut self.first).chain(others).chain(aside);
@@ -142,10 +162,38 @@ impl Shard {
         false
     }
 
-    /// Ends the loan of the last step; the value that is to be dropped, when the shard is not held any more, if the entry has
-    /// another one now.
-    pub fn end_loan(&mut self) -> Option<Value> {
-        self.walk.as_mut()?.lent.take()?.original
+    /// Ends a loan; the value that is to be dropped, when the shard is not held any more, if the entry has another one now
+    /// or is gone.
+    pub fn end_loan(&mut self, loan: &Loan) -> Option<Value> {
+        let lent = &mut self.walk.as_mut()?.lent;
+        let at = lent.iter().position(|lent| lent.address == loan.address)?;
+        lent.swap_remove(at).original
+    }
+
+    /// Whether there are loans that have not ended. The walk must not be ended before, unless it is given up.
+    pub fn has_loans(&self) -> bool {
+        self.walk.as_ref().is_some_and(|walk| !walk.lent.is_empty())
+    }
+
+    /// Whether the value of a key is lent, and so would have to be copied before it is changed. One that is large and that
+    /// the walk has not got to is lent from now on.
+    #[cold]
+    pub fn lend(&mut self, db: DbIndex, key: Key<'_>, now_ms: i64) -> bool {
+        let timeless = self.timeless;
+        let (Some(walk), Some(table)) = (
+            &mut self.walk,
+            select(&mut self.first, &mut self.others, db),
+        ) else {
+            return false;
+        };
+        let Some(found) = table.find(&key) else {
+            return false;
+        };
+        let expiry = EntryRef::new(found.slot, table).expires_at_ms();
+        if expiry.is_some_and(|at| now_ms > at) && !timeless {
+            return false;
+        }
+        walk.lend(table, found) || walk.lent_of(table, found).is_some()
     }
 
     /// Ends the walk, whether or not it has got to the end.
@@ -162,13 +210,13 @@ impl Shard {
         Leftover {
             _heir: Some(walk.heir),
             _tables: walk.set_aside,
-            _lent: walk.lent.and_then(|lent| lent.original),
+            _lent: walk.lent,
         }
     }
 
     /// Whether a walk goes on.
     pub fn is_walked(&self) -> bool {
-        self.walk.is_some()
+        self.counters.walked
     }
 
     /// Bytes of emptied databases that are kept for the walk.
@@ -176,23 +224,30 @@ impl Shard {
         (self.walk.as_ref()).map_or(0, |walk| walk.set_aside.iter().map(Table::memory).sum())
     }
 
-    /// A record is about to change or go: it is handed over, unless that was done.
+    /// A record is about to change or go: it is handed over, unless that was done. A value that goes may be replaced by
+    /// another one here.
     #[cold]
     #[inline(never)]
-    pub(super) fn hand_over(&mut self, db: DbIndex, found: Found) {
+    pub(super) fn hand_over(&mut self, db: DbIndex, found: Found, then: Then) {
         let Some(walk) = &mut self.walk else {
             return;
         };
         let Some(table) = select(&mut self.first, &mut self.others, db) else {
             return;
         };
-        if let Some(then) = table.claim(found) {
-            walk.heir.take(then, EntryRef::new(found.slot, table));
-        } else if let Some(lent) = &mut walk.lent
-            && lent.original.is_none()
-            && table.outside(found.slot) == Some(lent.address)
+        if !walk.lend(table, found)
+            && let Some(was) = table.claim(found)
         {
-            lent.original = Some(table.copy_value(found.slot));
+            walk.heir.take(was, EntryRef::new(found.slot, table));
+            return;
+        }
+        if let Some(at) = walk.lent_of(table, found) {
+            let lent = &mut walk.lent[at];
+            lent.original = Some(match then {
+                Then::Changes => table.copy_value(found.slot),
+                Then::Goes => table.take_value(found.slot),
+            });
+            walk.heir.keeps(lent.bytes);
         }
     }
 
@@ -214,7 +269,7 @@ impl Shard {
             })
             .collect();
         for found in expired {
-            self.hand_over(db, found);
+            self.hand_over(db, found, Then::Goes);
         }
     }
 
@@ -223,22 +278,68 @@ impl Shard {
     pub(super) fn hand_over_due(&mut self, db: DbIndex, now_ms: i64) {
         let due = (self.table(db)).and_then(|table| table.due(&self.seed, now_ms));
         if let Some(found) = due {
-            self.hand_over(db, found);
+            self.hand_over(db, found, Then::Changes);
         }
     }
 
-    /// A database was emptied: what it had is kept while a walk needs it.
+    /// A database was emptied: what it had is kept while a walk needs it. Values of a table that the walk is through with
+    /// may still be lent.
     pub(super) fn set_aside(&mut self, table: Table) {
         if let Some(walk) = &mut self.walk
-            && table.is_walked()
+            && (table.is_walked() || !walk.lent.is_empty())
         {
             walk.set_aside.push(table);
         }
     }
 }
 
+impl Walk {
+    /// Lends the value of a record that is large and has not been taken over; false, and no change, for others.
+    fn lend(&mut self, table: &mut Table, found: Found) -> bool {
+        let entry = EntryRef::new(found.slot, table);
+        if entry.memory() < self.heir.borrows_from() {
+            return false;
+        }
+        let Some(address) = table.outside(found.slot) else {
+            return false;
+        };
+        let Some(db) = table.claim(found) else {
+            return false;
+        };
+        let entry = EntryRef::new(found.slot, table);
+        lend(&mut self.lent, &mut *self.heir, db, entry, address);
+        true
+    }
+
+    /// The place of the loan of a record's value.
+    fn lent_of(&self, table: &Table, found: Found) -> Option<usize> {
+        if self.lent.is_empty() {
+            return None;
+        }
+        let address = table.outside(found.slot)?;
+        let is_of = |lent: &Lent| lent.original.is_none() && lent.address == address;
+        self.lent.iter().position(is_of)
+    }
+}
+
+/// Lends the value of an entry, which is at `address`.
+fn lend(
+    lent: &mut Vec<Lent>,
+    heir: &mut dyn Heir,
+    db: DbIndex,
+    entry: EntryRef<'_>,
+    address: *const u8,
+) {
+    lent.push(Lent {
+        address,
+        bytes: entry.memory(),
+        original: None,
+    });
+    heir.borrow(Loan::of(db, entry, address));
+}
+
 /// Passes on what is left of about one bucket; false at the end of the table.
-fn pass_on(table: &mut Table, heir: &mut dyn Heir, lent: &mut Option<Lent>) -> bool {
+fn pass_on(table: &mut Table, heir: &mut dyn Heir, lent: &mut Vec<Lent>) -> bool {
     let (mut any, mut empty) = (false, 0);
     loop {
         match table.claim_next() {
@@ -247,11 +348,7 @@ fn pass_on(table: &mut Table, heir: &mut dyn Heir, lent: &mut Option<Lent>) -> b
                 if entry.memory() >= heir.borrows_from()
                     && let Some(address) = table.outside(found.slot)
                 {
-                    *lent = Some(Lent {
-                        address,
-                        original: None,
-                    });
-                    heir.borrow(Loan::of(db, entry));
+                    lend(lent, heir, db, entry, address);
                     return true;
                 }
                 heir.take(db, entry);

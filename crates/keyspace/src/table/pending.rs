@@ -104,6 +104,18 @@ impl Table {
         }
     }
 
+    /// Takes the value of a record, which has another one then.
+    pub(crate) fn take_value(&mut self, slot: Slot) -> Value {
+        let registered = self.registered(slot);
+        // SAFETY: as in `copy_value`.
+        let original = unsafe {
+            self.heap -= slot.value_heap_bytes();
+            slot.take_value()
+        };
+        self.fields_expire(slot, registered, None);
+        original
+    }
+
     /// The next record to take over, marked as taken; `None` when there is no further one in the bucket at hand (`Ok`) or
     /// in the table (`Err`).
     pub(crate) fn claim_next(&mut self) -> Result<Option<(DbIndex, Found)>, ()> {

@@ -24,6 +24,9 @@ enum Op {
     SetMany(u8, u16, u16),
     SetHash(u8, u16, i64),
     Remove(u8, u16),
+    Discard(u8, u16),
+    Lend(u8, u16),
+    ReadLoans,
     RemoveMany(u8, u16, u16),
     Append(u8, u16),
     SetField(u8, u16, Option<i64>),
@@ -49,6 +52,9 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (db(), id(), 1..300_u16).prop_map(|(d, k, n)| Op::SetMany(d, k, n)),
         4 => (db(), id(), 0..100_i64).prop_map(|(d, k, e)| Op::SetHash(d, k, e)),
         4 => (db(), id()).prop_map(|(d, k)| Op::Remove(d, k)),
+        4 => (db(), id()).prop_map(|(d, k)| Op::Discard(d, k)),
+        4 => (db(), id()).prop_map(|(d, k)| Op::Lend(d, k)),
+        3 => Just(Op::ReadLoans),
         3 => (db(), id(), 1..300_u16).prop_map(|(d, k, n)| Op::RemoveMany(d, k, n)),
         4 => (db(), id()).prop_map(|(d, k)| Op::Append(d, k)),
         4 => (db(), id(), at()).prop_map(|(d, k, e)| Op::SetField(d, k, e)),
@@ -81,7 +87,8 @@ struct Keeper {
     /// Entries after which a step of the walk ends.
     most: usize,
     got: usize,
-    loan: Option<Loan>,
+    /// What is lent: read later, when it may have changed or gone.
+    loans: Arc<Mutex<Vec<Loan>>>,
 }
 
 impl Heir for Keeper {
@@ -99,7 +106,8 @@ impl Heir for Keeper {
 
     fn borrows_from(&self) -> usize {
         // Some of all values that can be lent.
-        if self.most.is_multiple_of(2) {
+        let taken = self.content.lock().expect("one thread").len();
+        if self.most.wrapping_add(taken).is_multiple_of(2) {
             1
         } else {
             usize::MAX
@@ -108,8 +116,7 @@ impl Heir for Keeper {
 
     fn borrow(&mut self, loan: Loan) {
         self.got += 1;
-        let before = self.loan.replace(loan);
-        assert!(before.is_none(), "one loan at a time");
+        self.loans.lock().expect("one thread").push(loan);
     }
 }
 
@@ -118,6 +125,7 @@ impl Keeper {
     fn beside(&self) -> Keeper {
         Keeper {
             content: Arc::clone(&self.content),
+            loans: Arc::clone(&self.loans),
             ..Keeper::default()
         }
     }
@@ -126,8 +134,6 @@ impl Keeper {
 struct World {
     seed: Seed,
     shard: Shard,
-    /// What is lent: read only with the next step, when it may have changed or gone.
-    loan: Option<Loan>,
     now: i64,
     /// What the walk is to show, and what it has shown.
     walk: Option<(Content, Keeper)>,
@@ -159,28 +165,38 @@ impl World {
         self.walk = begun.then_some((content, keeper));
     }
 
-    fn step(&mut self, most: usize) {
-        let Some((expected, keeper)) = &self.walk else {
+    fn read_loans(&mut self) {
+        let Some((_, keeper)) = &self.walk else {
             return;
         };
-        if let Some(loan) = self.loan.take() {
-            // SAFETY: the shard has lent it in the step before.
+        for loan in keeper.loans.lock().expect("one thread").drain(..) {
+            // SAFETY: the shard has lent it, and the loan ends below.
             let of = (unsafe { loan.value() }.to_value(), loan.expires_at_ms);
             let name = (loan.db, loan.key.to_vec());
             let before = keeper.content.lock().expect("one thread").insert(name, of);
             assert!(before.is_none(), "taken over twice: {:?}", loan.key);
-            drop(self.shard.end_loan());
+            drop(self.shard.end_loan(&loan));
         }
+    }
+
+    fn step(&mut self, most: usize) {
+        let Some((_, keeper)) = &self.walk else {
+            return;
+        };
         let mut heir = Keeper {
             most,
             ..keeper.beside()
         };
         if self.shard.walk_on(&mut heir) {
             assert!(heir.got <= most.max(64));
-            self.loan = heir.loan;
             return;
         }
         assert!(self.shard.is_walked());
+        self.read_loans();
+        let Some((expected, keeper)) = &self.walk else {
+            return;
+        };
+        assert!(!self.shard.has_loans());
         drop(self.shard.end_walk());
         assert!(*keeper.content.lock().expect("one thread") == *expected);
         self.walk = None;
@@ -215,6 +231,14 @@ impl World {
                 shard.set(db(d), seed.key(&key(id)), value, None, now);
             }
             Op::Remove(d, id) => drop(shard.remove(db(d), seed.key(&key(id)), now)),
+            Op::Discard(d, id) => drop(shard.discard(db(d), seed.key(&key(id)), now)),
+            Op::Lend(d, id) => {
+                let name = key(id);
+                if shard.lend(db(d), seed.key(&name), now) {
+                    assert!(shard.has_loans() && shard.lend(db(d), seed.key(&name), now));
+                }
+            }
+            Op::ReadLoans => self.read_loans(),
             Op::RemoveMany(d, first, count) => {
                 for id in first..first + count {
                     shard.remove(db(d), seed.key(&key(id)), now);
@@ -281,7 +305,7 @@ proptest! {
         ops in proptest::collection::vec(op(), 1..160),
     ) {
         let seed = Seed::new(7);
-        let mut world = World { shard: Shard::new(&seed), loan: None, seed, now: NOW, walk: None, walks: 0 };
+        let mut world = World { shard: Shard::new(&seed), seed, now: NOW, walk: None, walks: 0 };
         before.iter().for_each(|op| world.apply(op));
         world.finish();
         world.begin();
@@ -290,6 +314,97 @@ proptest! {
         prop_assert!(!world.shard.is_walked());
         prop_assert_eq!(world.shard.set_aside_bytes(), 0);
     }
+}
+
+/// Takes whatever can be lent, and counts what else it is given.
+#[derive(Default)]
+struct Borrower {
+    loans: Arc<Mutex<Vec<Loan>>>,
+    kept: Arc<Mutex<usize>>,
+}
+
+impl Heir for Borrower {
+    fn take(&mut self, _: DbIndex, entry: EntryRef<'_>) {
+        panic!("it can be lent: {:?}", entry.key());
+    }
+
+    fn borrows_from(&self) -> usize {
+        1
+    }
+
+    fn borrow(&mut self, loan: Loan) {
+        self.loans.lock().expect("one thread").push(loan);
+    }
+
+    fn keeps(&mut self, bytes: usize) {
+        *self.kept.lock().expect("one thread") += bytes;
+    }
+}
+
+#[test]
+fn a_large_value_that_goes_is_kept_as_it_is() {
+    let (seed, mut shard) = crate::shard();
+    let text = vec![b'x'; 1 << 20];
+    for name in [&b"gone"[..], b"replaced", b"set", b"expired", b"changed"] {
+        let expiry = (name == b"expired").then_some(NOW + 1);
+        shard.set_bytes(crate::DB, seed.key(name), &text, expiry, NOW);
+    }
+    let address = |shard: &mut Shard, name: &[u8]| match shard
+        .peek(crate::DB, seed.key(name), NOW)
+        .map(|entry| entry.value())
+    {
+        Some(ValueRef::Bytes(bytes)) => bytes.as_ptr(),
+        _ => panic!("it is a string"),
+    };
+    let changed = address(&mut shard, b"changed");
+    let heir = Borrower::default();
+    let (loans, kept) = (Arc::clone(&heir.loans), Arc::clone(&heir.kept));
+    assert!(shard.begin_walk(Box::new(heir)));
+    let left = shard.discard(crate::DB, seed.key(b"gone"), NOW);
+    assert_eq!(left, Some(Value::Int(0)));
+    shard.set_bytes(crate::DB, seed.key(b"replaced"), &text[1..], None, NOW);
+    shard.set(crate::DB, seed.key(b"set"), Value::Int(1), None, NOW);
+    assert!(
+        shard
+            .peek(crate::DB, seed.key(b"expired"), NOW + 2)
+            .is_none()
+    );
+    assert!(shard.memory() < 3 << 20, "{}", shard.memory());
+    assert!(*kept.lock().expect("one thread") > 4 << 20);
+    // What can wait is not copied.
+    assert!(shard.lend(crate::DB, seed.key(b"changed"), NOW));
+    assert_eq!(address(&mut shard, b"changed"), changed);
+    let loans: Vec<Loan> = std::mem::take(&mut *loans.lock().expect("one thread"));
+    assert_eq!(loans.len(), 5);
+    for loan in loans {
+        // SAFETY: the loan ends below.
+        let value = unsafe { loan.value() };
+        assert!(value == ValueRef::Bytes(&text), "{:?}", loan.key);
+        assert_eq!(shard.end_loan(&loan).is_some(), *loan.key != *b"changed");
+    }
+    assert!(!shard.has_loans() && !shard.lend(crate::DB, seed.key(b"changed"), NOW));
+    drop(shard.end_walk());
+}
+
+#[test]
+fn what_is_lent_of_a_database_outlives_it() {
+    let (seed, mut shard) = crate::shard();
+    let text = vec![b'x'; 1 << 20];
+    shard.set_bytes(crate::DB, seed.key(b"k"), &text, None, NOW);
+    let heir = Borrower::default();
+    let loans = Arc::clone(&heir.loans);
+    assert!(shard.begin_walk(Box::new(heir)));
+    assert!(shard.lend(crate::DB, seed.key(b"k"), NOW));
+    // The walk has no more to do in the table when it goes.
+    while shard.walk_on(&mut Keeper::default()) {}
+    shard.clear(crate::DB);
+    assert!(shard.set_aside_bytes() > text.len());
+    let loan = loans.lock().expect("one thread").pop().expect("it is lent");
+    // SAFETY: the loan ends below.
+    assert!(unsafe { loan.value() } == ValueRef::Bytes(&text));
+    assert!(shard.end_loan(&loan).is_none() && !shard.has_loans());
+    drop(shard.end_walk());
+    assert_eq!(shard.set_aside_bytes(), 0);
 }
 
 #[test]

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
     SignatureScheme, StreamOwned,
@@ -18,7 +17,8 @@ use rustls::{
 use crate::outbound::Wait;
 
 use super::listed::OrListed;
-use super::settings::{TlsError, authorities, certificates, of_file, roots, versions};
+use super::own::own;
+use super::settings::{TlsError, authorities, roots, versions};
 
 /// What a client's side of TLS is made of.
 #[derive(Debug, Clone)]
@@ -64,13 +64,7 @@ impl TlsConnector {
             .with_custom_certificate_verifier(Arc::new(AnyName(verifier)));
         let config = match &files.own {
             None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let chain = certificates(certificate)?;
-                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| of_file(key, error))?;
-                builder
-                    .with_client_auth_cert(chain, key)
-                    .map_err(|error| of_file(certificate, error))?
-            }
+            Some((certificate, key)) => builder.with_client_cert_resolver(own(certificate, key)?),
         };
         Ok(TlsConnector(Arc::new(config)))
     }

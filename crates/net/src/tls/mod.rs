@@ -7,6 +7,7 @@
 mod connector;
 mod driver;
 mod listed;
+mod own;
 mod settings;
 
 pub use connector::{TlsClientFiles, TlsConnector};

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion, version};
 
 use super::listed::OrListed;
+use super::own::own;
 
 /// Whether clients show a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,9 +98,7 @@ impl TlsAcceptor {
 }
 
 fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = certificates(&files.certificate)?;
-    let key =
-        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| of_file(&files.key, error))?;
+    let own = own(&files.certificate, &files.key)?;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(&files.protocols)?)
@@ -125,10 +124,7 @@ fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
             builder.with_client_cert_verifier(Arc::new(OrListed::new(verifier, known)))
         }
     };
-    let config = builder.with_single_cert(chain, key);
-    config
-        .map(Arc::new)
-        .map_err(|error| of_file(&files.certificate, error))
+    Ok(Arc::new(builder.with_cert_resolver(own)))
 }
 
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

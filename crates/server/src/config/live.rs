@@ -193,7 +193,7 @@ impl Live {
         protected: bool,
         apply: impl FnOnce(&[Key], &Values<'_>) -> Result<(), (Key, String)>,
     ) -> Result<(), CmdError> {
-        let mut changes: Vec<(&'static Setting, &[u8])> = Vec::with_capacity(pairs.len());
+        let mut changes: Vec<(&'static Setting, &[u8], &[u8])> = Vec::with_capacity(pairs.len());
         for (name, value) in pairs {
             let Some(setting) = known(name) else {
                 return Err(unknown(name));
@@ -207,18 +207,18 @@ impl Live {
             }
             if changes
                 .iter()
-                .any(|(earlier, _)| earlier.key == setting.key)
+                .any(|(earlier, ..)| earlier.key == setting.key)
             {
                 return Err(failed(name, "duplicate parameter"));
             }
-            changes.push((setting, value));
+            changes.push((setting, setting.known_as(name), value));
         }
         let mut values = self.lock();
         let mut next = values.clone();
         let mut keys = Vec::with_capacity(changes.len());
-        for (setting, value) in changes {
-            let text = std::str::from_utf8(value)
-                .map_err(|_| failed(setting.name.as_bytes(), "argument is not UTF-8"))?;
+        for &(setting, name, value) in &changes {
+            let text =
+                std::str::from_utf8(value).map_err(|_| failed(name, "argument is not UTF-8"))?;
             let normal = setting.normalise_over(&values[setting.key as usize], text);
             let normal = normal.map_err(|reason| {
                 // Redis finds a wrong address when it listens.
@@ -226,17 +226,20 @@ impl Live {
                     Key::Bind => "Failed to bind to specified addresses.",
                     _ => &*reason,
                 };
-                failed(setting.name.as_bytes(), reason)
+                failed(name, reason)
             })?;
             if setting.change == Change::Restart && *normal != *values[setting.key as usize] {
                 let reason = "it takes a restart to change it";
-                return Err(failed(setting.name.as_bytes(), reason));
+                return Err(failed(name, reason));
             }
             next[setting.key as usize] = normal.into();
             keys.push(setting.key);
         }
-        apply(&keys, &Values(&next))
-            .map_err(|(key, reason)| failed(key.setting().name.as_bytes(), &reason))?;
+        apply(&keys, &Values(&next)).map_err(|(key, reason)| {
+            let named = changes.iter().find(|(setting, ..)| setting.key == key);
+            let name = named.map_or(key.setting().name.as_bytes(), |(_, name, _)| *name);
+            failed(name, &reason)
+        })?;
         *values = next;
         self.mirror(&values);
         Ok(())

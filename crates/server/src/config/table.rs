@@ -314,6 +314,12 @@ impl Setting {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.alias)
     }
+
+    /// Which of its names a client has used, in whatever case.
+    pub(crate) fn known_as(&self, used: &[u8]) -> &'static [u8] {
+        let named = |name: &&str| name.as_bytes().eq_ignore_ascii_case(used);
+        self.names().find(named).unwrap_or(self.name).as_bytes()
+    }
 }
 
 pub(super) const fn row(

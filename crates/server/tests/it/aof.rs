@@ -204,6 +204,89 @@ fn data_of_every_kind_outlive_restarts_and_rewrites() {
     }
 }
 
+/// Commands with words that read like options, and what only groups of streams know.
+const ODD: &[&[&str]] = &[
+    &["SET k nx", "SET k new IFEQ nx"],
+    &["SET k a", "SET k new IFNE XX"],
+    &[
+        "SET k keepttl PX 900000",
+        "SET k new IFEQ keepttl PX 50000000",
+    ],
+    &[
+        "XADD k 1-1 a b",
+        "XADD k 2-1 a b",
+        "XGROUP CREATE k g 0",
+        "XREADGROUP GROUP g c COUNT 1 STREAMS k >",
+    ],
+    &[
+        "XADD k 1-1 a b",
+        "XGROUP CREATE k noack 0",
+        "XREADGROUP GROUP noack c STREAMS k >",
+    ],
+    &[
+        "XADD k 1-1 a b",
+        "XGROUP CREATE k g 0",
+        "XREADGROUP GROUP g NOACK STREAMS k >",
+    ],
+    &[
+        "XADD k 1-1 a b",
+        "XGROUP CREATE k g 0",
+        "XREADGROUP COUNT 9 NOACK GROUP g c STREAMS k >",
+    ],
+    &[
+        "XADD k 1-1 a b",
+        "XGROUP CREATE k g 0",
+        "XREADGROUP GROUP g c STREAMS k k 0 >",
+    ],
+    &[
+        "XADD k 1-1 a b",
+        "XGROUP CREATE k g $",
+        "XREADGROUP GROUP g c STREAMS k >",
+    ],
+];
+
+#[test]
+fn what_the_file_makes_is_what_was_there() {
+    let folder = Folder::new();
+    let server = here(&folder, &[]);
+    let mut client = server.connect();
+    for commands in ODD {
+        client.line("FLUSHALL").unwrap();
+        for command in *commands {
+            let reply = client.line(command).unwrap();
+            assert!(!matches!(reply, Value::Error(_)), "{command}: {reply:?}");
+        }
+        let mut seen = || {
+            let looks = [
+                "GET k",
+                "PEXPIRETIME k",
+                "XINFO GROUPS k",
+                "XPENDING k g - + 9",
+                "XPENDING k noack - + 9",
+            ];
+            // When an entry was delivered is told as how long ago.
+            let shown = |look: &&str| match client.line(look).unwrap() {
+                Value::Array(rows) if look.starts_with("XPENDING") => Value::Array(
+                    rows.into_iter()
+                        .map(|row| match row {
+                            Value::Array(mut row) => {
+                                row.remove(2);
+                                Value::Array(row)
+                            }
+                            other => other,
+                        })
+                        .collect(),
+                ),
+                other => other,
+            };
+            looks.iter().map(shown).collect::<Vec<_>>()
+        };
+        let before = seen();
+        assert_eq!(raw(&mut server.connect(), "DEBUG LOADAOF"), "+OK\r\n");
+        assert_eq!(seen(), before, "{commands:?}");
+    }
+}
+
 #[test]
 fn files_go_both_ways() {
     const NAME: &str = "files_go_both_ways";

@@ -191,6 +191,23 @@ fn in_any_order(mut sent: Vec<String>) -> Vec<String> {
     sent
 }
 
+/// Without how far a group has read, behind what was delivered to it: 7.0 leaves that out, so that replicas do not know it.
+fn without_places(sent: Vec<String>) -> Vec<String> {
+    let mut left: Vec<String> = Vec::new();
+    for line in sent {
+        let delivered = left.last().is_some_and(|last| last.starts_with("xclaim "));
+        if delivered && line.starts_with("xgroup setid ") {
+            continue;
+        }
+        let begins = left.len().checked_sub(2).filter(|&at| left[at] == "multi");
+        match begins {
+            Some(at) if delivered && line == "exec" => drop(left.remove(at)),
+            _ => left.push(line),
+        }
+    }
+    left
+}
+
 fn check(threads: &str, shards: &str) {
     let Some(redis) = Server::redis(&[]).unwrap() else {
         return peers::skip("replication_stream", "redis-server");
@@ -205,7 +222,7 @@ fn check(threads: &str, shards: &str) {
     let mut wrong = Vec::new();
     let cases = std::fs::read_to_string(CASES).unwrap();
     for (number, case) in cases.split("\n\n").enumerate() {
-        let sent = in_any_order(ours.run(number, case));
+        let sent = without_places(in_any_order(ours.run(number, case)));
         let expected = in_any_order(theirs.run(number, case));
         if sent != expected {
             wrong.push(format!("{case}\n  sent {sent:#?}\n  not {expected:#?}"));

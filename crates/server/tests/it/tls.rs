@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,31 @@ use crate::harness::BACKEND_VARIABLE;
 
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A certificate of version 1 and its key, made once by `openssl x509 -req -signkey`: rcgen makes those of version 3 only.
+const VERSION_1: [(&str, &str); 3] = [
+    ("ca", VERSION_1_CERTIFICATE),
+    ("cert", VERSION_1_CERTIFICATE),
+    ("key", VERSION_1_KEY),
+];
+const VERSION_1_CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBJDCBywIULBYtn++nvTO3g0wMTwUZVoGpdT8wCgYIKoZIzj0EAwIwFDESMBAG
+A1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMzA3MjU1MVoYDzIxMjYxMDMwMDcyNTUx
+WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAQys/8rdigbKET1hSJU0G3sgl6h3ozPWeA3Uvsp/BK6YmRHJimLt71pJ7tkhNMt
+vPhC17WutizHvfEoBdgnTZyGMAoGCCqGSM49BAMCA0gAMEUCIQDJ52sxBHIikl7K
+SvaHl42w71/uoq7zTYMHM3NBxLbdSAIgZ/MTxuMjRzNIczHPAWCJX1uyuw5P1kmV
+EYXJXnfmB3Y=
+-----END CERTIFICATE-----
+";
+const VERSION_1_KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgsb3X9WoP2CkBToc8
+eDgFtwtDB0gxdLPfVXJfWYgEkPihRANCAAQys/8rdigbKET1hSJU0G3sgl6h3ozP
+WeA3Uvsp/BK6YmRHJimLt71pJ7tkhNMtvPhC17WutizHvfEoBdgnTZyG
+-----END PRIVATE KEY-----
+";
 
 /// An authority and what it has signed, in a folder of its own.
 pub(crate) struct Files {
@@ -420,31 +445,47 @@ fn a_server_without_what_it_needs_does_not_start() {
 fn redis_cli_speaks_with_it() {
     let files = Files::new("cli");
     let server = Tls::start(&files, &[]);
-    let run = |cli: &Path| {
-        Command::new(cli)
-            .args([
-                "-h",
-                "localhost",
-                "-p",
-                &server.addr.port().to_string(),
-                "--tls",
-            ])
-            .args(["--cacert", &files.text("server", "ca")])
-            .args([
-                "--cert",
-                &files.text("client", "cert"),
-                "--key",
-                &files.text("client", "key"),
-            ])
-            .arg("PING")
-            .output()
-    };
-    let Ok(output) = run(Path::new("redis-cli")) else {
-        return peers::skip("redis_cli_speaks_with_it", "redis-cli");
+    cli_is_served("redis_cli_speaks_with_it", &files, server.addr, "server");
+}
+
+/// OpenSSL's clients take it, and `tls-auth-clients no` asks none of them.
+#[test]
+fn a_certificate_of_version_1_is_shown() {
+    let files = Files::new("version-1");
+    for (kind, pem) in VERSION_1 {
+        std::fs::write(files.path("old", kind), pem).unwrap();
+    }
+    let (certificate, key) = (files.text("old", "cert"), files.text("old", "key"));
+    let shown = ("tls-cert-file", &*certificate);
+    let other = ("tls-key-file", &*files.text("server", "key"));
+    let refused = Tls::try_start(&files, 1, &[shown, other]).err().unwrap();
+    assert!(refused.starts_with("TLS cannot be set up: "), "{refused}");
+    let own = ("tls-key-file", &*key);
+    let server = Tls::start(&files, &[shown, own, ("tls-auth-clients", "no")]);
+    cli_is_served(
+        "a_certificate_of_version_1_is_shown",
+        &files,
+        server.addr,
+        "old",
+    );
+}
+
+/// Has redis-cli ask, which trusts `authority` and shows a client's certificate.
+fn cli_is_served(test: &str, files: &Files, addr: SocketAddr, authority: &str) {
+    let port = addr.port().to_string();
+    let asked = Command::new("redis-cli")
+        .args(["-h", "localhost", "-p", &port, "--tls"])
+        .args(["--cacert", &files.text(authority, "ca")])
+        .args(["--cert", &files.text("client", "cert")])
+        .args(["--key", &files.text("client", "key")])
+        .arg("PING")
+        .output();
+    let Ok(output) = asked else {
+        return peers::skip(test, "redis-cli");
     };
     let error = String::from_utf8_lossy(&output.stderr);
     if error.contains("Unrecognized option") {
-        return peers::skip("redis_cli_speaks_with_it", "a redis-cli with TLS");
+        return peers::skip(test, "a redis-cli with TLS");
     }
     assert_eq!(String::from_utf8_lossy(&output.stdout), "PONG\n", "{error}");
 }

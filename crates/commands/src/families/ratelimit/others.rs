@@ -136,16 +136,14 @@ pub(super) fn gcra(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
         return Err(CmdError::Arity("gcra"));
     }
     let key = args.key()?;
-    let natural = |args: &mut Args<'_>, least: i64| {
-        let n = args.int()?;
-        u64::try_from(n)
-            .ok()
-            .filter(|_| n >= least)
-            .ok_or(CmdError::NotAnInteger)
+    let natural = |args: &mut Args<'_>| {
+        let number = u64::try_from(args.int()?).ok();
+        let number = number.filter(|&number| number > 0);
+        number.ok_or(CmdError::NotNatural)
     };
     let mut gcra = RedisGcra {
-        max_burst: natural(&mut args, 0)?,
-        tokens: natural(&mut args, 1)?,
+        max_burst: args.positive()? as u64,
+        tokens: natural(&mut args)?,
         period_secs: number::parse_f64(args.next()?).ok_or(CmdError::NotAFloat)?,
         cost: 1,
     };
@@ -156,7 +154,7 @@ pub(super) fn gcra(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
         if args.is_empty() {
             return Err(CmdError::MissingTokens);
         }
-        gcra.cost = natural(&mut args, 1)?;
+        gcra.cost = natural(&mut args)?;
     }
     args.end()?;
     let now = cx.now;

@@ -101,6 +101,15 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Most entries of each stream.
+    pub(super) fn most(&self) -> usize {
+        if self.count == 0 {
+            usize::MAX
+        } else {
+            self.count
+        }
+    }
+
     /// The answer when there is nothing to give. A command that waits is run again with these IDs in place of its own
     /// and with a bound on what it returns: an ID too low must not let a push return the whole stream.
     pub(super) fn wait(&self, cx: &mut Cx<'_>, ids: Option<&[StreamId]>) -> Reply {

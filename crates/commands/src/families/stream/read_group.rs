@@ -1,5 +1,7 @@
 //! XREADGROUP.
 
+use std::collections::BTreeMap;
+
 use tollgate_containers::stream::{ConsumerIndex, Group, Log, Pending, Stream, StreamId};
 use tollgate_wire::resp::ReplyBuf;
 
@@ -22,6 +24,8 @@ pub(super) fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdEr
         return Err(CmdError::Syntax);
     };
     let mut ready = Vec::new();
+    // How often a stream that is named again was read before.
+    let mut earlier: BTreeMap<&[u8], usize> = BTreeMap::new();
     for at in 0..request.streams {
         let key = request.key(cx.seed, at);
         let tail = " in XREADGROUP with GROUP option";
@@ -42,8 +46,20 @@ pub(super) fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdEr
                 id => From::Own(id),
             },
         };
-        let last = seen.value.log().last();
-        if matches!(from, From::Own(_)) || last.is_some_and(|last| last.id() > last_id) {
+        let log = seen.value.log();
+        let is_ready = match from {
+            From::Own(_) => true,
+            From::New if log.last().is_none_or(|last| last.id() <= last_id) => false,
+            From::New if request.streams == 1 => true,
+            From::New => {
+                let times = earlier.entry(key.bytes()).or_default();
+                let taken = times.saturating_mul(request.most());
+                *times += 1;
+                let start = last_id.next().unwrap_or(StreamId::MAX);
+                log.range(start, StreamId::MAX).nth(taken).is_some()
+            }
+        };
+        if is_ready {
             ready.push((at, from));
         }
     }
@@ -86,11 +102,7 @@ fn serve(
         log,
         consumer: index,
         now_ms,
-        most: if request.count == 0 {
-            usize::MAX
-        } else {
-            request.count
-        },
+        most: request.most(),
         no_ack: request.no_ack,
     };
     match from {
