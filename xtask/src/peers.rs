@@ -26,6 +26,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("go", "golang-go"),
 ];
 
+/// The server that grew out of Redis, and what its program lies in.
+const VALKEY: &str = "valkey-server";
+const VALKEY_PACKAGES: [&str; 2] = ["valkey-server", "valkey-tools"];
+
 /// What the Python of the peers has: a client, applications on it, Envoy's binary as its packagers ship it, gRPC,
 /// and what checks an OpenAPI document.
 const PYTHON_PACKAGES: &[&str] = &[
@@ -74,6 +78,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     report("go-redis", go_redis());
     report("grpcurl", grpcurl());
     report(peers::ENVOY_RATELIMIT, envoy_ratelimit());
+    // No release of Debian before 13 has it, so a machine may be without: the tests that want it say so.
+    match valkey() {
+        Ok(path) => println!("{VALKEY:16} {}", path.display()),
+        Err(reason) => println!("{VALKEY:16} not here: {reason}"),
+    }
     let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     if ci && !missing.is_empty() {
         return Err(format!("missing where CI is set: {}", missing.join(", ")).into());
@@ -107,6 +116,53 @@ fn program_from_apt(program: &str, package: &str) -> Result<PathBuf, Failure> {
             .and_then(|()| call(&["install", "-y", "--no-install-recommends", package]))
     })?;
     peers::find(program).ok_or_else(|| format!("package {package} brings no {program}").into())
+}
+
+/// Valkey of this system's packages, else of those that Debian has built of later ones for Debian 12, which are unpacked
+/// into the peers' folder: nothing of the system is touched.
+fn valkey() -> Result<PathBuf, Failure> {
+    if let Ok(path) = program_from_apt(VALKEY, VALKEY_PACKAGES[0]) {
+        return Ok(path);
+    }
+    let release = std::fs::read_to_string("/etc/os-release")?;
+    if !release.contains("VERSION_CODENAME=bookworm") {
+        return Err("no package of this system has it".into());
+    }
+    let home = std::path::absolute(peers::folder().join("valkey"))?;
+    std::fs::create_dir_all(home.join("lists/partial"))?;
+    let list = home.join("sources.list");
+    let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    let source = "http://deb.debian.org/debian bookworm-backports main";
+    std::fs::write(&list, format!("deb [signed-by={keys}] {source}\n"))?;
+    let options = [
+        format!("Dir::Etc::sourcelist={}", list.display()),
+        "Dir::Etc::sourceparts=-".to_owned(),
+        format!("Dir::State::lists={}", home.join("lists").display()),
+        format!("Dir::Cache={}", home.display()),
+    ];
+    let apt = peers::find("apt-get").ok_or("no apt-get here")?;
+    let mut args: Vec<&str> = options.iter().flat_map(|one| ["-o", one]).collect();
+    args.push("update");
+    quiet_in(&home, &apt, &args)?;
+    args.pop();
+    args.push("download");
+    args.extend(VALKEY_PACKAGES);
+    quiet_in(&home, &apt, &args)?;
+    let unpack = peers::find("dpkg-deb").ok_or("needs dpkg-deb")?;
+    for entry in std::fs::read_dir(&home)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "deb") {
+            let archive = path.display().to_string();
+            quiet_in(&home, &unpack, &["-x", &archive, "."])?;
+        }
+    }
+    let program = home.join("usr/bin").join(VALKEY);
+    // Without the libraries it was built with it would be found and not start.
+    quiet(&program, &["--version"])?;
+    let link = peers::folder().join("bin").join(VALKEY);
+    std::fs::remove_file(&link).ok();
+    std::os::unix::fs::symlink(Path::new("../valkey/usr/bin").join(VALKEY), link)?;
+    Ok(program)
 }
 
 fn python() -> Result<PathBuf, Failure> {

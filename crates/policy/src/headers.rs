@@ -39,7 +39,7 @@ pub struct Standing<'a> {
     pub window_secs: u64,
     /// Units that are left.
     pub remaining: u64,
-    /// Seconds until all are there again, rounded up.
+    /// Seconds until all are there again, or until the request passes that this limit denies; rounded up.
     pub reset_secs: u64,
     /// The limit denies the request.
     pub over: bool,

@@ -15,7 +15,7 @@ use crate::yaml::{self, Kind, Node, YamlError};
 /// How long a lease lasts where the rule does not say.
 const LEASE_DEFAULT: Nanos = 60_000_000_000;
 
-const RATE_LIMIT_KEYS: &[&str] = &[
+pub(crate) const RATE_LIMIT_KEYS: &[&str] = &[
     "unlimited",
     "name",
     "replaces",

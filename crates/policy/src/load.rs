@@ -4,7 +4,7 @@ use std::collections::hash_map;
 use std::fmt;
 
 use crate::envoy_keys;
-use crate::limits::rate_limit_of;
+use crate::limits::{RATE_LIMIT_KEYS, rate_limit_of};
 use crate::metadata;
 use crate::pattern::Pattern;
 use crate::ruleset::{Level, Limit, Map, Quota, Rule, Ruleset};
@@ -99,12 +99,21 @@ fn compile<'a>(
     };
     let mut found: Vec<RuleError> = Vec::new();
     for (file, root) in roots {
+        let room = most - found.len();
         let mut mistakes = Mistakes {
             found: Vec::new(),
-            room: most - found.len(),
+            room,
         };
+        let first = root.as_ref().ok().and_then(first_unknown_key);
         let added = root.and_then(|root| add_domain(&root, &mut ruleset, options, &mut mistakes));
         mistakes.found.extend(added.err());
+        if let (Some(first), false) = (first, mistakes.found.is_empty()) {
+            let is_first =
+                |other: &YamlError| (other.line, &other.reason) == (first.line, &first.reason);
+            mistakes.found.retain(|other| !is_first(other));
+            mistakes.found.insert(0, first);
+            mistakes.found.truncate(room);
+        }
         found.extend(mistakes.found.into_iter().map(|mistake| RuleError {
             file: file.to_owned(),
             line: mistake.line,
@@ -426,6 +435,31 @@ fn put(level: &mut Level, key: &str, value: &str, rule: Rule) {
     }
 }
 
+/// The first unknown key of a file, wherever it stands: envoyproxy/ratelimit looks at all keys before it reads any rule, so of
+/// several mistakes it tells this one. What rules say freely, or in words of our own, is left out.
+fn first_unknown_key(node: &Node) -> Option<YamlError> {
+    match &node.kind {
+        Kind::Map(pairs) => pairs.iter().find_map(|(key, value)| {
+            let Kind::Scalar { text, .. } = &key.kind else {
+                return None;
+            };
+            let known = [FILE_KEYS, DESCRIPTOR_KEYS, RATE_LIMIT_KEYS];
+            match &**text {
+                "metadata" | "on_error" | "hot_key" => None,
+                text if known.iter().any(|known| known.contains(&text)) => first_unknown_key(value),
+                _ => Some(unknown_key(key, text)),
+            }
+        }),
+        Kind::List(items) => items.iter().find_map(first_unknown_key),
+        Kind::Scalar { .. } => None,
+    }
+}
+
+fn unknown_key(key: &Node, text: &str) -> YamlError {
+    let found = yaml::excerpt(text);
+    YamlError::new(key.line, format!("config error, unknown key '{found}'"))
+}
+
 pub(crate) fn not_a_map(node: &Node) -> YamlError {
     let found = node.describe();
     YamlError::new(
@@ -454,11 +488,7 @@ pub(crate) fn fields<'a, const N: usize>(
             ));
         };
         let Some(index) = known.iter().position(|known| *known == &**text) else {
-            let found = yaml::excerpt(text);
-            return Err(YamlError::new(
-                key.line,
-                format!("config error, unknown key '{found}'"),
-            ));
+            return Err(unknown_key(key, text));
         };
         if values[index].replace(value).is_some() {
             return Err(YamlError::new(

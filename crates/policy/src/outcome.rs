@@ -119,6 +119,17 @@ pub fn wait_of(outcomes: &[Outcome<'_>]) -> Option<Nanos> {
     }
 }
 
+/// What clients are told to be the time until a limit's reset: who passed, until all units are there again; who is denied, until
+/// the request would pass. That is what Envoy makes `Retry-After` of, and of a bucket its first unit comes long before its last. For
+/// windows both are the same, as for what never passes, which no time is right for.
+pub(crate) fn until_change(decision: &Decision, denied: bool) -> Nanos {
+    match decision.retry_after {
+        // Never 0: who comes back at once is denied again.
+        Some(wait) if denied => wait.max(1),
+        _ => decision.reset_after,
+    }
+}
+
 impl Outcome<'_> {
     /// As headers tell it; `None` without a limit. A limit without a name is called by the keys of its descriptor.
     pub fn standing(&self, request: &RateLimitRequest) -> Option<Standing<'_>> {
@@ -133,6 +144,7 @@ impl Outcome<'_> {
             }
             name => name.into(),
         };
+        let over = self.over && !self.shadow;
         Some(Standing {
             name,
             quota: counting.quota,
@@ -142,8 +154,8 @@ impl Outcome<'_> {
             } else {
                 0
             },
-            reset_secs: seconds(decision.reset_after),
-            over: self.over && !self.shadow,
+            reset_secs: seconds(until_change(decision, over)),
+            over,
             is_quota: self.quota,
             is_concurrency: counting.algorithm == Method::Concurrency.name(),
         })

@@ -6,7 +6,7 @@ use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitRespo
 
 use crate::describe;
 use crate::headers::{HeaderForm, Standing};
-use crate::outcome::wait_of;
+use crate::outcome::{until_change, wait_of};
 use crate::resolve::{Applied, Item, Part, Resolved, Role};
 use crate::ruleset::Quota;
 
@@ -162,10 +162,10 @@ fn limited(applied: &Applied<'_>, part: &Part<'_>, decision: &Decision) -> Descr
             true => u32::try_from(decision.remaining).unwrap_or(u32::MAX),
             false => 0,
         },
-        // Whole seconds, rounded up: Envoy writes only the seconds into its headers, and a client that
-        // waits as long as it is told must find the window renewed.
+        // Whole seconds, rounded up: Envoy writes only the seconds into its headers, and a client that waits as long as it
+        // is told must pass then.
         duration_until_reset: Some(Duration {
-            seconds: decision.reset_after.div_ceil(1_000_000_000) as i64,
+            seconds: until_change(decision, !passes).div_ceil(1_000_000_000) as i64,
             nanos: 0,
         }),
         ..status(code)

@@ -19,17 +19,20 @@ const ABOUT: &str =
     "Say whom rules would have denied among recorded requests, and which limits would have suited";
 
 const LINES: &str = "\
-Lines are JSON, or those of access logs: the common and combined formats of Apache and nginx, Envoy's default format.
+Lines are JSON, or those of access logs: the common and combined formats of Apache and nginx, Envoy's default format. Where the first \
+line of a file names columns, one of them that of the time, the others are rows below (CSV, also with semicolons or tabs). What gzip has \
+packed is unpacked.
 
 JSON that has `descriptors` (and `domain`, `hitsAddend`) is a request as POST /json takes it, with a `time` beside. For other lines \
---descriptor says what a service would have been asked, in fields of the line: those of the JSON, with dots into objects, or of the access \
+--descriptor says what a service would have been asked, in fields of the line: columns, those of the JSON with dots into objects, or of the access \
 log: method, uri, path, status, user_agent, remote_addr, remote_user, referer, x_forwarded_for, request_id, authority. A `duration` (seconds) \
-says when a request gives back its place under a limit on concurrency.
+says when a request gives back its place under a limit on concurrency; without one it does when its lease ends. A line that is a request which \
+a service would not answer is left out, as one that is none.
 
 What other limits would have denied is told of each limit as if it were the only one.
 
   tollgate replay rules --descriptor user={remote_user} access.log
-  zcat access.log.*.gz | tollgate replay rules --descriptor user={jwt.sub},path={path}
+  tollgate replay rules --descriptor user={jwt.sub},path={path} access.log.*.gz
   tollgate replay new-rules --against rules --at-most 0.1 requests.json";
 
 pub(crate) fn command() -> Command {
@@ -62,7 +65,7 @@ pub(crate) fn command() -> Command {
             Arg::new("time")
                 .long("time")
                 .value_name("FIELD")
-                .help("Field of JSON that has the time [default: time, timestamp, @timestamp, ts, start_time, time_local or time_iso8601]"),
+                .help("Field of JSON, or the column, that has the time [default: time, timestamp, @timestamp, ts, start_time, time_local or time_iso8601]"),
         )
         .arg(
             Arg::new("against")
@@ -101,7 +104,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Vec<String>> {
         Some(path) => Some(self::rules(Some(path))?),
         None => None,
     };
-    let recording = recording(matches, &rules).map_err(one)?;
+    let all: Vec<&Ruleset> = std::iter::once(&rules).chain(&against).collect();
+    let recording = recording(matches, &all).map_err(one)?;
     let replay =
         |rules| tollgate_rls::replay(rules, &recording).map_err(|error| one(error.to_string()));
     let replayed = replay(&rules)?;
@@ -134,17 +138,18 @@ fn rules(path: Option<&PathBuf>) -> Result<Ruleset, Vec<String>> {
         .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect())
 }
 
-fn recording(matches: &ArgMatches, rules: &Ruleset) -> Result<Recording, String> {
+/// What is recorded, of which every one of the rules decides. Those that are asked for are the first.
+fn recording<'r>(matches: &ArgMatches, rules: &[&'r Ruleset]) -> Result<Recording<'r>, String> {
     let domain = matches.get_one::<String>("domain").cloned();
     let templates = matches.get_many::<DescriptorTemplate>("descriptor");
     let shape = Shape {
-        domain: domain.or_else(|| rules.only_domain().map(str::to_owned)),
+        domain: domain.or_else(|| rules.first()?.only_domain().map(str::to_owned)),
         descriptors: templates.into_iter().flatten().cloned().collect(),
         time: matches.get_one::<String>("time").cloned(),
     };
     let most = matches.get_one::<u32>("max-requests");
-    let most = most.map_or(DEFAULT_MAX_REQUESTS, |most| *most as usize);
-    let mut recording = Recording::new(shape, most);
+    let most = most.copied().unwrap_or(DEFAULT_MAX_REQUESTS);
+    let mut recording = Recording::new(shape, rules, most);
     let named = |name: &Path, error: RecordingError| match error {
         RecordingError::TooManyRequests(_) => {
             format!("{}: {error}; --max-requests reads more", name.display())

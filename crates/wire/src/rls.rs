@@ -201,7 +201,7 @@ pub mod rate_limit_response {
         /// What is left in the current window.
         #[prost(uint32, tag = "3")]
         pub limit_remaining: u32,
-        /// Time until the window starts anew.
+        /// Time until the window starts anew; Envoy tells denied clients to come back then.
         #[prost(message, optional, tag = "4")]
         pub duration_until_reset: Option<super::Duration>,
         /// A quota that the client may cache for this descriptor.

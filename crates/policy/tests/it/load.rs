@@ -36,6 +36,26 @@ fn files_of_one_domain_count_together_when_told_to() {
     assert_eq!(error, "other:1: duplicate domain 'd' in config file");
 }
 
+/// As envoyproxy/ratelimit, which looks at the keys of a whole file before it reads its rules.
+#[test]
+fn a_key_that_is_unknown_is_told_before_other_mistakes() {
+    let file = |second: &str| format!("domain: d\ndescriptors:\n  - key: ''\n  - {second}\n");
+    for (second, told) in [
+        ("key: a", "3: descriptor has empty key"),
+        ("{key: a, foo: 1}", "4: config error, unknown key 'foo'"),
+        (
+            "{key: a, descriptors: [{key: a, rate_limit: {foo: 1}}]}",
+            "4: config error, unknown key 'foo'",
+        ),
+        (
+            "{key: a, metadata: {foo: 1}, rate_limit: {on_error: {foo: 1}}}",
+            "3: descriptor has empty key",
+        ),
+    ] {
+        assert_eq!(error(&file(second)), format!("rules.yaml:{told}"));
+    }
+}
+
 #[test]
 fn a_file_of_rules_is_counted() {
     let text = "
@@ -151,7 +171,7 @@ descriptors:
         value: v
         shadow_mode: perhaps
         descriptors:
-          - kee: not looked at
+          - kee: told before all others of the file
       - key: three
         rate_limit: {unit: day}
   - key: one
@@ -168,6 +188,7 @@ descriptors:
     assert_eq!(
         told,
         [
+            "a:11: config error, unknown key 'kee'",
             "a:4: invalid rate limit unit 'fortnight'",
             "a:6: descriptor has empty key",
             "a:9: config error, shadow_mode must be true or false, found 'perhaps'",

@@ -34,7 +34,7 @@ fn with(allowed: bool, remaining: u64) -> Decision {
         allowed,
         limit: 5,
         remaining,
-        retry_after: Some(0),
+        retry_after: Some(if allowed { 0 } else { 30_000_000_000 }),
         reset_after: 30_000_000_000,
     }
 }

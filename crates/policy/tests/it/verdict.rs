@@ -25,8 +25,8 @@ const DENIED: Decision = Decision {
     allowed: false,
     limit: 5,
     remaining: 2,
-    retry_after: Some(1_000_000_000),
-    reset_after: 1_000_000_000,
+    retry_after: Some(1_000_000_001),
+    reset_after: 9_000_000_000,
 };
 
 #[test]
@@ -73,7 +73,7 @@ fn statuses_stand_at_the_index_of_their_descriptor() {
             }),
             limit_remaining: 0,
             duration_until_reset: Some(Duration {
-                seconds: 1,
+                seconds: 2,
                 nanos: 0,
             }),
             quota: None,
@@ -81,6 +81,26 @@ fn statuses_stand_at_the_index_of_their_descriptor() {
         free,
     ];
     assert_eq!(response.statuses, want);
+}
+
+/// A request that is denied is told when it would pass; one that never does, when all is there again.
+#[test]
+fn who_is_denied_is_told_when_to_come_back() {
+    let rules = ruleset(RULES);
+    let request = request(vec![descriptor(&["plain=x"])]);
+    let resolved = rules.resolve(&request).expect("a valid request");
+    for (retry_after, seconds) in [(Some(1), 1), (Some(1_000_000_001), 2), (None, 9)] {
+        let decision = Decision {
+            retry_after,
+            ..DENIED
+        };
+        let response = resolved.verdict(&request, &[decision]);
+        let told = response.statuses[0].duration_until_reset;
+        assert_eq!(told, Some(Duration { seconds, nanos: 0 }));
+        let outcomes = resolved.outcomes(&[decision]);
+        let standing = outcomes[0].standing(&request).expect("a limit");
+        assert_eq!(standing.reset_secs, seconds as u64);
+    }
 }
 
 #[test]

@@ -250,6 +250,14 @@ async fn redis_by_scripts() {
 }
 
 #[tokio::test]
+async fn valkey_by_scripts() {
+    if let Some(program) = peers::find_where_packaged("valkey-server") {
+        let valkey = Server::like_redis(&program, &[]).expect("valkey-server starts");
+        hold_remote(&valkey, false).await;
+    }
+}
+
+#[tokio::test]
 async fn tollgate_by_its_commands() {
     let store = Server::tollgate(&[]).expect("tollgate starts");
     hold_remote(&store, false).await;

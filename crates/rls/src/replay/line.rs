@@ -6,8 +6,8 @@ use chrono::DateTime;
 use serde_json::{Map, Value};
 use tollgate_limiter::{Nanos, Timestamp};
 
-/// What the time is called in JSON, the first that is there.
-const TIMES: [&str; 7] = [
+/// What the time is called in JSON and tables, the first that is there.
+pub(super) const TIMES: [&str; 7] = [
     "time",
     "timestamp",
     "@timestamp",
@@ -27,6 +27,8 @@ pub(super) enum Line<'a> {
     Json(Map<String, Value>),
     /// A line of an access log.
     Access(Vec<(&'static str, Cow<'a, str>)>),
+    /// A line of a table.
+    Table(Vec<(&'a str, Cow<'a, str>)>),
 }
 
 impl<'a> Line<'a> {
@@ -48,23 +50,28 @@ impl<'a> Line<'a> {
         Ok(Line::Access(told.collect()))
     }
 
+    /// The fields of a line of a table.
+    pub(super) fn table(fields: impl Iterator<Item = (&'a str, Cow<'a, str>)>) -> Self {
+        Line::Table(fields.filter(|(_, value)| is_told(value)).collect())
+    }
+
     /// What the line says under a name; in JSON a dot leads into an object. `None` where it says nothing.
     pub(super) fn field(&self, name: &str) -> Option<Cow<'_, str>> {
         match self {
             Line::Json(object) => text_of(look_up(object, name)?),
-            Line::Access(fields) => {
+            Line::Access(fields) | Line::Table(fields) => {
                 let (_, value) = fields.iter().find(|(field, _)| *field == name)?;
                 Some(Cow::Borrowed(value))
             }
         }
     }
 
-    /// When the request was made. In JSON the field may be named.
+    /// When the request was made. In JSON and tables the field may be named.
     pub(super) fn time(&self, named: Option<&str>) -> Result<Timestamp, String> {
         let found = match (self, named) {
-            (Line::Json(_), Some(name)) => self.field(name),
-            (Line::Json(_), None) => TIMES.iter().find_map(|name| self.field(name)),
             (Line::Access(_), _) => self.field("time"),
+            (_, Some(name)) => self.field(name),
+            (_, None) => TIMES.iter().find_map(|name| self.field(name)),
         };
         let text = found.ok_or_else(|| match named {
             Some(name) => format!("no time in the field '{name}'"),

@@ -11,6 +11,7 @@ mod recording;
 mod report;
 mod run;
 mod suiting;
+mod table;
 mod template;
 
 pub use recording::{DEFAULT_MAX_REQUESTS, Recording, RecordingError, Shape};

@@ -93,7 +93,7 @@ pub struct Difference {
 
 impl Replay {
     pub(super) fn new(
-        recording: &Recording,
+        recording: &Recording<'_>,
         verdicts: Vec<bool>,
         limits: Vec<LimitReport>,
     ) -> Self {
@@ -127,7 +127,7 @@ impl Replay {
     }
 
     /// Where these rules decide otherwise than those of `other`, which replayed the same recording.
-    pub fn difference(&self, other: &Replay, recording: &Recording) -> Difference {
+    pub fn difference(&self, other: &Replay, recording: &Recording<'_>) -> Difference {
         let mut newly_denied: HashMap<u32, u64> = HashMap::new();
         let mut newly_allowed = 0;
         let events = recording.events().iter();

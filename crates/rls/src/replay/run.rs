@@ -49,8 +49,9 @@ impl std::error::Error for ReplayError {}
 /// Decides every request of a [finished](Recording::finish) recording by `rules`, on an empty store.
 ///
 /// # Errors
-/// A request is none that can be answered, or the store cannot decide.
-pub fn replay(rules: &Ruleset, recording: &Recording) -> Result<Replay, ReplayError> {
+/// A request is none that can be answered, which happens only with other rules than the recording was made for, or the store
+/// cannot decide.
+pub fn replay(rules: &Ruleset, recording: &Recording<'_>) -> Result<Replay, ReplayError> {
     let mut limits = Limits::default();
     let different = recording.requests().iter().map(|request| {
         let resolved = rules.resolve(request).map_err(ReplayError::Request)?;
@@ -71,8 +72,8 @@ pub fn replay(rules: &Ruleset, recording: &Recording) -> Result<Replay, ReplayEr
         ends: BinaryHeap::new(),
     };
     let mut denied = Vec::with_capacity(recording.events().len());
-    for (number, event) in recording.events().iter().enumerate() {
-        let decided = run.decide(number as u64, event, &mut limits);
+    for (number, event) in (0..).zip(recording.events()) {
+        let decided = run.decide(number, event, &mut limits);
         denied.push(decided.map_err(ReplayError::Backend)?);
     }
     Ok(limits.report(recording, denied))
@@ -90,14 +91,14 @@ struct Run<'r> {
     backend: Embedded,
     different: Vec<Different<'r>>,
     /// When requests end that hold places, with their number and which they are.
-    ends: BinaryHeap<Reverse<(Timestamp, u64, u32)>>,
+    ends: BinaryHeap<Reverse<(Timestamp, u32, u32)>>,
 }
 
 impl Run<'_> {
     /// Whether a request is denied.
     fn decide(
         &mut self,
-        number: u64,
+        number: u32,
         event: &Event,
         limits: &mut Limits,
     ) -> Result<bool, BackendError> {
@@ -115,7 +116,7 @@ impl Run<'_> {
         let denied = verdict.overall_code == Code::OverLimit as i32;
         let asked = checks.iter().zip(&decisions).zip(&different.counters);
         for ((check, decision), &(limit, key)) in asked {
-            limits.all[limit].count(check, decision, key, event.at);
+            limits.all[limit].count(check, decision, key, number);
         }
         if let (false, Some(duration)) = (denied, event.duration)
             && resolved.takes_leases()
@@ -146,7 +147,7 @@ impl Run<'_> {
 }
 
 /// The name under which a request holds places.
-fn lease(number: u64) -> String {
+fn lease(number: u32) -> String {
     number.to_string()
 }
 
@@ -214,8 +215,12 @@ impl Limits {
         counters.collect()
     }
 
-    fn report(self, recording: &Recording, denied: Vec<bool>) -> Replay {
-        let mut limits: Vec<LimitReport> = self.all.into_iter().map(Counted::report).collect();
+    fn report(self, recording: &Recording<'_>, denied: Vec<bool>) -> Replay {
+        let mut limits: Vec<LimitReport> = self
+            .all
+            .into_iter()
+            .map(|counted| counted.report(recording.events()))
+            .collect();
         limits.sort_by(|a, b| (&a.rule, &a.name).cmp(&(&b.rule, &b.name)));
         Replay::new(recording, denied, limits)
     }
@@ -250,21 +255,22 @@ impl Counted {
         index
     }
 
-    fn count(&mut self, check: &LimitCheck<'_>, decision: &Decision, key: u32, at: Timestamp) {
-        if check.role == Role::Refund {
-            return;
+    fn count(&mut self, check: &LimitCheck<'_>, decision: &Decision, key: u32, event: u32) {
+        let gives_back = check.role == Role::Refund;
+        if !gives_back {
+            let counted = &mut self.keys[key as usize];
+            counted.requests += 1;
+            counted.over += u64::from(!decision.allowed);
         }
-        let counted = &mut self.keys[key as usize];
-        counted.requests += 1;
-        counted.over += u64::from(!decision.allowed);
         self.asks.push(Ask {
             key,
-            at,
+            event,
             cost: check.cost.0,
+            gives_back,
         });
     }
 
-    fn report(mut self) -> LimitReport {
+    fn report(mut self, events: &[Event]) -> LimitReport {
         let met: Vec<&KeyCount> = self.keys.iter().filter(|key| key.requests > 0).collect();
         let mut denied: Vec<&KeyCount> = met.iter().copied().filter(|key| key.over > 0).collect();
         denied.sort_by(|a, b| (Reverse(a.over), &a.name).cmp(&(Reverse(b.over), &b.name)));
@@ -290,7 +296,7 @@ impl Counted {
             window,
             window_ms,
             shadow: self.shadow,
-            suiting: suiting(self.id.method, self.quota, &mut self.asks),
+            suiting: suiting(self.id.method, self.quota, &mut self.asks, events),
         }
     }
 }
@@ -335,7 +341,7 @@ descriptors:
         let text = ["a", "b", "c", "c", "c"].map(|key| {
             format!("{{\"time\": 0, \"domain\": \"d\", \"descriptors\": [{{\"entries\": [{{\"key\": \"{key}\"}}]}}]}}\n")
         });
-        let mut recording = Recording::new(Shape::default(), 10);
+        let mut recording = Recording::new(Shape::default(), &[&rules], 10);
         recording.read("", text.concat().as_bytes()).expect("few");
         recording.finish().expect("some");
         let replayed = replay(&rules, &recording).expect("decided");

@@ -28,6 +28,15 @@ async fn redis_gives_the_answers_of_the_embedded_store() {
 }
 
 #[tokio::test]
+async fn valkey_gives_the_answers_of_the_embedded_store() {
+    let Some(program) = peers::find_where_packaged("valkey-server") else {
+        return;
+    };
+    let valkey = Server::like_redis(&program, &[]).expect("valkey-server starts");
+    compare_with_embedded(&valkey).await;
+}
+
+#[tokio::test]
 async fn tollgate_gives_the_answers_of_the_embedded_store() {
     let tollgate = Server::tollgate(&[]).expect("tollgate starts");
     compare_with_embedded(&tollgate).await;

@@ -181,6 +181,10 @@ impl Envoy {
         )
     }
 
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
     /// Status and head of the reply to a request with these header lines.
     pub(crate) fn get(&self, headers: &str) -> (u16, String) {
         self.get_path("/", headers)
@@ -206,7 +210,7 @@ impl Drop for Envoy {
     }
 }
 
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

@@ -9,6 +9,7 @@ mod deploy;
 mod environment;
 mod environment_page;
 mod envoy;
+mod envoy_told;
 mod failover;
 mod fallback;
 mod framing;

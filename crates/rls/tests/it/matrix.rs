@@ -82,6 +82,15 @@ async fn every_algorithm_admits_exactly_its_limit_on_redis() {
 }
 
 #[tokio::test]
+async fn every_algorithm_admits_exactly_its_limit_on_valkey() {
+    let Some(program) = peers::find_where_packaged("valkey-server") else {
+        return;
+    };
+    let store = Server::like_redis(&program, &[]).expect("valkey-server starts");
+    exactly_the_limit(Place::of(&on(&store))).await;
+}
+
+#[tokio::test]
 async fn every_algorithm_admits_exactly_its_limit_on_a_cluster() {
     let test = "every_algorithm_admits_exactly_its_limit_on_a_cluster";
     let Some(cluster) = RedisCluster::start().expect("the nodes agree") else {

@@ -136,7 +136,7 @@ fn requests_in_json_bring_their_descriptors_and_how_long_they_took() {
         "\"requests\": 3",
         "\"denied\": 1",
         "\"algorithm\": \"concurrency\"",
-        "\"suiting\": []",
+        "\"limit\": 2,\n          \"denied\": 0,",
         "\"window_ms\": 60000",
     ] {
         assert!(told.contains(part), "{part}: {told}");
