@@ -3,8 +3,11 @@
 //! Each part is one call of the bench. Its folder replaces the kept one only when the run is whole, so a part that fails
 //! leaves what was there, and can be repeated alone.
 
+mod comparison;
 mod page;
 
+use std::env;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +25,7 @@ const USAGE: &str = "usage: cargo run --release -p xtask -- benchmarks runs [--q
   --render   measure nothing: draw what is kept again from its records, as after a change of the pages
   --quick    two minutes of short steps into target/benchmark-runs/kept, to see that everything works
   --missing  only parts of which no whole record is kept
-  PART       scenarios-stores, scenarios-service, counters, capacity, recovery, mitigations, paper-000";
+  PART       compare-stores, scenarios-stores, scenarios-service, counters, capacity, recovery, mitigations, paper-000";
 
 /// Where the bench writes, within the repository.
 const WORK: &str = "target/benchmark-runs/made";
@@ -31,7 +34,7 @@ const KEPT: &str = "docs/benchmarks";
 /// Where quick runs are kept: their figures say nothing, so they are no part of the repository.
 const KEPT_QUICK: &str = "target/benchmark-runs/kept";
 /// What is kept of a run's folder as it is.
-const FILES: [&str; 3] = ["README.md", "summary.csv", "mitigations.csv"];
+const FILES: [&str; 4] = ["README.md", "summary.csv", "mitigations.csv", "compare.csv"];
 /// Largest record that is kept.
 const RECORD_MAX_BYTES: usize = 800_000;
 /// Exit status of a bench whose run broke its own validity rules: measured, and marked.
@@ -47,9 +50,44 @@ struct Part {
     quick: &'static str,
 }
 
-/// A quarter of an hour together on two cores, none more than four minutes; quick, two. Five fresh starts where systems
-/// are compared by their figures; a search and an overload repeat what they need by themselves.
+/// Names of the files in which a part has its record, its page and its table.
+struct Files {
+    record: &'static str,
+    page: &'static str,
+    csv: &'static str,
+}
+
+impl Part {
+    fn compares(&self) -> bool {
+        self.full.starts_with("compare ")
+    }
+
+    fn files(&self) -> Files {
+        match self.compares() {
+            true => Files {
+                record: "compare.json",
+                page: "compare.html",
+                csv: "compare.csv",
+            },
+            false => Files {
+                record: "results.json",
+                page: "report.html",
+                csv: "summary.csv",
+            },
+        }
+    }
+}
+
+/// Half an hour together on two cores; quick, two minutes. Five fresh starts where systems are compared by their figures; a
+/// search and an overload repeat what they need by themselves. The last phase of the recovery is long enough for a backlog to
+/// drain and for ten good seconds after it, and its operation costs enough for the generator to send what clients repeat.
 const PARTS: &[Part] = &[
+    Part {
+        name: "compare-stores",
+        title: "CPU per request beside redis-server",
+        full: "compare tollgate redis-server --loads limiter,script,get,set,incr,latency,memory,lpush,lpop,sadd,hset,zadd,mset,lrange,hgetall,beside --depth 1,16,30 --slices 8",
+        quick: "compare tollgate redis-server --loads get,lrange,beside --depth 1,16 --slices 2 --slice-ms 50",
+    },
     Part {
         name: "scenarios-stores",
         title: "Three scenarios on stores, five starts",
@@ -77,7 +115,7 @@ const PARTS: &[Part] = &[
     Part {
         name: "recovery",
         title: "Overload and recovery",
-        full: "recovery --only tollgate,redis-server,tollgate-grpc --op script --profile bench --phase 3s,3s,16s",
+        full: "recovery --only tollgate,redis-server,tollgate-http --op evalsha:gcra --retries 0,1 --profile bench --phase 10s,10s,40s",
         quick: "recovery --only tollgate,redis-server --op script --phase 1s,1s,10s --retries 0 --knee 20000",
     },
     Part {
@@ -140,9 +178,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         println!("== {}", part.title);
         let to = kept.join(part.name);
         let done = if choice.render {
-            render(&to)
+            render(part, &to)
         } else {
-            perform(part, choice.quick).and_then(|folder| keep(&folder, &to))
+            perform(part, choice.quick).and_then(|folder| keep(part, &folder, &to))
         };
         match done {
             Ok(()) => println!("== {}: {:.0} s", part.name, start.elapsed().as_secs_f64()),
@@ -209,7 +247,7 @@ fn choice(args: &[String]) -> Result<Choice, Failure> {
         let kept = choice.kept();
         choice
             .parts
-            .retain(|part| record(&kept.join(part.name)).is_ok() == render);
+            .retain(|part| record(part, &kept.join(part.name)).is_ok() == render);
     }
     Ok(choice)
 }
@@ -228,6 +266,7 @@ fn perform(part: &Part, quick: bool) -> Result<PathBuf, Failure> {
         .args(options)
         .arg("--out")
         .arg(&out)
+        .env("PATH", path_with_peers()?)
         .current_dir(repo_root())
         .stdin(Stdio::null())
         .status()?;
@@ -235,6 +274,13 @@ fn perform(part: &Part, quick: bool) -> Result<PathBuf, Failure> {
         return Err(format!("the bench ended with {status}").into());
     }
     Ok(repo_root().join(out).join("latest").canonicalize()?)
+}
+
+/// Where the bench looks for servers: among the peers first.
+fn path_with_peers() -> Result<OsString, Failure> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let own = std::iter::once(peers::folder().join("bin"));
+    Ok(env::join_paths(own.chain(env::split_paths(&path)))?)
 }
 
 /// A list of systems without those that are not installed; any other option as it is.
@@ -250,8 +296,8 @@ fn of_those_found(word: &str) -> String {
 }
 
 /// A whole record.
-fn record(folder: &Path) -> Result<Value, Failure> {
-    let path = folder.join("results.json");
+fn record(part: &Part, folder: &Path) -> Result<Value, Failure> {
+    let path = folder.join(part.files().record);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let record: Value = serde_json::from_str(&text)?;
     if record["complete"] == Value::Bool(true) {
@@ -262,8 +308,8 @@ fn record(folder: &Path) -> Result<Value, Failure> {
 }
 
 /// Copies the run in `folder` to `to`, in the place of what is there.
-fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
-    record(folder)?;
+fn keep(part: &Part, folder: &Path, to: &Path) -> Result<(), Failure> {
+    let measured = record(part, folder)?;
     let fresh = to.with_extension("partial");
     if fresh.exists() {
         fs::remove_dir_all(&fresh)?;
@@ -275,13 +321,19 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
             fs::copy(&from, fresh.join(name))?;
         }
     }
-    let drawn = folder.join("report.html");
-    put_page(&drawn, &fresh)?;
-    let record = small_record(&drawn, &fresh)?;
-    if record.len() > RECORD_MAX_BYTES {
-        return Err(format!("the record has {} bytes, more than is kept", record.len()).into());
+    let files = part.files();
+    let drawn = folder.join(files.page);
+    let small = if part.compares() {
+        fs::copy(&drawn, fresh.join(files.page))?;
+        serde_json::to_string(&measured)?
+    } else {
+        put_page(&drawn, &fresh)?;
+        small_record(part, &drawn, &fresh)?
+    };
+    if small.len() > RECORD_MAX_BYTES {
+        return Err(format!("the record has {} bytes, more than is kept", small.len()).into());
     }
-    fs::write(fresh.join("results.json"), record)?;
+    fs::write(fresh.join(files.record), small)?;
     if to.exists() {
         fs::remove_dir_all(to)?;
     }
@@ -289,12 +341,13 @@ fn keep(folder: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Draws the run kept in `folder` again. Its record stays as it is, and so does the CSV, which was made of a longer one.
-fn render(folder: &Path) -> Result<(), Failure> {
+/// Draws what is kept in `folder` again. Its record stays as it is, and so do tables that were made of a longer one.
+fn render(part: &Part, folder: &Path) -> Result<(), Failure> {
     let work = folder.with_extension("partial");
     if work.exists() {
         fs::remove_dir_all(&work)?;
     }
+    fs::create_dir_all(&work)?;
     let status = Command::new(tollgate_binary()?)
         .args(["bench", "report", "--quiet", "--format", "html,markdown"])
         .arg(folder)
@@ -305,13 +358,16 @@ fn render(folder: &Path) -> Result<(), Failure> {
     if !status.success() {
         return Err(format!("the record in {} cannot be read", folder.display()).into());
     }
-    for name in ["results.json", "summary.csv", "mitigations.csv"] {
+    let files = part.files();
+    for name in FILES.into_iter().chain([files.record]) {
         let from = folder.join(name);
-        if from.exists() || name == "results.json" {
+        if from.exists() && name != "README.md" {
             fs::copy(from, work.join(name))?;
         }
     }
-    put_page(&work.join("report.html"), &work)?;
+    if !part.compares() {
+        put_page(&work.join(files.page), &work)?;
+    }
     fs::remove_dir_all(folder)?;
     fs::rename(&work, folder)?;
     Ok(())
@@ -334,7 +390,7 @@ fn put_page(drawn: &Path, folder: &Path) -> Result<(), Failure> {
 
 /// The record as the page carries it, whose histograms have two digits where three would be long, without line breaks.
 /// The figures beside the histograms are those of the run.
-fn small_record(drawn: &Path, fresh: &Path) -> Result<String, Failure> {
+fn small_record(part: &Part, drawn: &Path, fresh: &Path) -> Result<String, Failure> {
     let status = Command::new(tollgate_binary()?)
         .args(["bench", "report", "--quiet", "--format", "json", "--from"])
         .arg(drawn)
@@ -345,7 +401,7 @@ fn small_record(drawn: &Path, fresh: &Path) -> Result<String, Failure> {
     if !status.success() {
         return Err(format!("the record in {} cannot be read", drawn.display()).into());
     }
-    let mut record = record(fresh)?;
+    let mut record = record(part, fresh)?;
     let steps = record["cells"].as_array_mut().into_iter().flatten();
     for step in steps
         .filter_map(|cell| cell["steps"].as_array_mut())
@@ -365,7 +421,7 @@ fn small_record(drawn: &Path, fresh: &Path) -> Result<String, Failure> {
 fn index(kept: &Path) -> Result<String, Failure> {
     let mut page = String::from(
         "# Kept runs of `tollgate bench`\n\n\
-         Written by `cargo run --release -p xtask -- benchmarks runs`, from the records beside it: `results.json` is what was measured (histograms \
+         Written by `cargo run --release -p xtask -- benchmarks runs`, from the records beside it: `results.json` or `compare.json` is what was measured (histograms \
          shortened to two digits, none of the service time), the rest is rendered from it and can be rendered again with `tollgate bench report FOLDER`. *Valid*, *indicative* and *invalid* are what the bench says of its \
          own run. redis-benchmark's figures are in [benchmarks.md](../benchmarks.md).\n\n\
          | run | began (UTC) | machine | Tollgate | own verdict | files |\n|---|---|---|---|---|---|\n",
@@ -373,7 +429,7 @@ fn index(kept: &Path) -> Result<String, Failure> {
     let mut summaries = String::new();
     for part in PARTS {
         let folder = kept.join(part.name);
-        let Ok(record) = record(&folder) else {
+        let Ok(record) = record(part, &folder) else {
             writeln!(page, "| {} | not run yet | | | | |", part.title)?;
             continue;
         };
@@ -381,16 +437,14 @@ fn index(kept: &Path) -> Result<String, Failure> {
             &mut page,
             part,
             &record,
-            folder.join("report.html").exists(),
+            folder.join(part.files().page).exists(),
         )?;
-        let report = fs::read_to_string(folder.join("README.md"))?;
         write!(
             summaries,
             "\n## {}\n\n`{}`\n\n{}\n",
             part.title,
             command_line(&record),
-            executive_summary(&report)
-                .ok_or_else(|| format!("{}: the report has no summary", folder.display()))?
+            summary(part, &record, &folder)?
         )?;
     }
     page.push_str(&summaries);
@@ -402,12 +456,15 @@ fn row(page: &mut String, part: &Part, record: &Value, drawn: bool) -> Result<()
     let text = |value: &Value| value.as_str().unwrap_or("n/a").to_owned();
     let machine = &manifest["machine"];
     let cores = machine["cores"].as_u64();
+    let files = part.files();
     writeln!(
         page,
         "| {title} | {began} | {model}, {cores} cores | {version} {commit} | {grade} | [report]({name}/README.md), {drawn}\
-         [JSON]({name}/results.json), [CSV]({name}/summary.csv) |",
+         [JSON]({name}/{record}), [CSV]({name}/{csv}) |",
         title = part.title,
         name = part.name,
+        record = files.record,
+        csv = files.csv,
         began = text(&manifest["started_at"]),
         model = text(&machine["cpu_model"]),
         cores = cores.map_or_else(|| "n/a".into(), |cores| cores.to_string()),
@@ -415,7 +472,7 @@ fn row(page: &mut String, part: &Part, record: &Value, drawn: bool) -> Result<()
         commit = text(&manifest["tool"]["commit"]),
         grade = text(&record["validity"]["grade"]),
         drawn = if drawn {
-            format!("[page]({}/report.html), ", part.name)
+            format!("[page]({}/{}), ", part.name, files.page)
         } else {
             String::new()
         },
@@ -427,6 +484,17 @@ fn command_line(record: &Value) -> String {
     let words = record["manifest"]["command_line"].as_array();
     let words = words.into_iter().flatten().filter_map(Value::as_str);
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// What a run found, in a few sentences.
+fn summary(part: &Part, record: &Value, folder: &Path) -> Result<String, Failure> {
+    if part.compares() {
+        return comparison::summary(record);
+    }
+    let report = fs::read_to_string(folder.join("README.md"))?;
+    let found = executive_summary(&report);
+    let found = found.ok_or_else(|| format!("{}: the report has no summary", folder.display()))?;
+    Ok(found.to_owned())
 }
 
 /// The sentences with which the bench's own report begins.
@@ -454,6 +522,10 @@ mod tests {
         assert_eq!(of_those_found("3s,3s,10s"), "3s,3s,10s");
     }
 
+    fn part(name: &str) -> &'static Part {
+        PARTS.iter().find(|part| part.name == name).unwrap()
+    }
+
     #[test]
     fn parts_are_chosen_by_name() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -464,7 +536,7 @@ mod tests {
         assert!(super::choice(&words("--render --missing")).is_err());
         // What is drawn again is what is kept.
         let again = super::choice(&words("--render capacity")).unwrap();
-        let is_kept = record(&again.kept().join("capacity")).is_ok();
+        let is_kept = record(part("capacity"), &again.kept().join("capacity")).is_ok();
         assert_eq!(
             (again.render, again.parts.len()),
             (true, usize::from(is_kept))

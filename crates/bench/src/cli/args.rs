@@ -204,6 +204,9 @@ pub struct RunArgs {
     /// Fresh starts of every target, in the order A B B A; with 5 or more, differences can be claimed
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::run::starts::STARTS_MAX)), help_heading = LOAD)]
     pub starts: u32,
+    /// Rank targets that were not set up alike (persistence, memory limit, threads, transport), and mark the ranking
+    #[arg(long, help_heading = JUDGED)]
+    pub allow_unequal: bool,
     /// Where the results go
     #[arg(long, default_value = "results", value_name = "FOLDER", help_heading = RESULTS)]
     pub out: PathBuf,
@@ -254,7 +257,7 @@ pub struct CompareArgs {
     /// Options for stored runs.
     #[command(flatten)]
     pub stored: StoredCompareArgs,
-    /// Loads: limiter, script, get, set, incr, latency [these by default], memory, lpush, lpop, sadd, hset, zadd, mset, lrange, hgetall; of services: decide, overload [both by default]; comma separated
+    /// Loads: limiter, script, get, set, incr, latency [these by default], memory, lpush, lpop, sadd, hset, zadd, mset, lrange, hgetall, beside [GETs at a rate of their own while a script of a second holds another key]; of services: decide, overload [both by default]; comma separated
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub loads: Vec<String>,
     /// Requests written at once per connection; comma separated

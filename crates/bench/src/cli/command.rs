@@ -9,14 +9,14 @@ use super::MitigationsArgs;
 use super::RecoveryArgs;
 use super::args::{BenchArgs, BenchCommand, Pins, RunArgs};
 use super::calibration::{Shape, calibrated};
+use super::comparison;
 use super::measure::perform;
 use super::plan::plan;
 use super::stored;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
-use crate::record::{CompareRecord, Grade};
-use crate::report::files::RunDirectory;
-use crate::report::{Lang, compare_markdown, compare_summary};
+use crate::record::RunRecord;
+use crate::report::healing_line;
 use crate::run::console::Console;
 use crate::run::plan::RunPlan;
 use crate::run::session::Job;
@@ -39,7 +39,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         }
         Some(BenchCommand::Recovery(args)) => recovery(*args),
         Some(BenchCommand::Mitigations(args)) => mitigations(*args),
-        Some(BenchCommand::Compare(args)) => compare(&args),
+        Some(BenchCommand::Compare(args)) => comparison::measure(&args),
         Some(BenchCommand::Trends(args)) => stored::show_trends(&args),
         Some(BenchCommand::Gate(args)) => stored::pass_gate(&args),
         Some(BenchCommand::Noise(args)) => stored::measure_noise(&args),
@@ -95,7 +95,21 @@ pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
 fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
     open_loop_only(&args.run)?;
-    measure(&args.run, |plan| args.settings(plan).map(Job::Capacity))
+    // What earlier runs into the same folder found about healing bounds what is safe.
+    let results = args.run.out.clone();
+    let mut complete = |record: &mut RunRecord, console: &mut Console| {
+        crate::stored::heed(record, &crate::stored::recoveries(&results));
+        let style = console.style();
+        for line in record.cells.iter().map(|cell| healing_line(style, cell)) {
+            if !line.is_empty() {
+                console.line(&format!("\n{line}"));
+            }
+        }
+    };
+    interrupt::install();
+    let plan = plan(&args.run)?;
+    let job = args.settings(&plan).map(Job::Capacity)?;
+    perform(&args.run, &plan, &job, &mut complete)
 }
 
 fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
@@ -141,41 +155,6 @@ fn measure(
     let plan = plan(args)?;
     let job = job(&plan)?;
     perform(args, &plan, &job, &mut |_, _| {})
-}
-
-fn compare(args: &super::CompareArgs) -> Result<ExitCode, String> {
-    args.stored.for_servers()?;
-    let printed = &args.stored.printed;
-    interrupt::install();
-    let mut console = Console::new(false);
-    console.speak(printed.lang);
-    let record: CompareRecord = crate::compare::run(args, &mut console)?;
-    console.finish();
-    console.line(&if printed.json {
-        serde_json::to_string_pretty(&record).map_err(|error| error.to_string())?
-    } else if printed.markdown {
-        compare_markdown(&record).trim_end().to_owned()
-    } else {
-        compare_summary(console.style(), &record)
-    });
-    printed.write_page(&compare_markdown(&record), Lang::En)?;
-    let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
-        .map_err(|error| error.to_string())?;
-    folder
-        .write_compare(&record)
-        .map_err(|error| error.to_string())?;
-    let place = format!("record: {}", folder.path().display());
-    // Behind a document it would be no part of it.
-    if printed.json || printed.markdown {
-        console.note(&place);
-    } else {
-        console.line(&format!("\n{place}"));
-    }
-    Ok(match record.validity.grade {
-        _ if !record.complete => ExitCode::FAILURE,
-        Grade::Invalid => ExitCode::from(STATUS_INVALID),
-        _ => ExitCode::SUCCESS,
-    })
 }
 
 fn calibration(connections: u32, depth: u32, pin: Option<Pins>) -> Result<ExitCode, String> {

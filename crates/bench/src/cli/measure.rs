@@ -67,6 +67,7 @@ pub(super) fn perform(
     let mut record = fresh::run((plan, job), args.starts, &mut console, stop, &mut main);
     let mut write_failed = main.write_failed;
     console.finish();
+    record.unequal_allowed = args.allow_unequal;
     complete(&mut record, &mut console);
     let written = folder.write_run_as(&record, args.lang);
     if let Some(Err(error)) = args

@@ -4,6 +4,7 @@ mod args;
 mod calibration;
 mod capacity;
 mod command;
+mod comparison;
 mod environment;
 mod examples;
 mod gather;

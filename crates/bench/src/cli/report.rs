@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::comparison;
 use crate::record::{Metric, RunRecord};
 use crate::report::files::{Format, Rendering, RunDirectory, read_run};
 use crate::report::stored as sheets;
@@ -21,7 +22,7 @@ const TEMPLATE_MAX_BYTES: u64 = 4 << 20;
 #[derive(Args, Debug)]
 #[command(after_help = super::examples::REPORT)]
 pub struct ReportArgs {
-    /// Runs: their folders, folders of such folders, results.json files or report.html files
+    /// Runs: their folders, folders of such folders, results.json files or report.html files; or paired comparisons, which are drawn by themselves
     #[arg(value_name = "DIR", default_value = "results/latest")]
     pub runs: Vec<PathBuf>,
     /// Rebuild from the data inside a report.html
@@ -88,6 +89,9 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
         Some(file) => std::slice::from_ref(file),
         None => &args.runs,
     };
+    if paths.iter().any(|path| comparison::is_stored(path)) {
+        return comparison::render(paths, args);
+    }
     let read = paths.iter().map(|path| read(path));
     let mut stored: Vec<Stored> = read.collect::<Result<Vec<_>, _>>()?.concat();
     if args.select.is_some() || args.extract_median {

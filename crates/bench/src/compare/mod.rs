@@ -4,6 +4,7 @@
 //! and get the same closed-loop load in short slices, A B B A, and only ratios of neighbouring slices count. The
 //! loads themselves are interleaved too: every load is spread over the whole run.
 
+mod beside;
 mod memory;
 mod overload;
 mod services;
@@ -30,6 +31,8 @@ use slices::Bench;
 const LOADS: [&str; 7] = [
     "limiter", "script", "get", "set", "incr", "latency", "memory",
 ];
+/// The load that is measured beside a script, and only where it is asked for.
+const BESIDE: &str = "beside";
 /// Limit of the decisions: all are allowed, the dearer answer, and the record stays the same size.
 pub(crate) const LIMIT: u64 = 50_000_000;
 /// Window of the decisions in seconds.
@@ -70,7 +73,12 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
     warn_of_unknown_processes(&pair, &mut record, console);
     let mut bench = Bench::new(args, pins.generator, &loads, &pair)?;
     let ended = bench.run(&mut pair, console);
-    let (rows, broken) = (bench.into_rows(), ended.err());
+    let (mut rows, mut broken) = (bench.into_rows(), ended.err());
+    if broken.is_none() && loads.contains(&BESIDE) && !interrupt::asked() {
+        let (row, ended) = beside::measure(args, pins, &pair, console);
+        rows.push(row);
+        broken = ended.err();
+    }
     record.rows = rows.into_iter().map(close_row).collect();
     let mut reason = broken.map(|why| obituary(&mut pair, &why));
     if reason.is_none() && loads.contains(&"memory") && !interrupt::asked() {
@@ -180,6 +188,7 @@ fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {
             LOADS
                 .into_iter()
                 .chain(PLAIN.iter().map(|plain| plain.name))
+                .chain([BESIDE])
         };
         all().find(|load| load == name).ok_or_else(|| {
             let names: Vec<&str> = all().collect();

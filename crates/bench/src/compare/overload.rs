@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
+
 use super::LIMIT;
 use super::services::{Setting, Side};
 use crate::load::open::Outcome;
@@ -227,10 +229,13 @@ fn goodput(outcome: &Outcome) -> f64 {
 
 fn step(load: f64, length: Duration, outcome: &Outcome) -> OverloadStep {
     let tally = &outcome.tally;
-    let mut all = tally.response();
-    // Both have the bounds of every latency histogram; without the late ones the percentile would be within the deadline
+    // All have the bounds of every latency histogram; without the late ones the percentile would be within the deadline
     // whatever the server does.
-    let whole = all.add(&tally.late_decided).is_ok();
+    let p99_ms = |further: &Histogram<u64>| {
+        let mut all = tally.response();
+        let whole = all.add(further).is_ok();
+        (whole && !all.is_empty()).then(|| all.value_at_quantile(0.99) as f64 / 1e6)
+    };
     let good = tally.allowed + tally.denied;
     // What was still answered in time after the end took time as well.
     let answered_s = length.as_secs_f64().max(outcome.answered_ns as f64 / 1e9);
@@ -238,8 +243,8 @@ fn step(load: f64, length: Duration, outcome: &Outcome) -> OverloadStep {
         load,
         offered_rps: tally.planned as f64 / length.as_secs_f64(),
         goodput_rps: good as f64 / answered_s,
-        latency_p99_ms: (whole && !all.is_empty())
-            .then(|| all.value_at_quantile(0.99) as f64 / 1e6),
+        latency_p99_ms: p99_ms(&tally.overdue),
+        decided_p99_ms: p99_ms(&tally.late_decided),
         refused: tally.store_error + tally.protocol,
         late: tally.timeout + tally.refused,
         unsent: tally.unsent,
@@ -261,11 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn a_long_deadline_makes_no_service_faster_than_it_is() {
-        // 1,000 answers a second, offered 2,000 for two seconds by callers who wait for as long as it takes.
+    fn requests_without_an_answer_in_time_count_in_the_percentile() {
         let mut tally = crate::load::tally::Tally::new(1);
-        (tally.planned, tally.allowed) = (4_000, 4_000);
-        let outcome = Outcome {
+        (tally.planned, tally.allowed, tally.timeout, tally.unsent) = (1_000, 900, 60, 40);
+        tally.response_allow.record_n(5_000_000, 900).unwrap();
+        tally.overdue.record_n(21_000_000, 100).unwrap();
+        tally.late_decided.record_n(30_000_000, 5).unwrap();
+        let found = step(2.0, Duration::from_secs(1), &outcome(tally));
+        let near = |value: Option<f64>, of: f64| (value.unwrap() - of).abs() < 0.1;
+        assert!(near(found.latency_p99_ms, 21.0), "{found:?}");
+        assert!(near(found.decided_p99_ms, 5.0), "{found:?}");
+        assert_eq!(found.p99_of_decisions_ms(), found.decided_p99_ms);
+    }
+
+    fn outcome(tally: crate::load::tally::Tally) -> Outcome {
+        Outcome {
             elapsed_ns: 4 * SECOND,
             answered_ns: 4 * SECOND,
             completed_ns: 4 * SECOND,
@@ -275,8 +290,15 @@ mod tests {
             tally,
             cut_short: None,
             notes: Vec::new(),
-        };
-        let found = step(2.0, Duration::from_secs(2), &outcome);
+        }
+    }
+
+    #[test]
+    fn a_long_deadline_makes_no_service_faster_than_it_is() {
+        // 1,000 answers a second, offered 2,000 for two seconds by callers who wait for as long as it takes.
+        let mut tally = crate::load::tally::Tally::new(1);
+        (tally.planned, tally.allowed) = (4_000, 4_000);
+        let found = step(2.0, Duration::from_secs(2), &outcome(tally));
         assert_eq!((found.offered_rps, found.goodput_rps), (2_000.0, 1_000.0));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LIMIT, Pair, WINDOW_S, budget, operation};
+use super::{BESIDE, LIMIT, Pair, WINDOW_S, budget, operation};
 use crate::cli::CompareArgs;
 use crate::load::closed::{Drawn, InTurn, Pool};
 use crate::load::keys::{KeySampler, Spreading};
@@ -83,7 +83,7 @@ impl<'a> Bench<'a> {
         let mut loads = Vec::new();
         for &name in chosen {
             match name {
-                "memory" => {}
+                "memory" | BESIDE => {}
                 "latency" => {
                     for inner in ["limiter", "get"] {
                         loads.push(load(args, inner, 1, true, pair)?);

@@ -252,6 +252,9 @@ pub struct StartInterval {
     pub lower_rps: Option<f64>,
     /// Lowest load that breaks it.
     pub upper_rps: Option<f64>,
+    /// What is safe by this start alone; of the first goal, which decides the zones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safe_rps: Option<f64>,
 }
 
 /// One trial of a search.
@@ -336,6 +339,10 @@ pub struct Zones {
     pub confidence: Grade,
     /// Why they are not trusted more; empty if they are.
     pub doubts: Vec<String>,
+    /// From which load it heals after an overload, in a sentence that names its source where that is another run; `None` if
+    /// that was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healing: Option<String>,
 }
 
 /// What bounds the safe load.

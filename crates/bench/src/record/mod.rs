@@ -5,6 +5,7 @@
 //! *Response* time runs from the intended send time, *service* time from the actual send.
 
 mod accuracy;
+mod alike;
 pub mod attribution;
 pub mod capacity;
 mod compare;
@@ -27,6 +28,7 @@ pub mod validity;
 use serde::{Deserialize, Serialize};
 
 pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
+pub use alike::unequal;
 pub use attribution::Attribution;
 pub use capacity::{CapacityRecord, SearchGoal};
 pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
@@ -90,6 +92,9 @@ pub struct RunRecord {
     /// Fresh starts behind the cells' statistics; `None` if every row was measured once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<Starts>,
+    /// Whether targets that were not set up alike are ranked all the same, as the command line asked; see [`unequal`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unequal_allowed: bool,
     /// Strategies for hot keys side by side, if the run compared them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mitigations: Option<MitigationsRecord>,
@@ -146,6 +151,9 @@ pub struct TargetRecord {
     pub idle_rss_bytes: Option<u64>,
     /// Persistence, memory limit and similar settings that must be alike for a fair comparison.
     pub settings: Vec<Setting>,
+    /// What a store says of itself in `INFO server`; empty for other systems, and in records of before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub info_server: Vec<Setting>,
 }
 
 /// One named setting of a target.

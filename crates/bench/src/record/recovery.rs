@@ -23,6 +23,19 @@ pub struct RecoveryRecord {
     pub healing: Option<Healing>,
 }
 
+impl RecoveryRecord {
+    /// Which variant was hardest on the system: one from which it did not come back, of these the one with most retries.
+    #[must_use]
+    pub fn hardest(&self) -> Option<usize> {
+        let variants = self.variants.iter().enumerate();
+        let hardest = variants.max_by_key(|(_, variant)| {
+            let stays_down = variant.verdict == RecoveryVerdict::Metastable;
+            (stays_down, variant.retries)
+        });
+        hardest.map(|(at, _)| at)
+    }
+}
+
 /// Length of the good stretch that counts as recovered, unless another is asked for.
 pub const GOOD_STRETCH_S: f64 = 10.0;
 

@@ -100,6 +100,30 @@ pub(super) fn why_safe(zones: &Zones) -> Text {
     }
 }
 
+/// From which load the system heals after an overload, or that this was not tried; `None` where nobody would look for it.
+pub(super) fn healing(found: &CapacityRecord, lang: Lang) -> Option<String> {
+    match &found.zones.as_ref()?.healing {
+        Some(known) => Some(recorded(known, lang).into_owned()),
+        None if found.source == CapacitySource::Search => {
+            Some(f::F_HEALING_UNKNOWN.of(lang).into())
+        }
+        None => None,
+    }
+}
+
+/// What is safe in the light of what earlier recoveries found, for the terminal; empty where these say nothing.
+#[must_use]
+pub fn healing_line(style: TextStyle, cell: &Cell) -> String {
+    let known = cell.capacity.as_ref().filter(|found| {
+        let zones = found.zones.as_ref();
+        zones.is_some_and(|zones| zones.healing.is_some())
+    });
+    known.map_or_else(String::new, |found| {
+        let line = format!("{}: {}", cell.title(), zone_line(found, style.lang));
+        plain(style, &line)
+    })
+}
+
 fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
     let why = why_safe(zones);
     let upper = match found.goals.first().and_then(|goal| goal.upper_rps) {
@@ -114,6 +138,13 @@ fn zones_sentence(zones: &Zones, found: &CapacityRecord, lang: Lang) -> String {
             recorded_all(&zones.doubts, lang)
         ),
     };
+    // A doubt that says so already is not said twice.
+    let doubted = |known: &String| zones.doubts.contains(known);
+    let healing = match &zones.healing {
+        Some(known) if doubted(known) => String::new(),
+        _ => healing(found, lang).map_or_else(String::new, |text| format!("; {text}")),
+    };
+    let trust = trust + &healing;
     f::F_SAFE.with(
         lang,
         &[
@@ -210,6 +241,15 @@ pub(super) fn starts_line(result: &GoalResult, lang: Lang) -> Option<String> {
             None => f::F_STARTS_MAD.with(lang, &[("mad", &mad)]),
         }
     });
+    let safe: Option<Vec<String>> = result
+        .starts
+        .iter()
+        .map(|start| Some(format!("{}/s", rate(start.safe_rps?))))
+        .collect();
+    let safe = safe.map_or_else(String::new, |each| {
+        f::F_STARTS_SAFE.with(lang, &[("each", &each.join(", "))])
+    });
+    let spread = spread + &safe;
     Some(f::F_STARTS.with(
         lang,
         &[

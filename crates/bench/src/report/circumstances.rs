@@ -1,9 +1,9 @@
 //! Manifest, calibration and targets in words.
 
 use crate::record::{Calibration, Gauge};
-use crate::record::{Drift, Machine, Manifest, Pinning, RunRecord, TargetRecord, Tool};
+use crate::record::{Drift, Machine, Manifest, Pinning, RunRecord, Setting, TargetRecord, Tool};
 
-use super::format::{bytes, latency, rate, seconds, significant};
+use super::format::{bytes, latency, printable, rate, seconds, significant};
 use super::lang::{Lang, Text, page as t};
 use crate::target::further::variable;
 
@@ -188,6 +188,13 @@ pub(crate) fn target_line(target: &TargetRecord, lang: Lang) -> String {
         parts.push(t::M_STARTED_AS.with(lang, &[("command", &started)]));
     }
     parts.join(", ")
+}
+
+/// What a store says of itself in `INFO server`, field by field; empty where nothing was kept.
+pub(crate) fn info_lines(target: &TargetRecord) -> Vec<String> {
+    let fields = target.info_server.iter();
+    let line = |field: &Setting| printable(&format!("{}:{}", field.name, field.value));
+    fields.map(line).collect()
 }
 
 /// Arguments as one would type them.

@@ -4,10 +4,12 @@
 //! `ReqPerSec` counts requests, not bytes. `Latency_*` are response times in ms, from the intended send
 //! time. `Duration` is that of one start, counts are those of all `Starts` together. `CPUUsage` is the server's CPU in percent of one core, `MemoryUsage` its resident memory in MiB.
 //! `ServerCPU` is that of the target, `StoreCPU` that of all stores on the measured path: the target itself where it is one, empty where
-//! none was watched.
+//! none was watched. `Unequal` names what differs in the setup of the target from that of the one that held most in its
+//! scenario: rows of the two are no comparison.
 
 mod rows;
 
+use super::findings::{ScenarioFindings, scenarios};
 use crate::record::attribution::Role;
 use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
 
@@ -54,20 +56,37 @@ const COLUMNS: &[&str] = &[
     "Label",
     "Validity",
     "Starts",
+    "Unequal",
 ];
 
 /// The rows of a run.
 pub fn summary(record: &RunRecord) -> String {
     let mut out = line(COLUMNS.iter().map(|column| (*column).to_owned()));
+    let scenarios = scenarios(record);
     for cell in &record.cells {
+        let unequal = unequal_settings(&scenarios, cell);
         for (step, length_s) in cell.steps.iter().zip(cell.lengths_s()) {
-            out.push_str(&line(fields(cell, step, length_s).into_iter()));
+            out.push_str(&line(fields(cell, step, length_s, &unequal).into_iter()));
         }
     }
     out
 }
 
-fn fields(cell: &Cell, step: &Step, length_s: f64) -> Vec<String> {
+/// In what the cell's target was not set up as the one that held most was.
+fn unequal_settings(scenarios: &[ScenarioFindings<'_>], cell: &Cell) -> String {
+    let with = |scenario: &&ScenarioFindings<'_>| {
+        scenario
+            .ranked
+            .iter()
+            .any(|one| std::ptr::eq(one.cell, cell))
+    };
+    let found = scenarios.iter().find(with);
+    let differences = found.map_or_else(Vec::new, |scenario| scenario.unlike_best(&cell.target));
+    let named: Vec<String> = differences.into_iter().map(|found| found.what).collect();
+    named.join("; ")
+}
+
+fn fields(cell: &Cell, step: &Step, length_s: f64, unequal: &str) -> Vec<String> {
     let response = step.response.all.as_ref();
     let server = step.server;
     let cpu = number(server.map(|s| s.cpu_percent));
@@ -118,6 +137,7 @@ fn fields(cell: &Cell, step: &Step, length_s: f64) -> Vec<String> {
         step.label.words().into(),
         step.validity.grade.word().into(),
         cell.starts().to_string(),
+        unequal.to_owned(),
     ]
 }
 
@@ -239,7 +259,7 @@ mod tests {
     #[test]
     fn every_row_has_every_column() {
         assert_eq!(
-            fields(&Cell::default(), &Step::default(), 1.0).len(),
+            fields(&Cell::default(), &Step::default(), 1.0, "").len(),
             COLUMNS.len()
         );
         let text = compare(&CompareRecord {

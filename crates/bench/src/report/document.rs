@@ -9,7 +9,7 @@ use super::lang::Lang;
 
 /// What columns of words look like beside the columns of figures of the other pages.
 const WORDS: &str = "main { padding-bottom: 40px; } main > h1:first-child { margin-top: 22px; } \
-     main td, main th { text-align: left; } main td:first-child { white-space: normal; min-width: 120px; } \
+     main td, main th { text-align: left; padding: 4px 5px; font-size: 12.5px; } main td:first-child { white-space: normal; min-width: 120px; } \
      blockquote { margin: 0 0 14px; padding: 2px 14px; border-left: 3px solid var(--rule); color: var(--soft); overflow-wrap: anywhere; }";
 
 /// `markdown` as a page. Markup of HTML in it stays text: names of targets and runs come from outside.

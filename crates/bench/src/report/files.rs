@@ -16,8 +16,8 @@ use super::document::document;
 use super::html::STYLE;
 use super::index::{self, Overview};
 use super::{
-    HtmlOptions, Lang, Watch, compare_csv, compare_markdown, mitigations_csv, ratelimit_bench,
-    record_in, rows_csv, run_html, run_markdown, summary_csv,
+    HtmlOptions, Lang, Watch, compare_csv, compare_markdown, mitigations_csv, paper_csv,
+    ratelimit_bench, record_in, rows_csv, run_html, run_markdown, summary_csv,
 };
 
 /// Runs that may start within the same second under one root.
@@ -25,6 +25,8 @@ const SAME_SECOND_MAX: u32 = 100;
 /// Longest file that is read as a record.
 const RECORD_MAX_BYTES: u64 = 1 << 30;
 
+/// The record of a paired comparison.
+pub(crate) const COMPARE_RECORD: &str = "compare.json";
 /// The log of a run.
 const LOG: &str = "benchmark.log";
 
@@ -181,18 +183,26 @@ impl RunDirectory {
             .map_err(|error| WriteError::one(path, &error))
     }
 
-    /// Writes `compare.json`, `compare.csv` and `README.md` of a paired comparison, and points `latest`
-    /// here.
+    /// Writes a paired comparison in all of its forms, and points `latest` here.
     pub fn write_compare(&self, record: &CompareRecord) -> Result<(), WriteError> {
+        let forms = [Format::Json, Format::Csv, Format::Markdown, Format::Html];
         let mut writer = Writer::new(&self.path);
-        writer.json("compare.json", record);
-        writer.text("compare.csv", &compare_csv(record));
-        let text = compare_markdown(record);
-        writer.text("README.md", &text);
-        writer.text("compare.html", &document(&text, Lang::En));
+        writer.comparison(record, &forms);
         writer.link_latest();
         writer.list(&Overview::of_compare(record, Lang::En), Lang::En);
         writer.finish().map(drop)
+    }
+
+    /// Writes a paired comparison in those of `formats` that it has: JSON, CSV, Markdown, HTML. Returns the names of the
+    /// files.
+    pub fn write_compare_formats(
+        &self,
+        record: &CompareRecord,
+        formats: &[Format],
+    ) -> Result<Vec<String>, WriteError> {
+        let mut writer = Writer::new(&self.path);
+        writer.comparison(record, formats);
+        writer.finish()
     }
 }
 
@@ -203,7 +213,7 @@ pub enum Format {
     Html,
     /// `README.md`.
     Markdown,
-    /// `summary.csv` and `rows.csv`, and `mitigations.csv` where strategies for hot keys were compared.
+    /// `summary.csv` and `rows.csv`, and `mitigations.csv` where strategies for hot keys were compared, and `paper.csv` beside a study.
     Csv,
     /// `results.json`.
     Json,
@@ -247,6 +257,26 @@ pub struct Rendering {
     pub job: Option<String>,
 }
 
+/// Reads a paired comparison: its folder, or its [`COMPARE_RECORD`].
+pub fn read_compare(path: &Path) -> Result<CompareRecord, WriteError> {
+    let inside = path.join(COMPARE_RECORD);
+    let path = if path.is_dir() { &inside } else { path };
+    let text = read_record(path)?;
+    check_layout(&text, "a paired comparison").map_err(|why| WriteError::one(path, &why))?;
+    serde_json::from_str(&text).map_err(|error| WriteError::one(path, &error))
+}
+
+/// The text of a record, which has a largest length.
+fn read_record(path: &Path) -> Result<String, WriteError> {
+    let length = fs::metadata(path)
+        .map_err(|error| WriteError::one(path, &error))?
+        .len();
+    if length > RECORD_MAX_BYTES {
+        return Err(WriteError::one(path, &"longer than a record can be"));
+    }
+    fs::read_to_string(path).map_err(|error| WriteError::one(path, &error))
+}
+
 /// Reads a run: a folder with `results.json`, such a file, or a `report.html`.
 pub fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
     let inside = path.join("results.json");
@@ -255,13 +285,7 @@ pub fn read_run(path: &Path) -> Result<RunRecord, WriteError> {
     } else {
         path
     };
-    let length = fs::metadata(path)
-        .map_err(|error| WriteError::one(path, &error))?
-        .len();
-    if length > RECORD_MAX_BYTES {
-        return Err(WriteError::one(path, &"longer than a record can be"));
-    }
-    let text = fs::read_to_string(path).map_err(|error| WriteError::one(path, &error))?;
+    let text = read_record(path)?;
     if text.trim_start().starts_with('<') {
         let record = record_in(&text).map_err(|error| WriteError::one(path, &error))?;
         return Ok(record.upgraded());
@@ -303,6 +327,24 @@ impl<'a> Writer<'a> {
         }
     }
 
+    fn comparison(&mut self, record: &CompareRecord, formats: &[Format]) {
+        let every = formats.contains(&Format::All);
+        let asked = |format| every || formats.contains(&format);
+        if asked(Format::Json) {
+            self.json(COMPARE_RECORD, record);
+        }
+        if asked(Format::Csv) {
+            self.text("compare.csv", &compare_csv(record));
+        }
+        let text = compare_markdown(record);
+        if asked(Format::Markdown) {
+            self.text("README.md", &text);
+        }
+        if asked(Format::Html) {
+            self.text("compare.html", &document(&text, Lang::En));
+        }
+    }
+
     fn format(&mut self, record: &RunRecord, format: Format, rendering: &Rendering) {
         let lang = rendering.html.lang;
         let (thresholds, job) = (rendering.watch.thresholds(), rendering.job.as_deref());
@@ -317,6 +359,9 @@ impl<'a> Writer<'a> {
                 self.text("rows.csv", &rows_csv(record));
                 if let Some(found) = &record.mitigations {
                     self.text("mitigations.csv", &mitigations_csv(found));
+                }
+                if let Some(found) = &record.paper {
+                    self.text("paper.csv", &paper_csv(found));
                 }
             }
             Format::Json => self.json("results.json", record),

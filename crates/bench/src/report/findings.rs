@@ -3,12 +3,16 @@
 
 use crate::record::capacity::{CapacityRecord, CapacitySource, GoalResult};
 use crate::record::{
-    Accuracy, Cell, Grade, Level, RunRecord, STARTS_FOR_A_CLAIM, Step, TargetKind,
+    Accuracy, Cell, Grade, Level, RunRecord, STARTS_FOR_A_CLAIM, Step, TargetKind, TargetRecord,
 };
 use crate::statistics::{mann_whitney, median, ratio, ratio_interval};
 
 use super::format::{capitalized, or_dash, rate};
 use super::lang::{Lang, page};
+
+mod alike;
+
+pub(crate) use alike::why;
 
 /// Two loads count as the same if they differ by no more than this share.
 const SAME_LOAD: f64 = 0.05;
@@ -260,6 +264,10 @@ pub(crate) struct ScenarioFindings<'a> {
     /// Cells by result: those that kept their limits first, then most sustained load, then peak goodput of those that held nothing, then
     /// least server CPU, then name.
     pub(crate) ranked: Vec<Ranked<'a>>,
+    /// All targets of the run that are compared as systems.
+    targets: &'a [TargetRecord],
+    /// Whether targets that were not set up alike are ranked all the same.
+    pub(crate) unequal_allowed: bool,
 }
 
 impl ScenarioFindings<'_> {
@@ -302,6 +310,10 @@ impl ScenarioFindings<'_> {
         if self.ranked.iter().any(|one| one.findings.median_of > 1) {
             intro.push_str(page::SUMMARY_STARTS.of(lang));
         }
+        if let Some(legend) = self.legend(lang) {
+            intro.push(' ');
+            intro.push_str(&legend);
+        }
         intro
     }
 }
@@ -319,7 +331,7 @@ pub(crate) fn scenarios(record: &RunRecord) -> Vec<ScenarioFindings<'_>> {
     }
     groups
         .into_iter()
-        .map(|(work, cells)| scenario(&work, &cells))
+        .map(|(work, cells)| scenario(record, &work, &cells))
         .collect()
 }
 
@@ -352,7 +364,11 @@ fn kind_of(record: &RunRecord, cell: &Cell) -> TargetKind {
     target.map_or(TargetKind::Store, |target| target.kind)
 }
 
-fn scenario<'a>(work: &Work<'_>, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
+fn scenario<'a>(
+    record: &'a RunRecord,
+    work: &Work<'_>,
+    cells: &[&'a Cell],
+) -> ScenarioFindings<'a> {
     let common_rps = common_load(cells);
     let mut ranked: Vec<Ranked<'a>> = cells
         .iter()
@@ -395,6 +411,12 @@ fn scenario<'a>(work: &Work<'_>, cells: &[&'a Cell]) -> ScenarioFindings<'a> {
         plain: work.plain.map(Into::into),
         common_rps,
         ranked,
+        // Strategies are set up unlike each other on purpose, and have a comparison of their own.
+        targets: match record.mitigations {
+            Some(_) => &[],
+            None => &record.targets,
+        },
+        unequal_allowed: record.unequal_allowed,
     }
 }
 

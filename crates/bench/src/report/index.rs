@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chart::escape;
 use super::circumstances::command;
+use super::files::COMPARE_RECORD;
 use super::lang::{Lang, index as t};
 use super::{verdict, words};
 use crate::record::{Cell, CompareRecord, Grade, RunRecord};
@@ -35,15 +36,16 @@ const ENTRIES_MAX: usize = 100_000;
 /// Sentences of a verdict that the list shows.
 const SENTENCES_MAX: usize = 3;
 /// Files that readers look for come first.
-const FIRST: [&str; 8] = [
+const FIRST: [&str; 9] = [
     "report.html",
     "compare.html",
     "README.md",
     "summary.csv",
     "rows.csv",
     "mitigations.csv",
+    "paper.csv",
     "results.json",
-    "compare.json",
+    COMPARE_RECORD,
 ];
 
 /// A run in a few words.
@@ -150,7 +152,7 @@ pub(super) fn entries(root: &Path) -> std::io::Result<(Vec<Entry>, usize)> {
 }
 
 fn is_run(folder: &Path) -> bool {
-    ["results.json", "compare.json", OVERVIEW]
+    ["results.json", COMPARE_RECORD, OVERVIEW]
         .iter()
         .any(|name| folder.join(name).is_file())
 }

@@ -3,11 +3,12 @@
 
 mod compare;
 mod decide;
+mod paper;
 mod results;
 
 use crate::record::{Cell, RunRecord};
 
-use super::circumstances::{command, run_rows, target_line};
+use super::circumstances::{command, info_lines, run_rows, target_line};
 use super::findings::{ScenarioFindings, scenarios};
 use super::format::{count, printable, rate, seconds};
 use super::html::thresholds;
@@ -44,6 +45,7 @@ pub fn run(record: &RunRecord, lang: Lang) -> String {
     document.method();
     document.details();
     document.mitigations();
+    document.paper();
     document.comparison();
     document.analysis();
     document.recommendation();
@@ -119,6 +121,7 @@ impl Document<'_> {
             t::MD_METHOD,
             t::CARD_LADDER,
             mi::CARD_MITIGATIONS,
+            t::CARD_PAPER,
             t::MD_COMPARISON,
             t::MD_ANALYSIS,
             t::MD_RECOMMENDATION,
@@ -126,6 +129,9 @@ impl Document<'_> {
             t::MD_APPENDIX,
         ] {
             if name == mi::CARD_MITIGATIONS && mitigations::of(self.record).is_none() {
+                continue;
+            }
+            if name == t::CARD_PAPER && self.record.paper.is_none() {
                 continue;
             }
             let line = format!("- {}", self.say(name));
@@ -244,6 +250,15 @@ impl Document<'_> {
             command(&self.record.manifest.command_line).replace("```", "` ` `")
         );
         self.line(&line);
+        for target in &self.record.targets {
+            let info = info_lines(target);
+            if !info.is_empty() {
+                let name = t::INFO_SERVER.with(self.lang, &[("target", &target.name)]);
+                self.heading(&name);
+                let block = info.join("\n").replace("```", "` ` `");
+                self.line(&format!("```\n{block}\n```"));
+            }
+        }
         self.heading(self.say(t::CARD_GLOSSARY));
         for (term, meaning) in super::html::GLOSSARY {
             let line = format!("- **{}**: {}", self.say(term), self.say(meaning));

@@ -2,7 +2,9 @@
 //! record; only [`files`] touches the disk.
 
 mod advice;
+mod anomalies;
 mod attribution;
+mod beside;
 mod capacity;
 mod chart;
 mod circumstances;
@@ -38,7 +40,8 @@ use lang::recorded::in_language;
 
 pub use advice::thresholds::Watch;
 pub use attribution::limit_line;
-pub use capacity::{capacity_lines, recovery_lines};
+pub use beside::csv as paper_csv;
+pub use capacity::{capacity_lines, healing_line, recovery_lines};
 pub use csv::{compare as compare_csv, rows as rows_csv, summary as summary_csv};
 pub use document::document;
 pub use html::{HtmlOptions, RenderError, record_in, report as run_html};

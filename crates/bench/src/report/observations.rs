@@ -3,7 +3,8 @@
 use crate::record::capacity::Trial;
 use crate::record::{Cell, Step};
 
-use super::capacity::{starts_line, why_safe};
+use super::anomalies;
+use super::capacity::{healing, starts_line, why_safe};
 use super::findings::CellFindings;
 use super::format::{capitalized, latency, or_dash, percent, rate, significant};
 use super::lang::{Lang, Text, sentences as t};
@@ -39,6 +40,9 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
             &[("load", &rate(sustained)), ("safe", &safe), ("why", &why)],
         )
     }));
+    let capacity = cell.capacity.as_ref();
+    let healing = capacity.and_then(|found| healing(found, lang));
+    out.extend(healing.map(|text| format!("{}.", capitalized(&text))));
     let goals = cell.capacity.iter().flat_map(|found| &found.goals);
     out.extend(goals.filter_map(|goal| Some(capitalized(&starts_line(goal, lang)?))));
     out.extend(contrary_row(cell, &steps, found, lang));
@@ -54,14 +58,7 @@ pub(crate) fn observations(cell: &Cell, found: &CellFindings, lang: Lang) -> Vec
             .doubtful_rps
             .map(|rps| t::DOUBTFUL_ROW.with(lang, &[("load", &rate(rps))])),
     );
-    if !found.anomalies_rps.is_empty() {
-        let loads: Vec<String> = found
-            .anomalies_rps
-            .iter()
-            .map(|rps| format!("{}/s", rate(*rps)))
-            .collect();
-        out.push(t::ANOMALY.with(lang, &[("loads", &loads.join(", "))]));
-    }
+    out.extend(anomalies::sentences(cell, &found.anomalies_rps, lang));
     out.extend(beyond_a_queue(&steps, found, lang));
     out.extend(
         steps

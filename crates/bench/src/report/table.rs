@@ -276,6 +276,7 @@ pub(crate) fn plain(style: TextStyle, text: &str) -> String {
             'µ' => out.push('u'),
             '≥' => out.push_str(">="),
             '≤' => out.push_str("<="),
+            '≠' => out.push_str("!="),
             c if c.is_ascii() => out.push(c),
             c => out.push(without_marks(c).unwrap_or('?')),
         }

@@ -93,6 +93,9 @@ pub fn run_summary(style: TextStyle, record: &RunRecord) -> String {
         };
         out.push_str(&heading(style, &title));
         out.push_str(&scenario_table(style, &scenario));
+        if let Some(legend) = scenario.legend(style.lang) {
+            out.push_str(&wrapped(style, "  ", &legend));
+        }
     }
     out.push_str(&starts_lines(style, record));
     out.push_str(&accuracy_table(style, record));
@@ -125,7 +128,9 @@ const AT_COMMON_LOAD: std::ops::Range<usize> = 5..8;
 fn scenario_table(style: TextStyle, scenario: &ScenarioFindings<'_>) -> String {
     let mut columns = SCENARIO.to_vec();
     let ranked = scenario.ranked.iter();
-    let mut rows: Vec<Vec<TextCell>> = ranked.map(|one| scenario_row(one, style.lang)).collect();
+    let mut rows: Vec<Vec<TextCell>> = ranked
+        .map(|one| scenario_row(scenario, one, style.lang))
+        .collect();
     if scenario.common_rps.is_none() {
         columns.drain(AT_COMMON_LOAD);
         for row in &mut rows {
@@ -135,7 +140,7 @@ fn scenario_table(style: TextStyle, scenario: &ScenarioFindings<'_>) -> String {
     table(style, &columns, &rows)
 }
 
-fn scenario_row(ranked: &Ranked<'_>, lang: Lang) -> Vec<TextCell> {
+fn scenario_row(scenario: &ScenarioFindings<'_>, ranked: &Ranked<'_>, lang: Lang) -> Vec<TextCell> {
     let found = &ranked.findings;
     let server = ranked.common.and_then(|step| step.server);
     let p99 = ranked.common.and_then(|step| step.response.all.as_ref());
@@ -146,7 +151,7 @@ fn scenario_row(ranked: &Ranked<'_>, lang: Lang) -> Vec<TextCell> {
         Tint::Plain
     };
     vec![
-        ranked.cell.target.as_str().into(),
+        scenario.marked(&ranked.cell.target).into(),
         ranked.cell.operation.title.as_str().into(),
         TextCell {
             text: found.held_text(lang),

@@ -2,14 +2,17 @@
 //! support is said to be open.
 
 use crate::record::{
-    Cell, CompareRecord, CompareRow, Grade, RunRecord, STARTS_FOR_A_CLAIM, Spread,
+    Cell, CompareRecord, CompareRow, Difference, Grade, RunRecord, STARTS_FOR_A_CLAIM, Spread,
+    unequal,
 };
 
 use super::findings::{
     Advantage, CellFindings, Ranked, ScenarioFindings, advantage, never_over_admitted, scenarios,
+    why,
 };
 use super::format::{or_dash, rate, ratio, significant};
-use super::lang::{Lang, sentences as t};
+use super::lang::recorded::recorded;
+use super::lang::{Lang, Text, sentences as t};
 use super::mitigations;
 
 /// The verdict of a run: one sentence per scenario, then accuracy, then what limits belief in it.
@@ -88,11 +91,22 @@ fn sentence(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> Strin
         ],
     );
     let others = || right().skip(1);
+    let unlike = |other: &Ranked<'_>| scenario.differences(&best.cell.target, &other.cell.target);
+    let comparable = |other: &&Ranked<'_>| scenario.unequal_allowed || unlike(other).is_empty();
     if let Some(other) = others()
+        .filter(comparable)
         .find(|other| other.cell.target != best.cell.target)
-        .or_else(|| others().next())
+        .or_else(|| others().find(comparable))
     {
         out.push_str(&against(lang, best, other));
+        out.push_str(&unlike_mark(lang, &unlike(other)));
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for other in others().filter(|other| !comparable(other)) {
+        if !told.contains(&other.cell.target.as_str()) {
+            told.push(&other.cell.target);
+            out.push_str(&beside(lang, other, &unlike(other)));
+        }
     }
     out.push_str(&like_for_like(lang, scenario).unwrap_or_default());
     out.push('.');
@@ -143,6 +157,26 @@ fn nothing_held(lang: Lang, scenario: &ScenarioFindings<'_>, profile: &str) -> S
     )
 }
 
+/// What a target held that was not set up as the best was: told, and not set against it.
+fn beside(lang: Lang, other: &Ranked<'_>, differences: &[Difference]) -> String {
+    let (cell, why) = (name(lang, other.cell), why(differences, lang));
+    match other.findings.sustained_rps {
+        Some(held) => {
+            let what = t::WHAT_HELD.with(lang, &[("cell", &cell), ("load", &rate(held))]);
+            t::UNLIKE_HELD.with(lang, &[("what", &what), ("why", &why)])
+        }
+        None => t::UNLIKE_HELD_NOTHING.with(lang, &[("cell", &cell), ("why", &why)]),
+    }
+}
+
+/// What follows a comparison of two that were not set up alike.
+fn unlike_mark(lang: Lang, differences: &[Difference]) -> String {
+    match differences {
+        [] => String::new(),
+        found => t::UNLIKE_MARK.with(lang, &[("why", &why(found, lang))]),
+    }
+}
+
 /// What the best two targets held when asked exactly the same; `None` if the sentence says that already.
 fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> {
     let mut same = scenario
@@ -167,11 +201,20 @@ fn like_for_like(lang: Lang, scenario: &ScenarioFindings<'_>) -> Option<String> 
         t::ONE_HELD.with(lang, &[("target", &ranked.cell.target), ("load", &load)])
     };
     let operation = best.cell.operation.title.as_str();
-    let (one, other) = (held(best), held(other));
-    Some(t::ASKED_THE_SAME.with(
+    let (one, other_held) = (held(best), held(other));
+    let mut text = t::ASKED_THE_SAME.with(
         lang,
-        &[("operation", operation), ("one", &one), ("other", &other)],
-    ))
+        &[
+            ("operation", operation),
+            ("one", &one),
+            ("other", &other_held),
+        ],
+    );
+    text.push_str(&unlike_mark(
+        lang,
+        &scenario.differences(&best.cell.target, &other.cell.target),
+    ));
+    Some(text)
 }
 
 fn against(lang: Lang, best: &Ranked<'_>, other: &Ranked<'_>) -> String {
@@ -265,10 +308,23 @@ pub(crate) fn compare(record: &CompareRecord, lang: Lang) -> Vec<String> {
     let mut out: Vec<String> = record
         .rows
         .iter()
-        .filter_map(|row| compared(lang, record, row))
+        .flat_map(|row| {
+            let notes = row.notes.iter().map(|note| {
+                let note = recorded(note, lang);
+                t::ROW_NOTE.with(lang, &[("load", &row.title), ("note", &note)])
+            });
+            compared(lang, record, row).into_iter().chain(notes)
+        })
         .collect();
     if out.is_empty() && record.overload.is_empty() {
         out.push(t::PAIRS_NONE.of(lang).to_owned());
+    }
+    let unlike = unequal(&record.a, &record.b);
+    if !unlike.is_empty() {
+        out.insert(
+            0,
+            t::PAIRS_UNLIKE.with(lang, &[("why", &why(&unlike, lang))]),
+        );
     }
     out.extend(partial(
         lang,
@@ -283,7 +339,7 @@ fn compared(lang: Lang, record: &CompareRecord, row: &CompareRow) -> Option<Stri
         .ratios
         .server_cpu_b_over_a
         .map(|spread| (t::SERVER_CPU_PER_REQUEST, spread))
-        .or_else(|| Some((t::MEDIAN_LATENCY, row.ratios.latency_p50_b_over_a?)))?;
+        .or_else(|| latency(row))?;
     let (a, b) = (record.a.name.as_str(), record.b.name.as_str());
     let (what, n) = (what.of(lang), spread.n.to_string());
     let base = [
@@ -314,6 +370,16 @@ fn compared(lang: Lang, record: &CompareRecord, row: &CompareRow) -> Option<Stri
         ("ratio", ratio.as_str()),
     ];
     Some(t::PAIRS_TAKES.with(lang, &[&base[..], &more].concat()))
+}
+
+/// The latency to go by: of requests that come at a rate of their own, what few of them wait for is what a server that
+/// stands still for a while shows.
+fn latency(row: &CompareRow) -> Option<(Text, Spread)> {
+    let ratios = &row.ratios;
+    Some(match row.target_rps {
+        Some(_) => (t::P99_LATENCY, ratios.latency_p99_b_over_a?),
+        None => (t::MEDIAN_LATENCY, ratios.latency_p50_b_over_a?),
+    })
 }
 
 fn quartiles(spread: Spread) -> String {

@@ -17,8 +17,7 @@ use crate::record::validity::HEADROOM_MIN;
 use crate::record::{Grade, Measure, Profile, SearchGoal, Step};
 use crate::search::ladder::cpu_points;
 use crate::search::retention::{self, FACTORS, knee_from, telling};
-use crate::search::zones::{CpuPoint, Grounds, cpu_70, zones};
-use crate::search::{Attempt, Next, Search, SearchPlan, hysteresis};
+use crate::search::{Attempt, Next, Search, SearchPlan, hysteresis, zones};
 use crate::target::Way;
 
 /// Share of the probed capacity at which a search begins.
@@ -478,23 +477,11 @@ fn concluded(
     record.goals = search.results();
     record.inverted_rps = search.inverted(&above);
     record.non_monotone = !record.inverted_rps.is_empty();
-    zone(&mut record, None, &cpu_points(steps, threads));
+    zones::put(&mut record, None, &cpu_points(steps, threads));
     record.refuse(over_admitted);
     let held = record.goals.first().and_then(|goal| goal.lower_rps);
     record.retention = retention::of_steps(profile, steps, held);
     record
-}
-
-/// Puts the zones of a search into its record. `hidden_rps` is the highest load from which the system was seen to heal
-/// after overload, `used` its processor use.
-pub(super) fn zone(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoint]) {
-    record.zones = zones(&Grounds {
-        result: record.goals.first(),
-        hidden_rps,
-        cpu_70_rps: cpu_70(used),
-        non_monotone: record.non_monotone,
-        validity: record.deciding(),
-    });
 }
 
 #[cfg(test)]

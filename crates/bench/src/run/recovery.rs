@@ -5,7 +5,7 @@ mod starts;
 use std::time::Duration;
 
 use super::bed::StepRequest;
-use super::capacity::{CapacitySettings, zone};
+use super::capacity::CapacitySettings;
 use super::cell;
 use super::plan::KeyPlan;
 use super::session::{Series, Session};
@@ -14,10 +14,10 @@ use crate::load::open::Outcome;
 use crate::record::recovery::{
     Healing, HealingTry, Phase, RecoveryRecord, RecoveryVariant, RecoveryVerdict,
 };
-use crate::record::{Grade, Profile, Step};
-use crate::search::healing;
+use crate::record::{Profile, Step};
 use crate::search::ladder::cpu_points;
 use crate::search::recovery::{Judgement, Standard, judge, waited_in_clients};
+use crate::search::{healing, zones};
 pub(super) use starts::merged;
 
 /// Load before and after the overload, in knees.
@@ -179,12 +179,11 @@ impl Session<'_> {
         knee_rps: f64,
     ) {
         let recovery = self.record.cells[series.cell].recovery.as_ref();
-        let variants = recovery.map_or(&[][..], |found| &found.variants);
-        let hardest = variants.iter().enumerate().max_by_key(|(_, variant)| {
-            let stays_down = variant.verdict == RecoveryVerdict::Metastable;
-            (stays_down, variant.retries)
-        });
-        let Some((at, verdict)) = hardest.map(|(at, variant)| (at, variant.verdict)) else {
+        let hardest = |found: &RecoveryRecord| {
+            let at = found.hardest()?;
+            Some((at, found.variants[at].verdict))
+        };
+        let Some((at, verdict)) = recovery.and_then(hardest) else {
             return;
         };
         let variant = settings.variants[at];
@@ -297,15 +296,7 @@ impl Session<'_> {
         let used = cpu_points(&cell.by_load(), threads);
         // A search that was refused has no zones to bound.
         if let Some(capacity) = cell.capacity.as_mut().filter(|c| c.refused.is_none()) {
-            zone(capacity, found.hidden_rps, &used);
-            let never = usual == RecoveryVerdict::Metastable && found.hidden_rps.is_none();
-            if let Some(zones) = capacity.zones.as_mut().filter(|_| never) {
-                zones.confidence = Grade::Invalid;
-                zones
-                    .sentence
-                    .push_str(&format!("; do not rely on it: {}", found.sentence));
-                zones.doubts.push(found.sentence.clone());
-            }
+            zones::put_with_healing(capacity, &found, usual, &used);
         }
         if let Some(recovery) = &mut cell.recovery {
             recovery.healing = Some(found);

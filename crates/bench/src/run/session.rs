@@ -384,7 +384,7 @@ impl<'a> Session<'a> {
             let measured = self.record.cells[series.cell].steps.len();
             let whole = measured == series.rates.len() && measured > 0;
             self.record.cells[series.cell].complete =
-                whole && self.bed.given_up(series.slot).is_none();
+                whole && self.bed.given_up(series.slot).is_none() && !self.bed.stopped();
         }
     }
 
@@ -444,6 +444,7 @@ impl<'a> Session<'a> {
         );
         let capacity = self.record.cells[series.cell].probed_capacity_rps;
         let mut spoiled = Vec::new();
+        let mut before = None;
         loop {
             let attempt = match spoiled.len() {
                 0 => title.clone(),
@@ -460,24 +461,52 @@ impl<'a> Session<'a> {
                 request.rate_rps = capacity.unwrap_or(rate);
             }
             match self.bed.step(&request) {
-                Ok((step, _)) if self.may_repeat(&step, spoiled.len()) => {
+                Ok((step, outcome)) if self.may_repeat(&step, spoiled.len()) => {
                     self.repeats_left -= 1;
                     spoiled.push(format!(
                         "measured again, because {}",
                         step.validity.reasons.join(", and ")
                     ));
+                    before = Some((step, outcome));
                 }
                 Ok((mut step, outcome)) => {
-                    step.notes.append(&mut spoiled);
-                    self.keep_step(series, step, &outcome, &title);
+                    let ended = outcome.cut_short.clone();
+                    match before.filter(|_| ended.is_some()) {
+                        Some(whole) => self.keep_before(series, whole, spoiled, &title),
+                        None => {
+                            step.notes.append(&mut spoiled);
+                            self.keep_step(series, step, &outcome, &title);
+                            return;
+                        }
+                    }
+                    if let Some(why) = ended.filter(|_| !self.bed.stopped()) {
+                        self.give_up(series.slot, series.cell, &why);
+                    }
                     return;
                 }
                 Err(why) => {
+                    if let Some(whole) = before {
+                        self.keep_before(series, whole, spoiled, &title);
+                    }
                     self.give_up(series.slot, series.cell, &why);
                     return;
                 }
             }
         }
+    }
+
+    /// Keeps the last whole measurement of a row whose repetition was cut short: it is spoiled, and more than nothing.
+    fn keep_before(
+        &mut self,
+        series: &Series,
+        (mut step, outcome): (Step, Outcome),
+        mut why_again: Vec<String>,
+        title: &str,
+    ) {
+        // The last reason led to the repetition that is not there.
+        why_again.pop();
+        step.notes.append(&mut why_again);
+        self.keep_step(series, step, &outcome, title);
     }
 
     fn may_repeat(&self, step: &Step, repeated: usize) -> bool {

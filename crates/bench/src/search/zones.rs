@@ -1,6 +1,7 @@
 //! Safe, amber and red.
 
-use crate::record::capacity::{GoalResult, ZoneBound, Zones};
+use crate::record::capacity::{CapacityRecord, GoalResult, ZoneBound, Zones};
+use crate::record::recovery::{Healing, RecoveryVerdict};
 use crate::record::{Grade, Validity};
 
 /// Share of the sustained load that is safe at most.
@@ -97,7 +98,43 @@ pub fn zones(grounds: &Grounds<'_>) -> Option<Zones> {
         sentence,
         confidence,
         doubts,
+        healing: None,
     })
+}
+
+/// Puts the zones of a search into its record; `used` is its processor use.
+pub fn put(record: &mut CapacityRecord, hidden_rps: Option<f64>, used: &[CpuPoint]) {
+    record.zones = zones(&Grounds {
+        result: record.goals.first(),
+        hidden_rps,
+        cpu_70_rps: cpu_70(used),
+        non_monotone: record.non_monotone,
+        validity: record.deciding(),
+    });
+}
+
+/// The same with what was found about healing, where the clients that were hardest on the system came to `hardest`. One that
+/// heals from no load has no safe load that can be trusted.
+pub fn put_with_healing(
+    record: &mut CapacityRecord,
+    healing: &Healing,
+    hardest: RecoveryVerdict,
+    used: &[CpuPoint],
+) {
+    put(record, healing.hidden_rps, used);
+    let Some(zones) = &mut record.zones else {
+        return;
+    };
+    let never = hardest == RecoveryVerdict::Metastable && healing.hidden_rps.is_none();
+    if never {
+        zones.confidence = Grade::Invalid;
+        let text = format!("; do not rely on it: {}", healing.sentence);
+        zones.sentence.push_str(&text);
+        zones.doubts.push(healing.sentence.clone());
+    }
+    if never || healing.hidden_rps.is_some() {
+        zones.healing = Some(healing.sentence.clone());
+    }
 }
 
 fn confidence(grounds: &Grounds<'_>, result: &GoalResult) -> (Grade, Vec<String>) {

@@ -201,11 +201,10 @@ fn targets(found: &mut Found, a: &TargetRecord, b: &TargetRecord) {
         .chain(&b.settings)
         .map(|setting| &setting.name);
     for name in names {
-        let value = |target: &TargetRecord| {
-            let of = target.settings.iter().find(|setting| setting.name == *name);
-            of.map(|setting| setting.value.clone())
-        };
-        found.maybe(&format!("setting {name}"), value(a), value(b));
+        // What one side does not tell is no difference, unless the other side's value shows that it is one.
+        if let (Some(a), Some(b)) = (a.setting_or_rest(name), b.setting_or_rest(name)) {
+            found.text(&format!("setting {name}"), a, b);
+        }
     }
 }
 

@@ -4,12 +4,13 @@
 //! folders ──read──► runs ──arms──► matching rows ──statistics──► verdicts ──report::stored──► table, JSON, Markdown
 //! ```
 //!
-//! Only [`read`] touches the disk; the rest are functions of records.
+//! Only [`read`] and what looks for recoveries in a results folder touch the disk; the rest are functions of records.
 
 mod calibration;
 mod compare;
 mod equality;
 mod gate;
+mod healing;
 mod noise;
 mod read;
 mod rows;
@@ -19,6 +20,7 @@ pub use calibration::{Circumstances, binary, calibration_path, keep, reuse};
 pub use compare::{Arms, compare};
 pub use equality::{differences, same_machine};
 pub use gate::{Gate, Refused, gate};
+pub use healing::{heed, recoveries};
 pub use noise::{NOISE_STARTS_MIN, noise};
 pub use read::{StoredRun, noise_path, read_noise, read_runs, write_noise};
 pub use trends::{RUNS_FOR_A_CLAIM, trend_verdict, trends};

@@ -22,13 +22,34 @@ const PROBE_RULE: Rule = Rule {
 };
 
 /// Settings recorded because they decide whether a comparison is fair.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "save",
     "appendonly",
+    "appendfsync",
     "maxmemory",
     "maxmemory-policy",
     "io-threads",
 ];
+
+/// Fields of `INFO server` that say nothing of what was measured: times, ids, and where files lie.
+const PASSING: [&str; 12] = [
+    "run_id",
+    "process_id",
+    "tcp_port",
+    "server_time_usec",
+    "uptime_in_seconds",
+    "uptime_in_days",
+    "lru_clock",
+    "executable",
+    "config_file",
+    "availability_zone",
+    "server_time_in_usec",
+    "listener0",
+];
+/// Most of them that are kept.
+const INFO_FIELDS_MAX: usize = 60;
+/// Longest value that is kept, in characters.
+const INFO_VALUE_MAX: usize = 200;
 
 /// A store ready to be measured.
 #[derive(Debug)]
@@ -104,6 +125,7 @@ impl Store {
         let mut client = Client::connect(&endpoint)?;
         record.kind = TargetKind::Store;
         let facts = client.info("server").unwrap_or_default();
+        record.info_server = told(&facts);
         let versions = [
             ("tollgate", "tollgate_version"),
             ("dragonfly", "dragonfly_version"),
@@ -282,6 +304,19 @@ impl Store {
     pub fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
     }
+}
+
+/// The fields of `INFO server` that are kept: no times, which are different in every run, and no ids or places.
+fn told(facts: &[(String, String)]) -> Vec<Setting> {
+    let kept = facts
+        .iter()
+        .filter(|(name, _)| !PASSING.contains(&name.as_str()));
+    let kept = kept.take(INFO_FIELDS_MAX);
+    kept.map(|(name, value)| Setting {
+        name: name.clone(),
+        value: value.chars().take(INFO_VALUE_MAX).collect(),
+    })
+    .collect()
 }
 
 fn fact<'a>(facts: &'a [(String, String)], key: &str) -> Option<&'a str> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tollgate_bench::cli::{CompareArgs, Pins, StoredCompareArgs};
 use tollgate_bench::compare;
 use tollgate_bench::record::CompareRecord;
+use tollgate_bench::report::compare_markdown;
 use tollgate_bench::run::console::Console;
 
 use crate::fake::{Behaviour, FakeServer};
@@ -97,6 +98,32 @@ fn a_refused_server_and_an_unknown_name_are_errors() {
     idle.server_args = vec!["a=--threads 2".parse().unwrap()];
     let why = run(&idle).unwrap_err();
     assert!(why.contains("no server is started here"), "{why}");
+}
+
+#[test]
+fn a_server_that_stands_still_for_a_script_is_found() {
+    let (a, b) = (
+        FakeServer::start(Behaviour::Limiter { surplus: 0 }),
+        FakeServer::start(Behaviour::StandsStill),
+    );
+    let mut args = args(&a, &b);
+    args.loads = vec!["beside".into()];
+    args.slices = 1;
+    let record = run(&args).unwrap();
+    assert!(record.complete, "{:?}", record.partial_reason);
+    let [row] = record.rows.as_slice() else {
+        panic!("{:?}", record.rows);
+    };
+    // The script takes a second, less where the trial before it was slow, and most GETs come due meanwhile.
+    let [pair] = row.pairs.as_slice() else {
+        panic!("{:?}", row.pairs);
+    };
+    assert!(pair.b.latency_p99_us.unwrap() > 50e3, "{pair:?}");
+    assert_eq!((pair.a.failures, pair.b.failures), (0, 0));
+    assert_eq!(row.notes.len(), 1, "{:?}", row.notes);
+    let page = compare_markdown(&record);
+    let line = format!("- {}: {}.", row.title, row.notes[0]);
+    assert!(page.contains(&line), "{page}");
 }
 
 /// An HTTP server on threads of this process that allows everything.

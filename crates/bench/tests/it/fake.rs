@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use tollgate_bench::load::address::{Address, Endpoint};
 use tollgate_wire::resp::{Limits, Progress, RequestParser};
@@ -31,6 +32,8 @@ pub(crate) enum Behaviour {
     Hangs,
     /// Answers decisions with an error.
     Errors,
+    /// Answers nobody while a script runs.
+    StandsStill,
 }
 
 struct Shared {
@@ -38,7 +41,12 @@ struct Shared {
     decided: AtomicU64,
     stop: AtomicBool,
     counters: Mutex<HashMap<Vec<u8>, u64>>,
+    /// Held by scripts of a server that stands still meanwhile.
+    running: RwLock<()>,
 }
+
+/// Additions that a script makes in a second.
+const ADDITIONS_PER_SECOND: f64 = 20e6;
 
 /// The server; ends with its owner.
 pub(crate) struct FakeServer {
@@ -55,6 +63,7 @@ impl FakeServer {
             decided: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             counters: Mutex::default(),
+            running: RwLock::default(),
         });
         let state = shared.clone();
         std::thread::spawn(move || {
@@ -155,12 +164,25 @@ fn answer(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) -> bool {
             output.extend_from_slice(b"\r\n");
         }
         b"SET" => output.extend_from_slice(b"+OK\r\n"),
-        b"GET" => output.extend_from_slice(b"$1\r\nx\r\n"),
+        b"GET" => {
+            let _waits = shared.running.read().unwrap();
+            output.extend_from_slice(b"$1\r\nx\r\n");
+        }
+        b"EVAL" => script(args, shared, output),
         b"INCR" => output.extend_from_slice(b":1\r\n"),
         b"EVALSHA" => return decide(args, shared, output),
         _ => output.extend_from_slice(b"-ERR unknown command\r\n"),
     }
     true
+}
+
+/// A script that adds as often as its only argument says.
+fn script(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) {
+    let alone = matches!(shared.behaviour, Behaviour::StandsStill);
+    let _held = alone.then(|| shared.running.write().unwrap());
+    let additions: f64 = std::str::from_utf8(&args[4]).unwrap().parse().unwrap();
+    std::thread::sleep(Duration::from_secs_f64(additions / ADDITIONS_PER_SECOND));
+    output.extend_from_slice(b":1\r\n");
 }
 
 fn decide(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) -> bool {
@@ -189,7 +211,7 @@ fn decide(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) -> bool {
             verdict(counted <= limit(args), output);
         }
         Behaviour::DoubleCharge => verdict(count(args, shared, 2) <= limit(args), output),
-        Behaviour::DiesAfter(_) => output.extend_from_slice(b":1\r\n"),
+        Behaviour::DiesAfter(_) | Behaviour::StandsStill => output.extend_from_slice(b":1\r\n"),
     }
     true
 }

@@ -257,4 +257,14 @@ fn two_servers_are_compared_into_one_document() {
     has(&found, &["a", "b", "rows", "complete"]);
     has(&found["rows"][0], &["title", "pairs", "ratios"]);
     assert_eq!(found["complete"], true, "{found}");
+
+    // Its record is drawn again like any other.
+    let latest = folder.path("results/latest");
+    let page = std::path::Path::new(&latest).join("compare.html");
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(&page).unwrap();
+    let (said, _) = printed(&folder, &["report", &latest]);
+    let title = found["rows"][0]["title"].as_str().unwrap();
+    assert!(said.contains(title), "{said}");
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), drawn);
 }

@@ -1,6 +1,7 @@
 //! The program itself, with faults planted around it: what it says, what it keeps, and that it leaves no process behind.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -44,7 +45,8 @@ impl Bench {
     fn with(program: &str, before: &[&str], args: &[&str]) -> Bench {
         let folder = temp_dir().unwrap();
         let output = |name: &str| fs::File::create(folder.join(name)).unwrap();
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(before)
             .args(args)
             .args(["--no-calibrate", "--warmup", "0s", "--pin", "none"])
@@ -53,9 +55,16 @@ impl Bench {
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null())
             .stdout(output("out"))
-            .stderr(output("err"))
-            .spawn()
-            .unwrap();
+            .stderr(output("err"));
+        // SAFETY: only an async-signal-safe function is called. What these tests were started by may ignore the signal, as
+        // nohup does, and a bench that inherits that ignores it, too.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
         Bench { child, folder }
     }
 
@@ -240,6 +249,45 @@ fn a_generator_that_is_stopped_makes_its_row_invalid() {
         "{said}\n{}",
         ended.said
     );
+}
+
+/// A bench whose only row was spoiled once and is being measured again.
+fn repeating(target: &str) -> Bench {
+    let bench = Bench::start(&["--target", target, "--ladder", "500", "--step", "4s"]);
+    // Early in a step, so that many of its requests are late.
+    wait_for("a step under way", || bench.said().contains("500/s"));
+    thread::sleep(Duration::from_millis(500));
+    bench.signal(libc::SIGSTOP);
+    thread::sleep(Duration::from_millis(700));
+    bench.signal(libc::SIGCONT);
+    wait_for("its repetition", || bench.said().contains("(again, 1 of"));
+    bench
+}
+
+/// What was measured before the repetition is there, spoiled as it is, in a record that is not complete.
+fn keeps_the_whole_row(ended: &Ended) {
+    let record = ended.record.as_ref().expect("results");
+    assert!(!record.complete, "{}", ended.said);
+    let steps = &record.cells[0].steps;
+    assert_eq!(steps.len(), 1, "{}", ended.said);
+    assert!(steps[0].duration_s > 3.9, "{:?}", steps[0].duration_s);
+    assert!(!steps[0].validity.reasons.is_empty());
+    assert!(
+        steps[0]
+            .notes
+            .iter()
+            .all(|note| !note.contains("measured again"))
+    );
+}
+
+#[test]
+fn a_row_whose_repetition_is_interrupted_is_kept() {
+    let fake = FakeServer::start(Behaviour::Limiter { surplus: 0 });
+    let bench = repeating(&fake.url());
+    bench.signal(libc::SIGINT);
+    let ended = bench.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.said);
+    keeps_the_whole_row(&ended);
 }
 
 #[test]

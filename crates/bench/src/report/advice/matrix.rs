@@ -52,6 +52,8 @@ pub(crate) struct Matrix {
     pub(crate) systems: Vec<String>,
     /// Bands from low to high load.
     pub(crate) bands: Vec<Band>,
+    /// Whether one system may be preferred to another: they were set up alike.
+    pub(crate) may_choose: bool,
 }
 
 /// One band of load.
@@ -104,6 +106,7 @@ pub(crate) fn of(scenario: &ScenarioFindings<'_>) -> Option<Matrix> {
     Some(Matrix {
         systems: systems.into_iter().map(|system| system.name).collect(),
         bands,
+        may_choose: scenario.may_rank(),
     })
 }
 
@@ -157,6 +160,9 @@ impl Matrix {
                 .map(|(name, _)| name.as_str())
                 .collect()
         };
+        if !self.may_choose {
+            return t::DO_UNLIKE.of(lang).to_owned();
+        }
         let comfortable = names(|fit| fit == Fit::Comfortable);
         let safe = names(|fit| fit <= Fit::Safe);
         let near = names(|fit| fit == Fit::NearLimit);
@@ -232,6 +238,7 @@ mod tests {
         let matrix = Matrix {
             systems: vec!["big".into(), "small".into()],
             bands: Vec::new(),
+            may_choose: true,
         };
         let band = |fits: [Fit; 2]| Band {
             from_rps: 1.0,
@@ -242,5 +249,11 @@ mod tests {
         assert!(say([Fit::Comfortable, Fit::Comfortable]).starts_with("small"));
         assert!(say([Fit::Safe, Fit::NearLimit]).contains("big"));
         assert!(say([Fit::Beyond, Fit::Beyond]).contains("nodes"));
+        let unlike = Matrix {
+            may_choose: false,
+            ..matrix.clone()
+        };
+        let text = unlike.recommendation(&band([Fit::Comfortable, Fit::Safe]), Lang::En);
+        assert!(text.starts_with("no choice"), "{text}");
     }
 }

@@ -312,6 +312,7 @@ fn searches_of_enough_starts_are_compared_by_a_test() {
             start,
             lower_rps: Some(*held),
             upper_rps: Some(1.05 * held),
+            ..StartInterval::default()
         });
         cell.capacity = Some(CapacityRecord {
             source: CapacitySource::Search,
@@ -364,6 +365,7 @@ fn the_peak_of_several_starts_is_not_below_what_they_held() {
         start,
         lower_rps: Some(held),
         upper_rps: Some(held + 2.0),
+        ..StartInterval::default()
     });
     let trials = (1..).zip(held).map(|(start, held)| Trial {
         start: Some(start),

@@ -25,6 +25,7 @@ texts! {
     DO_MONITOR = "{name} with monitoring" | "{name} kèm giám sát";
     DO_MOVE = "{name}; {from} has no margin" | "{name}; {from} không còn dự phòng";
     DO_ADD = "no margin left on {names}: plan a further node" | "{names} không còn dự phòng: chuẩn bị thêm nút";
+    DO_UNLIKE = "no choice by these rows: the systems were not set up alike" | "không chọn được từ các dòng này: các hệ thống không được thiết lập như nhau";
     DO_SHARD = "several nodes, keys spread over them; {name} holds most per node" | "nhiều nút, chia khóa cho các nút; {name} giữ được nhiều nhất mỗi nút";
 
     MATRIX_TITLE = "Capacity matrix: {scenario}" | "Bảng năng lực: {scenario}";

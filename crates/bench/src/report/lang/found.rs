@@ -5,6 +5,9 @@ use super::texts;
 texts! {
     F_SAFE = "safe up to {safe}/s, because {sustained}/s was sustained and this is {why}; {upper}{trust}"
         | "an toàn đến {safe}/s, vì duy trì được {sustained}/s và đây là {why}; {upper}{trust}";
+    F_HEALING_UNKNOWN = "whether it heals after an overload was not tried (tollgate bench recovery)"
+        | "chưa thử xem nó có hồi phục sau quá tải không (tollgate bench recovery)";
+    F_STARTS_SAFE = "; safe by each start alone: {each}" | "; mức an toàn theo từng lần khởi động: {each}";
     F_WHY_MARGIN = "85 % of it" | "85 % của mức đó";
     F_WHY_HEALING = "the highest load from which it was seen to heal" | "tải cao nhất mà từ đó hệ thống còn tự hồi phục";
     F_WHY_CPU = "where it uses 70 % of its processor time" | "tải mà tại đó nó dùng 70 % thời gian CPU";

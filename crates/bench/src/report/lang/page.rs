@@ -118,6 +118,11 @@ texts! {
     G_OUTCOME = "outcome" | "kết cục";
     PAPER_ROW = "paper: {text}" | "nghiên cứu gốc: {text}";
 
+    INFO_SERVER = "INFO server of {target}" | "INFO server của {target}";
+    UNLIKE = "{mark}: not set up as {best} was, and so not ranked against it: {odd}."
+        | "{mark}: không được thiết lập như {best}, nên không xếp hạng với nó: {odd}.";
+    UNLIKE_ALLOWED = "{mark}: not set up as {best} was, and ranked because --allow-unequal asked for it: {odd}."
+        | "{mark}: không được thiết lập như {best}, vẫn xếp hạng vì có --allow-unequal: {odd}.";
     LIKE_FOR_LIKE = "like for like" | "cùng yêu cầu";
     LIKE_FOR_LIKE_TIP = "the same request to every target" | "cùng một yêu cầu đến mọi đích đo";
     SUMMARY_INTRO = "Sorted by the load held. Latency, server CPU and memory are those at the highest load that all held, or at least answered: {load}."

@@ -44,6 +44,8 @@ macro_rules! forms {
 }
 
 forms! {
+    "{what} in the first start, whose loads the others repeat" | "{what} ở lần khởi động đầu, các lần sau lặp lại các mức tải đó";
+    "{what} (recovery run of {date})" | "{what} (lần chạy hồi phục {date})";
     // Whether a row may be believed.
     "the generator's own ceiling is only {n} times the offered load" | "trần của chính bộ phát chỉ gấp {n} lần tải đặt ra";
     "only {n} answers: too few for a P99" | "chỉ có {n} câu trả lời: quá ít cho P99";
@@ -51,6 +53,9 @@ forms! {
     "P99 of the send lag is {n} ms, tolerated are {n2} ms" | "P99 của độ trễ gửi là {n} ms, mức cho phép là {n2} ms";
     "the generator used {n} % of its core" | "bộ phát dùng {n} % nhân CPU của nó";
     "the generator waited for a core {n} % of the time" | "bộ phát phải chờ nhân CPU {n} % thời gian";
+    "{who} used {n} % of a core: the generator set the pace, so compare CPU and not throughput"
+        | "{who} dùng {n} % một nhân: bộ phát quyết định nhịp, nên hãy so CPU chứ không so thông lượng";
+    "P99 {n} ms of {a} and {n2} ms of {b}, of {n3} requests a second" | "P99 {n} ms của {a} và {n2} ms của {b}, với {n3} yêu cầu mỗi giây";
     "the hypervisor took away {n} % of the CPU time" | "hypervisor lấy mất {n} % thời gian CPU";
     "{n} % more was admitted than the limit allows, so its speed does not count" | "cho qua nhiều hơn giới hạn {n} %, nên tốc độ không được tính";
     "{n} % of what the limit allows was denied" | "{n} % mức được phép đã bị từ chối";
@@ -321,6 +326,7 @@ forms! {
     "hypervisor" | "hypervisor";
     "target's threads" | "số luồng của đích đo";
     "target's cores" | "nhân của đích đo";
+    "transport" | "đường truyền";
     "target on the generator's machine" | "đích đo trên máy của bộ phát";
     "allowed failures" | "mức thất bại cho phép";
     "least goodput" | "goodput tối thiểu";

@@ -48,17 +48,26 @@ texts! {
     CANNOT_RANK = "; {what} and no valid row bounds it, so the ladders cannot rank the two"
         | "; {what} và không có dòng hợp lệ nào chặn trên, nên hai thang tải không xếp hạng được";
     NO_DIFFERENCE = "; against {cell} ({load}/s) the ladders show no difference" | "; so với {cell} ({load}/s) các thang tải không cho thấy khác biệt";
+    UNLIKE_HELD = "; {what}, which is not compared, since the two were not set up alike ({why})"
+        | "; {what}, không so sánh được vì hai bên không được thiết lập như nhau ({why})";
+    UNLIKE_HELD_NOTHING = "; {cell} held nothing that was shown, and would not be compared, since the two were not set up alike ({why})"
+        | "; {cell} không giữ được mức nào chứng tỏ được, và cũng không so sánh được vì hai bên không được thiết lập như nhau ({why})";
+    UNLIKE_MARK = " (NOT SET UP ALIKE: {why})" | " (KHÔNG ĐƯỢC THIẾT LẬP NHƯ NHAU: {why})";
     CPU_COST = "; at {load}/s they cost {mine} against {theirs} µs of server CPU per request"
         | "; tại {load}/s chúng tốn {mine} so với {theirs} µs CPU máy chủ cho mỗi yêu cầu";
     CPU_COST_APART = "; at {load}/s and {apart}/s they cost {mine} against {theirs} µs of server CPU per request"
         | "; tại {load}/s và {apart}/s chúng tốn {mine} so với {theirs} µs CPU máy chủ cho mỗi yêu cầu";
+    PAIRS_UNLIKE = "The two were not set up alike ({why}): what follows may come from that, and is no claim about the systems."
+        | "Hai bên không được thiết lập như nhau ({why}): điều sau đây có thể do đó, không phải kết luận về các hệ thống.";
     PAIRS_NONE = "No pair of slices was measured, so nothing can be said." | "Không đo được cặp lát nào nên không thể kết luận.";
     PAIRS_NO_DIFFERENCE = "{load}: the spread of {what} shows no difference between {a} and {b} ({n} pairs)."
         | "{load}: độ phân tán của {what} không cho thấy khác biệt giữa {a} và {b} ({n} cặp).";
     PAIRS_TAKES = "{load}: {slower} takes {ratio} the {what} of {faster} ({n} pairs)."
         | "{load}: {slower} tốn {ratio} {what} của {faster} ({n} cặp).";
+    ROW_NOTE = "{load}: {note}." | "{load}: {note}.";
     SERVER_CPU_PER_REQUEST = "server CPU per request" | "CPU máy chủ cho mỗi yêu cầu";
     MEDIAN_LATENCY = "median latency" | "độ trễ trung vị";
+    P99_LATENCY = "P99 latency" | "độ trễ P99";
 
     SUSTAINED = "Sustained load: {load}/s, safe up to {safe}/s{why}." | "Tải duy trì được: {load}/s, an toàn đến {safe}/s{why}.";
     SAFE_BECAUSE = " ({why})" | " ({why})";
@@ -72,6 +81,28 @@ texts! {
         | "Dòng tại {load}/s không hợp lệ và không giữ được; nó không chứng minh điều gì về đích đo.";
     ANOMALY = "Anomaly: {loads} not held although a higher load was; unexplained."
         | "Bất thường: {loads} không giữ được dù tải cao hơn lại giữ được; chưa giải thích được.";
+    ANOMALY_BECAUSE = "Anomaly: {load} not held although a higher load was; most likely {why}."
+        | "Bất thường: {load} không giữ được dù tải cao hơn giữ được; khả năng nhất là {why}.";
+    BECAUSE_EVICTED = "the store ran out of memory: it evicted {n} keys" | "kho dữ liệu hết bộ nhớ: nó loại bỏ {n} khóa";
+    BECAUSE_REFUSED = "broken connections: {n} requests were lost with their connections" | "kết nối đứt: {n} yêu cầu mất cùng kết nối của chúng";
+    BECAUSE_STEAL = "the machine: the hypervisor took {here} % of its CPU time, and {there} % in the rows around it that held"
+        | "do máy: hypervisor lấy {here} % thời gian CPU, so với {there} % ở các dòng lân cận giữ được";
+    BECAUSE_LATE = "the generator: it was late by up to {here}, and by {there} in the rows around it that held"
+        | "do bộ phát: nó trễ đến {here}, so với {there} ở các dòng lân cận giữ được";
+    BECAUSE_GENERATOR = "the machine: the generator waited for a core {here} % of the time, and {there} % in the rows around it that held"
+        | "do máy: bộ phát phải chờ nhân CPU {here} % thời gian, so với {there} % ở các dòng lân cận giữ được";
+    BECAUSE_DISK = "a disk: tasks waited for a disk {here} % of the time, and {there} % in the rows around it that held"
+        | "do đĩa: các tác vụ chờ đĩa {here} % thời gian, so với {there} % ở các dòng lân cận giữ được";
+    BECAUSE_MEMORY = "want of memory: tasks waited for memory {here} % of the time, and {there} % in the rows around it that held"
+        | "do thiếu bộ nhớ: các tác vụ chờ bộ nhớ {here} % thời gian, so với {there} % ở các dòng lân cận giữ được";
+    BECAUSE_TARGET_WAITED = "other work on the machine: the target stood ready without a core {here} % of the time, and {there} % in the rows around it that held"
+        | "do việc khác trên máy: đích đo sẵn sàng mà không có nhân CPU {here} % thời gian, so với {there} % ở các dòng lân cận giữ được";
+    BECAUSE_PREEMPTED = "other work on the machine: the target was taken off its core {here} times a second, and {there} in the rows around it that held"
+        | "do việc khác trên máy: đích đo bị lấy khỏi nhân CPU {here} lần mỗi giây, so với {there} ở các dòng lân cận giữ được";
+    BECAUSE_DEARER = "work of the target's own: it spent {here} µs of CPU on a request, and {there} in the rows around it that held"
+        | "do việc riêng của đích đo: nó tốn {here} µs CPU mỗi yêu cầu, so với {there} ở các dòng lân cận giữ được";
+    BECAUSE_PAUSE = "that the target paused: from {at} s on it gave {least} good answers a second, where {median} are the median"
+        | "đích đo bị ngừng: từ giây {at} nó chỉ cho {least} câu trả lời tốt mỗi giây, trong khi trung vị là {median}";
     AGAIN_BECAUSE = "measured again, because " | "đo lại, vì ";
     MEASURED_AGAIN = "Measured again, because the generator was late or the machine busy (results.json has each reason): {loads}" | "Đo lại, vì bộ sinh tải trễ hoặc máy bận (results.json có từng lý do): {loads}";
     AT_LOAD = "At {load}/s: {note}" | "Tại {load}/s: {note}";

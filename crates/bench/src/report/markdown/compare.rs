@@ -129,7 +129,7 @@ fn overload(out: &mut String, record: &CompareRecord) {
         let budget = measured.budget_a.zip(measured.is_met());
         let budget = budget.map_or_else(String::new, |(least, met)| {
             format!(
-                " A keeps ≥ {} of its peak past its capacity, P99 within the deadline: {}.",
+                " A keeps ≥ {} of its peak past its capacity, P99 of its decisions within the deadline: {}.",
                 short(least),
                 if met { "met" } else { "**missed**" }
             )

@@ -2,7 +2,7 @@
 
 use crate::record::Cell;
 
-use super::super::findings::{CellFindings, Ranked, over_admission};
+use super::super::findings::{CellFindings, Ranked, ScenarioFindings, over_admission};
 use super::super::format::{ms, or_dash, percent, rate, significant};
 use super::super::lang::{Lang, page as t};
 use super::super::observations::observations;
@@ -113,13 +113,13 @@ impl Document<'_> {
             let more = [self.say(t::H_SERVER_CPU_OP), self.say(t::H_OVER)];
             self.table(&[&titles[..], &["P50 ms", "P99 ms"], &more].concat(), 2);
             for ranked in &scenario.ranked {
-                self.row(&compared(ranked, self.lang));
+                self.row(&compared(scenario, ranked, self.lang));
             }
         }
     }
 }
 
-fn compared(ranked: &Ranked<'_>, lang: Lang) -> Vec<String> {
+fn compared(scenario: &ScenarioFindings<'_>, ranked: &Ranked<'_>, lang: Lang) -> Vec<String> {
     let (cell, found) = (ranked.cell, &ranked.findings);
     let all = ranked.common.and_then(|step| step.response.all.as_ref());
     let cpu = ranked
@@ -127,7 +127,7 @@ fn compared(ranked: &Ranked<'_>, lang: Lang) -> Vec<String> {
         .and_then(|step| step.server)
         .and_then(|server| server.cpu_us_per_op);
     vec![
-        text(&cell.target),
+        text(&scenario.marked(&cell.target)),
         text(&cell.operation.title),
         format!("**{}**", found.held_text(lang)),
         or_dash(found.not_held_rps, rate),

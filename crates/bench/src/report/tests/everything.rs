@@ -211,6 +211,7 @@ fn capacity(held: f64) -> CapacityRecord {
                     start,
                     lower_rps: Some(held * (0.97 + f64::from(start) / 100.0)),
                     upper_rps: Some(held * 1.08),
+                    safe_rps: Some((held * 0.85).floor()),
                 })
                 .collect(),
             over_starts: estimate(held),

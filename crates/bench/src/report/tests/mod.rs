@@ -1,10 +1,12 @@
 //! Every renderer on every awkward record.
 
+mod alike;
 mod everything;
 mod exports;
 pub(in crate::report) mod fixture;
 mod languages;
 mod markup;
+mod paper;
 
 use std::fs;
 use std::path::PathBuf;

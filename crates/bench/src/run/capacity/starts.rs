@@ -1,14 +1,14 @@
 //! The searches of several fresh starts as one. Each start searched by itself; what counts is the median of what they
 //! found.
 
-use super::{points, zone};
+use super::points;
 use crate::record::capacity::{
     CapacityRecord, CapacitySource, GoalResult, LoadPoint, SearchEnd, StartInterval, Trial,
 };
 use crate::record::{Cell, Profile};
 use crate::run::starts::{Start, of_cell};
 use crate::search::ladder::cpu_points;
-use crate::search::{hysteresis, retention};
+use crate::search::{hysteresis, retention, zones};
 use crate::statistics::{estimate, median};
 
 /// The search of a start, with its number.
@@ -40,9 +40,14 @@ pub(in crate::run) fn merged(
     // Recovery runs search in their first start alone.
     if let (Some(recovery), [(_, only)]) = (&cell.recovery, &all[..]) {
         let mut record = (*only).clone();
-        let hidden = recovery.healing.as_ref().and_then(|found| found.hidden_rps);
-        if record.refused.is_none() {
-            zone(&mut record, hidden, &cpu_points(&cell.by_load(), threads));
+        let used = cpu_points(&cell.by_load(), threads);
+        match (&recovery.healing, recovery.hardest()) {
+            _ if record.refused.is_some() => {}
+            (Some(healing), Some(at)) => {
+                let verdict = recovery.variants[at].verdict;
+                zones::put_with_healing(&mut record, healing, verdict, &used);
+            }
+            _ => zones::put(&mut record, None, &used),
         }
         return Some(record);
     }
@@ -66,7 +71,7 @@ pub(in crate::run) fn merged(
         ..CapacityRecord::default()
     };
     let rows = cell.by_load();
-    zone(&mut record, None, &cpu_points(&rows, threads));
+    zones::put(&mut record, None, &cpu_points(&rows, threads));
     record.refuse(all.iter().find_map(|(start, found)| {
         let why = found.refused.as_ref()?;
         Some(format!("start {start}: {why}"))
@@ -113,6 +118,10 @@ fn goal(all: &[Numbered<'_>], at: usize, seed: u64) -> GoalResult {
         .collect();
     let wide = results.iter().filter(|(_, r)| !r.converged).count();
     let n = results.len();
+    let safe_of = |start: u32| {
+        let (_, found) = all.iter().find(|(number, _)| *number == start)?;
+        Some(found.zones.as_ref()?.safe_rps)
+    };
     GoalResult {
         goal: results
             .first()
@@ -135,6 +144,7 @@ fn goal(all: &[Numbered<'_>], at: usize, seed: u64) -> GoalResult {
                 start: *start,
                 lower_rps: result.lower_rps,
                 upper_rps: result.upper_rps,
+                safe_rps: safe_of(*start).filter(|_| at == 0),
             })
             .collect(),
         over_starts: lowest

@@ -21,6 +21,17 @@ pub(in crate::run) fn merged(starts: &[Start], cell: &Cell, seed: u64) -> Option
     Some(RecoveryRecord {
         variants: (0..most).filter_map(|at| variant(&all, at, seed)).collect(),
         healing: healing(&all),
+        // Starts at loads of their own could not be put together.
+        knee_source: match all
+            .iter()
+            .any(|(_, _, found)| found.knee_source != first.knee_source)
+        {
+            true => format!(
+                "{} in the first start, whose loads the others repeat",
+                first.knee_source
+            ),
+            false => first.knee_source.clone(),
+        },
         ..(*first).clone()
     })
 }

@@ -33,6 +33,7 @@ fn searched(capacity_rps: f64, seed: u64) -> RunRecord {
         start,
         lower_rps: Some(*held),
         upper_rps: Some(held / (1.0 - WIDTH)),
+        ..StartInterval::default()
     });
     let goal = GoalResult {
         goal: SearchGoal {

@@ -3,9 +3,10 @@
 use crate::record::paper::PaperRow;
 use crate::record::{ComparisonRow, TrendRow};
 
+use super::super::super::beside::columns_told;
 use super::super::super::chart;
-use super::super::super::format::{DASH, or_dash, percent, rate, ratio, significant};
-use super::super::super::lang::{Lang, Text, page as t, stored as p};
+use super::super::super::format::{DASH, or_dash, ratio, significant};
+use super::super::super::lang::{Lang, page as t};
 use super::super::super::stored;
 use super::super::super::words;
 use super::super::model::{Block, Card, Cell, Figure, Head, Row, Table};
@@ -42,84 +43,9 @@ pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
     Card::of("card-paper", t::CARD_PAPER.of(lang), intro, blocks)
 }
 
-/// What a column says of a row.
-type Said = fn(&PaperRow, Lang) -> Option<String>;
-
-/// A column of the table beside a study.
-struct PaperColumn {
-    head: Head,
-    said: Said,
-}
-
-fn column(text: String, said: Said) -> PaperColumn {
-    let head = Head { text, words: false };
-    PaperColumn { head, said }
-}
-
-fn of_words(text: String, said: Said) -> PaperColumn {
-    let head = Head { text, words: true };
-    PaperColumn { head, said }
-}
-
-/// The columns of the table beside a study, in groups under their headings: throughput, P99, the statuses, and what else
-/// the study prints.
-fn paper_columns(lang: Lang) -> [(Text, Vec<PaperColumn>); 4] {
-    let named = |text: Text| text.of(lang).to_owned();
-    let paper = || named(t::H_PAPER);
-    [
-        (
-            t::H_GOODPUT,
-            vec![
-                column(paper(), |row, _| row.paper.goodput_rps.map(rate)),
-                column(named(t::H_OURS), |row, _| {
-                    row.ours.as_ref()?.goodput_rps.map(rate)
-                }),
-                column(named(t::H_RATIO), |row, _| row.rate_ratio.map(ratio)),
-            ],
-        ),
-        (
-            t::Y_P99_MS,
-            vec![
-                column(paper(), |row, _| row.paper.p99_ms.map(significant)),
-                column(named(t::H_OURS), |row, _| {
-                    row.ours.as_ref()?.p99_ms.map(significant)
-                }),
-                column(named(t::H_RATIO), |row, _| row.p99_ratio.map(ratio)),
-            ],
-        ),
-        (
-            t::H_STATUS,
-            vec![
-                of_words(paper(), |row, _| row.seed_status.clone()),
-                of_words(named(p::P_COMPUTED), |row, lang| {
-                    Some(words::judgement(row.computed.as_ref()?, lang))
-                }),
-                of_words(named(t::H_OURS), |row, lang| {
-                    Some(words::level(row.our_status.as_ref()?.level, lang).to_owned())
-                }),
-            ],
-        ),
-        (
-            t::H_PAPER_ALSO,
-            vec![
-                column(format!("{} /s", named(p::P_ACTUAL)), |row, _| {
-                    row.paper.actual_rps.map(rate)
-                }),
-                column(named(p::P_FAIL), |row, _| {
-                    row.paper.fail_percent.map(percent)
-                }),
-                column(named(p::P_AVG), |row, _| row.paper.mean_ms.map(significant)),
-                column("P95 ms".into(), |row, _| row.paper.p95_ms.map(significant)),
-                column("P99.9 ms".into(), |row, _| {
-                    row.paper.p99_9_ms.map(significant)
-                }),
-            ],
-        ),
-    ]
-}
-
-/// Paper, ours and ratio of every row. A column about which no row says anything is left out.
+/// Paper, ours and ratio of every row.
 fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
+    let told = columns_told(rows, lang);
     if rows.is_empty() {
         return None;
     }
@@ -129,24 +55,24 @@ fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
         heads: vec![Head::words(t::H_LOAD.of(lang))],
         ..Table::default()
     };
-    let mut kept: Vec<PaperColumn> = Vec::new();
-    for (title, columns) in paper_columns(lang) {
-        let told = |column: &PaperColumn| rows.iter().any(|row| (column.said)(row, lang).is_some());
-        let columns: Vec<PaperColumn> = columns.into_iter().filter(told).collect();
-        if !columns.is_empty() {
-            table
-                .groups
-                .push((title.of(lang).to_owned(), columns.len()));
-            kept.extend(columns);
-        }
+    for group in &told {
+        table
+            .groups
+            .push((group.title.clone(), group.columns.len()));
+        let heads = group.columns.iter().map(|column| Head {
+            text: column.title.clone(),
+            words: column.words,
+        });
+        table.heads.extend(heads);
     }
+    let columns = || told.iter().flat_map(|group| &group.columns);
     table.rows = rows
         .iter()
         .map(|row| {
             let first = Cell::words(row.title.clone()).class("strong");
-            let cells = kept.iter().map(|column| Cell {
-                words: column.head.words,
-                ..Cell::number((column.said)(row, lang).unwrap_or_else(|| DASH.into()))
+            let cells = columns().map(|column| Cell {
+                words: column.words,
+                ..Cell::number(column.of(row, lang))
             });
             Row {
                 cells: std::iter::once(first).chain(cells).collect(),
@@ -154,9 +80,6 @@ fn paper_table(rows: &[PaperRow], lang: Lang) -> Option<Block> {
             }
         })
         .collect();
-    table
-        .heads
-        .extend(kept.into_iter().map(|column| column.head));
     Some(Block::Table(table))
 }
 

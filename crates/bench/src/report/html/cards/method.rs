@@ -2,7 +2,7 @@
 
 use crate::record::{Bounds, Profile, Severity};
 
-use super::super::super::circumstances::{run_rows, target_line};
+use super::super::super::circumstances::{info_lines, run_rows, target_line};
 use super::super::super::format::{seconds, short};
 use super::super::super::lang::{Lang, Text, page as t};
 use super::super::super::words;
@@ -143,6 +143,11 @@ pub(super) fn manifest(source: &Source<'_>) -> Option<Card> {
             .iter()
             .map(|target| (target.name.clone(), target_line(target, lang))),
     );
+    rows.extend(record.targets.iter().filter_map(|target| {
+        let info = info_lines(target);
+        let name = t::INFO_SERVER.with(lang, &[("target", &target.name)]);
+        (!info.is_empty()).then(|| (name, info.join(", ")))
+    }));
     let blocks = vec![Block::Terms { rows }];
     Card::of("card-14-manifest", t::CARD_MANIFEST.of(lang), "", blocks)
 }

@@ -46,7 +46,7 @@ fn table(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Table {
         rows: scenario
             .ranked
             .iter()
-            .map(|ranked| row(source, ranked))
+            .map(|ranked| row(source, scenario, ranked))
             .collect(),
         ..Table::default()
     };
@@ -59,7 +59,7 @@ fn table(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Table {
     table
 }
 
-fn row(source: &Source<'_>, ranked: &Ranked<'_>) -> Row {
+fn row(source: &Source<'_>, scenario: &ScenarioFindings<'_>, ranked: &Ranked<'_>) -> Row {
     let (cell, found) = (ranked.cell, &ranked.findings);
     let response = ranked.common.and_then(|step| step.response.all.as_ref());
     let server = ranked.common.and_then(|step| step.server);
@@ -80,7 +80,7 @@ fn row(source: &Source<'_>, ranked: &Ranked<'_>) -> Row {
     Row {
         tip: tip(source, cell),
         cells: vec![
-            Cell::words(cell.target.clone()).class("strong"),
+            Cell::words(scenario.marked(&cell.target)).class("strong"),
             operation,
             Cell::number(found.held_text(source.lang)).class("strong"),
             Cell::number(or_dash(found.not_held_rps, rate)),
