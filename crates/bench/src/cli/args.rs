@@ -11,7 +11,6 @@ use super::paper::PaperArgs;
 use super::recovery::RecoveryArgs;
 use super::stored::{GateArgs, NoiseArgs, StoredCompareArgs, TrendsArgs};
 use super::values;
-use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 use crate::run::attribution::{WATCH_MAX, Watched, Watching};
 use crate::run::plan::Ladder;
@@ -87,6 +86,7 @@ pub enum BenchCommand {
     /// Print the checklist for moving a rate limiter from one system to another
     Migrate(super::MigrateArgs),
     /// Run redis-benchmark's command lists with its own options
+    #[command(visible_alias = "store")]
     Redis(Box<super::RedisArgs>),
     /// Print the rules that a rate limit service needs to be measured as a grpc:// target
     Rules,
@@ -123,19 +123,19 @@ pub struct RunArgs {
     /// A running system: NAME=redis://HOST:PORT, NAME=unix:///PATH, NAME=memcache://HOST:PORT, NAME=grpc://HOST:PORT or NAME=http://HOST:PORT/PATH; repeatable. Nothing else is measured then, unless named with --only
     #[arg(long = "target", value_name = "NAME=URL", help_heading = MEASURED)]
     pub targets: Vec<String>,
-    /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, memcached; comma separated [default: all that are installed, without memcached]
+    /// Systems to start: tollgate, tollgate-grpc, tollgate-http, redis-server, valkey-server, dragonfly, keydb-server, garnet-server, memcached; comma separated [default: all that are installed, without memcached]
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub only: Vec<String>,
-    /// Scenarios: single-key, hundred-keys, hundred-keys-hot, attack (one key asks for 99 %), noisy-neighbour (one asks for half), quota (1,000 keys, 90 % admitted); comma separated [default: the first three]
+    /// Scenarios: single-key, hundred-keys, hundred-keys-hot, attack (one key asks for 99 %), noisy-neighbour (one asks for half), quota (1,000 keys, 90 % admitted), and of bench recovery cascade (clients that try again); comma separated [default: the first three]
     #[arg(long, value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub scenario: Vec<String>,
     /// Number of keys of a scenario of your own
     #[arg(long, conflicts_with = "scenario", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = MEASURED)]
     pub keys: Option<u32>,
-    /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] (moves on after EVERY requests), trace:FILE (a key per line, a time in seconds before it if there is one)
-    #[arg(long, conflicts_with = "scenario", help_heading = MEASURED)]
-    pub dist: Option<Spreading>,
-    /// Offered rates: FROM:TO:STEP or a list [default: shares of the measured capacity]
+    /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] (moves on after EVERY requests), trace:FILE (a key per line, a time in seconds before it if there is one). Behind hot keys /NUMBER stands for --keys: hot:0.9:1/100
+    #[arg(long, conflicts_with = "scenario", value_parser = values::dist, help_heading = MEASURED)]
+    pub dist: Option<values::Dist>,
+    /// Offered rates: FROM:TO:STEP, a list, or paper-000 for those of that study [default: shares of the measured capacity]
     #[arg(long, value_parser = values::ladder, help_heading = LOAD)]
     pub ladder: Option<Ladder>,
     /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
@@ -250,7 +250,7 @@ impl RunArgs {
 #[derive(Args, Debug)]
 #[command(after_help = super::examples::COMPARE)]
 pub struct CompareArgs {
-    /// The first server: a store (tollgate, redis-server, valkey-server, dragonfly; started with one thread; or a redis:// URL), a service (tollgate-grpc, tollgate-http, throttlecrab-grpc, throttlecrab-http, or a grpc:// or http:// URL), or a folder of stored runs
+    /// The first server: a store (tollgate, redis-server, valkey-server, dragonfly, keydb-server, garnet-server; started with one thread; or a redis:// URL), a service (tollgate-grpc, tollgate-http, throttlecrab-grpc, throttlecrab-http, or a grpc:// or http:// URL), or a folder of stored runs
     pub a: String,
     /// The second one, of the same kind
     pub b: String,

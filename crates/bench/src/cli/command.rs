@@ -15,10 +15,8 @@ use super::plan::plan;
 use super::stored;
 use crate::load::schedule::Arrivals;
 use crate::os::{cpu, interrupt};
-use crate::record::RunRecord;
-use crate::report::healing_line;
 use crate::run::console::Console;
-use crate::run::plan::RunPlan;
+use crate::run::plan::{KeyPlan, RunPlan};
 use crate::run::session::Job;
 use crate::target::further;
 use crate::target::service::rules_yaml;
@@ -31,7 +29,7 @@ pub(super) const STATUS_INVALID: u8 = 3;
 #[must_use]
 pub fn run(args: BenchArgs) -> ExitCode {
     let done = match args.command {
-        None => measure(&args.run, |_| Ok(Job::Ladder)),
+        None => no_cascade(&args.run).and_then(|()| measure(&args.run, |_| Ok(Job::Ladder))),
         Some(BenchCommand::Capacity(args)) => capacity(*args),
         Some(BenchCommand::Compare(args)) if stored::is_stored(&args.a) => {
             further::check(&args.server_args, &[])
@@ -95,21 +93,8 @@ pub(crate) fn own(url: &TargetUrl, owned: bool) -> Result<(), String> {
 fn capacity(args: CapacityArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
     open_loop_only(&args.run)?;
-    // What earlier runs into the same folder found about healing bounds what is safe.
-    let results = args.run.out.clone();
-    let mut complete = |record: &mut RunRecord, console: &mut Console| {
-        crate::stored::heed(record, &crate::stored::recoveries(&results));
-        let style = console.style();
-        for line in record.cells.iter().map(|cell| healing_line(style, cell)) {
-            if !line.is_empty() {
-                console.line(&format!("\n{line}"));
-            }
-        }
-    };
-    interrupt::install();
-    let plan = plan(&args.run)?;
-    let job = args.settings(&plan).map(Job::Capacity)?;
-    perform(&args.run, &plan, &job, &mut complete)
+    no_cascade(&args.run)?;
+    measure(&args.run, |plan| args.settings(plan).map(Job::Capacity))
 }
 
 fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
@@ -126,8 +111,20 @@ fn recovery(args: RecoveryArgs) -> Result<ExitCode, String> {
 fn mitigations(args: MitigationsArgs) -> Result<ExitCode, String> {
     let args = args.with_defaults();
     open_loop_only(&args.run)?;
+    no_cascade(&args.run)?;
     let settings = args.settings()?;
     measure(&args.run, |_| Ok(Job::Mitigations(settings)))
+}
+
+/// Refuses the scenario that needs an overload and clients who try again.
+fn no_cascade(args: &RunArgs) -> Result<(), String> {
+    if args.scenario.iter().any(|name| name == KeyPlan::CASCADE) {
+        return Err(
+            "a cascade is what clients that try again make of an overload: measure it with tollgate bench recovery --scenario cascade"
+                .into(),
+        );
+    }
+    Ok(())
 }
 
 /// Refuses what only ladders can do.

@@ -151,7 +151,11 @@ pub(super) fn apply(args: &mut RunArgs, matches: &ArgMatches) -> Result<Vec<Stri
             args.arrivals = Arrivals::Closed;
         }
         if !["scenario", "keys", "dist"].into_iter().any(given) {
-            (args.keys, args.dist) = (Some(1), Some(Spreading::Single));
+            args.keys = Some(1);
+            args.dist = Some(values::Dist {
+                spreading: Spreading::Single,
+                keys: None,
+            });
         }
     }
     Ok(remarks)

@@ -22,7 +22,9 @@ pub(super) fn check_names(names: &[String]) -> Result<(), String> {
         |name: &str| [GRPC_NAME, HTTP_NAME].contains(&name) || Program::from_name(name).is_some();
     match names.iter().find(|name| !known(name)) {
         Some(name) => Err(format!(
-            "'{name}' is not a system: give tollgate, {GRPC_NAME}, {HTTP_NAME}, redis-server, valkey-server, dragonfly or memcached"
+            "'{name}' is not a system: give {}, {GRPC_NAME}, {HTTP_NAME} or {}",
+            Program::stores(),
+            Program::Memcached.name()
         )),
         None => Ok(()),
     }

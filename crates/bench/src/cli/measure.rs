@@ -13,12 +13,13 @@ use crate::os::interrupt;
 use crate::record::{Grade, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError};
 use crate::report::{
-    capacity_lines, ladder_head, ladder_row, limit_line, recovery_lines, run_summary,
+    capacity_lines, healing_line, ladder_head, ladder_row, limit_line, recovery_lines, run_summary,
 };
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::RunPlan;
 use crate::run::session::{Job, Session};
+use crate::stored::{StoredRun, heed, recoveries};
 use crate::target::further;
 use crate::target::url::TargetUrl;
 
@@ -45,6 +46,11 @@ pub(super) fn perform(
     if args.json {
         console.stream_json();
     }
+    // What earlier runs into the same folder found about healing bounds what is safe.
+    let known = match job {
+        Job::Capacity(_) => recoveries(&args.out),
+        _ => Vec::new(),
+    };
     let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
     let folder = folder.map_err(|error| error.to_string())?;
     match File::create(folder.log_path()) {
@@ -61,6 +67,7 @@ pub(super) fn perform(
         plan,
         job,
         folder: &folder,
+        known: &known,
         write_failed: None,
     };
     let stop = interrupt::flag();
@@ -68,6 +75,10 @@ pub(super) fn perform(
     let mut write_failed = main.write_failed;
     console.finish();
     record.unequal_allowed = args.allow_unequal;
+    heed(&mut record, &known);
+    if record.starts.is_some() {
+        show_healing(&record, &mut console);
+    }
     complete(&mut record, &mut console);
     let written = folder.write_run_as(&record, args.lang);
     if let Some(Err(error)) = args
@@ -88,6 +99,8 @@ struct MainRun<'a> {
     plan: &'a RunPlan,
     job: &'a Job,
     folder: &'a RunDirectory,
+    /// Stored recoveries, in whose light loads are called safe.
+    known: &'a [StoredRun],
     write_failed: Option<String>,
 }
 
@@ -110,7 +123,13 @@ impl Steward for MainRun<'_> {
 
     fn keep(&mut self, now: &RunRecord, whole: &RunRecord, console: &mut Console) {
         if let Some(scenario) = now.cells.last().map(|cell| cell.scenario.name.clone()) {
-            show_ladders(now, &scenario, console);
+            if self.known.is_empty() {
+                show_ladders(now, &scenario, console);
+            } else {
+                let mut bounded = now.clone();
+                heed(&mut bounded, self.known);
+                show_ladders(&bounded, &scenario, console);
+            }
         }
         if let Err(error) = self.folder.checkpoint(whole) {
             self.write_failed.get_or_insert(error.to_string());
@@ -176,6 +195,16 @@ fn show_ladders(record: &RunRecord, scenario: &str, console: &mut Console) {
             if !text.is_empty() {
                 console.line(&text);
             }
+        }
+    }
+}
+
+/// What is safe by all starts together, where stored recoveries bound it: what was shown of each start is its own.
+fn show_healing(record: &RunRecord, console: &mut Console) {
+    let style = console.style();
+    for line in record.cells.iter().map(|cell| healing_line(style, cell)) {
+        if !line.is_empty() {
+            console.line(&format!("\n{line}"));
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct MitigationsArgs {
     /// Strategies: exact, denial-cache, local:PERCENT, shards:NUMBER, write-behind:MILLISECONDS, probabilistic:ONE_IN, embedded (one service on its own store); comma separated [default: exact, denial-cache, local:25, shards:2, 4 and 8, write-behind:10, 50 and 100, probabilistic:2 and 10, embedded]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub strategies: Vec<Strategy>,
-    /// The store that the services share: redis-server, tollgate, valkey-server, dragonfly or a redis:// URL
+    /// The store that the services share: redis-server, tollgate, valkey-server, dragonfly, keydb-server, garnet-server or a redis:// URL
     #[arg(long, default_value = "redis-server", value_name = "STORE")]
     pub store: String,
     /// Services that share it; connections are spread over them. One alone never admits too much

@@ -33,8 +33,9 @@ const LADDER_SYSTEMS: [Program; 3] = [Program::Redis, Program::Dragonfly, Progra
 #[derive(Args, Debug)]
 #[command(after_help = super::examples::PAPER)]
 pub struct PaperArgs {
-    /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 003 (memtier rows), 004 (redis-benchmark), or
-    /// hundred-keys for the 100-key ladder with the flags of the study's own tool
+    /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 003 (memtier rows), 004 (redis-benchmark); one
+    /// ladder of 000 by its name: single-key, hundred-keys, hundred-keys-hot (or 000-single, 000-uniform, 000-hot), with the
+    /// flags of the study's own tool. paper- may stand before each
     #[arg(value_parser = chosen)]
     pub study: Chosen,
     /// Measure nothing: judge the study's own rows by its own thresholds and by ours
@@ -104,42 +105,57 @@ pub struct PaperArgs {
 
 /// What was asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen {
-    /// A whole study.
-    Whole(Study),
-    /// The 100-key ladder of study 000, as its own tool is called.
-    HundredKeys,
+pub struct Chosen {
+    study: Study,
+    /// One of its ladders alone.
+    scenario: Option<&'static str>,
 }
+
+/// The ladders of study 000 by the names of its own tools and of its tables.
+const LADDERS: [(&str, &str); 6] = [
+    ("single-key", "single-key"),
+    ("hundred-keys", "hundred-keys"),
+    ("hundred-keys-hot", "hundred-keys-hot"),
+    ("000-single", "single-key"),
+    ("000-uniform", "hundred-keys"),
+    ("000-hot", "hundred-keys-hot"),
+];
 
 fn chosen(text: &str) -> Result<Chosen, String> {
-    if text == "hundred-keys" {
-        return Ok(Chosen::HundredKeys);
+    let name = text.strip_prefix("paper-").unwrap_or(text);
+    if let Some((_, scenario)) = LADDERS.iter().find(|(known, _)| *known == name) {
+        return Ok(Chosen {
+            study: Study::Ladders,
+            scenario: Some(scenario),
+        });
     }
-    Study::from_number(text)
-        .map(Chosen::Whole)
-        .ok_or_else(|| format!("'{text}' is not a study: give 000, 001, 003, 004 or hundred-keys"))
-}
-
-impl Chosen {
-    fn study(self) -> Study {
-        match self {
-            Chosen::Whole(study) => study,
-            Chosen::HundredKeys => Study::Ladders,
-        }
-    }
+    let study = Study::from_number(name).ok_or_else(|| {
+        let ladders: Vec<&str> = LADDERS.iter().map(|(name, _)| *name).collect();
+        format!(
+            "'{text}' is not a study: give 000, 001, 003, 004, or one ladder of 000: {}",
+            ladders.join(", ")
+        )
+    })?;
+    Ok(Chosen {
+        study,
+        scenario: None,
+    })
 }
 
 /// Runs the command.
 pub(super) fn run(args: &PaperArgs) -> Result<ExitCode, String> {
     interrupt::install();
-    let study = args.study.study();
+    let study = args.study.study;
     if args.replay {
         let mut console = Console::new(args.quiet);
         let style = TextStyle {
             lang: args.lang,
             ..console.style()
         };
-        console.line(&text::tables(style, &beside::replay(study)));
+        console.line(&text::tables(
+            style,
+            &beside::replay(study, args.study.scenario),
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     refuse_what_has_no_meaning(study, args)?;
@@ -374,8 +390,8 @@ fn systems(args: &PaperArgs) -> Vec<String> {
 
 fn ladder_plan(study: Study, args: &PaperArgs, run: &RunArgs) -> Result<RunPlan, String> {
     let mut scenarios = study.scenarios(args.step);
-    if args.study == Chosen::HundredKeys {
-        scenarios.retain(|scenario| scenario.name == "hundred-keys");
+    if let Some(name) = args.study.scenario {
+        scenarios.retain(|scenario| scenario.name == name);
     }
     let ladder = args
         .ladder
@@ -443,7 +459,7 @@ mod tests {
     fn options_without_meaning_are_refused() {
         let refused = |words: &[&str]| {
             let args = read(words);
-            refuse_what_has_no_meaning(args.study.study(), &args).is_err()
+            refuse_what_has_no_meaning(args.study.study, &args).is_err()
         };
         assert!(refused(&["004", "--step", "1s"]) && refused(&["003", "--ladder", "1,2"]));
         assert!(refused(&["000", "--requests", "5"]) && refused(&["004", "--starts", "5"]));
@@ -456,5 +472,26 @@ mod tests {
         assert_eq!(with_scheme("a=h:1"), "a=grpc://h:1");
         assert_eq!(with_scheme("a=redis://h:1"), "a=redis://h:1");
         assert!(chosen("002").is_err() && chosen("000").is_ok());
+    }
+
+    #[test]
+    fn studies_and_their_ladders_have_several_names() {
+        for (name, study, scenario) in [
+            ("paper-000", Study::Ladders, None),
+            ("paper-003", Study::Memtier, None),
+            ("paper-004", Study::RedisBenchmark, None),
+            ("single-key", Study::Ladders, Some("single-key")),
+            ("000-hot", Study::Ladders, Some("hundred-keys-hot")),
+            ("paper-hundred-keys", Study::Ladders, Some("hundred-keys")),
+        ] {
+            assert_eq!(chosen(name), Ok(Chosen { study, scenario }), "{name}");
+        }
+        // Every name is that of a ladder that the study has.
+        for (_, scenario) in LADDERS {
+            let plans = Study::Ladders.scenarios(None);
+            assert!(plans.iter().any(|plan| plan.name == scenario), "{scenario}");
+        }
+        let args = read(&["000-uniform", "--replay"]);
+        assert_eq!(args.study.scenario, Some("hundred-keys"));
     }
 }

@@ -107,9 +107,21 @@ fn over_connections(args: &RunArgs, plain: Vec<KeyPlan>) -> Result<Vec<KeyPlan>,
     Ok(plain.into_iter().flat_map(over).collect())
 }
 
+/// The key distribution that was asked for.
+fn spreading(args: &RunArgs) -> Option<Spreading> {
+    args.dist.map(|dist| dist.spreading)
+}
+
 /// Refuses shapes of the load that do not go together.
 fn check_shape(args: &RunArgs) -> Result<(), String> {
-    let trace = match args.dist {
+    if let (Some(keys), Some(own)) = (args.keys, args.dist.and_then(|dist| dist.keys))
+        && keys != own
+    {
+        return Err(format!(
+            "--keys {keys} and --dist with /{own} say different numbers of keys: leave one out"
+        ));
+    }
+    let trace = match spreading(args) {
         Some(Spreading::Trace(trace)) => Some(trace),
         _ => None,
     };
@@ -145,17 +157,17 @@ fn check_shape(args: &RunArgs) -> Result<(), String> {
 }
 
 fn plain_scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
-    if let Some(Spreading::Trace(trace)) = args.dist {
+    if let Some(Spreading::Trace(trace)) = spreading(args) {
         return Ok(vec![KeyPlan::custom(
             trace.distinct(),
             Spreading::Trace(trace),
         )]);
     }
     if args.keys.is_some() || args.dist.is_some() {
-        let keys = args.keys.unwrap_or(100);
+        let keys = args.keys.or_else(|| args.dist?.keys).unwrap_or(100);
         return Ok(vec![KeyPlan::custom(
             keys,
-            args.dist.unwrap_or(Spreading::Uniform),
+            spreading(args).unwrap_or(Spreading::Uniform),
         )]);
     }
     let presets = KeyPlan::presets();
@@ -200,6 +212,10 @@ mod tests {
         assert_eq!(one.scenarios[0].name, "single-key");
         assert_eq!(one.bounds(Way::Native, &one.scenarios[0]).connections, 100);
         assert_eq!(one.bounds(Way::Grpc, &one.scenarios[0]).connections, 16);
+        let hot = plan_of(&["--dist", "hot:0.9:1/250"]).unwrap();
+        assert_eq!(hot.scenarios[0].keys, 250);
+        let both = plan_of(&["--dist", "hot:0.9:1/250", "--keys", "100"]).unwrap_err();
+        assert!(both.contains("/250"), "{both}");
         let twice = plan_of(&["--connections", "50,50"]).unwrap_err();
         assert!(twice.contains("twice"), "{twice}");
         let rungs = plan_of(&[

@@ -9,7 +9,7 @@ use super::capacity::one_scenario;
 use super::values;
 use crate::record::SearchGoal;
 use crate::run::capacity::CapacitySettings;
-use crate::run::plan::RunPlan;
+use crate::run::plan::{KeyPlan, RunPlan};
 use crate::run::recovery::{ClientVariant, RecoverySettings};
 
 /// Length of a trial of the search for the knee unless `--step` gives one.
@@ -30,7 +30,7 @@ const GOOD_FOR_MIN: Duration = Duration::from_secs(2);
     after_help = super::examples::RECOVERY,
     mut_arg("step", |arg| arg.help("Length of a trial of the search for the knee [default: 500ms]")),
     mut_arg("ladder", |arg| arg.help("The range of that search: FROM:TO:STEP, or its ends [default: around the capacity found by a probe]")),
-    mut_arg("scenario", |arg| arg.help("Scenarios, as for the main run: single-key, hundred-keys, hundred-keys-hot, attack, noisy-neighbour, quota; comma separated [default: hundred-keys]")),
+    mut_arg("scenario", |arg| arg.help("Scenarios, as for the main run: single-key, hundred-keys, hundred-keys-hot, attack, noisy-neighbour, quota, cascade (clients try again 0, 1 and 3 times); comma separated [default: hundred-keys]")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("pause", |arg| arg.hide(true)),
 )]
@@ -44,8 +44,8 @@ pub struct RecoveryArgs {
     /// The load that 0.7 and 1.5 are shares of [default: found by a short search]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub knee: Option<f64>,
-    /// How often clients send a failed request again; each value is a variant. A denial is never sent again
-    #[arg(long, value_delimiter = ',', default_value = "0,3", value_name = "NUMBERS", value_parser = clap::value_parser!(u32).range(0..=20))]
+    /// How often clients send a failed request again; each value is a variant. A denial is never sent again [default: 0,3; of the scenario cascade 0,1,3]
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", value_parser = clap::value_parser!(u32).range(0..=20))]
     pub retries: Vec<u32>,
     /// Deadlines of one attempt, inf for none; each value is a variant with each number of retries, such as 100ms,1s,inf [default: that of --deadline]
     #[arg(long, value_delimiter = ',', value_name = "TIMES", value_parser = values::deadline)]
@@ -63,6 +63,14 @@ impl RecoveryArgs {
     #[must_use]
     pub fn with_defaults(mut self) -> RecoveryArgs {
         one_scenario(&mut self.run);
+        if self.retries.is_empty() {
+            let cascade = self
+                .run
+                .scenario
+                .iter()
+                .any(|name| name == KeyPlan::CASCADE);
+            self.retries = if cascade { vec![0, 1, 3] } else { vec![0, 3] };
+        }
         self
     }
 

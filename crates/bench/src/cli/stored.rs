@@ -146,7 +146,7 @@ pub struct NoiseArgs {
     /// Stored runs with several starts to take the noise from, instead of measuring
     #[arg(value_name = "DIR")]
     pub runs: Vec<PathBuf>,
-    /// What to measure against itself: tollgate, redis-server, valkey-server or dragonfly
+    /// What to measure against itself: tollgate, redis-server, valkey-server, dragonfly, keydb-server or garnet-server
     #[arg(long, default_value = "tollgate", value_name = "NAME")]
     pub only: String,
     /// Fresh starts on each side
@@ -355,8 +355,9 @@ pub(super) fn measure_noise(args: &NoiseArgs) -> Result<ExitCode, String> {
 fn against_itself(args: &NoiseArgs) -> Result<StoredRun, String> {
     let program = Program::from_name(&args.only).ok_or_else(|| {
         format!(
-            "'{}' is not a store: give tollgate, redis-server, valkey-server or dragonfly",
-            args.only
+            "'{}' is not a store: give one of {}",
+            args.only,
+            Program::stores()
         )
     })?;
     if 2 * (args.starts as usize) < NOISE_STARTS_MIN {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use crate::load::keys::Spreading;
 use crate::run::plan::Ladder;
 use crate::run::steady;
 
 /// Rungs that one ladder may have.
 const RUNGS_MAX: usize = 1_000;
+/// Most keys of a scenario.
+const KEYS_MAX: u32 = 1_000_000;
 /// Highest rate accepted, far beyond what one thread can send.
 const RATE_MAX: f64 = 100e6;
 
@@ -32,6 +35,33 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             "'{text}' is not a length of time up to a day: give for example 500ms, 60s or 2m"
         )),
     }
+}
+
+/// A key distribution, with the number of keys where it says so itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dist {
+    /// How requests spread over the keys.
+    pub spreading: Spreading,
+    /// Number of keys.
+    pub keys: Option<u32>,
+}
+
+/// As [`Spreading`], and `/KEYS` behind a distribution with hot keys for the number of all keys: `hot:0.9:1/100`.
+pub(super) fn dist(text: &str) -> Result<Dist, String> {
+    let (spreading, keys) = match text.rsplit_once('/') {
+        Some((head, keys)) if text.starts_with("hot") => (head, Some(keys)),
+        _ => (text, None),
+    };
+    let number = |keys: &str| match keys.parse::<u32>() {
+        Ok(number) if (1..=KEYS_MAX).contains(&number) => Ok(number),
+        _ => Err(format!(
+            "'{text}': '{keys}' is not a number of keys from 1 to {KEYS_MAX}"
+        )),
+    };
+    Ok(Dist {
+        spreading: spreading.parse()?,
+        keys: keys.map(number).transpose()?,
+    })
 }
 
 /// A share above 0, up to 1.
@@ -92,11 +122,17 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// `FROM:TO:STEP`, or rates separated by commas.
+/// Name of the ladder of study 000.
+const PAPER_LADDER: &str = "paper-000";
+
+/// `FROM:TO:STEP`, rates separated by commas, or the ladder of study 000 by its name.
 pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
+    if text == PAPER_LADDER {
+        return Ok(Ladder::Fixed(crate::paper::ladder()));
+    }
     let wrong = || {
         format!(
-            "'{text}' is not a ladder: give FROM:TO:STEP or rates separated by commas, all above 0"
+            "'{text}' is not a ladder: give FROM:TO:STEP, rates separated by commas, all above 0, or {PAPER_LADDER}"
         )
     };
     let numbers = |separator: char| -> Result<Vec<f64>, String> {
@@ -230,6 +266,27 @@ mod tests {
         assert_eq!(ladder("100,50").unwrap(), Ladder::Fixed(vec![100.0, 50.0]));
         for bad in ["", "1:2", "5:1:1", "0:10:5", "a:b:c", "1:1000000:0.1", "-5"] {
             assert!(ladder(bad).is_err(), "{bad}");
+        }
+        assert_eq!(ladder("paper-000"), ladder("10000:30000:2500"));
+    }
+
+    #[test]
+    fn distributions_may_say_how_many_keys_there_are() {
+        let hot = Spreading::Hot { share: 0.9, hot: 1 };
+        let of = |text: &str| dist(text).map(|found| (found.spreading, found.keys));
+        assert_eq!(of("hot:0.9:1/100"), Ok((hot, Some(100))));
+        assert_eq!(of("hot:0.9"), Ok((hot, None)));
+        let moving = of("hotspot-moving:0.8:2:500/1000").unwrap();
+        assert_eq!(moving, of("hotspot:0.8:2:500/1000").unwrap());
+        assert_eq!(moving.1, Some(1_000));
+        for bad in [
+            "hot:0.9:1/",
+            "hot:0.9:1/0",
+            "hot/100",
+            "uniform/100",
+            "hot:0.9:1/2000000",
+        ] {
+            assert!(dist(bad).is_err(), "{bad}");
         }
     }
 

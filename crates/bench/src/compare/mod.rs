@@ -210,7 +210,8 @@ fn open(
     }
     if !name.contains("://") {
         return Err(format!(
-            "'{name}' is neither a URL nor tollgate, redis-server, valkey-server or dragonfly{}",
+            "'{name}' is neither a URL nor one of {}{}",
+            Program::stores(),
             if std::path::Path::new(name).exists() {
                 ": a folder of runs can only be compared with another one"
             } else {

@@ -151,9 +151,11 @@ impl std::str::FromStr for Spreading {
             ("latest", []) => latest(text, &LATEST_S.to_string(), MOVES_EVERY),
             ("latest", [s]) => latest(text, s, MOVES_EVERY),
             ("latest", [s, every]) => latest(text, s, count(text, every)?),
-            ("hotspot", [share]) => hotspot(text, hot(share, "1")?, MOVES_EVERY),
-            ("hotspot", [share, keys]) => hotspot(text, hot(share, keys)?, MOVES_EVERY),
-            ("hotspot", [share, keys, every]) => {
+            ("hotspot" | "hotspot-moving", [share]) => hotspot(text, hot(share, "1")?, MOVES_EVERY),
+            ("hotspot" | "hotspot-moving", [share, keys]) => {
+                hotspot(text, hot(share, keys)?, MOVES_EVERY)
+            }
+            ("hotspot" | "hotspot-moving", [share, keys, every]) => {
                 hotspot(text, hot(share, keys)?, count(text, every)?)
             }
             ("trace", [_, ..]) => Trace::load(&text["trace:".len()..]).map(Spreading::Trace),

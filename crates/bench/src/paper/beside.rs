@@ -28,15 +28,20 @@ pub fn ladders(study: Study, run: &RunRecord) -> PaperRecord {
     }
 }
 
-/// The study's own rows under its own thresholds and our rules; nothing is measured.
+/// The study's own rows under its own thresholds and our rules, of all its ladders or those of `scenario`; nothing is
+/// measured.
 #[must_use]
-pub fn replay(study: Study) -> PaperRecord {
+pub fn replay(study: Study, scenario: Option<&str>) -> PaperRecord {
+    let asked = |rows: &[&LadderRow]| {
+        let of = rows.first().map(|row| row.scenario.as_str());
+        scenario.is_none() || scenario == of
+    };
     let mut tables: Vec<PaperTable> = study
         .ladder_tables()
         .iter()
-        .map(|id| {
+        .filter_map(|id| {
             let rows: Vec<&LadderRow> = seeds::table(id).collect();
-            table(study, id, &rows, None, &RunRecord::default())
+            asked(&rows).then(|| table(study, id, &rows, None, &RunRecord::default()))
         })
         .collect();
     tables.extend(throughput_tables(study));
@@ -462,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_replay_judges_the_studys_own_rows() {
-        let record = replay(Study::Ladders);
+        let record = replay(Study::Ladders, None);
         assert!(record.replay && record.tables.len() == 5);
         let row = |table: usize, rate: f64| {
             record.tables[table]
@@ -487,12 +492,12 @@ mod tests {
             Colour::Critical
         );
         assert_eq!(
-            replay(Study::Hundred).tables[0].rows[4]
+            replay(Study::Hundred, None).tables[0].rows[4]
                 .seed_status
                 .as_deref(),
             Some("Stable Limit")
         );
-        assert_eq!(replay(Study::RedisBenchmark).tables.len(), 3);
-        assert_eq!(replay(Study::Memtier).tables.len(), 7);
+        assert_eq!(replay(Study::RedisBenchmark, None).tables.len(), 3);
+        assert_eq!(replay(Study::Memtier, None).tables.len(), 7);
     }
 }

@@ -6,7 +6,8 @@ use crate::report::TextStyle;
 use crate::report::format::{DASH, or_dash, percent, rate, ratio, significant};
 use crate::report::lang::recorded::in_language;
 use crate::report::lang::stored as t;
-use crate::report::table::{Column, TextCell, plain, table};
+use crate::report::study::{Derived, derived};
+use crate::report::table::{Column, TextCell, named_table, plain, table};
 use crate::report::{Lang, words};
 
 /// All tables, each with its remarks, and the list why nothing is comparable.
@@ -22,6 +23,9 @@ pub fn tables(style: TextStyle, record: &PaperRecord) -> String {
     let mut out = format!("\n{}\n", t::P_STUDY.with(lang, &head));
     for part in &record.tables {
         out.push_str(&one(style, part));
+    }
+    for part in derived(record, lang) {
+        out.push_str(&follows(style, &part));
     }
     if !record.not_comparable.is_empty() {
         let title = if record.replay {
@@ -44,6 +48,21 @@ pub fn tables(style: TextStyle, record: &PaperRecord) -> String {
             }
         })
         .collect()
+}
+
+/// A table that follows from the study's.
+fn follows(style: TextStyle, part: &Derived) -> String {
+    let mut out = format!("\n{}\n", part.title);
+    let rows: Vec<Vec<TextCell>> = part
+        .rows
+        .iter()
+        .map(|row| row.iter().map(|field| field.clone().into()).collect())
+        .collect();
+    out.push_str(&named_table(style, &part.heads, &rows));
+    for remark in &part.remarks {
+        out.push_str(&format!("  - {remark}\n"));
+    }
+    out
 }
 
 fn one(style: TextStyle, part: &PaperTable) -> String {
@@ -223,7 +242,7 @@ mod tests {
             color: false,
             ..TextStyle::default()
         };
-        let text = tables(style, &beside::replay(Study::Ladders));
+        let text = tables(style, &beside::replay(Study::Ladders, None));
         let uniform = text
             .split("P2: ")
             .nth(1)
@@ -243,7 +262,7 @@ mod tests {
             lang: Lang::Vi,
             ..TextStyle::default()
         };
-        let text = tables(style, &beside::replay(Study::Ladders));
+        let text = tables(style, &beside::replay(Study::Ladders, None));
         assert!(text.contains("nghiên cứu 000:") && text.contains("Nguy cấp (fail, p99)"));
         for english in ["paper says", "by its own rules", "Critical (", "\nremarks"] {
             assert!(!text.contains(english), "{english}");
@@ -252,7 +271,10 @@ mod tests {
 
     #[test]
     fn ascii_and_colour_are_obeyed() {
-        let ascii = tables(TextStyle::default(), &beside::replay(Study::RedisBenchmark));
+        let ascii = tables(
+            TextStyle::default(),
+            &beside::replay(Study::RedisBenchmark, None),
+        );
         assert!(ascii.is_ascii(), "{ascii}");
         assert!(ascii.contains("LRANGE_600") && !ascii.contains("ratio"));
         let colour = tables(
@@ -261,7 +283,7 @@ mod tests {
                 color: true,
                 ..TextStyle::default()
             },
-            &beside::replay(Study::Hundred),
+            &beside::replay(Study::Hundred, None),
         );
         assert!(colour.contains("Stable Limit"));
     }

@@ -32,6 +32,31 @@ pub struct CompareRecord {
     pub partial_reason: Option<String>,
 }
 
+/// A budget beside what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// At least as good as asked for.
+    Met,
+    /// Not so good.
+    Missed,
+    /// The servers were not set up alike, so the figure is not about what the budget is about.
+    NotJudged,
+}
+
+impl CompareRecord {
+    /// Whether a ratio of both servers, `measured`, is at least `budget`.
+    #[must_use]
+    pub fn judge(&self, budget: f64, measured: Option<f64>) -> Budget {
+        if !super::unequal(&self.a, &self.b).is_empty() {
+            return Budget::NotJudged;
+        }
+        match measured.is_some_and(|measured| measured >= budget) {
+            true => Budget::Met,
+            false => Budget::Missed,
+        }
+    }
+}
+
 /// One load on both servers, in short interleaved slices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompareRow {

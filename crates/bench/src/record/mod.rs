@@ -31,7 +31,9 @@ pub use accuracy::{Accuracy, AccuracyInput, ExactPart, RetryAfter};
 pub use alike::unequal;
 pub use attribution::Attribution;
 pub use capacity::{CapacityRecord, SearchGoal};
-pub use compare::{CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread};
+pub use compare::{
+    Budget, CompareRecord, CompareRow, MemoryRow, Ratios, SlicePair, SliceSample, Spread,
+};
 pub use gauge::{Drift, Gauge};
 pub use latency::{LatencyError, LatencySummary, SplitLatency};
 pub use layout::check_layout;
@@ -361,8 +363,11 @@ pub struct Failures {
     pub refused: u64,
     /// The reply was not valid in the protocol.
     pub protocol: u64,
-    /// The target answered with an error.
+    /// A store answered with an error.
     pub store_error: u64,
+    /// A service answered with an error: it decided nothing, whatever its store did.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub limiter_error: u64,
     /// Never written: the generator's backlog was full or the deadline passed in it.
     pub unsent: u64,
 }
@@ -376,15 +381,44 @@ impl Failures {
     }
 
     /// Every kind with its name, in a fixed order.
-    pub fn by_kind(&self) -> [(&'static str, u64); 5] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 6] {
         [
             ("timeout", self.timeout),
             ("refused", self.refused),
             ("protocol", self.protocol),
             ("store error", self.store_error),
+            ("limiter error", self.limiter_error),
             ("unsent", self.unsent),
         ]
     }
+
+    /// Adds those of another row.
+    pub fn add(&mut self, other: &Failures) {
+        for (sum, more) in [
+            (&mut self.timeout, other.timeout),
+            (&mut self.refused, other.refused),
+            (&mut self.protocol, other.protocol),
+            (&mut self.store_error, other.store_error),
+            (&mut self.limiter_error, other.limiter_error),
+            (&mut self.unsent, other.unsent),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// Counts the errors that were answered as those of a service.
+    pub fn of_a_service(&mut self) {
+        self.limiter_error += std::mem::take(&mut self.store_error);
+    }
+
+    /// Errors that were answered, by whatever target.
+    pub fn answered_errors(&self) -> u64 {
+        self.store_error.saturating_add(self.limiter_error)
+    }
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a process used during a step.

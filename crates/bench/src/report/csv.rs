@@ -10,6 +10,7 @@
 mod rows;
 
 use super::findings::{ScenarioFindings, scenarios};
+use super::rows::store_behind;
 use crate::record::attribution::Role;
 use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
 
@@ -48,6 +49,7 @@ const COLUMNS: &[&str] = &[
     "Refused",
     "ProtocolError",
     "StoreError",
+    "LimiterError",
     "Unsent",
     "ServerCpuUsPerOp",
     "OverAdmissionPercent",
@@ -129,6 +131,7 @@ fn fields(cell: &Cell, step: &Step, length_s: f64, unequal: &str) -> Vec<String>
         failures.refused.to_string(),
         failures.protocol.to_string(),
         failures.store_error.to_string(),
+        failures.limiter_error.to_string(),
         failures.unsent.to_string(),
         number(server.and_then(|s| s.cpu_us_per_op)),
         number(accuracy.map(|a| a.over_admission_percent)),
@@ -146,12 +149,11 @@ fn fields(cell: &Cell, step: &Step, length_s: f64, unequal: &str) -> Vec<String>
 fn store_cpu(step: &Step) -> Option<f64> {
     let watched = &step.attribution.as_ref()?.processes;
     let is_there = |role: Role| watched.iter().any(|process| process.role == role);
-    if is_there(Role::Store) && !is_there(Role::Service) {
-        return step.server.map(|server| server.cpu_percent);
+    match is_there(Role::Service) {
+        true => store_behind(step),
+        false if is_there(Role::Store) => step.server.map(|server| server.cpu_percent),
+        false => None,
     }
-    let stores = watched.iter().filter(|process| process.role == Role::Store);
-    let used = stores.filter_map(|store| store.cpu_percent);
-    used.reduce(|all, one| all + one)
 }
 
 /// The ratios of a paired comparison, one line per load.

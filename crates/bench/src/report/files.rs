@@ -228,6 +228,8 @@ pub enum Format {
     /// `{deployment}-{backend}/{scenario}_{YYYYMMDD_HHMMSS}/`, one folder for each system and scenario, with its page,
     /// Markdown, CSV and record, and the log of the run as `console.log`: the layout of seeds 000 and 001.
     Folders,
+    /// `html` and `csv`: a word of ratelimit_bench's report script.
+    Both,
     /// All of them but `folders`, which holds the same again.
     All,
 }
@@ -329,7 +331,9 @@ impl<'a> Writer<'a> {
 
     fn comparison(&mut self, record: &CompareRecord, formats: &[Format]) {
         let every = formats.contains(&Format::All);
-        let asked = |format| every || formats.contains(&format);
+        let both = formats.contains(&Format::Both);
+        let of_both = |format| both && matches!(format, Format::Html | Format::Csv);
+        let asked = |format| every || of_both(format) || formats.contains(&format);
         if asked(Format::Json) {
             self.json(COMPARE_RECORD, record);
         }
@@ -383,6 +387,11 @@ impl<'a> Writer<'a> {
                 }
             }
             Format::Folders => self.folders(record, rendering),
+            Format::Both => {
+                for each in [Format::Html, Format::Csv] {
+                    self.format(record, each, rendering);
+                }
+            }
             Format::All => {
                 for each in Format::EACH {
                     self.format(record, each, rendering);

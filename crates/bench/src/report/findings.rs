@@ -310,6 +310,13 @@ impl ScenarioFindings<'_> {
         if self.ranked.iter().any(|one| one.findings.median_of > 1) {
             intro.push_str(page::SUMMARY_STARTS.of(lang));
         }
+        let together = |target: &TargetRecord| {
+            let ranked = self.ranked.iter().any(|one| one.cell.target == target.name);
+            ranked && target.co_located
+        };
+        if self.targets.iter().any(together) {
+            intro.push_str(&format!(" {}.", capitalized(page::CO_LOCATED.of(lang))));
+        }
         if let Some(legend) = self.legend(lang) {
             intro.push(' ');
             intro.push_str(&legend);
@@ -503,7 +510,7 @@ pub(crate) fn advantage(better: &CellFindings, other: &CellFindings) -> Advantag
 }
 
 /// What the loads that the starts of two systems held say about `b` against `a`; `None` with too few starts for a claim.
-fn over_starts(a: &[f64], b: &[f64]) -> Option<Advantage> {
+pub(crate) fn over_starts(a: &[f64], b: &[f64]) -> Option<Advantage> {
     let n = a.len().min(b.len());
     if n < STARTS_FOR_A_CLAIM as usize {
         return None;

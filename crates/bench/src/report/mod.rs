@@ -25,6 +25,7 @@ mod observations;
 mod ratelimit_bench;
 mod rows;
 pub mod stored;
+pub(crate) mod study;
 pub(crate) mod table;
 mod terminal;
 mod usl;

@@ -86,7 +86,7 @@ fn content(
         },
         "errors": failures.total(),
         "timeouts": failures.timeout,
-        "non2xx": step.denied.saturating_add(failures.store_error),
+        "non2xx": step.denied.saturating_add(failures.answered_errors()),
         "rateLimitHits": step.denied,
         "resources": resources(step.server),
         "generatorResources": resources(step.generator),

@@ -1,6 +1,7 @@
 //! The ladder row that every output shares: the same columns, the same rounding, in the terminal, in
 //! Markdown and in HTML.
 
+use crate::record::attribution::Role;
 use crate::record::{Cell, Grade, Label, LatencySummary, Level, Step};
 
 use super::findings::limits;
@@ -26,6 +27,8 @@ pub(crate) struct LadderRow {
     pub(crate) server_cpu: String,
     pub(crate) server_us_per_op: String,
     pub(crate) admit: String,
+    /// Admitted too much and too little, percent.
+    pub(crate) accuracy: String,
     pub(crate) success: String,
     pub(crate) failed: String,
     pub(crate) level: Level,
@@ -62,6 +65,10 @@ impl LadderRow {
                 } else {
                     DASH.into()
                 }
+            }),
+            accuracy: or_dash(step.accuracy.as_ref(), |found| {
+                let (over, under) = (found.over_admission_percent, found.under_admission_percent);
+                format!("{} / {}", percent(over), percent(under))
             }),
             success: count(step.allowed.saturating_add(step.denied)),
             failed: count(step.failures.total()),
@@ -102,8 +109,20 @@ pub(crate) fn failure_kinds(step: &Step) -> String {
     parts.join(", ")
 }
 
-/// The shape of the load and the limit of a cell in one line.
-pub(crate) fn load_line(cell: &Cell, lang: Lang) -> String {
+/// CPU use of all stores behind a service, percent of one core; `None` where the target is the store itself, or none was watched.
+pub(crate) fn store_behind(step: &Step) -> Option<f64> {
+    let watched = &step.attribution.as_ref()?.processes;
+    let is_there = |role: Role| watched.iter().any(|process| process.role == role);
+    if !is_there(Role::Service) {
+        return None;
+    }
+    let stores = watched.iter().filter(|process| process.role == Role::Store);
+    let used = stores.filter_map(|store| store.cpu_percent);
+    used.reduce(|all, one| all + one)
+}
+
+/// The shape of the load and the limit of a cell in one line, and whether generator and target shared a machine.
+pub(crate) fn load_line(cell: &Cell, co_located: bool, lang: Lang) -> String {
     let load = &cell.load;
     let mut out = t::LOAD_LINE.with(
         lang,
@@ -126,6 +145,9 @@ pub(crate) fn load_line(cell: &Cell, lang: Lang) -> String {
     if let Some(capacity) = cell.probed_capacity_rps {
         out.push_str(&t::LOAD_PROBED.with(lang, &[("load", &rate(capacity))]));
     }
+    if co_located {
+        out.push_str(&format!(", {}", t::CO_LOCATED.of(lang)));
+    }
     out
 }
 
@@ -141,6 +163,7 @@ mod tests {
             ..Step::default()
         });
         assert_eq!((row.p99_ms.as_str(), row.admit.as_str()), (DASH, DASH));
+        assert_eq!(row.accuracy, DASH);
         assert_eq!(row.target, "1,000");
     }
 

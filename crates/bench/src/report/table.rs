@@ -197,6 +197,38 @@ pub(crate) fn table(style: TextStyle, columns: &[Column], rows: &[Vec<TextCell>]
     out
 }
 
+/// A table whose headings are known only when it is made: the first column holds words, the others figures.
+pub(crate) fn named_table(style: TextStyle, heads: &[String], rows: &[Vec<TextCell>]) -> String {
+    let columns: Vec<Column> = (0..heads.len())
+        .map(|at| Column {
+            left: at == 0,
+            ..Column::number("", 0)
+        })
+        .collect();
+    let heads = heads.iter().map(|head| TextCell {
+        text: head.clone(),
+        tint: Tint::Strong,
+    });
+    let all: Vec<Vec<TextCell>> = std::iter::once(heads.collect())
+        .chain(rows.iter().cloned())
+        .map(|row: Vec<TextCell>| row.iter().map(|cell| clean(style, cell)).collect())
+        .collect();
+    let mut widths = vec![0; columns.len()];
+    for row in &all {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.text.width());
+        }
+    }
+    let mut out = String::new();
+    for (at, row) in all.iter().enumerate() {
+        out.push_str(&line(style, &columns, &widths, row));
+        if at == 0 {
+            out.push_str(&rule(style, &columns, &widths));
+        }
+    }
+    out
+}
+
 /// One line of a table whose widths are fixed beforehand, for rows that appear while a run goes on.
 pub(crate) fn fixed_line(style: TextStyle, columns: &[Column], row: &[TextCell]) -> String {
     let widths: Vec<usize> = columns

@@ -1,6 +1,6 @@
 //! What a run prints in a terminal: ladder rows as they come, and a summary at the end.
 
-use crate::record::{CompareRecord, Grade, Level, RunRecord, Spread, Step};
+use crate::record::{Budget, CompareRecord, Grade, Level, RunRecord, Spread, Step};
 
 use super::capacity::starts_line;
 use super::findings::{Ranked, ScenarioFindings, over_admission, scenarios, worst_stretch};
@@ -251,6 +251,9 @@ fn grade_lines(style: TextStyle, record: &RunRecord) -> String {
         ],
     );
     out.push_str(&format!("  {}\n", ascii_words(style, &line)));
+    if record.manifest.pinning.co_located {
+        out.push_str(&wrapped(style, "  ", t::CO_LOCATED.of(style.lang)));
+    }
     out.push_str(&reasons(style, "", &record.validity.reasons));
     for skipped in &record.skipped {
         let line = t::NOT_MEASURED.with(
@@ -292,6 +295,7 @@ pub fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
                 spread_cell(ratios.server_cpu_b_over_a),
                 budget_cell(
                     style,
+                    record,
                     row.budget_server_cpu_b_over_a,
                     ratios.server_cpu_b_over_a,
                 ),
@@ -382,18 +386,24 @@ pub(crate) fn spread_text(spread: Spread) -> String {
     format!("{} [{low}–{high}]", significant(spread.median))
 }
 
-fn budget_cell(style: TextStyle, budget: Option<f64>, measured: Option<Spread>) -> TextCell {
+fn budget_cell(
+    style: TextStyle,
+    record: &CompareRecord,
+    budget: Option<f64>,
+    measured: Option<Spread>,
+) -> TextCell {
     let Some(budget) = budget else {
         return DASH.into();
     };
-    let met = measured.is_some_and(|spread| spread.median >= budget);
+    let judged = record.judge(budget, measured.map(|spread| spread.median));
+    let (word, tint) = match judged {
+        Budget::Met => (tt::T_MET, Tint::Good),
+        Budget::Missed => (tt::T_MISSED, Tint::Bad),
+        Budget::NotJudged => (tt::T_NOT_JUDGED, Tint::Plain),
+    };
     TextCell {
-        text: format!(
-            "≥{} {}",
-            short(budget),
-            if met { tt::T_MET } else { tt::T_MISSED }.of(style.lang)
-        ),
-        tint: if met { Tint::Good } else { Tint::Bad },
+        text: format!("≥{} {}", short(budget), word.of(style.lang)),
+        tint,
     }
 }
 

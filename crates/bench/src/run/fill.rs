@@ -133,6 +133,7 @@ fn failures(tally: &Tally) -> Failures {
         refused: tally.refused,
         protocol: tally.protocol,
         store_error: tally.store_error,
+        limiter_error: 0,
         unsent: tally.unsent,
     }
 }

@@ -70,8 +70,8 @@ impl KeyPlan {
         ]
     }
 
-    /// Scenarios of what rate limits are there against, measured when they are named. A cascade is the retries of a
-    /// recovery run.
+    /// Scenarios of what rate limits are there against, measured when they are named. That of [`KeyPlan::CASCADE`] is one
+    /// of recovery runs alone, since it is what clients make of an overload that try again.
     #[must_use]
     pub fn threats() -> Vec<KeyPlan> {
         let plan = |name: &str, title: &str, keys, share, admit| KeyPlan {
@@ -108,8 +108,18 @@ impl KeyPlan {
                 None,
                 Some(0.9),
             ),
+            plan(
+                KeyPlan::CASCADE,
+                "cascade: 100 keys alike, clients that try again",
+                100,
+                None,
+                None,
+            ),
         ]
     }
+
+    /// Name of the scenario that only a recovery run can measure.
+    pub const CASCADE: &'static str = "cascade";
 
     /// A scenario of its own.
     #[must_use]

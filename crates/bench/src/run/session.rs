@@ -529,7 +529,7 @@ impl<'a> Session<'a> {
 
     fn keep_step(&mut self, series: &Series, step: Step, outcome: &Outcome, title: &str) {
         let silent = outcome.tally.completed == 0 && outcome.tally.planned > 0;
-        let only_errors = step.allowed + step.denied == 0 && step.failures.store_error > 0;
+        let only_errors = step.allowed + step.denied == 0 && step.failures.answered_errors() > 0;
         let p99 = step
             .response
             .all

@@ -323,6 +323,7 @@ fn merge_steps(rungs: &[Rung<'_>], statistics: &RateStatistics) -> Option<Step> 
             refused: sum(|s| s.failures.refused),
             protocol: sum(|s| s.failures.protocol),
             store_error: sum(|s| s.failures.store_error),
+            limiter_error: sum(|s| s.failures.limiter_error),
             unsent: sum(|s| s.failures.unsent),
         },
         sent_rps: rate(|s| s.sent_rps),

@@ -248,7 +248,10 @@ fn open_store(
     }
     let program = Program::from_name(name).filter(|program| program.speaks_resp());
     let program = program.ok_or_else(|| {
-        format!("--store {name}: give tollgate, redis-server, valkey-server, dragonfly or a redis:// URL")
+        format!(
+            "--store {name}: give {} or a redis:// URL",
+            Program::stores()
+        )
     })?;
     let store = Store::start_with(program, program.threads(threads), core, further)?;
     let url = store.record.url.clone();

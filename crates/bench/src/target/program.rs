@@ -19,9 +19,11 @@ impl StoreSettings {
     pub fn arguments(self, program: Program) -> Vec<String> {
         let words: &[&str] = match (self, program) {
             (StoreSettings::Plain, _) => &[],
-            (_, Program::Tollgate | Program::Redis | Program::Valkey) => {
+            (_, Program::Tollgate | Program::Redis | Program::Valkey | Program::Keydb) => {
                 &["--maxmemory", "1gb", "--maxmemory-policy", "volatile-lru"]
             }
+            // It has no policy: what is oldest in its log goes first.
+            (_, Program::Garnet) => &["--memory", "1g"],
             (_, Program::Dragonfly) => &["--maxmemory=1gb", "--cache_mode=true"],
             (_, Program::Memcached) => &["-m", "1024"],
         };
@@ -52,18 +54,35 @@ pub enum Program {
     Valkey,
     /// `dragonfly`.
     Dragonfly,
+    /// `keydb-server`.
+    Keydb,
+    /// `garnet-server`, as the .NET tool calls it.
+    Garnet,
     /// `memcached`.
     Memcached,
 }
 
 impl Program {
     /// The peers that are looked for on PATH, in the order of the report.
-    pub const PEERS: [Program; 4] = [
+    pub const PEERS: [Program; 6] = [
         Program::Redis,
         Program::Valkey,
         Program::Dragonfly,
+        Program::Keydb,
+        Program::Garnet,
         Program::Memcached,
     ];
+
+    /// Names of the stores that speak RESP, for messages.
+    #[must_use]
+    pub fn stores() -> String {
+        let all = [Program::Tollgate].into_iter().chain(Program::PEERS);
+        let names: Vec<&str> = all
+            .filter(|one| one.speaks_resp())
+            .map(Program::name)
+            .collect();
+        names.join(", ")
+    }
 
     /// Name on the command line and in tables.
     #[must_use]
@@ -73,6 +92,8 @@ impl Program {
             Program::Redis => "redis-server",
             Program::Valkey => "valkey-server",
             Program::Dragonfly => "dragonfly",
+            Program::Keydb => "keydb-server",
+            Program::Garnet => "garnet-server",
             Program::Memcached => "memcached",
         }
     }
@@ -80,15 +101,10 @@ impl Program {
     /// The program of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Program> {
-        [
-            Program::Tollgate,
-            Program::Redis,
-            Program::Valkey,
-            Program::Dragonfly,
-            Program::Memcached,
-        ]
-        .into_iter()
-        .find(|p| p.name() == name)
+        [Program::Tollgate]
+            .into_iter()
+            .chain(Program::PEERS)
+            .find(|p| p.name() == name)
     }
 
     /// Where it is installed: this executable for Tollgate (or the one that `TOLLGATE_EXE` names, where the bench runs
@@ -100,6 +116,8 @@ impl Program {
                 Some(path) => Some(path.into()),
                 None => std::env::current_exe().ok(),
             },
+            // Its archives have another name for it than its .NET tool.
+            Program::Garnet => on_path(self.name()).or_else(|| on_path("GarnetServer")),
             other => on_path(other.name()),
         }
     }
@@ -123,22 +141,32 @@ impl Program {
                 .map(String::from)
                 .to_vec();
             }
-            Program::Redis | Program::Valkey => vec![
-                "--port",
-                &port,
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--dir",
-                &directory,
-                "--daemonize",
-                "no",
-                "--loglevel",
-                "warning",
-            ],
+            Program::Redis | Program::Valkey | Program::Keydb => {
+                let mut words: Vec<String> = [
+                    "--port",
+                    &port,
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "no",
+                    "--dir",
+                    &directory,
+                    "--daemonize",
+                    "no",
+                    "--loglevel",
+                    "warning",
+                ]
+                .map(String::from)
+                .to_vec();
+                if self == Program::Keydb {
+                    words.extend(["--server-threads".into(), threads.to_string()]);
+                }
+                return words;
+            }
+            // Nothing is logged or kept unless it is told to; scripts run only where they are allowed.
+            Program::Garnet => vec!["--port", &port, "--bind", "127.0.0.1", "--lua", "true"],
             Program::Dragonfly => {
                 return vec![
                     format!("--port={port}"),
@@ -175,7 +203,11 @@ impl Program {
     pub fn threads(self, cores: u32) -> u32 {
         match self {
             Program::Redis | Program::Valkey => 1,
-            Program::Tollgate | Program::Dragonfly | Program::Memcached => cores.max(1),
+            Program::Tollgate
+            | Program::Dragonfly
+            | Program::Keydb
+            | Program::Garnet
+            | Program::Memcached => cores.max(1),
         }
     }
 
@@ -188,6 +220,8 @@ impl Program {
             Program::Valkey => "not on PATH (Debian and Ubuntu: apt install valkey-server)",
             Program::Memcached => "not on PATH (Debian and Ubuntu: apt install memcached)",
             Program::Dragonfly => "not on PATH (see dragonflydb.io for packages)",
+            Program::Keydb => "not on PATH (see docs.keydb.dev for packages)",
+            Program::Garnet => "not on PATH (dotnet tool install garnet-server)",
         }
     }
 }
@@ -198,4 +232,25 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_is_found_by_its_name_and_started_on_loopback() {
+        for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
+            assert_eq!(Program::from_name(program.name()), Some(program));
+            let words = program.arguments(4_711, 2, Path::new("/d")).join(" ");
+            assert!(
+                words.contains("4711") && words.contains("127.0.0.1"),
+                "{words}"
+            );
+            let settings = StoreSettings::RbStore.arguments(program).join(" ");
+            assert!(settings.contains('1'), "{settings}");
+        }
+        assert!(Program::stores().contains("keydb-server, garnet-server"));
+        assert!(!Program::stores().contains("memcached"));
+    }
 }

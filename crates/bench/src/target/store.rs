@@ -129,6 +129,7 @@ impl Store {
         let versions = [
             ("tollgate", "tollgate_version"),
             ("dragonfly", "dragonfly_version"),
+            ("garnet", "garnet_version"),
             ("valkey", "valkey_version"),
             ("redis", "redis_version"),
         ];
@@ -138,6 +139,10 @@ impl Store {
         {
             record.server_name = name.into();
             record.server_version = version.into();
+        }
+        // It gives itself out as the release of Redis that it comes from; only the file it runs from tells.
+        if fact(&facts, "executable").is_some_and(|path| path.ends_with("keydb-server")) {
+            record.server_name = "keydb".into();
         }
         for name in SETTINGS {
             let Ok(reply) = client.ask(&[b"CONFIG", b"GET", name.as_bytes()]) else {
@@ -154,6 +159,9 @@ impl Store {
                     value,
                 });
             }
+        }
+        if record.server_name == "dragonfly" {
+            memory_as_others_tell_it(&mut record, proc::memory_bytes());
         }
         let script = client
             .ask(&[b"SCRIPT", b"LOAD", FIXED_WINDOW_SCRIPT.as_bytes()])
@@ -306,6 +314,48 @@ impl Store {
     }
 }
 
+/// Share of the machine's memory from which on a limit that Dragonfly tells counts as the one that it takes by itself, which
+/// is four fifths of what is free at its start. It bounds nothing that the machine does not bound.
+const OWN_CHOICE: f64 = 0.4;
+
+/// Writes Dragonfly's memory limit as other stores do: in bytes, and 0 where nobody set one.
+fn memory_as_others_tell_it(record: &mut TargetRecord, machine_bytes: Option<u64>) {
+    let started = record.started_by_bench;
+    let asked = |word: &String| word.starts_with("--maxmemory");
+    let given = record.command_line.iter().any(asked);
+    for setting in &mut record.settings {
+        if setting.name != "maxmemory" {
+            continue;
+        }
+        let Some(bytes) = readable_bytes(&setting.value) else {
+            continue;
+        };
+        let own = machine_bytes.is_some_and(|all| bytes as f64 >= OWN_CHOICE * all as f64);
+        setting.value = match (started, given) {
+            (true, false) => "0".into(),
+            (false, _) if own => "0".into(),
+            _ => bytes.to_string(),
+        };
+    }
+}
+
+/// `1073741824`, `1.00GiB` or `850.97MiB` as bytes.
+fn readable_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(split.unwrap_or(text.len()));
+    let scale = match unit.to_ascii_lowercase().trim() {
+        "" | "b" => 1.0,
+        "k" | "kb" | "kib" => 1_024.0,
+        "m" | "mb" | "mib" => 1_048_576.0,
+        "g" | "gb" | "gib" => 1_073_741_824.0,
+        "t" | "tb" | "tib" => 1_099_511_627_776.0,
+        _ => return None,
+    };
+    let bytes = number.parse::<f64>().ok()? * scale;
+    (bytes.is_finite() && bytes >= 0.0).then_some(bytes as u64)
+}
+
 /// The fields of `INFO server` that are kept: no times, which are different in every run, and no ids or places.
 fn told(facts: &[(String, String)]) -> Vec<Setting> {
     let kept = facts
@@ -324,4 +374,32 @@ fn fact<'a>(facts: &'a [(String, String)], key: &str) -> Option<&'a str> {
         .iter()
         .find(|(name, _)| name == key)
         .map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_limit_that_nobody_set_is_none() {
+        let told = |value: &str, words: &[&str], started: bool| {
+            let mut record = TargetRecord {
+                command_line: words.iter().map(|word| (*word).to_owned()).collect(),
+                started_by_bench: started,
+                settings: vec![Setting {
+                    name: "maxmemory".into(),
+                    value: value.into(),
+                }],
+                ..TargetRecord::default()
+            };
+            memory_as_others_tell_it(&mut record, Some(16 << 30));
+            record.settings[0].value.clone()
+        };
+        assert_eq!(told("12.23GiB", &["dragonfly", "--port=1"], true), "0");
+        let given = ["dragonfly", "--maxmemory=1gb"];
+        assert_eq!(told("1.00GiB", &given, true), "1073741824");
+        assert_eq!(told("12.23GiB", &[], false), "0");
+        assert_eq!(told("2147483648", &[], false), "2147483648");
+        assert_eq!(told("many", &[], false), "many");
+    }
 }

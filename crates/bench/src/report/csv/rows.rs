@@ -55,6 +55,9 @@ fn fields(record: &RunRecord, cell: &Cell, step: &Step, length_s: f64) -> Vec<Fi
     let mut text = |name: &str, value: &str| out.push((name.to_owned(), value.to_owned()));
     text("started_at", &record.manifest.started_at);
     text("target", &cell.target);
+    let own = record.targets.iter().find(|one| one.name == cell.target);
+    let together = own.map_or("", |own| if own.co_located { "yes" } else { "no" });
+    text("generator_on_same_machine", together);
     text("scenario", &cell.scenario.name);
     text("distribution", &cell.scenario.distribution);
     text("keys", &cell.scenario.keys.to_string());
@@ -101,6 +104,7 @@ fn fields(record: &RunRecord, cell: &Cell, step: &Step, length_s: f64) -> Vec<Fi
         ("failed_refused", step.failures.refused),
         ("failed_protocol", step.failures.protocol),
         ("failed_store_error", step.failures.store_error),
+        ("failed_limiter_error", step.failures.limiter_error),
         ("failed_unsent", step.failures.unsent),
     ] {
         text(name, &value.to_string());

@@ -4,6 +4,7 @@
 //! (reasons, events, notes) is English in the record, and said in the reader's language by [`recorded`].
 
 pub(crate) mod advice;
+pub(crate) mod decision;
 pub(crate) mod found;
 pub(crate) mod index;
 pub(crate) mod mitigations;
@@ -11,6 +12,7 @@ pub(crate) mod page;
 pub(crate) mod recorded;
 pub(crate) mod sentences;
 pub(crate) mod stored;
+pub(crate) mod study;
 pub(crate) mod terminal;
 
 /// Language of a report.
@@ -90,11 +92,13 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Text)> {
         page::ALL,
         sentences::ALL,
         advice::ALL,
+        decision::ALL,
         terminal::ALL,
         found::ALL,
         mitigations::ALL,
         index::ALL,
         stored::ALL,
+        study::ALL,
     ]
     .into_iter()
     .flatten()

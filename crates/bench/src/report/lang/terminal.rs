@@ -24,6 +24,7 @@ texts! {
     T_BUDGET = "budget" | "ngân sách";
     T_MET = "met" | "đạt";
     T_MISSED = "missed" | "hụt";
+    T_NOT_JUDGED = "not judged" | "không xét";
     T_COMPARE_TITLE = "A = {a}, B = {b}: above 1 is in favour of A" | "A = {a}, B = {b}: trên 1 là A tốt hơn";
     T_MEMORY_LINE = "  {title}: A {a} B, B {b} B per record: {ratio}" | "  {title}: A {a} B, B {b} B mỗi bản ghi: {ratio}";
     T_OVERLOAD_LINE = "  {title}, deadline {deadline} ms: {name} can do {capacity}/s" | "  {title}, hạn {deadline} ms: {name} đạt {capacity}/s";

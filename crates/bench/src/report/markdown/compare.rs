@@ -1,6 +1,6 @@
 //! `README.md` of a paired comparison.
 
-use crate::record::{CompareRecord, CompareRow, Severity, Spread};
+use crate::record::{Budget, CompareRecord, CompareRow, Severity, Spread};
 
 use super::super::circumstances::{command, target_line};
 use super::super::format::{or_dash, rate, ratio, short, significant};
@@ -35,7 +35,7 @@ pub fn compare(record: &CompareRecord) -> String {
     );
     head(&mut out, &COLUMNS, 1);
     for row in &record.rows {
-        ratios(&mut out, row);
+        ratios(&mut out, record, row);
     }
     memory(&mut out, record);
     overload(&mut out, record);
@@ -58,15 +58,20 @@ pub fn compare(record: &CompareRecord) -> String {
     out
 }
 
-fn ratios(out: &mut String, measured: &CompareRow) {
+/// `≥ 1.6 met`: a budget, and whether the ratio `measured` keeps it.
+fn judged(record: &CompareRecord, budget: f64, measured: Option<f64>) -> String {
+    let word = match record.judge(budget, measured) {
+        Budget::Met => "met",
+        Budget::Missed => "**missed**",
+        Budget::NotJudged => "not judged: not set up alike",
+    };
+    format!("≥ {} {word}", short(budget))
+}
+
+fn ratios(out: &mut String, record: &CompareRecord, measured: &CompareRow) {
     let cpu = measured.ratios.server_cpu_b_over_a;
     let budget = or_dash(measured.budget_server_cpu_b_over_a, |budget| {
-        let met = cpu.is_some_and(|spread| spread.median >= budget);
-        format!(
-            "≥ {} {}",
-            short(budget),
-            if met { "met" } else { "**missed**" }
-        )
+        judged(record, budget, cpu.map(|spread| spread.median))
     });
     row(
         out,
@@ -103,12 +108,7 @@ fn memory(out: &mut String, record: &CompareRecord) {
     for measured in &record.memory {
         let found = measured.b_over_a();
         let budget = or_dash(measured.budget_b_over_a, |budget| {
-            let met = found.is_some_and(|found| found >= budget);
-            format!(
-                "≥ {} {}",
-                short(budget),
-                if met { "met" } else { "**missed**" }
-            )
+            judged(record, budget, found)
         });
         row(
             out,

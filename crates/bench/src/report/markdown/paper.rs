@@ -3,8 +3,9 @@
 use super::super::beside::columns_told;
 use super::super::format::DASH;
 use super::super::lang::{page as t, stored as p};
+use super::super::study::derived;
 use super::{Document, text};
-use crate::record::paper::PaperRow;
+use crate::record::paper::{PaperRecord, PaperRow};
 
 impl Document<'_> {
     /// Paper, ours and ratio of every row, the status that the study printed beside the one that its own thresholds give,
@@ -33,6 +34,25 @@ impl Document<'_> {
             if !table.not_comparable.is_empty() {
                 self.line("");
                 self.list(&table.not_comparable);
+            }
+        }
+        self.follows(paper);
+    }
+
+    /// Tables that follow from the study's and ours.
+    fn follows(&mut self, paper: &PaperRecord) {
+        for part in derived(paper, self.lang) {
+            self.heading(&part.title);
+            let heads: Vec<String> = part.heads.iter().map(|head| text(head)).collect();
+            let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+            self.table(&heads, 1);
+            for row in &part.rows {
+                let fields: Vec<String> = row.iter().map(|field| text(field)).collect();
+                self.row(&fields);
+            }
+            if !part.remarks.is_empty() {
+                self.line("");
+                self.list(&part.remarks);
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Targets of one run that were not set up alike, and what stores say of themselves.
 
-use super::super::{Lang, TextStyle, run_markdown, run_summary, summary_csv};
+use super::super::{
+    Lang, TextStyle, compare_markdown, compare_summary, run_markdown, run_summary, summary_csv,
+};
 use super::{UNICODE, fixture, html_in, markup, run_html};
 use crate::record::{RunRecord, Setting};
 
@@ -75,6 +77,28 @@ fn nobody_wins_who_was_set_up_otherwise() {
     );
     let vi = html_in(&record, Lang::Vi);
     assert!(vi.contains("không so sánh được vì hai bên không được thiết lập như nhau"));
+}
+
+#[test]
+fn budgets_are_not_judged_where_the_arms_were_set_up_unlike() {
+    let mut record = fixture::comparison();
+    record.b.settings.push(Setting {
+        name: "appendonly".into(),
+        value: "yes".into(),
+    });
+    let text = flat(&compare_summary(UNICODE, &record));
+    assert!(text.contains("≥6 not judged"), "{text}");
+    let markdown = compare_markdown(&record);
+    assert!(
+        markdown.matches("not judged: not set up alike").count() >= 4,
+        "three rows and the memory: {markdown}"
+    );
+    for text in [text, markdown] {
+        assert!(
+            !text.contains("missed") && !text.contains(" met "),
+            "{text}"
+        );
+    }
 }
 
 #[test]

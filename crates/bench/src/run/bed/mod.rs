@@ -218,6 +218,9 @@ impl<'a> Bed<'a> {
             ..request.clone()
         };
         let (mut step, mut outcome) = self.measure(request)?;
+        if request.way.is_service() {
+            step.failures.of_a_service();
+        }
         if let Err(why) = self.slots[request.slot].target.tidy() {
             outcome.cut_short.get_or_insert(why);
         }

@@ -8,6 +8,7 @@ use super::super::super::chart;
 use super::super::super::format::{DASH, or_dash, ratio, significant};
 use super::super::super::lang::{Lang, page as t};
 use super::super::super::stored;
+use super::super::super::study::derived;
 use super::super::super::words;
 use super::super::model::{Block, Card, Cell, Figure, Head, Row, Table};
 use super::Source;
@@ -36,6 +37,16 @@ pub(super) fn paper(source: &Source<'_>) -> Option<Card> {
             blocks.push(Block::List {
                 class: "observations",
                 items: table.not_comparable.clone(),
+            });
+        }
+    }
+    for part in derived(paper, lang) {
+        blocks.push(Block::Title { text: part.title });
+        blocks.push(Block::plain_table(part.heads, 1, part.rows));
+        if !part.remarks.is_empty() {
+            blocks.push(Block::List {
+                class: "observations",
+                items: part.remarks,
             });
         }
     }

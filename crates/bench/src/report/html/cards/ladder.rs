@@ -2,13 +2,13 @@
 
 use crate::paper::seeds;
 use crate::record::paper::PaperRow;
-use crate::record::{Estimate, Level, Step};
+use crate::record::{Cell as Measured, Estimate, Level, Step, TargetRecord};
 
 use super::super::super::findings::Ranked;
 use super::super::super::format::{count, ms, or_dash, percent, rate, ratio, significant};
-use super::super::super::lang::{Lang, Text, page as t, stored as p};
+use super::super::super::lang::{Lang, Text, decision as d, page as t, stored as p};
 use super::super::super::observations::observations;
-use super::super::super::rows::{LadderRow, failure_kinds, load_line};
+use super::super::super::rows::{LadderRow, failure_kinds, load_line, store_behind};
 use super::super::super::table::same;
 use super::super::super::words;
 use super::super::model::{Block, Card, Cell, Head, Row, Table, Tag, Under};
@@ -35,7 +35,7 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
 fn cell(source: &Source<'_>, ranked: &Ranked<'_>) -> Vec<Block> {
     let cell = ranked.cell;
     let mut blocks = vec![Block::Text {
-        text: load_line(cell, source.lang),
+        text: load_line(cell, is_beside(source, cell), source.lang),
     }];
     if cell.steps.is_empty() {
         blocks.push(Block::Text {
@@ -54,18 +54,29 @@ fn cell(source: &Source<'_>, ranked: &Ranked<'_>) -> Vec<Block> {
     blocks
 }
 
+/// Whether the target of a cell ran on the generator's machine.
+fn is_beside(source: &Source<'_>, cell: &Measured) -> bool {
+    let of = |target: &&TargetRecord| target.name == cell.target;
+    let target = source.record.targets.iter().find(of);
+    target.is_some_and(|target| target.co_located)
+}
+
+/// Place of the column of stores behind a service, and of the group it belongs to.
+const AT_STORE_CPU: (usize, usize) = (14, 2);
+
 fn table(source: &Source<'_>, ranked: &Ranked<'_>) -> Table {
     let lang = source.lang;
     let number = |text: Text| Head::number(text.of(lang));
     let group = |text: Text, columns: usize| (text.of(lang).to_owned(), columns);
     let steps = ranked.cell.by_load();
-    Table {
+    let behind = steps.iter().any(|step| store_behind(step).is_some());
+    let mut table = Table {
         class: "ladder",
         groups: vec![
             group(t::G_REQUESTS, 5),
             group(t::G_RESPONSE, 7),
             group(t::G_USE, 3),
-            group(t::G_OUTCOME, 3),
+            group(t::G_OUTCOME, 4),
         ],
         heads: vec![
             number(t::H_OFFERED_RPS),
@@ -82,8 +93,10 @@ fn table(source: &Source<'_>, ranked: &Ranked<'_>) -> Table {
             number(t::H_LAG),
             number(t::H_GEN_CPU),
             number(t::H_SERVER_CPU),
+            number(d::D_STORE_CPU),
             number(t::H_US_PER_OP),
             number(t::H_ADMIT),
+            number(t::H_OVER_UNDER),
             Head::words(t::H_STATUS.of(lang)),
             Head::words(t::H_LABEL.of(lang)),
         ],
@@ -92,7 +105,17 @@ fn table(source: &Source<'_>, ranked: &Ranked<'_>) -> Table {
             .map(|step| row(source, ranked, step))
             .collect(),
         ..Table::default()
+    };
+    let (column, group) = AT_STORE_CPU;
+    if behind {
+        table.groups[group].1 += 1;
+    } else {
+        table.heads.remove(column);
+        for row in &mut table.rows {
+            row.cells.remove(column);
+        }
     }
+    table
 }
 
 fn row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Row {
@@ -125,8 +148,10 @@ fn row(source: &Source<'_>, ranked: &Ranked<'_>, step: &Step) -> Row {
             Cell::number(r.lag_p99_ms),
             Cell::number(r.generator_cpu),
             Cell::number(r.server_cpu),
+            Cell::number(or_dash(store_behind(step), |cpu| format!("{cpu:.0} %"))),
             Cell::number(r.server_us_per_op),
             Cell::number(r.admit),
+            Cell::number(r.accuracy),
             status,
             Cell::words(words::label(r.label, lang)),
         ],
