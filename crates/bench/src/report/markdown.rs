@@ -13,7 +13,7 @@ use super::findings::{ScenarioFindings, scenarios};
 use super::format::{count, printable, rate, seconds};
 use super::html::thresholds;
 use super::lang::recorded::in_language;
-use super::lang::{Lang, Text, mitigations as mi, page as t};
+use super::lang::{Lang, Text, decision as d, mitigations as mi, page as t};
 use super::{mitigations, verdict, words};
 
 pub use compare::compare;
@@ -238,12 +238,15 @@ impl Document<'_> {
             let line = format!("{}. {}", at + 1, text(sentence));
             self.line(&line);
         }
+        self.decision();
     }
 
     fn appendix(&mut self) {
         self.section(self.say(t::MD_APPENDIX));
         self.heading(self.say(t::MD_ARTIFACTS));
         self.line(self.say(t::MD_FILES));
+        self.heading(self.say(d::D_INFRASTRUCTURE));
+        self.line(self.say(d::D_INFRASTRUCTURE_FILES));
         self.heading(self.say(t::MD_REPRODUCE));
         let line = format!(
             "```\n{}\n```",

@@ -9,6 +9,8 @@ use crate::record::{Cell, Grade, MitigationRow, RunRecord, TargetKind};
 use crate::target::strategy::Strategy;
 
 use super::findings::CellFindings;
+use super::format::rate;
+use super::lang::{Lang, advice as t};
 
 /// What one target was measured to hold, in the scenario in which it holds least.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +83,18 @@ fn planned_strategies(record: &RunRecord) -> Option<(Vec<&str>, Vec<&str>)> {
     let exact = all.iter().copied().find(|name| *name == exact);
     let chosen = exact.into_iter().chain(best).collect();
     Some((all, chosen))
+}
+
+/// The study's three tiers, by the loads of the best system; `None` where none held anything.
+pub(crate) fn tiers(capacities: &[Capacity<'_>], lang: Lang) -> Option<[String; 3]> {
+    let most = |pick: fn(&Capacity<'_>) -> f64| capacities.iter().map(pick).max_by(f64::total_cmp);
+    let (safe, held) = (most(|c| c.safe_rps)?, most(|c| c.sustained_rps)?);
+    let (safe, held) = (rate(safe), rate(held));
+    Some([
+        t::TIER_1.with(lang, &[("load", &safe)]),
+        t::TIER_2.with(lang, &[("from", &safe), ("to", &held)]),
+        t::TIER_3.with(lang, &[("from", &held)]),
+    ])
 }
 
 /// The command that a store counts a cell's requests under in `INFO commandstats`, and so in `redis_commands_total`; `None` for

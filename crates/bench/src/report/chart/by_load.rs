@@ -3,8 +3,8 @@
 use crate::record::{Bounds, Cell, Estimate, Failures, Grade, LatencySummary, Profile, Step};
 
 use super::super::findings::{CellFindings, ScenarioFindings};
-use super::super::format::{count, latency, percent, rate};
-use super::super::lang::{Lang, page as t};
+use super::super::format::{count, latency, percent, rate, short};
+use super::super::lang::{Lang, Text, decision as d, page as t};
 use super::super::rows::failure_kinds;
 use super::super::words;
 use super::legend::{LegendEntry, box_entry, line_entry, mark_entry, whisker_entry};
@@ -172,6 +172,110 @@ pub(in crate::report) fn throughput_of_all(scenario: &ScenarioFindings<'_>, lang
         )),
         legend,
     }
+}
+
+/// A figure of a row that all cells of a scenario are drawn by.
+#[derive(Clone, Copy)]
+pub(in crate::report) struct Compared {
+    /// Title of the drawing.
+    pub(in crate::report) title: Text,
+    y_title: Text,
+    y_text: fn(f64) -> String,
+    pick: fn(&Step) -> Option<f64>,
+}
+
+/// Denied answers per second: what the limits held back.
+pub(in crate::report) const DENIED: Compared = Compared {
+    title: d::D_C_LIMITED,
+    y_title: d::D_Y_DENIED,
+    y_text: rate_tick,
+    pick: |step| {
+        let denied = step.denied as f64 / step.duration_s;
+        (step.denied > 0 && denied.is_finite()).then_some(denied)
+    },
+};
+
+/// Mean response time.
+pub(in crate::report) const MEAN: Compared = Compared {
+    title: d::D_C_MEAN,
+    y_title: t::Y_RESPONSE,
+    y_text: latency_tick,
+    pick: |step| Some(step.response.all.as_ref()?.mean_us),
+};
+
+/// Processor use of the target.
+pub(in crate::report) const CPU: Compared = Compared {
+    title: d::D_C_CPU,
+    y_title: t::Y_CPU,
+    y_text: short,
+    pick: |step| Some(step.server?.cpu_percent),
+};
+
+/// Resident memory of the target.
+pub(in crate::report) const MEMORY: Compared = Compared {
+    title: d::D_C_RSS,
+    y_title: d::D_Y_RSS,
+    y_text: short,
+    pick: |step| Some(step.server?.rss_bytes? as f64 / 1_048_576.0),
+};
+
+/// Values that differ more than this are drawn on a log scale, so that the small ones can be told apart.
+const LOG_FROM: f64 = 20.0;
+
+/// A figure of all cells of a scenario against the offered load; `None` where no row has it.
+pub(in crate::report) fn figure_of_all(
+    scenario: &ScenarioFindings<'_>,
+    what: Compared,
+    lang: Lang,
+) -> Option<Chart> {
+    let value = |step: &Step| (what.pick)(step).filter(|value| value.is_finite() && *value > 0.0);
+    let steps = all_steps(scenario);
+    let values: Vec<f64> = steps.iter().filter_map(|step| value(step)).collect();
+    let (least, most) = ends(&values);
+    if values.is_empty() {
+        return None;
+    }
+    let loads: Vec<f64> = steps.iter().map(|step| step.target_rps).collect();
+    let (low, high) = ends(&loads);
+    let margin = (high - low) * 0.03;
+    let y = match most > LOG_FROM * least {
+        true => Scale::log(values.iter().copied()),
+        false => Scale::linear(most),
+    };
+    let mut plot = Plot::new(Scale::between((low - margin).max(0.0), high + margin), y);
+    plot.axes(
+        [t::X_LOAD.of(lang), what.y_title.of(lang)],
+        None,
+        rate_tick,
+        what.y_text,
+    );
+    let mut legend = Vec::new();
+    for (at, ranked) in scenario.ranked.iter().enumerate() {
+        let class = format!("s{}", at % 8);
+        let rows = ranked.cell.by_load();
+        let points: Vec<(f64, f64, &Step)> = rows
+            .into_iter()
+            .filter_map(|step| Some((step.target_rps, value(step)?, step)))
+            .collect();
+        if points.is_empty() {
+            continue;
+        }
+        let line: Vec<(f64, f64)> = points.iter().map(|(x, y, _)| (*x, *y)).collect();
+        plot.line(&class, &line);
+        for (x, y, step) in points {
+            plot.mark(&filled(&class, step), at, x, y, "");
+        }
+        legend.push(line_entry(&class, Some(at), &cell_name(ranked.cell)));
+    }
+    notes(&mut plot, &mut legend, &steps, lang);
+    Some(Chart {
+        svg: plot.finish(&format!(
+            "{}: {}",
+            what.title.of(lang),
+            scenario.title(lang)
+        )),
+        legend,
+    })
 }
 
 /// P99 of all cells of a scenario against the offered load, over the bands of the thresholds.

@@ -20,7 +20,10 @@ use crate::record::{Cell, Step};
 use self::legend::LegendEntry;
 use super::findings::ScenarioFindings;
 
-pub(super) use by_load::{latency_of, p99_of_all, throughput, throughput_of_all};
+pub(super) use by_load::{
+    CPU, Compared, DENIED, MEAN, MEMORY, figure_of_all, latency_of, p99_of_all, throughput,
+    throughput_of_all,
+};
 pub(super) use course::course;
 pub(super) use dots::ratios;
 pub(super) use heat::heat_map;

@@ -3,16 +3,16 @@
 use crate::record::{Accuracy, Cell, Step};
 
 use super::super::advice::thresholds::{BENCH, PROD, rows};
-use super::super::advice::{capacities, matrix};
+use super::super::advice::{capacities, matrix, tiers};
 use super::super::capacity::recovery;
 use super::super::findings::{CellFindings, near, worst_stretch};
 use super::super::format::{
     capitalized, latency, or_dash, percent, rate, ratio, seconds, significant,
 };
-use super::super::lang::{advice as a, page as t};
+use super::super::lang::{advice as a, decision as d, page as t};
 use super::super::observations::retention_class;
 use super::super::rows::limit_text;
-use super::super::{verdict, words};
+use super::super::{decision, failures, verdict, words};
 use super::{Document, text};
 
 impl Document<'_> {
@@ -57,6 +57,87 @@ impl Document<'_> {
             fields.extend(columns.iter().map(|column| column[at].clone()));
             self.row(&fields);
         }
+        self.head_to_head();
+    }
+
+    /// The study's card of results for two systems: each figure with what its difference rests on.
+    fn head_to_head(&mut self) {
+        let rows = match self.record.mitigations {
+            Some(_) => Vec::new(),
+            None => decision::head_to_head(&self.scenarios, self.lang),
+        };
+        if rows.is_empty() {
+            return;
+        }
+        self.heading(self.say(d::D_HEAD_TO_HEAD));
+        let line = format!("{}\n", self.say(d::D_HEAD_INTRO));
+        self.line(&line);
+        let titles = [d::D_METRIC, d::D_OTHER, d::D_BEST, d::D_DIFFERENCE];
+        let titles = titles.map(|title| self.say(title));
+        self.table(&titles, 4);
+        for fields in rows {
+            self.row(&fields.map(|field| text(&field)));
+        }
+    }
+
+    /// What to do at which load, the criteria with their winners, and the winner of all of them, if there is one.
+    pub(super) fn decision(&mut self) {
+        let (record, lang) = (self.record, self.lang);
+        let scenarios = self.scenarios.clone();
+        let advice = decision::advice(record, &scenarios, lang);
+        if !advice.is_empty() {
+            self.heading(self.say(d::D_DECISION));
+            self.table(&[self.say(d::D_SITUATION), self.say(d::D_ANSWER)], 2);
+            for one in advice {
+                self.row(&[text(&one.situation), text(&one.answer)]);
+            }
+        }
+        let Some(found) = decision::verdicts(record, &scenarios, lang) else {
+            return;
+        };
+        self.heading(self.say(d::D_VERDICT));
+        let line = format!("{}\n", self.say(d::D_VERDICT_INTRO));
+        self.line(&line);
+        let titles = [d::D_CRITERION, d::D_WINNER, d::D_MEASURED];
+        self.table(&titles.map(|title| self.say(title)), 3);
+        for fields in found.rows {
+            self.row(&fields.map(|field| text(&field)));
+        }
+        let line = format!("\n**{}**", text(&found.overall));
+        self.line(&line);
+    }
+
+    /// Threshold breach, recovery and cascading of every system.
+    fn lessons(&mut self) {
+        let Some(found) = decision::lessons(self.record, self.lang) else {
+            return;
+        };
+        self.heading(self.say(d::D_LESSONS));
+        let names: Vec<String> = found.systems.iter().map(|name| text(name)).collect();
+        let mut titles = vec![self.say(d::D_LESSON)];
+        titles.extend(names.iter().map(String::as_str));
+        let words = titles.len();
+        self.table(&titles, words);
+        for fields in found.rows {
+            let fields: Vec<String> = fields.iter().map(|field| text(field)).collect();
+            self.row(&fields);
+        }
+    }
+
+    /// Failed requests by kind.
+    fn failures(&mut self) {
+        let rows = failures::rows(self.record);
+        if rows.is_empty() {
+            return;
+        }
+        self.heading(self.say(d::D_FAILURES));
+        let heads = failures::heads(self.lang);
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        self.table(&heads, 1);
+        for fields in rows {
+            let fields: Vec<String> = fields.iter().map(|field| text(field)).collect();
+            self.row(&fields);
+        }
     }
 
     fn key_metrics(&self, cell: &Cell) -> [String; 6] {
@@ -96,7 +177,9 @@ impl Document<'_> {
     pub(super) fn analysis(&mut self) {
         self.section(self.say(t::MD_ANALYSIS));
         self.failure_patterns();
+        self.lessons();
         self.recoveries();
+        self.failures();
         self.bottlenecks();
         self.accuracy();
         self.events();
@@ -304,6 +387,12 @@ impl Document<'_> {
                 fields.extend(band.fits.iter().map(fit));
                 fields.push(text(&matrix.recommendation(band, lang)));
                 self.row(&fields);
+            }
+        }
+        if let Some(tiers) = tiers(&capacities, lang) {
+            self.heading(self.say(a::TIERS_TITLE));
+            for tier in tiers {
+                self.line(&format!("- {}", text(&tier)));
             }
         }
         for capacity in &capacities {

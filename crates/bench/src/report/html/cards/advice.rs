@@ -1,9 +1,10 @@
 //! Card 13: capacity matrix, monitoring rules, migration checklist.
 
 use super::super::super::advice::thresholds::{BENCH, PROD, rows};
-use super::super::super::advice::{capacities, matrix, prometheus};
+use super::super::super::advice::{capacities, matrix, prometheus, tiers};
+use super::super::super::decision;
 use super::super::super::format::rate;
-use super::super::super::lang::{advice as a, page as t};
+use super::super::super::lang::{Text, advice as a, decision as d, page as t};
 use super::super::super::migrate::{Plan, System};
 use super::super::model::{Block, Card, Check};
 use super::{Source, short_title};
@@ -14,7 +15,7 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
     let strategies = source.record.mitigations.is_some();
     let mut blocks = match strategies {
         true => Vec::new(),
-        false => matrices(source),
+        false => decisions(source),
     };
     let capacities = capacities(source.record);
     let lang = source.lang;
@@ -47,7 +48,10 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
         }
     }
     if !capacities.is_empty() {
-        blocks.push(tiers(source, &capacities));
+        blocks.extend(tiers(&capacities, lang).map(|tiers| Block::List {
+            class: "observations",
+            items: tiers.to_vec(),
+        }));
         blocks.push(Block::Code {
             name: "prometheus-rules",
             title: format!("{} · {}", a::RULES_TITLE.of(lang), a::RULES_INTRO.of(lang)),
@@ -72,6 +76,42 @@ impl<const N: usize> MapVec for Vec<[String; N]> {
     fn map_vec(self) -> Vec<Vec<String>> {
         self.into_iter().map(|row| row.to_vec()).collect()
     }
+}
+
+/// What to do at which load, who is ahead in what, and which system carries which band of load.
+fn decisions(source: &Source<'_>) -> Vec<Block> {
+    let lang = source.lang;
+    let heads = |texts: &[Text]| texts.iter().map(|head| head.of(lang).to_owned()).collect();
+    let mut blocks = Vec::new();
+    let advice = decision::advice(source.record, &source.scenarios, lang);
+    if !advice.is_empty() {
+        let rows = advice
+            .into_iter()
+            .map(|one| vec![one.situation, one.answer]);
+        let table = Block::plain_table(heads(&[d::D_SITUATION, d::D_ANSWER]), 2, rows.collect());
+        blocks.push(Block::Title {
+            text: d::D_DECISION.of(lang).into(),
+        });
+        blocks.push(table.wrapped());
+    }
+    if let Some(found) = decision::verdicts(source.record, &source.scenarios, lang) {
+        let rows = found.rows.map_vec();
+        let titles = [d::D_CRITERION, d::D_WINNER, d::D_MEASURED];
+        blocks.extend([
+            Block::Title {
+                text: d::D_VERDICT.of(lang).into(),
+            },
+            Block::Text {
+                text: d::D_VERDICT_INTRO.of(lang).into(),
+            },
+            Block::plain_table(heads(&titles), 3, rows).wrapped(),
+            Block::Text {
+                text: found.overall,
+            },
+        ]);
+    }
+    blocks.extend(matrices(source));
+    blocks
 }
 
 fn matrices(source: &Source<'_>) -> Vec<Block> {
@@ -107,23 +147,6 @@ fn matrices(source: &Source<'_>) -> Vec<Block> {
         blocks.push(Block::plain_table(heads, words, rows));
     }
     blocks
-}
-
-/// The study's three tiers, by the safe load of the best system.
-fn tiers(source: &Source<'_>, capacities: &[super::super::super::advice::Capacity<'_>]) -> Block {
-    let lang = source.lang;
-    let most = |pick: fn(&super::super::super::advice::Capacity<'_>) -> f64| {
-        capacities.iter().map(pick).fold(0.0, f64::max)
-    };
-    let (safe, held) = (rate(most(|c| c.safe_rps)), rate(most(|c| c.sustained_rps)));
-    Block::List {
-        class: "observations",
-        items: vec![
-            a::TIER_1.with(lang, &[("load", &safe)]),
-            a::TIER_2.with(lang, &[("from", &safe), ("to", &held)]),
-            a::TIER_3.with(lang, &[("from", &held)]),
-        ],
-    }
 }
 
 /// The checklist for moving from another measured system to Tollgate, if both were measured.

@@ -3,7 +3,7 @@
 use super::super::super::chart::{self, Chart};
 use super::super::super::findings::{Ranked, ScenarioFindings};
 use super::super::super::format::rate;
-use super::super::super::lang::page as t;
+use super::super::super::lang::{Lang, page as t};
 use super::super::model::{Block, Card, Figure};
 use super::{Source, short_title, telling_step};
 
@@ -13,9 +13,11 @@ pub(super) fn throughput(source: &Source<'_>) -> Option<Card> {
     let blocks = source.gallery(
         "throughput",
         |scenario| {
-            of_several(scenario, t::C_GOODPUT_ALL.of(lang), || {
+            let mut figures = of_several(scenario, t::C_GOODPUT_ALL.of(lang), || {
                 chart::throughput_of_all(scenario, lang)
-            })
+            });
+            figures.extend(all_by(scenario, chart::DENIED, lang));
+            figures
         },
         |ranked| of_measured(ranked, || chart::throughput(ranked.cell, lang)),
     );
@@ -38,6 +40,17 @@ fn of_several(
     figure.into_iter().collect()
 }
 
+/// The drawing of one figure of all cells of a scenario, where there are several and it was measured.
+pub(super) fn all_by(
+    scenario: &ScenarioFindings<'_>,
+    what: chart::Compared,
+    lang: Lang,
+) -> Option<Figure> {
+    let several = scenario.ranked.len() > 1;
+    let drawing = several.then(|| chart::figure_of_all(scenario, what, lang))??;
+    Some(Figure::new(what.title.of(lang), drawing))
+}
+
 /// A figure of one cell, where it has rows.
 fn of_measured(ranked: &Ranked<'_>, drawing: impl FnOnce() -> Chart) -> Vec<Figure> {
     let measured = !ranked.cell.steps.is_empty();
@@ -51,9 +64,11 @@ pub(super) fn latency(source: &Source<'_>) -> Option<Card> {
     let blocks = source.gallery(
         "latency",
         |scenario| {
-            of_several(scenario, t::C_P99_ALL.of(lang), || {
+            let mut figures = of_several(scenario, t::C_P99_ALL.of(lang), || {
                 chart::p99_of_all(scenario, profile, lang)
-            })
+            });
+            figures.extend(all_by(scenario, chart::MEAN, lang));
+            figures
         },
         |ranked| of_measured(ranked, || chart::latency_of(ranked.cell, profile, lang)),
     );

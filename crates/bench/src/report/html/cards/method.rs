@@ -3,8 +3,9 @@
 use crate::record::{Bounds, Profile, Severity};
 
 use super::super::super::circumstances::{info_lines, run_rows, target_line};
+use super::super::super::failures;
 use super::super::super::format::{seconds, short};
-use super::super::super::lang::{Lang, Text, page as t};
+use super::super::super::lang::{Lang, Text, decision as d, page as t};
 use super::super::super::words;
 use super::super::model::{Block, Card};
 use super::Source;
@@ -75,6 +76,13 @@ pub(super) fn validity(source: &Source<'_>) -> Option<Card> {
     let mut blocks = vec![Block::Text { text }];
     if !items.is_empty() {
         blocks.push(Block::List { class: "", items });
+    }
+    let failed = failures::rows(record);
+    if !failed.is_empty() {
+        blocks.push(Block::Title {
+            text: d::D_FAILURES.of(lang).into(),
+        });
+        blocks.push(Block::plain_table(failures::heads(lang), 1, failed));
     }
     Card::of("card-validity", t::CARD_VALIDITY.of(lang), "", blocks)
 }

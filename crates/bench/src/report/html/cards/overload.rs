@@ -1,9 +1,10 @@
 //! Card 7: failures, retention, the way up against the way down, recovery.
 
 use super::super::super::chart;
+use super::super::super::decision;
 use super::super::super::findings::CellFindings;
 use super::super::super::format::{or_dash, percent, rate, ratio, seconds, short, significant};
-use super::super::super::lang::{Lang, page as t};
+use super::super::super::lang::{Lang, decision as d, page as t};
 use super::super::super::observations::retention_class;
 use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
@@ -42,6 +43,7 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
                 .collect()
         },
     ));
+    blocks.extend(lessons(source));
     blocks.extend(recoveries(source));
     Card::of(
         "card-7-overload",
@@ -121,6 +123,23 @@ fn retention(source: &Source<'_>) -> Option<Block> {
     ];
     let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
     (!rows.is_empty()).then(|| Block::plain_table(heads, 1, rows).wrapped())
+}
+
+/// Threshold breach, recovery and cascading, a system a column.
+fn lessons(source: &Source<'_>) -> Vec<Block> {
+    let lang = source.lang;
+    let Some(found) = decision::lessons(source.record, lang) else {
+        return Vec::new();
+    };
+    let mut heads = vec![d::D_LESSON.of(lang).to_owned()];
+    heads.extend(found.systems);
+    let words = heads.len();
+    vec![
+        Block::Title {
+            text: d::D_LESSONS.of(lang).into(),
+        },
+        Block::plain_table(heads, words, found.rows).wrapped(),
+    ]
 }
 
 /// Recovery runs: one line and two drawings per client variant.

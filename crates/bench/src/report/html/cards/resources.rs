@@ -9,6 +9,7 @@ use super::super::super::lang::{Lang, page as t};
 use super::super::super::words;
 use super::super::model::{Block, Card, Figure};
 use super::Source;
+use super::curves::all_by;
 
 /// Spread over fresh starts.
 pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
@@ -25,10 +26,13 @@ pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
             format!("{} {range}", significant(e.median / scale))
         })
     };
+    let share = |value: Option<f64>| or_dash(value, |v| format!("{} %", significant(v)));
     let spread = |estimate: Option<Estimate>| {
-        or_dash(estimate.and_then(|e| e.cv_percent), |cv| {
-            format!("{} %", significant(cv))
-        })
+        let mad = estimate
+            .filter(|e| e.median > 0.0)
+            .map(|e| e.mad / e.median * 100.0);
+        let cv = share(estimate.and_then(|e| e.cv_percent));
+        format!("{cv} / {}", share(mad))
     };
     let blocks = source.per_cell("starts", |ranked, _| {
         let Some(found) = &ranked.cell.statistics else {
@@ -54,10 +58,10 @@ pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
             t::H_OFFERED_RPS.of(lang).to_owned(),
             "n".into(),
             format!("{}, {}", t::H_GOODPUT.of(lang), t::H_CI.of(lang)),
-            "CV".into(),
+            "CV / MAD".into(),
             format!("P50 ms, {}", t::H_CI.of(lang)),
             format!("P99 ms, {}", t::H_CI.of(lang)),
-            "CV".into(),
+            "CV / MAD".into(),
             format!("{}, {}", t::H_SERVER_CPU_OP.of(lang), t::H_CI.of(lang)),
         ];
         vec![Block::plain_table(heads, 0, rows)]
@@ -68,7 +72,8 @@ pub(super) fn statistics(source: &Source<'_>) -> Option<Card> {
 /// What held the load back and what a decision cost, step by step.
 pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
     let lang = source.lang;
-    let blocks = source.per_cell("use", |ranked, id| {
+    let mut blocks = all_systems(source);
+    blocks.extend(source.per_cell("use", |ranked, id| {
         let rows = process_rows(ranked.cell, lang);
         if rows.is_empty() {
             return Vec::new();
@@ -107,8 +112,27 @@ pub(super) fn bottleneck(source: &Source<'_>) -> Option<Card> {
             blocks: vec![Block::plain_table(heads, 2, rows)],
         });
         blocks
-    });
+    }));
     Card::of("card-bottleneck", t::CARD_BOTTLENECK.of(lang), "", blocks)
+}
+
+/// Processor and memory of all systems of a scenario against the load.
+fn all_systems(source: &Source<'_>) -> Vec<Block> {
+    let lang = source.lang;
+    let mut blocks = Vec::new();
+    for scenario in &source.scenarios {
+        let drawn = [chart::CPU, chart::MEMORY].into_iter();
+        let figures: Vec<Figure> = drawn
+            .filter_map(|what| all_by(scenario, what, lang))
+            .collect();
+        if !figures.is_empty() {
+            blocks.push(Block::Title {
+                text: scenario.title(lang),
+            });
+            blocks.push(Block::Figures { figures });
+        }
+    }
+    blocks
 }
 
 /// A row for every observed process of every step, by load.

@@ -2,9 +2,10 @@
 
 use crate::record::{LatencySummary, RunRecord};
 
+use super::super::super::decision::{self, at_the_knee};
 use super::super::super::findings::{Ranked, ScenarioFindings, over_admission};
 use super::super::super::format::{bytes, latency, ms, or_dash, percent, rate, short, significant};
-use super::super::super::lang::page as t;
+use super::super::super::lang::{decision as d, page as t};
 use super::super::model::{Block, Card, Cell, Head, Number, Row, Table, Tag};
 use super::{Source, short_title, starts_text};
 
@@ -13,7 +14,7 @@ const AT_COMMON_LOAD: std::ops::Range<usize> = 6..10;
 
 /// The comparison of cells, scenario by scenario.
 pub(super) fn card(source: &Source<'_>) -> Option<Card> {
-    let mut blocks = Vec::new();
+    let mut blocks = head_to_head(source);
     for scenario in &source.scenarios {
         blocks.push(Block::Title {
             text: scenario.title(source.lang),
@@ -24,6 +25,31 @@ pub(super) fn card(source: &Source<'_>) -> Option<Card> {
         blocks.push(Block::Table(table(source, scenario)));
     }
     Card::of("card-summary", t::CARD_SUMMARY.of(source.lang), "", blocks)
+}
+
+/// Two systems of each scenario, figure by figure, with what each difference rests on.
+fn head_to_head(source: &Source<'_>) -> Vec<Block> {
+    let lang = source.lang;
+    // Strategies are ways to run one service, and have a comparison of their own.
+    let rows = match source.record.mitigations {
+        Some(_) => Vec::new(),
+        None => decision::head_to_head(&source.scenarios, lang),
+    };
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let heads = [d::D_METRIC, d::D_OTHER, d::D_BEST, d::D_DIFFERENCE];
+    let heads = heads.map(|head| head.of(lang).to_owned()).to_vec();
+    let rows = rows.into_iter().map(|row| row.to_vec()).collect();
+    vec![
+        Block::Title {
+            text: d::D_HEAD_TO_HEAD.of(lang).into(),
+        },
+        Block::Text {
+            text: d::D_HEAD_INTRO.of(lang).into(),
+        },
+        Block::plain_table(heads, 4, rows).wrapped(),
+    ]
 }
 
 fn table(source: &Source<'_>, scenario: &ScenarioFindings<'_>) -> Table {
@@ -118,6 +144,7 @@ pub(super) fn numbers(source: &Source<'_>) -> Vec<Number> {
         .iter()
         .filter_map(|scenario| held(source, scenario))
         .collect();
+    out.extend(bounding(source));
     out.extend(worst_over(record).map(|worst| Number {
         value: percent(worst),
         unit: "%",
@@ -131,6 +158,37 @@ pub(super) fn numbers(source: &Source<'_>) -> Vec<Number> {
         name: t::NUMBER_CEILING.of(lang).into(),
         note: t::NUMBER_CEILING_NOTE.with(lang, &[("latency", &latency(calibration.floor_p99_us))]),
         tip: format!("{} · tollgate bench calibrate", calibration.connections),
+    }));
+    out
+}
+
+/// The safe load, and the P99 at the load held, of the best system in the scenario in which that holds least: whoever plans by
+/// them is right in every scenario.
+fn bounding(source: &Source<'_>) -> Vec<Number> {
+    let lang = source.lang;
+    let bests = source
+        .scenarios
+        .iter()
+        .filter_map(|scenario| scenario.ranked.first());
+    let held = bests.filter_map(|best| Some((best, best.findings.safe_rps?)));
+    let Some((best, safe)) = held.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return Vec::new();
+    };
+    let mut out = vec![Number {
+        value: large(safe),
+        unit: "/s",
+        name: d::D_NUMBER_SAFE.of(lang).into(),
+        note: best.cell.title(),
+        tip: tip(source, best.cell),
+    }];
+    let step = at_the_knee(best.cell, &best.findings);
+    let p99 = step.and_then(|step| step.response.all.as_ref());
+    out.extend(p99.map(|found| Number {
+        value: ms(found.p99_us),
+        unit: "ms",
+        name: d::D_NUMBER_KNEE.of(lang).into(),
+        note: best.cell.title(),
+        tip: tip(source, best.cell),
     }));
     out
 }

@@ -1,0 +1,149 @@
+//! What a run says about a choice: winners only where they are shown, and words for everybody else.
+
+use super::super::decision::{advice, head_to_head, lessons, verdicts};
+use super::super::findings::scenarios;
+use super::super::{Lang, run_markdown};
+use super::{everything, fixture, html_in, markup, run_html};
+use crate::record::{RunRecord, Setting};
+
+/// The fixture's run with five searches per cell, in which tollgate holds `times` what redis holds.
+fn searched(times: f64) -> RunRecord {
+    let mut record = fixture::run();
+    for cell in &mut record.cells {
+        let held = match cell.target.as_str() {
+            "tollgate" => 50_000.0 * times,
+            _ => 50_000.0,
+        };
+        cell.capacity = Some(everything::capacity(held));
+        if cell.scenario.name.ends_with("hot") {
+            cell.scenario.distribution = "hot:0.9:1".into();
+        }
+    }
+    record.settle();
+    record
+}
+
+fn winners(record: &RunRecord) -> Vec<String> {
+    let found = verdicts(record, &scenarios(record), Lang::En).unwrap();
+    let named = found.rows.iter().map(|row| row[1].clone());
+    named.chain([found.overall]).collect()
+}
+
+#[test]
+fn a_winner_is_named_where_starts_show_one() {
+    let record = searched(1.5);
+    let found = winners(&record);
+    assert_eq!(found[0], "tollgate", "{found:?}");
+    assert!(
+        found
+            .last()
+            .unwrap()
+            .starts_with("Overall winner: tollgate"),
+        "{found:?}"
+    );
+    let cards = head_to_head(&scenarios(&record), Lang::En);
+    let max = cards
+        .iter()
+        .find(|row| row[0].starts_with("Max RPS"))
+        .unwrap();
+    assert!(
+        max[1].starts_with("redis") && max[2].starts_with("tollgate: 75,000"),
+        "{max:?}"
+    );
+    assert!(
+        max[3].starts_with("▲ +50") && max[3].contains("n = 5"),
+        "{max:?}"
+    );
+    let markdown = run_markdown(&record, Lang::En);
+    assert!(markdown.contains("### Head to head") && markdown.contains("### Criteria and winners"));
+    let html = run_html(&record).unwrap();
+    markup::check(&html);
+    assert!(html.contains("Overall winner: tollgate"));
+}
+
+#[test]
+fn small_differences_and_single_starts_have_no_winner() {
+    for record in [searched(1.02), fixture::run()] {
+        let found = winners(&record);
+        assert_eq!(found[0], "none shown", "{found:?}");
+        assert!(
+            found.last().unwrap().starts_with("No overall winner"),
+            "{found:?}"
+        );
+        let cards = head_to_head(&scenarios(&record), Lang::En);
+        assert!(cards.iter().all(|row| !row[3].contains('▲')), "{cards:?}");
+    }
+}
+
+#[test]
+fn systems_set_up_unlike_are_no_rivals() {
+    let mut record = searched(1.5);
+    for target in &mut record.targets {
+        if target.name == "tollgate" {
+            continue;
+        }
+        target.settings.push(Setting {
+            name: "appendonly".into(),
+            value: "yes".into(),
+        });
+    }
+    assert!(verdicts(&record, &scenarios(&record), Lang::En).is_none());
+    assert!(head_to_head(&scenarios(&record), Lang::En).is_empty());
+    // What each of them holds by itself is said all the same.
+    let told = advice(&record, &scenarios(&record), Lang::En);
+    assert!(told.iter().all(|one| !one.answer.contains("consider")));
+    assert!(
+        told[1].answer.contains("further node"),
+        "{}",
+        told[1].answer
+    );
+}
+
+#[test]
+fn advice_follows_the_loads_that_were_held() {
+    let record = searched(1.5);
+    let told = advice(&record, &scenarios(&record), Lang::En);
+    assert_eq!(told.len(), 5, "below, near, beyond, anew, hot key");
+    assert_eq!(told[0].situation, "I run redis and need less than 42,500/s");
+    assert!(
+        told[1].answer.contains("consider tollgate"),
+        "{}",
+        told[1].answer
+    );
+    assert!(
+        told[2]
+            .answer
+            .contains("Move to tollgate, safe up to 63,750/s")
+    );
+    assert!(told[3].answer.contains("tollgate is shown to hold more"));
+    assert!(told[4].answer.contains("tollgate bench mitigations"));
+}
+
+#[test]
+fn lessons_tell_what_was_tried_and_what_was_not() {
+    let whole = everything::run();
+    let found = lessons(&whole, Lang::En).unwrap();
+    assert_eq!(found.rows.len(), 3);
+    assert!(
+        found
+            .rows
+            .iter()
+            .all(|row| row.len() == found.systems.len() + 1)
+    );
+    assert!(
+        found.rows[1]
+            .iter()
+            .any(|cell| cell.contains("clients try again"))
+    );
+    let mut alone = whole.clone();
+    for cell in &mut alone.cells {
+        cell.recovery = None;
+    }
+    let found = lessons(&alone, Lang::En).unwrap();
+    assert!(
+        found.rows[1][1].contains("tollgate bench recovery"),
+        "{:?}",
+        found.rows[1]
+    );
+    markup::check(&html_in(&alone, Lang::Vi));
+}
