@@ -102,6 +102,8 @@ catalogue! {
     NegativeRadius => "ERR radius cannot be negative",
     WidthNotAFloat => "ERR need numeric width",
     HeightNotAFloat => "ERR need numeric height",
+    VerticesNotAnInteger => "ERR invalid number of vertices",
+    TooFewVertices => "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices",
     NegativeBox => "ERR height or width cannot be negative",
     NoSuchPosition => "ERR could not decode requested zset member",
     GeoCountNotPositive => "ERR COUNT must be > 0",

@@ -11,6 +11,8 @@ pub const STEP_MAX: u8 = 26;
 /// Largest latitude, in degrees, that the Mercator projection of maps knows.
 const LATITUDE_MAX: f64 = 85.051_128_78;
 const LONGITUDE_MAX: f64 = 180.0;
+/// What the last position within the last cell is below those limits, in degrees, at least.
+const EDGE: f64 = 1e-6;
 const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
 /// Half of the equator in metres.
 const MERCATOR_MAX: f64 = 20_037_726.37;
@@ -211,8 +213,8 @@ impl Cell {
     }
 }
 
-/// What a search covers, in metres.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// What a search covers, in metres or between positions.
+#[derive(Clone, PartialEq, Debug)]
 pub enum Shape {
     /// All within the radius.
     Circle {
@@ -226,10 +228,68 @@ pub enum Shape {
         /// In metres.
         height: f64,
     },
+    /// All between these corners, in the plane of longitudes and latitudes: an edge does not pass over the 180th meridian.
+    Polygon {
+        /// Its corners, one after the other around it; three at least.
+        corners: Vec<Position>,
+    },
+}
+
+impl Shape {
+    /// Where the middle of a polygon lies: above the middle of its corners in space, so maybe nearer to a pole than positions go.
+    pub fn middle(corners: &[Position]) -> Position {
+        let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
+        for corner in corners {
+            let (longitude, latitude) = (radians(corner.longitude), radians(corner.latitude));
+            x += latitude.cos() * longitude.cos();
+            y += latitude.cos() * longitude.sin();
+            z += latitude.sin();
+        }
+        let level: f64 = x * x + y * y;
+        Position {
+            longitude: degrees(f64::atan2(y, x)),
+            latitude: degrees(z.atan2(level.sqrt())),
+        }
+    }
+}
+
+/// Whether a position lies between the corners: whether a ray from it to the east crosses an odd number of edges.
+fn is_between(corners: &[Position], position: Position) -> bool {
+    let mut inside = false;
+    let mut before = corners.last();
+    for corner in corners {
+        let from = before.replace(corner).unwrap_or(corner);
+        let (up, right) = (
+            from.latitude - corner.latitude,
+            from.longitude - corner.longitude,
+        );
+        if (corner.latitude > position.latitude) != (from.latitude > position.latitude)
+            && position.longitude
+                < right * (position.latitude - corner.latitude) / up + corner.longitude
+        {
+            inside = !inside;
+        }
+    }
+    inside
+}
+
+/// The longitudes and latitudes of the corners.
+fn bounds_of(corners: &[Position]) -> (Span, Span) {
+    let none = Span {
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+    };
+    let wider = |span: Span, degrees: f64| Span {
+        min: span.min.min(degrees),
+        max: span.max.max(degrees),
+    };
+    corners.iter().fold((none, none), |(across, up), corner| {
+        (wider(across, corner.longitude), wider(up, corner.latitude))
+    })
 }
 
 /// A shape around a centre.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Area {
     /// Its middle.
     pub centre: Position,
@@ -241,10 +301,11 @@ impl Area {
     /// The distance in metres of a position from the centre, if it lies within the area.
     pub fn distance_m(&self, position: Position) -> Option<f64> {
         let distance = self.centre.distance_m(position);
-        match self.shape {
-            Shape::Circle { radius } => (distance <= radius).then_some(distance),
+        match &self.shape {
+            Shape::Circle { radius } => (distance <= *radius).then_some(distance),
+            Shape::Polygon { corners } => is_between(corners, position).then_some(distance),
             Shape::Box { width, height } => {
-                if latitude_distance_m(position.latitude, self.centre.latitude) > height / 2.0 {
+                if latitude_distance_m(position.latitude, self.centre.latitude) > *height / 2.0 {
                     return None;
                 }
                 // Along the latitude of the position.
@@ -252,7 +313,7 @@ impl Area {
                     longitude: self.centre.longitude,
                     latitude: position.latitude,
                 };
-                (position.distance_m(level) <= width / 2.0).then_some(distance)
+                (position.distance_m(level) <= *width / 2.0).then_some(distance)
             }
         }
     }
@@ -263,9 +324,10 @@ impl Area {
             longitude,
             latitude,
         } = self.centre;
-        let (width, height) = match self.shape {
-            Shape::Circle { radius } => (radius, radius),
+        let (width, height) = match &self.shape {
+            Shape::Circle { radius } => (*radius, *radius),
             Shape::Box { width, height } => (width / 2.0, height / 2.0),
+            Shape::Polygon { corners } => return bounds_of(corners),
         };
         let up = degrees(height / EARTH_RADIUS_M);
         // Degrees of longitude are shorter towards the poles: the edge farther from the equator decides.
@@ -286,10 +348,24 @@ impl Area {
         (longitudes, latitudes)
     }
 
+    /// The distance in metres to the farthest corner of a span of longitudes and latitudes.
+    fn farthest_edge_m(&self, (longitudes, latitudes): (Span, Span)) -> f64 {
+        let distances = [longitudes.min, longitudes.max].map(|longitude| {
+            [latitudes.min, latitudes.max].map(|latitude| {
+                self.centre.distance_m(Position {
+                    longitude,
+                    latitude,
+                })
+            })
+        });
+        distances.into_iter().flatten().fold(0.0, f64::max)
+    }
+
     /// The steps at which nine cells cover the area, as far as its size tells.
     fn steps(&self) -> u8 {
-        let mut reach = match self.shape {
-            Shape::Circle { radius } => radius,
+        let mut reach = match &self.shape {
+            Shape::Circle { radius } => *radius,
+            Shape::Polygon { corners } => self.farthest_edge_m(bounds_of(corners)),
             Shape::Box { width, height } => {
                 let (width, height) = (width / 2.0, height / 2.0);
                 (width * width + height * height).sqrt()
@@ -318,10 +394,19 @@ impl Area {
     pub fn cells(&self) -> Vec<Cell> {
         let (longitudes, latitudes) = self.bounds();
         let mut step = self.steps();
-        let mut cell = Cell::of(self.centre, step);
-        if step > 1 && !reaches(cell, longitudes, latitudes) {
+        let (mut from, mut steps_back) = (self.centre, 1);
+        let is_polygon = matches!(self.shape, Shape::Polygon { .. });
+        if is_polygon {
+            // It may lie to one side of its middle, so that more than one step is wanting, and the middle beyond all cells.
+            from.longitude = from.longitude.clamp(-LONGITUDE_MAX, LONGITUDE_MAX - EDGE);
+            from.latitude = from.latitude.clamp(-LATITUDE_MAX, LATITUDE_MAX - EDGE);
+            steps_back = STEP_MAX;
+        }
+        let mut cell = Cell::of(from, step);
+        while step > 1 && steps_back > 0 && !reaches(cell, longitudes, latitudes) {
             step -= 1;
-            cell = Cell::of(self.centre, step);
+            steps_back -= 1;
+            cell = Cell::of(from, step);
         }
         let (own_longitudes, own_latitudes) = cell.spans();
         // With few cells each neighbour may also lie on the other side of the Earth, so none is left out.
@@ -351,8 +436,9 @@ impl Area {
                 continue;
             }
             let neighbour = cell.neighbour(east, north);
-            // In large areas neighbours coincide. Redis compares with the last one only, and not with the centre's own.
-            if last == Some(neighbour) {
+            // In large areas neighbours coincide. Redis compares with the last one only, and not with the centre's own, so
+            // that its replies name members twice; nobody counts on that of polygons.
+            if last == Some(neighbour) || (is_polygon && cells.contains(&neighbour)) {
                 continue;
             }
             cells.push(neighbour);
@@ -415,6 +501,60 @@ mod tests {
                     assert_eq!(gather(moved.bits >> 1), wrapped(column, east));
                     assert_eq!(gather(moved.bits), wrapped(row, north));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_polygon_holds_what_lies_between_its_corners() {
+        let dented = vec![
+            at(0.0, 0.0),
+            at(10.0, 0.0),
+            at(10.0, 10.0),
+            at(5.0, 1.0),
+            at(0.0, 10.0),
+        ];
+        let area = Area {
+            centre: Shape::middle(&dented),
+            shape: Shape::Polygon { corners: dented },
+        };
+        let holds = |position| area.distance_m(position).is_some();
+        assert!(holds(at(1.0, 5.0)) && holds(at(9.0, 5.0)) && holds(at(5.0, 0.5)));
+        assert!(!holds(at(5.0, 5.0)) && !holds(at(-1.0, 5.0)) && !holds(at(11.0, 5.0)));
+    }
+
+    #[test]
+    fn the_cells_cover_a_polygon_of_any_size() {
+        // Multiplicative hashing: the corners are the same in every run.
+        let mut seed = 1_u64;
+        let mut part = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as f64 / (1_u64 << 31) as f64
+        };
+        for _ in 0..2_000 {
+            let width = [0.001, 1.0, 40.0, 360.0][(part() * 4.0) as usize];
+            let (east, north) = (part() * 360.0 - 180.0, part() * 170.0 - 85.0);
+            let mut near = || {
+                at(
+                    (east + (part() - 0.5) * width).clamp(-180.0, 180.0),
+                    (north + (part() - 0.5) * width).clamp(-85.0, 85.0),
+                )
+            };
+            let corners = vec![near(), near(), near(), near()];
+            let area = Area {
+                centre: Shape::middle(&corners),
+                shape: Shape::Polygon { corners },
+            };
+            let cells = area.cells();
+            for _ in 0..20 {
+                let position = near();
+                let hash = position.hash();
+                let found = |cell: &Cell| (cell.hashes().0..cell.hashes().1).contains(&hash);
+                assert!(
+                    area.distance_m(position).is_none()
+                        || cells.iter().filter(|cell| found(cell)).count() == 1,
+                    "{area:?} {position:?}"
+                );
             }
         }
     }

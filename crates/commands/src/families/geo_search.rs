@@ -97,6 +97,18 @@ fn rectangle(args: &mut Args<'_>) -> Result<(Shape, f64), CmdError> {
     Ok((Shape::Box { width, height }, unit))
 }
 
+/// The next words as the corners of a polygon: how many there are, then each.
+fn polygon(args: &mut Args<'_>) -> Result<Vec<Position>, CmdError> {
+    let corners = number::parse_i64(args.next()?).and_then(|corners| i32::try_from(corners).ok());
+    let corners = corners.ok_or(CmdError::VerticesNotAnInteger)?;
+    match usize::try_from(corners) {
+        Ok(corners @ 3..) if corners <= args.len() / 2 => {
+            (0..corners).map(|_| geo::position(args)).collect()
+        }
+        _ => Err(CmdError::TooFewVertices),
+    }
+}
+
 impl<'a> Query<'a> {
     /// Reads the words behind the key. `set` is what lies there.
     fn parse(
@@ -207,16 +219,22 @@ impl<'a> Query<'a> {
     ) -> Result<bool, CmdError> {
         let is_box = matches!(self.shape, Some(Shape::Box { .. }));
         let is_circle = matches!(self.shape, Some(Shape::Circle { .. }));
-        if args.len() > 1 && !self.from_position && args.keyword("FROMMEMBER") {
+        let is_polygon = matches!(self.shape, Some(Shape::Polygon { .. }));
+        let stands_alone = !is_box && !is_circle && !self.from_member && !self.from_position;
+        if args.len() > 1 && !self.from_position && !is_polygon && args.keyword("FROMMEMBER") {
             self.centre = member_position(set, args.next()?)?;
             self.from_member = true;
-        } else if args.len() > 2 && !self.from_member && args.keyword("FROMLONLAT") {
+        } else if args.len() > 2 && !self.from_member && !is_polygon && args.keyword("FROMLONLAT") {
             self.centre = Some(geo::position(args)?);
             self.from_position = true;
-        } else if args.len() > 2 && !is_box && args.keyword("BYRADIUS") {
+        } else if args.len() > 2 && !is_box && !is_polygon && args.keyword("BYRADIUS") {
             self.set_shape(radius(args)?);
-        } else if args.len() > 3 && !is_circle && args.keyword("BYBOX") {
+        } else if args.len() > 3 && !is_circle && !is_polygon && args.keyword("BYBOX") {
             self.set_shape(rectangle(args)?);
+        } else if args.len() > 2 && stands_alone && args.keyword("BYPOLYGON") {
+            let corners = polygon(args)?;
+            self.centre = Some(Shape::middle(&corners));
+            self.set_shape((Shape::Polygon { corners }, 1.0));
         } else {
             return Ok(false);
         }
@@ -232,7 +250,8 @@ impl<'a> Query<'a> {
                 _ => "STORE option in GEORADIUS",
             }));
         }
-        if dialect.is_search() && !(self.from_member || self.from_position) {
+        let has_centre = matches!(self.shape, Some(Shape::Polygon { .. }));
+        if dialect.is_search() && !(self.from_member || self.from_position || has_centre) {
             return Err(CmdError::exactly_one_of("FROMMEMBER or FROMLONLAT", name));
         }
         if dialect.is_search() && self.shape.is_none() {
@@ -246,7 +265,7 @@ impl<'a> Query<'a> {
 
     /// The members in the area, in the order and number asked for.
     fn run<'s>(&self, set: &'s SortedSet) -> Vec<Found<'s>> {
-        let (Some(centre), Some(shape)) = (self.centre, self.shape) else {
+        let (Some(centre), Some(shape)) = (self.centre, self.shape.clone()) else {
             return Vec::new();
         };
         let enough = self.count.filter(|_| self.any).unwrap_or(usize::MAX);
