@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+
 use super::command::STATUS_INVALID;
 use super::{CompareArgs, ReportArgs};
 use crate::os::interrupt;
@@ -53,6 +55,35 @@ pub(super) fn is_stored(path: &Path) -> bool {
     named || path.join(COMPARE_RECORD).exists()
 }
 
+/// Forms of a comparison; it is drawn again in all but the last, which is where it is read from.
+const FORMATS: [Format; 4] = [Format::Html, Format::Markdown, Format::Csv, Format::Json];
+
+/// Refuses what only runs have.
+fn about_runs(args: &ReportArgs) -> Result<(), String> {
+    let options = [
+        ("--compare", args.compare),
+        ("--baseline", args.baseline.is_some()),
+        ("--trends", args.trends),
+        ("--select", args.select.is_some() || args.extract_median),
+        ("--template", args.template.is_some()),
+        ("--index", args.index),
+    ];
+    if let Some((name, _)) = options.iter().find(|(_, given)| *given) {
+        return Err(format!("{name} is about runs, not a paired comparison"));
+    }
+    let has = |format: &&Format| **format == Format::All || FORMATS.contains(format);
+    match args.format.iter().find(|format| !has(format)) {
+        Some(format) => {
+            let name = format.to_possible_value();
+            let name = name.as_ref().map_or("this form", |value| value.get_name());
+            Err(format!(
+                "a paired comparison has no form {name}: choose html, markdown, csv or json"
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Draws the comparisons at `paths` again.
 pub(super) fn render(paths: &[PathBuf], args: &ReportArgs) -> Result<ExitCode, String> {
     if let Some(other) = paths.iter().find(|path| !is_stored(path)) {
@@ -64,8 +95,9 @@ pub(super) fn render(paths: &[PathBuf], args: &ReportArgs) -> Result<ExitCode, S
     if paths.len() > 1 && args.out.is_some() {
         return Err("--out takes one paired comparison".into());
     }
+    about_runs(args)?;
     let formats = match args.format.as_slice() {
-        [] => &[Format::Html, Format::Markdown, Format::Csv][..],
+        [] => &FORMATS[..FORMATS.len() - 1],
         formats => formats,
     };
     let mut console = Console::new(args.quiet);

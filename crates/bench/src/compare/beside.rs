@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::slices::close;
 use super::{Pair, operation};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
@@ -15,8 +16,7 @@ use crate::load::schedule::Arrivals;
 use crate::load::workload::{Ask, Workload};
 use crate::os::clock::SECOND;
 use crate::os::{interrupt, proc};
-use crate::record::validity::{Evidence, judge};
-use crate::record::{CompareRow, Grade, SlicePair, SliceSample};
+use crate::record::{CompareRow, SlicePair, SliceSample};
 use crate::run::console::Console;
 use crate::run::thread::generate;
 use crate::target::Store;
@@ -88,19 +88,17 @@ pub(super) fn measure(
         slice_ms: LENGTH.as_millis() as u64,
         ..CompareRow::default()
     };
-    let ticks = proc::machine_ticks();
-    let ended = pairs(args, pins, pair, &mut row, console);
-    let steal = ticks.zip(proc::machine_ticks());
-    row.validity = judge(&Evidence {
-        steal_percent: steal.map(|(before, after)| proc::steal_percent(before, after)),
-        ..Evidence::default()
-    });
-    if row.pairs.is_empty() {
-        row.validity
-            .lower(Grade::Invalid, "no pair of slices was measured");
-    }
+    let mut lost = Lost::default();
+    let ended = pairs(args, pins, pair, &mut row, &mut lost, console);
     row.notes.extend(note(pair, &row));
-    (row, ended)
+    (close(row, true, lost.steal, lost.waited), ended)
+}
+
+/// Processor time that others had, in percent, summed over the pairs.
+#[derive(Default)]
+struct Lost {
+    steal: f64,
+    waited: f64,
 }
 
 fn pairs(
@@ -108,6 +106,7 @@ fn pairs(
     pins: Pins,
     pair: &Pair,
     row: &mut CompareRow,
+    lost: &mut Lost,
     console: &mut Console,
 ) -> Result<(), String> {
     let named = |store: &Store, why: String| format!("{}: {why}", store.record.name);
@@ -118,6 +117,8 @@ fn pairs(
     for round in 0..most {
         let a_first = round.is_multiple_of(2);
         console.phase(format!("round {}/{most} · {}", round + 1, row.title));
+        let ticks = proc::machine_ticks();
+        let mut waited = 0.0;
         let mut samples = [SliceSample::default(), SliceSample::default()];
         for at in [usize::from(!a_first), usize::from(a_first)] {
             let side = &mut sides[at];
@@ -127,8 +128,14 @@ fn pairs(
             if interrupt::asked() {
                 return Ok(());
             }
+            let elapsed = outcome.elapsed_ns.max(1) as f64;
+            waited += outcome.run_queue_wait_ns.unwrap_or(0) as f64 * 100.0 / elapsed / 2.0;
             samples[at] = sample(&outcome);
         }
+        if let Some((before, after)) = ticks.zip(proc::machine_ticks()) {
+            lost.steal += proc::steal_percent(before, after);
+        }
+        lost.waited += waited;
         let [a, b] = samples;
         row.pairs.push(SlicePair { a_first, a, b });
     }

@@ -267,12 +267,12 @@ pub(super) fn close(mut row: CompareRow, alone: bool, steal: f64, waited: f64) -
     // A paired ratio of CPU survives a busy machine; throughput and latency do not.
     let waited = waited / pairs;
     if waited > RUN_QUEUE_WAIT_PERCENT_MAX {
-        row.validity.lower(
-            Grade::Indicative,
-            format!(
-                "the generator waited {waited:.0} % of the time for a core: rely on the CPU ratio only"
-            ),
-        );
+        let mut why = format!("the generator waited {waited:.0} % of the time for a core");
+        let measured = |pair: &SlicePair| pair.a.server_cpu_us_per_op.is_some();
+        if row.pairs.iter().any(measured) {
+            why.push_str(": rely on the CPU ratio only");
+        }
+        row.validity.lower(Grade::Indicative, why);
     }
     if row.pairs.is_empty() {
         row.validity

@@ -206,7 +206,7 @@ impl Spread {
 /// Memory of the same records in both servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRow {
-    /// e.g. `limiter records, 16-byte keys`.
+    /// e.g. `limiter records, 16-byte keys, counters of 8 digits, used_memory`.
     pub title: String,
     /// Records written.
     pub records: u64,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
@@ -33,15 +33,20 @@ impl Drop for Folder {
     }
 }
 
-/// What the program prints to standard output, and its exit code. Nothing of the user's cache is read or written.
-fn printed(folder: &Folder, args: &[&str]) -> (String, i32) {
-    let output = Command::new(tollgate_binary().unwrap())
+/// What became of a command. Nothing of the user's cache is read or written.
+fn bench(folder: &Folder, args: &[&str]) -> Output {
+    Command::new(tollgate_binary().unwrap())
         .arg("bench")
         .args(args)
         .env("XDG_CACHE_HOME", &folder.0)
         .stdin(Stdio::null())
         .output()
-        .unwrap();
+        .unwrap()
+}
+
+/// What the program prints to standard output, and its exit code.
+fn printed(folder: &Folder, args: &[&str]) -> (String, i32) {
+    let output = bench(folder, args);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let code = output.status.code().unwrap();
     // 3: the run is invalid by its own rules, as on a busy machine; it speaks as well as any.
@@ -252,7 +257,15 @@ fn two_servers_are_compared_into_one_document() {
     let results = folder.path("results");
     let args = ["compare", &a, &b, "--loads", "get", "--depth", "1"];
     let few = ["--connections", "2", "--slices", "3", "--slice-ms", "20"];
-    let rest = ["--pin", "none", "--json", "--out", &results];
+    let rest = [
+        "--records",
+        "1000",
+        "--pin",
+        "none",
+        "--json",
+        "--out",
+        &results,
+    ];
     let found = parsed(&printed(&folder, &[&args[..], &few, &rest].concat()).0);
     has(&found, &["a", "b", "rows", "complete"]);
     has(&found["rows"][0], &["title", "pairs", "ratios"]);
@@ -267,4 +280,13 @@ fn two_servers_are_compared_into_one_document() {
     let title = found["rows"][0]["title"].as_str().unwrap();
     assert!(said.contains(title), "{said}");
     assert_eq!(std::fs::read_to_string(&page).unwrap(), drawn);
+    for (option, why) in [
+        ("--trends", "--trends is about runs"),
+        ("--format=hlog", "no form hlog"),
+    ] {
+        let output = bench(&folder, &["report", &latest, option]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
 }
