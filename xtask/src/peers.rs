@@ -16,6 +16,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("redis-cli", "redis-tools"),
     ("redis-benchmark", "redis-tools"),
     ("memcached", "memcached"),
+    ("memccapable", "libmemcached-tools"),
     ("promtool", "prometheus"),
     ("systemd-analyze", "systemd"),
     ("wrk", "wrk"),
