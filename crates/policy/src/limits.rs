@@ -74,6 +74,13 @@ impl<'a> Said<'a> {
         own.into_iter()
             .find_map(|(name, node)| Some((name, given(node)?)))
     }
+
+    /// Whether something else says in which time is counted.
+    fn needs_no_unit(&self) -> bool {
+        [self.period, self.concurrency, self.lease]
+            .into_iter()
+            .any(|node| given(node).is_some())
+    }
 }
 
 pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
@@ -106,10 +113,12 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
         lease,
     };
     let name = name.map_or(Ok(""), |node| text_of(node, "name"))?;
+    let [limits, on_error, inherit, exact] = [limits, on_error, inherit, exact].map(given);
+    let unlimited = unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))?;
+    // Of several mistakes envoyproxy/ratelimit tells that of the unit, then that of `replaces`; ours come behind.
+    right_unit(node, said, unlimited, limits.is_some())?;
     let replaces = replaces_of(replaces, name)?;
-    let (limits, on_error) = (given(limits), given(on_error));
-    let (inherit, exact) = (given(inherit), given(exact));
-    let mut rate = if unlimited.map_or(Ok(false), |node| bool_of(node, "unlimited"))? {
+    let mut rate = if unlimited {
         let own = [
             ("limits", limits),
             ("on_error", on_error),
@@ -133,25 +142,37 @@ pub(crate) fn rate_limit_of(node: &Node) -> Result<Limit, YamlError> {
     if let Rate::Limited(bounds) = &mut rate {
         apply_to_all(bounds, inherit, exact)?;
     }
-    let hot_key = match (given(hot_key), &rate) {
-        (Some(node), Rate::Limited(bounds)) => hot_key_of(node, bounds)?,
-        _ => HotKey::Exact,
-    };
     Ok(Limit {
         name: name.into(),
         replaces,
-        hot_key,
+        hot_key: match (given(hot_key), &rate) {
+            (Some(node), Rate::Limited(bounds)) => hot_key_of(node, bounds)?,
+            _ => HotKey::Exact,
+        },
         on_error: on_error.map_or(Ok(OnError::DEFAULT), on_error_of)?,
         ..Limit::new(rate)
     })
 }
 
-/// Refuses what is said beside `unlimited`: the unit first, then the keys of the rule, then those of a limit.
-fn stands_alone(own: [(&str, Option<&Node>); 5], said: Said<'_>) -> Result<(), YamlError> {
-    if let Some(unit) = given(said.unit) {
-        let reason = "should not specify rate limit unit when unlimited";
-        return Err(YamlError::new(unit.line, reason));
+/// Refuses a unit beside `unlimited`, and none that is valid where nothing else says in which time is counted.
+fn right_unit(
+    node: &Node,
+    said: Said<'_>,
+    unlimited: bool,
+    has_limits: bool,
+) -> Result<(), YamlError> {
+    match given(said.unit) {
+        Some(unit) if unlimited => {
+            let reason = "should not specify rate limit unit when unlimited";
+            Err(YamlError::new(unit.line, reason))
+        }
+        _ if unlimited || has_limits || said.needs_no_unit() => Ok(()),
+        _ => unit_of(node, said).map(drop),
     }
+}
+
+/// Refuses what else is said beside `unlimited`: the keys of the rule, then those of a limit.
+fn stands_alone(own: [(&str, Option<&Node>); 5], said: Said<'_>) -> Result<(), YamlError> {
     let own = own.into_iter().find_map(|(key, node)| Some((key, node?)));
     match own.or(said.first_own()) {
         Some((key, node)) => {
@@ -406,15 +427,7 @@ fn window_of(node: &Node, said: Said<'_>) -> Result<Window, YamlError> {
             }
         };
     }
-    let unit_text = said.unit.map_or(Ok(""), |node| text_of(node, "unit"))?;
-    let Some(unit) = Unit::parse(unit_text) else {
-        let line = said.unit.map_or(node.line, |unit| unit.line);
-        let found = yaml::excerpt(unit_text);
-        return Err(YamlError::new(
-            line,
-            format!("invalid rate limit unit '{found}'"),
-        ));
-    };
+    let unit = unit_of(node, said)?;
     let by_calendar = |unit| match unit {
         Unit::Day => Some(CalendarUnit::Day),
         Unit::Week => Some(CalendarUnit::Week),
@@ -435,6 +448,16 @@ fn window_of(node: &Node, said: Said<'_>) -> Result<Window, YamlError> {
         (None, Some(unit)) if wanted => Ok(calendar(unit)),
         (None, _) => Ok(Window::Unit(unit)),
     }
+}
+
+/// The unit that a limit needs.
+fn unit_of(node: &Node, said: Said<'_>) -> Result<Unit, YamlError> {
+    let text = said.unit.map_or(Ok(""), |node| text_of(node, "unit"))?;
+    Unit::parse(text).ok_or_else(|| {
+        let line = said.unit.map_or(node.line, |unit| unit.line);
+        let found = yaml::excerpt(text);
+        YamlError::new(line, format!("invalid rate limit unit '{found}'"))
+    })
 }
 
 /// The algorithm of a name, and the line it stands in.

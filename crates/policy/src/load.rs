@@ -260,10 +260,6 @@ impl Compiler<'_> {
         self.enter(node, key, value, names)?;
         let flag = |node: Option<&Node>, what| node.map_or(Ok(false), |node| bool_of(node, what));
         let shared = flag(share_threshold, "share_threshold")?;
-        if shared && !value.contains('*') {
-            let line = share_threshold.map_or(node.line, |node| node.line);
-            return Err(shares_nothing(line, &self.path[outer + 1..]));
-        }
         self.sharing += usize::from(shared);
         let modes = (
             flag(shadow_mode, "shadow_mode")?,
@@ -276,6 +272,11 @@ impl Compiler<'_> {
         let named_by_request = by_value || !stem.is_empty();
         self.by_value += usize::from(named_by_request);
         let limit = self.good_limit(rate_limit, modes, metadata)?;
+        // Of several mistakes envoyproxy/ratelimit tells that of the limit.
+        if shared && !value.contains('*') {
+            let line = share_threshold.map_or(node.line, |node| node.line);
+            return Err(shares_nothing(line, &self.path[outer + 1..]));
+        }
         let limit = limit.map(|limit| Limit {
             series: (&*self.path).into(),
             by_value: detailed || self.by_value > 0,

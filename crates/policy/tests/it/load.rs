@@ -321,6 +321,35 @@ fn every_error_names_file_line_and_reason() {
     }
 }
 
+/// In the order of envoyproxy/ratelimit, whose own mistakes come before ours.
+#[test]
+fn of_several_mistakes_the_first_is_told() {
+    for (text, want) in [
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit:\n      replaces: [{}]\n      unit: fortnight\n",
+            "rules.yaml:6: invalid rate limit unit 'fortnight'",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {unlimited: true, unit: day, replaces: [{}]}\n",
+            "rules.yaml:4: should not specify rate limit unit when unlimited",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {unlimited: true, burst: 1, replaces: [{}]}\n",
+            "rules.yaml:4: should not have an empty replaces entry",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    rate_limit: {period: x, replaces: [{}]}\n",
+            "rules.yaml:4: should not have an empty replaces entry",
+        ),
+        (
+            "domain: a\ndescriptors:\n  - key: b\n    share_threshold: true\n    rate_limit: {unit: x}\n",
+            "rules.yaml:5: invalid rate limit unit 'x'",
+        ),
+    ] {
+        assert_eq!(error(text), want, "{text}");
+    }
+}
+
 #[test]
 fn a_limit_is_a_whole_number() {
     for bad in [

@@ -200,6 +200,34 @@ const DESCRIPTORS: &[(Fate, &str)] = &[
         RefusedByParser,
         "key: a, rate_limit: {unit: day, requests_per_unit: 1, replaces: {name: x}}",
     ),
+    (
+        Refused,
+        "key: a, rate_limit: {unit: fortnight, name: x, replaces: [{name: x}]}",
+    ),
+    (
+        Refused,
+        "key: a, rate_limit: {replaces: [{name: ''}], unit: fortnight}",
+    ),
+    (
+        Refused,
+        "key: a, rate_limit: {unlimited: true, unit: day, replaces: [{name: ''}]}",
+    ),
+    (
+        Refused,
+        "key: a, rate_limit: {unit: day, name: x, replaces: [{name: x}]}",
+    ),
+    (
+        Refused,
+        "key: a, share_threshold: true, rate_limit: {unit: fortnight}",
+    ),
+    (
+        Refused,
+        "key: a, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{}]}",
+    ),
+    (
+        Refused,
+        "key: a, rate_limit: {unit: fortnight}, descriptors: [{value: x}]",
+    ),
     (RefusedByParser, "key: a, share_threshold: true"),
     (RefusedByParser, "key: a, value: b, share_threshold: true"),
     (
