@@ -4,5 +4,6 @@ mod general;
 mod late;
 mod lua;
 mod models;
+mod published;
 mod redis;
 mod traps;
