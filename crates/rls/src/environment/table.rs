@@ -537,10 +537,10 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
                 "certificate to show, PEM",
             ),
             used("OTEL_EXPORTER_OTLP_CLIENT_KEY", "", "its key, PEM"),
-            ignored(
+            used(
                 "OTEL_EXPORTER_OTLP_COMPRESSION",
                 "",
-                "spans are sent as they are",
+                "gzip: requests are packed",
             ),
             used(
                 "OTEL_RESOURCE_ATTRIBUTES",

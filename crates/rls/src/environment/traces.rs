@@ -41,6 +41,10 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             protocol,
             endpoint: self.endpoint(protocol)?,
             headers: self.texts("HEADERS")?,
+            // Whatever else it says is none, as with the libraries of Go.
+            gzip: self
+                .exporter("COMPRESSION")
+                .is_some_and(|(_, text)| text == "gzip"),
             timeout: self.exporter_timeout()?,
             tls_authority: path("CERTIFICATE"),
             // One of them alone is as none, as with the libraries of Go.

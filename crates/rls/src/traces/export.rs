@@ -12,6 +12,7 @@ use tollgate_wire::trace::{
     Span,
 };
 use tonic::client::Grpc;
+use tonic::codec::CompressionEncoding;
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
@@ -80,6 +81,7 @@ enum Collector {
 struct GrpcCollector {
     endpoint: Endpoint,
     headers: MetadataMap,
+    gzip: bool,
     /// Once there is a runtime for it; it connects by itself, and again.
     client: Option<Grpc<Channel>>,
 }
@@ -113,6 +115,7 @@ impl Exporter {
                 TraceProtocol::Grpc => Collector::Grpc(Box::new(GrpcCollector {
                     endpoint: endpoint(&config)?,
                     headers: metadata(&config.headers)?,
+                    gzip: config.gzip,
                     client: None,
                 })),
             },
@@ -244,8 +247,14 @@ impl Exporter {
 impl GrpcCollector {
     /// Sends spans once.
     async fn send(&mut self, spans: &ExportRequest) -> Result<Taken, Refused> {
-        let endpoint = &self.endpoint;
-        let made = || Grpc::new(endpoint.connect_lazy());
+        let (endpoint, gzip) = (&self.endpoint, self.gzip);
+        let made = || {
+            let client = Grpc::new(endpoint.connect_lazy());
+            match gzip {
+                true => client.send_compressed(CompressionEncoding::Gzip),
+                false => client,
+            }
+        };
         let client = self.client.get_or_insert_with(made);
         client
             .ready()

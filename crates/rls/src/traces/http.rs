@@ -1,11 +1,15 @@
 //! Spans to a collector over HTTP/1.1.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::header::{
-    CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
+    CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    USER_AGENT,
 };
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -32,6 +36,7 @@ pub(super) struct HttpCollector {
     host: String,
     port: u16,
     headers: HeaderMap,
+    gzip: bool,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
@@ -61,6 +66,9 @@ impl HttpCollector {
         headers.insert(HOST, text(authority.as_str())?);
         headers.insert(USER_AGENT, text(AGENT)?);
         headers.insert(CONTENT_TYPE, text("application/x-protobuf")?);
+        if config.gzip {
+            headers.insert(CONTENT_ENCODING, text("gzip")?);
+        }
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Ok(Self {
             port: authority
@@ -68,6 +76,7 @@ impl HttpCollector {
                 .unwrap_or(if is_secure { 443 } else { 80 }),
             host,
             headers,
+            gzip: config.gzip,
             tls,
             uri: path.parse().map_err(|_| bad("no URL"))?,
             connection: None,
@@ -93,7 +102,12 @@ impl HttpCollector {
         if let Some(headers) = request.headers_mut() {
             headers.clone_from(&self.headers);
         }
-        let body = Full::new(Bytes::from(spans.encode_to_vec()));
+        let message = spans.encode_to_vec();
+        let message = match self.gzip {
+            true => packed(&message).map_err(|error| Refused::passing(&error))?,
+            false => message,
+        };
+        let body = Full::new(Bytes::from(message));
         let request = request
             .body(body)
             .map_err(|error| Refused::passing(&error))?;
@@ -147,6 +161,12 @@ where
     // It ends with its sender; what goes wrong is told to whoever sends.
     drop(tokio::task::spawn_local(connection));
     Ok(sender)
+}
+
+fn packed(message: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    packer.write_all(message)?;
+    packer.finish()
 }
 
 /// Trusts the system's authorities and the one given.

@@ -23,6 +23,8 @@ pub struct TraceConfig {
     pub endpoint: String,
     /// Headers of each request.
     pub headers: Vec<(String, String)>,
+    /// Requests are packed by gzip.
+    pub gzip: bool,
     /// Longest wait for the collector to take spans.
     pub timeout: Duration,
     /// PEM file of an authority to trust beside the system's.

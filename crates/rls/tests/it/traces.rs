@@ -1,10 +1,11 @@
 //! Spans of calls, as a collector of OpenTelemetry gets them.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use flate2::read::GzDecoder;
 use prost::Message;
 use tollgate_rls::{Environment, RlsConfig, TraceConfig, TraceProtocol};
 use tollgate_testkit::{Server, peers};
@@ -44,6 +45,10 @@ impl Collector {
                 let mut writer = stream;
                 while let Some((head, body)) = read_request(&mut reader) {
                     let status = statuses.next().unwrap_or(&"200 OK");
+                    let body = match head.contains("content-encoding: gzip") {
+                        true => unpacked(&body),
+                        false => body,
+                    };
                     seen.lock().expect("not poisoned").push(head);
                     if status.starts_with("200") {
                         let request = ExportRequest::decode(&body[..]).expect("a request");
@@ -65,6 +70,7 @@ impl Collector {
             protocol: TraceProtocol::Http,
             endpoint: format!("http://{}/v1/traces", self.addr),
             headers: vec![("x-team".to_owned(), "a b".to_owned())],
+            gzip: false,
             timeout: PATIENCE,
             tls_authority: None,
             tls_own: None,
@@ -111,6 +117,13 @@ fn read_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some((head, body))
+}
+
+fn unpacked(body: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    let read = GzDecoder::new(body).read_to_end(&mut message);
+    read.expect("packed by gzip");
+    message
 }
 
 fn text_of<'a>(span: &'a Span, name: &str) -> Option<&'a Value> {
@@ -354,12 +367,42 @@ async fn take_call(listener: tokio::net::TcpListener) -> (http::HeaderMap, Expor
     sending
         .send_trailers(trailers.into_iter().collect())
         .expect("open");
-    let message = ExportRequest::decode(&bytes[5..]).expect("a request");
+    let message = match (bytes[0], head.headers.get("grpc-encoding")) {
+        (0, None) => bytes[5..].to_vec(),
+        (1, Some(encoding)) if encoding == "gzip" => unpacked(&bytes[5..]),
+        other => panic!("{other:?}"),
+    };
+    let message = ExportRequest::decode(&message[..]).expect("a request");
     (head.headers, message)
+}
+
+/// As OTEL_EXPORTER_OTLP_COMPRESSION says.
+#[tokio::test]
+async fn spans_are_packed_where_that_is_wanted() {
+    for gzip in [true, false] {
+        let collector = Collector::start(&[]);
+        let service = service(|config| {
+            let traces = collector.config();
+            config.traces = Some(TraceConfig { gzip, ..traces });
+        });
+        let mut client = service.client().await;
+        let asked = request(vec![descriptor(&["ten=packed"])]);
+        client.ask(asked).await.expect("answered");
+        let spans = collector.spans(2);
+        assert!(spans.iter().any(|span| span.name == RPC), "{spans:?}");
+        let heads = collector.heads.lock().expect("not poisoned");
+        assert_eq!(heads[0].contains("content-encoding: gzip\r\n"), gzip);
+    }
 }
 
 #[tokio::test]
 async fn spans_are_sent_over_grpc() {
+    for gzip in [false, true] {
+        sent_over_grpc(gzip).await;
+    }
+}
+
+async fn sent_over_grpc(gzip: bool) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port");
@@ -370,6 +413,7 @@ async fn spans_are_sent_over_grpc() {
         config.traces = Some(TraceConfig {
             protocol: TraceProtocol::Grpc,
             endpoint: format!("http://{addr}"),
+            gzip,
             interval: Duration::from_secs(1),
             ..collector.config()
         });
@@ -433,6 +477,11 @@ fn spans_are_sent_where_the_variables_say() {
         (TraceProtocol::Http, "http://localhost:4318/v1/traces")
     );
     assert_eq!((config.queue, config.batch), (2_048, 512));
+    for (given, packed) in [("gzip", true), ("none", false), ("", false)] {
+        let config = traces(&[("OTEL_EXPORTER_OTLP_COMPRESSION", given)]).expect("valid");
+        assert_eq!(config.gzip, packed, "{given}");
+    }
+    assert!(!config.gzip);
     assert_eq!(config.interval.as_secs(), 5);
     assert!((config.sampling - 1.0).abs() < 1e-9);
     let [name, instance] = &config.resource[..] else {
@@ -474,6 +523,7 @@ fn spans_are_sent_where_the_variables_say() {
         ("OTEL_EXPORTER_OTLP_HEADERS", "a=1, b=two%20words"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "500"),
         ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "/ca"),
+        ("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "gzip"),
         ("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,zone=a"),
         ("TRACING_SERVICE_NAME", "limits"),
         ("TRACING_SERVICE_NAMESPACE", "edge"),
@@ -484,6 +534,7 @@ fn spans_are_sent_where_the_variables_say() {
     .expect("valid");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(config.headers, [pair("a", "1"), pair("b", "two words")]);
+    assert!(config.gzip);
     assert_eq!(config.timeout.as_millis(), 500);
     assert_eq!(config.tls_authority, Some("/ca".into()));
     assert_eq!((config.queue, config.batch), (100, 100));
