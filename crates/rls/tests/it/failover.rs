@@ -61,7 +61,7 @@ async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 /// Certificates of servers and of the service, made by two authorities, and how servers are told of them.
-struct Tls {
+pub(crate) struct Tls {
     files: Files,
     /// Trusts both authorities: servers are each other's clients too.
     both: PathBuf,
@@ -109,17 +109,17 @@ fn flags(settings: &[(&str, String)]) -> Vec<String> {
 }
 
 /// A Sentinel that watches a master under the name `main`.
-struct Sentinel {
+pub(crate) struct Sentinel {
     process: Child,
     dir: PathBuf,
     /// Where tests ask it.
     addr: SocketAddr,
     /// Where the service asks it.
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl Sentinel {
-    fn start(program: PathBuf, master: u16, tls: Option<&Tls>) -> Self {
+    pub(crate) fn start(program: PathBuf, master: u16, tls: Option<&Tls>) -> Self {
         let dir = temp_dir().expect("a temporary folder");
         let plain = free_port().expect("a free port");
         let port = tls.map_or(plain, |_| free_port().expect("a free port"));

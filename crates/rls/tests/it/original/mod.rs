@@ -11,6 +11,7 @@ mod log;
 mod metrics;
 mod outages;
 mod pair;
+mod places;
 mod program;
 mod sockets;
 mod statsd;

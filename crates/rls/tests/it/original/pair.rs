@@ -64,7 +64,7 @@ impl Pair {
         ];
         given.extend(env);
         given.push(own(Kind::Original));
-        let original = Program::start(Kind::Original, ground, &given);
+        let original = given;
         let mut given = env.to_vec();
         given.push(own(Kind::Ours));
         let our_store = match store {
@@ -82,17 +82,27 @@ impl Pair {
         if store == Store::SharedKeys {
             given.push(("TOLLGATE_COUNTER_KEYS", "envoy"));
         }
-        let ours = Program::start(Kind::Ours, ground, &given);
+        let pair = Self::told(ground, [&original, &given]).await;
+        Some(Self {
+            stores: [Some(theirs), our_store],
+            ..pair
+        })
+    }
+
+    /// Each by its own variables, on stores that are the caller's.
+    pub(super) async fn told(ground: &Ground, env: [&[(&str, &str)]; 2]) -> Self {
+        let original = Program::start(Kind::Original, ground, env[0]);
+        let ours = Program::start(Kind::Ours, ground, env[1]);
         let clients = [
             Client::connect(original.grpc).await,
             Client::connect(ours.grpc).await,
         ];
-        Some(Self {
+        Self {
             original,
             ours,
             clients,
-            stores: [Some(theirs), our_store],
-        })
+            stores: [None, None],
+        }
     }
 
     pub(super) fn both(&self) -> [&Program; 2] {
