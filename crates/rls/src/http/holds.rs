@@ -30,8 +30,8 @@ struct Held {
     descriptors: Option<Vec<Object<DescriptorJson>>>,
     #[serde(alias = "hitsAddend")]
     hits_addend: Option<Number<u32>>,
-    ttl_ms: Option<u64>,
-    actual: Option<u64>,
+    ttl_ms: Option<Number<u64>>,
+    actual: Option<Number<u64>>,
 }
 
 #[derive(Serialize)]
@@ -108,14 +108,14 @@ async fn answer_uncounted(
     .into_message();
     match deed {
         Deed::Reserve => {
-            let ttl_ms = asked.ttl_ms.unwrap_or(DEFAULT_TTL_MS);
+            let ttl_ms = asked.ttl_ms.map_or(DEFAULT_TTL_MS, Number::get);
             if !(1..=MAX_TTL_MS).contains(&ttl_ms) {
                 return Ok(bad_request(format!("ttl_ms: from 1 to {MAX_TTL_MS}")));
             }
             reserve(service, &request, &id, Duration::from_millis(ttl_ms)).await
         }
         Deed::Commit => match asked.actual {
-            Some(actual) => end(service, &request, &id, actual).await,
+            Some(actual) => end(service, &request, &id, actual.get()).await,
             None => Ok(bad_request("actual: the cost that counts".to_owned())),
         },
         Deed::Cancel => end(service, &request, &id, 0).await,

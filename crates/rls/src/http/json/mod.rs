@@ -68,6 +68,12 @@ pub(super) struct Number<T>(T);
 /// A unit, written by name or number.
 struct UnitJson(i32);
 
+impl<T> Number<T> {
+    pub(super) fn get(self) -> T {
+        self.0
+    }
+}
+
 impl RequestJson {
     pub(super) fn into_message(self) -> RateLimitRequest {
         let descriptors = self.descriptors.unwrap_or_default();
