@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use tollgate_limiter::Nanos;
+use tollgate_limiter::{Nanos, Timestamp};
 
 use crate::modes::HeaderNames;
 
@@ -11,6 +11,9 @@ use crate::modes::HeaderNames;
 const MAX_INTEGER: u64 = 999_999_999_999_999;
 /// Longest name of a policy in a header, in bytes; longer ones are cut.
 const MAX_NAME: usize = 128;
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+/// Tells of a request that never passes, however often it is sent.
+const CODE: (&str, &str) = ("X-RateLimit-Code", "never_possible");
 
 /// How limits are written into headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,20 @@ pub enum HeaderForm {
     /// `X-RateLimit-Limit`, `-Remaining` and `-Reset` of draft-polli-ratelimit-headers-03, as Envoy and limitador write them,
     /// and `Retry-After`.
     XRateLimit,
+    /// Three numbers of the tightest limit under the same names, as GitHub and others write them: `X-RateLimit-Reset` is the
+    /// second since the Unix epoch. And `Retry-After`.
+    XRateLimitEpoch,
+}
+
+/// What who asked is told of asking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The request passed.
+    Passed,
+    /// It would pass after this time.
+    After(Nanos),
+    /// It never would.
+    Never,
 }
 
 /// One limit as a header tells it.
@@ -39,8 +56,8 @@ pub struct Standing<'a> {
     pub window_secs: u64,
     /// Units that are left.
     pub remaining: u64,
-    /// Seconds until all are there again, or until the request passes that this limit denies; rounded up.
-    pub reset_secs: u64,
+    /// Time until all are there again, or until the request passes that this limit denies.
+    pub reset: Nanos,
     /// The limit denies the request.
     pub over: bool,
     /// It is a quota, which denies only together with all others.
@@ -50,6 +67,19 @@ pub struct Standing<'a> {
 }
 
 impl Standing<'_> {
+    /// Rounded up.
+    fn reset_secs(&self) -> u64 {
+        self.reset.div_ceil(NANOS_PER_SEC)
+    }
+
+    /// The second of the Unix epoch at which the time is up, asked at this moment; rounded up.
+    fn reset_at(&self, asked: Timestamp) -> u64 {
+        let at = i128::from(asked.nanos()) + i128::from(self.reset);
+        let nanos = u128::try_from(at).unwrap_or(0);
+        // At most 2^65 nanoseconds.
+        nanos.div_ceil(u128::from(NANOS_PER_SEC)) as u64
+    }
+
     fn is_boundless(&self) -> bool {
         self.remaining >= u64::from(u32::MAX)
     }
@@ -60,7 +90,13 @@ pub type Header = (Cow<'static, str>, String);
 
 impl HeaderForm {
     /// The names by which the form is chosen, from the newest to none.
-    pub const NAMES: [&'static str; 4] = ["draft-11", "draft-06", "x-ratelimit", "none"];
+    pub const NAMES: [&'static str; 5] = [
+        "draft-11",
+        "draft-06",
+        "x-ratelimit",
+        "x-ratelimit-epoch",
+        "none",
+    ];
 
     /// Reads one of [`NAMES`](Self::NAMES).
     pub fn parse(name: &str) -> Option<Self> {
@@ -68,14 +104,25 @@ impl HeaderForm {
             "draft-11" => Some(Self::Draft11),
             "draft-06" => Some(Self::Draft06),
             "x-ratelimit" => Some(Self::XRateLimit),
+            "x-ratelimit-epoch" => Some(Self::XRateLimitEpoch),
             "none" => Some(Self::Silent),
             _ => None,
         }
     }
 
-    /// The headers of the limits that applied to a request, in their order; none where there was no limit. `wait` is how long a
-    /// request that is denied waits until it passes, where it ever does.
-    pub fn headers(&self, standings: &[Standing<'_>], wait: Option<Nanos>) -> Vec<Header> {
+    /// Whether times are told as those of a clock.
+    pub fn tells_dates(&self) -> bool {
+        *self == Self::XRateLimitEpoch
+    }
+
+    /// The headers of the limits that applied to a request which was made at the moment `asked`, in their order; none where there
+    /// was no limit.
+    pub fn headers(
+        &self,
+        standings: &[Standing<'_>],
+        retry: Retry,
+        asked: Timestamp,
+    ) -> Vec<Header> {
         // Of what has the most left that responses can tell the peer says nothing.
         if matches!(self, Self::Named(_)) && standings.iter().all(Standing::is_boundless) {
             return Vec::new();
@@ -94,19 +141,24 @@ impl HeaderForm {
                     ),
                     (
                         names.reset.to_string().into(),
-                        tightest.reset_secs.to_string(),
+                        tightest.reset_secs().to_string(),
                     ),
                 ];
             }
             Self::Draft11 => draft_11(standings),
             Self::Draft06 => draft_06(tightest, standings),
             Self::XRateLimit => x_ratelimit(tightest, standings),
+            Self::XRateLimitEpoch => x_ratelimit_epoch(tightest, asked),
         };
-        // Never 0: a client that comes back at once is denied again.
-        headers.extend(wait.map(|wait| {
-            let secs = wait.div_ceil(1_000_000_000).max(1);
-            ("Retry-After".into(), secs.to_string())
-        }));
+        match retry {
+            Retry::Passed => {}
+            // Never 0: a client that comes back at once is denied again.
+            Retry::After(wait) => {
+                let secs = wait.div_ceil(NANOS_PER_SEC).max(1);
+                headers.push(("Retry-After".into(), secs.to_string()));
+            }
+            Retry::Never => headers.push((CODE.0.into(), CODE.1.to_owned())),
+        }
         headers
     }
 }
@@ -141,7 +193,7 @@ fn draft_11(standings: &[Standing<'_>]) -> Vec<Header> {
         write!(
             states,
             "{separator}{name};r={left};t={}",
-            integer(standing.reset_secs)
+            integer(standing.reset_secs())
         )
         .ok();
     }
@@ -159,7 +211,7 @@ fn draft_06(tightest: &Standing<'_>, standings: &[Standing<'_>]) -> Vec<Header> 
     vec![
         ("RateLimit-Limit".into(), tightest.quota.to_string()),
         ("RateLimit-Remaining".into(), tightest.remaining.to_string()),
-        ("RateLimit-Reset".into(), tightest.reset_secs.to_string()),
+        ("RateLimit-Reset".into(), tightest.reset_secs().to_string()),
         ("RateLimit-Policy".into(), policies.join(", ")),
     ]
 }
@@ -188,8 +240,22 @@ fn x_ratelimit(tightest: &Standing<'_>, standings: &[Standing<'_>]) -> Vec<Heade
             "X-RateLimit-Remaining".into(),
             tightest.remaining.to_string(),
         ),
-        ("X-RateLimit-Reset".into(), tightest.reset_secs.to_string()),
+        (
+            "X-RateLimit-Reset".into(),
+            tightest.reset_secs().to_string(),
+        ),
     ]
+}
+
+fn x_ratelimit_epoch(tightest: &Standing<'_>, asked: Timestamp) -> Vec<Header> {
+    let numbers = [
+        ("X-RateLimit-Limit", tightest.quota),
+        ("X-RateLimit-Remaining", tightest.remaining),
+        ("X-RateLimit-Reset", tightest.reset_at(asked)),
+    ];
+    numbers
+        .map(|(name, number)| (name.into(), number.to_string()))
+        .to_vec()
 }
 
 fn name_of(standing: &Standing<'_>) -> String {
@@ -228,7 +294,7 @@ mod tests {
             quota,
             window_secs,
             remaining,
-            reset_secs: window_secs / 2,
+            reset: (window_secs / 2).saturating_mul(NANOS_PER_SEC),
             over: false,
             is_quota: false,
             is_concurrency: false,
@@ -236,7 +302,8 @@ mod tests {
     }
 
     fn written(form: &HeaderForm, standings: &[Standing<'_>]) -> String {
-        let headers = form.headers(standings, None);
+        let asked = Timestamp::from_nanos(1_795_338_001_250_000_000);
+        let headers = form.headers(standings, Retry::Passed, asked);
         let lines = headers
             .iter()
             .map(|(name, value)| format!("{name}: {value}"));
@@ -248,11 +315,11 @@ mod tests {
     fn draft_11_is_written_as_the_draft_shows_it() {
         let standings = [
             Standing {
-                reset_secs: 30,
+                reset: 30 * NANOS_PER_SEC,
                 ..standing("burst", 100, 60, 50)
             },
             Standing {
-                reset_secs: 40_211,
+                reset: 40_211 * NANOS_PER_SEC,
                 ..standing("daily", 1_000, 86_400, 712)
             },
             Standing {
@@ -292,16 +359,53 @@ mod tests {
         assert_eq!(written(&HeaderForm::Draft11, &[]), "");
     }
 
+    /// As GitHub has it: three numbers, the last of them a date.
+    #[test]
+    fn a_reset_may_be_a_date() {
+        let standings = [
+            standing("", 1_000, 3_600, 900),
+            Standing {
+                reset: 58_750_000_000,
+                ..standing("per-ip", 60, 60, 3)
+            },
+        ];
+        assert_eq!(
+            written(&HeaderForm::XRateLimitEpoch, &standings),
+            "X-RateLimit-Limit: 60\nX-RateLimit-Remaining: 3\nX-RateLimit-Reset: 1795338060"
+        );
+        // Never before the time is up, and whatever the clock says a number.
+        let at = |asked, reset| {
+            let standing = Standing {
+                reset,
+                ..standing("", 1, 1, 1)
+            };
+            standing.reset_at(Timestamp::from_nanos(asked))
+        };
+        assert_eq!(at(1_795_338_001_250_000_000, 1), 1_795_338_002);
+        assert_eq!(at(i64::MIN, 0), 0);
+        assert_eq!(at(i64::MAX, u64::MAX), 27_670_116_111);
+    }
+
     #[test]
     fn retry_after_is_in_whole_seconds_and_never_zero() {
-        let of = |wait| {
-            let headers = HeaderForm::Draft11.headers(&[standing("a", 1, 60, 0)], wait);
-            let found = headers.into_iter().find(|(name, _)| name == "Retry-After");
-            found.map(|(_, value)| value)
-        };
-        assert_eq!(of(Some(0)), Some("1".to_owned()));
-        assert_eq!(of(Some(6_000_000_001)), Some("7".to_owned()));
-        assert_eq!(of(None), None);
+        let forms = HeaderForm::NAMES
+            .iter()
+            .filter_map(|name| HeaderForm::parse(name));
+        for form in forms.filter(|form| *form != HeaderForm::Silent) {
+            let of = |retry, wanted| {
+                let headers = form.headers(&[standing("a", 1, 60, 0)], retry, Timestamp::default());
+                let found = headers.into_iter().find(|(name, _)| name == wanted);
+                found.map(|(_, value)| value)
+            };
+            let after = |retry| of(retry, "Retry-After");
+            assert_eq!(after(Retry::After(0)), Some("1".to_owned()));
+            assert_eq!(after(Retry::After(6_000_000_001)), Some("7".to_owned()));
+            assert_eq!([Retry::Passed, Retry::Never].map(after), [None, None]);
+            // Who can never pass is told so, and not when to come back.
+            let code = |retry| of(retry, "X-RateLimit-Code");
+            assert_eq!(code(Retry::Never), Some("never_possible".to_owned()));
+            assert_eq!([Retry::Passed, Retry::After(1)].map(code), [None, None]);
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Decisions as callers of this service's own interface, headers and metrics see them.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use tollgate_limiter::{Decision, Method, Nanos};
 use tollgate_wire::rls::RateLimitRequest;
 
-use crate::headers::Standing;
+use crate::headers::{Retry, Standing};
 use crate::resolve::{Item, Resolved, Role};
 use crate::ruleset::Quota;
 
@@ -93,7 +96,7 @@ impl Resolved<'_> {
 
 /// How long a request waits until it passes, if nobody else takes: as long as the slowest enforced limit, and as the first of
 /// its quotas if all of them deny. `None` when it never can.
-pub fn wait_of(outcomes: &[Outcome<'_>]) -> Option<Nanos> {
+fn wait_of(outcomes: &[Outcome<'_>]) -> Option<Nanos> {
     let mut longest = 0;
     let mut first_quota: Option<Option<Nanos>> = None;
     for limits in outcomes.chunk_by(|one, next| one.descriptor == next.descriptor) {
@@ -119,6 +122,45 @@ pub fn wait_of(outcomes: &[Outcome<'_>]) -> Option<Nanos> {
     }
 }
 
+/// What who asked is told of asking again.
+pub fn retry_of(passed: bool, outcomes: &[Outcome<'_>]) -> Retry {
+    match passed {
+        true => Retry::Passed,
+        false => wait_of(outcomes).map_or(Retry::Never, Retry::After),
+    }
+}
+
+/// The limits as headers and problems tell of them, in their order. No two have one name, by which clients know what is left of
+/// which: behind those of the first limit called so there is a number.
+pub fn standings<'a>(outcomes: &'a [Outcome<'_>], request: &RateLimitRequest) -> Vec<Standing<'a>> {
+    let standings = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.standing(request));
+    let mut standings: Vec<Standing<'a>> = standings.collect();
+    if standings.len() > 1 {
+        tell_apart(&mut standings);
+    }
+    standings
+}
+
+fn tell_apart(standings: &mut [Standing<'_>]) {
+    // The last number of each name. Names may come from requests, so this is one of the maps that they cannot attack.
+    let mut taken: HashMap<String, usize> = HashMap::with_capacity(standings.len());
+    for standing in standings {
+        let Some(&last) = taken.get(&*standing.name) else {
+            taken.insert(standing.name.to_string(), 1);
+            continue;
+        };
+        let mut numbered =
+            (last + 1..).map(|number| (number, format!("{}-{number}", standing.name)));
+        let free = numbered.find(|(_, name)| !taken.contains_key(name));
+        let (number, name) = free.expect("there are more numbers than names");
+        taken.insert(standing.name.to_string(), number);
+        taken.insert(name.clone(), 1);
+        standing.name = Cow::Owned(name);
+    }
+}
+
 /// What clients are told to be the time until a limit's reset: who passed, until all units are there again; who is denied, until
 /// the request would pass. That is what Envoy makes `Retry-After` of, and of a bucket its first unit comes long before its last. For
 /// windows both are the same, as for what never passes, which no time is right for.
@@ -132,7 +174,7 @@ pub(crate) fn until_change(decision: &Decision, denied: bool) -> Nanos {
 
 impl Outcome<'_> {
     /// As headers tell it; `None` without a limit. A limit without a name is called by the keys of its descriptor.
-    pub fn standing(&self, request: &RateLimitRequest) -> Option<Standing<'_>> {
+    fn standing(&self, request: &RateLimitRequest) -> Option<Standing<'_>> {
         let counting = self.counting.as_ref()?;
         let decision = &counting.decision;
         let seconds = |span: Nanos| span.div_ceil(1_000_000_000);
@@ -154,7 +196,7 @@ impl Outcome<'_> {
             } else {
                 0
             },
-            reset_secs: seconds(until_change(decision, over)),
+            reset: until_change(decision, over),
             over,
             is_quota: self.quota,
             is_concurrency: counting.algorithm == Method::Concurrency.name(),
@@ -188,6 +230,27 @@ mod tests {
             quota: role == Role::Quota,
             over,
         }
+    }
+
+    #[test]
+    fn limits_that_are_called_alike_are_told_apart() {
+        let of = |names: &[&'static str]| {
+            let named = |name: &&'static str| Outcome {
+                name,
+                ..outcome(0, Role::Enforced, Some(0))
+            };
+            let outcomes: Vec<_> = names.iter().map(named).collect();
+            let told = standings(&outcomes, &RateLimitRequest::default());
+            let names = told.iter().map(|standing| standing.name.to_string());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["a", "b"]), ["a", "b"]);
+        assert_eq!(of(&["a", "b", "a", "a"]), ["a", "b", "a-2", "a-3"]);
+        assert_eq!(
+            of(&["a-2", "a", "a", "a-2", "a"]),
+            ["a-2", "a", "a-3", "a-2-2", "a-4"]
+        );
+        assert_eq!(of(&["a", "a", "a-2"]), ["a", "a-2", "a-2-2"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use tollgate_limiter::{Act, AlgorithmKind, Cost, Decision, Method, Quota};
+use tollgate_limiter::{Act, AlgorithmKind, Cost, Decision, Method, Quota, Timestamp};
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 
 use crate::bound::{Bound, OnError};
@@ -75,6 +75,8 @@ pub struct Resolved<'r> {
     replacing: bool,
     /// That of the rules.
     generation: u64,
+    /// When the request was made, where headers tell of that.
+    pub(crate) asked: Timestamp,
 }
 
 /// What applies to one descriptor.
@@ -195,6 +197,7 @@ impl Ruleset {
             keys: Vec::new(),
             replacing: false,
             generation: self.generation,
+            asked: Timestamp::default(),
         };
         for (index, descriptor) in request.descriptors.iter().enumerate() {
             let item = match rules {
@@ -209,6 +212,12 @@ impl Ruleset {
 }
 
 impl<'r> Resolved<'r> {
+    /// The same, made at this moment: wanted where headers [tell dates](crate::HeaderForm::tells_dates).
+    #[must_use]
+    pub fn asked_at(self, asked: Timestamp) -> Self {
+        Self { asked, ..self }
+    }
+
     fn item(
         &mut self,
         rules: &'r Level,

@@ -5,8 +5,8 @@ use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit}
 use tollgate_wire::rls::{Duration, HeaderValue, RateLimitRequest, RateLimitResponse};
 
 use crate::describe;
-use crate::headers::{HeaderForm, Standing};
-use crate::outcome::{until_change, wait_of};
+use crate::headers::HeaderForm;
+use crate::outcome::{retry_of, standings, until_change};
 use crate::resolve::{Applied, Item, Part, Resolved, Role};
 use crate::ruleset::Quota;
 
@@ -88,16 +88,10 @@ impl Resolved<'_> {
         overall: Code,
     ) -> Vec<HeaderValue> {
         let outcomes = self.outcomes(decisions);
-        let standings: Vec<Standing<'_>> = outcomes
-            .iter()
-            .filter_map(|outcome| outcome.standing(request))
-            .collect();
+        let standings = standings(&outcomes, request);
         // Who passes has nothing to wait for, whatever limits say that only tell.
-        let wait = match overall {
-            Code::OverLimit => wait_of(&outcomes),
-            _ => None,
-        };
-        let headers = form.headers(&standings, wait).into_iter();
+        let retry = retry_of(overall != Code::OverLimit, &outcomes);
+        let headers = form.headers(&standings, retry, self.asked).into_iter();
         headers
             .map(|(key, value)| HeaderValue {
                 key: key.into_owned(),

@@ -12,6 +12,7 @@
 #![recursion_limit = "256"]
 
 mod backend;
+mod clock;
 mod combine;
 mod config;
 mod environment;

@@ -12,8 +12,8 @@ use tokio::sync::{oneshot, watch};
 use tollgate_engine::Undecided;
 use tollgate_limiter::{Act, Cost, Decision};
 use tollgate_policy::{
-    Fallback, HeaderForm, LimitCheck, Outcome, Provenance, RequestError, Resolved, Role, Ruleset,
-    Trace, wait_of,
+    Fallback, HeaderForm, LimitCheck, Outcome, Provenance, RequestError, Resolved, Retry, Role,
+    Ruleset, Trace, retry_of, standings,
 };
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{HeaderValue, RateLimitRequest, RateLimitResponse};
@@ -22,6 +22,7 @@ use tollgate_wire::trace::SpanKind;
 use crate::backend::{
     AnyBackend, BackendError, Checks, Decide, Decisions, Embedded, LocalCache, Told,
 };
+use crate::clock;
 use crate::combine;
 use crate::fallback::{self, Fallbacks};
 use crate::grpc::ConnectionAge;
@@ -700,7 +701,12 @@ pub(crate) fn resolve<'r>(
     if !rules.is_loaded() {
         return Err(ServiceError::NoRules);
     }
-    rules.resolve(request).map_err(ServiceError::Request)
+    let resolved = rules.resolve(request).map_err(ServiceError::Request)?;
+    let tells_dates = resolved.header_form().is_some_and(HeaderForm::tells_dates);
+    Ok(match tells_dates {
+        true => resolved.asked_at(clock::now()),
+        false => resolved,
+    })
 }
 
 /// Tells a span what was asked, and what was answered.
@@ -739,15 +745,8 @@ fn add_problem(
     outcomes: &[Outcome<'_>],
     request: &RateLimitRequest,
 ) {
-    let standings = outcomes
-        .iter()
-        .filter_map(|outcome| outcome.standing(request));
-    let over: Vec<_> = standings.filter(|standing| standing.over).collect();
-    let possible = wait_of(outcomes).is_some();
-    let names = over
-        .iter()
-        .map(|standing| standing.name.to_string())
-        .collect();
+    let possible = retry_of(false, outcomes) != Retry::Never;
+    let names = problem::violated(&standings(outcomes, request));
     response.raw_body = Problem::quota_exceeded(names, possible).to_json();
     response.response_headers_to_add.push(HeaderValue {
         key: "content-type".to_owned(),

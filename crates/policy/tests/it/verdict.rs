@@ -1,6 +1,7 @@
 //! The response for given decisions.
 
 use tollgate_limiter::Decision;
+use tollgate_policy::standings;
 use tollgate_wire::rls::Duration;
 use tollgate_wire::rls::rate_limit_response::{Code, DescriptorStatus, RateLimit, rate_limit};
 
@@ -98,8 +99,8 @@ fn who_is_denied_is_told_when_to_come_back() {
         let told = response.statuses[0].duration_until_reset;
         assert_eq!(told, Some(Duration { seconds, nanos: 0 }));
         let outcomes = resolved.outcomes(&[decision]);
-        let standing = outcomes[0].standing(&request).expect("a limit");
-        assert_eq!(standing.reset_secs, seconds as u64);
+        let standings = standings(&outcomes, &request);
+        assert_eq!(standings[0].reset.div_ceil(1_000_000_000), seconds as u64);
     }
 }
 

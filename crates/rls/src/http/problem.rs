@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use serde::Serialize;
+use tollgate_policy::Standing;
 
 /// Content type of a problem.
 pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
@@ -9,6 +10,12 @@ pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 const REDUCED_CAPACITY: &str =
     "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+
+/// Names of the limits that deny.
+pub(crate) fn violated(standings: &[Standing<'_>]) -> Vec<String> {
+    let denying = standings.iter().filter(|standing| standing.over);
+    denying.map(|standing| standing.name.to_string()).collect()
+}
 
 /// What went wrong, for programs and for people.
 #[derive(Debug, Serialize)]

@@ -2,13 +2,14 @@
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use tollgate_policy::{HeaderForm, Outcome, Role, Standing, Trace, wait_of};
+use tollgate_policy::{HeaderForm, Outcome, Retry, Role, Trace, retry_of, standings};
 use tollgate_wire::rls::RateLimitRequest;
 
 use super::json::{DescriptorJson as AskedJson, Number, Object, RequestJson};
 use super::problem::{self, Problem};
 use super::reply::Reply;
 use super::{json_reply, problem_reply, shed_reply};
+use crate::clock;
 use crate::fallback;
 use crate::service::{Decided, Service, ServiceError};
 use crate::traces::CallSpan;
@@ -107,17 +108,14 @@ struct StepJson<'a> {
 
 impl<'a> VerdictJson<'a> {
     pub(super) fn new(decided: &'a Decided<'_>) -> Self {
-        let retry_after_ms = match decided.allowed {
-            true => 0,
-            false => wait_of(&decided.outcomes).map_or(-1, |wait| wait.div_ceil(1_000_000) as i64),
+        let (code, retry_after_ms) = match retry_of(decided.allowed, &decided.outcomes) {
+            Retry::Passed => ("ok", 0),
+            Retry::After(wait) => ("over_limit", wait.div_ceil(1_000_000) as i64),
+            Retry::Never => ("never_possible", -1),
         };
         Self {
             allowed: decided.allowed,
-            code: match (decided.allowed, retry_after_ms) {
-                (true, _) => "ok",
-                (false, -1) => "never_possible",
-                (false, _) => "over_limit",
-            },
+            code,
             retry_after_ms,
             fallback: decided.fallback,
             lease: decided.lease.as_deref(),
@@ -205,22 +203,16 @@ async fn decide_one(service: &Service, call: Option<&CallSpan>, one: One) -> Rep
         hits_addend: one.hits_addend,
     }
     .into_message();
+    let asked = clock::now();
     let answer = service
         .decide(&request, call, |decided| {
-            let standings: Vec<Standing<'_>> = decided
-                .outcomes
-                .iter()
-                .filter_map(|outcome| outcome.standing(&request))
-                .collect();
             let mut reply = match decided.allowed {
                 true => json_reply(StatusCode::OK, &VerdictJson::new(&decided)),
                 false => denied(&decided, &request),
             };
-            let wait = match decided.allowed {
-                true => None,
-                false => wait_of(&decided.outcomes),
-            };
-            for (name, value) in form.headers(&standings, wait) {
+            let standings = standings(&decided.outcomes, &request);
+            let retry = retry_of(decided.allowed, &decided.outcomes);
+            for (name, value) in form.headers(&standings, retry, asked) {
                 reply.set(name, value);
             }
             if let Some(by) = decided.fallback {
@@ -234,23 +226,13 @@ async fn decide_one(service: &Service, call: Option<&CallSpan>, one: One) -> Rep
 
 /// A denial as a problem that names the limits.
 pub(super) fn denied(decided: &Decided<'_>, request: &RateLimitRequest) -> Reply {
-    let standings: Vec<Standing<'_>> = decided
-        .outcomes
-        .iter()
-        .filter_map(|outcome| outcome.standing(request))
-        .collect();
+    let violated = problem::violated(&standings(&decided.outcomes, request));
     let verdict = VerdictJson::new(decided);
     let possible = verdict.retry_after_ms >= 0;
-    let problem = Problem::quota_exceeded(violated(&standings), possible);
+    let problem = Problem::quota_exceeded(violated, possible);
     let mut reply = json_reply(problem.status(), &DeniedJson { problem, verdict });
     reply.content_type = problem::CONTENT_TYPE;
     reply
-}
-
-/// Names of the limits that deny.
-fn violated(standings: &[Standing<'_>]) -> Vec<String> {
-    let denying = standings.iter().filter(|standing| standing.over);
-    denying.map(|standing| standing.name.to_string()).collect()
 }
 
 async fn decide_many(service: &Service, call: Option<&CallSpan>, many: Many) -> Reply {

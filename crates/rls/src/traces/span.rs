@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tollgate_wire::rls::{RateLimitDescriptor, RateLimitRequest};
 use tollgate_wire::trace::any_value::Value;
@@ -16,6 +15,7 @@ use tollgate_wire::trace::{
 use super::queue::Queue;
 use super::sampling::Sampling;
 use crate::backend::Draws;
+use crate::clock;
 
 /// Most descriptors of a request that its span names, and the longest text of an attribute, in bytes.
 const MAX_DESCRIPTORS: usize = 16;
@@ -178,10 +178,7 @@ fn end(span: &mut Span) {
 
 /// Nanoseconds since 1970.
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    })
+    clock::now().nanos().unsigned_abs()
 }
 
 /// `key=value,key=value`.

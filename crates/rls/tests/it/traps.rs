@@ -4,6 +4,9 @@ use tollgate_wire::rls::RateLimitDescriptor;
 use tollgate_wire::rls::rate_limit_descriptor::RateLimitOverride;
 use tollgate_wire::rls::rate_limit_response::Code;
 
+use tollgate_rls::{HeaderForm, Modes};
+use tollgate_wire::rls::UInt64Value;
+
 use crate::support::{Service, descriptor, request};
 
 /// A rule in shadow mode that is over, also when its denial is known without asking, keeps no other from counting.
@@ -24,6 +27,34 @@ async fn trap_06_a_shadow_that_is_over_lets_others_count() {
     }
     let response = client.ask(both()).await.expect("an answer");
     assert_eq!(response.overall_code(), Code::OverLimit);
+}
+
+/// A status has a time for who must wait, and none for who waits in vain: a header tells them apart, in each form that tells of waits.
+#[tokio::test]
+async fn trap_18_what_can_never_pass_has_a_code_over_grpc() {
+    let forms = HeaderForm::NAMES.into_iter().filter(|name| *name != "none");
+    for form in forms {
+        let service = Service::with_modes(Modes {
+            headers: HeaderForm::parse(form),
+            ..Modes::default()
+        });
+        let mut client = service.client().await;
+        for (hits, code) in [(11, Some("never_possible")), (10, None), (1, None)] {
+            let asked = RateLimitDescriptor {
+                hits_addend: Some(UInt64Value { value: hits }),
+                ..descriptor(&["ten=x"])
+            };
+            let response = client.ask(request(vec![asked])).await.expect("an answer");
+            let header = |name: &str| {
+                let mut headers = response.response_headers_to_add.iter();
+                let found = headers.find(|header| header.key == name);
+                found.map(|header| &*header.value)
+            };
+            assert_eq!(header("X-RateLimit-Code"), code, "{form} {hits}");
+            let waits = hits == 1;
+            assert_eq!(header("Retry-After").is_some(), waits, "{form} {hits}");
+        }
+    }
 }
 
 /// Limits that requests bring along have series by the values of their descriptors, which are the callers' to choose.

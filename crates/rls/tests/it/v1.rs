@@ -72,7 +72,9 @@ fn what_can_never_pass_has_a_code_of_its_own() {
     assert_eq!((status, &denied["code"]), (429, &json!("never_possible")));
     assert_eq!(denied["retry_after_ms"], -1);
     assert_eq!(header(&head, "retry-after"), None);
-    let (status, _, _) = post(&service, "/v1/decide", &check(&[("ten", "never")], 10));
+    assert_eq!(header(&head, "x-ratelimit-code"), Some("never_possible"));
+    let (status, head, _) = post(&service, "/v1/decide", &check(&[("ten", "never")], 10));
+    assert_eq!(header(&head, "x-ratelimit-code"), None);
     assert_eq!(status, 200);
 }
 
@@ -83,6 +85,7 @@ fn headers_are_written_as_the_request_wants_them() {
         ("draft-11", "ratelimit-policy", "ratelimit-limit"),
         ("draft-06", "ratelimit-limit", "x-ratelimit-limit"),
         ("x-ratelimit", "x-ratelimit-limit", "ratelimit-limit"),
+        ("x-ratelimit-epoch", "x-ratelimit-reset", "ratelimit-reset"),
         ("none", "content-type", "ratelimit"),
     ] {
         let mut body = check(&[("hundred", "form")], 1);
@@ -102,6 +105,31 @@ fn headers_are_written_as_the_request_wants_them() {
             .is_some_and(|text| text.contains("draft-11, draft-06")),
         "{problem}"
     );
+}
+
+/// As GitHub has it: the second at which the window ends.
+#[test]
+fn a_reset_may_be_told_as_a_date() {
+    let service = Service::embedded();
+    let now = || {
+        let since = std::time::UNIX_EPOCH.elapsed();
+        since.expect("after 1970").as_secs()
+    };
+    let mut body = check(&[("hundred", "date")], 1);
+    body["headers"] = json!("x-ratelimit-epoch");
+    let before = now();
+    let (status, head, reply) = post(&service, "/v1/decide", &body);
+    assert_eq!(status, 200);
+    let window = reply["limits"][0]["window_ms"].as_u64().expect("a number") / 1_000;
+    let told: u64 = header(&head, "x-ratelimit-reset")
+        .and_then(|text| text.parse().ok())
+        .expect("a date");
+    let ends = |now: u64| now - now % window + window;
+    // A busy machine may hold the request up between two looks at the clock.
+    let range = ends(before) - 300..=ends(now()) + 1;
+    assert!(range.contains(&told), "{told} {range:?}");
+    assert_eq!(header(&head, "x-ratelimit-limit"), Some("100"));
+    assert_eq!(header(&head, "x-ratelimit-remaining"), Some("99"));
 }
 
 #[test]

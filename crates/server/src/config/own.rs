@@ -309,7 +309,14 @@ pub(super) const OWN: &[Setting] = &[
     row(
         Key::Headers,
         "headers",
-        Kind::Choice(&["auto", "draft-11", "draft-06", "x-ratelimit", "none"]),
+        Kind::Choice(&[
+            "auto",
+            "draft-11",
+            "draft-06",
+            "x-ratelimit",
+            "x-ratelimit-epoch",
+            "none",
+        ]),
         "auto",
         Change::Restart,
         "Headers that tell clients of the service what is left; `auto` is draft-11 on `/v1`, and for Envoy what `LIMIT_RESPONSE_HEADERS_ENABLED` says.",
