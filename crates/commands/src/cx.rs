@@ -90,8 +90,17 @@ pub struct Cx<'a> {
     /// Whether the append-only file is on the disk as far as the data were when WAITAOF began; `None`: there is none, or
     /// the command is another.
     pub synced: Option<bool>,
-    /// The words with which a waiting command is run again, when they differ from its own.
-    pub retry_as: Option<Vec<Box<[u8]>>>,
+    /// How a waiting command is run again, when not by its own words whenever a key of its has changed.
+    pub retry_as: Option<Again>,
+}
+
+/// How a waiting command is run again.
+#[derive(Debug)]
+pub struct Again {
+    /// The words.
+    pub words: Vec<Box<[u8]>>,
+    /// When it is to be run again although nothing has changed, in Unix milliseconds.
+    pub look_at_ms: Option<i64>,
 }
 
 /// An entry to look at, and the reply buffer to copy from it without a detour.

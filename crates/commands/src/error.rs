@@ -73,6 +73,8 @@ catalogue! {
     TwoExpiriesOrKeep =>
         "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
     HashNotAFloat => "ERR hash value is not a float",
+    IdleNotAnInteger => "ERR min-idle-time is not an integer",
+    NegativeIdle => "ERR min-idle-time must be a positive integer",
     IncrementNotAnInteger => "ERR Increment is not an integer or out of range",
     IncrementNotAFloat => "ERR Increment is not a valid float",
     IncrementInfinite => "ERR BYFLOAT increment cannot be Infinity",

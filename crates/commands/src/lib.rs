@@ -33,7 +33,7 @@ mod syntax;
 mod table;
 
 pub use args::Args;
-pub use cx::{Cx, Entry, Moved, Origin, Rng, WriteEntry};
+pub use cx::{Again, Cx, Entry, Moved, Origin, Rng, WriteEntry};
 pub use cx_object::{Change, Create, ObjectKind, Seen};
 pub use docs::render_docs;
 pub use effects::{Effects, Event, EventClass, GoneField, Touch};

@@ -1,8 +1,8 @@
 //! The executor: every command of every origin passes here.
 
 use tollgate_commands::{
-    Args, CmdError, Cx, Effects, Flags, FunctionCommand, Group, Handler, NodeCommand, Origin,
-    Reply, Row, Run, ScriptCommand, ShardSet, TransactionCommand, gate::Restrictions,
+    Again, Args, CmdError, Cx, Effects, Flags, FunctionCommand, Group, Handler, NodeCommand,
+    Origin, Reply, Row, Run, ScriptCommand, ShardSet, TransactionCommand, gate::Restrictions,
     uses_hidden_keys,
 };
 use tollgate_keyspace::Key;
@@ -470,7 +470,7 @@ impl Engine {
         let mail = session.mail.clone();
         call.may_block = mail.is_some();
         let mut held = self.shards.lock_none();
-        let mut words = None;
+        let mut again = None;
         let result = match row.run {
             Run::Keys(handler) => match self.shards_of(row, args) {
                 Ok(wanted) => {
@@ -484,7 +484,7 @@ impl Engine {
                         return Outcome::TryAgain;
                     }
                     let args = call.cursor(&self.seed);
-                    self.run_on(handler, &call, args, &mut held, out, &mut words)
+                    self.run_on(handler, &call, args, &mut held, out, &mut again)
                 }
                 Err(error) => Err(error),
             },
@@ -494,7 +494,7 @@ impl Engine {
         let mut outcome = Outcome::Continue;
         match (result, mail) {
             (Ok(Reply::Block { deadline_ms }), Some(mail)) => {
-                self.park(session, &mail, &call, words, deadline_ms, &mut held);
+                self.park(session, &mail, &call, again, deadline_ms, &mut held);
                 if matches!(row.run, Run::Wait(_)) {
                     self.wait_for_replicas(&call);
                 }
@@ -517,7 +517,7 @@ impl Engine {
     }
 
     /// The one place where a handler that locks shards is called and its effects are committed, the shards still locked.
-    /// `words` are set to those with which a command that must wait is run again, if they differ.
+    /// `again` is set to how a command that must wait is run again, if it says so.
     #[inline]
     pub(crate) fn run_on<H: Cells + ?Sized>(
         &self,
@@ -526,11 +526,11 @@ impl Engine {
         args: Args<'_>,
         held: &mut H,
         out: &mut ReplyBuf,
-        words: &mut Option<Vec<Box<[u8]>>>,
+        again: &mut Option<Again>,
     ) -> Result<Reply, CmdError> {
         let mut effects = Effects::new();
         let mark = out.len();
-        let result = self.handle(handler, call, args, held, out, words, &mut effects);
+        let result = self.handle(handler, call, args, held, out, again, &mut effects);
         self.commit(&effects, held, call);
         if effects.is_listening() && self.listeners.journals() {
             self.record_done(call, &effects, held, &result, &out.bytes()[mark..]);
@@ -572,7 +572,7 @@ impl Engine {
         args: Args<'_>,
         held: &mut H,
         out: &mut ReplyBuf,
-        words: &mut Option<Vec<Box<[u8]>>>,
+        again: &mut Option<Again>,
         effects: &mut Effects,
     ) -> Result<Reply, CmdError> {
         effects.set_listening(held.is_heard() || self.listeners.any());
@@ -601,7 +601,7 @@ impl Engine {
         };
         let result = handler(&mut cx, args);
         if call.may_block {
-            *words = cx.retry_as;
+            *again = cx.retry_as;
         }
         if call.no_touch {
             held.each(&mut |_, cell| cell.set_quiet(false));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate_commands::{CmdError, Effects, Event, Handler, Origin, Reply, Row, Run};
+use tollgate_commands::{Again, CmdError, Effects, Event, Handler, Origin, Reply, Row, Run};
 use tollgate_keyspace::TypeName;
 use tollgate_limiter::Timestamp;
 use tollgate_net::clock::Clock;
@@ -141,7 +141,9 @@ impl Engine {
         let (mut out, mut effects) = (ReplyBuf::new(waiter.protocol), Effects::new());
         let started = Clock::monotone();
         let call = waiter.call(&words, now);
-        let over = self.run_again(handler, &call, held, &mut out, &mut effects);
+        let mut again = None;
+        let over = self.run_again(handler, &call, held, &mut out, &mut again, &mut effects);
+        waiter.wants_look(again.as_ref());
         if effects.is_listening() && self.listeners.journals() {
             // What it found expired goes first; and all before the reply, which waits for what is recorded by then.
             self.announce(&Effects::new(), held, 0);
@@ -165,10 +167,11 @@ impl Engine {
         call: &Call<'_>,
         held: &mut dyn Cells,
         out: &mut ReplyBuf,
+        again: &mut Option<Again>,
         effects: &mut Effects,
     ) -> bool {
         let args = call.cursor(&self.seed);
-        match self.handle(handler, call, args, held, out, &mut None, effects) {
+        match self.handle(handler, call, args, held, out, again, effects) {
             Ok(Reply::Block { .. }) => return false,
             Ok(reply) => reply.write(out),
             Err(error) => {

@@ -11,18 +11,20 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::ThreadId;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use tollgate_commands::{CmdError, FindKeys, KeyFlags, KeyPositions, KeySpec, Origin, Row, Run};
+use tollgate_commands::{
+    Again, CmdError, FindKeys, KeyFlags, KeyPositions, KeySpec, Origin, Row, Run,
+};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use crate::call::{Call, Long};
-use crate::cell::{Cells, Name, name};
+use crate::cell::{Cells, Name, ReadyKey, name};
 use crate::walk::NoWalk;
 use crate::{Engine, Session};
 
@@ -78,6 +80,12 @@ pub enum Unblock {
 /// thread that sleeps is later at its work than one that is awake.
 const SIMULTANEOUS: i64 = 2_000_000;
 
+/// Time between two looks at a waiting command, at least.
+const LOOK_AGAIN_MS: i64 = 10;
+
+/// A time that does not come.
+const NEVER: i64 = i64::MAX;
+
 /// What a client that is unblocked with an error is told.
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -98,6 +106,10 @@ pub(crate) struct Waiter {
     /// Their names and shards, each once.
     keys: SmallVec<[(Name, usize); 2]>,
     deadline_ms: Option<i64>,
+    /// When it is run again although no key has changed, in Unix milliseconds; changed by its connection's thread alone.
+    look_at_ms: AtomicI64,
+    /// The same after that, as far as whoever has run it since could tell.
+    look_next_ms: AtomicI64,
     /// Where and when the wait began, and how often somebody had asked for the number of waits until then.
     thread: ThreadId,
     since: Timestamp,
@@ -158,6 +170,13 @@ impl Waiter {
             && self.since.nanos() - other.since.nanos() < SIMULTANEOUS
     }
 
+    /// It was run again in vain, and asks for a look at that time.
+    pub(crate) fn wants_look(&self, again: Option<&Again>) {
+        if let Some(at) = again.and_then(|again| again.look_at_ms) {
+            self.look_next_ms.fetch_min(at, Ordering::Relaxed);
+        }
+    }
+
     /// The client that waits.
     pub(crate) fn client(&self) -> u64 {
         self.client
@@ -197,9 +216,15 @@ impl Waiter {
 }
 
 impl Session {
-    /// When the command that waits gives up, in Unix milliseconds; `None` = never, or nothing waits.
+    /// When the command that waits gives up or is to be looked after, in Unix milliseconds; `None` = never, or nothing waits.
     pub fn deadline_ms(&self) -> Option<i64> {
-        self.waiting.as_ref()?.deadline_ms
+        let waiter = self.waiting.as_ref()?;
+        let look_at_ms = waiter.look_at_ms.load(Ordering::Relaxed);
+        let ends = [
+            waiter.deadline_ms,
+            (look_at_ms < NEVER).then_some(look_at_ms),
+        ];
+        ends.into_iter().flatten().min()
     }
 
     /// True when the command that waits has its answer, which is on its way.
@@ -233,11 +258,15 @@ impl Engine {
         session: &mut Session,
         mail: &Arc<dyn Mail>,
         call: &Call<'_>,
-        words: Option<Vec<Box<[u8]>>>,
+        again: Option<Again>,
         deadline_ms: Option<i64>,
         held: &mut dyn Cells,
     ) {
-        let words = words.unwrap_or_else(|| call.args.iter().map(|&word| word.into()).collect());
+        let look_at_ms = again.as_ref().and_then(|again| again.look_at_ms);
+        let words = again.map_or_else(
+            || call.args.iter().map(|&word| word.into()).collect(),
+            |again| again.words,
+        );
         let mut positions = KeyPositions::new();
         {
             let words: Vec<&[u8]> = words.iter().map(|word| &**word).collect();
@@ -264,6 +293,8 @@ impl Engine {
             positions,
             keys,
             deadline_ms,
+            look_at_ms: AtomicI64::new(look_at_ms.unwrap_or(NEVER)),
+            look_next_ms: AtomicI64::new(NEVER),
             thread: std::thread::current().id(),
             since: call.now,
             asked: self.waiters.1.load(Ordering::Relaxed),
@@ -293,12 +324,15 @@ impl Engine {
     }
 
     /// The time of the waiting command may be over: if it is and nobody has answered, its reply is written. True when it
-    /// was.
+    /// was. If it is time to look after it, that is done: the answer comes by its mail, if there is one.
     pub fn time_out(&self, session: &mut Session, now: Timestamp, out: &mut ReplyBuf) -> bool {
         let Some(waiter) = &session.waiting else {
             return false;
         };
         if waiter.deadline_ms.is_none_or(|at| now.millis() < at) {
+            if waiter.look_at_ms.load(Ordering::Relaxed) <= now.millis() {
+                self.look_after(waiter, now);
+            }
             return false;
         }
         {
@@ -311,6 +345,23 @@ impl Engine {
         self.write_nothing(waiter, now, out);
         self.answered(session, now);
         true
+    }
+
+    /// Runs a waiting command again, in its place among those who wait for its keys.
+    fn look_after(&self, waiter: &Waiter, now: Timestamp) {
+        waiter.look_next_ms.store(NEVER, Ordering::Relaxed);
+        for (name, shard) in &waiter.keys {
+            self.listeners.put_off(ReadyKey {
+                name: name.as_slice().into(),
+                shard: *shard,
+            });
+        }
+        self.serve_later(now);
+        // Put off by a long command, or by one whose time to look comes first: soon.
+        let soon = now.millis() + LOOK_AGAIN_MS;
+        let next = waiter.look_next_ms.load(Ordering::Relaxed);
+        let next = if next == NEVER { soon } else { next.max(soon) };
+        waiter.look_at_ms.store(next, Ordering::Relaxed);
     }
 
     /// CLIENT UNBLOCK: true when the client waited.

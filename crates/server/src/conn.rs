@@ -571,6 +571,8 @@ impl Driver for RespDriver {
                 return Flow::Drop;
             }
             conn.client.publish(&conn.session, now);
+        } else {
+            self.waits.go_on(conn, now);
         }
         // If somebody else was faster, the answer is on its way.
         let flow = match conn.is_waiting() {

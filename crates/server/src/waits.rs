@@ -22,6 +22,13 @@ impl Waits {
         Some((deadline.saturating_mul(1_000_000), conn.session.id))
     }
 
+    /// The connection's command goes on waiting, if its time is later than `now`: who is past it is being answered.
+    pub(crate) fn go_on(&mut self, conn: &Conn, now: i64) {
+        if Waits::key(conn).is_some_and(|(deadline, _)| deadline > now) {
+            self.start(conn);
+        }
+    }
+
     /// The connection's command has begun to wait.
     pub(crate) fn start(&mut self, conn: &Conn) {
         if let Some(key) = Waits::key(conn) {

@@ -186,6 +186,16 @@ fn ids(entries: &Value) -> Vec<StreamId> {
     elements(entries.clone()).iter().filter_map(id).collect()
 }
 
+/// The IDs of the entries that were delivered before: with CLAIM each tells how often.
+fn claimed(entries: &Value) -> Vec<StreamId> {
+    let is_claimed = |entry: &Value| match entry {
+        Value::Array(parts) => matches!(parts.get(3), Some(Value::Int(1..))),
+        _ => false,
+    };
+    let entries = elements(entries.clone()).into_iter().filter(is_claimed);
+    ids(&Value::Array(entries.collect()))
+}
+
 /// XREADGROUP: what was delivered, entry by entry, and how far the group has read.
 pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H, reply: &[Value]) {
     let args = done.call.args;
@@ -228,16 +238,20 @@ pub(super) fn record_xreadgroup<H: Cells + ?Sized>(done: &Done<'_>, held: &mut H
             *start == b">" || StreamId::parse(start, 0) == Some(StreamId::MAX)
         });
         let delivered = if is_new { ids(&pair[1]) } else { Vec::new() };
-        if (no_ack || delivered.is_empty()) && name.has_new_consumer(done) {
+        // What others had left is pending, whatever becomes of what is new.
+        let pending = match no_ack {
+            true if is_new => claimed(&pair[1]),
+            true => Vec::new(),
+            false => delivered.clone(),
+        };
+        if pending.is_empty() && name.has_new_consumer(done) {
             name.record_consumer(done, consumer);
         }
         if delivered.is_empty() {
             continue;
         }
-        if !no_ack {
-            for id in delivered {
-                name.record_entry(done, held, id);
-            }
+        for id in pending {
+            name.record_entry(done, held, id);
         }
         // The entries tell where it stands, and not how many it has read.
         name.record_place(done, held);

@@ -240,6 +240,13 @@ const ODD: &[&[&str]] = &[
     ],
     &[
         "XADD k 1-1 a b",
+        "XADD k 2-1 a b",
+        "XGROUP CREATE k g 0",
+        "XREADGROUP GROUP g other COUNT 1 STREAMS k >",
+        "XREADGROUP GROUP g c NOACK CLAIM 0 STREAMS k >",
+    ],
+    &[
+        "XADD k 1-1 a b",
         "XGROUP CREATE k g $",
         "XREADGROUP GROUP g c STREAMS k >",
     ],

@@ -115,12 +115,12 @@ pub(super) static FAMILY: Family = Family {
         stream("XREADGROUP", at_least(7), Flags::WRITE.or(WAITS), Run::Keys(read_group::xreadgroup))
             .keys(const { &[KeySpec::first_half_behind("STREAMS", 4, OPTIONS, READ)] })
             .takes(
-                "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id [id ...]",
+                "GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
             )
             .docs(
-                "Returns entries as a consumer of a group; can wait for one.",
+                "Returns entries as a consumer of a group; can wait for one, and take over what others have left.",
                 "5.0.0",
-                "O(N) in the entries returned",
+                "O(N) in the entries returned, and with CLAIM in those that are pending",
             ),
         reads("XREVRANGE", at_least(4), Flags::NONE, range::xrevrange, LOOKED_AT)
             .takes("key end start [COUNT count]")
@@ -196,6 +196,18 @@ fn write_element(out: &mut ReplyBuf, element: Element<'_>) {
 /// Writes an entry: its ID, and fields and values in one list.
 fn write_entry(out: &mut ReplyBuf, entry: Entry<'_>) {
     out.array(2);
+    write_parts(out, entry);
+}
+
+/// Writes an entry, how long ago it was delivered, in milliseconds, and how often.
+fn write_delivered(out: &mut ReplyBuf, entry: Entry<'_>, idle_ms: i64, count: u64) {
+    out.array(4);
+    write_parts(out, entry);
+    out.int(idle_ms);
+    out.int(i64::try_from(count).unwrap_or(i64::MAX));
+}
+
+fn write_parts(out: &mut ReplyBuf, entry: Entry<'_>) {
     write_id(out, entry.id());
     out.array(2 * entry.field_count());
     for (field, value) in entry.fields() {

@@ -1,11 +1,12 @@
 //! XREAD, and what it shares with XREADGROUP.
 
+use tollgate_containers::number;
 use tollgate_containers::stream::{Stream, StreamId};
 use tollgate_keyspace::{Key, Seed};
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use super::{ids, write_entries};
-use crate::{Args, CmdError, Cx, Origin, Reply};
+use crate::{Again, Args, CmdError, Cx, Origin, Reply};
 
 /// Most entries of one stream for a client that has waited and said no number.
 const COUNT_AFTER_WAITING: &[u8] = b"1000";
@@ -20,6 +21,8 @@ pub(super) struct Request<'a> {
     /// Group and consumer.
     pub(super) group: Option<(&'a [u8], &'a [u8])>,
     pub(super) no_ack: bool,
+    /// Milliseconds after which what was delivered to anybody and not acknowledged is taken over.
+    pub(super) claim: Option<i64>,
     /// The first key among the words.
     first_key: usize,
     /// Number of streams.
@@ -38,6 +41,7 @@ impl<'a> Request<'a> {
             block: None,
             group: None,
             no_ack: false,
+            claim: None,
             first_key: 0,
             streams: 0,
         };
@@ -68,6 +72,11 @@ impl<'a> Request<'a> {
                     return Err(only("GROUP"));
                 }
                 request.group = Some((args.next()?, args.next()?));
+            } else if more && args.keyword("CLAIM") {
+                if !for_group {
+                    return Err(only("CLAIM"));
+                }
+                request.claim = Some(idle_ms(args.next()?)?);
             } else if args.keyword("NOACK") {
                 if !for_group {
                     return Err(only("NOACK"));
@@ -111,8 +120,14 @@ impl<'a> Request<'a> {
     }
 
     /// The answer when there is nothing to give. A command that waits is run again with these IDs in place of its own
-    /// and with a bound on what it returns: an ID too low must not let a push return the whole stream.
-    pub(super) fn wait(&self, cx: &mut Cx<'_>, ids: Option<&[StreamId]>) -> Reply {
+    /// and with a bound on what it returns: an ID too low must not let a push return the whole stream. At `look_at_ms` it is
+    /// run again in any case.
+    pub(super) fn wait(
+        &self,
+        cx: &mut Cx<'_>,
+        ids: Option<&[StreamId]>,
+        look_at_ms: Option<i64>,
+    ) -> Reply {
         let Some(deadline_ms) = self.block else {
             return Reply::NullArray;
         };
@@ -127,9 +142,16 @@ impl<'a> Request<'a> {
                 let streams = self.first_key - 1;
                 words.splice(streams..streams, bound);
             }
-            cx.retry_as = Some(words);
+            cx.retry_as = Some(Again { words, look_at_ms });
         }
         cx.wait_or(deadline_ms, Reply::NullArray)
+    }
+}
+
+fn idle_ms(word: &[u8]) -> Result<i64, CmdError> {
+    match number::parse_i64(word).ok_or(CmdError::IdleNotAnInteger)? {
+        idle_ms @ 0.. => Ok(idle_ms),
+        _ => Err(CmdError::NegativeIdle),
     }
 }
 
@@ -190,7 +212,7 @@ pub(super) fn xread(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdError> 
     }
     if ready.is_empty() {
         request.look_again(cx);
-        return Ok(request.wait(cx, Some(&after)));
+        return Ok(request.wait(cx, Some(&after), None));
     }
     write_head(cx.out, ready.len());
     let mut ready = ready.into_iter().peekable();
