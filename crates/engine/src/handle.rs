@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tollgate_commands::{Effects, LockedShards};
-use tollgate_keyspace::{DbIndex, Key, Shard, Value, ValueRef};
+use tollgate_keyspace::{DbIndex, Key, Shard, Value, ValueRef, firsts};
 use tollgate_limiter::{
     AlgorithmKind, Cost, Decision, Quota, Record, Request, Timestamp, decide_all,
 };
@@ -263,13 +263,10 @@ impl Engine {
         let count = self.shards.count();
         let mut records: SmallVec<[Option<Record>; INLINE_CHECKS]> = SmallVec::new();
         let mut requests: SmallVec<[Request; INLINE_CHECKS]> = SmallVec::new();
-        for (at, (check, key)) in checks.iter().zip(keys).enumerate() {
+        // Checks on one key share the record of the first of them.
+        let firsts = firsts(keys);
+        for ((check, key), record) in checks.iter().zip(keys).zip(firsts) {
             records.push(read(held.shard(key.shard(count)), *key, now)?);
-            // Checks on one key share the record of the first of them.
-            let record = keys[..at]
-                .iter()
-                .position(|other| other.bytes() == key.bytes())
-                .unwrap_or(at);
             let Check {
                 algorithm: kind,
                 quota,

@@ -1,8 +1,8 @@
 //! Limiters whose state grows, for [`Handle`](crate::Handle): logs, leases, reservations, and any of them together.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use tollgate_commands::Effects;
-use tollgate_keyspace::{DbIndex, Key, Object, Value, ValueRef};
+use tollgate_keyspace::{DbIndex, Key, Object, Value, ValueRef, firsts};
 use tollgate_limiter::{
     Act, AlgorithmKind, Cost, Decision, KindMismatch, Ledger, Method, Quota, Record, Slot,
     SlotRequest, Timestamp, decide_slots, holds,
@@ -175,12 +175,6 @@ impl Handle {
     }
 }
 
-/// Index of the first of the keys that is the one at an index.
-fn first_of(keys: &[Key<'_>], at: usize) -> usize {
-    let same = |other: &Key<'_>| other.bytes() == keys[at].bytes();
-    keys[..at].iter().position(same).unwrap_or(at)
-}
-
 fn wrong(key: Key<'_>) -> WrongState {
     WrongState {
         key: key.bytes().into(),
@@ -294,9 +288,10 @@ impl Engine {
         held: &mut LockSet<'_>,
         now: Timestamp,
     ) -> Result<Decisions, WrongState> {
+        let firsts = firsts(keys);
         let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
-        for (at, key) in keys.iter().enumerate() {
-            slots.push(match first_of(keys, at) == at {
+        for (at, (key, &first)) in keys.iter().zip(&firsts).enumerate() {
+            slots.push(match first == at {
                 true => self.copy_slot(held, *key, now)?,
                 // Checks on one key share the slot of the first of them.
                 false => Slot::Small(None),
@@ -304,18 +299,18 @@ impl Engine {
         }
         let requests: SmallVec<[SlotRequest<'_>; 4]> = checks
             .iter()
-            .enumerate()
-            .map(|(at, check)| check.request(first_of(keys, at)))
+            .zip(&firsts)
+            .map(|(check, &first)| check.request(first))
             .collect();
         let (_, decided) =
             decide_slots(&requests, &mut slots, now).map_err(|(at, _)| wrong(keys[at]))?;
-        for (at, slot) in slots.into_iter().enumerate() {
-            let changed = requests
-                .iter()
-                .zip(&decided)
-                .any(|(request, (_, changed))| request.slot == at && *changed);
+        let mut has_changed: SmallVec<[bool; 4]> = smallvec![false; slots.len()];
+        for (request, (_, changed)) in requests.iter().zip(&decided) {
+            has_changed[request.slot] |= changed;
+        }
+        for ((slot, key), changed) in slots.into_iter().zip(keys).zip(has_changed) {
             if changed {
-                self.put_slot(held, keys[at], slot, true, now);
+                self.put_slot(held, *key, slot, true, now);
             }
         }
         Ok(decided.into_iter().map(|(decision, _)| decision).collect())

@@ -4,6 +4,7 @@ use std::hash::Hasher as _;
 
 use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
+use smallvec::SmallVec;
 
 use crate::bucket::CAPACITY;
 #[cfg(doc)]
@@ -180,6 +181,33 @@ impl Hint {
     }
 }
 
+/// For each key the index of the first that is the same: its own where no key before it is. The time grows with the keys, not
+/// with their pairs, whatever they are.
+pub fn firsts(keys: &[Key<'_>]) -> SmallVec<[usize; 8]> {
+    /// So few are compared faster than they are put in order.
+    const FEW: usize = 8;
+    let same = |one: usize, other: usize| {
+        keys[one].hash == keys[other].hash && keys[one].bytes == keys[other].bytes
+    };
+    let mut firsts: SmallVec<[usize; 8]> = (0..keys.len()).collect();
+    if keys.len() <= FEW {
+        for at in 1..keys.len() {
+            firsts[at] = (0..at).find(|&before| same(before, at)).unwrap_or(at);
+        }
+        return firsts;
+    }
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_unstable_by_key(|&at| (keys[at].hash, at));
+    for alike in order.chunk_by(|&one, &next| keys[one].hash == keys[next].hash) {
+        // Nearly always one key; nobody knows how to make others.
+        for (place, &at) in alike.iter().enumerate() {
+            let first = alike[..place].iter().find(|&&before| same(before, at));
+            firsts[at] = first.copied().unwrap_or(at);
+        }
+    }
+    firsts
+}
+
 impl<'a> Key<'a> {
     /// Longest key in bytes. Protocol limits are far below it.
     pub const MAX_LEN: usize = u32::MAX as usize;
@@ -222,6 +250,41 @@ const fn tag_of(hash: u64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_that_are_the_same_are_found() {
+        let seed = Seed::new(7);
+        for count in [0, 1, 2, 5, 8, 9, 100, 1_000] {
+            for names in [1, 2, 7, 1_000] {
+                let texts: Vec<String> = (0..count)
+                    .map(|at| format!("key:{}", at * 31 % names))
+                    .collect();
+                let keys: Vec<Key<'_>> =
+                    texts.iter().map(|text| seed.key(text.as_bytes())).collect();
+                let wanted: Vec<usize> = texts
+                    .iter()
+                    .map(|text| {
+                        texts
+                            .iter()
+                            .position(|other| other == text)
+                            .expect("itself")
+                    })
+                    .collect();
+                assert_eq!(firsts(&keys)[..], wanted[..], "{count} {names}");
+            }
+        }
+        // Two that only look alike.
+        let one = seed.key(b"one");
+        let other = Key {
+            bytes: b"other",
+            ..one
+        };
+        let keys: Vec<Key<'_>> = (0..20)
+            .map(|at| if at % 2 == 0 { one } else { other })
+            .collect();
+        let wanted: Vec<usize> = (0..20).map(|at| at % 2).collect();
+        assert_eq!(firsts(&keys)[..], wanted[..]);
+    }
 
     #[test]
     fn hash_tags_follow_the_cluster_rule() {

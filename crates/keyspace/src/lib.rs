@@ -22,7 +22,7 @@ pub use access::Access;
 pub use cas::CasNumbers;
 pub use entry::{EntryMut, EntryRef, ObjectMut, StrMut};
 pub use item::Mark;
-pub use key::{DATABASES, DbIndex, Key, Seed};
+pub use key::{DATABASES, DbIndex, Key, Seed, firsts};
 pub use object::Object;
 pub use prefetch::{Ahead, look_ahead, prefetch_lines};
 pub use shard::{ExpireProgress, Expired, ExpiredFields, Heir, Leftover, Loan, Shard, ShardStats};

@@ -203,3 +203,35 @@ fn a_limit_with_reservations_is_decided_in_its_place() {
         ],
     );
 }
+
+#[test]
+fn keys_that_are_named_several_times_among_many_are_one() {
+    let keys: Vec<String> = (0..30).map(|at| format!("k{}", at % 10)).collect();
+    let take = |limit: usize| {
+        let limits = vec![format!("FIXED {limit} 1000"); keys.len()].join(" ");
+        format!("RL.MTAKE {} {} {limits}", keys.len(), keys.join(" "))
+    };
+    let five =
+        |allowed, limit, left, wait| format!("*5|:{allowed}|:{limit}|:{left}|:{wait}|:1000|");
+    let mut world = World::new(8);
+    // Three on each: two are too few, and then nothing is taken.
+    let denied = format!(
+        "*3|:0|$2|20|*30|{}{}",
+        "*5|:1|:2|:2|:0|:0|".repeat(20),
+        five(0, 2, 0, 1_000).repeat(10)
+    );
+    let passed = format!(
+        "*3|:1|$-1|*30|{}{}{}",
+        five(1, 3, 2, 0).repeat(10),
+        five(1, 3, 1, 0).repeat(10),
+        five(1, 3, 0, 0).repeat(10)
+    );
+    check_on(
+        &mut world,
+        &[
+            (&take(2), &denied),
+            (&take(3), &passed),
+            ("RL.TAKE k7 FIXED 3 1000", "*5|:0|:3|:0|:1000|:1000|"),
+        ],
+    );
+}

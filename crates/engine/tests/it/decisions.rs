@@ -99,6 +99,35 @@ fn checks_on_one_key_see_each_other() {
     assert!(!decisions[2].allowed && decisions[0].remaining == 1 && decisions[1].remaining == 9);
 }
 
+/// Far more than are compared pair by pair, by each of the ways that decide several.
+#[test]
+fn of_many_checks_those_on_one_key_see_each_other() {
+    let names: Vec<String> = (0..400).map(|at| format!("k{}", at % 100)).collect();
+    for method in [Method::Small(AlgorithmKind::FixedWindowEpoch), Method::Log] {
+        let handle = Handle::new(engine(64));
+        let any = |limit| -> Vec<AnyCheck<'_>> {
+            let all = names.iter().map(|name| AnyCheck {
+                key: name.as_bytes(),
+                method,
+                quota: Quota::new(limit, MINUTE),
+                cost: Cost(1),
+                act: Act::Take,
+                exact: false,
+            });
+            all.collect()
+        };
+        // Four on each key: three are too few, and then nothing is taken.
+        let denied = handle.decide_any(&any(3), NOW).expect("limiter state");
+        let count = |allowed| denied.iter().filter(|made| made.allowed == allowed).count();
+        assert_eq!([count(true), count(false)], [300, 100], "{method:?}");
+        for left in [4, 0] {
+            let made = handle.decide_any(&any(8), NOW).expect("limiter state");
+            assert!(made.iter().all(|made| made.allowed), "{method:?}");
+            assert_eq!(made[399].remaining, left, "{method:?}");
+        }
+    }
+}
+
 #[test]
 fn nothing_to_check_is_no_decision() {
     assert!(

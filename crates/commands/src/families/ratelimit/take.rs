@@ -1,7 +1,7 @@
 //! RL.TAKE, RL.MTAKE, RL.REFUND and RL.LEASE.
 
-use smallvec::SmallVec;
-use tollgate_keyspace::{Key, Object, Value, ValueRef};
+use smallvec::{SmallVec, smallvec};
+use tollgate_keyspace::{Key, Object, Value, ValueRef, firsts};
 use tollgate_limiter::{
     Advance, AlgorithmKind, Cost, Decision, Ledger, Method, Slot, SlotRequest, decide_slots,
 };
@@ -125,10 +125,14 @@ pub(super) fn mtake(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
     let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
     let mut places: SmallVec<[usize; 4]> = SmallVec::new();
     let mut owners: SmallVec<[Key<'_>; 4]> = SmallVec::new();
-    for key in &keys {
-        let known = owners.iter().position(|other| other.bytes() == key.bytes());
-        places.push(known.unwrap_or(owners.len()));
-        if known.is_none() {
+    for (at, (key, first)) in keys.iter().zip(firsts(&keys)).enumerate() {
+        let place = if first < at {
+            places[first]
+        } else {
+            slots.len()
+        };
+        places.push(place);
+        if first == at {
             slots.push(load(cx, *key)?);
             owners.push(*key);
         }
@@ -146,11 +150,11 @@ pub(super) fn mtake(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErr
         .collect();
     let (_, decided) = decide_slots(&requests, &mut slots, cx.now)
         .map_err(|(_, mismatch)| CmdError::from(mismatch))?;
-    for (at, (slot, key)) in slots.into_iter().zip(&owners).enumerate() {
-        let changed = places
-            .iter()
-            .zip(&decided)
-            .any(|(&place, (_, changed))| place == at && *changed);
+    let mut has_changed: SmallVec<[bool; 4]> = smallvec![false; slots.len()];
+    for (&place, (_, changed)) in places.iter().zip(&decided) {
+        has_changed[place] |= changed;
+    }
+    for ((slot, key), changed) in slots.into_iter().zip(&owners).zip(has_changed) {
         if changed {
             store(cx, *key, slot);
         }
