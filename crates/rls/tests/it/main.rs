@@ -3,6 +3,7 @@
 mod admission;
 mod backend;
 mod busy;
+mod chaos;
 mod cluster;
 mod counter_keys;
 mod deploy;

@@ -110,7 +110,7 @@ impl Place {
 }
 
 /// A connection of one client.
-enum Link {
+pub(crate) enum Link {
     Grpc(Box<Client>),
     Http(TcpStream),
     Resp(Resp),
@@ -125,8 +125,19 @@ impl Link {
         }
     }
 
+    /// The same where nobody may listen.
+    pub(crate) async fn try_connect(place: Place, protocol: Protocol) -> Option<Self> {
+        Some(match protocol {
+            Protocol::Grpc => Self::Grpc(Box::new(
+                Client::try_connect(format!("http://{}", place.grpc)).await?,
+            )),
+            Protocol::Http => Self::Http(TcpStream::connect(place.http).await.ok()?),
+            Protocol::Resp => return None,
+        })
+    }
+
     /// Whether one request passes; an error is no answer.
-    async fn ask(&mut self, key: &str, value: &str) -> Result<bool, String> {
+    pub(crate) async fn ask(&mut self, key: &str, value: &str) -> Result<bool, String> {
         match self {
             Self::Grpc(client) => {
                 let asked = request(vec![descriptor(&[&format!("{key}={value}")])]);
