@@ -12,14 +12,19 @@ use crate::yaml::{Kind, Node, YamlError};
 pub const MAX_SHARDS: u32 = 64;
 /// Most requests that one question stands for.
 pub const MAX_ONE_IN: u32 = 1_000;
+/// Most units that one question takes.
+pub const MAX_BATCH: u32 = 10_000;
 /// Most services that have local shares of one limit.
 pub const MAX_SERVICES: u32 = 1_000;
 /// Longest time between two writings: 10 s.
 const INTERVAL_MAX: Nanos = 10_000_000_000;
 
 const KEYS: &[&str] = &[
-    "strategy", "share", "services", "shards", "interval", "one_in",
+    "strategy", "share", "services", "shards", "interval", "one_in", "size",
 ];
+
+/// The settings of strategies.
+const SETTINGS: [&str; 6] = ["share", "services", "shards", "interval", "one_in", "size"];
 
 /// How a limit on a store elsewhere is decided with fewer questions. `docs/rules.md` states how far each may be off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +55,23 @@ pub enum HotKey {
         /// 2 to [`MAX_ONE_IN`].
         one_in: u32,
     },
+    /// One question takes units for so many requests, which pass here until they are used up.
+    Batch {
+        /// 2 to [`MAX_BATCH`].
+        size: u32,
+    },
 }
 
 impl HotKey {
     /// Every strategy's name in rules and metrics.
-    pub const NAMES: [&str; 6] = [
+    pub const NAMES: [&str; 7] = [
         "exact",
         "denial-cache",
         "local",
         "shards",
         "write-behind",
         "probabilistic",
+        "batch",
     ];
 
     /// Index of the strategy's name in [`Self::NAMES`].
@@ -72,6 +83,7 @@ impl HotKey {
             Self::Shards { .. } => 3,
             Self::WriteBehind { .. } => 4,
             Self::Probabilistic { .. } => 5,
+            Self::Batch { .. } => 6,
         }
     }
 
@@ -84,7 +96,8 @@ impl HotKey {
 /// `denial-cache`, or `{strategy: write-behind, interval: 50ms}`.
 pub(crate) fn hot_key_of(node: &Node, bounds: &[NamedBound]) -> Result<HotKey, YamlError> {
     let hot_key = if matches!(node.kind, Kind::Map(_)) {
-        let [strategy, share, services, shards, interval, one_in] = fields(node, KEYS, "hot_key")?;
+        let [strategy, share, services, shards, interval, one_in, size] =
+            fields(node, KEYS, "hot_key")?;
         let Some(strategy) = given(strategy) else {
             return Err(YamlError::new(node.line, "hot_key has no strategy"));
         };
@@ -96,13 +109,14 @@ pub(crate) fn hot_key_of(node: &Node, bounds: &[NamedBound]) -> Result<HotKey, Y
                 ("shards", given(shards)),
                 ("interval", given(interval)),
                 ("one_in", given(one_in)),
+                ("size", given(size)),
             ],
         };
         settings.of(strategy)?
     } else {
         let none = Settings {
             line: node.line,
-            said: ["share", "services", "shards", "interval", "one_in"].map(|name| (name, None)),
+            said: SETTINGS.map(|name| (name, None)),
         };
         none.of(node)?
     };
@@ -117,7 +131,7 @@ pub(crate) fn hot_key_of(node: &Node, bounds: &[NamedBound]) -> Result<HotKey, Y
 /// The settings beside a strategy.
 struct Settings<'a> {
     line: usize,
-    said: [(&'static str, Option<&'a Node>); 5],
+    said: [(&'static str, Option<&'a Node>); SETTINGS.len()],
 }
 
 impl<'a> Settings<'a> {
@@ -154,6 +168,11 @@ impl<'a> Settings<'a> {
                 let [one_in] = self.only(name, ["one_in"])?;
                 let one_in = within(one_in, "one_in", 2, MAX_ONE_IN)?;
                 Ok(HotKey::Probabilistic { one_in })
+            }
+            "batch" => {
+                let [size] = self.only(name, ["size"])?;
+                let size = within(size, "size", 2, MAX_BATCH)?;
+                Ok(HotKey::Batch { size })
             }
             "denial-cache" => self.only(name, []).map(|[]| HotKey::DenialCache),
             _ => self.only(name, []).map(|[]| HotKey::Exact),
@@ -233,6 +252,9 @@ fn contradiction(hot_key: HotKey, bound: &Bound) -> Option<String> {
         }
         HotKey::Probabilistic { one_in } if u64::from(one_in) > capacity => Some(format!(
             "one_in is more than the {capacity} units that may pass at once"
+        )),
+        HotKey::Batch { size } if u64::from(size) > capacity => Some(format!(
+            "size is more than the {capacity} units that may pass at once"
         )),
         _ => None,
     }

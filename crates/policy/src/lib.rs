@@ -34,7 +34,7 @@ pub use bound::{Fallback, MAX_LIMITS, OnError};
 pub use dump::Described;
 pub use explain::{Step, Trace};
 pub use headers::{Header, HeaderForm, Retry, Standing};
-pub use hot_key::{HotKey, MAX_ONE_IN, MAX_SERVICES, MAX_SHARDS};
+pub use hot_key::{HotKey, MAX_BATCH, MAX_ONE_IN, MAX_SERVICES, MAX_SHARDS};
 pub use inherit::{Heirloom, Inherit};
 pub use load::{LoadOptions, MAX_MISTAKES, RuleError};
 pub use metric::{Hits, Provenance};

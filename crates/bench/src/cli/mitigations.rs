@@ -40,7 +40,7 @@ const STEP: Duration = Duration::from_secs(1);
     mut_arg("starts", |arg| arg.help("Fresh starts of all services and their store, the strategies in turn forwards and backwards; 5 or more for a claim")),
 )]
 pub struct MitigationsArgs {
-    /// Strategies: exact, denial-cache, local:PERCENT, shards:NUMBER, write-behind:MILLISECONDS, probabilistic:ONE_IN, embedded (one service on its own store); comma separated [default: exact, denial-cache, local:25, shards:2, 4 and 8, write-behind:10, 50 and 100, probabilistic:2 and 10, embedded]
+    /// Strategies: exact, denial-cache, local:PERCENT, shards:NUMBER, write-behind:MILLISECONDS, probabilistic:ONE_IN, batch:SIZE, embedded (one service on its own store); comma separated [default: exact, denial-cache, local:25, shards:2, 4 and 8, write-behind:10, 50 and 100, probabilistic:2 and 10, batch:10, embedded]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub strategies: Vec<Strategy>,
     /// The store that the services share: redis-server, tollgate, valkey-server, dragonfly, keydb-server, garnet-server or a redis:// URL

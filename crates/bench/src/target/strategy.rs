@@ -46,6 +46,11 @@ pub enum Strategy {
         /// Requests for each that is counted.
         one_in: u32,
     },
+    /// One question takes units for so many requests.
+    Batch {
+        /// Requests for each question.
+        size: u32,
+    },
     /// No store elsewhere: one service on its own store, whose threads take units of hot keys in advance.
     Embedded,
 }
@@ -61,7 +66,7 @@ pub struct StatedError {
 
 impl Strategy {
     /// What is compared by default.
-    pub const DEFAULT: [Strategy; 12] = [
+    pub const DEFAULT: [Strategy; 13] = [
         Strategy::Exact,
         Strategy::DenialCache,
         Strategy::Local { percent: 25 },
@@ -73,6 +78,7 @@ impl Strategy {
         Strategy::WriteBehind { interval_ms: 100 },
         Strategy::Probabilistic { one_in: 2 },
         Strategy::Probabilistic { one_in: 10 },
+        Strategy::Batch { size: 10 },
         Strategy::Embedded,
     ];
 
@@ -99,6 +105,7 @@ impl Strategy {
             Strategy::Probabilistic { one_in } => {
                 format!("{{strategy: probabilistic, one_in: {one_in}}}")
             }
+            Strategy::Batch { size } => format!("{{strategy: batch, size: {size}}}"),
             Strategy::Embedded => String::new(),
         }
     }
@@ -144,6 +151,7 @@ impl Strategy {
                 let missed = u64::from(one_in) - 1;
                 (each * missed, (each + 1) * missed)
             }
+            Strategy::Batch { size } => (0, (each + 1) * (u64::from(size) - 1)),
             Strategy::Embedded if limit < LEASE_LIMIT_MIN => (0, 0),
             Strategy::Embedded => (0, u64::from(threads - 1) * (limit / LEASE_PARTS)),
         };
@@ -162,7 +170,10 @@ impl Strategy {
             Strategy::Shards { .. } => Some(("100 %", "linear")),
             Strategy::WriteBehind { .. } => Some(("90-95 %", "200-500 %")),
             Strategy::Probabilistic { .. } => Some(("about P x 100 %", "1/P")),
-            Strategy::Exact | Strategy::DenialCache | Strategy::Embedded => None,
+            Strategy::Exact
+            | Strategy::DenialCache
+            | Strategy::Batch { .. }
+            | Strategy::Embedded => None,
         }
     }
 }
@@ -195,6 +206,7 @@ impl fmt::Display for Strategy {
             Strategy::Shards { shards } => write!(f, "shards:{shards}"),
             Strategy::WriteBehind { interval_ms } => write!(f, "write-behind:{interval_ms}"),
             Strategy::Probabilistic { one_in } => write!(f, "probabilistic:{one_in}"),
+            Strategy::Batch { size } => write!(f, "batch:{size}"),
             Strategy::Embedded => write!(f, "embedded"),
         }
     }
@@ -207,8 +219,8 @@ impl FromStr for Strategy {
         let wrong = || {
             format!(
                 "'{text}' is no strategy: give exact, denial-cache, local:PERCENT (5 to 100), shards:NUMBER (2 to \
-                 {PARTS_MAX}), write-behind:MILLISECONDS (1 to {INTERVAL_MS_MAX}), probabilistic:ONE_IN (2 to {PARTS_MAX}) \
-                 or embedded"
+                 {PARTS_MAX}), write-behind:MILLISECONDS (1 to {INTERVAL_MS_MAX}), probabilistic:ONE_IN (2 to {PARTS_MAX}), \
+                 batch:SIZE (2 to {PARTS_MAX}) or embedded"
             )
         };
         let (name, number) = match text.split_once(':') {
@@ -231,6 +243,7 @@ impl FromStr for Strategy {
             ("probabilistic", Some(one_in @ 2..=PARTS_MAX)) => {
                 Ok(Strategy::Probabilistic { one_in })
             }
+            ("batch", Some(size @ 2..=PARTS_MAX)) => Ok(Strategy::Batch { size }),
             _ => Err(wrong()),
         }
     }
@@ -259,6 +272,8 @@ mod tests {
             "shards:x",
             "exact:1",
             "probabilistic:21",
+            "batch:1",
+            "batch:21",
             "write-behind:0",
             "write-behind:-1",
             "hope",
@@ -277,7 +292,7 @@ mod tests {
         let count = keys.len();
         assert_eq!(
             count,
-            12 * limits().filter(|limit| *limit >= LIMIT_MIN).count()
+            Strategy::DEFAULT.len() * limits().filter(|limit| *limit >= LIMIT_MIN).count()
         );
         keys.sort_unstable();
         keys.dedup();
@@ -310,6 +325,7 @@ mod tests {
             (10_000, 0)
         );
         assert_eq!(stated(Strategy::Embedded, 90_000), (0, 2_500));
+        assert_eq!(stated(Strategy::Batch { size: 10 }, 90_000), (0, 27));
         // A key that was asked for less cannot show as much.
         assert_eq!(stated(Strategy::Local { percent: 25 }, 4_000), (0, 0));
         assert_eq!(

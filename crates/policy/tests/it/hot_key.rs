@@ -57,6 +57,7 @@ fn every_strategy_has_its_settings() {
             "{strategy: probabilistic, one_in: 10}",
             HotKey::Probabilistic { one_in: 10 },
         ),
+        ("{strategy: batch, size: 10}", HotKey::Batch { size: 10 }),
     ] {
         assert_eq!(of(HUNDRED, text), Ok(want), "{text}");
         if text.contains("strategy") {
@@ -100,6 +101,9 @@ fn what_contradicts_itself_is_refused_with_its_reason() {
             "not shorter than the period",
         ),
         (gcra, "{strategy: probabilistic, one_in: 6}", "the 5 units"),
+        (gcra, "{strategy: batch, size: 6}", "the 5 units"),
+        (HUNDRED, "batch", "needs size"),
+        (HUNDRED, "{strategy: batch, size: 1}", "2 to 10000"),
         (
             first_hit,
             "{strategy: shards, shards: 2}",

@@ -19,6 +19,8 @@ descriptors:
     rate_limit: {unit: year, requests_per_unit: 50, hot_key: {strategy: write-behind, interval: 1s}}
   - key: sampled
     rate_limit: {unit: year, requests_per_unit: 50, hot_key: {strategy: probabilistic, one_in: 5}}
+  - key: batches
+    rate_limit: {unit: year, requests_per_unit: 50, hot_key: {strategy: batch, size: 5}}
 ";
 const LIMIT: u64 = 50;
 /// Requests of each service.
@@ -67,6 +69,7 @@ async fn strategies_ask_less_and_keep_their_bounds() {
         ("shards", "shards", 0, 0),
         ("behind", "write-behind", 0, LIMIT),
         ("sampled", "probabilistic", 3 * 4, 2 * 4),
+        ("batches", "batch", 3 * 4, 0),
     ] {
         let (admitted, asked) = admitted(&services, key, strategy).await;
         assert!(

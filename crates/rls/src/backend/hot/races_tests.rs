@@ -170,6 +170,7 @@ async fn what_a_window_took_does_not_come_back_to_the_next() {
         (local, 0),
         (BEHIND, 0),
         (HotKey::Probabilistic { one_in: 5 }, 4),
+        (HotKey::Batch { size: 5 }, 0),
         (HotKey::Shards { shards: 2 }, 0),
     ] {
         let admitted = denied_in_the_next_window(hot_key).await;

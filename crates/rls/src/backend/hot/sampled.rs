@@ -1,7 +1,8 @@
 //! One in so many requests asks, and weighs as many times as much.
 //!
 //! Which one is drawn, but the account is kept: the units that passed without being paid for never exceed `one_in - 1`
-//! for a key, and neither do those that were paid for and have not passed (times the weight of a request).
+//! for a key, and neither do those that were paid for and have not passed (times the weight of a request). Batches are the
+//! same without a draw: the first request pays for all, so that nothing passes unpaid.
 
 use tollgate_limiter::{Act, Cost, Decision, Timestamp};
 use tollgate_policy::{HotKey, LimitCheck};
@@ -52,8 +53,17 @@ pub(super) struct Sampled<'a> {
 fn one_in(check: &LimitCheck<'_>) -> u64 {
     match check.hot_key {
         HotKey::Probabilistic { one_in } => u64::from(one_in),
+        HotKey::Batch { size } => u64::from(size),
         _ => 1,
     }
+}
+
+/// Whether a check has one of the two strategies.
+fn is_mine(check: &LimitCheck<'_>) -> bool {
+    matches!(
+        check.hot_key,
+        HotKey::Probabilistic { .. } | HotKey::Batch { .. }
+    )
 }
 
 /// What a request weighs that pays for all, if that could ever pass.
@@ -68,13 +78,17 @@ fn signed(units: u64) -> i64 {
 }
 
 impl Sampled<'_> {
+    /// How far the credit may fall before somebody asks again.
     fn draw(&self, check: &LimitCheck<'_>) -> i64 {
-        signed(self.draws.below(one_in(check)))
+        match check.hot_key {
+            HotKey::Batch { .. } => 0,
+            _ => signed(self.draws.below(one_in(check))),
+        }
     }
 
     /// Takes back what a request took that was not asked for, as far as the account may hold it; tells whether it did.
     fn refund(&self, check: &LimitCheck<'_>) -> bool {
-        if !matches!(check.hot_key, HotKey::Probabilistic { .. }) {
+        if !is_mine(check) {
             return false;
         }
         let most = signed(check.cost.0.saturating_mul(one_in(check) - 1));
@@ -92,9 +106,7 @@ impl Sampled<'_> {
 
 impl Layer for Sampled<'_> {
     fn concerns(&self, check: &LimitCheck<'_>) -> bool {
-        matches!(check.hot_key, HotKey::Probabilistic { .. })
-            && check.act == Act::Take
-            && check.cost.0 > 0
+        is_mine(check) && check.act == Act::Take && check.cost.0 > 0
     }
 
     fn here<'c>(&self, check: &LimitCheck<'c>, now: Timestamp) -> Here<'c> {

@@ -300,6 +300,26 @@ async fn samples_are_off_by_less_than_they_stand_for() {
 }
 
 #[tokio::test]
+async fn batches_never_admit_too_much() {
+    for size in [2, 5, 10] {
+        let n = u64::from(size);
+        hold(HotKey::Batch { size }, 1, (SERVICES + 1) * (n - 1), 0).await;
+        let w = 3;
+        hold(HotKey::Batch { size }, w, (SERVICES + 1) * (n * w - 1), 0).await;
+    }
+    NOW.set(EPOCH);
+    let store = Rc::new(Store::default());
+    let alone = &services(&store, 1)[0];
+    let mine = check(WINDOW, HotKey::Batch { size: 10 }, 1);
+    let mut admitted = 0;
+    for _ in 0..LIMIT {
+        admitted += u64::from(ask(alone, &mine).await.allowed);
+    }
+    assert!(LIMIT.is_multiple_of(10) && admitted == LIMIT, "{admitted}");
+    assert_eq!(store.asked.get(), LIMIT / 10);
+}
+
+#[tokio::test]
 async fn write_behind_is_off_by_what_passes_between_two_writings() {
     let hot_key = HotKey::WriteBehind { interval: INTERVAL };
     for seed in 1..=3 {
@@ -416,6 +436,7 @@ async fn a_denial_takes_nothing_by_any_strategy() {
         HotKey::Shards { shards: 4 },
         HotKey::WriteBehind { interval: INTERVAL },
         HotKey::Probabilistic { one_in: 4 },
+        HotKey::Batch { size: 4 },
         HotKey::DenialCache,
     ];
     for hot_key in strategies {
@@ -448,7 +469,7 @@ async fn a_denial_takes_nothing_by_any_strategy() {
         }
         let idle = match hot_key {
             HotKey::Local { .. } => 2 * LIMIT * 3 / 10,
-            HotKey::Probabilistic { .. } => 2 * 3,
+            HotKey::Probabilistic { .. } | HotKey::Batch { .. } => 2 * 3,
             _ => 0,
         };
         assert!(
@@ -466,7 +487,7 @@ async fn a_denial_takes_nothing_by_any_strategy() {
             again.allowed
                 || matches!(
                     hot_key,
-                    HotKey::Shards { .. } | HotKey::Probabilistic { .. }
+                    HotKey::Shards { .. } | HotKey::Probabilistic { .. } | HotKey::Batch { .. }
                 ),
             "{hot_key:?}: {again:?}"
         );
