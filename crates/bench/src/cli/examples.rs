@@ -11,7 +11,7 @@ Examples:
   tollgate bench --target mine=redis://127.0.0.1:6379 --op get,set --ladder 10000:50000:10000
   # any HTTP endpoint that answers 200 or 429
   tollgate bench --target edge=http://127.0.0.1:8080/check --http-header 'x-user: {key}' --keys 1000
-  # every form of the last run: page, Markdown, CSV, alerts, .hlog
+  # every form of the last run: page, Markdown, CSV, alerts, .hlog, .hgrm, Bencher's JSON
   tollgate bench report results/latest --format all
 
 Exit codes: 0 measured, 1 error or partial, 3 measured but invalid by the run's own rules.

@@ -225,6 +225,10 @@ pub enum Format {
     RatelimitBench,
     /// Histograms as HdrHistogram logs, `.hlog`.
     Hlog,
+    /// Percentile distributions as HdrHistogram prints them, `hgrm/….hgrm`, one file per row.
+    Hgrm,
+    /// `bencher.json` in Bencher Metric Format.
+    Bencher,
     /// `{deployment}-{backend}/{scenario}_{YYYYMMDD_HHMMSS}/`, one folder for each system and scenario, with its page,
     /// Markdown, CSV and record, and the log of the run as `console.log`: the layout of seeds 000 and 001.
     Folders,
@@ -236,7 +240,7 @@ pub enum Format {
 
 impl Format {
     /// Every single form.
-    pub const EACH: [Format; 8] = [
+    pub const EACH: [Format; 10] = [
         Format::Html,
         Format::Markdown,
         Format::Csv,
@@ -245,6 +249,8 @@ impl Format {
         Format::Grafana,
         Format::RatelimitBench,
         Format::Hlog,
+        Format::Hgrm,
+        Format::Bencher,
     ];
 }
 
@@ -386,6 +392,8 @@ impl<'a> Writer<'a> {
                     }
                 }
             }
+            Format::Hgrm => self.hgrm(record),
+            Format::Bencher => self.json("bencher.json", &super::bencher::figures(record)),
             Format::Folders => self.folders(record, rendering),
             Format::Both => {
                 for each in [Format::Html, Format::Csv] {
@@ -419,6 +427,21 @@ impl<'a> Writer<'a> {
             }
             self.failed.extend(inside.failed);
             self.written.push(name);
+        }
+    }
+
+    fn hgrm(&mut self, record: &RunRecord) {
+        const FOLDER: &str = "hgrm";
+        let files = super::hgrm::files(record);
+        if files.is_empty() {
+            return;
+        }
+        if let Err(error) = fs::create_dir_all(self.directory.join(FOLDER)) {
+            self.fail(FOLDER, &error);
+            return;
+        }
+        for (name, text) in files {
+            self.text(&format!("{FOLDER}/{name}"), &text);
         }
     }
 

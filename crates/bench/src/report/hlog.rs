@@ -62,7 +62,7 @@ pub fn seconds(record: &RunRecord) -> Result<Option<String>, String> {
 }
 
 /// Tags may hold neither commas nor white space.
-fn tag(cell: &Cell, step: &Step) -> String {
+pub(super) fn tag(cell: &Cell, step: &Step) -> String {
     let name = format!(
         "{}.{}.{}.{:.0}",
         cell.target, cell.operation.name, cell.scenario.name, step.target_rps

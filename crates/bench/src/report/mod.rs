@@ -4,6 +4,7 @@
 mod advice;
 mod anomalies;
 mod attribution;
+mod bencher;
 mod beside;
 mod capacity;
 mod chart;
@@ -16,6 +17,7 @@ pub mod files;
 mod findings;
 mod folders;
 pub(crate) mod format;
+mod hgrm;
 pub mod hlog;
 mod html;
 pub mod index;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::advice::{capacities, grafana, prometheus, thresholds::PROD};
 use super::super::files::{Format, Rendering, RunDirectory, read_run};
 use super::super::migrate::{Plan, System};
-use super::super::{Lang, ratelimit_bench, rows_csv};
+use super::super::{Lang, bencher, hgrm, ratelimit_bench, rows_csv};
 use super::{Scratch, everything, fixture, same};
 
 #[test]
@@ -26,6 +26,48 @@ fn the_full_csv_has_every_row_with_units_in_its_columns() {
         assert!(heads.contains(&head), "{head}");
     }
     assert_eq!(lines.count(), 4 * 9);
+}
+
+#[test]
+fn figures_export_to_benchers_format_with_their_intervals() {
+    let record = everything::run();
+    let figures = serde_json::to_value(bencher::figures(&record)).unwrap();
+    let rows = figures.as_object().unwrap();
+    assert!(!rows.is_empty());
+    let cell = &record.cells[0];
+    let step = &cell.steps[0];
+    let name = format!(
+        "{} / {} / {} at {:.0}/s",
+        cell.target, cell.operation.title, cell.scenario.title, step.target_rps
+    );
+    let row = &rows[&name];
+    assert_eq!(row["throughput"]["value"], step.goodput_rps);
+    let p99_us = step.response.all.as_ref().unwrap().p99_us;
+    assert_eq!(row["latency-p99"]["value"], p99_us * 1e3);
+    for measures in rows
+        .values()
+        .flat_map(|row| row.as_object().unwrap().values())
+    {
+        let value = measures["value"].as_f64().unwrap();
+        let end = |name: &str| measures.get(name).and_then(Value::as_f64);
+        assert!(end("lower_value").is_none_or(|low| low.is_finite()));
+        assert!(value.is_finite() && end("upper_value").is_none_or(f64::is_finite));
+    }
+}
+
+#[test]
+fn every_row_has_a_percentile_distribution() {
+    let record = everything::run();
+    let files = hgrm::files(&record);
+    let rows = record.cells.iter().flat_map(|cell| &cell.steps);
+    let with = rows.filter(|step| step.response.merged().is_some()).count();
+    assert_eq!(files.len(), with);
+    let mut names: Vec<&String> = files.iter().map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), with, "every name is used once");
+    assert!(names.iter().all(|name| !name.contains(['/', ':', ' '])));
+    assert!(files.iter().all(|(_, text)| text.contains("#[Max     =")));
 }
 
 #[test]
