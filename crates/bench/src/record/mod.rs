@@ -49,7 +49,8 @@ pub use shape::{Admit, WarmUp};
 pub use statistics::{
     Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
     GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, RankTest, RateStatistics,
-    STARTS_FOR_A_CLAIM, StartSample, Starts, TrendColour, TrendRow, TrendsRecord, Verdict,
+    STARTS_FOR_A_CLAIM, StartSample, Starts, TrendChange, TrendColour, TrendRow, TrendsRecord,
+    Verdict,
 };
 pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};
@@ -378,6 +379,17 @@ impl Failures {
         self.by_kind()
             .iter()
             .fold(0, |sum, (_, count)| u64::saturating_add(sum, *count))
+    }
+
+    /// The kinds that occurred, the most frequent first, as `33 timeout, 1 refused`; empty without failures.
+    pub fn told(&self) -> String {
+        let mut kinds = self.by_kind();
+        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let there = kinds.iter().filter(|(_, count)| *count > 0);
+        let parts: Vec<String> = there
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        parts.join(", ")
     }
 
     /// Every kind with its name, in a fixed order.

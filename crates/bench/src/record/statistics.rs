@@ -379,6 +379,32 @@ pub struct TrendRow {
     pub colour: TrendColour,
     /// What may be said.
     pub sentence: String,
+    /// Where its level changed; nothing is looked for in fewer than 20 runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<TrendChange>,
+}
+
+/// A change of level between two stored runs (e-divisive).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrendChange {
+    /// Number of the first run after it among [`TrendRow::points`], from 0.
+    pub at: usize,
+    /// Start of that run in UTC, RFC 3339.
+    pub started_at: String,
+    /// Median from the change before to this one.
+    pub before: f64,
+    /// Median from this one to the next.
+    pub after: f64,
+    /// Share of random orders of the runs in which some place divides them as clearly.
+    pub p: f64,
+}
+
+impl TrendChange {
+    /// The level after it in percent of that before, less 100; `None` if that was 0.
+    #[must_use]
+    pub fn percent(&self) -> Option<f64> {
+        (self.before != 0.0).then(|| (self.after / self.before - 1.0) * 100.0)
+    }
 }
 
 /// Word for the spread of a figure over runs.

@@ -2,7 +2,7 @@
 
 use crate::record::{
     Arm, ComparisonRecord, ComparisonRow, Difference, Estimate, GateOutcome, GateRecord, Metric,
-    NoiseRecord, TrendColour, TrendRow, TrendsRecord, Verdict,
+    NoiseRecord, TrendChange, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
 use crate::statistics::size_of;
 use crate::stored::{RUNS_FOR_A_CLAIM, trend_verdict};
@@ -300,8 +300,36 @@ fn moved(record: &TrendsRecord, lang: Lang) -> Vec<String> {
         let needed = RUNS_FOR_A_CLAIM.to_string();
         out.push(t::S_NONE_MOVED.with(lang, &[("needed", &needed)]));
     }
+    for row in &record.rows {
+        out.extend(row.changes.iter().map(|change| stepped(row, change, lang)));
+    }
     out.extend(record.notes.iter().cloned());
     out
+}
+
+/// A change of level in a sentence.
+fn stepped(row: &TrendRow, change: &TrendChange, lang: Lang) -> String {
+    t::S_STEPPED.with(
+        lang,
+        &[
+            ("target", &row.target),
+            ("operation", &row.operation),
+            ("scenario", &row.scenario),
+            (
+                "place",
+                &words::place(row.target_rps, row.goal.as_deref(), lang),
+            ),
+            ("figure", row.metric.name()),
+            ("date", &change.started_at),
+            ("before", &figure(row.metric, change.before)),
+            ("after", &figure(row.metric, change.after)),
+            (
+                "percent",
+                &or_dash(change.percent(), |percent| format!("{percent:+.1} %")),
+            ),
+            ("p", &probability(change.p)),
+        ],
+    )
 }
 
 fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {

@@ -120,7 +120,7 @@ pub(crate) fn effect(size: Size, lang: Lang) -> &'static str {
 }
 
 /// Where a row of stored runs stands, in a sentence: at one load, or under the goal of a search.
-fn place(target_rps: Option<f64>, goal: Option<&str>, lang: Lang) -> String {
+pub(crate) fn place(target_rps: Option<f64>, goal: Option<&str>, lang: Lang) -> String {
     match target_rps {
         Some(rps) => s::S_AT_LOAD.with(lang, &[("load", &rate(rps))]),
         None => s::S_UNDER_GOAL.with(lang, &[("goal", goal.unwrap_or(DASH))]),

@@ -5,6 +5,7 @@
 //! exact rank tests instead of t-tests, and bootstrap intervals instead of standard errors.
 
 mod bootstrap;
+mod change;
 mod noise;
 mod rank;
 mod summary;
@@ -14,6 +15,7 @@ mod trend;
 mod tests;
 
 pub use bootstrap::{median_interval, ratio_interval};
+pub use change::{Change, VALUES_MIN as VALUES_FOR_CHANGES, changes};
 pub use noise::chance_difference_percent;
 pub use rank::{Size, hodges_lehmann_shift, mann_whitney, ratio, size_of};
 pub use summary::{cv_percent, estimate, mad, median, quantile, quartiles};

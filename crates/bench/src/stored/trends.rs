@@ -3,8 +3,10 @@
 use super::equality::differences;
 use super::read::StoredRun;
 use super::rows::{Key, Row, of_run};
-use crate::record::{Metric, Noise, SCHEMA_VERSION, TrendColour, TrendRow, TrendsRecord, Verdict};
-use crate::statistics::{cv_percent, kendall_p, median, theil_sen};
+use crate::record::{
+    Metric, Noise, SCHEMA_VERSION, TrendChange, TrendColour, TrendRow, TrendsRecord, Verdict,
+};
+use crate::statistics::{changes, cv_percent, kendall_p, median, theil_sen};
 
 /// Change beyond which a trend is coloured, percent.
 const COLOUR_PERCENT: f64 = 5.0;
@@ -16,6 +18,8 @@ const VARIABLE_PERCENT: f64 = 25.0;
 const P_MAX: f64 = 0.05;
 /// Fewest runs that a claim may rest on: with four, no order of the values is rarer than one in twelve.
 pub const RUNS_FOR_A_CLAIM: usize = 5;
+/// Seed of the random orders that a change of level is compared with.
+const CHANGES_SEED: u64 = 0x6368_616e_6765;
 /// Seconds of a day.
 const DAY_S: f64 = 86_400.0;
 
@@ -52,10 +56,14 @@ pub fn trends(runs: &[StoredRun], metrics: &[Metric]) -> Result<TrendsRecord, St
     };
     let mut shared = false;
     for key in keys {
-        let found: Vec<(f64, &Row<'_>)> = days
+        let found: Vec<Found<'_>> = days
             .iter()
+            .zip(&record.started_at)
             .zip(&measured)
-            .filter_map(|(day, rows)| Some((*day, rows.iter().find(|row| row.key() == key)?)))
+            .filter_map(|((day, started_at), rows)| {
+                let row = rows.iter().find(|row| row.key() == key)?;
+                Some((*day, started_at.clone(), row))
+            })
             .collect();
         if found.len() > 1 {
             shared = true;
@@ -86,14 +94,20 @@ pub fn trends(runs: &[StoredRun], metrics: &[Metric]) -> Result<TrendsRecord, St
     Ok(record)
 }
 
-fn row(found: &[(f64, &Row<'_>)], metric: Metric) -> Option<TrendRow> {
-    let points: Vec<(f64, f64)> = found
+/// A row of one run, with the day and the start of the run.
+type Found<'a> = (f64, String, &'a Row<'a>);
+
+fn row(found: &[Found<'_>], metric: Metric) -> Option<TrendRow> {
+    let (points, starts): (Vec<(f64, f64)>, Vec<&String>) = found
         .iter()
-        .filter_map(|(day, row)| Some((*day, median(&row.values(metric))?)))
-        .collect();
+        .filter_map(|(day, started_at, row)| {
+            Some(((*day, median(&row.values(metric))?), started_at))
+        })
+        .unzip();
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
     let (first, last) = (*values.first()?, *values.last()?);
-    let (cell, place) = (found.first()?.1.cell, found.first()?.1.place);
+    let (cell, place) = (found.first()?.2.cell, found.first()?.2.place);
+    let changed = changes(&values, CHANGES_SEED).into_iter();
     // By run and not by day: two runs of one hour and one a month later would leave one slope.
     let by_run: Vec<(f64, f64)> = (0..).map(f64::from).zip(values.iter().copied()).collect();
     let centre = median(&values)?;
@@ -117,6 +131,15 @@ fn row(found: &[(f64, &Row<'_>)], metric: Metric) -> Option<TrendRow> {
         cv_percent: cv,
         noise: noise(cv),
         colour: colour(change_percent, metric),
+        changes: changed
+            .map(|change| TrendChange {
+                at: change.at,
+                started_at: starts[change.at].clone(),
+                before: change.before,
+                after: change.after,
+                p: change.p,
+            })
+            .collect(),
         points,
         sentence: String::new(),
     };

@@ -95,6 +95,7 @@ mod tests {
             noise: Noise::Unknown,
             colour: TrendColour::Neutral,
             sentence: String::new(),
+            changes: Vec::new(),
         }
     }
 

@@ -55,6 +55,8 @@ texts! {
         | "{scenario} {place}: {figure} của {b} bằng {ratio} lần của {a}{interval}{p}, n = {n}: {verdict}";
     S_COURSE = "{target} · {operation} · {scenario} {place}: {figure}: {slope} % per run over {n} runs (p = {p}), {noise}"
         | "{target} · {operation} · {scenario} {place}: {figure}: {slope} % mỗi lần qua {n} lần chạy (p = {p}), {noise}";
+    S_STEPPED = "{target} · {operation} · {scenario} {place}: {figure} changed its level with the run of {date}: {before} to {after} ({percent}, p = {p})"
+        | "{target} · {operation} · {scenario} {place}: {figure} đổi mức từ lần chạy {date}: {before} thành {after} ({percent}, p = {p})";
     V_BETTER = "better" | "tốt hơn";
     V_WORSE = "worse" | "kém hơn";
     V_SAME = "same" | "như nhau";

@@ -212,6 +212,7 @@ pub(super) fn capacity(held: f64) -> CapacityRecord {
                     lower_rps: Some(held * (0.97 + f64::from(start) / 100.0)),
                     upper_rps: Some(held * 1.08),
                     safe_rps: Some((held * 0.85).floor()),
+                    ..StartInterval::default()
                 })
                 .collect(),
             over_starts: estimate(held),
@@ -476,6 +477,7 @@ pub(super) fn beside() -> Beside {
                 noise: crate::record::Noise::Stable,
                 colour: crate::record::TrendColour::Neutral,
                 sentence: "too few runs for a trend".into(),
+                changes: Vec::new(),
             }],
             ..TrendsRecord::default()
         }),

@@ -3,6 +3,7 @@
 use std::fs;
 
 use tollgate_bench::record::{Metric, Noise, TrendColour};
+use tollgate_bench::report::Lang;
 use tollgate_bench::stored::{StoredRun, noise, noise_path, read_noise, trends, write_noise};
 use tollgate_testkit::process::temp_dir;
 
@@ -52,6 +53,45 @@ fn a_trend_is_found_and_chance_is_not_one() {
     );
     let error = trends(&runs(0.0)[..1], &Metric::ALL).unwrap_err();
     assert!(error.contains("at least two runs"), "{error}");
+}
+
+#[test]
+fn a_step_between_two_runs_is_told_with_its_run_and_both_levels() {
+    let run = |number: u32| {
+        let system = System {
+            goodput: if number < 14 { 1.0 } else { 0.9 },
+            seed: u64::from(number) + 50,
+            ..PLAIN
+        };
+        let mut record = run_of(&[("redis-server", system)], 3);
+        record.manifest.started_unix_s += 86_400 * i64::from(number);
+        record.manifest.started_at = format!("2026-03-{:02}T00:00:00Z", number + 1);
+        StoredRun {
+            source: number.to_string(),
+            record,
+        }
+    };
+    let runs: Vec<StoredRun> = (0..24).map(run).collect();
+    let found = trends(&runs, &[Metric::GoodputRps]).unwrap();
+    for row in &found.rows {
+        let [step] = &row.changes[..] else {
+            panic!("{:?}", row.changes)
+        };
+        assert_eq!(
+            (step.at, step.started_at.as_str()),
+            (14, "2026-03-15T00:00:00Z")
+        );
+        let percent = step.percent().unwrap();
+        assert!((percent + 10.0).abs() < 2.0, "{percent}");
+    }
+    let said = tollgate_bench::report::stored::trends(&found, Lang::En).markdown();
+    assert!(
+        said.contains("changed its level with the run of 2026-03-15"),
+        "{said}"
+    );
+    // Nothing is looked for in few runs, however clear it is.
+    let few = trends(&runs[6..22], &[Metric::GoodputRps]).unwrap();
+    assert!(few.rows.iter().all(|row| row.changes.is_empty()));
 }
 
 #[test]
