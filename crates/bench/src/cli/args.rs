@@ -135,7 +135,7 @@ pub struct RunArgs {
     /// Its key distribution: single, uniform, roundrobin, hot:SHARE[:KEYS], zipf:S, gaussian[:SD], latest[:S[:EVERY]], hotspot:SHARE[:KEYS[:EVERY]] (moves on after EVERY requests), trace:FILE (a key per line, a time in seconds before it if there is one). Behind hot keys /NUMBER stands for --keys: hot:0.9:1/100
     #[arg(long, conflicts_with = "scenario", value_parser = values::dist, help_heading = MEASURED)]
     pub dist: Option<values::Dist>,
-    /// Offered rates: FROM:TO:STEP, a list, or paper-000 for those of that study [default: shares of the measured capacity]
+    /// Offered rates: FROM:TO:STEP, a list, sine:LOW:HIGH:STEPS (up and down again), file:PATH (a rate per line), or paper-000 for those of that study [default: shares of the measured capacity]
     #[arg(long, value_parser = values::ladder, help_heading = LOAD)]
     pub ladder: Option<Ladder>,
     /// Length of a step, such as 60s [default: chosen so that the run stays under three minutes]
@@ -147,7 +147,7 @@ pub struct RunArgs {
     /// Pause after each step
     #[arg(long, default_value = "0s", value_parser = values::duration, help_heading = LOAD)]
     pub pause: Duration,
-    /// Gaps between requests: poisson, constant, trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
+    /// Gaps between requests: poisson, constant, bursty[:SIZE] (groups of so many on average, due at once; 10 by default), trace (those of --dist trace:FILE, stretched to the rate) or closed (a closed loop: every connection waits for its answers, and --ladder gives numbers of connections)
     #[arg(long, default_value = "poisson", help_heading = LOAD)]
     pub arrivals: Arrivals,
     /// Connections to a store; several numbers, such as 50,100,500, measure every scenario over each of them, on services too

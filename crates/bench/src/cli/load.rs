@@ -14,6 +14,9 @@ pub struct LoadArgs {
     /// Operations asked of stores, each a ladder of its own: native, script, rl.take:ALGORITHM, cl.throttle, rl.throttle, throttle, gcra, increx, evalsha[:ALGORITHM], fcall[:ALGORITHM], get, set, incr, lpush, ...; of memcached: counter, get, set, incr, touch; comma separated [default: native,script]
     #[arg(long = "op", value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub ops: Vec<Op>,
+    /// Rates as multiples of that of a timed trace (--dist trace:FILE), 1 as it was recorded; comma separated, in place of --ladder
+    #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with = "ladder", value_parser = values::speed, help_heading = LOAD)]
+    pub speed: Vec<f64>,
     /// Order of the rungs: up, down, shuffled (by the seed) or updown [default: as given]
     #[arg(long, help_heading = LOAD)]
     pub order: Option<Order>,

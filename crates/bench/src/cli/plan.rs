@@ -6,7 +6,7 @@ use clap::{Args as _, FromArgMatches as _};
 
 use super::args::RunArgs;
 use super::command::cores;
-use super::values::WarmUpRule;
+use super::values::{RATE_MAX, WarmUpRule};
 use crate::load::keys::Spreading;
 use crate::load::schedule::Arrivals;
 use crate::record::Profile;
@@ -30,7 +30,7 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
     let pins = cores(args.pin);
     Ok(RunPlan {
         scenarios: scenarios(args)?,
-        ladder: args.ladder.clone().unwrap_or(Ladder::Scaled),
+        ladder: ladder(args)?,
         step: args.step,
         warmup: match args.warmup {
             WarmUpRule::For(length) => length,
@@ -59,6 +59,27 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
         key_prefix: args.key_prefix.clone(),
         watching: args.watching()?,
     })
+}
+
+/// The rates that were asked for.
+fn ladder(args: &RunArgs) -> Result<Ladder, String> {
+    if args.load.speed.is_empty() {
+        return Ok(args.ladder.clone().unwrap_or(Ladder::Scaled));
+    }
+    let recorded = match spreading(args) {
+        Some(Spreading::Trace(trace)) => trace.rate_rps(),
+        _ => None,
+    };
+    let recorded =
+        recorded.ok_or("--speed is that of a trace: give --dist trace:FILE with times")?;
+    if args.arrivals == Arrivals::Closed {
+        return Err("--speed is a rate, and a closed loop has none".into());
+    }
+    let rates: Vec<f64> = args.load.speed.iter().map(|by| by * recorded).collect();
+    match rates.iter().find(|rate| **rate > RATE_MAX) {
+        Some(rate) => Err(format!("--speed: {rate:.0}/s is more than can be offered")),
+        None => Ok(Ladder::Fixed(rates)),
+    }
 }
 
 fn scenarios(args: &RunArgs) -> Result<Vec<KeyPlan>, String> {
@@ -148,6 +169,12 @@ fn check_shape(args: &RunArgs) -> Result<(), String> {
             ));
         }
     }
+    if args.starts > 1
+        && let Some(Ladder::Fixed(rungs)) = &args.ladder
+        && (1..rungs.len()).any(|at| rungs[..at].contains(&rungs[at]))
+    {
+        return Err("--starts sets rows of one load side by side: give every rate once".into());
+    }
     if args.starts > 1 && args.load.order == Some(Order::UpDown) {
         return Err(
             "--order updown runs rungs twice: give up, down or shuffled with --starts".into(),
@@ -198,6 +225,30 @@ mod tests {
         let given = std::iter::once("bench").chain(words.iter().copied());
         let matches = command.try_get_matches_from(given).unwrap();
         plan(&RunArgs::from_arg_matches(&matches).unwrap())
+    }
+
+    #[test]
+    fn speeds_are_multiples_of_the_recorded_one() {
+        let path = std::env::temp_dir().join(format!("tollgate-trace-{}", std::process::id()));
+        std::fs::write(&path, "0.0 ann\n0.5 bob\n1.0 ann\n").unwrap();
+        let dist = format!("trace:{}", path.display());
+        let plan = plan_of(&["--dist", &dist, "--speed", "0.5,1,10"]).unwrap();
+        // Three requests in a second and a half: the next round begins a mean gap after the last one.
+        assert_eq!(plan.ladder, Ladder::Fixed(vec![1.0, 2.0, 20.0]));
+        let closed = ["--dist", &dist, "--speed", "1", "--arrivals", "closed"];
+        assert!(plan_of(&closed).unwrap_err().contains("closed loop"));
+        std::fs::write(&path, "ann\nbob\n").unwrap();
+        let untimed = plan_of(&["--dist", &dist, "--speed", "1"]).unwrap_err();
+        assert!(untimed.contains("with times"), "{untimed}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(plan_of(&["--speed", "1"]).unwrap_err().contains("trace"));
+    }
+
+    #[test]
+    fn a_rate_given_twice_has_no_rows_over_starts() {
+        let twice = plan_of(&["--ladder", "sine:10:20:4", "--starts", "5"]).unwrap_err();
+        assert!(twice.contains("every rate once"), "{twice}");
+        assert!(plan_of(&["--ladder", "10,20,40", "--starts", "5"]).is_ok());
     }
 
     #[test]

@@ -10,8 +10,11 @@ use crate::run::steady;
 const RUNGS_MAX: usize = 1_000;
 /// Most keys of a scenario.
 const KEYS_MAX: u32 = 1_000_000;
+/// Lowest and highest multiple of a recorded speed.
+const SPEED_MIN: f64 = 0.001;
+const SPEED_MAX: f64 = 10_000.0;
 /// Highest rate accepted, far beyond what one thread can send.
-const RATE_MAX: f64 = 100e6;
+pub(super) const RATE_MAX: f64 = 100e6;
 
 /// `60s`, `500ms`, `2m`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
@@ -72,6 +75,16 @@ pub(super) fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A multiple of a recorded speed.
+pub(super) fn speed(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(speed) if (SPEED_MIN..=SPEED_MAX).contains(&speed) => Ok(speed),
+        _ => Err(format!(
+            "'{text}' is not a speed: give {SPEED_MIN} to {SPEED_MAX}"
+        )),
+    }
+}
+
 /// How long a step is warmed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WarmUpRule {
@@ -125,16 +138,22 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
 /// Name of the ladder of study 000.
 const PAPER_LADDER: &str = "paper-000";
 
-/// `FROM:TO:STEP`, rates separated by commas, or the ladder of study 000 by its name.
+/// `FROM:TO:STEP`, rates separated by commas, `sine:LOW:HIGH:STEPS`, `file:PATH`, or the ladder of study 000 by its name.
 pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
     if text == PAPER_LADDER {
         return Ok(Ladder::Fixed(crate::paper::ladder()));
     }
     let wrong = || {
         format!(
-            "'{text}' is not a ladder: give FROM:TO:STEP, rates separated by commas, all above 0, or {PAPER_LADDER}"
+            "'{text}' is not a ladder: give FROM:TO:STEP, rates separated by commas, sine:LOW:HIGH:STEPS, file:PATH, all rates above 0, or {PAPER_LADDER}"
         )
     };
+    if let Some(path) = text.strip_prefix("file:") {
+        return rates_of_file(path).map(Ladder::Fixed);
+    }
+    if let Some(wave) = text.strip_prefix("sine:") {
+        return sine(wave).map(Ladder::Fixed).ok_or_else(wrong);
+    }
     let numbers = |separator: char| -> Result<Vec<f64>, String> {
         text.split(separator)
             .map(|part| {
@@ -161,6 +180,64 @@ pub(super) fn ladder(text: &str) -> Result<Ladder, String> {
         numbers(',')?
     };
     Ok(Ladder::Fixed(rates))
+}
+
+/// One period of a sine from its lowest rate, in so many steps: `LOW:HIGH:STEPS`.
+fn sine(text: &str) -> Option<Vec<f64>> {
+    let mut parts = text.split(':');
+    let mut rate = || parts.next()?.trim().parse::<f64>().ok();
+    let (low, high) = (rate()?, rate()?);
+    let steps: usize = parts.next()?.trim().parse().ok()?;
+    let sane = 0.0 < low && low < high && high <= RATE_MAX && (2..=RUNGS_MAX).contains(&steps);
+    if !sane || parts.next().is_some() {
+        return None;
+    }
+    let at = |step: usize| {
+        let turn = std::f64::consts::TAU * step as f64 / steps as f64;
+        (low + (high - low) * (1.0 - turn.cos()) / 2.0)
+            .round()
+            .max(1.0)
+    };
+    Some((0..steps).map(at).collect())
+}
+
+/// Longest file of rates, in bytes.
+const RATES_FILE_MAX: u64 = 64 * 1024;
+
+/// The rates of a file: one a line; what follows a `#` is a remark.
+fn rates_of_file(path: &str) -> Result<Vec<f64>, String> {
+    use std::io::Read as _;
+    let failed = |why: std::io::Error| format!("the ladder {path}: {why}");
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    file.take(RATES_FILE_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 > RATES_FILE_MAX {
+        return Err(format!(
+            "the ladder {path} has more than {} KiB",
+            RATES_FILE_MAX >> 10
+        ));
+    }
+    let mut rates = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let said = line.split('#').next().unwrap_or_default().trim();
+        if said.is_empty() {
+            continue;
+        }
+        let rate = said
+            .parse()
+            .ok()
+            .filter(|rate| *rate > 0.0 && *rate <= RATE_MAX);
+        rates.push(rate.ok_or_else(|| {
+            format!("the ladder {path}: line {number}: '{said}' is not a rate above 0")
+        })?);
+    }
+    match rates.len() {
+        0 => Err(format!("the ladder {path} has no rate")),
+        1..=RUNGS_MAX => Ok(rates),
+        _ => Err(format!("the ladder {path} has more than {RUNGS_MAX} rates")),
+    }
 }
 
 /// Longest beginning of keys.
@@ -288,6 +365,55 @@ mod tests {
         ] {
             assert!(dist(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_wave_goes_up_and_down_again() {
+        let wave = Ladder::Fixed(vec![100.0, 250.0, 400.0, 250.0]);
+        assert_eq!(ladder("sine:100:400:4"), Ok(wave));
+        for bad in [
+            "sine:",
+            "sine:1:2",
+            "sine:2:1:4",
+            "sine:0:1:4",
+            "sine:1:2:1",
+            "sine:1:2:3:4",
+        ] {
+            assert!(
+                ladder(bad).unwrap_err().contains("sine:LOW:HIGH:STEPS"),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_has_a_rate_per_line() {
+        let name = format!("tollgate-ladder-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            ladder(&format!("file:{}", path.display()))
+        };
+        assert_eq!(
+            read("# of a Monday\n100\n\n 250.5 # noon\n100\n"),
+            Ok(Ladder::Fixed(vec![100.0, 250.5, 100.0]))
+        );
+        for (text, says) in [
+            ("", "no rate"),
+            ("100\nmany\n", "line 2: 'many' is not a rate"),
+            ("-1\n", "line 1"),
+            (&"1\n".repeat(1_001), "more than 1000 rates"),
+            (&"#".repeat(70_000), "KiB"),
+        ] {
+            let why = read(text).unwrap_err();
+            assert!(why.contains(says), "{why}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            ladder("file:/no/such/ladder")
+                .unwrap_err()
+                .contains("/no/such/ladder")
+        );
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! When requests are due: absolute offsets fixed by the seed before the first one is sent.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::rng::Rng;
 use super::trace::Trace;
+
+/// Requests of a group on average unless a number is given.
+const BURST: u16 = 10;
+/// Largest mean of a group.
+const BURST_MAX: u16 = 10_000;
 
 /// How gaps between requests are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +18,9 @@ pub enum Arrivals {
     Poisson,
     /// Equal gaps: hides queueing until the server is full.
     Constant,
+    /// Groups of so many requests on average that are due at once, with exponential gaps between the groups: a page that asks
+    /// several times, jobs that start together. Shows what a queue does that is empty most of the time.
+    Bursty(u16),
     /// The gaps of a trace, stretched to the rate.
     Trace,
     /// No schedule: a request is due when an answer makes room for it. Hides every stall of the server.
@@ -21,12 +30,27 @@ pub enum Arrivals {
 impl Arrivals {
     /// The word used on the command line and in records.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn word(self) -> Cow<'static, str> {
         match self {
-            Arrivals::Poisson => "poisson",
-            Arrivals::Constant => "constant",
-            Arrivals::Trace => "trace",
-            Arrivals::Closed => "closed",
+            Arrivals::Poisson => "poisson".into(),
+            Arrivals::Constant => "constant".into(),
+            Arrivals::Bursty(size) => format!("bursty:{size}").into(),
+            Arrivals::Trace => "trace".into(),
+            Arrivals::Closed => "closed".into(),
+        }
+    }
+
+    /// The next gap in mean gaps, of those that are drawn.
+    fn gap(self, rng: &mut Rng) -> f64 {
+        match self {
+            // Group sizes are geometric: after each request the group ends with a chance of one in its mean size.
+            Arrivals::Bursty(size) => {
+                let size = f64::from(size.max(1));
+                let ends = rng.unit() * size < 1.0;
+                let gap = rng.exponential() * size;
+                if ends { gap } else { 0.0 }
+            }
+            _ => rng.exponential(),
         }
     }
 }
@@ -38,11 +62,18 @@ impl std::str::FromStr for Arrivals {
         match text {
             "poisson" => Ok(Arrivals::Poisson),
             "constant" => Ok(Arrivals::Constant),
+            "bursty" => Ok(Arrivals::Bursty(BURST)),
             "trace" => Ok(Arrivals::Trace),
             "closed" => Ok(Arrivals::Closed),
-            other => Err(format!(
-                "'{other}' is not an arrival process: give poisson, constant, trace or closed"
-            )),
+            other => match other.strip_prefix("bursty:").map(str::parse) {
+                Some(Ok(size @ 2..=BURST_MAX)) => Ok(Arrivals::Bursty(size)),
+                Some(_) => Err(format!(
+                    "'{other}': groups have 2 to {BURST_MAX} requests on average"
+                )),
+                None => Err(format!(
+                    "'{other}' is not an arrival process: give poisson, constant, bursty[:SIZE], trace or closed"
+                )),
+            },
         }
     }
 }
@@ -104,14 +135,20 @@ impl Schedule {
                 Some(_) => 0.0,
                 None => length_ns as f64 / count.max(1) as f64,
             },
-            Arrivals::Poisson => {
+            Arrivals::Poisson | Arrivals::Bursty(_) => {
                 let mut ahead = rng.clone();
-                length_ns as f64 / (0..=count).map(|_| ahead.exponential()).sum::<f64>()
+                let gaps = (0..=count).map(|_| arrivals.gap(&mut ahead)).sum::<f64>();
+                // A few requests may all belong to one group.
+                if gaps > 0.0 {
+                    length_ns as f64 / gaps
+                } else {
+                    0.0
+                }
             }
         };
         let next_ns = match arrivals {
             Arrivals::Constant | Arrivals::Trace | Arrivals::Closed => 0.0,
-            Arrivals::Poisson => rng.exponential() * gap_ns,
+            Arrivals::Poisson | Arrivals::Bursty(_) => arrivals.gap(&mut rng) * gap_ns,
         };
         Schedule {
             rng,
@@ -183,7 +220,9 @@ impl Schedule {
         self.given += 1;
         self.hash = (self.hash ^ offset).wrapping_mul(FNV_PRIME);
         self.next_ns = match self.arrivals {
-            Arrivals::Poisson => self.next_ns + self.rng.exponential() * self.gap_ns,
+            Arrivals::Poisson | Arrivals::Bursty(_) => {
+                self.next_ns + self.arrivals.gap(&mut self.rng) * self.gap_ns
+            }
             // A product, not a sum, so that rounding does not add up.
             Arrivals::Constant | Arrivals::Closed => self.given as f64 * self.gap_ns,
             Arrivals::Trace => match self.trace {
@@ -319,8 +358,53 @@ mod tests {
     }
 
     #[test]
+    fn bursts_have_the_rate_the_mean_size_and_exponential_gaps() {
+        for size in [2, 20] {
+            let arrivals = Arrivals::Bursty(size);
+            let all = offsets(Schedule::new(arrivals, 50_000.0, 2_000_000_000, 42));
+            assert_eq!(all.len(), 100_000);
+            assert!(all.is_sorted());
+            let groups: Vec<&[u64]> = all.chunk_by(|a, b| a == b).collect();
+            let mean = all.len() as f64 / groups.len() as f64;
+            assert!((mean / f64::from(size) - 1.0).abs() < 0.05, "{mean}");
+            let gaps: Vec<f64> = groups
+                .windows(2)
+                .map(|pair| (pair[1][0] - pair[0][0]) as f64)
+                .collect();
+            let centre = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let squares = gaps.iter().map(|gap| (gap - centre).powi(2)).sum::<f64>();
+            let cv = (squares / gaps.len() as f64).sqrt() / centre;
+            assert!((cv - 1.0).abs() < 0.05, "{cv}");
+        }
+    }
+
+    #[test]
+    fn arrivals_are_read_as_they_are_written() {
+        for arrivals in [
+            Arrivals::Poisson,
+            Arrivals::Constant,
+            Arrivals::Bursty(7),
+            Arrivals::Trace,
+            Arrivals::Closed,
+        ] {
+            assert_eq!(arrivals.word().parse(), Ok(arrivals));
+        }
+        assert_eq!("bursty".parse(), Ok(Arrivals::Bursty(BURST)));
+        for bad in [
+            "",
+            "bursty:",
+            "bursty:1",
+            "bursty:10001",
+            "bursty:x",
+            "burst",
+        ] {
+            assert!(bad.parse::<Arrivals>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn a_rate_of_zero_schedules_nothing() {
-        for arrivals in [Arrivals::Poisson, Arrivals::Constant] {
+        for arrivals in [Arrivals::Poisson, Arrivals::Constant, Arrivals::Bursty(10)] {
             assert_eq!(Schedule::new(arrivals, 0.0, 1_000_000_000, 1).peek(), None);
         }
     }
