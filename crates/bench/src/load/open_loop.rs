@@ -591,6 +591,11 @@ impl OpenLoop {
             for first in backlog.iter().map(|waiting| waiting.first).chain(again) {
                 self.leave_unsent(last_call, first);
             }
+            // What a generator that fell behind has not even looked at was due all the same.
+            while let Some(offset) = self.schedule.take() {
+                self.tally.planned += 1;
+                self.leave_unsent(last_call, self.start + offset);
+            }
         }
         self.tally.repeated = self.clients.repeated();
         for lane in std::mem::take(&mut self.lanes) {

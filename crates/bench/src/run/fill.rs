@@ -12,6 +12,9 @@ use crate::record::{
     Step,
 };
 
+/// What the note of a step begins with that quotes the first wrong answer.
+pub(super) const FIRST_COMPLAINT: &str = "first complaint: ";
+
 /// Counters of target and machine at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
@@ -122,7 +125,7 @@ pub fn step(frame: Frame<'_>) -> Result<Step, String> {
         under_admission_percent: step.accuracy.as_ref().map(told_under),
     });
     if let Some(text) = &tally.first_error {
-        step.notes.push(format!("first complaint: {text}"));
+        step.notes.push(format!("{FIRST_COMPLAINT}{text}"));
     }
     Ok(step)
 }

@@ -11,7 +11,7 @@ use super::bed::{Bed, StepRequest};
 use super::capacity::CapacitySettings;
 use super::cell;
 use super::console::Console;
-use super::fill;
+use super::fill::{self, FIRST_COMPLAINT};
 use super::mitigations::MitigationSettings;
 use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
 use super::recovery::RecoverySettings;
@@ -535,8 +535,12 @@ impl<'a> Session<'a> {
             .all
             .as_ref()
             .map_or_else(|| "-".into(), |all| format!("{:.2} ms", all.p99_us / 1e3));
+        let kinds = match step.failures.told() {
+            kinds if kinds.is_empty() => kinds,
+            kinds => format!(" ({kinds}{})", complaint(&step)),
+        };
         self.bed.console().phase(format!(
-            "{title}: goodput {:.0}/s, p99 {p99}, fail {:.2} %, {}, {}",
+            "{title}: goodput {:.0}/s, p99 {p99}, fail {:.2} %{kinds}, {}, {}",
             step.goodput_rps,
             step.fail_percent(),
             step.status.level.word(),
@@ -593,4 +597,11 @@ impl<'a> Session<'a> {
         };
         record.complete = record.partial_reason.is_none();
     }
+}
+
+/// The first complaint about an answer of the step, after a semicolon; empty without one.
+fn complaint(step: &Step) -> String {
+    let mut notes = step.notes.iter();
+    let found = notes.find_map(|note| note.strip_prefix(FIRST_COMPLAINT));
+    found.map_or_else(String::new, |text| format!("; first {text}"))
 }

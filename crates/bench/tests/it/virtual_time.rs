@@ -67,6 +67,28 @@ fn simulate(plan: &Plan, finish: impl Fn(u64) -> u64) -> Tally {
     state.finish()
 }
 
+/// A generator that was away for the second half of its schedule has not sent that half, and says so.
+#[test]
+fn what_the_generator_never_looked_at_counts_as_unsent() {
+    let plan = plan(1_000.0, 2, 10, 1, SECOND);
+    let mut state = plan.begin(1, 0);
+    let mut now = 0;
+    while let Some(due) = state.next_due().filter(|due| *due < SECOND) {
+        now = now.max(due);
+        let touched = state.dispatch(now, |_, _| {}).to_vec();
+        for lane in touched {
+            state.stamp(lane, now);
+            assert!(state.answer_promising(lane, now + 1, Verdict::Allowed, None));
+        }
+        now += 1;
+    }
+    assert!(state.finished(state.last_call() + 1));
+    let tally = state.finish();
+    assert_eq!(tally.planned, 2_000);
+    assert_eq!(tally.allowed + tally.unsent, 2_000);
+    assert!((900..=1_100).contains(&tally.unsent), "{}", tally.unsent);
+}
+
 /// Clients that give up free their places at the deadline, and every request is counted once.
 #[test]
 fn what_is_given_up_makes_room() {
