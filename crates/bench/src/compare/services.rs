@@ -71,7 +71,7 @@ pub(super) fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRe
     };
     note_withheld(&mut record, console);
     for (name, side) in ["A", "B"].into_iter().zip(&sides) {
-        if side.peer.pid.is_none() {
+        if side.peer.pids.is_empty() {
             let text = format!("the process of {name} is not known: its CPU is not measured");
             console.note(&format!("warning: {text}"));
             record.events.push(Event {
@@ -221,8 +221,7 @@ impl Setting<'_> {
         let length = Duration::from_millis(self.args.slice_ms);
         let plan = self.plan(Arrivals::Closed, 0.0, length, bounds, round);
         let outcome = self.ask(side, &plan, length, console)?;
-        let pids: Vec<u32> = side.peer.pid.into_iter().collect();
-        let server_ns = outcome.cpu_ns_of(&pids);
+        let server_ns = outcome.cpu_ns_of(&side.peer.pids);
         let tally = &outcome.tally;
         let good = tally.allowed + tally.denied;
         if good == 0 {
@@ -286,7 +285,7 @@ impl Setting<'_> {
         length: Duration,
         console: &mut Console,
     ) -> Result<Outcome, String> {
-        let live = Live::watching(side.peer.pid.into_iter().collect());
+        let live = Live::watching(side.peer.pids.clone());
         let endpoint = &side.peer.endpoint;
         let stop = interrupt::flag();
         let asked = generate(

@@ -1,25 +1,31 @@
-//! Which process listens on a port of this machine, from `/proc`. Other systems give `None`.
+//! Which processes listen on a port of this machine, from `/proc`. Other systems give none.
 
 use std::fs;
 
 /// The state "listening" in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 
-/// The process that listens on TCP port `port`; the first one found where several do. `None` where it cannot be seen: another
-/// machine's or user's, or one in a container.
+/// Most processes that are taken for one server.
+const PROCESSES_MAX: usize = 64;
+
+/// The processes that listen on TCP port `port`, in rising order: a server with workers has several that share one socket or
+/// one port. Empty where they cannot be seen: another machine's or user's, or those in a container.
 #[must_use]
-pub fn pid_of_port(port: u16) -> Option<u32> {
+pub fn pids_of_port(port: u16) -> Vec<u32> {
     let inodes: Vec<u64> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|path| fs::read_to_string(path).ok())
         .flat_map(|table| listening(&table, port))
         .collect();
     if inodes.is_empty() {
-        return None;
+        return Vec::new();
     }
-    let pids = fs::read_dir("/proc").ok()?.flatten();
-    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.find(|pid| holds(*pid, &inodes))
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let holders = pids.filter(|pid| holds(*pid, &inodes));
+    let mut found: Vec<u32> = holders.take(PROCESSES_MAX).collect();
+    found.sort_unstable();
+    found
 }
 
 /// Name of a process as the system shortens it, to 15 bytes.
@@ -27,6 +33,14 @@ pub fn pid_of_port(port: u16) -> Option<u32> {
 pub fn name_of(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim_end().to_owned())
+}
+
+/// Name of a server with these processes, which may have taken names of their own; empty where none is known.
+#[must_use]
+pub fn name_of_all(pids: &[u32]) -> String {
+    pids.iter()
+        .find_map(|pid| name_of(*pid))
+        .unwrap_or_default()
 }
 
 fn holds(pid: u32, inodes: &[u64]) -> bool {
@@ -84,7 +98,28 @@ mod tests {
         }
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(pid_of_port(port), Some(std::process::id()));
-        assert!(name_of(std::process::id()).is_some_and(|name| !name.is_empty()));
+        assert!(pids_of_port(port).contains(&std::process::id()));
+        assert!(!name_of_all(&[u32::MAX, std::process::id()]).is_empty());
+    }
+
+    #[test]
+    fn workers_that_share_the_socket_are_found_as_well() {
+        use std::os::fd::AsRawFd as _;
+        if !std::path::Path::new("/proc/net/tcp").exists() {
+            return;
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // SAFETY: the descriptor is open, and its flags are replaced by none: a child inherits it.
+        unsafe { libc::fcntl(listener.as_raw_fd(), libc::F_SETFD, 0) };
+        let mut worker = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let found = pids_of_port(port);
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        assert!(found.contains(&std::process::id()), "{found:?}");
+        assert!(found.contains(&worker.id()), "{found:?}");
     }
 }

@@ -87,6 +87,13 @@ pub fn rss_bytes(pid: u32) -> Option<u64> {
     proc_text::status(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?).rss_bytes
 }
 
+/// Resident memory of processes together; `None` without any, or where one cannot be read.
+#[must_use]
+pub fn rss_bytes_of_all(pids: &[u32]) -> Option<u64> {
+    let sum = pids.iter().map(|pid| rss_bytes(*pid)).sum::<Option<u64>>();
+    sum.filter(|_| !pids.is_empty())
+}
+
 /// Reads the machine's tick counters.
 #[must_use]
 pub fn machine_ticks() -> Option<MachineTicks> {

@@ -30,6 +30,9 @@ pub struct CapacityRecord {
     pub retention: Option<Retention>,
     /// Ladder upwards against ladder downwards; `None` if only one was run.
     pub hysteresis: Option<Hysteresis>,
+    /// After which trials the system was not well at once, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<HealthWait>,
     /// Why no load counts as held whatever was measured: the limiter admitted too much. Zones are missing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -255,6 +258,18 @@ pub struct StartInterval {
     /// What is safe by this start alone; of the first goal, which decides the zones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safe_rps: Option<f64>,
+    /// What this start's safe load follows from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<ZoneBound>,
+    /// Highest load from which this start was seen to heal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_rps: Option<f64>,
+    /// Load at which this start used 70 % of the processor time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_70_rps: Option<f64>,
+    /// How far this start's zones may be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Grade>,
 }
 
 /// One trial of a search.
@@ -303,6 +318,28 @@ impl Trial {
     pub fn held(&self) -> bool {
         self.kept.first().copied().unwrap_or(false)
     }
+}
+
+/// A wait until the system was well again after a trial that was too much for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HealthWait {
+    /// Number of the start of the target that it belongs to, from 1; `None` with one start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u32>,
+    /// Begin, seconds after the start of the run.
+    pub offset_s: f64,
+    /// Load of the trial.
+    pub after_rps: f64,
+    /// Length.
+    pub waited_s: f64,
+    /// Whether it was well in the end.
+    pub well: bool,
+    /// Whether it was started anew because it was not.
+    pub restarted: bool,
+    /// P99 at a fifth of the capacity before the first trial; `None` where it had no answer.
+    pub before_p99_ms: Option<f64>,
+    /// The same at the end of the wait.
+    pub p99_ms: Option<f64>,
 }
 
 /// How a search ended.

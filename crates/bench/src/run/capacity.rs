@@ -1,11 +1,13 @@
 //! The capacity search on real targets: trials as the search wants them, then the same loads upwards and downwards.
 
+mod health;
 mod starts;
 
 use std::time::Duration;
 
 pub(super) use starts::merged;
 
+use self::health::Health;
 use super::bed::StepRequest;
 use super::cell;
 use super::decided::{self, Held};
@@ -26,8 +28,6 @@ const FIRST_OF_PROBE: f64 = 0.5;
 const MOST_OF_PROBE: f64 = 2.0;
 /// Smallest load tried, as a share of the probed capacity.
 const LEAST_OF_PROBE: f64 = 0.01;
-/// Silence after a trial that broke its goal, so that what it left behind does not count against the next one.
-const SETTLE: Duration = Duration::from_millis(300);
 /// Shares of the sustained load below it that the way up and down visits.
 const BELOW: [f64; 3] = [0.25, 0.5, 0.75];
 /// Trials in a row without one answer after which the target counts as lost.
@@ -58,7 +58,7 @@ impl CapacitySettings {
     /// Most time that the search alone takes.
     #[must_use]
     pub fn search_most(&self) -> Duration {
-        self.budget + SETTLE * self.trials_max as u32
+        self.budget + health::most(self)
     }
 }
 
@@ -73,6 +73,7 @@ struct Running {
     search: Search,
     record: CapacityRecord,
     silent: u32,
+    health: Health,
     above: Vec<(f64, Measure)>,
     /// Why the result is refused, if a trial admitted more than its limit.
     over_admitted: Option<String>,
@@ -183,23 +184,21 @@ impl Session<'_> {
         }
     }
 
-    /// The load that `series` sustains by a search, for jobs that only need this; `None` if it sustains none. The trial
-    /// that decided about it becomes a row.
+    /// The load that `series` sustains by a search, for jobs that only need this, with the trial that decided about it as a
+    /// row; `None` if it sustains none.
     pub(super) fn sustained(
         &mut self,
         scenario: &KeyPlan,
         series: &Series,
         settings: &CapacitySettings,
-    ) -> Option<f64> {
+    ) -> Option<(f64, Option<Step>)> {
         let running = self.search(scenario, series, settings);
         let threads = self.bed.target(series.slot).record().threads;
         let found = running.found(settings);
         let record = concluded(running, &self.record.profile, &[], threads);
         let cell = &mut self.record.cells[series.cell];
         cell.capacity = Some(record);
-        let (load_rps, row) = found?;
-        cell.steps.extend(row);
-        Some(load_rps)
+        found
     }
 
     /// Says in the row of the load that was found which later trials at it went otherwise.
@@ -229,26 +228,51 @@ impl Session<'_> {
             },
             search: Search::new(plan),
             silent: 0,
+            health: Health::default(),
             above: Vec::new(),
             over_admitted: None,
             held: Vec::new(),
         };
-        let (ended, because) = loop {
-            let trial = match running.search.next_trial() {
-                Next::Trial(trial) => trial,
-                Next::Done => break (SearchEnd::Done, "every goal has its answer".into()),
-                Next::BudgetSpent(what) => break (SearchEnd::BudgetSpent, what),
-            };
-            let length = Duration::from_secs_f64(trial.duration_s);
-            let asked = (trial.load_rps, length, trial.purpose);
-            match self.trial(scenario, series, settings, asked, &mut running) {
-                (Went::On, _) => {}
-                (Went::Ended(end, why), _) => break (end, why),
+        let least_rps = running.search.plan().min_rps;
+        let (ended, because) = match self.first_look(scenario, series, least_rps) {
+            Ok(health) => {
+                running.health = health;
+                self.trials(scenario, series, settings, &mut running)
+            }
+            Err(why) => {
+                self.give_up(series.slot, series.cell, &why);
+                (SearchEnd::TargetLost, why)
             }
         };
         running.record.ended = ended;
         running.record.ended_because = because;
+        let waits = health::told(&running.record.waits);
+        self.record.cells[series.cell].notes.extend(waits);
         running
+    }
+
+    /// Runs the trials that the search wants; returns how it ended.
+    fn trials(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &CapacitySettings,
+        running: &mut Running,
+    ) -> (SearchEnd, String) {
+        loop {
+            let trial = match running.search.next_trial() {
+                Next::Trial(trial) => trial,
+                Next::Done => return (SearchEnd::Done, "every goal has its answer".into()),
+                Next::BudgetSpent(what) => return (SearchEnd::BudgetSpent, what),
+            };
+            let length = Duration::from_secs_f64(trial.duration_s);
+            let asked = (trial.load_rps, length, trial.purpose);
+            if let (Went::Ended(end, why), _) =
+                self.trial(scenario, series, settings, asked, running)
+            {
+                return (end, why);
+            }
+        }
     }
 
     /// Where to search: around the probed capacity, or from the first to the last rate of a given ladder; never so
@@ -326,8 +350,13 @@ impl Session<'_> {
         let rule = running.keep(&step, settings, length, purpose);
         self.say(&title, &step, &rule);
         let went = self.ending(series, &outcome, running);
-        if !rule.is_empty() && matches!(went, Went::On) && is_search(purpose) {
-            self.bed.rest(SETTLE);
+        if !rule.is_empty()
+            && matches!(went, Went::On)
+            && is_search(purpose)
+            && let Err(why) = self.wait_until_well(scenario, series, running, load_rps)
+        {
+            self.give_up(series.slot, series.cell, &why);
+            return (Went::Ended(SearchEnd::TargetLost, why), Some(step));
         }
         (went, Some(step))
     }

@@ -33,6 +33,9 @@ const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 /// Seed of the waits of retrying clients, besides the run's own.
 const BACKOFF_SEED: u64 = 0x5eed_00c1_1e47;
 
+/// Where the knee of later starts comes from.
+const OF_THE_FIRST: &str = "that of the first start";
+
 /// How clients behave in one variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientVariant {
@@ -103,23 +106,37 @@ impl Session<'_> {
             if number > 0 {
                 self.gauge();
             }
-            let before = self.followed_knee(series.cell);
-            let (knee, source) = match (settings.knee_rps, before) {
-                (Some(knee), _) => (Some(knee), "given on the command line"),
-                // Starts at other loads could not be put together.
-                (None, Some(knee)) => (Some(knee), "that of the first start"),
-                (None, None) => (
-                    self.sustained(scenario, &series, &settings.search),
-                    "lower bound of a capacity search",
-                ),
-            };
-            match knee {
-                Some(knee) => self.around(scenario, &series, settings, (knee, source)),
+            match self.knee(scenario, &series, settings) {
+                Some(knee) if self.stands(&series) => {
+                    self.around(scenario, &series, settings, knee);
+                }
+                Some(_) => {}
                 None => self.record.cells[series.cell]
                     .notes
                     .push("no recovery run: no load was sustained that could be exceeded".into()),
             }
         }
+    }
+
+    /// The knee that the loads are shares of, and where it comes from. Every start searches its own, which is kept; the loads
+    /// of all starts are those of the first, because others could not be put together.
+    fn knee(
+        &mut self,
+        scenario: &KeyPlan,
+        series: &Series,
+        settings: &RecoverySettings,
+    ) -> Option<(f64, &'static str)> {
+        if let Some(knee) = settings.knee_rps {
+            return Some((knee, "given on the command line"));
+        }
+        let before = self.followed_knee(series.cell);
+        let own = self.sustained(scenario, series, &settings.search);
+        if let Some(knee) = before {
+            return Some((knee, OF_THE_FIRST));
+        }
+        let (knee, row) = own?;
+        self.record.cells[series.cell].steps.extend(row);
+        Some((knee, "lower bound of a capacity search"))
     }
 
     fn around(

@@ -11,6 +11,7 @@
 
 pub mod classify;
 pub mod healing;
+pub mod health;
 pub mod hysteresis;
 pub mod ladder;
 pub mod mlr;

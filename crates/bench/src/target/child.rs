@@ -18,6 +18,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(15);
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest wait for a server to end after SIGTERM, before SIGKILL.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
+/// Attempts to start a server on a port that it had before, and the pause between them.
+const RESTARTS: u32 = 3;
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// Lines of a server's log quoted when it fails.
 const LOG_LINES: usize = 2;
 /// Characters quoted of each of them.
@@ -56,10 +59,56 @@ impl Drop for Folder {
     }
 }
 
+/// What a server is started with, each time.
+#[derive(Debug)]
+struct How {
+    exe: PathBuf,
+    arguments: Vec<String>,
+    further: Further,
+    core: Option<usize>,
+}
+
+impl How {
+    /// Starts it in `folder`.
+    fn spawn(&self, folder: &Folder) -> Result<Child, String> {
+        let log = File::create(folder.path().join("server.log"));
+        let outputs = log.and_then(|log| Ok((log.try_clone()?, log)));
+        let (out, err) = outputs
+            .map_err(|error| format!("cannot write in {}: {error}", folder.path().display()))?;
+        let mut command = Command::new(&self.exe);
+        command
+            .args(&self.arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err);
+        self.further.give(&mut command);
+        // A group of its own: Ctrl-C in the terminal reaches the bench alone, which ends its servers after keeping
+        // what was measured.
+        command.process_group(0);
+        let core = self.core;
+        // SAFETY: between fork and exec only system calls are made; nothing is allocated or locked.
+        unsafe {
+            command.pre_exec(move || {
+                #[cfg(target_os = "linux")]
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                match core {
+                    Some(core) => cpu::pin(core),
+                    None => Ok(()),
+                }
+            });
+        }
+        command
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.exe.display()))
+    }
+}
+
 /// A running server process. Dropping it ends the process.
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
+    how: How,
     folder: Folder,
     name: String,
     /// The command line it was started with.
@@ -77,41 +126,38 @@ impl ServerProcess {
         core: Option<usize>,
         folder: Folder,
     ) -> Result<ServerProcess, String> {
-        let log = File::create(folder.path().join("server.log"));
-        let outputs = log.and_then(|log| Ok((log.try_clone()?, log)));
-        let (out, err) = outputs
-            .map_err(|error| format!("cannot write in {}: {error}", folder.path().display()))?;
-        let mut command = Command::new(exe);
-        command
-            .args(arguments)
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err);
-        further.give(&mut command);
-        // A group of its own: Ctrl-C in the terminal reaches the bench alone, which ends its servers after keeping
-        // what was measured.
-        command.process_group(0);
-        // SAFETY: between fork and exec only system calls are made; nothing is allocated or locked.
-        unsafe {
-            command.pre_exec(move || {
-                #[cfg(target_os = "linux")]
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                match core {
-                    Some(core) => cpu::pin(core),
-                    None => Ok(()),
-                }
-            });
-        }
-        let child = command
-            .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", exe.display()))?;
+        let how = How {
+            exe: exe.into(),
+            arguments: arguments.into(),
+            further: further.clone(),
+            core,
+        };
         Ok(ServerProcess {
-            child,
+            child: how.spawn(&folder)?,
+            how,
             folder,
             name: name.into(),
             command_line: further.command_line(as_typed(exe), arguments),
         })
+    }
+
+    /// Ends the process at once and starts it anew in the same way, on the same port; returns when it is `ready`.
+    ///
+    /// # Errors
+    /// If it does not start, or is not ready in time.
+    pub fn restart(&mut self, ready: impl Fn() -> bool) -> Result<(), String> {
+        let mut last = String::new();
+        for _ in 0..RESTARTS {
+            self.kill();
+            self.child = self.how.spawn(&self.folder)?;
+            match self.wait_ready(&ready) {
+                Ok(_) => return Ok(()),
+                // The port of the process before it may not be free yet.
+                Err(why) => last = why,
+            }
+            std::thread::sleep(RESTART_PAUSE);
+        }
+        Err(last)
     }
 
     /// Process id.

@@ -162,8 +162,7 @@ impl Fleet {
             threads,
             fleet: Some(self.clone()),
         };
-        let first = self.pids().first().copied();
-        Service::of_fleet(record, self.endpoint.clone(), first, arm)
+        Service::of_fleet(record, self.endpoint.clone(), self.pids(), arm)
     }
 
     /// Processes of the services.

@@ -55,7 +55,6 @@ impl Memcached {
         core: Option<usize>,
         further: &Further,
     ) -> Result<Memcached, String> {
-        let answers = |endpoint: &Endpoint| version(endpoint).is_ok();
         let started = started::start(Program::Memcached, threads, core, further, answers)?;
         let pid = started.process.pid();
         Memcached::ask_around(
@@ -140,10 +139,24 @@ impl Memcached {
         self.ops.iter().map(|op| Way::Op(*op)).collect()
     }
 
+    /// Starts it anew in place of the process that was started here. `None` if it was not.
+    pub fn restart(&mut self) -> Option<Result<(), String>> {
+        let process = self.process.as_mut()?;
+        let endpoint = &self.endpoint;
+        let done = process.restart(|| answers(endpoint));
+        self.pid = Some(process.pid());
+        Some(done)
+    }
+
     /// How the process ended, if it was started here and has ended.
     pub fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
     }
+}
+
+/// Whether memcached answers there.
+fn answers(endpoint: &Endpoint) -> bool {
+    version(endpoint).is_ok()
 }
 
 fn version(endpoint: &Endpoint) -> Result<String, String> {

@@ -90,22 +90,15 @@ impl Target {
         }
     }
 
-    /// Its process, when it runs on this machine.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        match self {
-            Target::Store(store) => store.pid,
-            Target::Service(service) => service.pid,
-            Target::Memcached(server) => server.pid,
-        }
-    }
-
-    /// All its processes that run on this machine: a fleet of services has several.
+    /// All its processes that run on this machine: a fleet of services has several, and so has a server with workers.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
-        match self.fleet() {
-            Some(fleet) => fleet.pids(),
-            None => self.pid().into_iter().collect(),
+        match (self, self.fleet()) {
+            // They change when the fleet is started again.
+            (_, Some(fleet)) => fleet.pids(),
+            (Target::Store(store), _) => store.pid.into_iter().collect(),
+            (Target::Memcached(server), _) => server.pid.into_iter().collect(),
+            (Target::Service(service), _) => service.pids.clone(),
         }
     }
 
@@ -132,6 +125,15 @@ impl Target {
         match (self.arm(), self.fleet()) {
             (Some(arm), Some(fleet)) if arm.strategy.leaves_work() => fleet.restart(),
             _ => Ok(()),
+        }
+    }
+
+    /// Starts it anew in place of the process that was started here, which ends at once. `None` if it was not started here.
+    pub fn restart(&mut self) -> Option<Result<(), String>> {
+        match self {
+            Target::Store(store) => store.restart(),
+            Target::Service(service) => service.restart(),
+            Target::Memcached(server) => server.restart(),
         }
     }
 

@@ -45,8 +45,8 @@ pub struct Peer {
     pub record: TargetRecord,
     /// Where it listens.
     pub endpoint: Endpoint,
-    /// Its process, when it runs on this machine.
-    pub pid: Option<u32>,
+    /// Its processes, when it runs on this machine.
+    pub pids: Vec<u32>,
     /// True for HTTP, false for gRPC.
     pub is_http: bool,
     started: Option<Started>,
@@ -56,7 +56,7 @@ pub struct Peer {
 #[derive(Debug)]
 enum Started {
     Tollgate(Box<Service>),
-    Other(ServerProcess),
+    Other(Box<ServerProcess>),
 }
 
 /// Whether `name` is a service that is started here, or the URL of one.
@@ -95,7 +95,7 @@ impl Peer {
         Peer {
             record: service.record.clone(),
             endpoint: service.endpoint.clone(),
-            pid: service.pid,
+            pids: service.pids.clone(),
             is_http: http.is_some(),
             started: Some(Started::Tollgate(Box::new(service))),
             http,
@@ -150,9 +150,9 @@ impl Peer {
         Ok(Peer {
             record,
             endpoint,
-            pid: Some(pid),
+            pids: vec![pid],
             is_http,
-            started: Some(Started::Other(process)),
+            started: Some(Started::Other(Box::new(process))),
             http,
         })
     }
@@ -169,10 +169,7 @@ impl Peer {
             }
         };
         let local = url.endpoint.address.is_local();
-        let pid = match &url.endpoint.address {
-            Address::Tcp(address) if local => listener::pid_of_port(address.port()),
-            _ => None,
-        };
+        let pids = url.processes();
         let http = match (is_http, url.path.as_str()) {
             (false, _) => None,
             (true, THROTTLE_PATH) => Some(throttle(&url.authority)?),
@@ -182,15 +179,15 @@ impl Peer {
             name: url.name.clone(),
             kind: TargetKind::Service,
             url: url.shown.clone(),
-            server_name: pid.and_then(listener::name_of).unwrap_or_default(),
+            server_name: listener::name_of_all(&pids),
             co_located: local,
-            idle_rss_bytes: pid.and_then(proc::rss_bytes),
+            idle_rss_bytes: proc::rss_bytes_of_all(&pids),
             ..TargetRecord::default()
         };
         Ok(Peer {
             record,
             endpoint: url.endpoint.clone(),
-            pid,
+            pids,
             is_http,
             started: None,
             http,

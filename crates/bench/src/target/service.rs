@@ -13,7 +13,7 @@ use crate::load::address::{Address, CONNECT_TIMEOUT, Endpoint};
 use crate::load::grpc::Calls;
 use crate::load::http::{HttpAsk, RATE_LIMIT_BODY};
 use crate::load::workload::{Ask, Rule};
-use crate::os::proc;
+use crate::os::{listener, proc};
 use crate::record::{TargetKind, TargetRecord};
 
 /// Domain of the rules that the service is asked for.
@@ -30,8 +30,8 @@ pub struct Service {
     pub record: TargetRecord,
     /// Where it listens.
     pub endpoint: Endpoint,
-    /// Its process, when it runs on this machine.
-    pub pid: Option<u32>,
+    /// Its processes, when it runs on this machine.
+    pub pids: Vec<u32>,
     /// Its strategy for hot keys, and what it shares with others; `None` for a service by itself.
     pub arm: Option<Arm>,
     process: Option<ServerProcess>,
@@ -99,17 +99,21 @@ pub(super) fn spawn(
     );
     let mut process =
         ServerProcess::start("tollgate service", &exe, &arguments, further, core, folder)?;
-    let answers = |port: u16| match loopback(port).address {
-        Address::Tcp(address) => TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok(),
-        Address::Unix(_) => false,
-    };
-    let took = process.wait_ready(|| answers(grpc) && answers(http))?;
+    let (grpc, http) = (loopback(grpc), loopback(http));
+    let took = process.wait_ready(|| listens(&grpc) && listens(&http))?;
     Ok(Spawned {
         process,
-        grpc: loopback(grpc),
-        http: loopback(http),
+        grpc,
+        http,
         took,
     })
+}
+
+fn listens(endpoint: &Endpoint) -> bool {
+    match &endpoint.address {
+        Address::Tcp(address) => TcpStream::connect_timeout(address, CONNECT_TIMEOUT).is_ok(),
+        Address::Unix(_) => false,
+    }
 }
 
 /// What the command line says about requests over HTTP.
@@ -187,16 +191,11 @@ impl Service {
 
     /// An arm that runs on the services of a fleet.
     #[must_use]
-    pub fn of_fleet(
-        record: TargetRecord,
-        endpoint: Endpoint,
-        pid: Option<u32>,
-        arm: Arm,
-    ) -> Service {
+    pub fn of_fleet(record: TargetRecord, endpoint: Endpoint, pids: Vec<u32>, arm: Arm) -> Service {
         Service {
             record,
             endpoint,
-            pid,
+            pids,
             arm: Some(arm),
             process: None,
             http: None,
@@ -261,7 +260,7 @@ impl Service {
         Ok(Service {
             record,
             endpoint,
-            pid: Some(pid),
+            pids: vec![pid],
             arm: None,
             process: Some(process),
             http: ask,
@@ -281,17 +280,20 @@ impl Service {
     }
 
     fn attached(url: &TargetUrl, http: Option<HttpAsk>) -> Service {
+        let pids = url.processes();
         let record = TargetRecord {
             name: url.name.clone(),
             kind: TargetKind::Service,
             url: url.shown.clone(),
+            server_name: listener::name_of_all(&pids),
             co_located: url.endpoint.address.is_local(),
+            idle_rss_bytes: proc::rss_bytes_of_all(&pids),
             ..TargetRecord::default()
         };
         Service {
             record,
             endpoint: url.endpoint.clone(),
-            pid: None,
+            pids,
             arm: None,
             process: None,
             http,
@@ -324,6 +326,18 @@ impl Service {
             None => entry(rule.limit),
         };
         Calls::new(DOMAIN, &entry, prefix, keys, authority)
+    }
+
+    /// Starts it anew in place of the process that was started here, or of those of its fleet. `None` if it was not.
+    pub fn restart(&mut self) -> Option<Result<(), String>> {
+        if let Some(fleet) = self.arm.as_ref().and_then(|arm| arm.fleet.as_ref()) {
+            return Some(fleet.restart());
+        }
+        let process = self.process.as_mut()?;
+        let endpoint = &self.endpoint;
+        let done = process.restart(|| listens(endpoint));
+        self.pids = vec![process.pid()];
+        Some(done)
     }
 
     /// How the process ended, if it was started here and has ended.

@@ -51,6 +51,9 @@ const INFO_FIELDS_MAX: usize = 60;
 /// Longest value that is kept, in characters.
 const INFO_VALUE_MAX: usize = 200;
 
+/// Loads the script that all stores run alike.
+const LOAD_SCRIPT: [&[u8]; 3] = [b"SCRIPT", b"LOAD", FIXED_WINDOW_SCRIPT.as_bytes()];
+
 /// A store ready to be measured.
 #[derive(Debug)]
 pub struct Store {
@@ -81,10 +84,7 @@ impl Store {
         core: Option<usize>,
         further: &Further,
     ) -> Result<Store, String> {
-        let started = started::start(program, threads, core, further, |endpoint| {
-            let pinged = Client::connect(endpoint).and_then(|mut client| client.ask(&[b"PING"]));
-            pinged.is_ok()
-        })?;
+        let started = started::start(program, threads, core, further, answers)?;
         let pid = started.process.pid();
         Store::ask_around(
             started.record,
@@ -164,7 +164,7 @@ impl Store {
             memory_as_others_tell_it(&mut record, proc::memory_bytes());
         }
         let script = client
-            .ask(&[b"SCRIPT", b"LOAD", FIXED_WINDOW_SCRIPT.as_bytes()])
+            .ask(&LOAD_SCRIPT)
             .ok()
             .and_then(|sha| Some(String::from_utf8_lossy(sha.as_bytes()?).into_owned()));
         let (has_take, has_throttle) = (
@@ -308,6 +308,30 @@ impl Store {
         self.process.take()
     }
 
+    /// Starts it anew in place of the process that was started here, with the scripts that it had. `None` if it was not.
+    pub fn restart(&mut self) -> Option<Result<(), String>> {
+        let process = self.process.as_mut()?;
+        let endpoint = &self.endpoint;
+        let done = process.restart(|| answers(endpoint));
+        self.pid = Some(process.pid());
+        Some(done.and_then(|()| self.load_again()))
+    }
+
+    fn load_again(&mut self) -> Result<(), String> {
+        if self.script.is_some() {
+            Client::connect(&self.endpoint)?.ask(&LOAD_SCRIPT)?;
+        }
+        let chosen = self.chosen.take().unwrap_or_default();
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let ops: Vec<Op> = chosen.iter().map(|(op, _)| *op).collect();
+        match self.choose(&ops)?.first() {
+            Some((_, why)) => Err(why.clone()),
+            None => Ok(()),
+        }
+    }
+
     /// How the process ended, if it was started here and has ended.
     pub fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
@@ -354,6 +378,12 @@ fn readable_bytes(text: &str) -> Option<u64> {
     };
     let bytes = number.parse::<f64>().ok()? * scale;
     (bytes.is_finite() && bytes >= 0.0).then_some(bytes as u64)
+}
+
+/// Whether a store answers there.
+fn answers(endpoint: &Endpoint) -> bool {
+    let pinged = Client::connect(endpoint).and_then(|mut client| client.ask(&[b"PING"]));
+    pinged.is_ok()
 }
 
 /// The fields of `INFO server` that are kept: no times, which are different in every run, and no ids or places.

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use crate::load::address::{Address, Endpoint};
+use crate::os::listener;
 
 /// What a target speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,17 @@ impl TargetUrl {
                 Err("rediss:// (TLS) targets are not supported: measure the plain port".into())
             }
             other => Err(format!("'{other}://' is not supported: give {SCHEMES}")),
+        }
+    }
+
+    /// The processes of this machine that listen there; empty where they cannot be seen.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        match &self.endpoint.address {
+            Address::Tcp(address) if self.endpoint.address.is_local() => {
+                listener::pids_of_port(address.port())
+            }
+            _ => Vec::new(),
         }
     }
 }

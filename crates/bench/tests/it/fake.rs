@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tollgate_bench::load::address::{Address, Endpoint};
 use tollgate_wire::resp::{Limits, Progress, RequestParser};
@@ -34,6 +34,8 @@ pub(crate) enum Behaviour {
     Errors,
     /// Answers nobody while a script runs.
     StandsStill,
+    /// Decides slowly for a while once it was asked for more than so many decisions in a tenth of a second.
+    SulksAbove(u64),
 }
 
 struct Shared {
@@ -43,7 +45,42 @@ struct Shared {
     counters: Mutex<HashMap<Vec<u8>, u64>>,
     /// Held by scripts of a server that stands still meanwhile.
     running: RwLock<()>,
+    mood: Mutex<Mood>,
 }
+
+/// How often a server that sulks was asked lately, and until when it is slow.
+struct Mood {
+    since: Instant,
+    asked: u64,
+    slow_until: Instant,
+}
+
+impl Mood {
+    fn new() -> Mood {
+        let now = Instant::now();
+        Mood {
+            since: now,
+            asked: 0,
+            slow_until: now,
+        }
+    }
+
+    /// Takes a decision into account.
+    fn asked(&mut self, most: u64) {
+        let now = Instant::now();
+        if now.duration_since(self.since) > Duration::from_millis(100) {
+            (self.since, self.asked) = (now, 0);
+        }
+        self.asked += 1;
+        if self.asked > most && now > self.slow_until {
+            self.slow_until = now + SULK;
+        }
+    }
+}
+
+/// How long a server sulks, and how long each of its answers then takes.
+const SULK: Duration = Duration::from_secs(2);
+const SLOW: Duration = Duration::from_millis(40);
 
 /// Additions that a script makes in a second.
 const ADDITIONS_PER_SECOND: f64 = 20e6;
@@ -64,6 +101,7 @@ impl FakeServer {
             stop: AtomicBool::new(false),
             counters: Mutex::default(),
             running: RwLock::default(),
+            mood: Mutex::new(Mood::new()),
         });
         let state = shared.clone();
         std::thread::spawn(move || {
@@ -126,6 +164,9 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
                 drop(stream.write_all(&output));
                 return;
             }
+        }
+        if Instant::now() < shared.mood.lock().unwrap().slow_until {
+            std::thread::sleep(SLOW);
         }
         if stream.write_all(&output).is_err() {
             return;
@@ -211,6 +252,10 @@ fn decide(args: &[Vec<u8>], shared: &Shared, output: &mut Vec<u8>) -> bool {
             verdict(counted <= limit(args), output);
         }
         Behaviour::DoubleCharge => verdict(count(args, shared, 2) <= limit(args), output),
+        Behaviour::SulksAbove(most) => {
+            shared.mood.lock().unwrap().asked(most);
+            output.extend_from_slice(b":1\r\n");
+        }
         Behaviour::DiesAfter(_) | Behaviour::StandsStill => output.extend_from_slice(b":1\r\n"),
     }
     true

@@ -4,13 +4,19 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tollgate_bench::load::keys::Spreading;
+use tollgate_bench::load::operation::Op;
 use tollgate_bench::load::schedule::Arrivals;
-use tollgate_bench::record::{Grade, Profile, RunRecord, Step};
+use tollgate_bench::load::tally::Verdict;
+use tollgate_bench::load::workload::{Rule, Workload};
+use tollgate_bench::record::{Grade, Profile, RunRecord, SearchGoal, Step};
 use tollgate_bench::run::attribution::Watching;
+use tollgate_bench::run::capacity::CapacitySettings;
 use tollgate_bench::run::console::Console;
 use tollgate_bench::run::order::Order;
 use tollgate_bench::run::plan::{KeyPlan, Ladder, RunPlan};
-use tollgate_bench::run::session::Session;
+use tollgate_bench::run::session::{Job, Session};
+use tollgate_bench::target::client::Client;
+use tollgate_bench::target::program::Program;
 use tollgate_bench::target::url::TargetUrl;
 use tollgate_bench::target::{Store, Target};
 use tollgate_testkit::{Server, peers};
@@ -204,6 +210,99 @@ fn a_death_ends_one_ladder_and_not_the_other() {
         "what was measured is kept"
     );
     assert!(second.complete && second.steps.len() == 2);
+}
+
+#[test]
+fn a_search_waits_until_the_target_is_well_again() {
+    let server = FakeServer::start(Behaviour::SulksAbove(200));
+    let plan = RunPlan {
+        ladder: Ladder::Fixed(vec![300.0, 6_000.0]),
+        ..plan()
+    };
+    let goal = SearchGoal {
+        exceed_ratio: 0.5,
+        final_trial_s: 0.3,
+        duration_sum_s: 0.9,
+        width: 0.3,
+        ..SearchGoal::named("slo", &plan.profile).unwrap()
+    };
+    let settings = CapacitySettings {
+        goals: vec![goal],
+        rough_trial: Duration::from_millis(300),
+        trials_max: 4,
+        budget: Duration::from_secs(60),
+    };
+    let mut console = Console::silent();
+    let stop = AtomicBool::new(false);
+    let mut session = Session::new(&plan, &mut console, &stop);
+    let url = TargetUrl::parse(&server.url()).unwrap();
+    session.add(Target::Store(Box::new(Store::attach(&url).unwrap())));
+    let record = session.run_job(&Job::Capacity(settings), &mut |_, _| {});
+    let cell = &record.cells[0];
+    let found = cell.capacity.as_ref().unwrap();
+    let believed = found.trials.iter().filter(|trial| trial.counted);
+    if believed.filter(|trial| !trial.held()).count() == 0 {
+        // A machine on which the generator is always late shows no trial that was too much.
+        return;
+    }
+    let Some(wait) = found.waits.first() else {
+        // Nor does a look tell anything there.
+        assert_ne!(record.validity.grade, Grade::Valid, "{found:?}");
+        return;
+    };
+    assert!(wait.after_rps > 300.0 && !wait.restarted, "{wait:?}");
+    let said = cell
+        .notes
+        .iter()
+        .any(|note| note.starts_with("not well at once after"));
+    assert!(said, "{:?}", cell.notes);
+}
+
+#[test]
+fn a_store_that_was_started_here_is_started_anew_with_its_scripts() {
+    let Some(program) = Program::from_name("redis-server").filter(|p| p.locate().is_some()) else {
+        return peers::skip(
+            "a_store_that_was_started_here_is_started_anew_with_its_scripts",
+            "redis-server",
+        );
+    };
+    let mut target = Target::Store(Box::new(Store::start(program, 1, None).unwrap()));
+    let ops: Vec<Op> = ["script", "evalsha:gcra", "get"]
+        .map(|name| name.parse().unwrap())
+        .into();
+    assert_eq!(target.choose(&ops).unwrap(), []);
+    let (before, address) = (target.pids(), target.endpoint().address.to_string());
+    let set = |target: &Target, words: &[&[u8]]| {
+        let mut client = Client::connect(target.endpoint()).unwrap();
+        client.ask(words).unwrap()
+    };
+    set(&target, &[b"SET", b"k", b"v"]);
+    target.restart().expect("it was started here").unwrap();
+    assert_ne!(target.pids(), before);
+    assert_eq!(target.endpoint().address.to_string(), address);
+    let there = set(&target, &[b"EXISTS", b"k"]);
+    assert_eq!(there.as_int(), Some(0));
+    // The scripts are there: asked by their names, they decide.
+    let rule = Rule {
+        limit: 5,
+        window_s: 60,
+    };
+    for way in target.ways() {
+        let ask = target.ask(way, rule).unwrap();
+        let workload = Workload::render(&ask, "again:", 1);
+        let mut client = Client::connect(target.endpoint()).unwrap();
+        let frame = client.ask_rendered(workload.request(0)).unwrap();
+        let verdict = workload.verdict(&frame);
+        assert_ne!(
+            verdict,
+            Verdict::Error,
+            "{}",
+            String::from_utf8_lossy(&frame)
+        );
+    }
+    let url = TargetUrl::parse(&format!("redis://{address}")).unwrap();
+    let mut attached = Target::Store(Box::new(Store::attach(&url).unwrap()));
+    assert!(attached.restart().is_none(), "somebody else's");
 }
 
 #[test]

@@ -45,6 +45,7 @@ macro_rules! forms {
 
 forms! {
     "{what} in the first start, whose loads the others repeat" | "{what} ở lần khởi động đầu, các lần sau lặp lại các mức tải đó";
+    "the starts found {n}/s to {n2}/s, each by itself" | "các lần khởi động tự tìm được từ {n}/s đến {n2}/s";
     "{what} (recovery run of {date})" | "{what} (lần chạy hồi phục {date})";
     // Whether a row may be believed.
     "the generator's own ceiling is only {n} times the offered load" | "trần của chính bộ phát chỉ gấp {n} lần tải đặt ra";
@@ -113,6 +114,12 @@ forms! {
         | "dòng này là lần thử {n} của phép tìm, lần đã quyết định: {n2} trong {n3} lần thử ở tải này giữ được";
     "trial {n}, a single one on the way up, did not hold this load: {why}" | "lần thử {n}, lần đơn lẻ trên đường lên, không giữ được tải này: {why}";
     "trial {n}, a single one on the way down, did not hold this load: {why}" | "lần thử {n}, lần đơn lẻ trên đường xuống, không giữ được tải này: {why}";
+    "not well at once after {n} of the trials that were too much, and given up to {n2} s to recover"
+        | "không khỏe lại ngay sau {n} lần thử quá tải, được chờ tối đa {n2} s để hồi phục";
+    "started anew {n} times, because it did not become well by itself" | "khởi động lại {n} lần vì không tự khỏe lại";
+    "not well again {n} s after a trial at {n2}/s: {what}" | "vẫn chưa khỏe lại {n} s sau lần thử ở {n2}/s: {what}";
+    "it is started anew" | "đích đo được khởi động lại";
+    "it was not started here, so that later trials may pay for this one" | "đích đo không do bench khởi động, nên các lần thử sau có thể chịu ảnh hưởng của lần này";
     "the interval is as narrow as asked" | "khoảng đã hẹp như yêu cầu";
     "the search ended before the interval was narrow" | "phép tìm kết thúc trước khi khoảng đủ hẹp";
     "the median of {n} starts, in {n2} of which the interval is not as narrow as asked"

@@ -91,7 +91,9 @@ impl Observer {
             name: GENERATOR_NAME.into(),
             pid: std::process::id(),
         }];
-        roots.extend(target.pids().into_iter().map(|pid| Watched {
+        let own = std::process::id();
+        let others = target.pids().into_iter().filter(|pid| *pid != own);
+        roots.extend(others.map(|pid| Watched {
             role: role(target),
             name: target.record().name.clone(),
             pid,
@@ -138,7 +140,7 @@ impl Observer {
             cpu_ns,
             step,
             watching.price_per_hour,
-            target.pid().is_some(),
+            !target.pids().is_empty(),
         );
         found.store = self
             .before

@@ -152,6 +152,11 @@ impl<'a> Bed<'a> {
         text
     }
 
+    /// Starts a target anew that was started here; `None` if it was not.
+    pub fn restart(&mut self, slot: usize) -> Option<Result<(), String>> {
+        self.slots[slot].target.restart()
+    }
+
     /// Reasons of all targets that were given up.
     pub fn obituaries(&self) -> impl Iterator<Item = &str> {
         self.slots

@@ -3,11 +3,13 @@
 
 use super::points;
 use crate::record::capacity::{
-    CapacityRecord, CapacitySource, GoalResult, LoadPoint, SearchEnd, StartInterval, Trial,
+    CapacityRecord, CapacitySource, GoalResult, HealthWait, LoadPoint, SearchEnd, StartInterval,
+    Trial,
 };
 use crate::record::{Cell, Profile};
 use crate::run::starts::{Start, of_cell};
 use crate::search::ladder::cpu_points;
+use crate::search::zones::CpuPoint;
 use crate::search::{hysteresis, retention, zones};
 use crate::statistics::{estimate, median};
 
@@ -22,7 +24,7 @@ pub(in crate::run) fn merged(
     threads: Option<u32>,
     seed: u64,
 ) -> Option<CapacityRecord> {
-    let mut trials = Vec::new();
+    let (mut trials, mut waits) = (Vec::new(), Vec::new());
     let mut all: Vec<Numbered<'_>> = Vec::new();
     for (start, offset_s, cell) in of_cell(starts, cell) {
         let found = cell.capacity.as_ref();
@@ -30,6 +32,11 @@ pub(in crate::run) fn merged(
             continue;
         };
         all.push((start, found));
+        waits.extend(found.waits.iter().map(|wait| HealthWait {
+            start: Some(start),
+            offset_s: offset_s + wait.offset_s,
+            ..*wait
+        }));
         trials.extend(found.trials.iter().map(|trial| Trial {
             start: Some(start),
             offset_s: offset_s + trial.offset_s,
@@ -37,20 +44,6 @@ pub(in crate::run) fn merged(
         }));
     }
     let (_, first) = all.first()?;
-    // Recovery runs search in their first start alone.
-    if let (Some(recovery), [(_, only)]) = (&cell.recovery, &all[..]) {
-        let mut record = (*only).clone();
-        let used = cpu_points(&cell.by_load(), threads);
-        match (&recovery.healing, recovery.hardest()) {
-            _ if record.refused.is_some() => {}
-            (Some(healing), Some(at)) => {
-                let verdict = recovery.variants[at].verdict;
-                zones::put_with_healing(&mut record, healing, verdict, &used);
-            }
-            _ => zones::put(&mut record, None, &used),
-        }
-        return Some(record);
-    }
     let (ended, ended_because) = ending(&all);
     let mut inverted: Vec<f64> = all
         .iter()
@@ -68,17 +61,34 @@ pub(in crate::run) fn merged(
         ended_because,
         hysteresis: up_and_down(&all),
         trials,
+        waits,
         ..CapacityRecord::default()
     };
     let rows = cell.by_load();
-    zones::put(&mut record, None, &cpu_points(&rows, threads));
+    put_zones(&mut record, cell, &cpu_points(&rows, threads));
     record.refuse(all.iter().find_map(|(start, found)| {
         let why = found.refused.as_ref()?;
         Some(format!("start {start}: {why}"))
     }));
-    let held = record.goals.first().and_then(|goal| goal.lower_rps);
-    record.retention = retention::of_steps(profile, &rows, held);
+    // The rows of a recovery run do not go past the knee on purpose.
+    if cell.recovery.is_none() {
+        let held = record.goals.first().and_then(|goal| goal.lower_rps);
+        record.retention = retention::of_steps(profile, &rows, held);
+    }
     Some(record)
+}
+
+/// Puts the zones of all starts into `record`, with what the recovery of `cell` found about healing, if there was one.
+fn put_zones(record: &mut CapacityRecord, cell: &Cell, used: &[CpuPoint]) {
+    let recovery = cell.recovery.as_ref();
+    let healing = recovery.and_then(|found| {
+        let hardest = &found.variants[found.hardest()?];
+        Some((found.healing.as_ref()?, hardest.verdict))
+    });
+    match healing {
+        Some((healing, verdict)) => zones::put_with_healing(record, healing, verdict, used),
+        None => zones::put(record, None, used),
+    }
 }
 
 /// The first end that was not planned; without one, that of the first start.
@@ -118,9 +128,9 @@ fn goal(all: &[Numbered<'_>], at: usize, seed: u64) -> GoalResult {
         .collect();
     let wide = results.iter().filter(|(_, r)| !r.converged).count();
     let n = results.len();
-    let safe_of = |start: u32| {
+    let zones_of = |start: u32| {
         let (_, found) = all.iter().find(|(number, _)| *number == start)?;
-        Some(found.zones.as_ref()?.safe_rps)
+        found.zones.as_ref().filter(|_| at == 0)
     };
     GoalResult {
         goal: results
@@ -140,11 +150,18 @@ fn goal(all: &[Numbered<'_>], at: usize, seed: u64) -> GoalResult {
         },
         starts: results
             .iter()
-            .map(|(start, result)| StartInterval {
-                start: *start,
-                lower_rps: result.lower_rps,
-                upper_rps: result.upper_rps,
-                safe_rps: safe_of(*start).filter(|_| at == 0),
+            .map(|(start, result)| {
+                let zones = zones_of(*start);
+                StartInterval {
+                    start: *start,
+                    lower_rps: result.lower_rps,
+                    upper_rps: result.upper_rps,
+                    safe_rps: zones.map(|zones| zones.safe_rps),
+                    decided_by: zones.map(|zones| zones.decided_by),
+                    hidden_rps: zones.and_then(|zones| zones.hidden_rps),
+                    cpu_70_rps: zones.and_then(|zones| zones.cpu_70_rps),
+                    confidence: zones.map(|zones| zones.confidence),
+                }
             })
             .collect(),
         over_starts: lowest

@@ -27,13 +27,29 @@ pub(in crate::run) fn merged(starts: &[Start], cell: &Cell, seed: u64) -> Option
             .any(|(_, _, found)| found.knee_source != first.knee_source)
         {
             true => format!(
-                "{} in the first start, whose loads the others repeat",
-                first.knee_source
+                "{} in the first start, whose loads the others repeat{}",
+                first.knee_source,
+                knees(starts, cell)
             ),
             false => first.knee_source.clone(),
         },
         ..(*first).clone()
     })
+}
+
+/// What the starts found the knee to be, each by itself, where several searched for it.
+fn knees(starts: &[Start], cell: &Cell) -> String {
+    let found = of_cell(starts, cell).into_iter();
+    let mut found: Vec<f64> = found
+        .filter_map(|(_, _, cell)| cell.capacity.as_ref()?.goals.first()?.lower_rps)
+        .collect();
+    found.sort_by(f64::total_cmp);
+    match &found[..] {
+        [least, .., most] => {
+            format!("; the starts found {least:.0}/s to {most:.0}/s, each by itself")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Variant number `at` as it went in the median start, with what became of it in each.
