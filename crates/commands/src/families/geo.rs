@@ -85,11 +85,11 @@ const ROWS: &[Row] = &[
         .deprecated("6.2.0", "`GEOSEARCH` with the `BYRADIUS` argument"),
     geo("GEOSEARCH", at_least(7), READ, geo_search::geosearch)
         .keys(READ_KEY)
-        .takes("key [FROMMEMBER member | FROMLONLAT longitude latitude] <BYRADIUS radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI> | BYPOLYGON num-vertices longitude latitude [longitude latitude ...]> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]")
+        .takes("key <<FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> | BYPOLYGON num-vertices longitude latitude longitude latitude longitude latitude [longitude latitude ...]> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]")
         .docs("Returns the members within an area.", "6.2.0", SEARCH),
     geo("GEOSEARCHSTORE", at_least(8), GROWS, geo_search::geosearchstore)
         .keys(const { &[KeySpec::at(1, OW_UPDATE), KeySpec::at(2, RO_ACCESS)] })
-        .takes("destination source [FROMMEMBER member | FROMLONLAT longitude latitude] <BYRADIUS radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI> | BYPOLYGON num-vertices longitude latitude [longitude latitude ...]> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]")
+        .takes("destination source <<FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> | BYPOLYGON num-vertices longitude latitude longitude latitude longitude latitude [longitude latitude ...]> [ASC | DESC] [COUNT count [ANY]] [STOREDIST]")
         .docs("Stores the members within an area.", "6.2.0", SEARCH),
 ];
 
