@@ -75,10 +75,21 @@ pub(super) fn gather(
             continue;
         }
         let count = program.threads(threads);
+        let clustered = args.load.ops.iter().any(|op| op.of_cluster());
+        let node = if clustered {
+            program.as_cluster_node()
+        } else {
+            Vec::new()
+        };
         let further = Further::arguments(args.store_settings.arguments(program))
+            .and(Further::arguments(node))
             .and(further::of(&args.server_args, &[name]));
         let target = if program.speaks_resp() {
             Store::start_with(program, count, plan.target_core, &further)
+                .and_then(|mut store| match clustered {
+                    true => store.serve_all_slots().map(|()| store),
+                    false => Ok(store),
+                })
                 .map(|store| Target::Store(Box::new(store)))
         } else {
             Memcached::start(count, plan.target_core, &further)

@@ -11,7 +11,7 @@ use crate::target::service::HttpOptions;
 /// What is asked, and how.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LoadArgs {
-    /// Operations asked of stores, each a ladder of its own: native, script, rl.take:ALGORITHM, cl.throttle, rl.throttle, throttle, gcra, increx, evalsha[:ALGORITHM], fcall[:ALGORITHM], get, set, incr, lpush, ...; of memcached: counter, get, set, incr, touch; comma separated [default: native,script]
+    /// Operations asked of stores, each a ladder of its own: native, script, rl.take:ALGORITHM, cl.throttle, rl.throttle, throttle, gcra, increx, evalsha[:ALGORITHM], fcall[:ALGORITHM], get, set, incr, lpush, ...; cluster-hashtag and cluster-crossslot (stores are started as clusters of one node); of memcached: counter, get, set, incr, touch; comma separated [default: native,script]
     #[arg(long = "op", value_delimiter = ',', value_name = "NAMES", help_heading = MEASURED)]
     pub ops: Vec<Op>,
     /// Rates as multiples of that of a timed trace (--dist trace:FILE), 1 as it was recorded; comma separated, in place of --ladder

@@ -33,7 +33,7 @@ const LADDER_SYSTEMS: [Program; 3] = [Program::Redis, Program::Dragonfly, Progra
 #[derive(Args, Debug)]
 #[command(after_help = super::examples::PAPER)]
 pub struct PaperArgs {
-    /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 003 (memtier rows), 004 (redis-benchmark); one
+    /// Study: 000 (Redis and Dragonfly, three ladders), 001 (100 keys in turn), 002 (clients of Node, with --replay alone), 003 (memtier rows), 004 (redis-benchmark); one
     /// ladder of 000 by its name: single-key, hundred-keys, hundred-keys-hot (or 000-single, 000-uniform, 000-hot), with the
     /// flags of the study's own tool. paper- may stand before each
     #[arg(value_parser = chosen)]
@@ -132,7 +132,7 @@ fn chosen(text: &str) -> Result<Chosen, String> {
     let study = Study::from_number(name).ok_or_else(|| {
         let ladders: Vec<&str> = LADDERS.iter().map(|(name, _)| *name).collect();
         format!(
-            "'{text}' is not a study: give 000, 001, 003, 004, or one ladder of 000: {}",
+            "'{text}' is not a study: give 000, 001, 002, 003, 004, or one ladder of 000: {}",
             ladders.join(", ")
         )
     })?;
@@ -161,6 +161,11 @@ pub(super) fn run(args: &PaperArgs) -> Result<ExitCode, String> {
     refuse_what_has_no_meaning(study, args)?;
     match study {
         Study::Ladders | Study::Hundred => ladders(study, args),
+        Study::Clients => Err(
+            "study 002 drives clients of Node, which this program does not: --replay judges its rows again; \
+             TARGET_URL=http://HOST:PORT REQUEST_TYPE=heavy CONNECTIONS=50 tollgate bench measures a service under its workload"
+                .into(),
+        ),
         Study::Memtier | Study::RedisBenchmark => closed_loop(study, args),
     }
 }
@@ -471,7 +476,7 @@ mod tests {
     fn addresses_get_the_scheme_of_the_studys_client() {
         assert_eq!(with_scheme("a=h:1"), "a=grpc://h:1");
         assert_eq!(with_scheme("a=redis://h:1"), "a=redis://h:1");
-        assert!(chosen("002").is_err() && chosen("000").is_ok());
+        assert!(chosen("005").is_err() && chosen("000").is_ok());
     }
 
     #[test]

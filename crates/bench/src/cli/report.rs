@@ -125,6 +125,10 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
                 .list(&run.record, args.lang)
                 .map_err(|error| error.to_string())?;
         }
+        let further = RunDirectory::existing(&folder)
+            .write_beside(&rendering.html.beside, args.lang)
+            .map_err(|error| error.to_string())?;
+        let written = [written, further].concat();
         console.line(&format!("\n{}: {}", folder.display(), listed(&written)));
     }
     Ok(ExitCode::SUCCESS)

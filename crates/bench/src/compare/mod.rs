@@ -187,7 +187,12 @@ fn chosen(args: &CompareArgs) -> Result<Vec<&'static str>, String> {
         let all = || {
             LOADS
                 .into_iter()
-                .chain(PLAIN.iter().map(|plain| plain.name))
+                .chain(
+                    PLAIN
+                        .iter()
+                        .filter(|plain| !plain.of_cluster)
+                        .map(|plain| plain.name),
+                )
                 .chain([BESIDE])
         };
         all().find(|load| load == name).ok_or_else(|| {

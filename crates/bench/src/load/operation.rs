@@ -251,6 +251,17 @@ impl Op {
         }
     }
 
+    /// Whether it says something only of a node of a cluster.
+    #[must_use]
+    pub fn of_cluster(self) -> bool {
+        match self {
+            Op::Command(name) => {
+                super::plain::Plain::by_name(name).is_some_and(|row| row.of_cluster)
+            }
+            Op::Decide(_) | Op::Native | Op::Script => false,
+        }
+    }
+
     /// All names.
     pub fn names() -> impl Iterator<Item = &'static str> {
         ["native", "script"]

@@ -11,10 +11,23 @@ pub struct Plain {
     pub title: &'static str,
     /// Its words; `{key}` stands for the key, `{value}` for 16 bytes.
     words: &'static [&'static str],
-    /// What fills a key before the first request: the command, and whether each value has a field in front.
-    fill: Option<(&'static str, bool)>,
+    /// What stands in a key before the first request.
+    fill: Option<Fill>,
+    /// Beginning of the error that is the good answer, for a request that is to be refused.
+    pub refused_as: Option<&'static str>,
+    /// Whether it says something only of a node of a cluster.
+    pub of_cluster: bool,
     /// Most keys, where each is large.
     pub keys_max: Option<u32>,
+}
+
+/// What stands in a key before the first request.
+#[derive(Debug, PartialEq, Eq)]
+enum Fill {
+    /// Elements put there by this command, each value with a field in front or not.
+    Elements(&'static str, bool),
+    /// A value in each of the keys that the request names.
+    Named,
 }
 
 /// Elements of a key that is filled.
@@ -43,16 +56,45 @@ pub static PLAIN: &[Plain] = &[
         "lrange",
         "LRANGE of 600",
         &["LRANGE", "{key}", "0", "599"],
-        "RPUSH",
-        false,
+        Fill::Elements("RPUSH", false),
     ),
     filled(
         "hgetall",
         "HGETALL of 600",
         &["HGETALL", "{key}"],
-        "HSET",
-        true,
+        Fill::Elements("HSET", true),
     ),
+    Plain {
+        of_cluster: true,
+        ..filled(
+            "cluster-hashtag",
+            "MGET of 10, one hash tag",
+            &[
+                "MGET",
+                "{{key}}:0",
+                "{{key}}:1",
+                "{{key}}:2",
+                "{{key}}:3",
+                "{{key}}:4",
+                "{{key}}:5",
+                "{{key}}:6",
+                "{{key}}:7",
+                "{{key}}:8",
+                "{{key}}:9",
+            ],
+            Fill::Named,
+        )
+    },
+    Plain {
+        of_cluster: true,
+        refused_as: Some("CROSSSLOT"),
+        // The tags lie in slots far apart, whatever the key is.
+        ..small(
+            "cluster-crossslot",
+            "MGET of 2 slots, refused",
+            &["MGET", "{a}{key}", "{b}{key}"],
+        )
+    },
 ];
 
 const fn small(name: &'static str, title: &'static str, words: &'static [&'static str]) -> Plain {
@@ -61,6 +103,8 @@ const fn small(name: &'static str, title: &'static str, words: &'static [&'stati
         title,
         words,
         fill: None,
+        refused_as: None,
+        of_cluster: false,
         keys_max: None,
     }
 }
@@ -69,15 +113,12 @@ const fn filled(
     name: &'static str,
     title: &'static str,
     words: &'static [&'static str],
-    fill: &'static str,
-    fields: bool,
+    fill: Fill,
 ) -> Plain {
     Plain {
-        name,
-        title,
-        words,
-        fill: Some((fill, fields)),
+        fill: Some(fill),
         keys_max: Some(FILLED_KEYS),
+        ..small(name, title, words)
     }
 }
 
@@ -98,31 +139,43 @@ impl Plain {
             "zadd" => "cmp:zset:",
             "mset" => "cmp:mset:",
             "lrange" => "cmp:range:",
+            "cluster-hashtag" | "cluster-crossslot" => "cmp:slot:",
             _ => "cmp:fields:",
         }
     }
 
     /// Appends the request for `key`.
     pub fn write(&self, out: &mut Vec<u8>, key: &[u8]) {
-        let key = String::from_utf8_lossy(key);
-        let words: Vec<Vec<u8>> = self
-            .words
-            .iter()
-            .map(|word| {
-                word.replace("{key}", &key)
-                    .replace("{value}", VALUE)
-                    .into_bytes()
-            })
-            .collect();
+        let words = self.words_of(key);
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         resp::write_command(out, &words);
+    }
+
+    fn words_of(&self, key: &[u8]) -> Vec<Vec<u8>> {
+        let key = String::from_utf8_lossy(key);
+        let word = |word: &&str| word.replace("{key}", &key).replace("{value}", VALUE);
+        self.words
+            .iter()
+            .map(|text| word(text).into_bytes())
+            .collect()
     }
 
     /// The commands that fill `key` anew; none where nothing must be there.
     #[must_use]
     pub fn fill(&self, key: &[u8]) -> Vec<Vec<u8>> {
-        let Some((command, fields)) = self.fill else {
-            return Vec::new();
+        let (command, fields) = match self.fill {
+            None => return Vec::new(),
+            Some(Fill::Elements(command, fields)) => (command, fields),
+            Some(Fill::Named) => {
+                let words = self.words_of(key);
+                let mut pairs: Vec<&[u8]> = vec![b"MSET"];
+                for name in &words[1..] {
+                    pairs.extend([name.as_slice(), VALUE.as_bytes()]);
+                }
+                let mut fill = Vec::new();
+                resp::write_command(&mut fill, &pairs);
+                return vec![fill];
+            }
         };
         let mut del = Vec::new();
         resp::write_command(&mut del, &[b"DEL", key]);
@@ -152,8 +205,30 @@ mod tests {
             let mut request = Vec::new();
             plain.write(&mut request, b"some:key");
             let text = String::from_utf8(request).unwrap();
-            assert!(text.contains("some:key") && !text.contains('{'), "{text}");
+            assert!(
+                text.contains("some:key") && !text.contains("{key}"),
+                "{text}"
+            );
             assert_eq!(plain.fill(b"k").is_empty(), plain.keys_max.is_none());
         }
+    }
+
+    #[test]
+    fn requests_of_clusters_name_one_slot_or_two() {
+        let request = |name: &str| {
+            let mut bytes = Vec::new();
+            Plain::by_name(name).unwrap().write(&mut bytes, b"k7");
+            String::from_utf8(bytes).unwrap()
+        };
+        let one = request("cluster-hashtag");
+        assert_eq!(one.matches("{k7}:").count(), 10, "{one}");
+        let two = request("cluster-crossslot");
+        assert!(two.contains("{a}k7") && two.contains("{b}k7"), "{two}");
+        let fill = Plain::by_name("cluster-hashtag").unwrap().fill(b"k7");
+        let text = String::from_utf8(fill.concat()).unwrap();
+        assert!(
+            text.starts_with("*21\r\n$4\r\nMSET\r\n$6\r\n{k7}:0\r\n"),
+            "{text}"
+        );
     }
 }

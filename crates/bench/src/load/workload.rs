@@ -79,6 +79,8 @@ pub(super) enum Reading {
     ArraySecondOneAllows,
     /// Anything but an error is good.
     Anything,
+    /// An error that begins with this is good, and nothing else.
+    Refused(&'static str),
     /// An answer of memcached to this.
     Memcache(MemcacheAsk),
     /// The status of an HTTP answer.
@@ -186,6 +188,11 @@ impl Workload {
             Reading::Memcache(asked) => return asked.verdict(frame),
             _ => {}
         }
+        if let ([b'-', error @ ..], Reading::Refused(code)) = (frame, self.reading)
+            && error.starts_with(code.as_bytes())
+        {
+            return Verdict::Allowed;
+        }
         let (first, number) = match frame.first() {
             Some(b'-' | b'!') => return Verdict::Error,
             Some(_) if self.reading == Reading::Anything => return Verdict::Allowed,
@@ -238,6 +245,7 @@ impl Workload {
             Reading::IntOneAllows
             | Reading::ArraySecondOneAllows
             | Reading::Memcache(_)
+            | Reading::Refused(_)
             | Reading::Anything => return None,
         };
         // "*5\r\n:0\r\n:limit\r\n:remaining\r\n:wait\r\n:reset\r\n"; -1 is "never".
@@ -290,7 +298,8 @@ impl Ask {
             Ask::RlTake(_) => Reading::ArrayOneAllows,
             Ask::ClThrottle(_) => Reading::ArrayZeroAllows,
             Ask::Evalsha { .. } => Reading::IntOneAllows,
-            Ask::Get | Ask::Set(_) | Ask::Incr | Ask::Plain(_) => Reading::Anything,
+            Ask::Plain(plain) => plain.refused_as.map_or(Reading::Anything, Reading::Refused),
+            Ask::Get | Ask::Set(_) | Ask::Incr => Reading::Anything,
             Ask::Decision(decision) => decision.row.reading(),
             Ask::Memcache(asked) => Reading::Memcache(*asked),
             Ask::Http(..) => Reading::Http,
@@ -450,5 +459,13 @@ mod tests {
         assert_eq!(verdict(Ask::RlTake(RULE), b":1\r\n"), Verdict::Unexpected);
         assert_eq!(verdict(Ask::Get, b"$-1\r\n"), Verdict::Allowed);
         assert_eq!(verdict(Ask::Incr, b"-WRONGTYPE\r\n"), Verdict::Error);
+        let crossing = || Ask::Plain(Plain::by_name("cluster-crossslot").unwrap());
+        let refused = b"-CROSSSLOT Keys in request don't hash to the same slot\r\n";
+        assert_eq!(verdict(crossing(), refused), Verdict::Allowed);
+        assert_eq!(verdict(crossing(), b"-CLUSTERDOWN\r\n"), Verdict::Error);
+        assert_eq!(
+            verdict(crossing(), b"*2\r\n$-1\r\n$-1\r\n"),
+            Verdict::Unexpected
+        );
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | 000 | rate limiting on Redis and Dragonfly, three ladders | the ladders, against every store found and the service |
 //! | 001 | the 100-key ladder of 000, keys in turn | that ladder |
+//! | 002 | ratelimit_bench, clients of Node | its rows judged again; its clients are not driven |
 //! | 003 | Dragonfly's README, memtier_benchmark | SET, GET and SETEX in a closed loop, plain and pipelined |
 //! | 004 | redis-rust, redis-benchmark | its three command lines, by our generator and by the real program |
 
@@ -27,6 +28,8 @@ pub enum Study {
     Ladders,
     /// 001: the 100-key ladder alone.
     Hundred,
+    /// 002: ratelimit_bench's clients.
+    Clients,
     /// 003: Dragonfly's README.
     Memtier,
     /// 004: redis-rust under redis-benchmark.
@@ -51,6 +54,7 @@ impl Study {
         [
             Study::Ladders,
             Study::Hundred,
+            Study::Clients,
             Study::Memtier,
             Study::RedisBenchmark,
         ]
@@ -64,6 +68,7 @@ impl Study {
         match self {
             Study::Ladders => "000",
             Study::Hundred => "001",
+            Study::Clients => "002",
             Study::Memtier => "003",
             Study::RedisBenchmark => "004",
         }
@@ -75,6 +80,7 @@ impl Study {
         match self {
             Study::Ladders => "Redis and Dragonfly behind a rate limiter",
             Study::Hundred => "Redis behind a rate limiter, 100 keys",
+            Study::Clients => "Node clients of a rate limiter on Redis and Valkey",
             Study::Memtier => "Dragonfly, Redis and Memcached under memtier_benchmark",
             Study::RedisBenchmark => "redis-rust under redis-benchmark",
         }
@@ -88,6 +94,7 @@ impl Study {
             Study::Hundred => {
                 "Redis Rate Limit Benchmark Report - Hundred Key Test, 28 January 2026"
             }
+            Study::Clients => "ratelimit_bench's README, 16 April 2025",
             Study::Memtier => "Dragonfly's README, April 2024",
             Study::RedisBenchmark => "Redis-Rust Performance Benchmark Report, 5 October 2025",
         }
@@ -99,7 +106,7 @@ impl Study {
         match self {
             Study::Ladders => &["P1", "P2", "P3", "P4", "P5"],
             Study::Hundred => &["P2"],
-            Study::Memtier | Study::RedisBenchmark => &[],
+            Study::Clients | Study::Memtier | Study::RedisBenchmark => &[],
         }
     }
 
@@ -122,7 +129,7 @@ impl Study {
                     .into_iter()
                     .collect()
             }
-            Study::Memtier | Study::RedisBenchmark => Vec::new(),
+            Study::Clients | Study::Memtier | Study::RedisBenchmark => Vec::new(),
         };
         for plan in &mut plans {
             let own = if plan.keys == 1 {
@@ -164,6 +171,7 @@ mod tests {
         assert_eq!(hundred[0].spreading, Spreading::RoundRobin);
         assert_eq!(hundred[0].step, Some(Duration::from_secs(2)));
         assert_eq!(Study::from_number("003"), Some(Study::Memtier));
-        assert_eq!(Study::from_number("002"), None);
+        assert_eq!(Study::from_number("002"), Some(Study::Clients));
+        assert_eq!(Study::from_number("005"), None);
     }
 }

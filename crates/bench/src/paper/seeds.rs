@@ -9,6 +9,85 @@ use crate::record::{Failures, LatencySummary, SplitLatency, Step};
 const LADDERS: &str = include_str!("../../data/paper-ladders.csv");
 const THROUGHPUT: &str = include_str!("../../data/paper-throughput.csv");
 
+const CLIENTS: &str = include_str!("../../data/paper-clients.csv");
+
+/// One row of study 002.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientRow {
+    /// `standalone` or `cluster`.
+    pub mode: String,
+    /// Client library.
+    pub client: String,
+    /// `light` or `heavy`.
+    pub workload: String,
+    /// Connections of the closed loop.
+    pub connections: u32,
+    /// Length of the run in seconds.
+    pub duration_s: f64,
+    /// "ReqPerSec" as printed.
+    pub printed: f64,
+    /// Mean latency in whole milliseconds' resolution.
+    pub mean_ms: f64,
+    /// Median latency.
+    pub p50_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// Answers that denied.
+    pub hits: u64,
+}
+
+impl ClientRow {
+    /// Denied answers per second. At a limit of 100 a minute on one key they are nearly all answers.
+    #[must_use]
+    pub fn real_rps(&self) -> f64 {
+        self.hits as f64 / self.duration_s
+    }
+
+    /// Bytes that a denied answer would have if the printed figure were bytes per second.
+    #[must_use]
+    pub fn bytes_per_answer(&self) -> f64 {
+        self.printed * self.duration_s / self.hits as f64
+    }
+}
+
+/// All rows of study 002, in its order.
+#[must_use]
+pub fn clients() -> &'static [ClientRow] {
+    static ROWS: LazyLock<Vec<ClientRow>> =
+        LazyLock::new(|| read(CLIENTS, client_row).expect("the data file is tested"));
+    &ROWS
+}
+
+fn client_row(fields: &[&str]) -> Option<ClientRow> {
+    let &[
+        mode,
+        client,
+        workload,
+        connections,
+        duration,
+        printed,
+        mean,
+        p50,
+        p99,
+        hits,
+    ] = fields
+    else {
+        return None;
+    };
+    Some(ClientRow {
+        mode: mode.into(),
+        client: client.into(),
+        workload: workload.into(),
+        connections: connections.parse().ok()?,
+        duration_s: number(duration)?,
+        printed: number(printed)?,
+        mean_ms: number(mean)?,
+        p50_ms: number(p50)?,
+        p99_ms: number(p99)?,
+        hits: hits.parse().ok()?,
+    })
+}
+
 /// One row of a ladder of studies 000 and 001.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderRow {
@@ -266,6 +345,22 @@ mod tests {
         );
         assert_eq!(ladders().len(), 43);
         assert_eq!(throughput().len(), 45);
+    }
+
+    #[test]
+    fn the_rates_of_study_002_are_bytes() {
+        let rows = clients();
+        assert_eq!(rows.len(), 12);
+        for row in rows {
+            let bytes = row.bytes_per_answer();
+            assert!((286.6..286.72).contains(&bytes), "{row:?}: {bytes}");
+        }
+        assert_eq!(rows[6].real_rps().round(), 21_506.0);
+        let lead = rows[0].real_rps() / rows[2].real_rps();
+        assert!(
+            (lead - 1.352).abs() < 0.001,
+            "ratios survive the unit: {lead}"
+        );
     }
 
     #[test]

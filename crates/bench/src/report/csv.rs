@@ -7,6 +7,7 @@
 //! none was watched. `Unequal` names what differs in the setup of the target from that of the one that held most in its
 //! scenario: rows of the two are no comparison.
 
+mod beside;
 mod rows;
 
 use super::findings::{ScenarioFindings, scenarios};
@@ -14,6 +15,7 @@ use super::rows::store_behind;
 use crate::record::attribution::Role;
 use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
 
+pub(super) use beside::{comparison, trends};
 pub use rows::rows;
 
 /// Columns of [`summary`], in order.

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use crate::record::{CompareRecord, RunRecord, check_layout, directory_stamp};
 
 use super::advice::{grafana, prometheus};
+use super::csv::{comparison as comparison_csv, trends as trends_csv};
 use super::document::document;
 use super::html::STYLE;
 use super::index::{self, Overview};
 use super::{
-    HtmlOptions, Lang, Watch, compare_csv, compare_markdown, mitigations_csv, paper_csv,
-    ratelimit_bench, record_in, rows_csv, run_html, run_markdown, summary_csv,
+    Beside, HtmlOptions, Lang, Watch, compare_csv, compare_markdown, mitigations_csv, paper_csv,
+    ratelimit_bench, record_in, rows_csv, run_html, run_markdown, stored, summary_csv,
 };
 
 /// Runs that may start within the same second under one root.
@@ -142,6 +143,7 @@ impl RunDirectory {
         }
         writer.format(record, Format::Hlog, &rendering);
         writer.link_console();
+        writer.link_report();
         writer.link_latest();
         writer.list(&Overview::of_run(record, lang), lang);
         writer.finish().map(drop)
@@ -165,6 +167,40 @@ impl RunDirectory {
         let mut writer = Writer::new(&self.path);
         for format in formats {
             writer.format(record, *format, rendering);
+        }
+        writer.finish()
+    }
+
+    /// Writes what stands beside the run to `compare/`: the comparison with other runs as `comparison_summary.csv` and
+    /// `index.html`, the course over runs as `performance_trends.csv` and `trends.html`, as ratelimit_bench calls them. Returns
+    /// the names of the files.
+    pub fn write_beside(&self, beside: &Beside, lang: Lang) -> Result<Vec<String>, WriteError> {
+        const FOLDER: &str = "compare";
+        let mut writer = Writer::new(&self.path);
+        if beside.comparison.is_none() && beside.trends.is_none() {
+            return writer.finish();
+        }
+        if let Err(error) = fs::create_dir_all(self.path.join(FOLDER)) {
+            writer.fail(FOLDER, &error);
+            return writer.finish();
+        }
+        let mut both = |csv: &str, page: &str, rows: &str, text: &str| {
+            writer.text(&format!("{FOLDER}/{csv}"), rows);
+            writer.text(&format!("{FOLDER}/{page}"), &document(text, lang));
+        };
+        if let Some(found) = &beside.comparison {
+            let text = stored::comparison(found, lang).markdown();
+            let rows = comparison_csv(found);
+            both("comparison_summary.csv", "index.html", &rows, &text);
+        }
+        if let Some(found) = &beside.trends {
+            let text = stored::trends(found, lang).markdown();
+            both(
+                "performance_trends.csv",
+                "trends.html",
+                &trends_csv(found),
+                &text,
+            );
         }
         writer.finish()
     }
@@ -453,6 +489,7 @@ impl<'a> Writer<'a> {
         }
         for file in ratelimit_bench::files(record) {
             self.json(&format!("{FOLDER}/{}", file.name), &file.content);
+            self.text(&format!("{FOLDER}/{}.log", file.name), &file.log);
         }
     }
 
@@ -471,6 +508,25 @@ impl<'a> Writer<'a> {
             && let Err(error) = symlink(OsStr::new(LOG), &link)
         {
             self.fail("console.log", &error);
+        }
+    }
+
+    /// Page and table where seed 002 has them: `report/index.html` and `report/summary.csv`.
+    fn link_report(&mut self) {
+        const FOLDER: &str = "report";
+        for (target, name) in [
+            ("report.html", "index.html"),
+            ("summary.csv", "summary.csv"),
+        ] {
+            let link = self.directory.join(FOLDER).join(name);
+            if !self.directory.join(target).is_file() || link.exists() {
+                continue;
+            }
+            let made = fs::create_dir_all(self.directory.join(FOLDER));
+            let target = format!("../{target}");
+            if let Err(error) = made.and_then(|()| symlink(OsStr::new(&target), &link)) {
+                self.fail(&format!("{FOLDER}/{name}"), &error);
+            }
         }
     }
 

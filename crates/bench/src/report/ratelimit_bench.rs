@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::table::plain as plain_text;
+use super::{TextStyle, ladder_head, ladder_row};
 use crate::record::{Cell, ProcessUse, RunRecord, Step};
 
 /// A file of the layout: its name and content.
@@ -13,6 +15,8 @@ pub(super) struct File {
     pub(super) name: String,
     /// The row.
     pub(super) content: Value,
+    /// The row as a terminal shows it, with what was remarked about it; the layout has it as `….json.log`.
+    pub(super) log: String,
 }
 
 /// One file per row. A rate belongs to the workload, since runs of one workload are taken for repetitions there. Rows that
@@ -40,8 +44,25 @@ pub(super) fn files(record: &RunRecord) -> Vec<File> {
             out.push(File {
                 name,
                 content: content(record, cell, step, &workload, connections),
+                log: log(cell, step),
             });
         }
+    }
+    out
+}
+
+fn log(cell: &Cell, step: &Step) -> String {
+    let style = TextStyle::default();
+    let mut out = format!(
+        "{}\n{}\n{}\n",
+        plain_text(style, &cell.title()),
+        ladder_head(style),
+        ladder_row(style, step)
+    );
+    let remarks = step.notes.iter().chain(&step.validity.reasons);
+    let rule = Some(&step.status.rule).filter(|rule| !rule.is_empty());
+    for remark in rule.into_iter().chain(remarks) {
+        out.push_str(&format!("- {}\n", plain_text(style, remark)));
     }
     out
 }

@@ -452,7 +452,8 @@ impl<'a> Session<'a> {
                     "{title} (again, {again} of at most {REPEATS_PER_STEP}: the machine spoiled the row)"
                 ),
             };
-            self.bed.console().phase(attempt);
+            let place = self.place(series);
+            self.bed.console().phase(place + &attempt);
             let mut request =
                 StepRequest::new(&self.bed, series.slot, series.way, scenario, rate, length);
             request.again = !spoiled.is_empty();
@@ -525,6 +526,15 @@ impl<'a> Session<'a> {
             && repeated < REPEATS_PER_STEP
             && self.repeats_left > 0
             && !self.bed.stopped()
+    }
+
+    /// `step 5/9 · `: how far the ladder of a series is; nothing for a single rung.
+    fn place(&self, series: &Series) -> String {
+        let step = self.record.cells[series.cell].steps.len() + 1;
+        match series.rates.len() {
+            0 | 1 => String::new(),
+            all => format!("step {step}/{all} · "),
+        }
     }
 
     fn keep_step(&mut self, series: &Series, step: Step, outcome: &Outcome, title: &str) {

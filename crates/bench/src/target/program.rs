@@ -192,6 +192,18 @@ impl Program {
         words.into_iter().map(String::from).collect()
     }
 
+    /// What makes it a node of a cluster; empty where that is not known.
+    #[must_use]
+    pub fn as_cluster_node(self) -> Vec<String> {
+        let words: &[&str] = match self {
+            Program::Tollgate => &["--cluster-enabled", "emulated"],
+            Program::Redis | Program::Valkey | Program::Keydb => &["--cluster-enabled", "yes"],
+            Program::Dragonfly => &["--cluster_mode=emulated"],
+            Program::Garnet | Program::Memcached => &[],
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
     /// Whether it speaks RESP.
     #[must_use]
     pub fn speaks_resp(self) -> bool {

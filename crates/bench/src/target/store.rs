@@ -1,5 +1,7 @@
 //! A RESP store under test: started or found, asked who it is and what it can do.
 
+use std::time::{Duration, Instant};
+
 use super::child::ServerProcess;
 use super::client::Client;
 use super::further::Further;
@@ -13,6 +15,10 @@ use crate::load::workload::{Ask, FIXED_WINDOW_SCRIPT, Rule, Workload};
 use crate::os::proc;
 use crate::record::{Setting, TargetKind, TargetRecord};
 
+/// Slots of a cluster.
+const SLOTS: u32 = 16_384;
+/// Longest wait for a cluster of one node. Redis lets two seconds pass before it is up.
+const CLUSTER_PATIENCE: Duration = Duration::from_secs(20);
 /// Key on which operations are tried out.
 const PROBE_KEY: &str = "tollgate-bench-probe:";
 /// Limit under which they are.
@@ -187,6 +193,36 @@ impl Store {
         })
     }
 
+    /// Makes a node of a cluster serve all slots, if it serves none yet, and waits until it does.
+    pub fn serve_all_slots(&mut self) -> Result<(), String> {
+        let mut client = Client::connect(&self.endpoint)?;
+        if cluster_is_up(&mut client)? {
+            return Ok(());
+        }
+        let last = SLOTS - 1;
+        let range = client.call(&[
+            b"CLUSTER",
+            b"ADDSLOTSRANGE",
+            b"0",
+            last.to_string().as_bytes(),
+        ])?;
+        if range.as_error().is_some() {
+            // Older than the command for ranges.
+            let slots: Vec<String> = (0..SLOTS).map(|slot| slot.to_string()).collect();
+            let mut words: Vec<&[u8]> = vec![b"CLUSTER", b"ADDSLOTS"];
+            words.extend(slots.iter().map(String::as_bytes));
+            client.ask(&words)?;
+        }
+        let asked = Instant::now();
+        while !cluster_is_up(&mut client)? {
+            if asked.elapsed() > CLUSTER_PATIENCE {
+                return Err("its cluster of one node did not come up".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
     /// Asks for `ops` from now on instead of what the store does best. Each is tried once on a key of its own; returns
     /// those that the store cannot do, with its reason.
     pub fn choose(&mut self, ops: &[Op]) -> Result<Vec<(Op, String)>, String> {
@@ -336,6 +372,13 @@ impl Store {
     pub fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
     }
+}
+
+/// Whether a node serves its cluster.
+fn cluster_is_up(client: &mut Client) -> Result<bool, String> {
+    let told = client.ask(&[b"CLUSTER", b"INFO"])?;
+    let text = String::from_utf8_lossy(told.as_bytes().unwrap_or_default()).into_owned();
+    Ok(text.contains("cluster_state:ok"))
 }
 
 /// Share of the machine's memory from which on a limit that Dragonfly tells counts as the one that it takes by itself, which

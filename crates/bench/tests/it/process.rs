@@ -324,6 +324,51 @@ fn targets_that_cannot_be_measured_are_refused_in_a_sentence() {
 }
 
 #[test]
+fn a_cluster_of_one_node_answers_one_slot_and_refuses_two() {
+    let ops = "cluster-hashtag,cluster-crossslot";
+    let args = [
+        "--only", "tollgate", "--op", ops, "--ladder", "300", "--step", "300ms",
+    ];
+    let ended = Bench::start(&args).end();
+    let record = ended.record.expect("it was measured");
+    assert_eq!(record.cells.len(), 2, "{}", ended.said);
+    for cell in &record.cells {
+        let answered: u64 = cell.steps.iter().map(|step| step.allowed).sum();
+        let errors: u64 = cell
+            .steps
+            .iter()
+            .map(|step| step.failures.answered_errors())
+            .sum();
+        assert!(
+            answered > 0 && errors == 0,
+            "{}: {}",
+            cell.operation.name,
+            ended.said
+        );
+    }
+}
+
+#[test]
+fn a_cascade_is_measured_by_recovery_alone() {
+    let program = tollgate_binary().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command
+            .args(["bench"])
+            .args(words)
+            .args(["--scenario", "cascade"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    for job in [&[][..], &["capacity"], &["mitigations"]] {
+        let (code, said) = run(job);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("bench recovery --scenario cascade"), "{said}");
+    }
+}
+
+#[test]
 fn results_that_would_lie_in_a_file_are_refused() {
     let folder = temp_dir().unwrap();
     let file = folder.join("taken");

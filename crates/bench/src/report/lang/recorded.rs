@@ -47,6 +47,16 @@ forms! {
     "{what} in the first start, whose loads the others repeat" | "{what} ở lần khởi động đầu, các lần sau lặp lại các mức tải đó";
     "the starts found {n}/s to {n2}/s, each by itself" | "các lần khởi động tự tìm được từ {n}/s đến {n2}/s";
     "{what} (recovery run of {date})" | "{what} (lần chạy hồi phục {date})";
+    // What is odd about study 002.
+    "The column printed as requests per second holds bytes: printed figure times duration by denied answers is 286.6 to 286.7 in every row, the size of one such answer. The rates here are denied answers by the duration; ratios between rows survive."
+        | "Cột in là số yêu cầu mỗi giây thật ra là byte: số in nhân thời lượng chia cho số câu từ chối bằng 286.6 đến 286.7 ở mọi dòng, đúng cỡ một câu từ chối. Tốc độ ở đây là số câu từ chối chia cho thời lượng; tỉ lệ giữa các dòng vẫn đúng.";
+    "One key, 100 a minute: more than 99.9 % of the answers denied, so the rejection path alone was measured, and the heavy workload behind the limiter ran about 100 times a minute."
+        | "Một khóa, 100 mỗi phút: hơn 99.9 % câu trả lời là từ chối, nên chỉ đo đường từ chối, và phần tải nặng sau bộ giới hạn chỉ chạy khoảng 100 lần mỗi phút.";
+    "Its CPU and memory columns are those of the load generator." | "Cột CPU và bộ nhớ của nó là của bộ sinh tải.";
+    "Latencies are whole milliseconds: 2 and 3 ms are as fine as they get." | "Độ trễ là mili giây tròn: 2 và 3 ms là mức mịn nhất.";
+    "Each client has a store of its own kind, so client and store cannot be told apart." | "Mỗi client có một loại kho riêng, nên không tách được client với kho.";
+    "Node clients of a rate limiter on Redis and Valkey" | "Các client Node của bộ giới hạn tốc độ trên Redis và Valkey";
+    "ratelimit_bench's README, 16 April 2025" | "README của ratelimit_bench, 16/4/2025";
     // Whether a row may be believed.
     "the generator's own ceiling is only {n} times the offered load" | "trần của chính bộ phát chỉ gấp {n} lần tải đặt ra";
     "only {n} answers: too few for a P99" | "chỉ có {n} câu trả lời: quá ít cho P99";

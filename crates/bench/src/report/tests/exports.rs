@@ -84,6 +84,12 @@ fn rows_export_to_the_layout_of_ratelimit_bench() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), 81, "every name is used once");
+    assert!(
+        files
+            .iter()
+            .all(|file| file.log.lines().count() >= 4 && file.log.is_ascii())
+    );
+    assert!(files[0].log.contains("goodput"), "{}", files[0].log);
     let first = &files[0].content;
     assert_eq!(first["requests"]["average"], first["targetRps"]);
     assert_eq!(

@@ -252,3 +252,51 @@ fn a_run_that_is_found_twice_counts_once() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].record.cells.len(), 1);
 }
+
+#[test]
+fn the_words_of_ratelimit_benchs_report_script_are_understood() {
+    let folder = Folder::new();
+    let base = folder.write("base", &run(PLAIN));
+    let slow = folder.write_slow();
+    let out = folder.0.join("out");
+    let args = [
+        "report",
+        "--compare-runs",
+        "--include-trends",
+        "--output-format",
+        "both",
+        "--out",
+        &out.display().to_string(),
+    ];
+    let output = folder.bench(&args, &[&base, &slow]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    for name in ["base", "slow"] {
+        let read = |file: &str| {
+            let path = out.join(name).join(file);
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        assert!(read("report.html").contains("card-compare"));
+        assert!(read("summary.csv").starts_with("Client,Mode"));
+        assert!(!out.join(name).join("README.md").exists(), "not asked for");
+        let compared = read("compare/comparison_summary.csv");
+        let widths: Vec<usize> = compared
+            .lines()
+            .map(|line| line.split(',').count())
+            .collect();
+        assert!(
+            widths.len() > 2 && widths.iter().all(|width| *width == 26),
+            "{compared}"
+        );
+        assert!(compared.contains(",worse"), "{compared}");
+        assert!(read("compare/index.html").contains("</html>"));
+        let moved = read("compare/performance_trends.csv");
+        assert!(
+            moved
+                .lines()
+                .skip(1)
+                .all(|line| line.split(',').count() == 9),
+            "{moved}"
+        );
+        assert!(read("compare/trends.html").contains("</html>"));
+    }
+}
