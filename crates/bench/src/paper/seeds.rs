@@ -257,12 +257,6 @@ impl LadderRow {
         (self.success + self.fail) as f64 / self.actual_rps
     }
 
-    /// Requests in flight on average, by Little's law from the printed rate and mean latency.
-    #[must_use]
-    pub fn in_flight(&self) -> f64 {
-        self.actual_rps * self.mean_ms / 1e3
-    }
-
     /// Requests that the plan held and no count names; 0 below one in a thousand, which is rounding.
     #[must_use]
     pub fn unaccounted(&self) -> u64 {
@@ -380,7 +374,7 @@ mod tests {
         assert_eq!(row.actual_rps, 4_755.0);
         assert_eq!(row.goodput_rps().round(), 3_037.0);
         assert_eq!((row.wall_s() * 10.0).round(), 3_785.0, "378.5 s");
-        assert_eq!(row.in_flight().round(), 822_615.0);
+        assert_eq!(row.figures().in_flight().unwrap().round(), 822_615.0);
         // Healthy rows end with their step.
         for row in ladders().iter().filter(|row| row.fail == 0) {
             assert!((row.wall_s() / row.step_s - 1.0).abs() < 0.02, "{row:?}");

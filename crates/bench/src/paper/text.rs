@@ -5,7 +5,7 @@ use crate::record::{Grade, Status};
 use crate::report::TextStyle;
 use crate::report::format::{DASH, or_dash, percent, rate, ratio, significant};
 use crate::report::lang::recorded::in_language;
-use crate::report::lang::stored as t;
+use crate::report::lang::{stored as t, study};
 use crate::report::study::{Derived, derived};
 use crate::report::table::{Column, TextCell, named_table, plain, table};
 use crate::report::{Lang, words};
@@ -127,11 +127,12 @@ fn ladder_beside(style: TextStyle, rows: &[PaperRow]) -> String {
 }
 
 fn ladder_alone(style: TextStyle, rows: &[PaperRow]) -> String {
-    const COLUMNS: [Column; 10] = [
+    const COLUMNS: [Column; 11] = [
         Column::figure(t::P_LOAD, 8),
         Column::figure(t::P_PRINTED, 7),
         Column::figure(t::P_GOOD, 7),
         Column::figure(t::P_WALL, 6),
+        Column::figure(study::ST_IN_FLIGHT, 6),
         Column::figure(t::P_FAIL, 5),
         Column::figure(t::P_AVG, 6),
         Column::number("p99 ms", 6),
@@ -147,6 +148,7 @@ fn ladder_alone(style: TextStyle, rows: &[PaperRow]) -> String {
                 or_dash(row.paper.actual_rps, rate).into(),
                 or_dash(row.paper.goodput_rps, rate).into(),
                 or_dash(row.paper.wall_s, significant).into(),
+                or_dash(row.paper.in_flight(), rate).into(),
                 or_dash(row.paper.fail_percent, percent).into(),
                 or_dash(row.paper.mean_ms, significant).into(),
                 or_dash(row.paper.p99_ms, significant).into(),

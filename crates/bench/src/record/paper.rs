@@ -85,6 +85,14 @@ pub struct PaperFigures {
     pub wall_s: Option<f64>,
 }
 
+impl PaperFigures {
+    /// Requests in flight on average, by Little's law from what is printed: answers per second times their mean latency.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<f64> {
+        Some(self.actual_rps? * self.mean_ms? / 1e3)
+    }
+}
+
 /// The three colours of the study's table of thresholds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,

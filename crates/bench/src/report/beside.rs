@@ -5,6 +5,7 @@ use crate::record::paper::{PaperRecord, PaperRow};
 
 use super::csv::{line, number};
 use super::format::{DASH, percent, rate, ratio, significant};
+use super::lang::study::ST_IN_FLIGHT;
 use super::lang::{Lang, Text, page as t, stored as p};
 use super::words;
 
@@ -111,6 +112,7 @@ fn all(lang: Lang) -> [(Text, Vec<PaperColumn>); 5] {
                     row.paper.actual_rps.map(rate)
                 }),
                 figure(p::P_AVG, |row, _| row.paper.mean_ms.map(significant)),
+                figure(ST_IN_FLIGHT, |row, _| row.paper.in_flight().map(rate)),
                 PaperColumn::titled("P95 ms".into(), |row, _| row.paper.p95_ms.map(significant)),
                 PaperColumn::titled("P99.9 ms".into(), |row, _| {
                     row.paper.p99_9_ms.map(significant)

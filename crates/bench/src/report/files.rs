@@ -236,6 +236,7 @@ impl RunDirectory {
         record: &CompareRecord,
         formats: &[Format],
     ) -> Result<Vec<String>, WriteError> {
+        fs::create_dir_all(&self.path).map_err(|error| WriteError::one(&self.path, &error))?;
         let mut writer = Writer::new(&self.path);
         writer.comparison(record, formats);
         writer.finish()

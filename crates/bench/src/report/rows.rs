@@ -68,7 +68,10 @@ impl LadderRow {
             }),
             accuracy: or_dash(step.accuracy.as_ref(), |found| {
                 let (over, under) = (found.over_admission_percent, found.under_admission_percent);
-                format!("{} / {}", percent(over), percent(under))
+                match over + under {
+                    0.0 => "0".into(),
+                    _ => format!("{} / {}", percent(over), percent(under)),
+                }
             }),
             success: count(step.allowed.saturating_add(step.denied)),
             failed: count(step.failures.total()),

@@ -108,7 +108,9 @@ fn summary_of_ladders(record: &PaperRecord, lang: Lang) -> Option<Derived> {
                 let of = |table: &&PaperTable| {
                     ids.contains(&table.id.as_str()) && table.ours.as_deref() == Some(name)
                 };
-                let table = record.tables.iter().find(of);
+                // The study's tables of one scenario end at different loads.
+                let rows = |table: &&PaperTable| measured(&table.rows).count();
+                let table = record.tables.iter().filter(of).max_by_key(rows);
                 or_dash(table, |table| ours_of(*item, &table.rows, lang))
             }));
             row
@@ -146,9 +148,14 @@ fn own_rules(item: Item, ids: &[&str; 2]) -> String {
     format!("{} | {}", good(ids[0]), good(ids[1]))
 }
 
+/// Rows that have one of ours beside them.
+fn measured(rows: &[PaperRow]) -> impl Iterator<Item = &PaperRow> {
+    rows.iter().filter(|row| row.our_status.is_some())
+}
+
 /// The same of our rows beside the study's.
 fn ours_of(item: Item, rows: &[PaperRow], lang: Lang) -> String {
-    let measured: Vec<&PaperRow> = rows.iter().filter(|row| row.our_status.is_some()).collect();
+    let measured: Vec<&PaperRow> = measured(rows).collect();
     let held: Vec<&&PaperRow> = measured
         .iter()
         .take_while(|row| {

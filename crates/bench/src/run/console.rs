@@ -102,7 +102,12 @@ impl Console {
     /// From now on everything belongs to start `number` of `of`.
     pub fn begin_start(&mut self, number: u32, of: u32) {
         self.start = Some((number, of));
-        self.note(&format!("start {number} of {of}"));
+        let text = format!("start {number} of {of}");
+        match self.quiet {
+            // Only a complaint may be said then.
+            true => self.write_log(&text),
+            false => self.note(&text),
+        }
     }
 
     /// From now on standard output carries NDJSON: one object per second of load, per row, and one at the end.

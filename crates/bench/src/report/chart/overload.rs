@@ -114,6 +114,11 @@ fn describe(point: &LoadPoint, way: &str) -> String {
 /// A line over time: style, shape, name, points.
 type Series<'a> = (&'a str, usize, &'a str, Vec<(f64, f64)>);
 
+/// Room above the lines, for the names of the phases.
+const ROOM: f64 = 1.12;
+/// The same on a log scale.
+const LOG_ROOM: f64 = 2.5;
+
 /// Goodput and P99 second by second over the phases of a recovery run. `marks` are starts of phases with their names.
 pub(in crate::report) fn recovery(
     buckets: &[Second],
@@ -168,13 +173,19 @@ pub(in crate::report) fn recovery(
         .iter()
         .flat_map(|(.., points)| points.iter().map(|(_, y)| *y))
         .fold(1.0, finite_max);
-    let first = draw(Scale::linear(top), t::Y_RPS.of(lang), rate_tick, &series);
+    let first = draw(
+        Scale::linear(top * ROOM),
+        t::Y_RPS.of(lang),
+        rate_tick,
+        &series,
+    );
     let p99: Vec<(f64, f64)> = buckets
         .iter()
         .filter_map(|second| Some((second.at_s, second.p99_us?)))
         .collect();
     let second = (!p99.is_empty()).then(|| {
-        let y = Scale::log(p99.iter().map(|(_, us)| *us));
+        let most = p99.iter().map(|(_, us)| *us).fold(0.0, finite_max);
+        let y = Scale::log(p99.iter().map(|(_, us)| *us).chain([most * LOG_ROOM]));
         draw(y, t::Y_P99.of(lang), latency_tick, &[("s0", 0, "P99", p99)])
     });
     [Some(first), second]

@@ -1,6 +1,8 @@
 //! Two systems head to head in each scenario.
 
-use crate::record::{Cell, LatencySummary, STARTS_FOR_A_CLAIM, StartSample, Step};
+use crate::record::{
+    Cell, Grade, LatencySummary, Level, RateStatistics, STARTS_FOR_A_CLAIM, StartSample, Step,
+};
 
 use super::super::findings::{
     Advantage, CellFindings, Ranked, ScenarioFindings, advantage, near, over_starts,
@@ -33,9 +35,22 @@ pub(crate) fn rivals<'a>(scenario: &'a ScenarioFindings<'a>) -> Option<Rivals<'a
 }
 
 impl Rivals<'_> {
-    /// What is known of the loads that the two hold.
+    /// What is known of the loads that the two hold. Of ladders that enough starts climbed, what each start of the best held
+    /// stands against what was too much for each start of the other: the difference is at least that.
     pub(crate) fn held(&self) -> Advantage {
-        advantage(&self.best.findings, &self.other.findings)
+        let found = advantage(&self.best.findings, &self.other.findings);
+        if !matches!(found, Advantage::Between(..) | Advantage::AtLeast(_)) {
+            return found;
+        }
+        let held = each_start(self.best.cell).map(|starts| starts.map(|(held, _)| held).collect());
+        let above =
+            each_start(self.other.cell).and_then(|starts| starts.map(|(_, above)| above).collect());
+        let both = held.zip(above);
+        let climbed =
+            both.and_then(|(held, above): (Vec<f64>, Vec<f64>)| over_starts(&above, &held));
+        climbed
+            .filter(|found| matches!(found, Advantage::Shown { .. }))
+            .unwrap_or(found)
     }
 
     /// Whether the best is shown to hold more.
@@ -68,6 +83,29 @@ impl Rivals<'_> {
     }
 }
 
+/// The load that each start of a ladder held, and the lowest that was too much for it, if a row that may be believed shows one;
+/// `None` where a search found the load, or the starts were not kept one by one.
+fn each_start(cell: &Cell) -> Option<impl Iterator<Item = (f64, Option<f64>)>> {
+    let found = cell.statistics.as_ref().filter(|_| !cell.is_searched())?;
+    let mut rates: Vec<&RateStatistics> = found.rates.iter().collect();
+    rates.sort_by(|a, b| a.target_rps.total_cmp(&b.target_rps));
+    let mut out = Vec::new();
+    for start in 1..=found.starts {
+        let (mut held, mut above) = (0.0, None);
+        for rate in &rates {
+            let sample = rate.starts.iter().find(|sample| sample.start == start)?;
+            if sample.level? <= Level::NearLimit {
+                held = rate.target_rps;
+                continue;
+            }
+            above = (sample.grade != Grade::Invalid).then_some(rate.target_rps);
+            break;
+        }
+        out.push((held, above));
+    }
+    Some(out.into_iter())
+}
+
 fn samples(cell: &Cell, load: f64, pick: fn(&StartSample) -> Option<f64>) -> Vec<f64> {
     let rates = cell.statistics.iter().flat_map(|found| &found.rates);
     let at = rates
@@ -96,9 +134,12 @@ pub(crate) fn head_to_head(scenarios: &[ScenarioFindings<'_>], lang: Lang) -> Ve
             let load = rate(step.target_rps);
             rows.push([name(t::D_P99, &load), a, b, faster(&pair, lang)]);
         }
-        let pattern = |ranked: &Ranked<'_>| failure(&ranked.findings, lang);
-        let [a, b] = sides(&pattern);
-        rows.push([name(t::D_PATTERN, ""), a, b, DASH.into()]);
+        let past = |ranked: &&Ranked<'_>| ranked.findings.retention.is_some();
+        if [pair.other, pair.best].iter().any(past) {
+            let pattern = |ranked: &Ranked<'_>| failure(&ranked.findings, lang);
+            let [a, b] = sides(&pattern);
+            rows.push([name(t::D_PATTERN, ""), a, b, DASH.into()]);
+        }
     }
     rows
 }
@@ -125,7 +166,7 @@ fn gain(pair: &Rivals<'_>, lang: Lang) -> String {
             within: (low, high),
             n,
             p,
-        } => t::D_GAIN_SHOWN.with(
+        } => gain_text(pair).with(
             lang,
             &[
                 ("percent", &more(factor)),
@@ -141,6 +182,14 @@ fn gain(pair: &Rivals<'_>, lang: Lang) -> String {
         ),
         Advantage::AtLeast(low) => t::D_GAIN_LEAST.with(lang, &[("low", &more(low)), ("n", &n)]),
         Advantage::NotShown | Advantage::Open => t::D_NOT_SHOWN.with(lang, &[("n", &n)]),
+    }
+}
+
+/// Rungs of ladders show how much it is at least.
+fn gain_text(pair: &Rivals<'_>) -> Text {
+    match pair.best.cell.is_searched() {
+        true => t::D_GAIN_SHOWN,
+        false => t::D_GAIN_SHOWN_LEAST,
     }
 }
 

@@ -16,6 +16,7 @@ texts! {
     D_PATTERN = "Failure pattern: {scenario}{load}" | "Kiểu hỏng: {scenario}{load}";
     D_GAIN = "▲ +{percent} %" | "▲ +{percent} %";
     D_GAIN_SHOWN = "▲ +{percent} % (×{low}–×{high}, n = {n}, p = {p})" | "▲ +{percent} % (×{low}–×{high}, n = {n}, p = {p})";
+    D_GAIN_SHOWN_LEAST = "▲ at least +{percent} % (×{low}–×{high}, n = {n}, p = {p})" | "▲ ít nhất +{percent} % (×{low}–×{high}, n = {n}, p = {p})";
     D_GAIN_BETWEEN = "+{low} % to +{high} % by the intervals (n = {n})" | "+{low} % đến +{high} % theo các khoảng (n = {n})";
     D_GAIN_LEAST = "at least +{low} % by the intervals (n = {n})" | "ít nhất +{low} % theo các khoảng (n = {n})";
     D_NOT_SHOWN = "none shown (n = {n})" | "chưa chứng tỏ (n = {n})";
@@ -75,7 +76,7 @@ texts! {
     D_CASCADE = "Cascading" | "Lan truyền";
     D_NOT_PAST = "not taken past its limit" | "chưa bị đẩy quá giới hạn";
     D_NOT_TRIED = "not measured: tollgate bench recovery does" | "chưa đo: dùng tollgate bench recovery";
-    D_WITH_RETRIES = "{verdict} (clients try again {retries} times)" | "{verdict} (client thử lại {retries} lần)";
+    D_WITH_RETRIES = "{verdict}; retries of clients: {retries}" | "{verdict}; số lần client thử lại: {retries}";
     D_NO_RETRIES = "not measured: tollgate bench recovery --scenario cascade does" | "chưa đo: dùng tollgate bench recovery --scenario cascade";
     D_AMPLIFIED = "clients that try again make {times} of the load" | "client thử lại làm tải thành {times}";
 

@@ -4,6 +4,7 @@ use super::texts;
 
 texts! {
     ST_P6 = "P6: the study's own summary" | "P6: bảng tổng hợp của chính nghiên cứu";
+    ST_IN_FLIGHT = "in flight" | "đang chờ";
     ST_ITEM = "item" | "mục";
     ST_REDIS = "Redis, printed" | "Redis, in trong bài";
     ST_DRAGONFLY = "Dragonfly, printed" | "Dragonfly, in trong bài";

@@ -4,7 +4,7 @@ use super::super::decision::{advice, head_to_head, lessons, verdicts};
 use super::super::findings::scenarios;
 use super::super::{Lang, run_markdown};
 use super::{everything, fixture, html_in, markup, run_html};
-use crate::record::{RunRecord, Setting};
+use crate::record::{CellStatistics, Level, RateStatistics, RunRecord, Setting, StartSample};
 
 /// The fixture's run with five searches per cell, in which tollgate holds `times` what redis holds.
 fn searched(times: f64) -> RunRecord {
@@ -59,6 +59,55 @@ fn a_winner_is_named_where_starts_show_one() {
     let html = run_html(&record).unwrap();
     markup::check(&html);
     assert!(html.contains("Overall winner: tollgate"));
+}
+
+/// Five climbs of every ladder, of which one start held less than the others.
+fn climbed() -> RunRecord {
+    let mut record = fixture::run();
+    for cell in &mut record.cells {
+        let rates = cell.steps.iter().map(|step| {
+            let sample = |start: u32| StartSample {
+                start,
+                level: Some(step.status.level),
+                ..StartSample::default()
+            };
+            RateStatistics {
+                target_rps: step.target_rps,
+                starts: (1..=5).map(sample).collect(),
+                ..RateStatistics::default()
+            }
+        });
+        cell.statistics = Some(CellStatistics {
+            starts: 5,
+            rates: rates.collect(),
+        });
+    }
+    record
+}
+
+#[test]
+fn ladders_that_enough_starts_climbed_show_a_least_difference() {
+    let mut record = climbed();
+    let found = winners(&record);
+    assert_eq!(found[0], "tollgate", "{found:?}");
+    let cards = head_to_head(&scenarios(&record), Lang::En);
+    let max = cards
+        .iter()
+        .find(|row| row[0].starts_with("Max RPS"))
+        .unwrap();
+    assert!(max[3].starts_with("▲ at least +"), "{max:?}");
+    // A start of the other that nothing was too much for bounds it no more.
+    for cell in record
+        .cells
+        .iter_mut()
+        .filter(|cell| cell.target != "tollgate")
+    {
+        let rates = &mut cell.statistics.as_mut().unwrap().rates;
+        rates
+            .iter_mut()
+            .for_each(|rate| rate.starts[2].level = Some(Level::Ok));
+    }
+    assert_eq!(winners(&record)[0], "none shown");
 }
 
 #[test]
@@ -133,7 +182,7 @@ fn lessons_tell_what_was_tried_and_what_was_not() {
     assert!(
         found.rows[1]
             .iter()
-            .any(|cell| cell.contains("clients try again"))
+            .any(|cell| cell.contains("retries of clients"))
     );
     let mut alone = whole.clone();
     for cell in &mut alone.cells {
