@@ -345,6 +345,12 @@ impl KeySpec {
         self.flags.contains(KeyFlags::NOT_KEY)
     }
 
+    /// Its keys would begin behind the last of these words.
+    pub(crate) fn begins_behind(&self, words: &[&[u8]]) -> bool {
+        let is_range = matches!(self.find, FindKeys::Range { .. });
+        matches!(self.begin, BeginSearch::Index(at) if is_range && usize::from(at) >= words.len())
+    }
+
     /// What happens to the keys in this call.
     pub(crate) fn flags_in(&self, words: &[&[u8]]) -> KeyFlags {
         self.varying.map_or(self.flags, |flags| flags(words))

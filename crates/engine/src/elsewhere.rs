@@ -2,8 +2,8 @@
 //! command holds what they need.
 
 use tollgate_commands::{
-    ClusterCommand, Flags, FunctionCommand, NodeCommand, Row, Run, ScriptCommand,
-    TransactionCommand, keys_of, uses_hidden_keys,
+    ClusterCommand, Flags, NodeCommand, Row, Run, ScriptCommand, TransactionCommand, keys_of,
+    uses_hidden_keys,
 };
 use tollgate_keyspace::{DbIndex, ValueRef};
 use tollgate_limiter::Timestamp;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cell::Cells;
+use crate::execute::changes_functions;
 use crate::shards::LockSet;
 use crate::waiter::Mail;
 use crate::{Engine, Session};
@@ -86,9 +87,8 @@ impl Engine {
                 keeps_slots(command) || (counts_slots(command) && self.deep.load(Ordering::Relaxed))
             }
             Run::Keyspace(_) => WHOLE.contains(&row.name) && self.deep.load(Ordering::Relaxed),
-            Run::Script(ScriptCommand::Function(command)) => {
-                matches!(command, FunctionCommand::Load | FunctionCommand::Restore)
-            }
+            // A transaction that changes functions may wait for a long command, and others who do for that transaction.
+            Run::Script(command) => changes_functions(command),
             _ => false,
         }
     }

@@ -384,6 +384,11 @@ impl Engine {
         self.scripts.size()
     }
 
+    /// Bytes that the Lua states of all threads hold, about.
+    pub fn script_states_bytes(&self) -> usize {
+        crate::script::states_bytes()
+    }
+
     /// Numbers of libraries and of functions.
     pub fn function_counts(&self) -> (usize, usize) {
         self.functions.size()

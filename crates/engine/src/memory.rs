@@ -49,12 +49,38 @@ pub(crate) struct Memory {
     evicted: AtomicU64,
     /// Requests of limiters for which there was no memory.
     refused_limiters: AtomicU64,
+    exceeded: Exceeded,
     /// When nothing was found that may go, in Unix milliseconds.
     fruitless: Moment,
     /// When what has expired was last searched for.
     swept: Moment,
     /// What the shards record of uses.
     pub(crate) access: Mutex<Access>,
+}
+
+/// For how long data have taken more than they may though others went, in monotone nanoseconds.
+#[derive(Default)]
+struct Exceeded {
+    /// Since when; 0: they do not.
+    since: AtomicI64,
+    /// Before that.
+    before: AtomicI64,
+}
+
+impl Exceeded {
+    fn note(&self, exceeds: bool, now: i64) {
+        if exceeds {
+            // It may have begun already.
+            self.since
+                .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed)
+                .ok();
+            return;
+        }
+        let since = self.since.swap(0, Ordering::Relaxed);
+        if since != 0 {
+            self.before.fetch_add(now - since, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A time that may be unknown, in Unix milliseconds.
@@ -148,7 +174,22 @@ impl Engine {
         self.memory.refused_limiters.load(Ordering::Relaxed)
     }
 
+    /// For how many milliseconds data have taken more than they may though others went: in all, and this time. `now`: monotone
+    /// nanoseconds.
+    pub fn exceeded_ms(&self, now: i64) -> (i64, i64) {
+        let exceeded = &self.memory.exceeded;
+        if exceeded.since.load(Ordering::Relaxed) != 0 {
+            exceeded.note(self.listeners.limits_memory() && self.exceeds(), now);
+        }
+        let since = exceeded.since.load(Ordering::Relaxed);
+        let current = if since == 0 { 0 } else { (now - since).max(0) };
+        let all = exceeded.before.load(Ordering::Relaxed) + current;
+        (all / 1_000_000, current / 1_000_000)
+    }
+
     pub(crate) fn reset_evicted(&self) {
+        self.memory.exceeded.since.store(0, Ordering::Relaxed);
+        self.memory.exceeded.before.store(0, Ordering::Relaxed);
         self.memory.evicted.store(0, Ordering::Relaxed);
         self.memory.refused_limiters.store(0, Ordering::Relaxed);
     }
@@ -196,7 +237,9 @@ impl Engine {
         if short {
             self.memory.fruitless.set(now);
         }
-        let took = Clock::monotone() - started;
+        let ended = Clock::monotone();
+        self.memory.exceeded.note(short || self.exceeds(), ended);
+        let took = ended - started;
         self.observer.cycle_took("eviction-cycle", took, now);
         short
     }

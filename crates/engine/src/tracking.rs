@@ -379,9 +379,15 @@ impl Tracking {
     /// Keys of a database are gone: everything is stale.
     pub fn flushed(&self) {
         self.clear();
-        let message = invalidation(ReplyBuf::null);
+        // As Redis writes it: null of the protocol of the client that tracks, whoever gets the message.
+        let messages = [Protocol::Resp2, Protocol::Resp3].map(|protocol| {
+            let mut null = ReplyBuf::new(protocol);
+            null.null();
+            invalidation(move |out| out.raw(null.bytes()))
+        });
         for tracker in read(&self.clients).values() {
-            tracker.send(&message);
+            let is_newer = tracker.client.protocol() == Protocol::Resp3;
+            tracker.send(&messages[usize::from(is_newer)]);
         }
     }
 
@@ -620,7 +626,7 @@ mod tests {
             heard(&target),
             [
                 "*3 $7 message $20 __redis__:invalidate *1 $1 k ",
-                "*3 $7 message $20 __redis__:invalidate $-1 "
+                "*3 $7 message $20 __redis__:invalidate _ "
             ]
         );
         target.open.store(false, Ordering::Relaxed);

@@ -129,6 +129,28 @@ pub fn children_cpu_time() -> CpuTime {
     usage(libc::RUSAGE_CHILDREN)
 }
 
+/// CPU time used by the thread that the process began with; `None` where the system does not tell.
+#[cfg(target_os = "linux")]
+pub fn main_thread_cpu_time() -> Option<CpuTime> {
+    let id = std::process::id();
+    let text = std::fs::read_to_string(format!("/proc/self/task/{id}/stat")).ok()?;
+    // The name of the thread, in brackets, may hold anything.
+    let (_, behind) = text.rsplit_once(')')?;
+    let mut times = behind.split_ascii_whitespace().skip(11);
+    // SAFETY: sysconf has no preconditions.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let ticks = u64::try_from(ticks).ok().filter(|ticks| *ticks > 0)?;
+    let mut micros = || Some(times.next()?.parse::<u64>().ok()? * 1_000_000 / ticks);
+    let (user_us, system_us) = (micros()?, micros()?);
+    Some(CpuTime { system_us, user_us })
+}
+
+/// CPU time used by the thread that the process began with; `None` where the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn main_thread_cpu_time() -> Option<CpuTime> {
+    None
+}
+
 fn usage(who: i32) -> CpuTime {
     // SAFETY: an all-zero rusage is a valid value, and it is valid for writes.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

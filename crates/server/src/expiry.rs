@@ -79,7 +79,7 @@ pub(crate) fn keep_house(
     if !shared.housekeeping.load(Ordering::Relaxed) {
         return now + IDLE;
     }
-    shared.metrics.sample(now);
+    shared.metrics.sample(now, shared.replication_bytes());
     if shared.loading.facts().is_some() {
         // What is read of the data is not whole: nothing of it may expire or be saved.
         return now + IDLE;

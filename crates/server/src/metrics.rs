@@ -40,6 +40,15 @@ struct Lane {
     expiry_nanos: AtomicU64,
 }
 
+/// Bytes that went between this server and others of its replication.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ReplicationBytes {
+    /// From the master.
+    pub(crate) input: u64,
+    /// To replicas.
+    pub(crate) output: u64,
+}
+
 /// Counters of the server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -48,11 +57,13 @@ pub(crate) struct Metrics {
     baseline: Mutex<Traffic>,
     errors: Mutex<BTreeMap<Box<str>, u64>>,
     error_replies: AtomicU64,
-    samples: Mutex<VecDeque<(i64, Traffic)>>,
+    samples: Mutex<VecDeque<(i64, Traffic, ReplicationBytes)>>,
     used_peak: AtomicU64,
     pub(crate) expiry: Expiry,
     /// Bytes that have come from a master.
     pub(crate) from_master: AtomicU64,
+    /// Commands of a master that could not be applied.
+    pub(crate) unexpected_errors: AtomicU64,
 }
 
 /// What the rounds of the active expiry found.
@@ -93,6 +104,10 @@ pub(crate) struct Rates {
     pub(crate) input_kb: f64,
     /// KiB per second.
     pub(crate) output_kb: f64,
+    /// KiB per second from the master.
+    pub(crate) repl_input_kb: f64,
+    /// KiB per second to replicas.
+    pub(crate) repl_output_kb: f64,
 }
 
 impl Metrics {
@@ -106,6 +121,7 @@ impl Metrics {
             used_peak: AtomicU64::new(0),
             expiry: Expiry::default(),
             from_master: AtomicU64::new(0),
+            unexpected_errors: AtomicU64::new(0),
         }
     }
 
@@ -186,29 +202,33 @@ impl Metrics {
         lock(&self.samples).clear();
         self.expiry.cut_short.store(0, Ordering::Relaxed);
         self.from_master.store(0, Ordering::Relaxed);
+        self.unexpected_errors.store(0, Ordering::Relaxed);
     }
 
     /// Takes a sample for the rates; called about ten times a second while there is traffic, once a second otherwise.
-    pub(crate) fn sample(&self, now: i64) {
+    pub(crate) fn sample(&self, now: i64, replication: ReplicationBytes) {
         let mut samples = lock(&self.samples);
         if samples.len() == SAMPLES {
             samples.pop_front();
         }
-        samples.push_back((now, self.total()));
+        samples.push_back((now, self.total(), replication));
     }
 
     /// Rates over the samples taken.
-    pub(crate) fn rates(&self, now: i64) -> Rates {
+    pub(crate) fn rates(&self, now: i64, replication: ReplicationBytes) -> Rates {
         let samples = lock(&self.samples);
-        let Some((start, first)) = samples.front() else {
+        let Some((start, first, replicated)) = samples.front() else {
             return Rates::default();
         };
         let done = self.total().since(first);
         let seconds = (now - start).max(1) as f64 / 1e9;
+        let kilobytes = |bytes: u64| bytes as f64 / 1024.0 / seconds;
         Rates {
             commands: (done.commands as f64 / seconds) as u64,
-            input_kb: done.input as f64 / 1024.0 / seconds,
-            output_kb: done.output as f64 / 1024.0 / seconds,
+            input_kb: kilobytes(done.input),
+            output_kb: kilobytes(done.output),
+            repl_input_kb: kilobytes(replication.input.saturating_sub(replicated.input)),
+            repl_output_kb: kilobytes(replication.output.saturating_sub(replicated.output)),
         }
     }
 }
@@ -292,8 +312,9 @@ mod tests {
     #[test]
     fn rates_are_taken_over_the_samples() {
         let metrics = Metrics::new(1);
-        assert_eq!(metrics.rates(0), Rates::default());
-        metrics.sample(0);
+        let replicated = |input, output| ReplicationBytes { input, output };
+        assert_eq!(metrics.rates(0, replicated(0, 0)), Rates::default());
+        metrics.sample(0, replicated(1_024, 0));
         metrics.publish(
             0,
             &Traffic {
@@ -302,7 +323,8 @@ mod tests {
                 ..Traffic::default()
             },
         );
-        let rates = metrics.rates(2_000_000_000);
+        let rates = metrics.rates(2_000_000_000, replicated(3_072, 4_096));
         assert_eq!((rates.commands, rates.input_kb), (250, 1.0));
+        assert_eq!((rates.repl_input_kb, rates.repl_output_kb), (1.0, 2.0));
     }
 }

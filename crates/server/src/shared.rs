@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::loading::Loading;
 use crate::log::Log;
 use crate::memcached::Memcached;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ReplicationBytes};
 use crate::oom_score::OomScore;
 use crate::snapshot::SnapshotState;
 use crate::workers::Workers;
@@ -105,6 +105,14 @@ impl Shared {
     pub(crate) fn audit_memory(&self) {
         if self.engine.limits().maxmemory() > 0 {
             self.engine.audit_memory(self.memory_beside_data());
+        }
+    }
+
+    /// Bytes that came from a master and went to replicas.
+    pub(crate) fn replication_bytes(&self) -> ReplicationBytes {
+        ReplicationBytes {
+            input: self.metrics.from_master.load(Ordering::Relaxed),
+            output: self.clients.to_replicas(),
         }
     }
 

@@ -17,7 +17,7 @@ use tollgate_rls::{
     LogLevel, Modes, PerSecondStore, RlsConfig, RlsServer, RuleFiles, StatsdConfig, StatsdProtocol,
     StoreConfig, TlsConfig,
 };
-use tollgate_server::config::{Config, Key, TABLE};
+use tollgate_server::config::{Config, FileError, Key, TABLE, banner};
 use tollgate_server::{Daemon, Level, Log, LogForm, Server};
 
 /// The flags are the settings.
@@ -191,24 +191,37 @@ fn read_config(matches: &ArgMatches) -> Result<Config, String> {
             "-" => config.read_from("standard input", std::io::stdin().lock()),
             path => config.read_file(&PathBuf::from(path)),
         };
-        read.map_err(|error| error.to_string())?;
+        read.map_err(|error| told(&error))?;
     }
     config
         .read_environment(|name| std::env::var(name).ok())
         .map_err(|error| error.to_string())?;
     for setting in TABLE {
         if let Some(text) = matches.get_one::<String>(setting.name) {
-            config
-                .set(setting.key, text)
-                .map_err(|reason| format!("--{}: {reason}", setting.name))?;
+            config.set(setting.key, text).map_err(|reason| {
+                let name = setting.name;
+                print_banner(&banner(None, &format!("{name} \"{text}\""), &reason));
+                format!("--{name}: {reason}")
+            })?;
         }
     }
     for user in matches.get_many::<String>("user").into_iter().flatten() {
         let line = format!("user {user}");
         let read = config.read_from("the command line", line.as_bytes());
-        read.map_err(|error| error.to_string())?;
+        read.map_err(|error| told(&error))?;
     }
     Ok(config)
+}
+
+/// What is wrong with a file, after it was told as redis-server does.
+fn told(error: &FileError) -> String {
+    print_banner(&error.banner());
+    error.to_string()
+}
+
+fn print_banner(banner: &str) {
+    // Without standard error the exit code has to do.
+    drop(std::io::stderr().write_all(banner.as_bytes()));
 }
 
 /// What counts for the service.

@@ -390,8 +390,10 @@ fn call_keys(
     if !row.arity.accepts(words.len()) {
         return Err(CmdError::InvalidArity);
     }
+    // A list of keys that is empty, though the call may be made without: Redis finds none in it at all.
+    let lacks_key = row.keys.iter().any(|spec| spec.begins_behind(words));
     match crate::keys_of(row, words) {
-        Ok(keys) if !keys.is_empty() => Ok((row, keys)),
+        Ok(keys) if !keys.is_empty() && !lacks_key => Ok((row, keys)),
         _ if row.flags.contains(Flags::NO_MANDATORY_KEYS) => Ok((row, KeyPositions::new())),
         _ => Err(CmdError::InvalidArguments),
     }

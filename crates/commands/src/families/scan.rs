@@ -46,9 +46,10 @@ pub(super) fn scan(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdErro
     page(cx, cursor, count, &filter)
 }
 
-/// A decimal number as C's `strtoul` reads it: an empty word is 0, a sign is allowed.
+/// A decimal number as C's `strtoul` reads it: an empty word is 0, a sign is allowed, and a NUL ends it.
 pub(super) fn parse_cursor(word: &[u8]) -> Result<u64, CmdError> {
-    let (negative, digits) = match word {
+    let text = word.split(|&byte| byte == 0).next().unwrap_or_default();
+    let (negative, digits) = match text {
         [] => return Ok(0),
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),

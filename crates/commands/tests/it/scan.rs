@@ -103,6 +103,8 @@ fn errors() {
         ("SCAN ", "*2|$1|0|*0|"),
         ("SCAN +0", "*2|$1|0|*0|"),
         ("SCAN -1", "*2|$1|0|*0|"),
+        ("SCAN 0\0x", "*2|$1|0|*0|"),
+        ("SCAN \0", "*2|$1|0|*0|"),
         ("SCAN 0 COUNT 0", "-ERR syntax error|"),
         (
             "SCAN 0 COUNT x",

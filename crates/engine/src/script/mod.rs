@@ -125,6 +125,11 @@ struct Run<'e> {
     text: Vec<u8>,
 }
 
+/// Bytes that the Lua states of all threads hold, about.
+pub(crate) fn states_bytes() -> usize {
+    vm::all_bytes()
+}
+
 /// Runs one of the script commands.
 pub(crate) fn run<'e>(
     engine: &'e Engine,

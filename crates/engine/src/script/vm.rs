@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
@@ -22,6 +23,12 @@ use crate::Engine;
 
 /// Bytes that one thread's scripts may hold; then the script that asks for more fails and the state starts afresh.
 const MEMORY_MAX: usize = 256 << 20;
+
+/// What the states of all threads take.
+static ALL_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes by which a state may differ from what was last told of it: threads are not to meet at one word for each script.
+const TOLD_BYTES: usize = 4 << 10;
 
 /// Instructions between two looks at the clock.
 const HOOK_INSTRUCTIONS: c_int = 100_000;
@@ -93,6 +100,8 @@ pub(super) struct Vm {
     lua: *mut lua_State,
     /// Owned by `lua`'s allocator; boxed so that its address stays.
     memory: Box<Memory>,
+    /// Its part of [`ALL_BYTES`].
+    told: usize,
     compiled: HashMap<Hex, Compiled, BuildHasherDefault<DigestHasher>>,
     /// Taken by a run and given back, so that its buffer is reused.
     pub(super) scratch: ReplyBuf,
@@ -140,9 +149,16 @@ pub(super) fn shrink() {
             unsafe { lua_gc(vm.lua, LUA_GCCOLLECT, 0) };
             if vm.memory.used() > MEMORY_MAX / 2 {
                 *slot = None;
+                return;
             }
         }
+        vm.tell_size();
     });
+}
+
+/// Bytes of all Lua states of the process, about, as they were when a command of scripts was last over on each thread.
+pub(super) fn all_bytes() -> usize {
+    ALL_BYTES.load(Ordering::Relaxed)
 }
 
 /// The run in progress on this thread.
@@ -168,6 +184,7 @@ impl Vm {
         let vm = Vm {
             lua,
             memory,
+            told: 0,
             compiled: HashMap::default(),
             scratch: ReplyBuf::default(),
             filled: Filled::default(),
@@ -182,6 +199,15 @@ impl Vm {
             set_hook(lua);
         }
         Some(vm)
+    }
+
+    /// Corrects [`ALL_BYTES`], unless little has changed.
+    fn tell_size(&mut self) {
+        let used = self.memory.used();
+        if used.abs_diff(self.told) >= TOLD_BYTES {
+            ALL_BYTES.fetch_add(used.wrapping_sub(self.told), Ordering::Relaxed);
+            self.told = used;
+        }
     }
 
     /// Runs the code of a library here; what it registers, with registry references. The error is a text.
@@ -362,6 +388,7 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
+        ALL_BYTES.fetch_sub(self.told, Ordering::Relaxed);
         // SAFETY: the state is live, nothing runs on it, and nobody uses it afterwards.
         unsafe { lua_close(self.lua) };
     }

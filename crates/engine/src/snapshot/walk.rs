@@ -405,8 +405,7 @@ impl Engine {
             next: 0,
         };
         // Nobody loads functions meanwhile, whose change and record are two steps.
-        let _order = self.functions.hold_order();
-        let mut held = self.shards.lock_all_patiently();
+        let (mut held, _order) = self.lock_all_and_functions();
         let mut sizes = [(0, 0); DATABASES];
         held.each(&mut |shard, cell| {
             for db in DbIndex::all() {
@@ -431,6 +430,20 @@ impl Engine {
             .all_entries
             .store(all as u64, Ordering::Relaxed);
         Ok((snapshot, result))
+    }
+
+    /// Locks every shard and the order of changes of functions. The latter is not held while a long command is waited for:
+    /// who changes functions would wait for it too, on a thread that serves connections.
+    fn lock_all_and_functions(&self) -> (LockSet<'_>, MutexGuard<'_, ()>) {
+        loop {
+            let held = self.shards.lock_all_patiently();
+            if let Some(order) = self.functions.try_hold_order() {
+                return (held, order);
+            }
+            // Whoever has it may want a shard next.
+            drop(held);
+            drop(self.functions.hold_order());
+        }
     }
 
     /// What is known of the snapshot that is being taken.

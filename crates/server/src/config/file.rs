@@ -5,6 +5,7 @@ use super::{Config, Kind};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use tollgate_engine::REDIS_VERSION;
 use tollgate_wire::resp::split_line;
 
 /// Largest configuration file, in bytes.
@@ -19,6 +20,31 @@ pub struct FileError {
     pub line: usize,
     /// Why.
     pub reason: String,
+    /// The line, and what redis-server says of it.
+    text: String,
+    said: String,
+}
+
+impl FileError {
+    /// What redis-server prints on standard error, which programs that start it look for; nothing of a file as a whole.
+    #[must_use]
+    pub fn banner(&self) -> String {
+        match self.line {
+            0 => String::new(),
+            line => banner(Some(line), &self.text, &self.said),
+        }
+    }
+}
+
+/// As [`FileError::banner`], of a line of a file or of an option.
+pub fn banner(line: Option<usize>, text: &str, said: &str) -> String {
+    let place = match line {
+        Some(line) => format!("Reading the configuration file, at line {line}\n"),
+        None => String::new(),
+    };
+    format!(
+        "\n*** FATAL CONFIG FILE ERROR (Redis {REDIS_VERSION}) ***\n{place}>>> '{text}'\n{said}\n"
+    )
 }
 
 impl fmt::Display for FileError {
@@ -31,6 +57,36 @@ impl fmt::Display for FileError {
 }
 
 impl std::error::Error for FileError {}
+
+/// Why a line cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+struct Mistake {
+    reason: String,
+    /// In Redis' words, where they are others.
+    said: Option<String>,
+}
+
+impl Mistake {
+    /// The line names nothing that there is, or has not as many words as it needs.
+    fn directive(reason: String) -> Mistake {
+        Mistake {
+            reason,
+            said: Some("Bad directive or wrong number of arguments".to_owned()),
+        }
+    }
+}
+
+impl From<String> for Mistake {
+    fn from(reason: String) -> Mistake {
+        Mistake { reason, said: None }
+    }
+}
+
+impl From<&str> for Mistake {
+    fn from(reason: &str) -> Mistake {
+        reason.to_owned().into()
+    }
+}
 
 /// Files that may include each other in a row.
 const DEPTH_MAX: usize = 16;
@@ -54,6 +110,8 @@ fn read_at(config: &mut Config, path: &Path, depth: usize) -> Result<(), FileErr
         file: path.to_owned(),
         line: 0,
         reason: cause.to_string(),
+        text: String::new(),
+        said: String::new(),
     })?;
     read_open(config, path, file, depth)
 }
@@ -64,18 +122,21 @@ fn read_open(
     source: impl Read,
     depth: usize,
 ) -> Result<(), FileError> {
-    let error = |line, reason: String| FileError {
+    let error = |line, text: &[u8], mistake: Mistake| FileError {
         file: path.to_owned(),
         line,
-        reason,
+        said: mistake.said.unwrap_or_else(|| mistake.reason.clone()),
+        reason: mistake.reason,
+        text: String::from_utf8_lossy(text).trim().to_owned(),
     };
     let mut text = Vec::new();
     let read = source.take(FILE_LIMIT + 1).read_to_end(&mut text);
-    if read.map_err(|cause| error(0, cause.to_string()))? as u64 > FILE_LIMIT {
-        return Err(error(0, format!("larger than {FILE_LIMIT} bytes")));
+    if read.map_err(|cause| error(0, b"", cause.to_string().into()))? as u64 > FILE_LIMIT {
+        let reason = format!("larger than {FILE_LIMIT} bytes");
+        return Err(error(0, b"", reason.into()));
     }
     for (i, line) in text.split(|&b| b == b'\n').enumerate() {
-        let failed = |reason| error(i + 1, reason);
+        let failed = |mistake| error(i + 1, line, mistake);
         let words = words_of(line).map_err(failed)?;
         if !words
             .first()
@@ -92,14 +153,15 @@ fn read_open(
 }
 
 /// The files that `include` names, in the order of their names: one, or those that a pattern fits, which may be none.
-fn included(words: &[Vec<u8>], depth: usize) -> Result<Vec<PathBuf>, String> {
+fn included(words: &[Vec<u8>], depth: usize) -> Result<Vec<PathBuf>, Mistake> {
     let [_, name] = words else {
-        return Err("include: one file is expected".to_owned());
+        return Err(Mistake::directive(
+            "include: one file is expected".to_owned(),
+        ));
     };
     if depth == 0 {
-        return Err(format!(
-            "include: more than {DEPTH_MAX} files include each other"
-        ));
+        let reason = format!("include: more than {DEPTH_MAX} files include each other");
+        return Err(reason.into());
     }
     let name = String::from_utf8_lossy(name);
     if !name.contains(['*', '?', '[']) {
@@ -107,40 +169,44 @@ fn included(words: &[Vec<u8>], depth: usize) -> Result<Vec<PathBuf>, String> {
     }
     let paths = glob::glob(&name).map_err(|error| format!("include: {error}"))?;
     paths
-        .map(|path| path.map_err(|error| format!("include: {error}")))
+        .map(|path| path.map_err(|error| format!("include: {error}").into()))
         .collect()
 }
 
 /// The words of a line; none of a comment.
-fn words_of(line: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+fn words_of(line: &[u8]) -> Result<Vec<Vec<u8>>, Mistake> {
     let line = line.trim_ascii();
     let mut words = Vec::new();
     if !line.starts_with(b"#") {
-        split_line(line, |word| words.push(word.to_vec()))
-            .map_err(|_| "unbalanced quotes".to_owned())?;
+        split_line(line, |word| words.push(word.to_vec())).map_err(|_| Mistake {
+            reason: "unbalanced quotes".to_owned(),
+            said: Some("Unbalanced quotes in configuration line".to_owned()),
+        })?;
     }
     Ok(words)
 }
 
-fn apply(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
+fn apply(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Mistake> {
     let Some((name, rest)) = words.split_first() else {
         return Ok(());
     };
     match &*name.to_ascii_lowercase() {
         b"user" => add_user(config, rest),
         b"rename-command" => match rest {
-            [name, new] => config.names.rename(name, new).map_err(str::to_owned),
-            _ => Err("rename-command: two names are expected".to_owned()),
+            [name, new] => config.names.rename(name, new).map_err(Mistake::from),
+            _ => Err(Mistake::directive(
+                "rename-command: two names are expected".to_owned(),
+            )),
         },
-        b"loadmodule" => Err("loadmodule: there is no interface for modules".to_owned()),
+        b"loadmodule" => Err("loadmodule: there is no interface for modules".into()),
         _ => apply_setting(config, words),
     }
 }
 
-fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
+fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Mistake> {
     let name = String::from_utf8_lossy(&words[0]).into_owned();
     let Some(setting) = find(&name) else {
-        return Err(format!("unknown setting '{name}'"));
+        return Err(Mistake::directive(format!("unknown setting '{name}'")));
     };
     // A password with other letters than those of the file would be another one.
     let values = words[1..]
@@ -151,14 +217,15 @@ fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
         .map_err(|_| format!("{name}: argument is not UTF-8"))?;
     let value = match (setting.kind, &values[..]) {
         (kind, []) if kind.takes_words() => String::new(),
-        (_, []) => return Err(format!("{name}: a value is missing")),
+        (_, []) => {
+            let reason = format!("{name}: a value is missing");
+            return Err(Mistake::directive(reason));
+        }
         (_, [value]) => value.clone(),
         (kind, values) if kind.takes_words() => values.join(" "),
         (_, values) => {
-            return Err(format!(
-                "{name}: one value is expected, not {}",
-                values.len()
-            ));
+            let reason = format!("{name}: one value is expected, not {}", values.len());
+            return Err(Mistake::directive(reason));
         }
     };
     // Each of several lines of save points adds to those before it.
@@ -167,20 +234,19 @@ fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
         Kind::SavePoints if !value.is_empty() && !before.is_empty() => format!("{before} {value}"),
         _ => value,
     };
-    config
-        .set(setting.key, &value)
-        .map_err(|reason| format!("{name}: {reason}"))
+    config.set(setting.key, &value).map_err(|said| Mistake {
+        reason: format!("{name}: {said}"),
+        said: Some(said),
+    })
 }
 
 /// Keeps a line of a user; it is checked with the others when the server starts.
-fn add_user(config: &mut Config, words: &[Vec<u8>]) -> Result<(), String> {
+fn add_user(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Mistake> {
     let Some(name) = words.first() else {
-        return Err("user: a name is missing".to_owned());
+        return Err(Mistake::directive("user: a name is missing".to_owned()));
     };
     if config.users.iter().any(|user| user.first() == Some(name)) {
-        return Err(
-            "Duplicate user found. A user can only be defined once in config files".to_owned(),
-        );
+        return Err("Duplicate user found. A user can only be defined once in config files".into());
     }
     config.users.push(words.to_vec());
     Ok(())
@@ -194,7 +260,9 @@ mod tests {
     fn apply(lines: &str) -> Result<Config, String> {
         let mut config = Config::default();
         for line in lines.lines() {
-            super::apply(&mut config, &words_of(line.as_bytes())?)?;
+            words_of(line.as_bytes())
+                .and_then(|words| super::apply(&mut config, &words))
+                .map_err(|mistake| mistake.reason)?;
         }
         Ok(config)
     }
@@ -302,6 +370,28 @@ mod tests {
             assert_eq!(read(text).unwrap_err(), error);
         }
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn bad_lines_are_told_as_redis_does() {
+        let banner = |text: &str| {
+            let read = Config::default().read_from("standard input", text.as_bytes());
+            read.unwrap_err().banner()
+        };
+        for (line, said) in [
+            ("prot 7000", "Bad directive or wrong number of arguments"),
+            ("port 1 2", "Bad directive or wrong number of arguments"),
+            ("port x", "argument couldn't be parsed into an integer"),
+            ("save 1 \"", "Unbalanced quotes in configuration line"),
+        ] {
+            assert_eq!(
+                banner(&format!("\n  {line}\r\nport 1")),
+                format!(
+                    "\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 2\n>>> '{line}'\n{said}\n"
+                )
+            );
+        }
+        assert_eq!(banner(&"\n".repeat(FILE_LIMIT as usize + 1)), "");
     }
 
     #[test]

@@ -7,6 +7,9 @@ use tollgate_engine::Notify;
 /// Longest name of a file, bytes: numbers and endings are added to it, and systems take 255.
 const FILE_NAME_MAX: usize = 200;
 
+/// Most digits of a number of bytes.
+const BYTES_DIGITS_MAX: usize = 127;
+
 /// Levels of the log.
 const LEVELS: &[&str] = &["debug", "verbose", "notice", "warning"];
 /// What stands for no level.
@@ -249,25 +252,26 @@ fn in_range(value: u64, min: u64, max: u64) -> Result<String, String> {
 }
 
 fn number(text: &str, min: u64, max: u64) -> Result<String, String> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err("argument couldn't be parsed into an integer".to_owned());
-    }
-    match text.parse() {
-        Ok(value) => in_range(value, min, max),
-        Err(_) => Err(format!(
-            "argument must be between {min} and {max} inclusive"
-        )),
-    }
+    let value = tollgate_containers::number::parse_i64(text.as_bytes())
+        .ok_or("argument couldn't be parsed into an integer")?;
+    // One below zero is as far out of the range as can be, as in Redis.
+    in_range(value as u64, min, max)
 }
 
-/// Redis' memory values: `k`, `m`, `g` are powers of ten, `kb`, `mb`, `gb` of two, in any case.
+/// Redis' memory values: `k`, `m`, `g` are powers of ten, `kb`, `mb`, `gb` of two, in any case. As there, too many digits are
+/// the largest number, and none are 0.
 pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let end = text
         .bytes()
         .position(|b| !b.is_ascii_digit())
         .unwrap_or(text.len());
-    let value: u64 = text[..end].parse().ok()?;
+    if end > BYTES_DIGITS_MAX {
+        return None;
+    }
+    let value = text[..end].bytes().fold(0u64, |sum, digit| {
+        let sum = sum.saturating_mul(10);
+        sum.saturating_add(u64::from(digit - b'0'))
+    });
     let unit: u64 = match text[end..].to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" => 1_000,
@@ -278,7 +282,7 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
         "gb" => 1 << 30,
         _ => return None,
     };
-    value.checked_mul(unit)
+    Some(value.wrapping_mul(unit))
 }
 
 fn integer(text: &str, min: i64, max: i64) -> Result<String, String> {
@@ -306,7 +310,10 @@ fn bytes_or_percent(text: &str) -> Result<String, String> {
     if let Some(bytes) = parse_bytes(text) {
         return Ok(bytes.to_string());
     }
-    let percent = text.strip_suffix('%').and_then(|it| it.parse::<u64>().ok());
+    let percent = text
+        .strip_suffix('%')
+        .and_then(|it| tollgate_containers::number::parse_i64(it.as_bytes()))
+        .filter(|percent| *percent >= 0);
     match percent {
         Some(percent @ 0..=100) => Ok(format!("{percent}%")),
         Some(_) => Err("percentage argument must be less or equal to 100".to_owned()),
@@ -403,12 +410,20 @@ mod tests {
     fn numbers_are_refused_in_redis_words() {
         let kind = Kind::Number { min: 1, max: 10 };
         assert_eq!(kind.normalise("7").unwrap(), "7");
-        assert_eq!(kind.normalise("007").unwrap(), "7");
         let range = "argument must be between 1 and 10 inclusive";
-        for text in ["0", "11", "-1", "99999999999999999999"] {
+        for text in ["0", "11", "-1", "9223372036854775807"] {
             assert_eq!(kind.normalise(text).unwrap_err(), range, "{text}");
         }
-        for text in ["", "-", "x", "1.5", "+1", " 1"] {
+        for text in [
+            "",
+            "-",
+            "x",
+            "1.5",
+            "+1",
+            " 1",
+            "007",
+            "99999999999999999999",
+        ] {
             assert_eq!(
                 kind.normalise(text).unwrap_err(),
                 "argument couldn't be parsed into an integer",
@@ -429,10 +444,15 @@ mod tests {
             ("1KB", "1024"),
             ("2mb", "2097152"),
             ("1Gb", "1073741824"),
+            ("", "0"),
+            ("mb", "0"),
+            ("99999999999999999999", "18446744073709551615"),
+            ("99999999999999999999kb", "18446744073709550592"),
         ] {
             assert_eq!(kind.normalise(text).unwrap(), bytes, "{text}");
         }
-        for text in ["", "mb", "1tb", "12xb", "-1", "99999999999gb"] {
+        let long = "0".repeat(128);
+        for text in ["1tb", "12xb", "-1", "1.5mb", &long] {
             assert_eq!(
                 kind.normalise(text).unwrap_err(),
                 "argument must be a memory value",

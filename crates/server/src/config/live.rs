@@ -11,6 +11,12 @@ use tollgate_commands::{CmdError, IncrexForm, Policy, StoreLimits};
 use tollgate_containers::glob;
 use tollgate_engine::Notify;
 
+/// Least and most rounds of the active expiry per second.
+const HZ: (u64, u64) = (1, 500);
+
+/// Least bytes of the backlog for replicas.
+const BACKLOG_MIN: u64 = 16 << 10;
+
 /// The settings and, mirrored, what is read per connection or per wake-up.
 #[derive(Debug)]
 pub struct Live {
@@ -151,7 +157,7 @@ impl Live {
 
     /// Rounds of the active expiry per second.
     pub fn hz(&self) -> u64 {
-        self.hz.load(Ordering::Relaxed).clamp(1, 500)
+        self.hz.load(Ordering::Relaxed).clamp(HZ.0, HZ.1)
     }
 
     /// CONFIG GET: names and values that any of the patterns matches, each name once. A pattern that is just a name answers
@@ -228,6 +234,7 @@ impl Live {
                 };
                 failed(name, reason)
             })?;
+            let normal = within(setting.key, normal);
             if setting.change == Change::Restart && *normal != *values[setting.key as usize] {
                 let reason = "it takes a restart to change it";
                 return Err(failed(name, reason));
@@ -293,6 +300,15 @@ impl Values<'_> {
     }
 }
 
+/// A value that was set while the server runs, as Redis takes it: some numbers are a wish, and are brought to what can be.
+fn within(key: Key, normal: String) -> String {
+    match (key, normal.parse::<u64>()) {
+        (Key::Hz, Ok(hz)) => hz.clamp(HZ.0, HZ.1).to_string(),
+        (Key::ReplBacklogSize, Ok(bytes)) => bytes.max(BACKLOG_MIN).to_string(),
+        _ => normal,
+    }
+}
+
 fn known(name: &[u8]) -> Option<&'static Setting> {
     std::str::from_utf8(name).ok().and_then(find)
 }
@@ -335,6 +351,22 @@ mod tests {
         // Nobody has set it: the file is not to name it.
         let file = super::super::rewrite::rewrite(b"", &live.lock(), None);
         assert_eq!(file, b"\n");
+    }
+
+    #[test]
+    fn what_cannot_be_is_brought_to_what_can() {
+        let live = Live::new(Config::default());
+        for (name, given, taken) in [
+            ("hz", "0", "1"),
+            ("hz", "1000", "500"),
+            ("hz", "100", "100"),
+            ("repl-backlog-size", "1", "16384"),
+            ("maxmemory", "99999999999999999999", "18446744073709551615"),
+        ] {
+            let pair = (name.as_bytes(), given.as_bytes());
+            live.set(&[pair], false, |_, _| Ok(())).unwrap();
+            assert_eq!(*live.matching(&[name.as_bytes()])[0].1, *taken, "{name}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) mod save_points;
 mod table;
 
 pub use bind::BindAddress;
-pub use file::FileError;
+pub use file::{FileError, banner};
 pub use kind::Kind;
 pub(crate) use live::failed;
 pub use live::{Live, Values};

@@ -157,7 +157,7 @@ pub(super) const OWN: &[Setting] = &[
     row(
         Key::TrackingTableMaxKeys,
         "tracking-table-max-keys",
-        number(0, u64::MAX),
+        number(0, i64::MAX as u64),
         "1000000",
         Change::Live,
         "Keys remembered for clients that track them; above it keys are invalidated early. 0 for any number.",
@@ -430,7 +430,7 @@ pub(super) const OWN: &[Setting] = &[
         "maxmemory",
         Kind::Bytes {
             min: 0,
-            max: i64::MAX as u64,
+            max: u64::MAX,
         },
         "0",
         Change::Live,

@@ -194,7 +194,9 @@ impl Stream<'_> {
             Ok(applied) => applied,
             Err(error) => {
                 // As in Redis the stream goes on: stopping would not make the data equal.
-                self.shared.metrics.error_reply(error.reply.as_bytes());
+                let metrics = &self.shared.metrics;
+                metrics.error_reply(error.reply.as_bytes());
+                metrics.unexpected_errors.fetch_add(1, Ordering::Relaxed);
                 let told = format!("a command of the master could not be applied: {error}");
                 self.shared
                     .log

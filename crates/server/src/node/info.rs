@@ -119,11 +119,13 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     let uptime = (Clock::monotone() - shared.started) / 1_000_000_000;
     text.line("redis_version", REDIS_VERSION);
     text.line("tollgate_version", env!("CARGO_PKG_VERSION"));
-    text.facts(info_facts::SERVER);
+    text.facts(info_facts::BUILD);
     text.line("redis_mode", auth::mode(&shared.engine));
     text.line("os", process::system_name());
     text.line("arch_bits", usize::BITS);
+    text.line("monotonic_clock", "POSIX clock_gettime");
     text.line("multiplexing_api", shared.backend);
+    text.line("atomicvar_api", "rust");
     text.line("process_id", std::process::id());
     let supervised = shared.settings.get(Key::Supervised);
     text.line("process_supervised", supervisor_name(&supervised));
@@ -132,13 +134,9 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("server_time_usec", now / 1_000);
     text.line("uptime_in_seconds", uptime);
     text.line("uptime_in_days", uptime / 86_400);
-    if let Some(until_ms) = shared.ending.until_ms() {
-        let left = (until_ms - now / 1_000_000).max(0);
-        text.line("shutdown_in_milliseconds", left);
-    }
-    text.line("lru_clock", (now / 1_000_000_000) & 0xff_ffff);
     text.line("hz", shared.settings.hz());
     text.line("configured_hz", shared.settings.hz());
+    text.line("lru_clock", (now / 1_000_000_000) & 0xff_ffff);
     let executable =
         std::env::current_exe().map_or(String::new(), |path| path.display().to_string());
     text.line("executable", executable);
@@ -150,6 +148,14 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("io_threads_active", u8::from(shared.threads > 1));
     text.line("threads", shared.threads);
     text.line("shards", shared.engine.shard_count());
+    listeners(text, shared);
+    if let Some(until_ms) = shared.ending.until_ms() {
+        let left = (until_ms - now / 1_000_000).max(0);
+        text.line("shutdown_in_milliseconds", left);
+    }
+}
+
+fn listeners(text: &mut Text, shared: &Shared) {
     for (i, (address, kind)) in shared.listeners.addresses().iter().enumerate() {
         let name = match (*kind, address) {
             (listening::MEMCACHED, _) => "memcached",
@@ -174,23 +180,20 @@ fn clients(text: &mut Text, shared: &Shared, _: i64) {
         "connected_clients",
         shared.clients.count().saturating_sub(replicas),
     );
+    text.line("cluster_connections", 0);
     text.line("maxclients", shared.settings.max_clients());
-    let [tracking, ..] = shared.engine.tracking().counts();
-    text.line("tracking_clients", tracking);
     text.line(
         "blocked_clients",
         shared.engine.blocked_clients() + shared.engine.pause().waiting() + shared.ending.waiting(),
     );
-    text.facts(info_facts::CLIENTS);
+    let [tracking, ..] = shared.engine.tracking().counts();
+    text.line("tracking_clients", tracking);
 }
 
 fn memory(text: &mut Text, shared: &Shared, _: i64) {
     let resident = shared.resident();
     let dataset = shared.engine.overview(None).bytes as u64;
     let clients = shared.client_memory();
-    let (pending, freed) = shared.engine.lazily_freed();
-    text.line("lazyfree_pending_objects", pending);
-    text.line("lazyfreed_objects", freed);
     let (scripts, script_bytes) = shared.engine.script_cache();
     let journal = shared.engine.journal_facts();
     // What waits for replicas beyond the backlog.
@@ -198,20 +201,24 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
     let used = dataset + clients as u64 + script_bytes as u64 + journal.memory_bytes + waiting;
     text.bytes("used_memory", used);
     text.bytes("used_memory_rss", resident);
+    let peak = shared.metrics.used_peak(used);
+    text.bytes("used_memory_peak", peak);
+    let part = used as f64 * 100.0 / peak.max(1) as f64;
+    text.line("used_memory_peak_perc", format_args!("{part:.2}%"));
     text.bytes(
         "used_memory_peak_rss",
         shared.memory_peak.load(Ordering::Relaxed),
     );
+    text.line("used_memory_overhead", used.saturating_sub(dataset));
+    text.line("used_memory_startup", 0);
     text.line("used_memory_dataset", dataset);
-    text.line("used_memory_scripts_eval", script_bytes);
-    text.line("number_of_cached_scripts", scripts);
-    let (libraries, functions) = shared.engine.function_counts();
-    text.line("number_of_functions", functions);
-    text.line("number_of_libraries", libraries);
+    let share = dataset as f64 * 100.0 / used.max(1) as f64;
+    text.line("used_memory_dataset_perc", format_args!("{share:.2}%"));
     text.bytes(
         "total_system_memory",
         process::machine_memory().unwrap_or_default(),
     );
+    memory_of_scripts(text, shared, (scripts, script_bytes as u64));
     text.bytes(
         "maxmemory",
         shared.engine.limits().maxmemory().max(0) as u64,
@@ -226,26 +233,42 @@ fn memory(text: &mut Text, shared: &Shared, _: i64) {
             format!("{:.2}", resident as f64 / used as f64),
         );
     }
-    text.line("mem_clients_normal", clients);
+    text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
+    text.line("mem_not_counted_for_evict", waiting);
     text.line("mem_replication_backlog", journal.memory_bytes);
     text.line(
         "mem_total_replication_buffers",
         journal.memory_bytes + waiting,
     );
     text.line("mem_clients_slaves", waiting);
-    text.line("mem_not_counted_for_evict", waiting);
+    text.line("mem_clients_normal", clients);
+    text.line("mem_cluster_links", 0);
     text.line("mem_aof_buffer", shared.aof.buffered(shared));
-    text.facts(info_facts::MEMORY);
-    text.line("mem_fragmentation_bytes", resident as i64 - used as i64);
-    let peak = shared.metrics.used_peak(used);
-    text.bytes("used_memory_peak", peak);
-    let part = used as f64 * 100.0 / peak.max(1) as f64;
-    text.line("used_memory_peak_perc", format_args!("{part:.2}%"));
-    text.line("used_memory_overhead", used.saturating_sub(dataset));
-    let share = dataset as f64 * 100.0 / used.max(1) as f64;
-    text.line("used_memory_dataset_perc", format_args!("{share:.2}%"));
-    text.bytes("used_memory_lua", script_bytes as u64);
-    text.bytes("used_memory_scripts", script_bytes as u64);
+    // There is one allocator, which does not tell of itself, and moves nothing.
+    text.line("mem_allocator", "mimalloc");
+    text.line("active_defrag_running", 0);
+    let (pending, freed) = shared.engine.lazily_freed();
+    text.line("lazyfree_pending_objects", pending);
+    text.line("lazyfreed_objects", freed);
+}
+
+/// Functions run in the same Lua states as other scripts, so what those hold is told of once.
+fn memory_of_scripts(text: &mut Text, shared: &Shared, (scripts, bytes): (usize, u64)) {
+    let states = shared.engine.script_states_bytes() as u64;
+    let (libraries, functions) = shared.engine.function_counts();
+    let codes = shared.engine.function_codes();
+    let code_bytes: u64 = codes.iter().map(|code| code.len() as u64).sum();
+    text.line("used_memory_lua", states);
+    text.line("used_memory_vm_eval", states);
+    text.line("used_memory_lua_human", human(states));
+    text.line("used_memory_scripts_eval", bytes);
+    text.line("number_of_cached_scripts", scripts);
+    text.line("number_of_functions", functions);
+    text.line("number_of_libraries", libraries);
+    text.line("used_memory_vm_functions", 0);
+    text.bytes("used_memory_vm_total", states);
+    text.line("used_memory_functions", code_bytes);
+    text.bytes("used_memory_scripts", bytes + code_bytes);
 }
 
 fn persistence(text: &mut Text, shared: &Shared, now: i64) {
@@ -254,16 +277,6 @@ fn persistence(text: &mut Text, shared: &Shared, now: i64) {
     let part = |all: u64| 100.0 * progress.entries.min(all) as f64 / all.max(1) as f64;
     text.line("loading", u8::from(shared.engine.is_loading()));
     text.line("async_loading", 0);
-    if let Some(facts) = shared.loading.facts() {
-        let loaded = facts.loaded_bytes as f64 * 100.0 / facts.total_bytes as f64;
-        text.line("loading_start_time", facts.began_secs);
-        text.line("loading_total_bytes", facts.total_bytes);
-        text.line("loading_loaded_bytes", facts.loaded_bytes);
-        text.line("loading_loaded_perc", format_args!("{loaded:.2}"));
-        if let Some(secs) = facts.left_secs(now / 1_000_000_000) {
-            text.line("loading_eta_seconds", secs);
-        }
-    }
     // Nothing is forked: this is what commands had to hand over before they changed it.
     text.line("current_cow_peak", progress.handed_peak_bytes);
     text.line("current_cow_size", progress.handed_bytes);
@@ -301,7 +314,16 @@ fn persistence(text: &mut Text, shared: &Shared, now: i64) {
     text.line("rdb_last_load_keys_expired", snapshot.keys_expired);
     text.line("rdb_last_load_keys_loaded", snapshot.keys_loaded);
     append_only_file(text, shared);
-    text.facts(info_facts::PERSISTENCE);
+    if let Some(facts) = shared.loading.facts() {
+        let loaded = facts.loaded_bytes as f64 * 100.0 / facts.total_bytes as f64;
+        text.line("loading_start_time", facts.began_secs);
+        text.line("loading_total_bytes", facts.total_bytes);
+        text.line("loading_loaded_bytes", facts.loaded_bytes);
+        text.line("loading_loaded_perc", format_args!("{loaded:.2}"));
+        if let Some(secs) = facts.left_secs(now / 1_000_000_000) {
+            text.line("loading_eta_seconds", secs);
+        }
+    }
 }
 
 fn append_only_file(text: &mut Text, shared: &Shared) {
@@ -329,6 +351,9 @@ fn append_only_file(text: &mut Text, shared: &Shared) {
     );
     // Nothing is forked.
     text.line("aof_last_cow_size", 0);
+    // There are no modules.
+    text.line("module_fork_in_progress", 0);
+    text.line("module_fork_last_cow_size", 0);
     if shared.aof.is_on() {
         text.line("aof_current_size", facts.size);
         text.line("aof_base_size", facts.base_size);
@@ -347,21 +372,11 @@ fn append_only_file(text: &mut Text, shared: &Shared) {
 fn stats(text: &mut Text, shared: &Shared, now: i64) {
     let stats = shared.engine.stats();
     let traffic = shared.metrics.traffic();
-    let rates = shared.metrics.rates(now);
     text.line("total_connections_received", shared.clients.received());
     text.line("total_commands_processed", stats.commands);
-    text.line("instantaneous_ops_per_sec", rates.commands);
-    text.line("total_net_input_bytes", traffic.input);
-    text.line("total_net_output_bytes", traffic.output);
-    let from_master = shared.metrics.from_master.load(Ordering::Relaxed);
-    text.line("total_net_repl_input_bytes", from_master);
-    text.line("total_net_repl_output_bytes", shared.clients.to_replicas());
-    text.line("instantaneous_input_kbps", format!("{:.2}", rates.input_kb));
-    text.line(
-        "instantaneous_output_kbps",
-        format!("{:.2}", rates.output_kb),
-    );
+    stats_of_bytes(text, shared, now);
     text.line("rejected_connections", shared.clients.rejected());
+    super::replication::info_syncs(text, shared);
     text.line("expired_keys", stats.expired);
     text.line("expired_subkeys", stats.expired_fields);
     let expiry = &shared.metrics.expiry;
@@ -374,11 +389,11 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
         "expire_cycle_cpu_milliseconds",
         traffic.expiry_nanos / 1_000_000,
     );
-    // What Redis forks for; its tests wait for these.
-    let forks = shared.snapshot.facts().background_saves + shared.aof.facts().rewrites;
-    text.line("total_forks", forks);
     text.line("evicted_keys", shared.engine.evicted());
     text.line("evicted_clients", shared.clients.budget().evicted());
+    let (total_ms, current_ms) = shared.engine.exceeded_ms(Clock::monotone());
+    text.line("total_eviction_exceeded_time", total_ms);
+    text.line("current_eviction_exceeded_time", current_ms);
     text.line("refused_limiters", shared.engine.refused_limiters());
     text.line("keyspace_hits", stats.hits);
     text.line("keyspace_misses", stats.misses);
@@ -386,15 +401,26 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     text.line("pubsub_channels", channels);
     text.line("pubsub_patterns", patterns);
     text.line("pubsubshard_channels", shard_channels);
+    text.line("latest_fork_usec", 0);
+    // What Redis forks for; its tests wait for these.
+    let forks = shared.snapshot.facts().background_saves + shared.aof.facts().rewrites;
+    text.line("total_forks", forks);
+    text.line("migrate_cached_sockets", 0);
+    text.line("slave_expires_tracked_keys", shared.engine.own_expiring());
+    text.facts(info_facts::DEFRAGMENTATION);
     let [_, keys, items, prefixes] = shared.engine.tracking().counts();
     text.line("tracking_total_keys", keys);
     text.line("tracking_total_items", items);
     text.line("tracking_total_prefixes", prefixes);
+    let unexpected = shared.metrics.unexpected_errors.load(Ordering::Relaxed);
+    text.line("unexpected_error_replies", unexpected);
+    text.line("total_error_replies", shared.metrics.errors().0);
+    text.line("total_reads_processed", traffic.reads);
+    text.line("total_writes_processed", traffic.writes);
     text.line(
         "client_output_buffer_limit_disconnections",
         shared.clients.dropped(),
     );
-    text.line("total_error_replies", shared.metrics.errors().0);
     for (name, reason) in [
         ("acl_access_denied_auth", DenialReason::Auth),
         ("acl_access_denied_cmd", DenialReason::Command),
@@ -403,11 +429,28 @@ fn stats(text: &mut Text, shared: &Shared, now: i64) {
     ] {
         text.line(name, shared.engine.access().denials(reason));
     }
-    text.line("total_reads_processed", traffic.reads);
-    text.line("total_writes_processed", traffic.writes);
-    super::replication::info_syncs(text, shared);
-    text.line("slave_expires_tracked_keys", shared.engine.own_expiring());
-    text.facts(info_facts::STATS);
+}
+
+fn stats_of_bytes(text: &mut Text, shared: &Shared, now: i64) {
+    let traffic = shared.metrics.traffic();
+    let replication = shared.replication_bytes();
+    let rates = shared.metrics.rates(now, replication);
+    let kilobytes = |rate: f64| format!("{rate:.2}");
+    text.line("instantaneous_ops_per_sec", rates.commands);
+    text.line("total_net_input_bytes", traffic.input);
+    text.line("total_net_output_bytes", traffic.output);
+    text.line("total_net_repl_input_bytes", replication.input);
+    text.line("total_net_repl_output_bytes", replication.output);
+    text.line("instantaneous_input_kbps", kilobytes(rates.input_kb));
+    text.line("instantaneous_output_kbps", kilobytes(rates.output_kb));
+    text.line(
+        "instantaneous_input_repl_kbps",
+        kilobytes(rates.repl_input_kb),
+    );
+    text.line(
+        "instantaneous_output_repl_kbps",
+        kilobytes(rates.repl_output_kb),
+    );
 }
 
 fn cpu(text: &mut Text, _: &Shared, _: i64) {
@@ -417,6 +460,10 @@ fn cpu(text: &mut Text, _: &Shared, _: i64) {
     text.line("used_cpu_user", seconds(own.user_us));
     text.line("used_cpu_sys_children", seconds(children.system_us));
     text.line("used_cpu_user_children", seconds(children.user_us));
+    if let Some(main) = process::main_thread_cpu_time() {
+        text.line("used_cpu_sys_main_thread", seconds(main.system_us));
+        text.line("used_cpu_user_main_thread", seconds(main.user_us));
+    }
 }
 
 fn commandstats(text: &mut Text, shared: &Shared, _: i64) {

@@ -542,3 +542,25 @@ fn what_runs_elsewhere_leaves_what_the_client_shows_of_itself() {
     );
     assert!(list.contains(" lib-name=lib lib-ver=1"), "{list}");
 }
+
+#[test]
+fn who_changes_functions_waits_for_no_snapshot_that_waits_for_a_script() {
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    let mut runner = start(&server, &mut client, ENDLESS);
+    // Both begin with all shards held.
+    assert_eq!(raw(&mut client, "CONFIG SET appendonly yes"), "+OK\r\n");
+    let mut replica = server.connect();
+    send(&mut replica, &["SYNC"]);
+    let mut other = server.connect();
+    for _ in 0..10 {
+        send(&mut other, &["FUNCTION", "FLUSH"]);
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    }
+    assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    for _ in 0..10 {
+        assert_eq!(frame(&mut other), "+OK\r\n");
+    }
+}

@@ -29,6 +29,7 @@ mod operations;
 mod peers;
 mod protocol;
 mod pubsub;
+mod random;
 mod replica;
 mod replica_faults;
 mod replication;

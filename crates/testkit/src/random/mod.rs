@@ -1,10 +1,18 @@
 //! Random commands, drawn from the table `commands.txt`: mostly right, some with a word too many, too few or out of place.
 //!
 //! Where the choices come from is the caller's: a seeded generator, or the bytes of a fuzzer.
+//!
+//! What the commands of all families but [`BY_CHANCE`] answer is the same on every server, and so is what they leave.
 
 mod values;
 
 use std::iter::Peekable;
+
+/// The family of commands that depend on chance or on the clock.
+pub const BY_CHANCE: &str = "chance";
+
+/// Commands as words.
+pub type Words = Vec<Vec<u8>>;
 
 /// A choice among so many, from 0 on.
 pub type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
@@ -58,6 +66,46 @@ impl Commands {
         Commands(families)
     }
 
+    /// So many commands of these families or a few more, some of them in transactions or in scripts, as [`Commands::draw`] draws
+    /// them. What needs hundreds of megabytes is left out.
+    pub fn sequence(
+        &self,
+        families: &[&str],
+        odd: usize,
+        count: usize,
+        choose: Choose<'_>,
+    ) -> Vec<Words> {
+        let word = |text: &str| vec![text.as_bytes().to_vec()];
+        let mut commands = Vec::new();
+        let mut in_transaction = false;
+        while commands.len() < count {
+            let drawn = self.draw(families, odd, choose);
+            let chance = choose(40);
+            if !is_modest(&drawn) {
+                continue;
+            }
+            match chance {
+                0 => {
+                    in_transaction = !in_transaction;
+                    commands.push(word(if in_transaction { "MULTI" } else { "EXEC" }));
+                    commands.push(drawn);
+                }
+                1 | 2 if !in_transaction => {
+                    let call = ["call", "pcall"][choose(2)];
+                    let script = format!("return redis.{call}(unpack(ARGV))");
+                    let mut script: Words = vec![b"EVAL".to_vec(), script.into(), b"0".to_vec()];
+                    script.extend(drawn);
+                    commands.push(script);
+                }
+                _ => commands.push(drawn),
+            }
+        }
+        if in_transaction {
+            commands.push(word("EXEC"));
+        }
+        commands
+    }
+
     /// Names of the families.
     pub fn families(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|family| family.name)
@@ -67,7 +115,7 @@ impl Commands {
     ///
     /// # Panics
     /// When there is no such family.
-    pub fn draw(&self, families: &[&str], odd: usize, choose: Choose<'_>) -> Vec<Vec<u8>> {
+    pub fn draw(&self, families: &[&str], odd: usize, choose: Choose<'_>) -> Words {
         let name = families[choose(families.len())];
         let family = self.0.iter().find(|family| family.name == name);
         let family = family.expect("a family of the table");
@@ -79,6 +127,18 @@ impl Commands {
         }
         words.into_iter().map(String::into_bytes).collect()
     }
+}
+
+/// Whether the command makes no string of hundreds of megabytes.
+fn is_modest(words: &[Vec<u8>]) -> bool {
+    let has = |word: &[u8]| words.iter().any(|it| it.eq_ignore_ascii_case(word));
+    let far = |word: &Vec<u8>| {
+        let text = String::from_utf8_lossy(word);
+        let number = text.trim_start_matches('#').parse::<u64>();
+        number.is_ok_and(|number| (1_000_000..1 << 32).contains(&number))
+    };
+    let bits = has(b"SETBIT") || has(b"SETRANGE") || has(b"BITFIELD");
+    !(bits && words.iter().any(far))
 }
 
 /// A line as words and marks.

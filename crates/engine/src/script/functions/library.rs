@@ -198,6 +198,11 @@ impl Functions {
         self.order.lock()
     }
 
+    /// The same for whoever has shards, unless somebody else holds it.
+    pub(crate) fn try_hold_order(&self) -> Option<MutexGuard<'_, ()>> {
+        self.order.try_lock()
+    }
+
     /// The function of that name, in whatever case.
     pub(crate) fn find(&self, name: &[u8]) -> Option<Found> {
         self.table.read().function(name).cloned()
