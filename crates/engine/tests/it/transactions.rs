@@ -237,15 +237,21 @@ impl Model {
         Ok(Some(item))
     }
 
-    /// Keys are ready in the order in which lists and sorted sets came to be there, as in Redis; what goes makes none ready.
-    fn note_ready(&mut self, key: usize) {
-        if !self.keys.contains_key(&key) && !self.ready.contains(&key) {
+    /// Keys are ready in the order in which what somebody waits for came to be there, as in Redis: a sorted set makes none ready
+    /// for those who wait for a list. What goes makes none ready.
+    fn note_ready(&mut self, key: usize, comes: &Held) {
+        let mut waiting = self.queues.get(&key).into_iter().flatten();
+        let is_wanted = waiting.any(|&peer| {
+            let op = self.peers[peer].waits.as_ref();
+            op.is_some_and(|op| comes.serves(op))
+        });
+        if is_wanted && !self.keys.contains_key(&key) && !self.ready.contains(&key) {
             self.ready.push(key);
         }
     }
 
     fn add(&mut self, key: usize, member: String) -> Result<bool, Value> {
-        self.note_ready(key);
+        self.note_ready(key, &Held::Sorted(BTreeSet::new()));
         let held = self.keys.entry(key);
         let Held::Sorted(set) = held.or_insert_with(|| Held::Sorted(BTreeSet::new())) else {
             return Err(wrong_type());
@@ -272,7 +278,7 @@ impl Model {
     }
 
     fn put(&mut self, key: usize, item: String) -> Result<usize, Value> {
-        self.note_ready(key);
+        self.note_ready(key, &Held::List(VecDeque::new()));
         let held = self
             .keys
             .entry(key)
