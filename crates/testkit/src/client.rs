@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tollgate_wire::resp::{FrameSkipper, Value, read_value, write_command};
 
-/// How long a reply may take before a test fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use crate::PATIENCE;
 
 /// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;

@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use tollgate_wire::resp::Value;
 
+use crate::PATIENCE;
 use crate::process::{Server, free_port};
 
 const MASTERS: u16 = 3;
 const SLOTS: u16 = 16_384;
-/// Longest time to agree on who has which slots, or to take a replica in.
-const AGREE: Duration = Duration::from_secs(120);
 
 /// The running nodes.
 pub struct RedisCluster {
@@ -89,7 +88,7 @@ impl RedisCluster {
             Value::Bulk(id) => String::from_utf8_lossy(&id).into_owned(),
             other => return Err(io::Error::other(format!("CLUSTER MYID: {other:?}"))),
         };
-        let deadline = Instant::now() + AGREE;
+        let deadline = Instant::now() + PATIENCE;
         // Refused until the master is known.
         while matches!(
             self.ask(at, &["CLUSTER", "REPLICATE", &id])?,
@@ -177,7 +176,7 @@ impl RedisCluster {
 
     /// Waits until something holds of every node.
     fn wait_for(&self, what: &str, is_so: impl Fn(&Server) -> io::Result<bool>) -> io::Result<()> {
-        let deadline = Instant::now() + AGREE;
+        let deadline = Instant::now() + PATIENCE;
         for node in self.nodes() {
             while !is_so(node)? {
                 self.check(deadline, what)?;

@@ -16,6 +16,10 @@ pub use process::Server;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How long a test waits for what is bound to come before it fails: a start, a reply, a state. Long enough for a machine that does a
+/// great deal else, since whoever waits goes on as soon as it has come; a test that hangs still ends.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Root of the repository.
 #[must_use]
 pub fn repo_root() -> PathBuf {
@@ -29,14 +33,11 @@ pub fn repo_root() -> PathBuf {
 /// Waits until `done`, which is asked every millisecond.
 ///
 /// # Panics
-/// After a minute; `what` says what did not happen.
+/// After [`PATIENCE`]; `what` says what did not happen.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "{what}: did not happen"
-        );
+        assert!(start.elapsed() < PATIENCE, "{what}: did not happen");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -12,10 +12,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_wire::resp::Value;
 
-use crate::{Client, peers};
-
-/// How long a server may take to answer its first PING.
-const START_DEADLINE: Duration = Duration::from_secs(60);
+use crate::{Client, PATIENCE, peers};
 
 /// Pause between two looks at a starting server.
 const POLL: Duration = Duration::from_millis(5);
@@ -125,17 +122,22 @@ impl Drop for Server {
     }
 }
 
-/// A folder of this process that no other test uses.
+/// An empty folder of this process that no other test uses.
 pub fn temp_dir() -> io::Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let name = format!(
-        "tollgate-test-{}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    );
-    let dir = std::env::temp_dir().join(name);
-    fs::create_dir_all(&dir)?;
-    Ok(dir)
+    loop {
+        let name = format!(
+            "tollgate-test-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let dir = std::env::temp_dir().join(name);
+        match fs::create_dir(&dir) {
+            // Left by a process of the same id that was killed: a server would load what it finds there.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| dir),
+        }
+    }
 }
 
 /// Ports that systems give neither to `port 0` nor to outgoing connections: Linux starts at 32768, others higher.
@@ -193,7 +195,7 @@ fn start(program: &Path, args: impl Fn(u16, &Path) -> Vec<String>) -> io::Result
 
 impl Server {
     fn wait_until_ready(&mut self) -> io::Result<()> {
-        let deadline = Instant::now() + START_DEADLINE;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Err(io::Error::other(format!(
@@ -201,20 +203,26 @@ impl Server {
                     self.log()
                 )));
             }
-            // A server with a password answers PING with an error, which is an answer too.
-            if let Ok(Value::Simple(_) | Value::Error(_)) =
-                self.connect().and_then(|mut client| client.call(&["PING"]))
-            {
+            if is_ready(self.connect().and_then(|mut client| client.call(&["PING"]))) {
                 return Ok(());
             }
             if Instant::now() > deadline {
                 return Err(io::Error::other(format!(
-                    "no answer within {START_DEADLINE:?}:\n{}",
+                    "no answer within {PATIENCE:?}:\n{}",
                     self.log()
                 )));
             }
             thread::sleep(POLL);
         }
+    }
+}
+
+/// A server with a password answers PING with an error, which is an answer too; but not that it has yet to load its data.
+fn is_ready(pong: io::Result<Value>) -> bool {
+    match pong {
+        Ok(Value::Error(reason)) => !reason.starts_with(b"LOADING"),
+        Ok(Value::Simple(_)) => true,
+        Ok(_) | Err(_) => false,
     }
 }
 

@@ -11,13 +11,11 @@ use std::time::{Duration, Instant};
 use tollgate_bench::record::TargetKind;
 use tollgate_bench::report::files::{Format, Rendering, RunDirectory};
 use tollgate_bench::target::service::rules_yaml;
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::{Server, temp_dir, tollgate_binary};
 use tollgate_wire::resp::Value;
 
 use crate::stored::synthetic_run;
-
-/// Longest wait for the service to be ready.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A service on free ports; it and its folder end with their owner.
 struct Service {

@@ -8,12 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tollgate_bench::record::RunRecord;
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
 
 use crate::fake::{Behaviour, FakeServer};
-
-/// Longest wait for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A bench process and the folder of its results; both end with their owner.
 struct Bench {

@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use tollgate_engine::Engine;
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::resp::Value;
 
 use super::{Client, engine};
-
-/// Longer than any of these tests takes by far: reaching it means that threads wait for each other.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `work` on threads, one for each number, and fails when they do not all end.
 fn on_threads(

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::resp::Value;
 
 use super::{Client, NOW, engine};
@@ -30,8 +30,7 @@ fn an_endless_script_ends_when_the_server_stops() {
         });
         let mut client = Client::new(&engine);
         let script = thread::spawn(move || client.call(&["EVAL", body, "0"]));
-        told.recv_timeout(Duration::from_secs(60))
-            .expect("the script starts");
+        told.recv_timeout(PATIENCE).expect("the script starts");
         engine.stop_scripts();
         let text = error(script.join().expect("the script ends"));
         assert!(text.contains("Script ended by the server"), "{text}");
@@ -187,9 +186,7 @@ fn a_forgotten_script_is_forgotten_by_every_thread() {
     });
     let from_other = || {
         ask.send(()).expect("the thread waits");
-        answered
-            .recv_timeout(Duration::from_secs(60))
-            .expect("an answer")
+        answered.recv_timeout(PATIENCE).expect("an answer")
     };
     assert_eq!(from_other(), Value::Int(7));
     Client::new(&engine).call(&["SCRIPT", "FLUSH"]);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use tollgate_engine::{
     AnyCheck, Check, Handle, LocalHandle, Paused, PausedBy, Undecided, Wake, WrongState,
 };
 use tollgate_limiter::{Act, AlgorithmKind, Cost, Method, Quota};
+use tollgate_testkit::PATIENCE;
 
 use super::{Client, NOW, engine};
 
@@ -503,7 +503,7 @@ fn nothing_is_counted_while_the_append_only_file_lags_too_far() {
         let decided = deciding.decide(&[check(b"one", 10)], NOW);
         asked.send(decided == Err(Undecided::Kept)).ok();
     });
-    let told = told.recv_timeout(Duration::from_secs(60));
+    let told = told.recv_timeout(PATIENCE);
     assert_eq!(told, Ok(true), "the thread waits");
     assert_eq!(local.decide(&check(b"one", 10), NOW), Err(Undecided::Kept));
     let woken = Arc::new(AtomicUsize::new(0));

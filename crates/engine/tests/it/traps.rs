@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use tollgate_commands::Policy;
 use tollgate_engine::{Check, Engine, Handle, LocalHandle};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::resp::Value;
 
 use super::{Client, NOW, engine};
@@ -126,7 +126,7 @@ fn trap_12_one_hot_key_is_decided_without_its_lock() {
             may_go.recv().ok();
             tell.send(ask()).ok();
         });
-        let patience = Duration::from_secs(60);
+        let patience = PATIENCE;
         assert_eq!(told.recv_timeout(patience), Ok(allowed));
         engine.for_each_shard(|_held| {
             go.send(()).expect("it waits");

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
 
 use tollgate_engine::{Engine, Mail, Outcome, Session, Unblock};
 use tollgate_limiter::Timestamp;
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::resp::{ReplyBuf, Value, read_value};
 
 use super::{NOW, NoNode, engine};
-
-/// Longer than any of these tests takes by far.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1000);
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::{PATIENCE, Server, peers};
 use tollgate_wire::resp::Value;
 use tollgate_wire::rls::RateLimitDescriptor;
 use tollgate_wire::rls::UInt64Value;
@@ -239,7 +239,7 @@ async fn a_store_that_goes_and_comes_back() {
     assert_eq!(free.overall_code(), Code::Ok);
 
     let again = restart(addr);
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     let response = loop {
         match client.ask(ask()).await {
             Ok(response) => break response,
@@ -292,7 +292,7 @@ async fn a_store_that_stalls() {
     let mut control = redis.connect().expect("redis-server answers");
     // Sleeps in the store's only thread, on a connection whose reply nobody waits for.
     let stalled = std::thread::spawn(move || control.call(&["DEBUG", "SLEEP", "8"]));
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     let status = loop {
         match client.ask(ask()).await {
             Ok(_) => assert!(Instant::now() < deadline, "the store does not stall"),
@@ -304,7 +304,7 @@ async fn a_store_that_stalls() {
         .join()
         .expect("no panic")
         .expect("redis-server wakes up");
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while let Err(status) = client.ask(ask()).await {
         assert!(Instant::now() < deadline, "{status}");
     }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tollgate_testkit::process::{free_port, temp_dir};
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::{PATIENCE, Server, peers};
 use tollgate_wire::rls::rate_limit_response::Code;
 
 use crate::replica::Replica;
@@ -151,7 +151,7 @@ impl Envoy {
             .spawn()
             .expect("Envoy starts");
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + PATIENCE;
         while TcpStream::connect(addr).is_err() {
             let ended = process.try_wait().expect("our process").is_some();
             let log = || std::fs::read_to_string(dir.join("log")).unwrap_or_default();

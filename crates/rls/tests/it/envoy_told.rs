@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tollgate_rls::{HeaderForm, Modes};
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::peers;
 use tollgate_testkit::process::free_port;
 
@@ -306,7 +307,7 @@ fn envoy_brings_limits_and_hits_and_asks_when_responses_end() {
 }
 
 fn until(mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while !done() {
         assert!(Instant::now() < deadline, "it never came");
         thread::sleep(Duration::from_millis(10));

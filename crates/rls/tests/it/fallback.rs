@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::{PATIENCE, Server, peers};
 use tollgate_wire::rls::RateLimitResponse;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tonic::Code as GrpcCode;
@@ -41,7 +41,7 @@ async fn ask(client: &mut Client, key: &str) -> (Code, Option<String>) {
 
 /// Waits until the store is found to be away, or back.
 async fn until(client: &mut Client, away: bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while ask(client, "closed=wait").await.1.is_some() != away {
         assert!(Instant::now() < deadline, "away: {away}");
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use prost::Message;
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::rls::SERVICE_NAME;
 use tonic::Code;
 
@@ -85,7 +86,7 @@ async fn health_follows_a_backend_elsewhere() {
     drop(free);
     let service = Service::remote(&url);
     let mut client = service.client().await;
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let reply: HealthResponse = client.call(CHECK, of("")).await.expect("an answer");
         if reply.status == NOT_SERVING {

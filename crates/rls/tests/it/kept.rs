@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_net::Backend as Io;
 use tollgate_rls::RlsServer;
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
 use crate::support::{descriptor, request};
@@ -27,7 +28,7 @@ fn slow_store() -> (Arc<Engine>, Handle) {
 
 /// Waits until more was decided than the file had before; how much there is.
 async fn appended(engine: &Engine, before: u64) -> u64 {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let appended = engine.log_facts().appended;
         if appended > before {
@@ -52,7 +53,7 @@ async fn told_when_kept<T>(engine: &Engine, what: &str, asking: impl Future<Outp
         assert!((&mut asking).now_or_never().is_none(), "{what}: told early");
     }
     engine.release_log(appended);
-    let told = tokio::time::timeout(Duration::from_secs(120), asking).await;
+    let told = tokio::time::timeout(PATIENCE, asking).await;
     told.unwrap_or_else(|_| panic!("{what}: never told"))
 }
 

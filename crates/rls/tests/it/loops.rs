@@ -12,6 +12,7 @@ use http::Request;
 use prost::Message;
 use tollgate_net::Backend as Io;
 use tollgate_rls::ConnectionAge;
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::rls::rate_limit_response::Code;
 use tollgate_wire::rls::{RateLimitResponse, SHOULD_RATE_LIMIT};
 
@@ -54,9 +55,7 @@ fn read_frame(stream: &mut TcpStream) -> Option<(u8, u8, Vec<u8>)> {
 fn raw(service: &Service) -> TcpStream {
     let stream = TcpStream::connect(service.server().grpc_addr().expect("TCP"))
         .expect("the service listens");
-    stream
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .expect("a socket");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
 }
 

@@ -15,13 +15,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::xds::{
     Any, DiscoveryRequest, DiscoveryResponse, RATE_LIMIT_CONFIG, RateLimitConfig,
     STREAM_AGGREGATED_RESOURCES,
 };
-
-/// How long a client may take; the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a client said, and on which stream.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tollgate_limiter::{ALGORITHMS, Timestamp};
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::process::{free_port, temp_dir};
-use tollgate_testkit::{Client as Store, Server, peers};
+use tollgate_testkit::{Client as Store, PATIENCE, Server, peers};
 
 use crate::replica::{Replica, asked_on};
 use crate::storm::{
@@ -167,7 +167,7 @@ async fn a_reload_gives_nothing_back_on_redis() {
 
 /// Waits until rules were taken up, or were not (`how`), so often.
 async fn wait_for_rules(http: SocketAddr, how: &str, least: u64) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     let name = format!("ratelimit_service_config_load_{how} ");
     loop {
         let mut stream = TcpStream::connect(http).await.expect("it listens");
@@ -194,7 +194,7 @@ async fn a_killed_service_forgets_nothing(flags: &[&str]) {
     let never = Until::Set(Arc::default());
     let asking = tokio::spawn(storm(place, BOTH, CLIENTS, "v", never));
     // It is in the middle of things: hundreds of requests beyond those that took some.
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while first.asked() < (BEFORE * KEYS.len() + 3 * CLIENTS) as u64 {
         assert!(Instant::now() < deadline, "nobody asks");
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -319,7 +319,7 @@ async fn a_redis_that_logs_its_writes_is_killed_amid_requests() {
     take_some(place).await;
     let never = Until::Set(Arc::default());
     let asking = tokio::spawn(storm(place, BOTH, CLIENTS, "v", never));
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + PATIENCE;
     while asked_on(place.http) < (BEFORE * KEYS.len() + 2 * CLIENTS) as u64 {
         assert!(Instant::now() < deadline, "nobody asks");
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use tollgate_rls::{StatsdConfig, StatsdProtocol};
+use tollgate_testkit::PATIENCE;
 
 use crate::support::{Service, http_exchange};
 
@@ -119,7 +120,7 @@ fn statsd_is_told_what_has_been_added() {
         });
     });
     ask(&service, "shadow", "x", 3);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let mut seen = String::new();
     let wanted = [
         "ratelimit.service.rate_limit.counted.shadow.total_hits:3|c|#env:test",
@@ -151,7 +152,7 @@ fn a_service_may_wait_for_its_rules() {
         "{reply}"
     );
     service.write_rules("rules.yaml", "domain: late\n");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while service.http("GET", "/healthcheck", "").0 != 200 {
         assert!(Instant::now() < deadline, "the rules are not taken up");
         std::thread::sleep(Duration::from_millis(20));

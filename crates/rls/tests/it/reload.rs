@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tollgate_rls::LogLevel;
+use tollgate_testkit::PATIENCE;
 
 use crate::support::{RULES, Service};
 
@@ -21,7 +22,7 @@ fn metric(service: &Service, name: &str) -> u64 {
 }
 
 fn wait_for(service: &Service, name: &str, least: u64) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while metric(service, name) < least {
         assert!(Instant::now() < deadline, "{name} stays below {least}");
         std::thread::sleep(Duration::from_millis(20));
@@ -64,7 +65,7 @@ fn changed_rules_are_taken_up_and_bad_ones_are_not() {
     let lower = RULES.replace("requests_per_unit: 10}", "requests_per_unit: 5}");
     // A file may be seen half written; it counts once it is whole.
     service.write_rules("rules.yaml", &lower);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while left(&service, "test", "ten").is_some_and(|left| left != "1" && left != "0") {
         assert!(Instant::now() < deadline, "the limit is not lowered");
         std::thread::sleep(Duration::from_millis(20));
@@ -89,7 +90,7 @@ fn counters_go_on(service: &Service) {
             .expect("some are left");
         rest.split([',', '}']).next().map(str::to_owned)
     };
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     // Six of ten are sixty of a hundred.
     while look().as_deref() != Some("60") {
         assert!(Instant::now() < deadline, "the limit is not raised");

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
 
 use crate::support::http_exchange;
-
-/// How long a service may take to say where it listens.
-const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A process of its own, killed with its guard (`kill -9`).
 pub(crate) struct Replica {
@@ -39,7 +37,7 @@ impl Replica {
             .stderr(log)
             .spawn()
             .expect("tollgate starts");
-        let deadline = Instant::now() + START_DEADLINE;
+        let deadline = Instant::now() + PATIENCE;
         let (grpc, http) = loop {
             let text = std::fs::read_to_string(dir.join("log")).unwrap_or_default();
             if let (Some(grpc), Some(http)) = (announced(&text, "grpc"), announced(&text, "http")) {

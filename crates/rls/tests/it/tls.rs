@@ -18,6 +18,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tollgate_engine::{Engine, EngineConfig, Handle};
 use tollgate_rls::{Backend, LogLevel, RlsConfig, RlsServer, TlsConfig};
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
@@ -158,7 +159,7 @@ impl Drop for Files {
 const GOOD: &str = "HTTP/1.1 200 OK";
 
 fn wait_for_line(parts: &[&str]) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let log = LOG.lock().expect("no test fails with it").clone();
         if log
@@ -333,7 +334,7 @@ async fn a_changed_certificate_is_taken_up_and_a_broken_one_is_not() {
     wait_for_line(&["the certificate stays as it was: ", "server-cert.pem"]);
     assert_eq!(files.health(http, "old", None).await, GOOD);
     files.sign("server", "localhost", false);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while files.health(http, "server", None).await != GOOD {
         assert!(Instant::now() < deadline, "the new certificate is not used");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flate2::read::GzDecoder;
 use prost::Message;
 use tollgate_rls::{Environment, RlsConfig, TraceConfig, TraceProtocol};
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::{PATIENCE, Server, peers};
 use tollgate_wire::trace::any_value::Value;
 use tollgate_wire::trace::{ExportRequest, KeyValue, STATUS_ERROR, Span, SpanKind};
 
@@ -20,8 +20,6 @@ const TRACE: [u8; 16] = [
     0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36,
 ];
 const RPC: &str = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A collector over HTTP, which answers with a status.
 struct Collector {
     addr: SocketAddr,

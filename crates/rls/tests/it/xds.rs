@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use tokio_rustls::TlsAcceptor;
 use tollgate_net::tls::TlsAcceptor as NetAcceptor;
 use tollgate_rls::{LogLevel, RlsConfig, XdsBackoff, XdsConfig, XdsTls};
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::{free_port, temp_dir};
 use tollgate_wire::xds::{Any, RateLimitConfig, RateLimitDescriptor, RateLimitPolicy};
 
 use crate::management::Management;
 use crate::support::Service;
 use crate::tls::Files;
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What services of these tests have written into their logs.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tollgate_testkit::{Client, Server};
+use tollgate_testkit::{Client, PATIENCE, Server};
 use tollgate_wire::resp::{Value, write_command};
 
 use crate::aof::Folder;
@@ -37,10 +37,7 @@ fn start(folder: &Folder, policy: &str, more: &[&str]) -> Server {
 fn wait_until(mut enough: impl FnMut() -> bool) {
     let start = Instant::now();
     while !enough() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "nothing is acknowledged"
-        );
+        assert!(start.elapsed() < PATIENCE, "nothing is acknowledged");
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -4,9 +4,8 @@ use crate::harness::{Local, eventually, info, raw, text};
 use crate::replication::{attach, wait_for_link};
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 use tollgate_testkit::process::temp_dir;
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, peers};
 
 const PASSWORD: &[(&str, &str)] = &[("requirepass", "secret")];
 
@@ -62,9 +61,7 @@ fn before_the_password_commands_must_be_small() {
 fn before_the_password_replies_must_be_read() {
     let server = Local::start(PASSWORD);
     let mut socket = TcpStream::connect(server.addr).unwrap();
-    socket
-        .set_write_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
     let commands = b"SET x 5\r\n".repeat(10_000);
     let error = loop {
         if let Err(error) = socket.write_all(&commands) {

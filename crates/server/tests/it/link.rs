@@ -11,7 +11,7 @@ use std::time::Duration;
 use tollgate_net::outbound::{Outbound, Route};
 use tollgate_net::{Listener, PeerAddress, SocketOptions};
 use tollgate_testkit::process::free_port;
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, peers};
 
 const HERE: &str = "link";
 
@@ -174,7 +174,7 @@ fn said_to_others(addr: SocketAddr) -> String {
         from: Some(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2))),
         tls: None,
     };
-    let patience = Duration::from_secs(60);
+    let patience = PATIENCE;
     let mut out = Outbound::connect("127.0.0.1", addr.port(), patience, &route).unwrap();
     // A server that refuses the connection may have closed it already.
     drop(out.send(b"PING\r\n"));
@@ -268,7 +268,7 @@ fn a_master_without_psync_is_followed_by_sync() {
         raw(&mut here, "GET a") == "$1\r\n1\r\n"
     });
     assert_eq!(raw(&mut here, "GET new"), "$1\r\n1\r\n");
-    let rest = heard.recv_timeout(Duration::from_secs(60)).unwrap();
+    let rest = heard.recv_timeout(PATIENCE).unwrap();
     assert!(
         !rest.contains("REPLCONF"),
         "it hears no acknowledgements: {rest}"

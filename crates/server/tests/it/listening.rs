@@ -4,10 +4,7 @@ use crate::harness::{Local, info, raw};
 use crate::tls::Files;
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
-use tollgate_testkit::Client;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use tollgate_testkit::{Client, PATIENCE};
 
 /// A server that listens on ports of 127.0.0.1 and the client that tells it to.
 struct Moved {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tollgate_testkit::process::{free_port, temp_dir, tollgate_binary};
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, peers};
 
 /// A `tollgate serve` whose log is a file of its folder.
 struct Logged {
@@ -76,7 +76,7 @@ impl Logged {
             if let Some(status) = child.try_wait().unwrap() {
                 return status.code();
             }
-            if start.elapsed() > Duration::from_secs(60) {
+            if start.elapsed() > PATIENCE {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 panic!("the server did not end:\n{}", self.text("a.log"));
@@ -284,9 +284,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_ends() {
     let dir = temp_dir().unwrap();
     let path = dir.join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let heard = || {
         let mut bytes = [0; 500];
         let len = socket.recv(&mut bytes).unwrap();

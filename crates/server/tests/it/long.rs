@@ -6,10 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-use tollgate_testkit::Client;
-
-/// More than anything here takes.
-const LONG: Duration = Duration::from_secs(60);
+use tollgate_testkit::{Client, PATIENCE};
 
 const ENDLESS: &str = "redis.call('GET', KEYS[1]) while true do end";
 const ENDLESS_WRITER: &str = "redis.call('SET', KEYS[1], 'x') while true do end";
@@ -53,7 +50,7 @@ fn others_are_served_while_a_script_runs() {
         });
     }
     for _ in 0..2 {
-        assert_eq!(told.recv_timeout(LONG).unwrap(), ":1\r\n");
+        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), ":1\r\n");
     }
     assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n");
     let error = frame(&mut runner);
@@ -338,7 +335,7 @@ fn what_was_sent_before_the_end_is_run_though_it_has_to_wait() {
     ]
     .map(|(sent, answer)| {
         let mut socket = TcpStream::connect(server.addr).unwrap();
-        socket.set_read_timeout(Some(LONG)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.write_all(sent.as_bytes()).unwrap();
         socket.shutdown(Shutdown::Write).unwrap();
         (socket, answer)

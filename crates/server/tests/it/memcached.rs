@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::time::Duration;
 
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::{Server, peers, process::free_port, process::temp_dir};
 
 use crate::harness::{Local, eventually, info, raw};
@@ -349,9 +349,7 @@ fn a_unix_socket_speaks_it_too() {
     let listener = info(&mut local.connect(), "listener1");
     assert_eq!(listener, format!("name=memcached,bind={text}"));
     let mut socket = UnixStream::connect(&path).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
         .write_all(b"set k 5 0 1\r\na\r\nget k\r\nstats settings\r\nstats conns\r\nquit\r\n")
         .unwrap();

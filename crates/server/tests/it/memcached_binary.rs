@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::peers;
 
 use crate::memcached_peer::{Memcached, Real, start};
@@ -48,9 +49,7 @@ const NOOP: u8 = 0x0a;
 impl Binary {
     fn connect(addr: SocketAddr) -> Binary {
         let stream = TcpStream::connect(addr).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Binary(stream)
     }
 

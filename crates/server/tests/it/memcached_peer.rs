@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::{peers, process::free_port};
 
 use crate::harness::{Local, eventually};
@@ -19,7 +20,7 @@ pub(crate) struct Memcached(TcpStream);
 impl Memcached {
     pub(crate) fn connect(addr: SocketAddr) -> Memcached {
         let stream = TcpStream::connect(addr).unwrap();
-        let patience = Some(Duration::from_secs(60));
+        let patience = Some(PATIENCE);
         stream.set_read_timeout(patience).unwrap();
         stream.set_write_timeout(patience).unwrap();
         Memcached(stream)

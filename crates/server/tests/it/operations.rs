@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tollgate_net::signal::Signals;
 use tollgate_server::config::Config;
 use tollgate_server::{Log, Server};
-use tollgate_testkit::Client;
+use tollgate_testkit::{Client, PATIENCE};
 
 use crate::harness::{Local, raw, text};
 
@@ -122,7 +122,7 @@ fn what_unlink_leaves_is_freed_elsewhere() {
     raw(&mut client, "SADD small a b c");
     assert_eq!(raw(&mut client, "UNLINK large small none"), ":2\r\n");
     assert_eq!(raw(&mut client, "EXISTS large small"), ":0\r\n");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while !text(&mut client, "INFO memory").contains("lazyfree_pending_objects:0\r\n") {
         assert!(Instant::now() < deadline, "the value is freed");
     }

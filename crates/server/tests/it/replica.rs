@@ -3,9 +3,8 @@
 use crate::harness::{Local, info, raw, text};
 use crate::replication::{attach, compare, wait_for, wait_for_link, write_all};
 use std::net::SocketAddr;
-use std::time::Duration;
 use tollgate_testkit::client::Received;
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, peers};
 use tollgate_wire::resp::Value;
 
 const HERE: &str = "replica";
@@ -370,7 +369,7 @@ fn a_transaction_that_changes_the_role_is_not_passed_on() {
     // What is not sent yet when the replica is dropped never is.
     let mut before = Vec::new();
     while !before.ends_with(b"SET\r\n$3\r\nfoo\r\n$3\r\nbar\r\n") {
-        match replica.receive(Duration::from_secs(60)).unwrap() {
+        match replica.receive(PATIENCE).unwrap() {
             Received::Bytes(bytes) => before.extend(bytes),
             other => panic!("{other:?} after {}", before.escape_ascii()),
         }

@@ -6,11 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, peers};
 use tollgate_wire::resp::Value;
 
-/// How long something may take that takes a moment on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 /// Clients that write at the same time.
@@ -424,9 +422,7 @@ fn who_wants_no_keys_is_sent_the_changes() {
     raw(&mut client, "SET some-key 1");
     for filter in ["\"\"", "functions"] {
         let mut replica = TcpStream::connect(local.addr).unwrap();
-        replica
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
+        replica.set_read_timeout(Some(PATIENCE)).unwrap();
         let asks = format!("REPLCONF rdb-filter-only {filter}\r\nSYNC\r\n");
         replica.write_all(asks.as_bytes()).unwrap();
         wait_for("the replica is online", || {

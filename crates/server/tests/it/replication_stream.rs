@@ -3,8 +3,7 @@
 use crate::harness::{Local, eventually, info};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
-use tollgate_testkit::{Client, Server, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, peers};
 use tollgate_wire::resp::{Value, write_command};
 
 /// A replica that keeps nothing and shows what it is sent.
@@ -16,7 +15,7 @@ impl Reader {
     /// Follows the server by SYNC, past its data.
     fn follow(addr: SocketAddr) -> Reader {
         let mut stream = TcpStream::connect(addr).unwrap();
-        let patience = Some(Duration::from_secs(60));
+        let patience = Some(PATIENCE);
         stream.set_read_timeout(patience).unwrap();
         stream.write_all(b"SYNC\r\n").unwrap();
         let mut reader = Reader {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use tollgate_testkit::peers::skip;
-use tollgate_testkit::{Client, Server};
+use tollgate_testkit::{Client, PATIENCE, Server};
 use tollgate_wire::resp::Value;
 
 use crate::aof::Folder;
@@ -425,7 +425,7 @@ fn replicas_hear_that_they_are_waited_for() {
     let ask = || {
         let mut stream = std::net::TcpStream::connect(server.addr).unwrap();
         stream.write_all(b"PSYNC ? -1\r\n").unwrap();
-        let patience = std::time::Duration::from_secs(60);
+        let patience = PATIENCE;
         stream.set_read_timeout(Some(patience)).unwrap();
         stream
     };

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 use tollgate_testkit::peers::skip;
 use tollgate_testkit::process::temp_dir;
-use tollgate_testkit::{Client, Server};
+use tollgate_testkit::{Client, PATIENCE, Server};
 use tollgate_wire::resp::Value;
 
 /// Commands that make a key of every type and form.
@@ -139,7 +139,7 @@ fn wait_for_background_save(client: &mut Client) {
             assert!(text.contains("rdb_last_bgsave_status:ok"), "{text}");
             return;
         }
-        assert!(start.elapsed() < Duration::from_secs(60), "{text}");
+        assert!(start.elapsed() < PATIENCE, "{text}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -5,7 +5,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
@@ -14,12 +13,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use tollgate_net::signal::Signals;
 use tollgate_server::config::{Config, find};
 use tollgate_server::{Log, Server};
+use tollgate_testkit::PATIENCE;
 use tollgate_testkit::peers;
 
 use crate::harness::BACKEND_VARIABLE;
-
-/// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A certificate of version 1 and its key, made once by `openssl x509 -req -signkey`: rcgen makes those of version 3 only.
 const VERSION_1: [(&str, &str); 3] = [

@@ -12,7 +12,7 @@ use super::parse::Expected;
 use super::pattern;
 use super::render::render;
 use super::{Action, Executor, Received, Script, Section, Step};
-use crate::client::PATIENCE;
+use crate::PATIENCE;
 
 /// Failures of one script after which the rest of it is not run.
 const MAX_FAILURES: usize = 25;

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
-use tollgate_testkit::{Client, Server, eventually, peers};
+use tollgate_testkit::{Client, PATIENCE, Server, eventually, peers};
 use tollgate_wire::resp::Value;
 
 fn run(args: &[&str], environment: &[(&str, &str)]) -> Output {
@@ -24,7 +24,7 @@ fn run(args: &[&str], environment: &[(&str, &str)]) -> Output {
     // A server that takes what it should refuse would run for ever.
     let start = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > Duration::from_secs(60) {
+        if start.elapsed() > PATIENCE {
             child.kill().unwrap();
             panic!("still running: {args:?}");
         }
@@ -77,7 +77,7 @@ fn wait(mut child: Child) -> Option<i32> {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
         }
-        if start.elapsed() > Duration::from_secs(60) {
+        if start.elapsed() > PATIENCE {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("the process did not end");

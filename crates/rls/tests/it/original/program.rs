@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub(super) use tollgate_testkit::PATIENCE;
 use tollgate_testkit::peers;
 use tollgate_testkit::process::{free_port, temp_dir, tollgate_binary};
 
 use super::statsd::Statsd;
 use crate::support::{http_exchange, http_request};
 
-/// How long a service may take to listen.
-const START_DEADLINE: Duration = Duration::from_secs(120);
-/// How long something that is expected may take; the machine may be busy.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Which of the two.
@@ -135,7 +132,7 @@ impl Program {
             prometheus,
             statsd,
         };
-        let deadline = Instant::now() + START_DEADLINE;
+        let deadline = Instant::now() + PATIENCE;
         let has_socket = env.iter().any(|(name, _)| *name == "GRPC_UDS");
         let mut waits: Vec<SocketAddr> = match has_socket {
             true => vec![http],
