@@ -126,12 +126,11 @@ fn trap_12_one_hot_key_is_decided_without_its_lock() {
             may_go.recv().ok();
             tell.send(ask()).ok();
         });
-        let patience = PATIENCE;
-        assert_eq!(told.recv_timeout(patience), Ok(allowed));
+        assert_eq!(told.recv_timeout(PATIENCE), Ok(allowed));
         engine.for_each_shard(|_held| {
             go.send(()).expect("it waits");
             assert_eq!(
-                told.recv_timeout(patience),
+                told.recv_timeout(PATIENCE),
                 Ok(allowed),
                 "it waits for the lock"
             );

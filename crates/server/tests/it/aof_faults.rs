@@ -193,7 +193,7 @@ fn the_file_begins_anew_with_the_data_of_a_master_and_outlives_a_kill() {
     attach(&mut here, master.addr);
     wait_for_link(&mut here);
     raw(&mut there, "SET later 1");
-    assert_eq!(raw(&mut there, "WAIT 1 20000"), ":1\r\n");
+    assert_eq!(raw(&mut there, "WAIT 1 120000"), ":1\r\n");
     wait_for("all is written", || {
         folder.manifest() != before
             && info(&mut here, "aof_rewrite_in_progress") == "0"

@@ -163,7 +163,7 @@ fn the_link_and_migrate_come_from_the_address_and_by_the_way_that_was_set() {
     let mut client = source.connect();
     client.line("SET k 1").unwrap();
     let port = target.addr.port();
-    let command = format!("MIGRATE 127.0.0.1 {port} k 0 20000");
+    let command = format!("MIGRATE 127.0.0.1 {port} k 0 120000");
     assert_eq!(raw(&mut client, &command), "+OK\r\n");
     assert_eq!(raw(&mut client, "EXISTS k"), ":0\r\n");
 }

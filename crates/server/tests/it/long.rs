@@ -34,9 +34,35 @@ fn start(server: &Local, client: &mut Client, script: &str) -> Client {
     runner
 }
 
+/// Scripts may run for as long as the test does, however slow the machine, and hardly any key lies where the held one does.
+const PATIENT: [(&str, &str); 4] = [
+    ("threads", "1"),
+    ("shards", "4096"),
+    ("busy-reply-threshold", "0"),
+    ("script-time-limit", "600000"),
+];
+
+/// A key that does not lie where the held one does: of a few, the first that is answered while a script holds that one.
+fn elsewhere(server: &Local, client: &mut Client) -> String {
+    let mut runner = start(server, client, ENDLESS);
+    let (tell, told) = mpsc::channel();
+    for number in 0..4 {
+        let (mut other, tell) = (server.connect(), tell.clone());
+        thread::spawn(move || {
+            let key = format!("elsewhere{number}");
+            raw(&mut other, &format!("EXISTS {key}"));
+            tell.send(key).ok();
+        });
+    }
+    let key = told.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(raw(client, "SCRIPT KILL"), "+OK\r\n");
+    assert!(frame(&mut runner).starts_with("-ERR Script killed"));
+    key
+}
+
 #[test]
 fn others_are_served_while_a_script_runs() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let mut runner = start(&server, &mut client, ENDLESS);
     assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
@@ -61,7 +87,7 @@ fn others_are_served_while_a_script_runs() {
 
 #[test]
 fn neither_housekeeping_nor_info_waits_for_a_script() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     assert_eq!(raw(&mut client, "SET held x PX 1000000"), "+OK\r\n");
     assert_eq!(
@@ -89,11 +115,11 @@ fn neither_housekeeping_nor_info_waits_for_a_script() {
 
 #[test]
 fn who_waits_for_a_held_key_or_watches_it_may_go() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let (mut watcher, mut waiter) = (server.connect(), server.connect());
     assert_eq!(raw(&mut watcher, "WATCH held"), "+OK\r\n");
-    send(&mut waiter, &["BLPOP", "held", "1"]);
+    send(&mut waiter, &["BLPOP", "held", "5"]);
     eventually("it waits", || info(&mut client, "blocked_clients") == "1");
     let mut runner = start(&server, &mut client, ENDLESS);
     assert_eq!(raw(&mut watcher, "UNWATCH"), "+OK\r\n");
@@ -107,7 +133,7 @@ fn who_waits_for_a_held_key_or_watches_it_may_go() {
 
 #[test]
 fn what_needs_a_held_key_runs_after_the_script_and_in_order() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let mut runner = start(&server, &mut client, ENDLESS);
     let mut waiters: Vec<Client> = (0..3).map(|_| server.connect()).collect();
@@ -135,7 +161,7 @@ fn what_needs_a_held_key_runs_after_the_script_and_in_order() {
 
 #[test]
 fn a_script_that_has_written_is_ended_by_its_time_alone() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let mut runner = start(&server, &mut client, ENDLESS_WRITER);
     assert!(raw(&mut client, "SCRIPT KILL").starts_with("-UNKILLABLE "));
@@ -152,7 +178,7 @@ fn a_script_that_has_written_is_ended_by_its_time_alone() {
 
 #[test]
 fn the_server_is_busy_beyond_the_threshold() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     send(&mut client, &["FUNCTION", "LOAD", LIBRARY]);
     assert_eq!(frame(&mut client), "$1\r\nl\r\n");
@@ -190,7 +216,7 @@ fn the_server_is_busy_beyond_the_threshold() {
 
 #[test]
 fn a_client_that_leaves_does_not_take_the_script_along() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     drop(start(&server, &mut client, ENDLESS));
     assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
@@ -202,7 +228,7 @@ fn a_client_that_leaves_does_not_take_the_script_along() {
 
 #[test]
 fn a_server_ends_while_a_script_runs() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let runner = start(&server, &mut client, ENDLESS_WRITER);
     drop(server);
@@ -212,14 +238,14 @@ fn a_server_ends_while_a_script_runs() {
 /// Sends a command that takes long, and others on a second connection meanwhile: they are not to wait for it. One that is
 /// over too soon to tell is sent again.
 #[track_caller]
-fn overtaken(server: &Local, words: &[&str]) {
+fn overtaken(server: &Local, other: &str, words: &[&str]) {
     const TURNS: usize = 3;
     let (mut slow, mut quick) = (server.connect(), server.connect());
     for _ in 0..50 {
         send(&mut slow, words);
         // A thread that had begun the long command could serve at most the first of them before its reply.
         for _ in 0..TURNS {
-            assert_eq!(raw(&mut quick, "GET other"), "$1\r\nx\r\n");
+            assert_eq!(raw(&mut quick, &format!("GET {other}")), "$1\r\nx\r\n");
         }
         slow.stream().set_nonblocking(true).unwrap();
         let is_there = slow.stream().peek(&mut [0]);
@@ -235,8 +261,9 @@ fn overtaken(server: &Local, words: &[&str]) {
 #[test]
 fn large_values_do_not_hold_up_others() {
     const MANY: usize = 30_000;
-    let server = Local::start(&[("threads", "1"), ("shards", "64")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
+    let other = &elsewhere(&server, &mut client);
     // Keys that share a shard with those of the long commands would have to wait.
     let fill = |client: &mut Client, command: &str, each: &dyn Fn(usize) -> String| {
         for start in (0..MANY).step_by(5_000) {
@@ -245,39 +272,49 @@ fn large_values_do_not_hold_up_others() {
             assert!(!reply.starts_with('-'), "{reply}");
         }
     };
-    fill(&mut client, "RPUSH {t}list", &|n| {
+    fill(&mut client, "RPUSH {held}list", &|n| {
         (n * 7_919 % MANY).to_string()
     });
-    fill(&mut client, "SADD {t}set", &|n| format!("m{n}"));
-    fill(&mut client, "ZADD {t}zset", &|n| format!("{n} m{n}"));
+    fill(&mut client, "SADD {held}set", &|n| format!("m{n}"));
+    fill(&mut client, "ZADD {held}zset", &|n| format!("{n} m{n}"));
     fill(&mut client, "MSET", &|n| format!("k{n} v"));
     raw(
         &mut client,
-        &format!("MSET {{t}}a {0} {{t}}b {0}", "ab".repeat(2_000)),
+        &format!("MSET {{held}}a {0} {{held}}b {0}", "ab".repeat(2_000)),
     );
-    assert_eq!(raw(&mut client, "SET other x"), "+OK\r\n");
-    overtaken(&server, &["SORT", "{t}list", "ALPHA"]);
-    overtaken(&server, &["SORT", "{t}list", "STORE", "{t}sorted"]);
-    overtaken(&server, &["SUNIONSTORE", "{t}all", "{t}set", "{t}none"]);
+    assert_eq!(raw(&mut client, &format!("SET {other} x")), "+OK\r\n");
+    overtaken(&server, other, &["SORT", "{held}list", "ALPHA"]);
     overtaken(
         &server,
-        &["ZUNIONSTORE", "{t}both", "2", "{t}zset", "{t}set"],
+        other,
+        &["SORT", "{held}list", "STORE", "{held}sorted"],
     );
-    overtaken(&server, &["LCS", "{t}a", "{t}b", "LEN"]);
     overtaken(
         &server,
+        other,
+        &["SUNIONSTORE", "{held}all", "{held}set", "{held}none"],
+    );
+    overtaken(
+        &server,
+        other,
+        &["ZUNIONSTORE", "{held}both", "2", "{held}zset", "{held}set"],
+    );
+    overtaken(&server, other, &["LCS", "{held}a", "{held}b", "LEN"]);
+    overtaken(
+        &server,
+        other,
         &[
             "EVAL",
-            "for i = 1, 1000000 do KEYS[1] = KEYS[1] end return redis.call('GET', '{t}a')",
+            "for i = 1, 1000000 do KEYS[1] = KEYS[1] end return redis.call('GET', '{held}a')",
             "1",
-            "{t}a",
+            "{held}a",
         ],
     );
 }
 
 #[test]
 fn a_transaction_with_an_endless_script_holds_up_nobody_else() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     for _ in 0..2 {
         let mut runner = server.connect();
@@ -302,7 +339,7 @@ fn a_transaction_with_an_endless_script_holds_up_nobody_else() {
 
 #[test]
 fn a_client_that_leaves_its_running_transaction_leaves_nothing_behind() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let mut runner = server.connect();
     assert_eq!(raw(&mut runner, "WATCH held watched"), "+OK\r\n");
@@ -319,7 +356,7 @@ fn a_client_that_leaves_its_running_transaction_leaves_nothing_behind() {
 
 #[test]
 fn what_was_sent_before_the_end_is_run_though_it_has_to_wait() {
-    let server = Local::start(&[("threads", "1")]);
+    let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let fill = "for i = 1, 20000 do redis.call('RPUSH', KEYS[1], i) end";
     send(&mut client, &["EVAL", fill, "1", "list"]);
@@ -351,22 +388,16 @@ fn what_was_sent_before_the_end_is_run_though_it_has_to_wait() {
     }
 }
 
-/// Scripts may run for as long as the test does, and no other key lies where the held one does.
-const PATIENT: [(&str, &str); 4] = [
-    ("threads", "1"),
-    ("shards", "4096"),
-    ("busy-reply-threshold", "0"),
-    ("script-time-limit", "600000"),
-];
-
 /// Everything that has to do with a held key and is not a command that needs it.
 #[test]
 fn nobody_waits_for_a_held_key_who_need_not() {
     let server = Local::start(&PATIENT);
     let mut client = server.connect();
-    for command in ["RPUSH list 1 2", "CONFIG SET maxmemory-policy allkeys-lru"] {
-        assert!(!raw(&mut client, command).starts_with('-'));
-    }
+    let other = elsewhere(&server, &mut client);
+    let (list, source) = (format!("{{{other}}}list"), format!("{{{other}}}source"));
+    assert_eq!(raw(&mut client, &format!("RPUSH {list} 1 2")), ":2\r\n");
+    let policy = "CONFIG SET maxmemory-policy allkeys-lru";
+    assert_eq!(raw(&mut client, policy), "+OK\r\n");
     let connect = |commands: &[&str]| {
         let mut other = server.connect();
         for command in commands {
@@ -389,8 +420,8 @@ fn nobody_waits_for_a_held_key_who_need_not() {
         send(one, &["BLPOP", "held", "0"]);
     }
     let mut timed = connect(&["BLPOP held 0.001"]);
-    let mut either = connect(&["BLPOP other held 0"]);
-    let mut mover = connect(&["BLMOVE source held LEFT RIGHT 0"]);
+    let mut either = connect(&[&format!("BLPOP {other} held 0")]);
+    let mut mover = connect(&[&format!("BLMOVE {source} held LEFT RIGHT 0")]);
     let mut tracker = connect(&["HELLO 3", "CLIENT TRACKING ON"]);
     let mut beginner = connect(&["HELLO 3"]);
     let mut queued = connect(&["MULTI", "CLIENT TRACKING ON", "SELECT 0"]);
@@ -412,10 +443,10 @@ fn nobody_waits_for_a_held_key_who_need_not() {
         ":1\r\n"
     );
     drop(blocked);
-    assert_eq!(raw(&mut client, "RPUSH other x"), ":1\r\n");
+    assert_eq!(raw(&mut client, &format!("RPUSH {other} x")), ":1\r\n");
     assert!(frame(&mut either).starts_with("*2\r\n"));
     // What is moved to a held key stays for the time being.
-    assert_eq!(raw(&mut client, "RPUSH source x"), ":1\r\n");
+    assert_eq!(raw(&mut client, &format!("RPUSH {source} x")), ":1\r\n");
     assert_eq!(raw(&mut tracker, "CLIENT TRACKING OFF"), "+OK\r\n");
     assert_eq!(raw(&mut beginner, "CLIENT TRACKING ON"), "+OK\r\n");
     assert!(raw(&mut queued, "EXEC").starts_with("*2\r\n"));
@@ -432,7 +463,7 @@ fn nobody_waits_for_a_held_key_who_need_not() {
     let mut hidden: Vec<Client> = (0..4).map(|_| server.connect()).collect();
     let undeclared = "return redis.call('EXISTS', ARGV[1])";
     send(&mut hidden[0], &["EVAL", undeclared, "0", "held"]);
-    send(&mut hidden[1], &["SORT", "list", "BY", "*d", "GET", "hel*"]);
+    send(&mut hidden[1], &["SORT", &list, "BY", "*d", "GET", "hel*"]);
     for words in [&["MULTI"][..], &["EVAL", undeclared, "0", "held"]] {
         send(&mut hidden[2], words);
         assert!(frame(&mut hidden[2]).starts_with('+'));
@@ -474,24 +505,27 @@ fn nobody_waits_for_a_held_key_who_need_not() {
     // Nobody watches any more, nor waits.
     assert_eq!(raw(&mut client, "DEL held"), ":1\r\n");
     assert_eq!(raw(&mut client, "RPUSH held x"), ":1\r\n");
-    assert_eq!(info(&mut client, "blocked_clients"), "0");
+    eventually("nobody waits", || {
+        info(&mut client, "blocked_clients") == "0"
+    });
 }
 
 #[test]
 fn memory_is_made_beside_a_held_key() {
     let server = Local::start(&PATIENT);
     let mut client = server.connect();
+    let other = elsewhere(&server, &mut client);
     let mut runner = start(&server, &mut client, ENDLESS);
     let mut limited = server.connect();
     assert_eq!(raw(&mut client, "CONFIG SET maxmemory 1"), "+OK\r\n");
     send(&mut limited, &["CL.THROTTLE", "held", "10", "10", "10"]);
-    assert!(raw(&mut client, "SET {other}key x").starts_with("-OOM "));
+    assert!(raw(&mut client, &format!("SET {{{other}}}key x")).starts_with("-OOM "));
     assert_eq!(
         raw(&mut client, "CONFIG SET maxmemory-policy allkeys-lru"),
         "+OK\r\n"
     );
     for number in 0..4 {
-        let reply = raw(&mut client, &format!("SET {{other}}{number} x"));
+        let reply = raw(&mut client, &format!("SET {{{other}}}{number} x"));
         assert!(reply == "+OK\r\n" || reply.starts_with("-OOM "), "{reply}");
     }
     assert_eq!(raw(&mut client, "CONFIG SET maxmemory 0"), "+OK\r\n");
@@ -502,7 +536,7 @@ fn memory_is_made_beside_a_held_key() {
 
 #[test]
 fn the_house_is_kept_while_a_script_runs() {
-    let server = Local::start(&[("threads", "1"), ("save", "1 1")]);
+    let server = Local::start(&[PATIENT.as_slice(), &[("save", "1 1")]].concat());
     let mut client = server.connect();
     assert_eq!(raw(&mut client, "SET other x"), "+OK\r\n");
     let mut runner = start(&server, &mut client, ENDLESS);

@@ -328,7 +328,8 @@ fn keys_of_a_replica_expire_when_the_master_says_so() {
 /// As redis-server does: what has come is acknowledged as far as it is applied.
 #[test]
 fn a_pause_of_the_clients_puts_off_what_the_master_sends() {
-    let master = Local::start(&[]);
+    // It sends nothing of its own accord.
+    let master = Local::start(&[("repl-ping-replica-period", "3600")]);
     let replica = Local::start(&[]);
     let (mut here, mut there) = (replica.connect(), master.connect());
     attach(&mut here, master.addr);
@@ -357,7 +358,7 @@ fn a_pause_of_the_clients_puts_off_what_the_master_sends() {
 
 #[test]
 fn a_transaction_that_changes_the_role_is_not_passed_on() {
-    let server = Local::start(&[]);
+    let server = Local::start(&[("repl-ping-replica-period", "3600")]);
     let mut client = server.connect();
     client.line("SET old 1").unwrap();
     let mut replica = server.connect();
@@ -650,8 +651,10 @@ fn what_servers_send_each_other_is_counted() {
     wait_for("the key is there", || {
         raw(&mut here, "EXISTS k") == ":1\r\n"
     });
-    assert!(number(&mut there, "total_net_repl_output_bytes") > 100_000);
-    assert!(number(&mut here, "total_net_repl_input_bytes") > 100_000);
+    wait_for("it is counted", || {
+        number(&mut there, "total_net_repl_output_bytes") > 100_000
+            && number(&mut here, "total_net_repl_input_bytes") > 100_000
+    });
     raw(&mut here, "CONFIG RESETSTAT");
     assert!(number(&mut here, "total_net_repl_input_bytes") < 100_000);
     assert!(number(&mut here, "total_writes_processed") > 0);

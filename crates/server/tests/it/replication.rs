@@ -411,7 +411,9 @@ fn a_replica_that_has_missed_too_much_is_sent_all_data() {
     wait_for_link(&mut there);
     assert_eq!(info(&mut here, "sync_full"), "2");
     assert_eq!(there.line("DBSIZE").ok(), Some(Value::Int(11)));
-    assert!(text(&mut here, "INFO replication").contains("state=online"));
+    wait_for("the replica is online", || {
+        text(&mut here, "INFO replication").contains("state=online")
+    });
 }
 
 /// `redis-cli --replica` wants no data, only what changes from then on.

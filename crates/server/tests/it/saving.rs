@@ -214,7 +214,8 @@ fn a_kill_while_a_snapshot_is_written_leaves_the_one_before() {
     let flags = ["--dir", folder.path(), "--dbfilename", "dump.rdb"];
     let mut server = Server::tollgate(&flags).unwrap();
     let mut client = server.connect().unwrap();
-    fill(&mut client, 40);
+    // Enough for a save of a minute and more.
+    fill(&mut client, 1_000);
     assert_eq!(raw(&mut client, "SAVE"), "+OK\r\n");
     let before = fs::read(folder.0.join("dump.rdb")).unwrap();
     client.line("SET key:0 new").unwrap();

@@ -388,8 +388,9 @@ fn plain_text_on_the_tls_port_is_survived() {
     ] {
         let mut socket = TcpStream::connect(server.addr).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.write_all(garbage).unwrap();
-        socket.shutdown(std::net::Shutdown::Write).unwrap();
+        // Either fails once the server has closed the connection.
+        socket.write_all(garbage).ok();
+        socket.shutdown(std::net::Shutdown::Write).ok();
         let mut answer = Vec::new();
         // The connection may also be reset, as bytes are left unread.
         socket.read_to_end(&mut answer).ok();

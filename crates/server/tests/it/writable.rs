@@ -29,21 +29,23 @@ fn a_replica_lets_go_what_its_own_clients_have_written() {
     }
     assert_eq!(raw(&mut there, "WAIT 1 60000"), ":1\r\n");
     for line in [
-        "SET own 1 PX 30",
+        "SET own 1 EX 5000",
         "SETEX first 5000 1",
         "RENAME first own:2",
     ] {
         assert_eq!(raw(&mut here, line), "+OK\r\n");
     }
-    raw(&mut here, "PEXPIRE own:2 30");
+    // It says nothing of when the key goes.
+    raw(&mut here, "APPEND kept 1");
+    assert_ne!(info(&mut here, "slave_expires_tracked_keys"), "0");
     raw(&mut here, "HSET own:3 field value");
+    for key in ["own", "own:2"] {
+        assert_eq!(raw(&mut here, &format!("PEXPIRE {key} 30")), ":1\r\n");
+    }
     raw(
         &mut here,
         "EVAL return(redis.call('pexpire',KEYS[1],30)) 1 own:3",
     );
-    // It says nothing of when the key goes.
-    raw(&mut here, "APPEND kept 1");
-    assert_ne!(info(&mut here, "slave_expires_tracked_keys"), "0");
     eventually("they are gone", || raw(&mut here, "DBSIZE") == ":3\r\n");
     // What the master has written goes when it says so.
     assert_eq!(raw(&mut here, "EXISTS theirs touched kept"), ":1\r\n");
