@@ -25,7 +25,7 @@ fn plan() -> Plan {
         bounds: Bounds {
             connections: 4,
             depth: 8,
-            deadline_ns: 500 * MS,
+            deadline_ns: 30_000 * MS,
             backlog_limit: 10_000,
         },
         later: Vec::new(),
@@ -38,6 +38,10 @@ fn run(endpoint: &Endpoint) -> Result<Outcome, String> {
 }
 
 fn run_watching(endpoint: &Endpoint, live: &Live) -> Result<Outcome, String> {
+    run_plan(&plan(), endpoint, live)
+}
+
+fn run_plan(plan: &Plan, endpoint: &Endpoint, live: &Live) -> Result<Outcome, String> {
     let rule = Rule {
         limit: 10,
         window_s: 60,
@@ -50,7 +54,7 @@ fn run_watching(endpoint: &Endpoint, live: &Live) -> Result<Outcome, String> {
         "k",
         5,
     );
-    open::run(&plan(), &workload, endpoint, &AtomicBool::new(false), live)
+    open::run(plan, &workload, endpoint, &AtomicBool::new(false), live)
 }
 
 fn against(behaviour: Behaviour) -> Outcome {
@@ -89,9 +93,8 @@ fn connecting_is_no_part_of_what_a_watched_process_used() {
 
 #[test]
 fn a_refused_connection_is_said_plainly() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let port = tollgate_testkit::process::free_port().unwrap();
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
     let error = run(&Endpoint::plain(Address::Tcp(address))).unwrap_err();
     assert!(
         error.contains(&address.to_string()) && error.contains("refused"),
@@ -151,7 +154,10 @@ fn garbage_is_a_protocol_failure_with_its_first_bytes() {
 
 #[test]
 fn silence_is_timeouts() {
-    let outcome = against(Behaviour::Hangs);
+    let server = FakeServer::start(Behaviour::Hangs);
+    let mut plan = plan();
+    plan.bounds.deadline_ns = 500 * MS;
+    let outcome = run_plan(&plan, &server.endpoint(), &Live::default()).unwrap();
     let tally = &outcome.tally;
     assert_eq!(tally.completed, 0);
     assert_eq!(tally.timeout + tally.unsent, 400);

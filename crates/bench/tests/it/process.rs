@@ -290,11 +290,8 @@ fn a_row_whose_repetition_is_interrupted_is_kept() {
 
 #[test]
 fn targets_that_cannot_be_measured_are_refused_in_a_sentence() {
-    let closed = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().to_string()
-    };
-    let down = format!("down=redis://{closed}");
+    let closed = tollgate_testkit::process::free_port().unwrap();
+    let down = format!("down=redis://127.0.0.1:{closed}");
     let cases = [
         (down.as_str(), "refused"),
         ("x=gopher://127.0.0.1:70", "gopher"),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message;
 use tollgate_testkit::PATIENCE;
+use tollgate_testkit::process::free_port;
 use tollgate_wire::rls::SERVICE_NAME;
 use tonic::Code;
 
@@ -80,10 +81,8 @@ async fn whoever_watches_is_told_at_once_and_at_the_end() {
 
 #[tokio::test]
 async fn health_follows_a_backend_elsewhere() {
-    // Nobody listens there, because the port is taken and closed again.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("redis://{}", free.local_addr().expect("bound"));
-    drop(free);
+    // Nobody listens there.
+    let url = format!("redis://127.0.0.1:{}", free_port().expect("a free port"));
     let service = Service::remote(&url);
     let mut client = service.client().await;
     let deadline = Instant::now() + PATIENCE;

@@ -155,10 +155,11 @@ fn old_connections_are_asked_to_leave() {
         let mut polite = raw(service);
         let mut busy = raw(service);
         let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
-        polite.write_all(&greeting).expect("it reads");
+        // What is written late, to a connection that has grown old already, may fail.
+        polite.write_all(&greeting).ok();
         // A stream that follows the health, which does not change.
-        busy.write_all(&greeting).expect("it reads");
-        busy.write_all(&watching()).expect("it reads");
+        busy.write_all(&greeting).ok();
+        busy.write_all(&watching()).ok();
         let mut frames = std::iter::from_fn(|| read_frame(&mut polite));
         let goodbye = frames.find(|(kind, _, _)| *kind == GOAWAY);
         let (_, _, payload) = goodbye.expect("a goodbye");

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tollgate_testkit::PATIENCE;
+use tollgate_testkit::process::free_port;
 use tollgate_wire::xds::{
     Any, DiscoveryRequest, DiscoveryResponse, RATE_LIMIT_CONFIG, RateLimitConfig,
     STREAM_AGGREGATED_RESOURCES,
@@ -72,7 +73,9 @@ pub(crate) struct Management {
 
 impl Management {
     pub(crate) fn start() -> Self {
-        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None)
+        // Tests end one and start another at its address: nobody else is to get the port meanwhile.
+        let port = free_port().expect("a free port");
+        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), None)
     }
 
     /// On a port that may have been another's, with TLS or without.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_rls::LogLevel;
 use tollgate_testkit::PATIENCE;
+use tollgate_testkit::process::temp_dir;
 
 use crate::support::{RULES, Service};
 
@@ -179,8 +180,11 @@ fn files_that_cannot_be_read_are_named_and_the_old_rules_stay() {
             file.set_len(1 << 40).expect("a file without content");
         }),
     ];
+    // Made beside it, since a file is not to be read half made.
+    let beside = temp_dir().expect("a folder").join("made");
     for (turn, (reason, make)) in kinds.into_iter().enumerate() {
-        make(&path);
+        make(&beside);
+        std::fs::rename(&beside, &path).expect("the folder is ours");
         wait_for(&service, "error", turn as u64 + 1);
         let line = LOG.lock().expect("whole").last().cloned();
         let line = line.expect("it is told");

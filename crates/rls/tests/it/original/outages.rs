@@ -269,7 +269,7 @@ fn old_connections_end() {
         let mut stream = TcpStream::connect(program.grpc).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let greeting = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-        stream.write_all(greeting).expect("it reads");
+        stream.write_all(greeting).ok();
         let mut said = Vec::new();
         // Closed with what was sent unread, a connection may be reset.
         stream.read_to_end(&mut said).ok();
