@@ -130,9 +130,12 @@ impl Listeners {
         self.flags.load(Ordering::Relaxed) & PUT_OFF != 0
     }
 
+    /// Notes a key whose waiters are to be served later, once: who looks after its wait while a long command goes on comes often.
     pub(crate) fn put_off(&self, key: ReadyKey) {
         let mut keys = self.put_off.lock();
-        keys.push_back(key);
+        if !keys.contains(&key) {
+            keys.push_back(key);
+        }
         self.flags.fetch_or(PUT_OFF, Ordering::Relaxed);
     }
 

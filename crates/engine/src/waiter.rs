@@ -83,6 +83,9 @@ const SIMULTANEOUS: i64 = 2_000_000;
 /// Time between two looks at a waiting command, at least.
 const LOOK_AGAIN_MS: i64 = 10;
 
+/// The same for one that was put off.
+const LOOK_PUT_OFF_MS: i64 = 1_000;
+
 /// A time that does not come.
 const NEVER: i64 = i64::MAX;
 
@@ -357,10 +360,11 @@ impl Engine {
             });
         }
         self.serve_later(now);
-        // Put off by a long command, or by one whose time to look comes first: soon.
-        let soon = now.millis() + LOOK_AGAIN_MS;
-        let next = waiter.look_next_ms.load(Ordering::Relaxed);
-        let next = if next == NEVER { soon } else { next.max(soon) };
+        // Where a long command has put it off, whoever ends that one serves it.
+        let next = match waiter.look_next_ms.load(Ordering::Relaxed) {
+            NEVER => now.millis() + LOOK_PUT_OFF_MS,
+            next => next.max(now.millis() + LOOK_AGAIN_MS),
+        };
         waiter.look_at_ms.store(next, Ordering::Relaxed);
     }
 
