@@ -3,11 +3,11 @@
 use super::Count;
 use super::{MEMCACHED_VERSION, Ran, State, WRITE_AT, stats, step, words};
 use crate::conn::{Conn, RespDriver};
-use tollgate_commands::memcached::{WORDS, row};
+use tollgate_commands::memcached::row;
 use tollgate_engine::Outcome;
 use tollgate_net::{Flow, Step};
 use tollgate_wire::memcached::binary::{Answer, Ask, Call, Head, Read, Shows, Status, told};
-use tollgate_wire::memcached::{Detail, Limits, Operation, Options, Stats, Target, parse_u64};
+use tollgate_wire::memcached::{Detail, Limits, Operation, Stats, Target, parse_u64};
 
 /// How clients may log in.
 const MECHANISMS: &[u8] = b"PLAIN";
@@ -148,23 +148,10 @@ impl RespDriver {
         self.frame(call.head, answer)
     }
 
-    /// A value was announced that may not be stored: what the key holds is not to be taken for it.
     fn refuse_value(&mut self, conn: &mut Conn, call: &Call<'_>, key: &[u8], removes: bool) -> Ran {
-        let options = Options::default();
-        let prefixes = &self.shared.memcached.prefixes;
-        prefixes.note(Operation::Store, &options, key, false);
-        if removes {
-            let row = row(Operation::Delete, &options);
-            let bytes = options.to_bytes();
-            let words: [&[u8]; WORDS] = [row.name.as_bytes(), key, b"", &bytes, b""];
-            let plan = self.shared.engine.plan_item(row, key);
-            let mark = self.out.len();
-            if self.execute(conn, &plan, &words) == Outcome::TryAgain {
-                return Ran::PutOff;
-            }
-            self.out.truncate(mark);
+        if !self.turn_away(conn, key, removes) {
+            return Ran::PutOff;
         }
-        self.counts().add(Count::StoreTooLarge);
         self.frame(call.head, Answer::of(Status::TooLarge))
     }
 

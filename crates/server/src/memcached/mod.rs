@@ -406,12 +406,17 @@ impl RespDriver {
         Ran::Done
     }
 
-    /// A value was announced that may not be stored: what the key holds is not to be taken for it.
     fn refuse_large(&mut self, conn: &mut Conn, key: &[u8], removes: bool, quiet: bool) -> Ran {
-        self.counts().add(Count::StoreTooLarge);
+        if !self.turn_away(conn, key, removes) {
+            return Ran::PutOff;
+        }
+        self.say(TOO_LARGE, quiet)
+    }
+
+    /// A value was announced that may not be stored: what the key holds is not to be taken for it. False where
+    /// that has to be done later.
+    fn turn_away(&mut self, conn: &mut Conn, key: &[u8], removes: bool) -> bool {
         let options = Options::default();
-        let prefixes = &self.shared.memcached.prefixes;
-        prefixes.note(Operation::Store, &options, key, false);
         if removes {
             let row = row(Operation::Delete, &options);
             let bytes = options.to_bytes();
@@ -419,11 +424,14 @@ impl RespDriver {
             let plan = self.shared.engine.plan_item(row, key);
             let mark = self.out.len();
             if self.execute(conn, &plan, &words) == Outcome::TryAgain {
-                return Ran::PutOff;
+                return false;
             }
             self.out.truncate(mark);
         }
-        self.say(TOO_LARGE, quiet)
+        let prefixes = &self.shared.memcached.prefixes;
+        prefixes.note(Operation::Store, &options, key, false);
+        self.counts().add(Count::StoreTooLarge);
+        true
     }
 
     fn execute(&mut self, conn: &mut Conn, plan: &Plan<'_>, words: &[&[u8]]) -> Outcome {
