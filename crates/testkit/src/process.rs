@@ -140,8 +140,9 @@ pub fn temp_dir() -> io::Result<PathBuf> {
     }
 }
 
-/// Ports that systems give neither to `port 0` nor to outgoing connections: Linux starts at 32768, others higher.
-const PORTS: std::ops::Range<u16> = 12_000..32_000;
+/// Ports that systems give neither to `port 0` nor to outgoing connections: Linux starts at 32768, others higher. None of them is
+/// the number of a slot of a cluster, so that a port in a reply can be told from one.
+const PORTS: std::ops::Range<u16> = 16_385..32_000;
 
 /// A free loopback port that no other test of this machine gets while this process lives: two tests that got the same one would each
 /// take the other's server for its own.

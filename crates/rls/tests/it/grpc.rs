@@ -1,7 +1,9 @@
 //! Every rule of the protocol, by a client that is not ours.
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 
+use tollgate_testkit::process::free_port;
 use tollgate_wire::rls::rate_limit_descriptor::RateLimitOverride;
 use tollgate_wire::rls::rate_limit_response::{Code, rate_limit};
 use tollgate_wire::rls::{
@@ -329,7 +331,10 @@ async fn the_health_check_serves() {
 
 #[tokio::test]
 async fn a_stop_answers_what_is_under_way_and_ends() {
-    let mut service = Service::embedded();
+    // A port that no other test gets once it is given up.
+    let port = free_port().expect("a free port");
+    let mut service =
+        Service::with_config(|config| config.grpc_addr = (Ipv4Addr::LOCALHOST, port).into());
     let mut client = service.client().await;
     client
         .ask(request(vec![descriptor(&["ten=stop"])]))

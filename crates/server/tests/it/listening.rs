@@ -4,6 +4,7 @@ use crate::harness::{Local, info, raw};
 use crate::tls::Files;
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use tollgate_testkit::process::free_port;
 use tollgate_testkit::{Client, PATIENCE};
 
 /// A server that listens on ports of 127.0.0.1 and the client that tells it to.
@@ -14,7 +15,9 @@ struct Moved {
 
 impl Moved {
     fn start() -> Moved {
-        let server = Local::start(&[]);
+        // A port that no other test gets once it is given up.
+        let port = free_port().unwrap().to_string();
+        let server = Local::start(&[("port", &port)]);
         let client = server.connect();
         Moved { server, client }
     }
@@ -23,18 +26,11 @@ impl Moved {
         raw(&mut self.client, &format!("CONFIG SET {words}"))
     }
 
-    /// Sets a port to one that is free: another process may take it meanwhile, then it is another one.
+    /// Sets a port to one that is free.
     fn move_to_free(&mut self, change: impl Fn(u16) -> String) -> u16 {
-        loop {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            let port = free.local_addr().unwrap().port();
-            drop(free);
-            let reply = self.set(&change(port));
-            if reply == "+OK\r\n" {
-                return port;
-            }
-            assert!(reply.contains("Unable to listen on this port"), "{reply}");
-        }
+        let port = free_port().unwrap();
+        assert_eq!(self.set(&change(port)), "+OK\r\n");
+        port
     }
 }
 

@@ -1,13 +1,13 @@
 //! Clients that come while the data of the start are being loaded.
 
 use crate::harness::{BACKEND_VARIABLE, eventually, info, raw};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tollgate_net::signal::Signals;
 use tollgate_server::config::{Config, find};
 use tollgate_server::{Log, Server};
 use tollgate_testkit::Client;
-use tollgate_testkit::process::temp_dir;
+use tollgate_testkit::process::{free_port, temp_dir};
 use tollgate_wire::resp::write_command;
 
 /// An append-only file of an older server, large enough to be worth telling of, with a script that does not end.
@@ -24,14 +24,11 @@ fn endless() -> Vec<u8> {
     file
 }
 
-/// An address of its own: the port is chosen before the server listens, and other tests take free ones of the usual address.
-const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 76, 0, 1);
-
 fn start(port: u16, dir: &str) -> Result<Server, String> {
     let mut config = Config::default();
     let backend = std::env::var(BACKEND_VARIABLE).unwrap_or_else(|_| "auto".to_owned());
     for (name, value) in [
-        ("bind", &*ADDRESS.to_string()),
+        ("bind", "127.0.0.1"),
         ("port", &*port.to_string()),
         ("threads", "2"),
         ("io-backend", &backend),
@@ -52,12 +49,10 @@ fn start(port: u16, dir: &str) -> Result<Server, String> {
 fn clients_hear_that_the_data_are_being_loaded() {
     let folder = temp_dir().unwrap();
     std::fs::write(folder.join("appendonly.aof"), endless()).unwrap();
-    let free = TcpListener::bind((ADDRESS, 0)).unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port().unwrap();
     let dir = folder.display().to_string();
     let server = std::thread::spawn(move || start(port, &dir));
-    let address = SocketAddr::from((ADDRESS, port));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut client = None;
     eventually("clients can connect", || {
         assert!(!server.is_finished(), "it is still loading");

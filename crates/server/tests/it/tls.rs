@@ -1,7 +1,7 @@
 //! TLS and mutual TLS, with certificates made here.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use tollgate_server::config::{Config, find};
 use tollgate_server::{Log, Server};
 use tollgate_testkit::PATIENCE;
 use tollgate_testkit::peers;
+use tollgate_testkit::process::free_port;
 
 use crate::harness::BACKEND_VARIABLE;
 
@@ -169,17 +170,11 @@ pub(crate) struct Tls {
 
 impl Tls {
     pub(crate) fn start(files: &Files, settings: &[(&str, &str)]) -> Tls {
-        loop {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            let addr = free.local_addr().unwrap();
-            drop(free);
-            // Somebody else may take the port meanwhile; then there is another one.
-            if let Ok(server) = Tls::try_start(files, addr.port(), settings) {
-                return Tls {
-                    server: Some(server),
-                    addr,
-                };
-            }
+        let port = free_port().unwrap();
+        let server = Tls::try_start(files, port, settings).unwrap();
+        Tls {
+            server: Some(server),
+            addr: (Ipv4Addr::LOCALHOST, port).into(),
         }
     }
 
