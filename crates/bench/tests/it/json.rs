@@ -256,7 +256,7 @@ fn two_servers_are_compared_into_one_document() {
     let (a, b) = (a.url(), b.url().replace("fake=", "other="));
     let results = folder.path("results");
     let args = ["compare", &a, &b, "--loads", "get", "--depth", "1"];
-    let few = ["--connections", "2", "--slices", "3", "--slice-ms", "20"];
+    let few = ["--connections", "2", "--slices", "3", "--slice-ms", "200"];
     let rest = [
         "--records",
         "1000",

@@ -12,6 +12,7 @@ use tollgate_commands::{CmdError, NodeCommand, Reply};
 use tollgate_engine::{Engine, EngineConfig, Handle, Node, NodeCx, Session};
 use tollgate_net::Backend as Io;
 use tollgate_rls::{RlsConfig, RlsServer};
+use tollgate_testkit::PATIENCE;
 use tollgate_wire::resp::{ReplyBuf, Value, read_value};
 use tollgate_wire::rls::rate_limit_response::Code;
 use tonic::Code as GrpcCode;
@@ -32,9 +33,6 @@ descriptors:
     quota_mode: all
     rate_limit: {unit: year, requests_per_unit: 100}
 ";
-
-/// Longer than any machine takes.
-const LONG: Duration = Duration::from_secs(60);
 
 /// A server that answers no command of its own.
 struct NoNode;
@@ -86,7 +84,7 @@ impl Script {
     }
 
     fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let deadline = Instant::now() + LONG;
+        let deadline = Instant::now() + PATIENCE;
         while !is_so() {
             assert!(Instant::now() < deadline, "{what}");
             std::thread::sleep(Duration::from_millis(1));
@@ -152,7 +150,7 @@ impl Busy {
 
 async fn ask(client: &mut Client, pair: &'static str) -> Result<Code, GrpcCode> {
     let asked = client.ask(request(vec![descriptor(&[pair])]));
-    let answer = tokio::time::timeout(LONG, asked).await;
+    let answer = tokio::time::timeout(PATIENCE, asked).await;
     let answer = answer.unwrap_or_else(|_| panic!("{pair}: no answer"));
     answer
         .map(|answer| answer.overall_code())
@@ -160,7 +158,7 @@ async fn ask(client: &mut Client, pair: &'static str) -> Result<Code, GrpcCode> 
 }
 
 async fn joined<T: Send + 'static>(thread: JoinHandle<T>) -> T {
-    let deadline = Instant::now() + LONG;
+    let deadline = Instant::now() + PATIENCE;
     while !thread.is_finished() {
         assert!(Instant::now() < deadline, "no answer");
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -255,7 +253,7 @@ async fn a_runtime_waits_for_nobody_either() {
     let mut waiting = Box::pin(ask("error"));
     let early = tokio::time::timeout(Duration::from_millis(300), &mut waiting);
     assert!(early.await.is_err(), "it waits");
-    let other = tokio::time::timeout(LONG, async {
+    let other = tokio::time::timeout(PATIENCE, async {
         tokio::select! {
             _ = &mut waiting => panic!("it waits"),
             told = ask("open") => told,
@@ -283,7 +281,7 @@ fn requests_behind_one_that_waits_are_answered_behind_it() {
         };
         let mut stream =
             TcpStream::connect(service.server.http_addr().expect("TCP")).expect("it listens");
-        stream.set_read_timeout(Some(LONG)).expect("a socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let first = ask("error", "");
         stream.write_all(first.as_bytes()).expect("it reads");
         let mut answer = [0; 4096];
@@ -305,7 +303,7 @@ fn requests_behind_one_that_waits_are_answered_behind_it() {
         assert!(stream.read(&mut answer).is_err(), "{io:?}: answered");
         assert!(script.is_running());
         script.end();
-        stream.set_read_timeout(Some(LONG)).expect("a socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let mut answers = String::new();
         stream.read_to_string(&mut answers).expect("answers");
         assert_eq!(

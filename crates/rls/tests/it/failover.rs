@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tollgate_rls::StoreConfig;
 use tollgate_testkit::cluster::RedisCluster;
 use tollgate_testkit::process::{free_port, temp_dir};
-use tollgate_testkit::{Client as Control, Server, peers};
+use tollgate_testkit::{Client as Control, Server, eventually, peers};
 use tollgate_wire::resp::Value;
 use tollgate_wire::rls::rate_limit_response::Code;
 
@@ -142,21 +142,24 @@ impl Sentinel {
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server starts as a Sentinel");
-        let addr = (Ipv4Addr::LOCALHOST, plain).into();
-        Self {
+        let sentinel = Self {
             process,
             dir,
-            addr,
+            addr: (Ipv4Addr::LOCALHOST, plain).into(),
             port,
-        }
+        };
+        // The original ends where nobody listens at its start.
+        eventually("the Sentinel answers", || sentinel.ask(&["PING"]).is_some());
+        sentinel
+    }
+
+    fn ask(&self, words: &[&str]) -> Option<Value> {
+        Control::connect(self.addr).ok()?.call(words).ok()
     }
 
     /// Whether it knows a replica that it could promote.
     fn knows_a_replica(&self) -> bool {
-        let Ok(mut client) = Control::connect(self.addr) else {
-            return false;
-        };
-        let Ok(Value::Array(replicas)) = client.call(&["SENTINEL", "REPLICAS", "main"]) else {
+        let Some(Value::Array(replicas)) = self.ask(&["SENTINEL", "REPLICAS", "main"]) else {
             return false;
         };
         let up = Value::Bulk(b"ok".to_vec());
