@@ -1,6 +1,6 @@
 //! Many clients, slow clients, too many clients.
 
-use crate::harness::{Local, eventually, info, raw};
+use crate::harness::{Local, eventually, info, raw, text};
 use std::net::TcpStream;
 use tollgate_net::process;
 use tollgate_testkit::{Server, peers};
@@ -19,7 +19,7 @@ fn a_client_that_never_reads_costs_no_more_than_the_limit() {
     slow.send("*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n".repeat(5_000).as_bytes())
         .unwrap();
     let held = |client: &mut _| {
-        let list = crate::harness::text(client, "CLIENT LIST");
+        let list = text(client, "CLIENT LIST");
         let each = list
             .split(" omem=")
             .skip(1)
@@ -66,7 +66,12 @@ fn a_limit_close_above_what_is_used_is_kept_by_evicting() {
     for db in ["0", "9"] {
         let server = Local::start(&[("maxmemory-policy", "allkeys-lru")]);
         let mut client = server.connect();
-        let used = |client: &mut _| info(client, "used_memory").parse::<usize>().unwrap();
+        let used = |client: &mut _| -> usize {
+            let told = text(client, "INFO memory");
+            let mut lines = told.lines();
+            let used = lines.find_map(|line| line.strip_prefix("used_memory:"));
+            used.unwrap().parse().unwrap()
+        };
         assert_eq!(raw(&mut client, &format!("SELECT {db}")), "+OK\r\n");
         let limit = used(&mut client) + ROOM;
         let set = format!("CONFIG SET maxmemory {limit}");
