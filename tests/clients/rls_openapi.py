@@ -1,5 +1,6 @@
 """Holds the HTTP interface to its own OpenAPI document. Argument: the service's address."""
 
+import copy
 import json
 import sys
 import urllib.error
@@ -100,4 +101,49 @@ for want in (200, 404):
     assert status == want, released
 assert answered("post", "/v1/decide", check(("ten", "x")), "text/xml")[0] == 415
 assert call("GET", "/v1/decide")[0] == 405
+
+# Any value in the place of any other: what the document takes, the service takes.
+VALUES = [None, 0, "05", -1, 1.5, 2**32, 2**64 - 1, 2**64, "4294967296", "9" * 19, "9" * 20, True, [], {}, "x" * 257]
+
+
+def places(value, at=()):
+    """The ways to all values within a value."""
+    yield at
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from places(item, (*at, key))
+
+
+def changed(body):
+    """The body with one value put in the place of another, or left out."""
+    for at in places(body):
+        for value in VALUES if not at else [*VALUES, changed]:
+            whole = {"": copy.deepcopy(body)}
+            *way, last = ("", *at)
+            place = whole
+            for key in way:
+                place = place[key]
+            if value is changed:
+                del place[last]
+            else:
+                place[last] = value
+            yield whole[""]
+
+
+override = {"requestsPerUnit": 5, "unit": "DAY"}
+one = {**check(("ten", "any"), limit=override, hitsAddend=1, isNegativeHits=False), "hitsAddend": 1}
+units = {**check(("ten", "any")), "id": "any", "hits_addend": 1}
+for path, body in (
+    ("/v1/decide", {**one, "headers": "none"}),
+    ("/v1/decide", {"checks": [one]}),
+    ("/v1/explain", one),
+    ("/json", one),
+    ("/v1/reserve", {**units, "ttl_ms": 1}),
+    ("/v1/commit", {**units, "actual": 1}),
+    ("/v1/release", units),
+):
+    taken = Draft202012Validator(paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"])
+    for request in changed(body):
+        status, _, value = answered("post", path, request)
+        assert status != 400 or not taken.is_valid(request), (path, request, value)
 print("ok")
