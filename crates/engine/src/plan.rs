@@ -70,12 +70,15 @@ impl Engine {
     }
 
     /// Decides by the size of the data whether [`Engine::look_ahead`] does anything; to be called about once a second.
-    pub fn judge_size(&self) {
+    /// Gives that size in bytes, unless a command holds some of the data for long.
+    pub fn judge_size(&self) -> Option<usize> {
         let mut bytes = 0;
         let left = self.for_each_free_cell(&mut |cell| bytes += cell.memory());
-        if left.len() == 0 || bytes > DEEP {
+        let whole = left.len() == 0;
+        if whole || bytes > DEEP {
             self.deep.store(bytes > DEEP, Ordering::Relaxed);
         }
+        whole.then_some(bytes)
     }
 
     /// Brings what the commands will look at into the cache, as far as nobody else has it locked, and tells their keys where

@@ -4,6 +4,7 @@
 //! most a quarter of one core. Without keys that expire, and without clients that
 //! could make some, the loop sleeps for a second at a time.
 
+use crate::allocator;
 use crate::aof;
 use crate::eviction;
 use crate::metrics::Traffic;
@@ -25,6 +26,8 @@ const PAUSE: i64 = 3 * LONG_ROUND;
 const IDLE: i64 = 1_000_000_000;
 /// So long after the last command rounds follow each other as if keys expired.
 const ACTIVE: i64 = 10 * IDLE;
+/// Time between two looks whether much memory is free that the system does not have back.
+const GIVE_BACK: i64 = 5 * IDLE;
 /// Buckets looked at between two readings of the clock.
 const BUCKETS: usize = 256;
 /// A step finds many if it removes one entry for so many buckets.
@@ -34,6 +37,7 @@ const BUCKETS_PER_ENTRY: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct House {
     size_at: i64,
+    give_back_at: i64,
     /// Commands of all threads when it was last looked.
     commands: u64,
     /// Until when clients count as active.
@@ -52,8 +56,12 @@ impl House {
 }
 
 /// What is due once a second, at the most.
-fn each_second(shared: &Arc<Shared>, now: i64) {
-    shared.engine.judge_size();
+fn each_second(house: &mut House, shared: &Arc<Shared>, now: i64) {
+    let data = shared.engine.judge_size();
+    if let Some(data) = data.filter(|_| now >= house.give_back_at) {
+        house.give_back_at = now + GIVE_BACK;
+        allocator::give_back_when_much(shared.resident(), data as u64, &shared.workers);
+    }
     replication::tend(shared, Timestamp::from_nanos(now));
     shared
         .engine
@@ -87,7 +95,7 @@ pub(crate) fn keep_house(
     let active = house.is_active(shared.metrics.commands(), now);
     if now >= house.size_at {
         house.size_at = now + IDLE;
-        each_second(shared, now);
+        each_second(house, shared, now);
     }
     shared.engine.do_what_was_left(Timestamp::from_nanos(now));
     shared.engine.tracking().trim();
