@@ -110,7 +110,11 @@ impl<'a> Request<'a> {
         target
             .send(&self.commands(parcels, now))
             .map_err(|_| CmdError::MigrateWrite)?;
-        let mut line = || target.line(LINE_MAX).map_err(|_| CmdError::MigrateRead);
+        // What is neither a status nor an error does not come from a store, and has taken nothing.
+        let mut line = || match target.line(LINE_MAX) {
+            Ok(answer) if matches!(answer.first(), Some(b'+' | b'-')) => Ok(answer),
+            _ => Err(CmdError::MigrateRead),
+        };
         let mut refused: Option<Vec<u8>> = None;
         // The answers to AUTH and SELECT: when one is an error, no key counts as taken.
         let mut opening = None;

@@ -1,7 +1,8 @@
 //! MIGRATE between two of our servers, and between ours and redis-server in both directions.
 
 use crate::harness::Local;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use tollgate_testkit::{Client, Server, peers};
 use tollgate_wire::resp::Value;
 
@@ -191,4 +192,28 @@ fn keys_move_from_redis() {
     };
     let target = ours(true);
     check(&mut Pair::new(source.addr(), target.addr));
+}
+
+#[test]
+fn what_is_no_store_takes_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream
+            .write_all(
+                b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+            )
+            .unwrap();
+        // Until the other side goes, so that what it wrote is no reason to reset the connection.
+        stream.read_to_end(&mut Vec::new()).ok();
+    });
+    let source = ours(false);
+    let mut client = Client::connect(source.addr).unwrap();
+    client.line("SET k v").unwrap();
+    let port = to.port().to_string();
+    let answer = client.call(&["MIGRATE", "127.0.0.1", &port, "k", "0", "60000"]);
+    refused(&answer.unwrap(), "IOERR error or timeout reading");
+    assert_eq!(client.line("EXISTS k").ok(), Some(Value::Int(1)));
+    answering.join().unwrap();
 }
