@@ -16,9 +16,10 @@ use rustls::{
 
 use crate::outbound::Wait;
 
-use super::listed::OrListed;
+use super::listed::{OrListed, or_version_1};
 use super::own::own;
 use super::settings::{TlsError, authorities, roots, versions};
+use super::version_1;
 
 /// What a client's side of TLS is made of.
 #[derive(Debug, Clone)]
@@ -118,13 +119,14 @@ impl ServerCertVerifier for AnyName {
             now,
         );
         match verified {
-            Err(error) if self.0.is_listed(end_entity, &error) => {
-                Ok(ServerCertVerified::assertion())
-            }
             // The name is looked at last, when all else is right.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
+            Err(error) => {
+                self.0.admit(end_entity, error, now)?;
+                Ok(ServerCertVerified::assertion())
+            }
             verified => verified,
         }
     }
@@ -135,7 +137,10 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.checked.verify_tls12_signature(message, cert, dss)
+        or_version_1(
+            self.0.checked.verify_tls12_signature(message, cert, dss),
+            || version_1::verify_tls12_signature(message, cert, dss),
+        )
     }
 
     fn verify_tls13_signature(
@@ -144,7 +149,10 @@ impl ServerCertVerifier for AnyName {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.checked.verify_tls13_signature(message, cert, dss)
+        or_version_1(
+            self.0.checked.verify_tls13_signature(message, cert, dss),
+            || version_1::verify_tls13_signature(message, cert, dss),
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,4 +1,4 @@
-//! Peers that show a certificate of the list of authorities itself, as `openssl req -x509` makes it.
+//! Peers that show a certificate of the list of authorities itself, as `openssl req -x509` makes it, or one of version 1.
 
 use std::sync::Arc;
 
@@ -9,8 +9,11 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
 };
 
+use super::version_1::{self, is_version_1};
+
 /// A check of certificates that lets one of the list of authorities be shown, as OpenSSL does. That admits nobody else: who
-/// has the key of an authority could sign any other certificate.
+/// has the key of an authority could sign any other certificate. One of version 1 may be shown as well, when an authority
+/// of the list has signed it.
 #[derive(Debug)]
 pub(super) struct OrListed<V: ?Sized> {
     pub(super) checked: Arc<V>,
@@ -23,15 +26,42 @@ impl<V: ?Sized> OrListed<V> {
         OrListed { checked, listed }
     }
 
-    /// Whether all that `error` finds wrong is that `shown` is an authority, and it is one of the list. The check looks at
-    /// the time that a certificate is valid for before it looks at that.
-    pub(super) fn is_listed(&self, shown: &CertificateDer<'_>, error: &Error) -> bool {
-        let Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else {
-            return false;
-        };
-        let found = error.downcast_ref::<webpki::Error>();
-        found == Some(&webpki::Error::CaUsedAsEndEntity) && self.listed.contains(shown)
+    /// Whether what `error` finds wrong with a certificate is let pass: it is an authority, and one of the list, or it is of
+    /// version 1. The check looks at the time that a certificate is valid for before it looks at the first.
+    pub(super) fn admit(
+        &self,
+        shown: &CertificateDer<'_>,
+        error: Error,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        if is_version_1(&error) {
+            return version_1::verify(shown, &self.listed, now);
+        }
+        let is_authority = has_found(&error, &webpki::Error::CaUsedAsEndEntity);
+        match is_authority && self.listed.contains(shown) {
+            true => Ok(()),
+            false => Err(error),
+        }
     }
+}
+
+/// `checked`, unless that is that rustls does not read version 1.
+pub(super) fn or_version_1<T>(
+    checked: Result<T, Error>,
+    read: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    match checked {
+        Err(error) if is_version_1(&error) => read(),
+        checked => checked,
+    }
+}
+
+/// Whether this is what the check has found.
+pub(super) fn has_found(error: &Error, wrong: &webpki::Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else {
+        return false;
+    };
+    error.downcast_ref::<webpki::Error>() == Some(wrong)
 }
 
 impl ClientCertVerifier for OrListed<dyn ClientCertVerifier> {
@@ -57,7 +87,10 @@ impl ClientCertVerifier for OrListed<dyn ClientCertVerifier> {
             .checked
             .verify_client_cert(end_entity, intermediates, now)
         {
-            Err(error) if self.is_listed(end_entity, &error) => Ok(ClientCertVerified::assertion()),
+            Err(error) => {
+                self.admit(end_entity, error, now)?;
+                Ok(ClientCertVerified::assertion())
+            }
             verified => verified,
         }
     }
@@ -68,7 +101,10 @@ impl ClientCertVerifier for OrListed<dyn ClientCertVerifier> {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.checked.verify_tls12_signature(message, cert, dss)
+        or_version_1(
+            self.checked.verify_tls12_signature(message, cert, dss),
+            || version_1::verify_tls12_signature(message, cert, dss),
+        )
     }
 
     fn verify_tls13_signature(
@@ -77,7 +113,10 @@ impl ClientCertVerifier for OrListed<dyn ClientCertVerifier> {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.checked.verify_tls13_signature(message, cert, dss)
+        or_version_1(
+            self.checked.verify_tls13_signature(message, cert, dss),
+            || version_1::verify_tls13_signature(message, cert, dss),
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -9,6 +9,7 @@ mod driver;
 mod listed;
 mod own;
 mod settings;
+mod version_1;
 
 pub use connector::{TlsClientFiles, TlsConnector};
 pub use driver::{TlsConn, TlsDriver};

@@ -7,9 +7,10 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{CertificateError, Error, InconsistentKeys, OtherError};
+use rustls::{Error, InconsistentKeys};
 
 use super::settings::{TlsError, certificates, of_file};
+use super::version_1::is_version_1;
 
 /// The chain of `certificate` with the private key that it is for. It may be of version 1 of X.509, as `openssl x509 -req`
 /// makes it unless told otherwise: rustls cannot read those, but who is shown one judges it.
@@ -27,13 +28,6 @@ pub(super) fn own(certificate: &Path, key: &Path) -> Result<Arc<SingleCertAndKey
         Err(error) => return Err(of_file(certificate, error)),
     }
     Ok(Arc::new(SingleCertAndKey::from(own)))
-}
-
-fn is_version_1(error: &Error) -> bool {
-    let Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else {
-        return false;
-    };
-    error.downcast_ref::<webpki::Error>() == Some(&webpki::Error::UnsupportedCertVersion)
 }
 
 /// Whether the public key, with the name of its algorithm, stands in the certificate word for word.

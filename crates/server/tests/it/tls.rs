@@ -19,6 +19,8 @@ use tollgate_testkit::process::free_port;
 
 use crate::harness::BACKEND_VARIABLE;
 
+mod version_1;
+
 /// A certificate of version 1 and its key, made once by `openssl x509 -req -signkey`: rcgen makes those of version 3 only.
 const VERSION_1: [(&str, &str); 3] = [
     ("ca", VERSION_1_CERTIFICATE),
@@ -143,11 +145,7 @@ impl Files {
                 builder.with_client_auth_cert(chain, key).unwrap()
             }
         };
-        let name = ServerName::try_from("localhost").unwrap();
-        let session = ClientConnection::new(Arc::new(config), name).unwrap();
-        let socket = TcpStream::connect(addr).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client(StreamOwned::new(session, socket))
+        Client::new(addr, config)
     }
 }
 
@@ -213,6 +211,14 @@ impl Drop for Tls {
 struct Client(StreamOwned<ClientConnection, TcpStream>);
 
 impl Client {
+    fn new(addr: SocketAddr, config: ClientConfig) -> Client {
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(addr).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client(StreamOwned::new(session, socket))
+    }
+
     /// Sends the bytes and reads an answer of the same length as the expected one.
     fn expect(&mut self, send: &[u8], expected: &[u8]) {
         self.0.write_all(send).unwrap();
