@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -160,12 +160,19 @@ pub fn free_port() -> io::Result<u16> {
         let port =
             PORTS.start + u16::try_from(offset).expect("less than the length of a range of ports");
         let lock = File::create(locks.join(port.to_string()))?;
-        if lock.try_lock().is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if lock.try_lock().is_ok() && is_free(port) {
             TAKEN.lock().expect("no test panics here").push(lock);
             return Ok(port);
         }
     }
     Err(io::Error::other("no port is free"))
+}
+
+/// Whether nobody listens there. Who listened to try it would leave a copy of the socket, for a moment, to each process that
+/// another thread is just starting, and the port would be taken.
+fn is_free(port: u16) -> bool {
+    let tried = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
+    tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 fn start(program: &Path, args: impl Fn(u16, &Path) -> Vec<String>) -> io::Result<Server> {

@@ -15,8 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::free_port;
+use tollgate_testkit::{PATIENCE, eventually};
 use tollgate_wire::xds::{
     Any, DiscoveryRequest, DiscoveryResponse, RATE_LIMIT_CONFIG, RateLimitConfig,
     STREAM_AGGREGATED_RESOURCES,
@@ -80,7 +80,13 @@ impl Management {
 
     /// On a port that may have been another's, with TLS or without.
     pub(crate) fn start_at(addr: SocketAddr, tls: Option<TlsAcceptor>) -> Self {
-        let listener = std::net::TcpListener::bind(addr).expect("a free port");
+        let mut listener = None;
+        // A process that another test is just starting has a copy of the socket of before for a moment.
+        eventually("the port is free", || {
+            listener = std::net::TcpListener::bind(addr).ok();
+            listener.is_some()
+        });
+        let listener = listener.expect("it was bound");
         listener.set_nonblocking(true).expect("a socket");
         let addr = listener.local_addr().expect("bound");
         Self::run(addr, async move |connections| {

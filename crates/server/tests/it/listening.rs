@@ -1,24 +1,23 @@
 //! CONFIG SET of what the server listens on, while clients are connected.
 
-use crate::harness::{Local, info, raw};
+use crate::harness::{info, raw};
 use crate::tls::Files;
 use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use tollgate_testkit::process::free_port;
-use tollgate_testkit::{Client, PATIENCE};
+use tollgate_testkit::{Client, PATIENCE, Server};
 
-/// A server that listens on ports of 127.0.0.1 and the client that tells it to.
+/// A server that listens on ports of 127.0.0.1 and the client that tells it to. It is a process of its own: those that tests
+/// start from this one have copies of its sockets for a moment, also of those that are being closed.
 struct Moved {
-    server: Local,
+    server: Server,
     client: Client,
 }
 
 impl Moved {
     fn start() -> Moved {
-        // A port that no other test gets once it is given up.
-        let port = free_port().unwrap().to_string();
-        let server = Local::start(&[("port", &port)]);
-        let client = server.connect();
+        let server = Server::tollgate(&["--threads", "2"]).unwrap();
+        let client = server.connect().unwrap();
         Moved { server, client }
     }
 
@@ -49,7 +48,7 @@ fn at(port: u16) -> SocketAddr {
 #[test]
 fn another_port_is_listened_on_and_clients_stay() {
     let mut moved = Moved::start();
-    let old = moved.server.addr.port();
+    let old = moved.server.addr().port();
     let new = moved.move_to_free(|port| format!("port {port}"));
     assert_ne!(new, old);
     assert!(serves(at(new)));
@@ -70,7 +69,7 @@ fn another_port_is_listened_on_and_clients_stay() {
 #[test]
 fn a_port_that_is_taken_changes_nothing() {
     let mut moved = Moved::start();
-    let old = moved.server.addr.port();
+    let old = moved.server.addr().port();
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap().port();
     let refused = "-ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs.\r\n";
@@ -88,7 +87,7 @@ fn a_port_that_is_taken_changes_nothing() {
 #[test]
 fn addresses_follow_bind() {
     let mut moved = Moved::start();
-    let port = moved.server.addr.port();
+    let port = moved.server.addr().port();
     // The old socket is in the way of the new one.
     assert_eq!(moved.set("bind *"), "+OK\r\n");
     assert!(serves(at(port)));
@@ -116,7 +115,7 @@ fn addresses_follow_bind() {
 #[test]
 fn nothing_to_listen_on_leaves_those_who_are_there() {
     let mut moved = Moved::start();
-    let port = moved.server.addr.port();
+    let port = moved.server.addr().port();
     let words: [&[u8]; 4] = [b"CONFIG", b"SET", b"bind", b""];
     let mut bytes = Vec::new();
     tollgate_wire::resp::write_command(&mut bytes, &words);
@@ -141,9 +140,9 @@ fn tls_and_memcached_get_ports_while_the_server_runs() {
     };
     let secret = moved.move_to_free(with);
     assert!(files.is_served(at(secret)));
-    assert!(serves(moved.server.addr));
+    assert!(serves(moved.server.addr()));
     // Both change places, and everyone speaks as the new port is spoken at.
-    let plain = moved.server.addr.port();
+    let plain = moved.server.addr().port();
     assert_eq!(
         moved.set(&format!("port {secret} tls-port {plain}")),
         "+OK\r\n"

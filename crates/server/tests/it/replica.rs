@@ -404,7 +404,9 @@ fn what_waits_for_a_replica_that_does_not_read_is_counted() {
     wait_for("the replica is online", || {
         text(&mut client, "INFO replication").contains("state=online")
     });
-    assert_eq!(number(&mut client, "mem_clients_slaves"), 0);
+    wait_for("the data are on their way", || {
+        number(&mut client, "mem_clients_slaves") == 0
+    });
     assert_eq!(number(&mut client, "connected_clients"), 1);
     let value = "v".repeat(1 << 20);
     for _ in 0..32 {

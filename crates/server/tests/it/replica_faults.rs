@@ -174,6 +174,11 @@ fn data_that_cannot_be_loaded_leave_the_append_only_file_alone() {
     });
     assert_eq!(info(&mut client, "aof_enabled"), "1");
     client.line("SET later 1").unwrap();
+    // Until its first base is whole, the file of before is in force.
+    wait_for("the file has begun anew", || {
+        info(&mut client, "aof_pending_rewrite") == "0"
+            && info(&mut client, "aof_rewrite_in_progress") == "0"
+    });
     drop((client, replica));
     let replica = Local::start(&settings);
     let both = "*2\r\n$-1\r\n$1\r\n1\r\n";

@@ -184,6 +184,7 @@ impl Tls {
             ("tls-port", &port.to_string()),
             ("threads", "2"),
             ("io-backend", &backend),
+            ("dir", files.dir.to_str().unwrap()),
             ("tls-cert-file", &files.text("server", "cert")),
             ("tls-key-file", &files.text("server", "key")),
             ("tls-ca-cert-file", &files.text("client", "ca")),
