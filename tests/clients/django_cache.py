@@ -13,7 +13,7 @@ django.setup()
 from django.core.cache import cache  # noqa: E402  (it reads the settings)
 
 cache.clear()
-cache.set("object", {"a": [1, 2, 3]}, 100)
+cache.set("object", {"a": [1, 2, 3]}, 10_000)
 assert cache.get("object") == {"a": [1, 2, 3]}
 assert cache.get("none", "default") == "default"
 assert cache.add("object", 1) is False and cache.add("new", 1) is True
@@ -23,12 +23,12 @@ try:
     raise AssertionError("incr of an absent key must fail")
 except ValueError:
     pass
-cache.set_many({f"k{i}": i for i in range(100)}, timeout=100)
+cache.set_many({f"k{i}": i for i in range(100)}, timeout=10_000)
 assert cache.get_many([f"k{i}" for i in range(100)]) == {f"k{i}": i for i in range(100)}
 cache.delete_many(["k0", "k1"])
 assert cache.get("k0") is None and cache.has_key("k2")
 assert cache.get_or_set("computed", lambda: 7) == 7
-assert cache.touch("k2", 200) is True and cache.touch("none") is False
+assert cache.touch("k2", 20_000) is True and cache.touch("none") is False
 cache.set("short", 1, timeout=0.05)
 deadline = time.monotonic() + 60
 while cache.get("short") is not None:

@@ -41,7 +41,7 @@ async function use(protocol) {
   const client = await connect(protocol);
   await client.flushall();
   assert.strictEqual(await client.ping(), "PONG");
-  assert.strictEqual(await client.set("key", "value", { expiry: { type: TimeUnit.Seconds, count: 100 } }), "OK");
+  assert.strictEqual(await client.set("key", "value", { expiry: { type: TimeUnit.Seconds, count: 10000 } }), "OK");
   assert.strictEqual(await client.get("key"), "value");
   assert.deepStrictEqual(await client.mget(["key", "none"]), ["value", null]);
   assert.strictEqual(await client.hset("h", { a: "1", b: "2" }), 2);

@@ -10,7 +10,7 @@ async function main() {
   assert.strictEqual(await redis.ping(), "PONG");
   await redis.flushall();
   assert.strictEqual(await redis.client("GETNAME"), "io");
-  assert.strictEqual(await redis.set("key", "value", "EX", 100, "NX"), "OK");
+  assert.strictEqual(await redis.set("key", "value", "EX", 10000, "NX"), "OK");
   assert.strictEqual(await redis.get("key"), "value");
   assert.deepStrictEqual(await redis.getBuffer("key"), Buffer.from("value"));
   assert.strictEqual(await redis.incr("counter"), 1);
@@ -27,8 +27,8 @@ async function main() {
     numberOfKeys: 1,
     lua: "local n = redis.call('INCR', KEYS[1]) if n == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end return n",
   });
-  assert.strictEqual(await redis.limit("limited", 10), 1);
-  assert.strictEqual(await redis.limit("limited", 10), 2);
+  assert.strictEqual(await redis.limit("limited", 10000), 1);
+  assert.strictEqual(await redis.limit("limited", 10000), 2);
 
   const keys = [];
   for await (const page of redis.scanStream({ match: "*ed" })) keys.push(...page);

@@ -28,16 +28,16 @@ async function check(limiter, name) {
   assert.strictEqual(await admitted(limiter, name, 50), 10, name);
   const state = await limiter.get(name);
   assert.strictEqual(state.remainingPoints, 0, name);
-  assert.ok(state.msBeforeNext > 0 && state.msBeforeNext <= 60000, name);
+  assert.ok(state.msBeforeNext > 0 && state.msBeforeNext <= 3600000, name);
   await limiter.reward(name, 5);
-  await limiter.block(`${name}:blocked`, 30);
-  await assert.rejects(limiter.consume(`${name}:blocked`), (refusal) => refusal.msBeforeNext > 29000);
+  await limiter.block(`${name}:blocked`, 3600);
+  await assert.rejects(limiter.consume(`${name}:blocked`), (refusal) => refusal.msBeforeNext > 3000000);
   assert.strictEqual(await limiter.delete(name), true, name);
   assert.strictEqual(await admitted(limiter, name, 3), 3, name);
 }
 
 async function main() {
-  const options = { points: 10, duration: 60 };
+  const options = { points: 10, duration: 3600 };
   const ioredis = new Ioredis({ port, password, enableOfflineQueue: false });
   await new Promise((resolve) => ioredis.once("ready", resolve));
   await check(new RateLimiterRedis({ storeClient: ioredis, keyPrefix: "io", ...options }), "ioredis");
@@ -47,8 +47,8 @@ async function main() {
   await check(new RateLimiterRedis({ storeClient: node, useRedisPackage: true, keyPrefix: "node", ...options }), "node-redis");
 
   const bursty = new BurstyRateLimiter(
-    new RateLimiterRedis({ storeClient: ioredis, keyPrefix: "steady", points: 2, duration: 60 }),
-    new RateLimiterRedis({ storeClient: ioredis, keyPrefix: "burst", points: 3, duration: 600 }),
+    new RateLimiterRedis({ storeClient: ioredis, keyPrefix: "steady", points: 2, duration: 3600 }),
+    new RateLimiterRedis({ storeClient: ioredis, keyPrefix: "burst", points: 3, duration: 36000 }),
   );
   assert.strictEqual(await admitted(bursty, "both", 20), 5);
 

@@ -81,7 +81,7 @@ for pairs in ([("ten", "x")], [("hundred", "x"), ("user", "bob")], [("no", "x")]
     assert status == 200, explained
 held = check(("ten", "held"), hitsAddend=6)
 for path, more, want in (
-    ("/v1/reserve", {"id": "a", "ttl_ms": 60000}, 200),
+    ("/v1/reserve", {"id": "a", "ttl_ms": 3600000}, 200),
     ("/v1/reserve", {"id": "b"}, 429),
     ("/v1/commit", {"id": "a", "actual": 2}, 200),
     ("/v1/commit", {"id": "a", "actual": 2}, 200),

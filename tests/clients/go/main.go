@@ -46,7 +46,7 @@ func main() {
 }
 
 func data(client *redis.Client) {
-	same(value(client.Set(background, "key", "value", 100*time.Second).Result()), "OK")
+	same(value(client.Set(background, "key", "value", 10_000*time.Second).Result()), "OK")
 	same(value(client.Get(background, "key").Result()), "value")
 	same(client.Get(background, "none").Err(), redis.Nil)
 	same(value(client.HSet(background, "h", "a", "1", "b", "2").Result()), int64(2))

@@ -49,7 +49,7 @@ public class JedisProgram {
     }
 
     static void data(Jedis jedis) {
-        same(jedis.set("key", "value", SetParams.setParams().nx().ex(100)), "OK");
+        same(jedis.set("key", "value", SetParams.setParams().nx().ex(10_000)), "OK");
         check(jedis.set("key", "other", SetParams.setParams().nx()) == null, "NX on a present key");
         same(jedis.get("key"), "value");
         same(jedis.incrBy("counter", 5), 5L);

@@ -351,7 +351,7 @@ fn check_reservations(service: &Service) {
         }
         body
     };
-    let (status, _, reserved) = post(service, "/v1/reserve", &with("a", "ttl_ms", 60_000));
+    let (status, _, reserved) = post(service, "/v1/reserve", &with("a", "ttl_ms", 3_600_000));
     assert_eq!((status, &reserved["id"]), (200, &json!("a")), "{reserved}");
     assert_eq!(left(), json!(4));
     let (status, _, denied) = post(service, "/v1/reserve", &with("b", "", 0));
