@@ -11,9 +11,11 @@ use tollgate_limiter::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use parking_lot::MutexGuard;
+
 use crate::cell::Cells;
 use crate::execute::changes_functions;
-use crate::shards::LockSet;
+use crate::shards::{LockSet, unless};
 use crate::waiter::Mail;
 use crate::{Engine, Session};
 
@@ -209,6 +211,15 @@ impl Engine {
         })
     }
 
+    /// Holds the order of changes to functions for a command of a connection, or puts it off: who holds it may wait for a
+    /// long command.
+    pub(crate) fn hold_order_of(&self, session: &Session) -> Option<MutexGuard<'_, ()>> {
+        let patient = || self.functions.hold_order();
+        self.lock_or_put_off(session.mail.as_ref(), patient, || {
+            unless(|| self.is_kept(), || self.functions.try_hold_order())
+        })
+    }
+
     /// Whether a long command holds what this one needs.
     pub(crate) fn waits_for_kept(&self, row: &Row, args: &[&[u8]]) -> bool {
         let needs_kept = || {
@@ -341,6 +352,16 @@ mod tests {
     /// command is to let go of its thread at once, and to run when it is tried again.
     #[track_caller]
     fn lets_go(commands: &[&str], lock: impl for<'e> Fn(&'e Engine) -> LockSet<'e>) {
+        lets_go_beside(commands, |_| None, lock);
+    }
+
+    /// The same while the order of changes to functions is held too, if `order` does so.
+    #[track_caller]
+    fn lets_go_beside(
+        commands: &[&str],
+        order: impl for<'e> Fn(&'e Engine) -> Option<MutexGuard<'e, ()>>,
+        lock: impl for<'e> Fn(&'e Engine) -> LockSet<'e>,
+    ) {
         let engine = Engine::new(EngineConfig {
             shards: 16,
             ..EngineConfig::default()
@@ -353,6 +374,7 @@ mod tests {
         for command in before {
             assert_eq!(run(&engine, &mut session, command).0, Outcome::Continue);
         }
+        let order = order(&engine);
         let mut long = lock(&engine);
         let (tell, told) = mpsc::channel();
         thread::scope(|scope| {
@@ -365,7 +387,7 @@ mod tests {
             thread::sleep(Duration::from_millis(20));
             long.keep();
             let outcome = told.recv_timeout(Duration::from_secs(20));
-            drop(long);
+            drop((long, order));
             let Ok(((outcome, reply), mut session)) = outcome else {
                 panic!("{last} waits");
             };
@@ -471,6 +493,20 @@ mod tests {
             &["EVAL return{redis.call('GET',ARGV[1])} 0 key"],
         ] {
             lets_go(commands, |engine| engine.shards.lock_gate());
+        }
+    }
+
+    #[test]
+    fn nor_for_who_changes_functions_and_waits_for_one() {
+        for commands in [
+            &["MULTI", "FUNCTION FLUSH", "EXEC"][..],
+            &["MULTI", "SELECT 1", "FUNCTION FLUSH", "EXEC"],
+        ] {
+            lets_go_beside(
+                commands,
+                |engine| Some(engine.functions.hold_order()),
+                |engine| shard_of(engine, b"held"),
+            );
         }
     }
 

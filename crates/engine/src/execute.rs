@@ -43,9 +43,11 @@ impl Engine {
         out: &mut ReplyBuf,
         node: &mut dyn Node,
     ) -> Outcome {
+        let started = session.is_worker.then(Clock::monotone);
         let outcome = self.execute_checked(plan, session, args, now, out, node);
         if self.listeners.has_put_off() {
-            self.serve_later(now);
+            // The clock stood still for what was long, and not for those who wait.
+            self.serve_later(started.map_or(now, |started| passed_since(now, started)));
         }
         outcome
     }
@@ -763,4 +765,10 @@ pub(crate) fn count_failed_script(row: &Row, reply: &[u8], counters: RowCounters
 
 pub(crate) fn elapsed(started: i64) -> u64 {
     u64::try_from(Clock::monotone() - started).unwrap_or(0)
+}
+
+/// The time now, after something for which `now` stood still and that began at the monotone time `started`.
+pub(crate) fn passed_since(now: Timestamp, started: i64) -> Timestamp {
+    let passed = i64::try_from(elapsed(started)).unwrap_or(i64::MAX);
+    Timestamp::from_nanos(now.nanos().saturating_add(passed))
 }

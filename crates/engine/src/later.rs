@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tollgate_limiter::Timestamp;
 
 use crate::cell::Cell;
+use crate::shards::Visit;
 use crate::waiter::Waiter;
 use crate::{Engine, Session};
 
@@ -84,11 +85,11 @@ impl Engine {
         }
     }
 
-    /// Whether somebody who looks at all shards would have to wait for a long command; then the connection is told when to
-    /// try again.
-    pub fn puts_off_looks(&self, session: &Session) -> bool {
-        let mail = session.mail.as_ref().filter(|_| self.is_kept());
-        mail.is_some_and(|mail| self.shards.put_off(mail))
+    /// Lets a connection look at all shards without waiting for a long command: none begins until what is returned is
+    /// dropped. `None`: one runs, and the connection is told when to try again.
+    pub fn look(&self, session: &Session) -> Option<Option<Visit<'_>>> {
+        let visit = || self.shards.visit().map(Some);
+        self.lock_or_put_off(session.mail.as_ref(), || None, visit)
     }
 
     /// Whether a long command holds shards, so that who looks at all of them would have to wait for it.

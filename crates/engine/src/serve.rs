@@ -16,7 +16,7 @@ use tollgate_wire::resp::ReplyBuf;
 use crate::Engine;
 use crate::call::{Call, Long};
 use crate::cell::{Cell, Cells, ReadyKey, parts};
-use crate::execute::elapsed;
+use crate::execute::{elapsed, passed_since};
 use crate::waiter::Waiter;
 
 /// What XREADGROUP waiters are told when their key is no stream any more.
@@ -49,9 +49,7 @@ impl Engine {
     pub(crate) fn settle_since<H: Cells>(&self, held: &mut H, now: Timestamp, started: i64) {
         self.conclude();
         if !held.ready().is_empty() {
-            let passed = i64::try_from(elapsed(started)).unwrap_or(i64::MAX);
-            let now = Timestamp::from_nanos(now.nanos().saturating_add(passed));
-            self.serve(held, now);
+            self.serve(held, passed_since(now, started));
         }
     }
 

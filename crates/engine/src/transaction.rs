@@ -267,8 +267,12 @@ impl Engine {
         let loads =
             |(row, _): &Command<'_>| matches!(row.run, Run::Script(it) if changes_functions(it));
         // Before anything is locked. What is recorded at the end is not to come behind what others load meanwhile.
-        let _order = (commands.iter().any(loads)).then(|| self.functions.hold_order());
-        let Some(mut held) = self.lock_ready(session, &commands, now) else {
+        let orders = commands.iter().any(loads);
+        let order = orders.then(|| self.hold_order_of(session));
+        let Some(mut held) = (match order {
+            Some(None) => None,
+            _ => self.lock_ready(session, &commands, now),
+        }) else {
             drop(commands);
             session.transaction = Some(transaction);
             *outcome = Outcome::TryAgain;
@@ -329,12 +333,12 @@ impl Engine {
     }
 
     /// The shards of a transaction that does not have to wait for a snapshot to read a large value; `None`: it was put off.
-    fn lock_ready(
-        &self,
+    fn lock_ready<'e>(
+        &'e self,
         session: &Session,
         commands: &[Command<'_>],
         now: Timestamp,
-    ) -> Option<LockSet<'_>> {
+    ) -> Option<LockSet<'e>> {
         let mut held = self.lock_transaction(session, commands)?;
         let waits = commands.iter().any(|(row, words)| {
             matches!(row.run, Run::Keys(_))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use tollgate_engine::{Engine, Mail, Outcome, Session, Unblock};
 use tollgate_limiter::Timestamp;
@@ -69,6 +70,15 @@ impl Conn {
             Outcome::Wait => None,
             _ => Some(value(self.out.bytes())),
         }
+    }
+
+    /// Runs a command; whether a long one keeps it from that.
+    fn is_put_off(&mut self, words: &[&str]) -> bool {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        self.out.clear();
+        let engine = Arc::clone(&self.engine);
+        let outcome = engine.execute(&mut self.session, &words, NOW, &mut self.out, &mut NoNode);
+        outcome == Outcome::TryAgain
     }
 
     /// The answer of the command that waits, if it has come.
@@ -196,6 +206,39 @@ fn a_wait_ends_once() {
     let mut pusher = Conn::new(&engine);
     assert_eq!(pusher.call(&["RPUSH", "a", "1"]), Some(Value::Int(1)));
     assert_eq!(pusher.call(&["LLEN", "a"]), Some(Value::Int(1)));
+}
+
+/// Runs a script on a worker until it is killed; whoever asks for a shard that it holds is put off.
+const ENDLESS: &str = "redis.call('EXISTS', KEYS[1]) while true do end";
+
+#[test]
+fn a_look_that_a_long_script_put_off_is_had_when_it_ends() {
+    let engine = engine(8);
+    let mut other = Conn::new(&engine);
+    other.call(&["XADD", "s", "1-1", "f", "v"]);
+    other.call(&["XGROUP", "CREATE", "s", "g", "0"]);
+    other.call(&["XREADGROUP", "GROUP", "g", "one", "STREAMS", "s", ">"]);
+    let mut conn = Conn::new(&engine);
+    let claim = "XREADGROUP GROUP g two BLOCK 0 CLAIM 1 STREAMS s >";
+    assert_eq!(conn.call(&claim.split(' ').collect::<Vec<_>>()), None);
+    thread::scope(|scope| {
+        let mut worker = Conn::new(&engine);
+        worker.session = worker.session.for_worker();
+        scope.spawn(move || worker.call(&["EVAL", ENDLESS, "1", "s"]));
+        while !other.is_put_off(&["XLEN", "s"]) {
+            thread::yield_now();
+        }
+        let due = Timestamp::from_nanos(NOW.nanos() + 2_000_000);
+        let mut out = ReplyBuf::default();
+        assert!(!engine.time_out(&mut conn.session, due, &mut out));
+        assert_eq!(conn.answer(), None, "what it waits for is held");
+        // By then the entry has been pending for long enough.
+        thread::sleep(Duration::from_millis(2));
+        while !matches!(other.call(&["SCRIPT", "KILL"]), Some(Value::Simple(_))) {
+            thread::yield_now();
+        }
+    });
+    assert!(matches!(conn.answer(), Some(Value::Array(_))));
 }
 
 #[test]

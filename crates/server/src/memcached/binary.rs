@@ -1,7 +1,7 @@
 //! Connections that speak the binary protocol: frames in place of lines, the same requests behind them.
 
 use super::Count;
-use super::{MEMCACHED_VERSION, Ran, State, WRITE_AT, stats, step, words};
+use super::{MEMCACHED_VERSION, Ran, State, WRITE_AT, step, words};
 use crate::conn::{Conn, RespDriver};
 use tollgate_commands::memcached::row;
 use tollgate_engine::Outcome;
@@ -83,7 +83,6 @@ impl RespDriver {
             }
             Ask::Version => self.frame(call.head, Answer::value(MEMCACHED_VERSION.as_bytes())),
             Ask::Noop => self.frame(call.head, Answer::default()),
-            Ask::Stats(Some(_)) if self.shared.engine.puts_off_looks(&conn.session) => Ran::PutOff,
             Ask::Stats(Some(wanted)) => self.tell_stats(conn, call.head, *wanted),
             Ask::Stats(None) => self.frame(call.head, Answer::of(Status::NotFound)),
             Ask::Mechanisms => self.frame(call.head, Answer::value(MECHANISMS)),
@@ -158,9 +157,8 @@ impl RespDriver {
     /// Each statistic is a frame, and one without a name ends them.
     fn tell_stats(&mut self, conn: &mut Conn, head: Head, wanted: Stats) -> Ran {
         let mark = self.out.len();
-        match wanted {
-            Stats::Dump { class, limit } => self.dump_items(conn, class, limit),
-            wanted => stats::write(self, conn, wanted),
+        if let Ran::PutOff = self.tell(conn, wanted) {
+            return Ran::PutOff;
         }
         let text = self.out.bytes()[mark..].to_vec();
         self.out.truncate(mark);

@@ -294,18 +294,23 @@ impl RespDriver {
                 state.away = Told::line(*quiet);
                 self.run_words(conn, state, &words)
             }
-            Request::Stats(_) if self.shared.engine.puts_off_looks(&conn.session) => Ran::PutOff,
-            Request::Stats(Stats::Dump { class, limit }) => {
-                self.dump_items(conn, *class, *limit);
-                Ran::Done
-            }
-            Request::Stats(wanted) => {
-                stats::write(self, conn, *wanted);
-                Ran::Done
-            }
+            Request::Stats(wanted) => self.tell(conn, *wanted),
             Request::Noop => self.say("MN", false),
             Request::Quit => Ran::Close,
         }
+    }
+
+    /// What `stats` asks for, unless a long command holds some of what is looked at.
+    fn tell(&mut self, conn: &mut Conn, wanted: Stats) -> Ran {
+        let engine = Arc::clone(&self.shared.engine);
+        let Some(_look) = engine.look(&conn.session) else {
+            return Ran::PutOff;
+        };
+        match wanted {
+            Stats::Dump { class, limit } => self.dump_items(conn, class, limit),
+            wanted => stats::write(self, conn, wanted),
+        }
+        Ran::Done
     }
 
     /// Answers a line, unless none is wanted.
