@@ -343,6 +343,14 @@ impl Cx<'_> {
         })
     }
 
+    /// Removes what stands where nothing is to be stored: also when its time is over, it is deleted by that.
+    pub fn clear(&mut self, key: Key<'_>) {
+        let removed = self.shards.of(key).discard(self.db, key, i64::MIN);
+        if removed.is_some() {
+            self.effects.touch(self.db, key.bytes(), Event::Del);
+        }
+    }
+
     /// Removes the entry of `key`; what is to be freed of its value.
     #[inline]
     pub fn remove(&mut self, key: Key<'_>, event: Event) -> Option<Value> {

@@ -338,7 +338,7 @@ impl Cx<'_> {
     pub fn put<T: ObjectKind>(&mut self, key: Key<'_>, value: T, event: Event) {
         let object = value.into_object();
         if T::VANISHES && object.is_empty() {
-            self.remove(key, Event::Del);
+            self.clear(key);
         } else {
             self.set(key, Value::Object(Box::new(object)), None, event);
         }

@@ -301,6 +301,28 @@ impl Engine {
         *held.ready() = ready;
     }
 
+    /// Tells of keys of several cells that a command has found expired, in the order in which its words name them.
+    #[cold]
+    pub(crate) fn announce_as_named<H: Cells + ?Sized>(&self, words: &[&[u8]], held: &mut H) {
+        let mut cells = Vec::new();
+        held.each(&mut |index, cell| {
+            if cell.has_expired() {
+                cells.push(index);
+            }
+        });
+        if cells.len() < 2 {
+            return;
+        }
+        let mut ready = std::mem::take(held.ready());
+        for word in words.iter().skip(1) {
+            let index = self.seed.key(word).shard(self.shards.count());
+            if cells.contains(&index) {
+                self.announce_expired(index, held.cell(index), &mut ready);
+            }
+        }
+        *held.ready() = ready;
+    }
+
     /// Tells of the keys of a cell that have expired since it was last asked.
     pub(crate) fn announce_expired(
         &self,
@@ -402,8 +424,9 @@ impl Engine {
             self.announce_expired(index, cell, &mut ready);
         }
         cell.take_replaced();
+        // What has expired and is still there goes with a change: had its time been over when it was watched, it would not be.
         let before = if writes {
-            cell.survey(&self.seed, now_ms)
+            cell.survey(&self.seed, i64::MIN)
         } else {
             Vec::new()
         };

@@ -550,6 +550,7 @@ impl Engine {
     ) {
         self.count(effects);
         if effects.is_listening() {
+            self.announce_as_named(call.args, held);
             self.announce(effects, held, call.client);
             if self.listeners.notes_own() && !call.origin.is_applied() {
                 self.note_own(effects, held);

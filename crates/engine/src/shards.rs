@@ -298,7 +298,10 @@ impl Shards {
 }
 
 /// Tries until it has what is wanted; `None` once a long command has it.
-pub(crate) fn unless<T>(is_kept: impl Fn() -> bool, mut take: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn unless<T>(
+    is_kept: impl Fn() -> bool,
+    mut take: impl FnMut() -> Option<T>,
+) -> Option<T> {
     let mut pauses = 0;
     loop {
         if let Some(taken) = take() {

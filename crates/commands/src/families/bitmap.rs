@@ -263,7 +263,7 @@ fn bitop(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         bits::combine(operation, &sources)
     };
     if result.is_empty() {
-        cx.remove(target, Event::Del);
+        cx.clear(target);
     } else {
         set_raw(cx, target, Str::from_slice(&result), Event::Set);
     }

@@ -80,9 +80,15 @@ pub(super) static FAMILY: Family = Family {
 /// What MIGRATE does to its keys.
 const MOVED: KeyFlags = KeyFlags::RW.or(KeyFlags::ACCESS).or(KeyFlags::DELETE);
 
-/// The place of MIGRATE's one key; with `KEYS` an empty word stands there.
+/// The place of MIGRATE's one key; before `KEYS` an empty word stands there.
 fn single_key(words: &[&[u8]]) -> Option<usize> {
-    words.get(3).filter(|key| !key.is_empty()).map(|_| 3)
+    let several = || {
+        words[4..]
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(b"KEYS"))
+    };
+    let key = words.get(3)?;
+    (!key.is_empty() || !several()).then_some(3)
 }
 
 /// What the limits say about the forms of collections that are read.

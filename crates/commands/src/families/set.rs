@@ -297,6 +297,8 @@ fn smembers(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
 fn smove(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
     let (source, destination) = (args.key()?, args.key()?);
     let member = args.next()?;
+    // Both are looked up: what has expired goes.
+    cx.peek(destination);
     let Some(from) = cx.find_as::<Set>(source)? else {
         return Ok(Reply::Int(0));
     };

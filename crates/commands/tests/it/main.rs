@@ -10,6 +10,7 @@ mod keys;
 mod ratelimit;
 mod scan;
 mod sorted_sets;
+mod streams;
 mod string;
 mod table;
 mod world;

@@ -4,15 +4,67 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tollgate_engine::{Engine, LogBytes, Mail, Outcome, Session};
+use tollgate_engine::{Engine, LogBytes, Mail, Notify, Outcome, Place, Session, Subscriber, Topic};
 use tollgate_keyspace::DbIndex;
 use tollgate_limiter::Timestamp;
-use tollgate_wire::resp::ReplyBuf;
+use tollgate_wire::resp::{Protocol, ReplyBuf, Value, read_value};
 
 use super::waiting::Conn;
 use super::{NOW, NoNode, engine};
 
 const LATER: Timestamp = Timestamp::from_nanos(NOW.nanos() + 1_000_000_000);
+
+/// Hears the events of all keys, in their order.
+#[derive(Debug, Default)]
+struct Ear(Mutex<Vec<String>>);
+
+impl Ear {
+    /// One that listens from now on.
+    fn of(engine: &Engine) -> Arc<Ear> {
+        let ear = Arc::<Ear>::default();
+        engine.set_notify(Notify::parse(b"KEA").expect("these are classes"));
+        engine
+            .pubsub()
+            .subscribe(Topic::Pattern, b"__keyevent@0__:*", ear.clone());
+        ear
+    }
+
+    /// What it has heard since the last call, each as `event key`.
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+}
+
+impl Subscriber for Ear {
+    fn id(&self) -> u64 {
+        77
+    }
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Resp2
+    }
+
+    fn subscribed(&self) -> bool {
+        true
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    fn deliver(&self, message: &Arc<[u8]>, _: Place) {
+        let Ok(Some((Value::Array(words), _))) = read_value(message) else {
+            panic!("a message is a reply");
+        };
+        let word = |at: usize| match &words[at] {
+            Value::Bulk(word) => String::from_utf8_lossy(word).into_owned(),
+            other => panic!("{other:?} is no word"),
+        };
+        let event = word(2).replace("__keyevent@0__:", "");
+        let heard = format!("{event} {}", word(3));
+        self.0.lock().expect("no panic").push(heard);
+    }
+}
 
 /// The commands that were recorded for the append-only file since the last call.
 fn recorded(engine: &Engine) -> String {
@@ -197,4 +249,49 @@ fn nothing_goes_by_itself_while_it_could_not_be_recorded() {
     engine.log_fails(None);
     assert_eq!(engine.expire_step(LATER, 100).removed, 1);
     assert!(recorded(&engine).contains("DEL"));
+}
+
+#[test]
+fn keys_that_a_command_finds_expired_are_told_of_in_the_order_of_its_words() {
+    let engine = engine(64);
+    let ear = Ear::of(&engine);
+    let mut conn = Conn::new(&engine);
+    let keys = ["e", "b", "d", "a", "c"];
+    for command in ["MGET", "DEL", "EXISTS", "SUNION", "PFCOUNT"] {
+        for key in keys {
+            conn.call(&["SET", key, "1", "PX", "10"]);
+        }
+        ear.heard();
+        conn.call_at(&[&[command], &keys[..]].concat(), LATER);
+        assert_eq!(
+            ear.heard(),
+            keys.map(|key| format!("expired {key}")),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_target_that_has_expired_is_deleted_by_what_stores_nothing_there() {
+    let engine = engine(1);
+    let ear = Ear::of(&engine);
+    let mut conn = Conn::new(&engine);
+    for command in [
+        "SORT none STORE d",
+        "GEOSEARCHSTORE d none FROMLONLAT 0 0 BYRADIUS 1 m",
+        "GEORADIUS none 0 0 1 m STORE d",
+        "ZRANGESTORE d none 0 -1",
+        "SUNIONSTORE d none",
+        "SINTERSTORE d none",
+        "ZUNIONSTORE d 1 none",
+        "BITOP AND d none",
+    ] {
+        conn.call(&["SET", "d", "1", "PX", "10"]);
+        ear.heard();
+        let words: Vec<&str> = command.split(' ').collect();
+        conn.call_at(&words, LATER);
+        assert_eq!(ear.heard(), ["del d"], "{command}");
+        conn.call_at(&words, LATER);
+        assert!(ear.heard().is_empty(), "nothing is left of it");
+    }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
+use tollgate_limiter::Timestamp;
 use tollgate_wire::resp::Value;
 
-use super::engine;
 use super::waiting::Conn;
+use super::{NOW, engine};
 
 fn text(value: Option<Value>) -> String {
     match value {
@@ -522,5 +523,33 @@ proptest! {
     ) {
         check(1, clients, &steps)?;
         check(64, clients, &steps)?;
+    }
+}
+
+#[test]
+fn a_watched_key_that_has_expired_is_a_change_also_when_its_database_is_emptied() {
+    for empties in [&["FLUSHALL"][..], &["FLUSHDB"], &["SWAPDB", "0", "1"]] {
+        let engine = engine(1);
+        let mut conn = Conn::new(&engine);
+        conn.call(&["SET", "k", "v", "PX", "10"]);
+        conn.call(&["WATCH", "k"]);
+        let later = Timestamp::from_millis(NOW.millis() + 20);
+        Conn::new(&engine).call_at(empties, later);
+        conn.call_at(&["MULTI"], later);
+        assert_eq!(
+            conn.call_at(&["EXEC"], later),
+            Some(Value::NullArray),
+            "{empties:?}"
+        );
+        // One that had expired before it was watched is as good as absent.
+        conn.call(&["SET", "k", "v", "PX", "10"]);
+        conn.call_at(&["WATCH", "k"], later);
+        Conn::new(&engine).call_at(empties, later);
+        conn.call_at(&["MULTI"], later);
+        assert_eq!(
+            conn.call_at(&["EXEC"], later),
+            Some(Value::Array(Vec::new())),
+            "{empties:?}"
+        );
     }
 }
