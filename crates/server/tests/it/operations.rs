@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tollgate_net::signal::Signals;
 use tollgate_server::config::Config;
@@ -240,6 +241,31 @@ fn debug_is_for_those_who_may() {
         refused.starts_with("-ERR DEBUG command not allowed."),
         "{refused}"
     );
+}
+
+#[test]
+fn fact_63_what_has_expired_is_counted_until_it_is_met_and_never_shown() {
+    let server = Local::start(&[("enable-debug-command", "yes")]);
+    let mut client = server.connect();
+    assert_eq!(raw(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0"), "+OK\r\n");
+    let found = "*2\r\n$1\r\n0\r\n*1\r\n$5\r\nstays\r\n";
+    for (look, shown) in [
+        ("KEYS *", "*1\r\n$5\r\nstays\r\n"),
+        ("SCAN 0 COUNT 1000", found),
+        ("SCAN 0 COUNT 1000 TYPE string", found),
+        ("RANDOMKEY", "$5\r\nstays\r\n"),
+    ] {
+        assert_eq!(raw(&mut client, "FLUSHALL"), "+OK\r\n");
+        for number in 0..9 {
+            raw(&mut client, &format!("SET goes{number} v PX 1"));
+        }
+        raw(&mut client, "SET stays v");
+        // Their time is over then.
+        thread::sleep(Duration::from_millis(3));
+        assert_eq!(raw(&mut client, "DBSIZE"), ":10\r\n");
+        assert_eq!(raw(&mut client, look), shown, "{look}");
+        assert_eq!(raw(&mut client, "EXISTS goes0 goes1 stays"), ":1\r\n");
+    }
 }
 
 #[test]
