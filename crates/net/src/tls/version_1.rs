@@ -6,16 +6,9 @@ use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerMisbehaved};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::listed::has_found;
-
-const INTEGER: u8 = 0x02;
-const BIT_STRING: u8 = 0x03;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-/// `[0]`, in which later versions tell which they are.
-const VERSION: u8 = 0xa0;
 
 /// Whether all that is wrong so far is that rustls does not read this version.
 pub(super) fn is_version_1(error: &Error) -> bool {
@@ -28,19 +21,20 @@ pub(super) fn verify(
     authorities: &[CertificateDer<'_>],
     now: UnixTime,
 ) -> Result<(), Error> {
-    let shown = Certificate::version_1(shown)?;
-    if now.as_secs() < shown.valid.0 {
+    let shown = version_1(shown)?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    if now < shown.validity.not_before.timestamp() {
         return Err(CertificateError::NotValidYet.into());
     }
-    if now.as_secs() > shown.valid.1 {
+    if now > shown.validity.not_after.timestamp() {
         return Err(CertificateError::Expired.into());
     }
     let mut refusal = CertificateError::UnknownIssuer;
-    for authority in authorities.iter().filter_map(|it| Certificate::read(it)) {
-        if authority.subject != shown.issuer {
+    for authority in authorities.iter().filter_map(|it| read(it)) {
+        if authority.subject.as_raw() != shown.issuer.as_raw() {
             continue;
         }
-        if shown.is_signed_by(&authority) {
+        if is_signed_by(&shown, &authority) {
             return Ok(());
         }
         refusal = CertificateError::BadSignature;
@@ -54,13 +48,13 @@ pub(super) fn verify_tls12_signature(
     shown: &CertificateDer<'_>,
     dss: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let shown = Certificate::version_1(shown)?;
+    let shown = version_1(shown)?;
     let known = algorithms().mapping.iter();
     let mut named = known.filter(|(scheme, _)| *scheme == dss.scheme).peekable();
     if named.peek().is_none() {
         return Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into());
     }
-    let key = SubjectPublicKeyInfoDer::from(shown.key);
+    let key = key(&shown);
     let key = webpki::RawPublicKeyEntity::try_from(&key)
         .map_err(|_| Error::from(CertificateError::BadEncoding))?;
     let is_signed = named
@@ -78,213 +72,45 @@ pub(super) fn verify_tls13_signature(
     shown: &CertificateDer<'_>,
     dss: &DigitallySignedStruct,
 ) -> Result<HandshakeSignatureValid, Error> {
-    let shown = Certificate::version_1(shown)?;
-    let key = SubjectPublicKeyInfoDer::from(shown.key);
-    verify_tls13_signature_with_raw_key(message, &key, dss, &algorithms())
+    let shown = version_1(shown)?;
+    verify_tls13_signature_with_raw_key(message, &key(&shown), dss, &algorithms())
 }
 
 fn algorithms() -> WebPkiSupportedAlgorithms {
     ring::default_provider().signature_verification_algorithms
 }
 
-/// The parts of a certificate that are asked about. Names and keys have their tags and lengths, as they are compared.
-struct Certificate<'a> {
-    is_version_1: bool,
-    signed: &'a [u8],
-    issuer: &'a [u8],
-    /// The first and the last second, in Unix time.
-    valid: (u64, u64),
-    subject: &'a [u8],
-    key: &'a [u8],
-    algorithm: &'a [u8],
-    signature: &'a [u8],
-}
-
-impl<'a> Certificate<'a> {
-    fn version_1(der: &'a [u8]) -> Result<Certificate<'a>, Error> {
-        let read = Certificate::read(der).filter(|read| read.is_version_1);
-        read.ok_or_else(|| CertificateError::BadEncoding.into())
-    }
-
-    /// None when it is not one, or one of version 1 has what came later.
-    fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
-        let mut outer = Reader(der);
-        let mut all = Reader(outer.content(SEQUENCE)?);
-        let (signed, content) = all.part(SEQUENCE)?;
-        let algorithm = all.content(SEQUENCE)?;
-        // How many bits of the last byte are none comes first.
-        let signature = all.content(BIT_STRING)?.strip_prefix(&[0])?;
-        if !all.0.is_empty() || !outer.0.is_empty() {
-            return None;
-        }
-        let mut content = Reader(content);
-        let is_version_1 = content.content(VERSION).is_none();
-        content.content(INTEGER)?;
-        if content.content(SEQUENCE)? != algorithm {
-            return None;
-        }
-        let (issuer, _) = content.part(SEQUENCE)?;
-        let mut valid = Reader(content.content(SEQUENCE)?);
-        let valid = (valid.time()?, valid.time()?);
-        let (subject, _) = content.part(SEQUENCE)?;
-        let (key, _) = content.part(SEQUENCE)?;
-        if is_version_1 && !content.0.is_empty() {
-            return None;
-        }
-        Some(Certificate {
-            is_version_1,
-            signed,
-            issuer,
-            valid,
-            subject,
-            key,
-            algorithm,
-            signature,
-        })
-    }
-
-    fn is_signed_by(&self, authority: &Certificate<'_>) -> bool {
-        let key = SubjectPublicKeyInfoDer::from(authority.key);
-        let Ok(key) = webpki::RawPublicKeyEntity::try_from(&key) else {
-            return false;
-        };
-        let known = algorithms().all.iter();
-        known
-            .filter(|it| it.signature_alg_id().as_ref() == self.algorithm)
-            .any(|it| {
-                key.verify_signature(*it, self.signed, self.signature)
-                    .is_ok()
-            })
-    }
-}
-
-/// DER, from the front.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
-        Some(self.part(tag)?.1)
-    }
-
-    /// What has this tag, with its head and without. Nothing is read when something else comes.
-    fn part(&mut self, tag: u8) -> Option<(&'a [u8], &'a [u8])> {
-        let (&[found, first], rest) = self.0.split_first_chunk::<2>()?;
-        if found != tag {
-            return None;
-        }
-        let (len, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            0x81 => {
-                let (&[len], rest) = rest.split_first_chunk::<1>()?;
-                (usize::from(len), rest)
-            }
-            0x82 => {
-                let (&len, rest) = rest.split_first_chunk::<2>()?;
-                (usize::from(u16::from_be_bytes(len)), rest)
-            }
-            _ => return None,
-        };
-        let (content, behind) = rest.split_at_checked(len)?;
-        let whole = &self.0[..self.0.len() - behind.len()];
-        self.0 = behind;
-        Some((whole, content))
-    }
-
-    /// A time in seconds of Unix time, as RFC 5280 has it: with seconds, and in Greenwich.
-    fn time(&mut self) -> Option<u64> {
-        let (century, digits) = match self.content(UTC_TIME) {
-            Some(digits) => (None, digits),
-            None => {
-                let (century, digits) = self.content(GENERALIZED_TIME)?.split_at_checked(2)?;
-                (Some(two(century)?), digits)
-            }
-        };
-        let digits = digits.strip_suffix(b"Z").filter(|it| it.len() == 12)?;
-        let mut numbers = digits.chunks(2).map(two);
-        let mut next = || numbers.next().flatten();
-        let (year, month, day) = (next()?, next()?, next()?);
-        let (hour, minute, second) = (next()?, next()?, next()?);
-        let century = century.unwrap_or(if year < 50 { 20 } else { 19 });
-        let is_time = (1..=12).contains(&month) && hour < 24 && minute < 60 && second < 60;
-        if !is_time || !(1..=31).contains(&day) {
-            return None;
-        }
-        let days = days(century * 100 + year, month, day)?;
-        Some(((days * 24 + hour) * 60 + minute) * 60 + second)
-    }
-}
-
-/// Two digits.
-fn two(digits: &[u8]) -> Option<u64> {
-    match digits {
-        [tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
-            Some(u64::from(tens - b'0') * 10 + u64::from(ones - b'0'))
-        }
-        _ => None,
-    }
-}
-
-/// Days from 1970 to one of a later year. Years begin in March here, so that a leap day is the last of one.
-fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    let (year, month) = match month {
-        ..=2 => (year.checked_sub(1)?, month + 9),
-        _ => (year, month - 3),
+fn version_1<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, Error> {
+    let is_version_1 = |read: &X509Certificate<'_>| {
+        // Those came later.
+        let later = read.issuer_uid.is_some() || read.subject_uid.is_some();
+        read.version == X509Version::V1 && !later && read.extensions().is_empty()
     };
-    let before = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5;
-    // Those from March of the year 0.
-    (before + day - 1).checked_sub(719_468)
+    let read = read(der).filter(is_version_1);
+    read.ok_or_else(|| CertificateError::BadEncoding.into())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// None when it is no certificate, or one that names two algorithms of its signature.
+fn read<'a>(der: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
+    let (rest, read) = X509Certificate::from_der(der).ok()?;
+    let is_one = rest.is_empty() && read.signature_algorithm == read.tbs_certificate.signature;
+    is_one.then_some(read)
+}
 
-    fn time(tag: u8, text: &str) -> Option<u64> {
-        let mut der = vec![tag, u8::try_from(text.len()).unwrap()];
-        der.extend(text.bytes());
-        Reader(&der).time()
-    }
+fn key<'a>(certificate: &X509Certificate<'a>) -> SubjectPublicKeyInfoDer<'a> {
+    SubjectPublicKeyInfoDer::from(certificate.subject_pki.raw)
+}
 
-    #[test]
-    fn times_are_read() {
-        assert_eq!(time(UTC_TIME, "700101000000Z"), Some(0));
-        assert_eq!(time(UTC_TIME, "240229235959Z"), Some(1_709_251_199));
-        assert_eq!(time(UTC_TIME, "491231235959Z"), Some(2_524_607_999));
-        assert_eq!(
-            time(GENERALIZED_TIME, "20500101000000Z"),
-            Some(2_524_608_000)
-        );
-        assert_eq!(
-            time(GENERALIZED_TIME, "21000301000000Z"),
-            Some(4_107_542_400)
-        );
-        for text in [
-            "",
-            "Z",
-            "7001010000Z",
-            "701301000000Z",
-            "700100000000Z",
-            "70010100000xZ",
-        ] {
-            assert_eq!(time(UTC_TIME, text), None, "{text}");
-        }
-        assert_eq!(time(GENERALIZED_TIME, "19690101000000Z"), None);
-        assert_eq!(time(GENERALIZED_TIME, "2Z"), None);
-    }
-
-    #[test]
-    fn what_is_cut_off_is_not_read() {
-        assert!(Certificate::read(&[]).is_none());
-        assert!(Reader(&[SEQUENCE, 0x82, 1]).part(SEQUENCE).is_none());
-        assert!(Reader(&[SEQUENCE, 2, 1]).part(SEQUENCE).is_none());
-        assert!(
-            Reader(&[SEQUENCE, 0x84, 0, 0, 0, 0])
-                .part(SEQUENCE)
-                .is_none()
-        );
-        assert_eq!(
-            Reader(&[INTEGER, 1, 7, 9]).part(INTEGER),
-            Some((&[INTEGER, 1, 7][..], &[7][..]))
-        );
-    }
+/// By whichever algorithm: each that is tried is one that rustls takes, and fits the authority's key.
+fn is_signed_by(shown: &X509Certificate<'_>, authority: &X509Certificate<'_>) -> bool {
+    let key = key(authority);
+    let Ok(key) = webpki::RawPublicKeyEntity::try_from(&key) else {
+        return false;
+    };
+    let (signed, signature) = (shown.tbs_certificate.as_ref(), &shown.signature_value);
+    signature.unused_bits == 0
+        && algorithms()
+            .all
+            .iter()
+            .any(|it| key.verify_signature(*it, signed, &signature.data).is_ok())
 }
