@@ -14,7 +14,8 @@ use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, ServerE
 use super::BackendError;
 use super::outages::Outages;
 use super::pool::Pool;
-use super::url::{Address, Place};
+use super::sentinel::At;
+use super::url::{self, Address, Place};
 use crate::config::StoreConfig;
 
 /// Pause before the first attempt to connect again.
@@ -38,6 +39,10 @@ struct Shared {
     turn: Cell<usize>,
     /// Of a cluster, what is known to be away.
     outages: Outages,
+    /// Of a master that Sentinels watch, where it was found.
+    at: RefCell<Option<At>>,
+    /// A task listens to them.
+    listens: Cell<bool>,
 }
 
 enum State {
@@ -92,6 +97,8 @@ impl Link {
             generation: Cell::new(0),
             turn: Cell::new(0),
             outages: Outages::default(),
+            at: RefCell::default(),
+            listens: Cell::default(),
         }))
     }
 
@@ -108,7 +115,7 @@ impl Link {
         match self.0.connect().await {
             Ok(connection) => Ok(connection),
             Err(error) => {
-                let reason = format!("cannot connect: {error}");
+                let reason = no_connection(&error);
                 self.lost(reason.clone());
                 Err(BackendError::new(reason))
             }
@@ -203,6 +210,17 @@ impl Link {
     }
 }
 
+/// Why there is no connection, in words.
+fn no_connection(error: &RedisError) -> String {
+    let reason = format!("cannot connect: {error}");
+    match reason.contains("CaUsedAsEndEntity") {
+        true => format!(
+            "{reason}: the server shows the certificate of an authority itself, as openssl req -x509 makes it; let one be signed by it"
+        ),
+        false => reason,
+    }
+}
+
 /// Whatever is not the store's own word leaves the connection in doubt, a timeout included: a peer that vanished without a
 /// word would hold every later request as long as this one. A store that is no longer the master says so.
 fn is_in_doubt(error: &RedisError) -> bool {
@@ -255,11 +273,48 @@ async fn connect_again(shared: Weak<Shared>) {
         match shared.connect().await {
             Ok(_) => return,
             Err(error) => {
-                let reason = format!("cannot connect: {error}");
+                let reason = no_connection(&error);
                 *shared.state.borrow_mut() = State::Down(reason);
             }
         }
         pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Goes with the master as soon as Sentinels name another one, for as long as somebody wants the connection.
+async fn follow(shared: Weak<Shared>) {
+    loop {
+        let Some(link) = shared.upgrade() else {
+            return;
+        };
+        let (address, at) = (link.address.clone(), link.at.borrow().clone());
+        let generation = link.generation.get();
+        drop(link);
+        let (Some(watched), Some(at)) = (address.watched(), at) else {
+            return;
+        };
+        let moved = watched.moved(&at).await;
+        let Some(link) = shared.upgrade() else {
+            return;
+        };
+        // One that is lost is made anew by a task of its own, which asks where the master is.
+        let is_same = |link: &Shared| {
+            link.generation.get() == generation && matches!(*link.state.borrow(), State::Up(_))
+        };
+        if matches!(moved, Ok(true)) && is_same(&link) {
+            let made = link.connect().await;
+            if let Err(error) = made
+                && is_same(&link)
+            {
+                Link(link.clone()).lost(no_connection(&error));
+            }
+        }
+        // Sentinels that contradict each other must not keep it busy.
+        let is_settled = matches!(moved, Ok(false)) || link.at.borrow().as_ref() != Some(&at);
+        drop(link);
+        if !is_settled {
+            tokio::time::sleep(PAUSE_MAX).await;
+        }
     }
 }
 
@@ -273,7 +328,7 @@ impl Shared {
         }
     }
 
-    async fn connect(&self) -> Result<Connection, RedisError> {
+    async fn connect(self: &Rc<Self>) -> Result<Connection, RedisError> {
         let longest = self.address.steps() * self.store.connect_timeout();
         let made = tokio::time::timeout(longest, self.open()).await;
         let (streams, native) = match made {
@@ -288,7 +343,12 @@ impl Shared {
             generation,
         };
         self.pool.made(connection.streams.count());
-        *self.state.borrow_mut() = State::Up(connection.clone());
+        if let State::Up(before) = self.state.replace(State::Up(connection.clone())) {
+            self.pool.closed(before.streams.count());
+        }
+        if self.address.watched().is_some() && !self.listens.replace(true) {
+            tokio::task::spawn_local(follow(Rc::downgrade(self)));
+        }
         Ok(connection)
     }
 
@@ -304,6 +364,7 @@ impl Shared {
                 return Ok((Streams::Cluster(cluster), false));
             }
         };
+        *self.at.borrow_mut() = url::at(&client);
         let mut streams = Vec::new();
         for _ in 0..self.store.connections.max(1) {
             let made = client.get_multiplexed_async_connection_with_config(&config);

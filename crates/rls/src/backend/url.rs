@@ -9,7 +9,7 @@ use redis::{
     RedisConnectionInfo, RedisResult, TlsCertificates,
 };
 
-use super::sentinel;
+use super::sentinel::{self, At};
 use crate::config::{StartError, StoreConfig};
 
 /// Port of a Sentinel that none is given for.
@@ -30,7 +30,7 @@ const FORMS: &str = "a backend is given as redis://host:port, unix:///path, redi
 pub(crate) enum Address {
     /// At one place.
     Direct(Box<Client>),
-    /// Wherever the Sentinels say its master is, who are asked anew for every connection.
+    /// Wherever the Sentinels say its master is, who are asked anew for every connection and listened to meanwhile.
     Sentinel(Box<Watched>),
     /// On all masters of a cluster, each for its slots.
     Cluster(Box<ClusterClient>),
@@ -67,6 +67,14 @@ impl Address {
         }
     }
 
+    /// The master, where Sentinels say where it is.
+    pub(crate) fn watched(&self) -> Option<&Watched> {
+        match self {
+            Self::Sentinel(watched) => Some(watched),
+            Self::Direct(_) | Self::Cluster(_) => None,
+        }
+    }
+
     /// How many steps that may each take the time of a connection lead to one.
     pub(crate) fn steps(&self) -> u32 {
         let sentinels = match self {
@@ -79,6 +87,11 @@ impl Address {
 }
 
 impl Watched {
+    /// Listens to the Sentinels for a while; true once they say that the master is elsewhere.
+    pub(super) async fn moved(&self, from: &At) -> RedisResult<bool> {
+        sentinel::moved(&self.sentinels, &self.master, self.timeout, from).await
+    }
+
     fn client(&self, host: &str, port: u16) -> RedisResult<Client> {
         let host = host.to_owned();
         let addr = match self.tls {
@@ -132,6 +145,16 @@ pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, Start
                 .map_err(|error| bad(error.to_string()))
         }
         _ => Err(bad(FORMS.to_owned())),
+    }
+}
+
+/// Where a client connects to; `None` where that is no host.
+pub(super) fn at(client: &Client) -> Option<At> {
+    match client.get_connection_info().addr() {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            Some((host.clone(), *port))
+        }
+        _ => None,
     }
 }
 

@@ -44,7 +44,8 @@ With `CONFIG_TYPE=GRPC_XDS_SOTW` rules come from a management server of xDS, as 
 `LOCAL_CACHE_SIZE_IN_BYTES` lets each service remember limits that are over, so that the store is not asked about them again: with
 `--counter-keys envoy` until the window ends, as there, and with counters of our own for the wait that the store told, for whatever
 weighs as much. It holds for every rule without a `hot_key` of its own; places in use (`concurrency`) and reservations are always
-asked for. Nothing passes that the store would refuse. What comes back before its time by way of another service
+asked for. Nothing passes that the store would refuse. What the other limits of
+such a request have left is not asked for, and told as an estimate. What comes back before its time by way of another service
 (`is_negative_hits`, a reservation that is cancelled) or of the store's own commands is found when what is remembered is over.
 
 The bytes bound keys and what is remembered of them, of which the newest half at least is kept; fewer than 524,288 count as so many,
@@ -67,7 +68,8 @@ none: no work is done for them; `tollgate_requests_shed_total` counts them. Stre
 
 Replicas of Redis follow their master with a delay. When a Sentinel or a cluster promotes one, what the old master counted and had
 not sent yet is lost, and as many units may pass once more: at most what was admitted in the last moments before the failure, in
-practice some milliseconds. While there is no master, requests are what `on_error` of their rule says. On a cluster a request whose
+practice some milliseconds. Where a Sentinel is told to do so while the old master is well (`SENTINEL FAILOVER`), that goes on counting
+for about a second; services go with the new one as soon as a Sentinel names it, and no request is lost by that. While there is no master, requests are what `on_error` of their rule says. On a cluster a request whose
 answer was lost may be sent again, and count twice: fewer pass then, never more.
 ";
 

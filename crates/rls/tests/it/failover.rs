@@ -195,6 +195,11 @@ enum Pair {
 impl Pair {
     /// `None` without redis-server.
     async fn watched(tls: Option<&Tls>) -> Option<Self> {
+        Self::watched_with(tls, &[]).await
+    }
+
+    /// The same of a master that has flags of its own.
+    async fn watched_with(tls: Option<&Tls>, flags_of_master: &[&str]) -> Option<Self> {
         let program = peers::find("redis-server")?;
         let port = || free_port().expect("a free port").to_string();
         let start = |more: &[&str]| {
@@ -213,7 +218,7 @@ impl Pair {
                 other => panic!("{other:?}"),
             }
         };
-        let master = start(&[])?;
+        let master = start(flags_of_master)?;
         let master_port = match tls {
             None => master.addr().port(),
             Some(_) => tls_port(&master),
@@ -499,6 +504,47 @@ async fn a_sentinel_failover_keeps_every_algorithm() {
     if let Some(pair) = skipped(test, Pair::watched(None).await) {
         every_algorithm_is_counted_on(pair, None).await;
     }
+}
+
+/// An operator lets the master change places while the old one is well, and it goes on as one: here it refuses for ever to
+/// become a replica. Sentinels tell the service at once, and nothing else does.
+#[tokio::test]
+async fn the_service_goes_with_the_master_that_sentinels_name() {
+    let test = "the_service_goes_with_the_master_that_sentinels_name";
+    let refuses = [
+        "--rename-command",
+        "REPLICAOF",
+        "",
+        "--rename-command",
+        "SLAVEOF",
+        "",
+    ];
+    let Some(pair) = skipped(test, Pair::watched_with(None, &refuses).await) else {
+        return;
+    };
+    let Pair::Watched { sentinel, .. } = &pair else {
+        panic!("Sentinels watch it");
+    };
+    let service = pair.service(None);
+    let mut client = service.client().await;
+    ask(&mut client, "load").await.expect("an answer");
+    pair.is_in_step();
+    pair.allow_failover();
+    wait_for("it may be promoted", async || {
+        sentinel.ask(&["SENTINEL", "FAILOVER", "main"]) == Some(Value::Simple(b"OK".to_vec()))
+    })
+    .await;
+    let is_master = |node: &mut Control| {
+        format!("{:?}", call(node, &["ROLE"])).contains(&format!("{:?}", b"master"))
+    };
+    wait_for("it is promoted", async || is_master(&mut pair.replica())).await;
+    let before = counted(&mut pair.replica(), false);
+    wait_for("the new master counts", async || {
+        ask(&mut client, "load").await.expect("no request is lost");
+        counted(&mut pair.replica(), false) > before
+    })
+    .await;
+    assert!(is_master(&mut pair.master()), "it refuses to follow");
 }
 
 #[tokio::test]
