@@ -49,11 +49,6 @@ impl Gulp {
         if self.span < fresh {
             return None;
         }
-        // A thread that stood still for a moment has no queue: what came meanwhile is answered while anybody waits for it.
-        let fresh = match count == 1 && !self.stands {
-            true => patience,
-            false => fresh,
-        };
         // One alone came in the middle of the span, as far as one can tell.
         let newer = (count as f64 - at as f64 - 0.5).max(0.0);
         let waited = self.span.mul_f64(newer / count.max(1) as f64);
@@ -211,20 +206,17 @@ mod tests {
         // Callers that wait for less are believed, those that wait for more keep nobody waiting.
         assert_eq!(refused(gulp(at(9), true), Some(at(9))), 8);
         assert_eq!(refused(gulp(at(40), true), Some(at(500))), 9);
-        let alone = |span, stands| {
+        let alone = |span| {
             let is_alone = true;
             let gulp = Gulp {
                 is_alone,
-                ..gulp(span, stands)
+                ..gulp(span, true)
             };
             gulp.refuse(None, 0, 1)
         };
-        assert_eq!(alone(at(19), true), None);
-        assert_eq!(alone(at(20), true), Some(Refused::Overload));
-        assert_eq!(alone(at(40), true), Some(Refused::Deadline));
-        // Nobody else waits.
-        assert_eq!(alone(at(39), false), None);
-        assert_eq!(alone(at(40), false), Some(Refused::Deadline));
+        assert_eq!(alone(at(19)), None);
+        assert_eq!(alone(at(20)), Some(Refused::Overload));
+        assert_eq!(alone(at(40)), Some(Refused::Deadline));
         let none_left = gulp(Duration::ZERO, false).refuse(Some(Duration::ZERO), 0, 1);
         assert_eq!(none_left, Some(Refused::Deadline));
     }
