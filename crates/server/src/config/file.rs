@@ -74,6 +74,14 @@ impl Mistake {
             said: Some("Bad directive or wrong number of arguments".to_owned()),
         }
     }
+
+    /// A setting that there is has not as many values as it needs.
+    fn count(reason: String) -> Mistake {
+        Mistake {
+            reason,
+            said: Some("wrong number of arguments".to_owned()),
+        }
+    }
 }
 
 impl From<String> for Mistake {
@@ -218,14 +226,13 @@ fn apply_setting(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Mistake> 
     let value = match (setting.kind, &values[..]) {
         (kind, []) if kind.takes_words() => String::new(),
         (_, []) => {
-            let reason = format!("{name}: a value is missing");
-            return Err(Mistake::directive(reason));
+            return Err(Mistake::count(format!("{name}: a value is missing")));
         }
         (_, [value]) => value.clone(),
         (kind, values) if kind.takes_words() => values.join(" "),
         (_, values) => {
             let reason = format!("{name}: one value is expected, not {}", values.len());
-            return Err(Mistake::directive(reason));
+            return Err(Mistake::count(reason));
         }
     };
     // Each of several lines of save points adds to those before it.
@@ -380,7 +387,9 @@ mod tests {
         };
         for (line, said) in [
             ("prot 7000", "Bad directive or wrong number of arguments"),
-            ("port 1 2", "Bad directive or wrong number of arguments"),
+            ("port 1 2", "wrong number of arguments"),
+            ("appendfsync", "wrong number of arguments"),
+            ("include", "Bad directive or wrong number of arguments"),
             ("port x", "argument couldn't be parsed into an integer"),
             ("save 1 \"", "Unbalanced quotes in configuration line"),
         ] {

@@ -1,6 +1,7 @@
 //! XREADGROUP.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use tollgate_containers::stream::{ConsumerIndex, Group, Log, Pending, Stream, StreamId};
 use tollgate_wire::resp::ReplyBuf;
@@ -105,9 +106,15 @@ pub(super) fn xreadgroup(cx: &mut Cx<'_>, args: Args<'_>) -> Result<Reply, CmdEr
 
 /// When the longest idle entry of those that are still there was delivered, in Unix milliseconds.
 fn oldest(group: &Group, log: &Log) -> Option<i64> {
-    let pending = group.pending_from(StreamId::MIN);
-    let there = pending.filter(|(id, _)| log.get(**id).is_some());
-    there.map(|(_, pending)| pending.delivered_ms).min()
+    let mut oldest = None;
+    for (id, pending) in group.pending_from(StreamId::MIN) {
+        let is_older = oldest.is_none_or(|oldest| pending.delivered_ms < oldest);
+        // Looking an entry up costs more than all else here.
+        if is_older && log.get(*id).is_some() {
+            oldest = Some(pending.delivered_ms);
+        }
+    }
+    oldest
 }
 
 /// Gives the consumer what it asks of one stream.
@@ -187,20 +194,22 @@ impl Reading<'_> {
     /// Takes over what was delivered to anybody until `until_ms`, the oldest delivery first, and returns how many entries
     /// that were. What is gone from the stream stays with whom it was delivered to.
     fn claimed(&self, group: &mut Group, until_ms: i64, out: &mut ReplyBuf) -> usize {
-        let mut idle: Vec<(i64, StreamId, u64)> = group
+        // Few of many are wanted, as a rule: a heap puts no others in order.
+        let mut idle: BinaryHeap<Reverse<(i64, StreamId, u64)>> = group
             .pending_from(StreamId::MIN)
             .filter(|(_, pending)| pending.delivered_ms <= until_ms)
-            .map(|(&id, pending)| (pending.delivered_ms, id, pending.count))
+            .map(|(&id, pending)| Reverse((pending.delivered_ms, id, pending.count)))
             .collect();
-        idle.sort_unstable();
-        let entries = idle.into_iter().filter_map(|(delivered_ms, id, count)| {
-            let entry = self.log.get(id)?;
-            Some((entry, self.now_ms.saturating_sub(delivered_ms), count))
-        });
         let mut written = 0;
-        for (entry, idle_ms, count) in entries.take(self.most) {
+        while written < self.most
+            && let Some(Reverse((delivered_ms, id, count))) = idle.pop()
+        {
+            let Some(entry) = self.log.get(id) else {
+                continue;
+            };
+            let idle_ms = self.now_ms.saturating_sub(delivered_ms);
             write_delivered(out, entry, idle_ms, count);
-            group.deliver(entry.id(), self.delivery(count.wrapping_add(1)));
+            group.deliver(id, self.delivery(count.wrapping_add(1)));
             written += 1;
         }
         written
