@@ -4,18 +4,21 @@
 //! itself. What a unary call needs of HTTP/2 is little: requests are rendered frames in which only the stream number
 //! changes, header names and values go into the connection's header table with the first request and are one byte
 //! each afterwards (as every gRPC client does), and of a reply only the message and the end of its stream matter.
-//! Reply headers are never decoded, which is why no state of the server's header table has to be kept.
+//! Reply headers are decoded only where they write something out ([`fields`]).
 //!
 //! HTTP/2 answers in any order: every stream that may be open at once is a lane of its own, with room for one request.
 
 mod calls;
+mod fields;
 mod headers;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 pub use calls::Calls;
 use calls::{Reading, code_of, promise_of};
+use fields::Fields;
 use headers::{first_headers, later_headers};
 
 use super::connection::{Connection, Framing};
@@ -60,6 +63,11 @@ const GIVEN_UP_MAX: usize = 256;
 const CANCEL: u32 = 8;
 /// Bytes before a gRPC message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
+
+/// An end of a stream without a message, of which nothing else is known.
+const NO_DECISION: &str = "the service answered with a gRPC error instead of a decision";
+const UNKNOWN_DECISION: &str =
+    "the service answered with a decision that is neither OK nor OVER_LIMIT";
 
 /// Longest message put together of several frames. A decision is far shorter.
 const MESSAGE_MAX: usize = 64 * 1024;
@@ -136,6 +144,7 @@ struct Line {
     received: u32,
     owed: Vec<u8>,
     greeted: bool,
+    fields: Fields,
 }
 
 /// gRPC: `streams` lanes per connection.
@@ -161,6 +170,7 @@ impl<'a> GrpcSpeaker<'a> {
             received: 0,
             owed: Vec::new(),
             greeted: false,
+            fields: Fields::new(),
         };
         GrpcSpeaker {
             calls,
@@ -290,7 +300,7 @@ impl Speaker for GrpcSpeaker<'_> {
         if !line.greeted && kind != SETTINGS {
             return Err("it does not speak HTTP/2".into());
         }
-        let mut ended = false;
+        let (mut ended, mut refused) = (false, None);
         match kind {
             DATA => {
                 let heard = GrpcSpeaker::data(line, self.calls.reading, flags, stream, payload)?;
@@ -299,7 +309,10 @@ impl Speaker for GrpcSpeaker<'_> {
                 }
                 ended = flags & END_STREAM != 0;
             }
-            HEADERS => ended = flags & END_STREAM != 0,
+            HEADERS => {
+                refused = line.fields.read(flags, payload);
+                ended = flags & END_STREAM != 0;
+            }
             RST_STREAM => ended = true,
             SETTINGS if flags & ACK == 0 => {
                 line.greeted = true;
@@ -320,10 +333,8 @@ impl Speaker for GrpcSpeaker<'_> {
         };
         self.promise_ms = open.promise_ms;
         let complaint = match open.verdict {
-            None => Some("the service answered with a gRPC error instead of a decision"),
-            Some(Verdict::Unexpected) => {
-                Some("the service answered with a decision that is neither OK nor OVER_LIMIT")
-            }
+            None => Some(refused.map_or(NO_DECISION.into(), Cow::Owned)),
+            Some(Verdict::Unexpected) => Some(UNKNOWN_DECISION.into()),
             Some(_) => None,
         };
         Ok(Heard::Answer {

@@ -1,5 +1,6 @@
 //! The protocol of a target, as far as the open loop needs it: write a request, recognise its answer.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::connection::{Connection, Framing};
@@ -7,7 +8,7 @@ use super::tally::Verdict;
 use super::workload::Workload;
 
 /// What a frame meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// The oldest request of `lane` is answered.
     Answer {
@@ -16,7 +17,7 @@ pub enum Heard {
         /// What the answer said.
         verdict: Verdict,
         /// Why it is no good, where the frame itself does not say so in text.
-        complaint: Option<&'static str>,
+        complaint: Option<Cow<'static, str>>,
     },
     /// A decision on a request that was given up, due at this time.
     Late(u64),

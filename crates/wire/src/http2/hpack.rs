@@ -101,6 +101,10 @@ pub enum Meaning {
     TraceParent,
     /// `te`.
     Te,
+    /// `grpc-status`.
+    GrpcStatus,
+    /// `grpc-message`.
+    GrpcMessage,
     /// What makes a request malformed: fields of a connection, names with capitals, unknown pseudo-fields.
     Forbidden,
     /// Anything else.
@@ -118,6 +122,8 @@ impl Meaning {
             b"grpc-timeout" => Self::Timeout,
             b"traceparent" => Self::TraceParent,
             b"te" => Self::Te,
+            b"grpc-status" => Self::GrpcStatus,
+            b"grpc-message" => Self::GrpcMessage,
             b"" | b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
             | b"upgrade" => Self::Forbidden,
             [b':', ..] => Self::Forbidden,
@@ -664,11 +670,14 @@ mod tests {
                 fields[1..],
                 [
                     "ContentType application/grpc 60",
-                    "Other 14 45",
-                    "Other overloaded 54"
+                    "GrpcStatus 14 45",
+                    "GrpcMessage overloaded 54"
                 ]
             );
-            assert_eq!(read(&mut decoder, &end).expect("a block"), ["Other 0 44"]);
+            assert_eq!(
+                read(&mut decoder, &end).expect("a block"),
+                ["GrpcStatus 0 44"]
+            );
             lens.push((block.len(), end.len()));
         }
         assert_eq!(lens[1..], [(4, 1), (4, 1)]);

@@ -76,6 +76,11 @@ forms! {
     "the machine could not be looked at: {why}" | "không xem được tình trạng máy: {why}";
     "set here, but not for the servers that the bench starts: {which} (--server-args gives them settings and records these)"
         | "được đặt ở đây nhưng không áp dụng cho các máy chủ mà bench khởi động: {which} (--server-args đưa thiết lập cho chúng và ghi lại)";
+    "not installed; --only NAME tells where to get one" | "chưa cài; --only TÊN cho biết lấy ở đâu";
+    "nothing was denied: does the service have the rules that tollgate bench rules prints?" | "không câu nào bị từ chối: dịch vụ có các luật mà tollgate bench rules in ra không?";
+    "left out: {why}" | "bỏ qua: {why}";
+    "it holds {n} keys already, which stay as they are (--flush deletes them)" | "nó đang giữ sẵn {n} khóa, để nguyên (--flush xóa chúng)";
+    "keys that begin with {what} may still be there: {why}" | "các khóa bắt đầu bằng {what} có thể vẫn còn: {why}";
     "a deciding trial: {why}" | "một lần thử quyết định: {why}";
     "{cell}: a deciding trial: {why}" | "{cell}: một lần thử quyết định: {why}";
     "{cell}: a deciding trial at {n}/s: {why}" | "{cell}: một lần thử quyết định ở {n}/s: {why}";
@@ -201,11 +206,13 @@ forms! {
     "the {name} of the last {n} buckets still rises" | "{name} của {n} đoạn cuối vẫn tăng";
     "the {name} of the last {n} buckets still falls" | "{name} của {n} đoạn cuối vẫn giảm";
     "ended {n} s into the step: {why}" | "kết thúc khi bậc chạy được {n} s: {why}";
+    "gRPC status {n} ({what}): {why}" | "trạng thái gRPC {n} ({what}): {why}";
     "the service answered with a gRPC error instead of a decision" | "dịch vụ trả lỗi gRPC thay vì một quyết định";
     "the service answered with a decision that is neither OK nor OVER_LIMIT" | "dịch vụ trả một quyết định không phải OK cũng không phải OVER_LIMIT";
     "first complaint: {what}" | "lỗi đầu tiên: {what}";
     "measured again, because {why}" | "đo lại, vì {why}";
     "not one answer within the deadline" | "không có câu trả lời nào trong hạn";
+    "every answer was an error; first {what}" | "mọi câu trả lời đều là lỗi; lỗi đầu tiên {what}";
     "every answer was an error" | "mọi câu trả lời đều là lỗi";
     "{why}; the rest of its ladder is left out" | "{why}; bỏ phần còn lại của thang tải";
     "the capacity probe failed: {why}" | "phép dò năng lực thất bại: {why}";

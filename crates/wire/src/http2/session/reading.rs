@@ -52,7 +52,7 @@ impl Reading {
             Meaning::TraceParent => self.trace = TraceParent::parse(value.bytes()),
             Meaning::Te => self.is_broken |= value.bytes() != b"trailers",
             Meaning::Forbidden => self.is_broken = true,
-            Meaning::Authority | Meaning::Other => {}
+            Meaning::Authority | Meaning::GrpcStatus | Meaning::GrpcMessage | Meaning::Other => {}
         }
     }
 
