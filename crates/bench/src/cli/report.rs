@@ -9,11 +9,13 @@ use clap::Args;
 use super::comparison;
 use crate::record::{Metric, RunRecord};
 use crate::report::files::{Format, Rendering, RunDirectory, read_run};
-use crate::report::stored as sheets;
 use crate::report::{Beside, HtmlOptions, Lang, Watch, run_summary};
+use crate::report::{bencher, stored as sheets};
 use crate::run::console::Console;
 use crate::run::starts::{STARTS_MAX, Start, merge};
-use crate::stored::{Arms, StoredRun, compare, default_floor, differences, read_runs, trends};
+use crate::stored::{
+    Arms, StoredRun, compare, default_floor, differences, read_runs, read_whole_runs, trends,
+};
 
 /// Largest template that is read.
 const TEMPLATE_MAX_BYTES: u64 = 4 << 20;
@@ -92,7 +94,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
     if paths.iter().any(|path| comparison::is_stored(path)) {
         return comparison::render(paths, args);
     }
-    let read = paths.iter().map(|path| read(path));
+    let mut console = Console::new(args.quiet);
+    let read = paths.iter().map(|path| read(path, &mut console));
     let mut stored: Vec<Stored> = read.collect::<Result<Vec<_>, _>>()?.concat();
     if args.select.is_some() || args.extract_median {
         stored = vec![median_of(&stored)?];
@@ -111,7 +114,6 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
         [] => &[Format::Html, Format::Markdown, Format::Csv][..],
         formats => formats,
     };
-    let mut console = Console::new(args.quiet);
     let mut style = console.style();
     style.lang = args.lang;
     for run in &stored {
@@ -128,6 +130,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, String> {
         let further = RunDirectory::existing(&folder)
             .write_beside(&rendering.html.beside, args.lang)
             .map_err(|error| error.to_string())?;
+        let asked = |format: &Format| matches!(format, Format::Bencher | Format::All);
+        if formats.iter().any(asked) && bencher::figures(&run.record).is_empty() {
+            console.note(
+                "bencher.json is empty: a figure in it bears no mark, and no row passed the validity rules",
+            );
+        }
         let written = [written, further].concat();
         console.line(&format!("\n{}: {}", folder.display(), listed(&written)));
     }
@@ -170,11 +178,15 @@ fn beside(args: &ReportArgs, runs: &[Stored]) -> Result<Beside, String> {
     })
 }
 
-/// Reads the run at `path`, or all runs in a folder of runs, the oldest first.
-fn read(path: &Path) -> Result<Vec<Stored>, String> {
+/// Reads the run at `path`, or all whole runs in a folder of runs, the oldest first.
+fn read(path: &Path, console: &mut Console) -> Result<Vec<Stored>, String> {
     if path.is_dir() && !path.join("results.json").exists() {
-        let runs = read_runs(&[path.to_owned()])?.into_iter();
+        let (runs, damaged) = read_whole_runs(&[path.to_owned()])?;
+        for why in damaged {
+            console.note(&format!("left out: {why}"));
+        }
         return Ok(runs
+            .into_iter()
             .map(|run| Stored {
                 folder: PathBuf::from(run.source),
                 record: run.record,

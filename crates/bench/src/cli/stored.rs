@@ -19,7 +19,7 @@ use crate::run::plan::{KeyPlan, Ladder, RunPlan};
 use crate::run::session::{Job, Session};
 use crate::stored::{
     Arms, CLAIM_PERCENT, Gate, NOISE_STARTS_MIN, Refused, StoredRun, compare, default_floor, gate,
-    noise, noise_path, read_noise, read_runs, same_machine, trends, write_noise,
+    noise, noise_path, read_noise, read_runs, read_whole_runs, same_machine, trends, write_noise,
 };
 use crate::target::program::Program;
 use crate::target::{Store, Target};
@@ -243,13 +243,17 @@ fn refusal(differences: &[String]) -> String {
 }
 
 pub(super) fn show_trends(args: &TrendsArgs) -> Result<ExitCode, String> {
-    let runs = read_runs(&args.runs)?;
+    let (runs, damaged) = read_whole_runs(&args.runs)?;
     let metrics = if args.metric.is_empty() {
         &Metric::ALL[..]
     } else {
         &args.metric
     };
-    let record = trends(&runs, metrics)?;
+    let left_out = damaged.into_iter().map(|why| format!("left out: {why}"));
+    let left_out: Vec<String> = left_out.collect();
+    let mut record =
+        trends(&runs, metrics).map_err(|why| [&[why][..], &left_out].concat().join("\n"))?;
+    record.notes.extend(left_out);
     print(
         &args.printed,
         &record,

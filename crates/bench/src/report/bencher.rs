@@ -8,7 +8,7 @@ use crate::record::{Cell, Estimate, Grade, RunRecord, Step};
 
 /// A figure, with the ends of its interval where there is one.
 #[derive(Serialize)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     value: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     lower_value: Option<f64>,
@@ -17,13 +17,13 @@ pub(super) struct Figure {
 }
 
 /// Figures by the name of their measure, by the name of their row.
-pub(super) type Figures = BTreeMap<String, BTreeMap<&'static str, Figure>>;
+pub(crate) type Figures = BTreeMap<String, BTreeMap<&'static str, Figure>>;
 
 /// Nanoseconds in a microsecond: Bencher's own measure of latency is in nanoseconds.
 const NS_PER_US: f64 = 1e3;
 
 /// Every row and every load that a search found. What the validity rules rejected is left out: a figure has no mark there.
-pub(super) fn figures(record: &RunRecord) -> Figures {
+pub(crate) fn figures(record: &RunRecord) -> Figures {
     let mut all = Figures::new();
     for cell in &record.cells {
         let name = format!(

@@ -4,7 +4,7 @@
 mod advice;
 mod anomalies;
 mod attribution;
-mod bencher;
+pub(crate) mod bencher;
 mod beside;
 mod capacity;
 mod chart;

@@ -28,13 +28,25 @@ pub struct StoredRun {
 /// # Errors
 /// If a path holds no run, or a record cannot be read: not there, not whole, or of another layout.
 pub fn read_runs(paths: &[PathBuf]) -> Result<Vec<StoredRun>, String> {
+    match read_whole_runs(paths)? {
+        (_, damaged) if !damaged.is_empty() => Err(damaged.join("\n")),
+        (runs, _) => Ok(runs),
+    }
+}
+
+/// The same without those runs in a folder of runs that cannot be read; second, of each of them why. A run that was named
+/// by itself has to be whole.
+///
+/// # Errors
+/// As [`read_runs`], and if no run of a folder can be read.
+pub fn read_whole_runs(paths: &[PathBuf]) -> Result<(Vec<StoredRun>, Vec<String>), String> {
     let mut files = Vec::new();
     for path in paths {
         files.extend(find(path)?);
     }
     let mut seen: Vec<PathBuf> = Vec::new();
-    let mut runs = Vec::new();
-    for file in files {
+    let (mut runs, mut damaged) = (Vec::new(), Vec::new());
+    for (file, named) in files {
         let real = fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
         if seen.contains(&real) {
             continue;
@@ -47,24 +59,32 @@ pub fn read_runs(paths: &[PathBuf]) -> Result<Vec<StoredRun>, String> {
             .parent()
             .filter(|_| file.ends_with(FILE))
             .unwrap_or(&file);
-        runs.push(StoredRun {
-            source: source.display().to_string(),
-            record: read_run(&file)?,
-        });
+        match read_run(&file) {
+            Ok(record) => runs.push(StoredRun {
+                source: source.display().to_string(),
+                record,
+            }),
+            Err(why) if named => return Err(why),
+            Err(why) => damaged.push(why),
+        }
+    }
+    if runs.is_empty() && !damaged.is_empty() {
+        return Err(damaged.join("\n"));
     }
     runs.sort_by_key(|run| run.record.manifest.started_unix_s);
-    Ok(runs)
+    Ok((runs, damaged))
 }
 
-fn find(path: &Path) -> Result<Vec<PathBuf>, String> {
+/// The records at `path`, and of each whether it was named itself or found in a folder of runs.
+fn find(path: &Path) -> Result<Vec<(PathBuf, bool)>, String> {
     let shown = path.display();
     let found = fs::metadata(path).map_err(|error| format!("{shown}: {error}"))?;
     if found.is_file() {
-        return Ok(vec![path.to_owned()]);
+        return Ok(vec![(path.to_owned(), true)]);
     }
     let own = path.join(FILE);
     if own.is_file() {
-        return Ok(vec![own]);
+        return Ok(vec![(own, true)]);
     }
     let entries = fs::read_dir(path).map_err(|error| format!("{shown}: {error}"))?;
     let mut inside: Vec<PathBuf> = entries
@@ -79,7 +99,7 @@ fn find(path: &Path) -> Result<Vec<PathBuf>, String> {
             "{shown}: there is no {FILE} in it, nor in a folder within it"
         ));
     }
-    Ok(inside)
+    Ok(inside.into_iter().map(|file| (file, false)).collect())
 }
 
 fn read_run(path: &Path) -> Result<RunRecord, String> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tollgate_bench::record::RunRecord;
+use tollgate_bench::record::{Grade, RunRecord};
 use tollgate_bench::stored::read_runs;
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
 
@@ -240,6 +240,52 @@ fn damaged_records_are_named_with_their_fault() {
     fs::create_dir_all(folder.0.join("bare")).unwrap();
     let bare = read_runs(&[folder.0.join("bare")]).unwrap_err();
     assert!(bare.contains("there is no results.json"), "{bare}");
+}
+
+#[test]
+fn a_damaged_run_among_others_is_named_and_left_out() {
+    let folder = Folder::new();
+    folder.write("runs/a", &run(PLAIN));
+    let mut later = run(PLAIN);
+    later.manifest.started_unix_s += 86_400;
+    folder.write("runs/b", &later);
+    let cut = folder.text("runs/cut", "{\"schema_version\":2,");
+    let runs = folder.0.join("runs");
+    for args in [&["trends"][..], &["trends", "--json"], &["report"]] {
+        let output = folder.bench(args, &[&runs]);
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {text}");
+        let named = "cut/results.json: it ends in the middle";
+        assert!(text.contains(named), "{args:?}: {text}");
+    }
+    // Who names it, or judges by all that is there, is told instead.
+    let a = runs.join("a");
+    assert_eq!(
+        folder.bench(&["trends"], &[&a, &cut]).status.code(),
+        Some(1)
+    );
+    let baseline = runs.display().to_string();
+    let gate = folder.bench(&["gate", "--baseline", &baseline], &[&a]);
+    assert_eq!(gate.status.code(), Some(1), "{}", text(&gate));
+}
+
+#[test]
+fn an_empty_export_for_bencher_says_why() {
+    let folder = Folder::new();
+    let graded = |name: &str, grade| {
+        let mut record = run(PLAIN);
+        for step in record.cells.iter_mut().flat_map(|cell| &mut cell.steps) {
+            step.validity.grade = grade;
+        }
+        folder.write(name, &record)
+    };
+    let says = |path: &Path| {
+        let output = folder.bench(&["report", "--format", "bencher", "--quiet"], &[path]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        text(&output).contains("bencher.json is empty")
+    };
+    assert!(says(&graded("rejected", Grade::Invalid)));
+    assert!(!says(&graded("believed", Grade::Valid)));
 }
 
 #[test]
