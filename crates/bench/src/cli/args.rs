@@ -1,5 +1,6 @@
 //! Options and sub-commands.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -225,6 +226,9 @@ pub struct RunArgs {
     /// Language of the report and of the text printed
     #[arg(long, value_enum, default_value_t = crate::report::Lang::En, help_heading = RESULTS)]
     pub lang: crate::report::Lang,
+    /// Tell Prometheus at /metrics what the run does just now: a port of this machine, or ADDRESS:PORT
+    #[arg(long, value_name = "PORT", value_parser = values::listening, help_heading = RESULTS)]
+    pub metrics: Option<SocketAddr>,
 }
 
 impl RunArgs {

@@ -52,6 +52,10 @@ pub(super) fn perform(
         _ => Vec::new(),
     };
     let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
+    if let Some(address) = args.metrics {
+        let exported = console.export(address);
+        exported.map_err(|error| format!("--metrics {address}: {error}"))?;
+    }
     let folder = folder.map_err(|error| error.to_string())?;
     match File::create(folder.log_path()) {
         Ok(file) => console.log_to(file),

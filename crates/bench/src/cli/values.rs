@@ -1,5 +1,7 @@
 //! Values of options as they are written on the command line.
 
+use std::net::{AddrParseError, Ipv4Addr, SocketAddr};
+use std::num::ParseIntError;
 use std::time::Duration;
 
 use crate::load::keys::Spreading;
@@ -295,6 +297,15 @@ pub(super) fn exceed_ratio(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|ratio: &f64| (0.0..1.0).contains(ratio))
         .ok_or_else(|| format!("'{text}' is not a share: give 0 up to below 1"))
+}
+
+/// Where to listen: a port of this machine, or an address with a port.
+pub(super) fn listening(text: &str) -> Result<SocketAddr, String> {
+    let port = text
+        .parse()
+        .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    port.or_else(|_: ParseIntError| text.parse())
+        .map_err(|_: AddrParseError| format!("'{text}' is no port: give 9100 or 0.0.0.0:9100"))
 }
 
 /// `gen=0,sut=1`, or `none`.

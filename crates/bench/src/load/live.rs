@@ -1,6 +1,9 @@
 //! Counters that the progress line reads while the generator runs.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::seconds::Bucket;
 
 /// Written by the generator once per wake-up, read by the progress line ten times a second.
 #[derive(Debug, Default)]
@@ -9,6 +12,8 @@ pub struct Live {
     answered: AtomicU64,
     failed: AtomicU64,
     in_flight: AtomicU64,
+    /// The last second that has passed, until it is taken.
+    second: Mutex<Option<Bucket>>,
     watched: Vec<u32>,
 }
 
@@ -48,6 +53,20 @@ impl Live {
         self.answered.store(glance.answered, Ordering::Relaxed);
         self.failed.store(glance.failed, Ordering::Relaxed);
         self.in_flight.store(glance.in_flight, Ordering::Relaxed);
+    }
+
+    /// Publishes a second that has passed. The generator never waits for who reads: a second that is being taken at this
+    /// very moment keeps its place.
+    pub fn pass(&self, second: &Bucket) {
+        if let Ok(mut slot) = self.second.try_lock() {
+            *slot = Some(second.clone());
+        }
+    }
+
+    /// The last second that has passed, if it was not taken before.
+    #[must_use]
+    pub fn take_second(&self) -> Option<Bucket> {
+        self.second.lock().ok()?.take()
     }
 
     /// Reads them. The four may be from neighbouring wake-ups.

@@ -228,6 +228,9 @@ fn speak<S: Speaker>(
         Some(Cut::Interrupted) => driver.state.interrupt(),
         _ => driver.state.finish(),
     };
+    if let Some(last) = tally.seconds.last() {
+        live.pass(last);
+    }
     Ok(Outcome {
         elapsed_ns,
         answered_ns: tally.last_good_ns.saturating_sub(LEAD_NS),
@@ -282,6 +285,9 @@ impl<S: Speaker> Driver<S> {
             self.send(self.clock.now());
             let now = self.clock.now();
             live.publish(self.glance());
+            if let Some(second) = self.state.take_second() {
+                live.pass(second);
+            }
             if self.state.finished(now) {
                 return None;
             }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use super::clients::{Again, Clients, RetryPolicy};
 use super::keys::KeySampler;
 use super::schedule::Schedule;
-use super::seconds::Seconds;
+use super::seconds::{Bucket, Seconds};
 use super::tally::{Answer, Tally, Verdict};
 
 /// Writes per wake-up beyond which due requests share a connection's write instead of taking another one.
@@ -236,6 +236,12 @@ impl OpenLoop {
     pub fn last_call(&self) -> u64 {
         let drain = self.clients.drain_ns().unwrap_or(self.bounds.deadline_ns);
         (self.start + self.schedule.length_ns()).saturating_add(drain)
+    }
+
+    /// The last second of the schedule that has passed, once each.
+    #[inline]
+    pub fn take_second(&mut self) -> Option<&Bucket> {
+        self.seconds.take_fresh()
     }
 
     /// Whether everything planned has been answered or given up.

@@ -141,6 +141,8 @@ pub struct Seconds {
     own_lag: Lag,
     latencies: Histogram<u64>,
     closed: Vec<Bucket>,
+    /// Whether the last of them was not yet told.
+    fresh: bool,
 }
 
 impl Seconds {
@@ -156,7 +158,15 @@ impl Seconds {
             own_lag: Lag::default(),
             latencies: empty(),
             closed: Vec::new(),
+            fresh: false,
         }
+    }
+
+    /// The last bucket that has ended, once each.
+    #[inline]
+    pub fn take_fresh(&mut self) -> Option<&Bucket> {
+        let fresh = std::mem::take(&mut self.fresh);
+        self.closed.last().filter(|_| fresh)
     }
 
     /// Counts the response time of a good answer, or how long one was waited for in vain.
@@ -207,6 +217,7 @@ impl Seconds {
             own_lag: Some(std::mem::take(&mut self.own_lag)).filter(|lag| lag.count > 0),
             latencies,
         });
+        self.fresh = true;
         self.before = totals;
         self.open_at += length_ns;
     }

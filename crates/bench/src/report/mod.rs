@@ -43,6 +43,7 @@ use crate::record::{ComparisonRecord, TrendsRecord};
 
 use lang::recorded::in_language;
 
+pub(crate) use advice::prometheus::in_label;
 pub use advice::thresholds::Watch;
 pub use attribution::limit_line;
 pub use beside::csv as paper_csv;

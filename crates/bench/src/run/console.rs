@@ -2,15 +2,19 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
+use super::exporter::Exporter;
+use super::fill;
 use crate::load::live::Glance;
+use crate::load::seconds::Bucket;
 use crate::os::terminal;
-use crate::record::{Cell, RunRecord, Step};
+use crate::record::{Cell, RunRecord, Second, Step};
 use crate::report::{Lang, TextStyle};
 
 /// Output of a run. Rows and results go to standard output, progress and complaints to standard error.
@@ -24,10 +28,16 @@ pub struct Console {
     mute: bool,
     /// One JSON object a line on standard output, and nothing else there.
     json: bool,
-    /// The last whole second of the phase that was told in JSON.
+    /// Seconds of the load up to which all was told in JSON.
     told_s: u64,
+    /// The last second of the load that has passed.
+    last: Option<Second>,
+    /// Whether it was not yet told in JSON.
+    fresh: bool,
     /// Which of how many starts this is, where there are several.
     start: Option<(u32, u32)>,
+    /// Tells Prometheus, where that is asked for.
+    exporter: Option<Exporter>,
 }
 
 impl Console {
@@ -42,9 +52,9 @@ impl Console {
             let bar =
                 ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
             let template = if env("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-                "▕{bar:20}▏ {wide_msg}"
+                "▕{bar:12}▏ {wide_msg}"
             } else {
-                "▕{bar:20.cyan}▏ {wide_msg}"
+                "▕{bar:12.cyan}▏ {wide_msg}"
             };
             bar.set_style(
                 ProgressStyle::with_template(template)
@@ -67,7 +77,10 @@ impl Console {
             mute: false,
             json: false,
             told_s: 0,
+            last: None,
+            fresh: false,
             start: None,
+            exporter: None,
         }
     }
 
@@ -84,7 +97,10 @@ impl Console {
             mute: true,
             json: false,
             told_s: 0,
+            last: None,
+            fresh: false,
             start: None,
+            exporter: None,
         }
     }
 
@@ -116,8 +132,25 @@ impl Console {
         self.finish();
     }
 
+    /// Tells Prometheus what the run does just now, at `address` until the console goes.
+    ///
+    /// # Errors
+    /// If the port is taken or may not be used.
+    pub fn export(&mut self, address: SocketAddr) -> io::Result<()> {
+        let exporter = Exporter::start(address)?;
+        self.note(&format!(
+            "figures for Prometheus: http://{}/metrics",
+            exporter.address()
+        ));
+        self.exporter = Some(exporter);
+        Ok(())
+    }
+
     /// Tells of a row that was measured, in JSON where that is asked for. Histograms and seconds are left to the record.
     pub fn row(&mut self, cell: &Cell, step: &Step) {
+        if let Some(exporter) = &self.exporter {
+            exporter.row();
+        }
         if !self.json {
             return;
         }
@@ -174,6 +207,9 @@ impl Console {
             None => text,
         };
         self.write_log(&text);
+        if let Some(exporter) = &self.exporter {
+            exporter.phase(&text);
+        }
         match &self.bar {
             Some(bar) => {
                 bar.set_message(text.clone());
@@ -186,36 +222,70 @@ impl Console {
         self.head = text;
     }
 
+    /// From now on ticks and seconds are of another load.
+    pub fn begin_load(&mut self) {
+        (self.told_s, self.last, self.fresh) = (0, None, false);
+        if let Some(exporter) = &self.exporter {
+            exporter.begin_load();
+        }
+    }
+
+    /// Takes over a second of the load that has passed.
+    pub fn pass(&mut self, second: &Bucket) {
+        // Only a histogram beyond its own bounds could not be summed up; the step's row would tell.
+        let Ok(second) = fill::second(second) else {
+            return;
+        };
+        // The end of a load publishes its last second once more.
+        self.fresh |= self
+            .last
+            .as_ref()
+            .is_none_or(|last| last.at_s < second.at_s);
+        self.last = Some(second);
+    }
+
     /// Shows how far the phase is.
     pub fn tick(&mut self, glance: Glance, elapsed: Duration, length: Duration) {
-        let second = elapsed.as_secs();
-        if self.json && second != self.told_s {
-            self.told_s = second;
-            if second > 0 {
-                self.object(&json!({
-                    "type": "second",
-                    "phase": self.head,
-                    "elapsed_s": elapsed.as_secs_f64(),
-                    "planned": glance.planned,
-                    "answered": glance.answered,
-                    "failed": glance.failed,
-                    "in_flight": glance.in_flight,
-                }));
-            }
+        self.tell_second(glance, elapsed);
+        if let Some(exporter) = &self.exporter {
+            exporter.tick(glance, self.last.as_ref());
         }
         let Some(bar) = &self.bar else { return };
         let total = length.as_millis().max(1) as u64;
         bar.set_length(total);
         bar.set_position((elapsed.as_millis() as u64).min(total));
-        let rate = glance.answered as f64 / elapsed.as_secs_f64().max(1e-3);
-        bar.set_message(format!(
-            "{}  {:.1}/{:.1} s  {rate:.0} answers/s  in flight {}  failed {}",
-            self.head,
-            elapsed.as_secs_f64(),
-            length.as_secs_f64(),
-            glance.in_flight,
-            glance.failed
+        bar.set_message(progress(
+            &self.head,
+            glance,
+            self.last.as_ref(),
+            (elapsed, length),
+            self.style.columns,
         ));
+    }
+
+    /// Tells in JSON of every second of load: when it has passed, or where there is none to tell of, by the clock.
+    fn tell_second(&mut self, glance: Glance, elapsed: Duration) {
+        let second = elapsed.as_secs();
+        let due = std::mem::take(&mut self.fresh) || second > self.told_s + 1;
+        if !(self.json && due) {
+            return;
+        }
+        let told = json!({
+            "type": "second",
+            "phase": self.head,
+            "elapsed_s": elapsed.as_secs_f64(),
+            "planned": glance.planned,
+            "answered": glance.answered,
+            "failed": glance.failed,
+            "in_flight": glance.in_flight,
+            "last": self.last.as_ref().map(|last| {
+                let mut last = json!(last);
+                without_bulk(&mut last);
+                last
+            }),
+        });
+        self.told_s = second;
+        self.object(&told);
     }
 
     /// A line of the result, on standard output.
@@ -262,6 +332,43 @@ impl Console {
     }
 }
 
+/// Columns of the progress line beside its text.
+const BAR_COLUMNS: usize = 16;
+/// Fewest characters of what is measured that a narrow terminal shows.
+const HEAD_MIN: usize = 16;
+
+/// What the progress line says on a terminal of so many `columns` (0: any number): what is measured, the rate since the start
+/// of the load, and the delays of its last second.
+fn progress(
+    head: &str,
+    glance: Glance,
+    last: Option<&Second>,
+    (elapsed, length): (Duration, Duration),
+    columns: usize,
+) -> String {
+    let rate = glance.answered as f64 / elapsed.as_secs_f64().max(1e-3);
+    let of = |name: &str, figure: Option<f64>| {
+        figure.map_or_else(String::new, |us| format!("  {name} {:.2} ms", us / 1e3))
+    };
+    let figures = format!(
+        "{:.1}/{:.1} s  {rate:.0}/s{}{}  in flight {}  failed {}",
+        elapsed.as_secs_f64(),
+        length.as_secs_f64(),
+        of("p99", last.and_then(|last| last.p99_us)),
+        of("lag", last.and_then(|last| last.generator_lag_mean_us)),
+        glance.in_flight,
+        glance.failed
+    );
+    let room = columns.saturating_sub(BAR_COLUMNS + figures.chars().count() + 2);
+    let (room, length) = (room.max(HEAD_MIN), head.chars().count());
+    if columns == 0 || length <= room {
+        return format!("{head}  {figures}");
+    }
+    // The end names the system, the operation and the load.
+    let end: String = head.chars().skip(length + 1 - room).collect();
+    format!("…{end}  {figures}")
+}
+
 /// Takes histograms and second-by-second figures out of a row.
 fn without_bulk(value: &mut Value) {
     match value {
@@ -302,6 +409,33 @@ mod tests {
             row,
             json!({"goodput_rps": 1.0, "response": {"all": {"p99_us": 2.0}}})
         );
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_the_figures_and_the_end_of_what_is_measured() {
+        let glance = Glance {
+            planned: 500,
+            answered: 450,
+            failed: 2,
+            in_flight: 48,
+        };
+        let last = Second {
+            p99_us: Some(6_200.0),
+            generator_lag_mean_us: Some(70.0),
+            ..Second::default()
+        };
+        let head = "step 5/9 · 100 keys uniform · tollgate RL.TAKE (native) · 22500/s";
+        let times = (Duration::from_millis(1_500), Duration::from_secs(2));
+        let figures = "1.5/2.0 s  300/s  p99 6.20 ms  lag 0.07 ms  in flight 48  failed 2";
+        let line = |columns| progress(head, glance, Some(&last), times, columns);
+        assert_eq!(line(0), format!("{head}  {figures}"));
+        assert_eq!(line(300), line(0));
+        let narrow = line(120);
+        assert_eq!(narrow.chars().count() + BAR_COLUMNS, 120, "{narrow}");
+        assert!(narrow.starts_with('…') && narrow.ends_with(&format!("· 22500/s  {figures}")));
+        assert_eq!(line(80), format!("…tive) · 22500/s  {figures}"));
+        let first = progress(head, glance, None, times, 0);
+        assert!(!first.contains("p99") && !first.contains("lag"), "{first}");
     }
 
     #[test]

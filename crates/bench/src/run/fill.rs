@@ -159,25 +159,27 @@ fn told_under(accuracy: &Accuracy) -> f64 {
 
 /// The step over time.
 fn seconds(buckets: &[Bucket]) -> Result<Vec<Second>, String> {
-    let of = |bucket: &Bucket| {
-        let mut second = Second {
-            at_s: bucket.at_ns as f64 / 1e9,
-            length_s: bucket.length_ns as f64 / 1e9,
-            planned: bucket.counts.planned,
-            sent: bucket.counts.sent,
-            good: bucket.counts.good,
-            failed: bucket.counts.failed,
-            in_flight: bucket.in_flight,
-            generator_lag_mean_us: bucket.own_lag.map(|lag| lag.mean_ns() / 1e3),
-            generator_lag_max_us: bucket.own_lag.map(|lag| lag.max_ns as f64 / 1e3),
-            ..Second::default()
-        };
-        second
-            .set_latencies(&bucket.histogram())
-            .map_err(|error| error.to_string())?;
-        Ok(second)
+    buckets.iter().map(second).collect()
+}
+
+/// One bucket of it.
+pub(super) fn second(bucket: &Bucket) -> Result<Second, String> {
+    let mut second = Second {
+        at_s: bucket.at_ns as f64 / 1e9,
+        length_s: bucket.length_ns as f64 / 1e9,
+        planned: bucket.counts.planned,
+        sent: bucket.counts.sent,
+        good: bucket.counts.good,
+        failed: bucket.counts.failed,
+        in_flight: bucket.in_flight,
+        generator_lag_mean_us: bucket.own_lag.map(|lag| lag.mean_ns() / 1e3),
+        generator_lag_max_us: bucket.own_lag.map(|lag| lag.max_ns as f64 / 1e3),
+        ..Second::default()
     };
-    buckets.iter().map(of).collect()
+    second
+        .set_latencies(&bucket.histogram())
+        .map_err(|error| error.to_string())?;
+    Ok(second)
 }
 
 fn generator_use(outcome: &Outcome) -> Option<ProcessUse> {

@@ -8,6 +8,7 @@ pub mod capacity;
 mod cell;
 pub mod console;
 mod decided;
+pub mod exporter;
 pub mod fill;
 pub mod fresh;
 pub mod machine;

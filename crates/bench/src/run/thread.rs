@@ -19,6 +19,13 @@ pub fn generate<T: Send>(
 ) -> T {
     std::thread::scope(|scope| {
         let start = std::time::Instant::now();
+        let look = |elapsed: Duration, console: &mut Console| {
+            if let Some(second) = live.take_second() {
+                console.pass(&second);
+            }
+            console.tick(live.glance(), elapsed, length);
+        };
+        console.begin_load();
         let waiting = std::thread::current();
         let thread = scope.spawn(move || {
             if let Some(core) = core {
@@ -31,9 +38,10 @@ pub fn generate<T: Send>(
             result
         });
         while !thread.is_finished() {
-            console.tick(live.glance(), start.elapsed(), length);
+            look(start.elapsed(), console);
             std::thread::park_timeout(LOOK_INTERVAL);
         }
+        look(start.elapsed(), console);
         match thread.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),

@@ -112,9 +112,20 @@ fn well_formed(event: &Value) {
     match event["type"].as_str() {
         Some("second") => {
             let counts = ["elapsed_s", "planned", "answered", "failed", "in_flight"];
-            has_exactly(event, &[&counts[..], &["type", "phase"]].concat());
+            has_exactly(event, &[&counts[..], &["type", "phase", "last"]].concat());
             assert!(event["phase"].is_string(), "{event}");
             numbers(event, &counts);
+            let last = &event["last"];
+            if !last.is_null() {
+                numbers(
+                    last,
+                    &["at_s", "length_s", "planned", "sent", "good", "failed"],
+                );
+                documented(&["at_s", "good", "p50_us", "p99_us", "generator_lag_mean_us"]);
+                let answered = last["good"].as_u64() > Some(0);
+                assert!(!answered || last["p99_us"].is_number(), "{event}");
+                assert!(!event.to_string().contains("base64"), "{event}");
+            }
         }
         Some("row") => {
             let fields = ["type", "target", "scenario", "operation", "step"];
