@@ -217,18 +217,21 @@ pub struct RunArgs {
     /// Allow targets on other machines
     #[arg(long, help_heading = MEASURED)]
     pub i_own_this_target: bool,
+    /// Delete all that stores at --target hold before every start (FLUSHALL); stores of this machine only
+    #[arg(long, help_heading = MEASURED)]
+    pub flush: bool,
     /// Print nothing but complaints
     #[arg(long, help_heading = RESULTS)]
     pub quiet: bool,
     /// Print one JSON object a line instead of text: per second of load, per row, and at the end
     #[arg(long, conflicts_with = "quiet", help_heading = RESULTS)]
     pub json: bool,
-    /// Language of the report and of the text printed
-    #[arg(long, value_enum, default_value_t = crate::report::Lang::En, help_heading = RESULTS)]
-    pub lang: crate::report::Lang,
     /// Tell Prometheus at /metrics what the run does just now: a port of this machine, or ADDRESS:PORT
     #[arg(long, value_name = "PORT", value_parser = values::listening, help_heading = RESULTS)]
     pub metrics: Option<SocketAddr>,
+    /// Language of the report and of the text printed
+    #[arg(long, value_enum, default_value_t = crate::report::Lang::En, help_heading = RESULTS)]
+    pub lang: crate::report::Lang,
 }
 
 impl RunArgs {

@@ -2,6 +2,7 @@
 
 use super::args::RunArgs;
 use crate::os::{cpu, interrupt};
+use crate::record::Severity;
 use crate::run::plan::RunPlan;
 use crate::run::session::{Job, Session};
 use crate::target::further;
@@ -11,6 +12,8 @@ use crate::target::{Further, Memcached, Service, Store, Target};
 
 /// Name under which Tollgate's service is started and asked over gRPC.
 pub(super) const GRPC_NAME: &str = "tollgate-grpc";
+/// Why systems that nobody named are not measured.
+const NOT_INSTALLED: &str = "not installed; --only NAME tells where to get one";
 /// Name of the services that share a store, in the comparison of strategies for hot keys.
 pub(super) const FLEET_NAME: &str = "services";
 /// Name under which it is started and asked over HTTP.
@@ -28,6 +31,21 @@ pub(super) fn check_names(names: &[String]) -> Result<(), String> {
         )),
         None => Ok(()),
     }
+}
+
+/// Refuses systems of one name: nobody could tell their rows apart.
+pub(super) fn check_apart(only: &[String], urls: &[TargetUrl]) -> Result<(), String> {
+    let names: Vec<&String> = only
+        .iter()
+        .chain(urls.iter().map(|url| &url.name))
+        .collect();
+    let twice = (1..names.len()).find(|at| names[..*at].contains(&names[*at]));
+    twice.map_or(Ok(()), |at| {
+        Err(format!(
+            "two systems are called '{}': give each a name of its own, NAME=URL",
+            names[at]
+        ))
+    })
 }
 
 /// Refuses words for servers that this run does not start.
@@ -57,21 +75,19 @@ pub(super) fn gather(
     let by_default = args.only.is_empty() && urls.is_empty();
     let wanted = |name: &str| args.only.iter().any(|only| only == name);
     let threads = service_threads(plan);
+    let mut missing: Vec<&str> = Vec::new();
     for program in [Program::Tollgate].into_iter().chain(Program::PEERS) {
         let name = program.name();
-        if by_default && !program.speaks_resp() {
-            // It counts instead of limiting, so it ranks beside nothing; its ladders would only lengthen every run.
-            session.skip(
-                name,
-                format!("not a rate limiter; --only {name} measures its counters"),
-            );
-            continue;
-        }
-        if !(by_default || wanted(name)) || interrupt::asked() {
+        // What counts instead of limiting ranks beside nothing: its ladders would only lengthen every run.
+        let unasked = by_default && program.speaks_resp();
+        if !(unasked || wanted(name)) || interrupt::asked() {
             continue;
         }
         if program.locate().is_none() {
-            session.skip(name, program.hint().into());
+            match unasked {
+                true => missing.push(name),
+                false => session.skip(name, program.hint().into()),
+            }
             continue;
         }
         let count = program.threads(threads);
@@ -96,6 +112,9 @@ pub(super) fn gather(
                 .map(|server| Target::Memcached(Box::new(server)))
         };
         take(args, name, target, session);
+    }
+    if !missing.is_empty() {
+        session.skip(&missing.join(", "), NOT_INSTALLED.into());
     }
     let service = |name: &str| (by_default || wanted(name)) && !interrupt::asked();
     if service(GRPC_NAME) {
@@ -126,7 +145,16 @@ pub(super) fn attach(args: &RunArgs, url: &TargetUrl) -> Result<Target, String> 
         Protocol::Memcache => {
             Memcached::attach(url).map(|server| Target::Memcached(Box::new(server)))
         }
-        Protocol::Resp => Store::attach(url).map(|store| Target::Store(Box::new(store))),
+        Protocol::Resp => {
+            let mut store = Store::attach(url)?;
+            if args.flush && !url.endpoint.address.is_local() {
+                return Err("--flush empties stores of this machine only".into());
+            }
+            if args.flush {
+                store.flush()?;
+            }
+            Ok(Target::Store(Box::new(store)))
+        }
     }
 }
 
@@ -144,6 +172,13 @@ fn take(args: &RunArgs, name: &str, target: Result<Target, String>, session: &mu
         Ok(target) => target,
         Err(why) => return session.lost(name, why),
     };
+    if let Target::Store(store) = &target
+        && let Some(keys) = store.keys_before.filter(|keys| *keys > 0)
+    {
+        let text =
+            format!("it holds {keys} keys already, which stay as they are (--flush deletes them)");
+        session.event(Severity::Info, Some(name), text);
+    }
     if !args.load.ops.is_empty() {
         match target.choose(&args.load.ops) {
             Ok(missing) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args::RunArgs;
 use super::calibration::{Shape, calibrated};
 use super::command::{STATUS_INVALID, own};
-use super::gather::{check_names, check_server_args, gather};
+use super::gather::{check_apart, check_names, check_server_args, gather};
 use super::mitigations::gather_arms;
 use crate::os::interrupt;
 use crate::record::{Grade, RunRecord, Severity};
@@ -21,7 +21,7 @@ use crate::run::plan::RunPlan;
 use crate::run::session::{Job, Session};
 use crate::stored::{StoredRun, heed, recoveries};
 use crate::target::further;
-use crate::target::url::TargetUrl;
+use crate::target::url::{Protocol, TargetUrl};
 
 /// Does `job` by `plan` on what `args` name, and writes the results. `complete` adds to the record what follows from it,
 /// before it is written and summed up.
@@ -31,20 +31,15 @@ pub(super) fn perform(
     job: &Job,
     complete: &mut dyn FnMut(&mut RunRecord, &mut Console),
 ) -> Result<ExitCode, String> {
-    let urls = args
-        .targets
-        .iter()
-        .map(|text| TargetUrl::parse(text))
-        .collect::<Result<Vec<_>, _>>()?;
-    for url in &urls {
-        own(url, args.i_own_this_target)?;
-    }
-    check_names(&args.only)?;
-    check_server_args(args, job)?;
+    let urls = checked(args, job)?;
     let mut console = Console::new(args.quiet);
     console.speak(args.lang);
     if args.json {
         console.stream_json();
+    }
+    if let Some(address) = args.metrics {
+        let exported = console.export(address);
+        exported.map_err(|error| format!("--metrics {address}: {error}"))?;
     }
     // What earlier runs into the same folder found about healing bounds what is safe.
     let known = match job {
@@ -52,10 +47,6 @@ pub(super) fn perform(
         _ => Vec::new(),
     };
     let folder = RunDirectory::create(&args.out, crate::run::machine::unix_seconds());
-    if let Some(address) = args.metrics {
-        let exported = console.export(address);
-        exported.map_err(|error| format!("--metrics {address}: {error}"))?;
-    }
     let folder = folder.map_err(|error| error.to_string())?;
     match File::create(folder.log_path()) {
         Ok(file) => console.log_to(file),
@@ -94,6 +85,27 @@ pub(super) fn perform(
     }
     console.end(&record, folder.path());
     conclude(&record, &mut console, &folder, written, write_failed, asked)
+}
+
+/// The systems named by URL, after all that the options contradict was refused.
+fn checked(args: &RunArgs, job: &Job) -> Result<Vec<TargetUrl>, String> {
+    let urls = args
+        .targets
+        .iter()
+        .map(|text| TargetUrl::parse(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    for url in &urls {
+        own(url, args.i_own_this_target)?;
+    }
+    check_names(&args.only)?;
+    check_apart(&args.only, &urls)?;
+    check_server_args(args, job)?;
+    if args.flush && !urls.iter().any(|url| url.protocol == Protocol::Resp) {
+        return Err(
+            "--flush is for stores at --target redis://…: those started here are empty".into(),
+        );
+    }
+    Ok(urls)
 }
 
 /// What the starts of the main run have in common.
@@ -169,6 +181,7 @@ fn calibrate_first(plan: &RunPlan, age_max: Duration, session: &mut Session<'_>)
             ));
             session.calibrated(calibration);
         }
+        Err(_) if interrupt::asked() => {}
         Err(why) => session.event(
             Severity::Warning,
             None,

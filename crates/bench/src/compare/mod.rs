@@ -90,6 +90,7 @@ pub fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRecord, S
     if interrupt::asked() {
         reason = reason.or_else(|| Some("interrupted".into()));
     }
+    leave(args, &loads, &pair, &mut record, console);
     if let Some(why) = reason {
         keep_as_partial(&mut record, why, console);
     }
@@ -150,13 +151,39 @@ fn warn_of_unknown_processes(pair: &Pair, record: &mut CompareRecord, console: &
     for (side, store) in [("A", &pair.a), ("B", &pair.b)] {
         if store.pid.is_none() {
             let text = format!("the process of {side} is not known: its CPU is not measured");
-            console.note(&format!("warning: {text}"));
-            record.events.push(Event {
-                severity: Severity::Warning,
-                text,
-                ..Event::default()
-            });
+            warn(record, text, console);
         }
+    }
+}
+
+/// Says a warning, on the console and in the record.
+fn warn(record: &mut CompareRecord, text: String, console: &mut Console) {
+    console.note(&format!("warning: {text}"));
+    record.events.push(Event {
+        severity: Severity::Warning,
+        text,
+        ..Event::default()
+    });
+}
+
+/// Deletes what the loads wrote to servers that were running before. Keys of limits go by themselves.
+fn leave(
+    args: &CompareArgs,
+    loads: &[&str],
+    pair: &Pair,
+    record: &mut CompareRecord,
+    console: &mut Console,
+) {
+    let keys = slices::lasting_keys(loads, args.keys);
+    for (side, store) in [("A", &pair.a), ("B", &pair.b)] {
+        let Some(why) = (!store.record.started_by_bench)
+            .then(|| store.delete(&keys).err())
+            .flatten()
+        else {
+            continue;
+        };
+        let text = format!("keys that begin with cmp: may still be in {side}: {why}");
+        warn(record, text, console);
     }
 }
 
@@ -227,7 +254,7 @@ fn open(
     let url = TargetUrl::parse(name)?;
     crate::cli::own(&url, args.i_own_this_target)?;
     match url.protocol {
-        Protocol::Resp => Store::attach(&url),
+        Protocol::Resp => Store::attach(&url).map_err(|why| format!("{}: {why}", url.shown)),
         _ => Err("compare asks RESP stores: give redis:// URLs".into()),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::slices::close;
-use super::{LIMIT, close_row, further_of, note_withheld, overload};
+use super::{LIMIT, close_row, further_of, note_withheld, overload, warn};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
 use crate::load::live::Live;
@@ -73,12 +73,7 @@ pub(super) fn run(args: &CompareArgs, console: &mut Console) -> Result<CompareRe
     for (name, side) in ["A", "B"].into_iter().zip(&sides) {
         if side.peer.pids.is_empty() {
             let text = format!("the process of {name} is not known: its CPU is not measured");
-            console.note(&format!("warning: {text}"));
-            record.events.push(Event {
-                severity: Severity::Warning,
-                text,
-                ..Event::default()
-            });
+            warn(&mut record, text, console);
         }
     }
     let mut reason = None;

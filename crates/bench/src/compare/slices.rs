@@ -135,6 +135,9 @@ impl<'a> Bench<'a> {
         let names = [pair.a.record.name.clone(), pair.b.record.name.clone()];
         for index in 0..self.loads.len() {
             for b_side in [false, true] {
+                if interrupt::asked() {
+                    return Ok(());
+                }
                 let warm = Duration::from_millis(self.args.slice_ms.min(50));
                 self.slice(index, b_side, 0, warm, console)
                     .map_err(|why| format!("{}: {why}", names[usize::from(b_side)]))?;
@@ -255,6 +258,30 @@ impl Load {
     fn close(self) -> CompareRow {
         close(self.row, self.alone, self.steal, self.waited)
     }
+}
+
+/// Names of the keys that the loads write and that do not go by themselves.
+pub(super) fn lasting_keys(loads: &[&str], keys: u32) -> Vec<String> {
+    let mut prefixes = vec![("cmp:s:", keys)];
+    if loads.contains(&"incr") {
+        prefixes.push(("cmp:i:", keys));
+    }
+    let plain = loads.iter().filter_map(|name| Plain::by_name(name));
+    prefixes.extend(plain.map(|plain| {
+        let most = plain.keys_max.map_or(keys, |most| keys.min(most));
+        (plain.prefix(), most)
+    }));
+    let numbered = |(prefix, most): (&'static str, u32)| {
+        (0..most).flat_map(move |index| {
+            let key = format!("{prefix}{index}");
+            match prefix {
+                // MSET names ten.
+                "cmp:mset:" => (0..10).map(|part| format!("{key}:{part}")).collect(),
+                _ => vec![key],
+            }
+        })
+    };
+    prefixes.into_iter().flat_map(numbered).collect()
 }
 
 /// Judges a row. `steal` and `waited` are sums over its pairs, in percent; with `alone` one connection set the pace.

@@ -224,13 +224,7 @@ fn speak<S: Speaker>(
         since(cpu_before, proc::thread_cpu_ns()),
         since(wait_before, proc::thread_run_queue_wait_ns()),
     );
-    let tally = match cut_short {
-        Some(Cut::Interrupted) => driver.state.interrupt(),
-        _ => driver.state.finish(),
-    };
-    if let Some(last) = tally.seconds.last() {
-        live.pass(last);
-    }
+    let tally = end(driver.state, cut_short.as_ref(), live);
     Ok(Outcome {
         elapsed_ns,
         answered_ns: tally.last_good_ns.saturating_sub(LEAD_NS),
@@ -247,6 +241,18 @@ fn speak<S: Speaker>(
         cut_short: cut_short.map(|cut| cut.text()),
         notes: driver.notes,
     })
+}
+
+/// What was counted up to the end; its last second is published.
+fn end(state: OpenLoop, cut_short: Option<&Cut>, live: &Live) -> Tally {
+    let tally = match cut_short {
+        Some(Cut::Interrupted) => state.interrupt(),
+        _ => state.finish(),
+    };
+    if let Some(last) = tally.seconds.last() {
+        live.pass(last);
+    }
+    tally
 }
 
 enum Cut {

@@ -103,6 +103,16 @@ pub struct RunRecord {
     pub mitigations: Option<MitigationsRecord>,
 }
 
+impl RunRecord {
+    /// Whether anything was measured.
+    #[must_use]
+    pub fn has_results(&self) -> bool {
+        self.cells.iter().any(|cell| {
+            !cell.steps.is_empty() || cell.capacity.is_some() || cell.recovery.is_some()
+        })
+    }
+}
+
 /// A system that was to be measured and was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {

@@ -144,7 +144,10 @@ impl RunDirectory {
         writer.format(record, Format::Hlog, &rendering);
         writer.link_console();
         writer.link_report();
-        writer.link_latest();
+        // A target that was down leaves no results, and who asks for the latest wants some.
+        if record.has_results() || !self.path.with_file_name("latest").exists() {
+            writer.link_latest();
+        }
         writer.list(&Overview::of_run(record, lang), lang);
         writer.finish().map(drop)
     }

@@ -1,6 +1,6 @@
 //! What the generator can do on this machine when the target costs nothing.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::console::Console;
@@ -127,6 +127,10 @@ fn against_null(
                 open::run(&plan, &workload, &endpoint, stop, &live),
             )
         });
+    if stop.load(Ordering::Relaxed) {
+        // What was cut short says nothing of what the generator can do.
+        return Err("interrupted".into());
+    }
     let (ceiling_rps, cpu_us_per_op) = ceiling?;
     let service = floor?.tally.service();
     let at = |quantile: f64| service.value_at_quantile(quantile) as f64 / 1e3;

@@ -187,7 +187,6 @@ impl Figures {
                 &[(String::new(), value as f64)],
             );
         }
-        let one = |value: f64| vec![(String::new(), value)];
         metric(
             &mut out,
             "tollgate_bench_rows_total",
@@ -210,45 +209,50 @@ impl Figures {
             "What is measured now; always 1.",
             &[(format!("{{phase=\"{phase}\"}}"), 1.0)],
         );
-        let Some(last) = &self.last else { return out };
-        if let Some(rate) = last.goodput_rps() {
-            let help = "Right answers in time per second, in the last second.";
-            metric(
-                &mut out,
-                "tollgate_bench_goodput",
-                "gauge",
-                help,
-                &one(rate),
-            );
+        if let Some(last) = &self.last {
+            of_last_second(&mut out, last);
         }
-        let seconds = |of: &[(&str, Option<f64>)]| -> Vec<(String, f64)> {
-            of.iter()
-                .filter_map(|(label, us)| Some(((*label).to_owned(), (*us)? / 1e6)))
-                .collect()
-        };
-        metric(
-            &mut out,
-            "tollgate_bench_response_seconds",
-            "gauge",
-            "Response time from the intended send, in the last second.",
-            &seconds(&[
-                ("{quantile=\"0.5\"}", last.p50_us),
-                ("{quantile=\"0.99\"}", last.p99_us),
-                ("{quantile=\"1\"}", last.max_us),
-            ]),
-        );
-        metric(
-            &mut out,
-            "tollgate_bench_generator_lag_seconds",
-            "gauge",
-            "How much later than due the generator took requests up, in the last second.",
-            &seconds(&[
-                ("{of=\"mean\"}", last.generator_lag_mean_us),
-                ("{of=\"max\"}", last.generator_lag_max_us),
-            ]),
-        );
         out
     }
+}
+
+/// One value without labels.
+fn one(value: f64) -> Vec<(String, f64)> {
+    vec![(String::new(), value)]
+}
+
+/// Rate and delays of the last second.
+fn of_last_second(out: &mut String, last: &Second) {
+    if let Some(rate) = last.goodput_rps() {
+        let help = "Right answers in time per second, in the last second.";
+        metric(out, "tollgate_bench_goodput", "gauge", help, &one(rate));
+    }
+    let seconds = |of: &[(&str, Option<f64>)]| -> Vec<(String, f64)> {
+        of.iter()
+            .filter_map(|(label, us)| Some(((*label).to_owned(), (*us)? / 1e6)))
+            .collect()
+    };
+    metric(
+        out,
+        "tollgate_bench_response_seconds",
+        "gauge",
+        "Response time from the intended send, in the last second.",
+        &seconds(&[
+            ("{quantile=\"0.5\"}", last.p50_us),
+            ("{quantile=\"0.99\"}", last.p99_us),
+            ("{quantile=\"1\"}", last.max_us),
+        ]),
+    );
+    metric(
+        out,
+        "tollgate_bench_generator_lag_seconds",
+        "gauge",
+        "How much later than due the generator took requests up, in the last second.",
+        &seconds(&[
+            ("{of=\"mean\"}", last.generator_lag_mean_us),
+            ("{of=\"max\"}", last.generator_lag_max_us),
+        ]),
+    );
 }
 
 fn metric(out: &mut String, name: &str, kind: &str, help: &str, values: &[(String, f64)]) {

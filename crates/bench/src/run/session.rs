@@ -236,6 +236,9 @@ impl<'a> Session<'a> {
             self.close(false);
             keep(&self.record, self.bed.console());
         }
+        for (name, why) in self.bed.leave() {
+            self.event(Severity::Warning, Some(&name), why);
+        }
         self.close(true);
         self.record
     }
@@ -247,6 +250,7 @@ impl<'a> Session<'a> {
         }
         match self.bed.gauge() {
             Ok(gauge) => self.record.gauges.push(gauge),
+            Err(_) if self.bed.stopped() => {}
             Err(why) => self.event(
                 Severity::Warning,
                 None,
@@ -470,10 +474,14 @@ impl<'a> Session<'a> {
                     ));
                     before = Some((step, outcome));
                 }
+                Ok((_, outcome)) if outcome.tally.planned == 0 && self.bed.stopped() => {
+                    // Interrupted before the first request was due: there is no row.
+                    return self.keep_before(series, before, spoiled, &title);
+                }
                 Ok((mut step, outcome)) => {
                     let ended = outcome.cut_short.clone();
                     match before.filter(|_| ended.is_some()) {
-                        Some(whole) => self.keep_before(series, whole, spoiled, &title),
+                        whole @ Some(_) => self.keep_before(series, whole, spoiled, &title),
                         None => {
                             step.notes.append(&mut spoiled);
                             self.keep_step(series, step, &outcome, &title);
@@ -486,9 +494,7 @@ impl<'a> Session<'a> {
                     return;
                 }
                 Err(why) => {
-                    if let Some(whole) = before {
-                        self.keep_before(series, whole, spoiled, &title);
-                    }
+                    self.keep_before(series, before, spoiled, &title);
                     self.give_up(series.slot, series.cell, &why);
                     return;
                 }
@@ -496,14 +502,17 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps the last whole measurement of a row whose repetition was cut short: it is spoiled, and more than nothing.
+    /// Keeps the last whole measurement, if there is one, of a row whose repetition was cut short: it is spoiled, and more than nothing.
     fn keep_before(
         &mut self,
         series: &Series,
-        (mut step, outcome): (Step, Outcome),
+        whole: Option<(Step, Outcome)>,
         mut why_again: Vec<String>,
         title: &str,
     ) {
+        let Some((mut step, outcome)) = whole else {
+            return;
+        };
         // The last reason led to the repetition that is not there.
         why_again.pop();
         step.notes.append(&mut why_again);
@@ -540,6 +549,7 @@ impl<'a> Session<'a> {
     fn keep_step(&mut self, series: &Series, step: Step, outcome: &Outcome, title: &str) {
         let silent = outcome.tally.completed == 0 && outcome.tally.planned > 0;
         let only_errors = step.allowed + step.denied == 0 && step.failures.answered_errors() > 0;
+        let complained = complaint(&step);
         let p99 = step
             .response
             .all
@@ -547,7 +557,7 @@ impl<'a> Session<'a> {
             .map_or_else(|| "-".into(), |all| format!("{:.2} ms", all.p99_us / 1e3));
         let kinds = match step.failures.told() {
             kinds if kinds.is_empty() => kinds,
-            kinds => format!(" ({kinds}{})", complaint(&step)),
+            kinds => format!(" ({kinds}{complained})"),
         };
         self.bed.console().phase(format!(
             "{title}: goodput {:.0}/s, p99 {p99}, fail {:.2} %{kinds}, {}, {}",
@@ -568,7 +578,8 @@ impl<'a> Session<'a> {
                 "not one answer within the deadline",
             ),
             None if only_errors => {
-                self.give_up(series.slot, series.cell, "every answer was an error");
+                let why = format!("every answer was an error{complained}");
+                self.give_up(series.slot, series.cell, &why);
             }
             None => {}
         }
@@ -596,9 +607,7 @@ impl<'a> Session<'a> {
         ladder::of_record(record, self.bed.stopped());
         let interrupted = self.bed.stopped();
         let failed = self.bed.obituaries().next().map(str::to_owned);
-        let measured = record.cells.iter().any(|cell| {
-            !cell.steps.is_empty() || cell.capacity.is_some() || cell.recovery.is_some()
-        });
+        let measured = record.has_results();
         record.partial_reason = match (interrupted, failed, last) {
             (true, _, _) => Some("interrupted".into()),
             (false, Some(why), _) => Some(why),

@@ -7,6 +7,7 @@ pub mod further;
 pub mod memcached;
 pub mod peer;
 pub mod program;
+mod remains;
 pub mod service;
 mod started;
 pub mod store;
@@ -24,6 +25,9 @@ use crate::load::address::Endpoint;
 use crate::load::operation::Op;
 use crate::load::workload::{Ask, Rule};
 use crate::record::TargetRecord;
+
+/// Window in seconds after which keys that were left do not bother anybody.
+const WINDOW_SHORT_S: u64 = 300;
 
 /// A system under test of either kind.
 #[derive(Debug)]
@@ -126,6 +130,26 @@ impl Target {
             (Some(arm), Some(fleet)) if arm.strategy.leaves_work() => fleet.restart(),
             _ => Ok(()),
         }
+    }
+
+    /// Deletes the keys of a run, which begin with `prefix`, from a store that was running before, if some of them would
+    /// stay: those of limits go by themselves, the others do not.
+    ///
+    /// # Errors
+    /// If keys may have stayed.
+    pub fn leave(&self, prefix: &str, window_s: u64) -> Result<(), String> {
+        let Target::Store(store) = self else {
+            return Ok(());
+        };
+        let rule = Rule { limit: 1, window_s };
+        let stays = |way: &Way| {
+            let asked = self.ask(*way, rule);
+            asked.is_some_and(|ask| ask.rule().is_none()) || window_s > WINDOW_SHORT_S
+        };
+        if store.record.started_by_bench || !store.ways().iter().any(stays) {
+            return Ok(());
+        }
+        remains::clear(&store.endpoint, prefix).map(drop)
     }
 
     /// Starts it anew in place of the process that was started here, which ends at once. `None` if it was not started here.

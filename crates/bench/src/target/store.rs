@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use tollgate_wire::resp::Value;
+
 use super::child::ServerProcess;
 use super::client::Client;
 use super::further::Further;
 use super::program::Program;
 use super::url::TargetUrl;
-use super::{Way, started};
+use super::{Way, remains, started};
 use crate::load::address::Endpoint;
 use crate::load::operation::{self, Op};
 use crate::load::tally::Verdict;
@@ -69,6 +71,8 @@ pub struct Store {
     pub endpoint: Endpoint,
     /// Its process, when it runs on this machine.
     pub pid: Option<u32>,
+    /// Keys that it held when it was found; `None` if it was started here, or does not tell.
+    pub keys_before: Option<u64>,
     process: Option<ServerProcess>,
     has_take: bool,
     has_throttle: bool,
@@ -119,7 +123,33 @@ impl Store {
             idle_rss_bytes: pid.and_then(proc::rss_bytes),
             ..TargetRecord::default()
         };
-        Store::ask_around(record, url.endpoint.clone(), pid, None)
+        let keys_before = match client.call(&[b"DBSIZE"]) {
+            Ok(Value::Int(keys)) => u64::try_from(keys).ok(),
+            _ => None,
+        };
+        let mut store = Store::ask_around(record, url.endpoint.clone(), pid, None)?;
+        store.keys_before = keys_before;
+        Ok(store)
+    }
+
+    /// Deletes all that it holds, in all of its databases.
+    ///
+    /// # Errors
+    /// If it cannot, or may not.
+    pub fn flush(&mut self) -> Result<(), String> {
+        Client::connect(&self.endpoint)?.ask(&[b"FLUSHALL"])?;
+        self.keys_before = self.keys_before.map(|_| 0);
+        // Some stores forget their scripts with their keys.
+        self.load_again()
+    }
+
+    /// Deletes keys by their names.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn delete(&self, keys: &[String]) -> Result<u64, String> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        remains::delete(&mut Client::connect(&self.endpoint)?, &keys)
     }
 
     fn ask_around(
@@ -132,24 +162,7 @@ impl Store {
         record.kind = TargetKind::Store;
         let facts = client.info("server").unwrap_or_default();
         record.info_server = told(&facts);
-        let versions = [
-            ("tollgate", "tollgate_version"),
-            ("dragonfly", "dragonfly_version"),
-            ("garnet", "garnet_version"),
-            ("valkey", "valkey_version"),
-            ("redis", "redis_version"),
-        ];
-        if let Some((name, version)) = versions
-            .iter()
-            .find_map(|(name, key)| Some((*name, fact(&facts, key)?)))
-        {
-            record.server_name = name.into();
-            record.server_version = version.into();
-        }
-        // It gives itself out as the release of Redis that it comes from; only the file it runs from tells.
-        if fact(&facts, "executable").is_some_and(|path| path.ends_with("keydb-server")) {
-            record.server_name = "keydb".into();
-        }
+        name_server(&mut record, &facts);
         for name in SETTINGS {
             let Ok(reply) = client.ask(&[b"CONFIG", b"GET", name.as_bytes()]) else {
                 continue;
@@ -185,6 +198,7 @@ impl Store {
             record,
             endpoint,
             pid,
+            keys_before: None,
             process,
             has_take,
             has_throttle,
@@ -371,6 +385,28 @@ impl Store {
     /// How the process ended, if it was started here and has ended.
     pub fn obituary(&mut self) -> Option<String> {
         self.process.as_mut().and_then(ServerProcess::obituary)
+    }
+}
+
+/// Who the server says it is.
+fn name_server(record: &mut TargetRecord, facts: &[(String, String)]) {
+    let versions = [
+        ("tollgate", "tollgate_version"),
+        ("dragonfly", "dragonfly_version"),
+        ("garnet", "garnet_version"),
+        ("valkey", "valkey_version"),
+        ("redis", "redis_version"),
+    ];
+    if let Some((name, version)) = versions
+        .iter()
+        .find_map(|(name, key)| Some((*name, fact(facts, key)?)))
+    {
+        record.server_name = name.into();
+        record.server_version = version.into();
+    }
+    // It gives itself out as the release of Redis that it comes from; only the file it runs from tells.
+    if fact(facts, "executable").is_some_and(|path| path.ends_with("keydb-server")) {
+        record.server_name = "keydb".into();
     }
 }
 

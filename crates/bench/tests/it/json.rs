@@ -15,14 +15,14 @@ use crate::stored::synthetic_run;
 const DOCS: &str = include_str!("../../../../docs/bench-json.md");
 
 /// A folder that goes with its owner.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Folder {
+    pub(crate) fn new() -> Folder {
         Folder(temp_dir().unwrap())
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 }
@@ -34,7 +34,7 @@ impl Drop for Folder {
 }
 
 /// What became of a command. Nothing of the user's cache is read or written.
-fn bench(folder: &Folder, args: &[&str]) -> Output {
+pub(crate) fn bench(folder: &Folder, args: &[&str]) -> Output {
     Command::new(tollgate_binary().unwrap())
         .arg("bench")
         .args(args)

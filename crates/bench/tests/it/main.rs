@@ -5,6 +5,7 @@ mod deadlines;
 mod fake;
 mod fake_grpc;
 mod faults;
+mod found;
 mod json;
 mod metrics;
 mod mitigations;

@@ -28,6 +28,9 @@ use crate::record::{Admit, Calibration, Gauge, Step, WarmUp};
 use crate::target::service::{WINDOW_S, limits as service_limits};
 use crate::target::{Target, Way};
 
+/// What a service without the limits that it is asked for looks like.
+const NO_RULES: &str =
+    "nothing was denied: does the service have the rules that tollgate bench rules prints?";
 /// Longest wait for a broken server's process to show how it ended.
 const OBITUARY_WAIT: Duration = Duration::from_millis(300);
 
@@ -155,6 +158,20 @@ impl<'a> Bed<'a> {
     /// Starts a target anew that was started here; `None` if it was not.
     pub fn restart(&mut self, slot: usize) -> Option<Result<(), String>> {
         self.slots[slot].target.restart()
+    }
+
+    /// Takes the keys of the run out of stores that were running before. Gives what may have stayed where.
+    pub fn leave(&self) -> Vec<(String, String)> {
+        let up = self.slots.iter().filter(|slot| slot.given_up.is_none());
+        let left = up.filter_map(|slot| {
+            let why = slot.target.leave(&self.prefix, self.plan.window_s).err()?;
+            let text = format!(
+                "keys that begin with {} may still be there: {why}",
+                self.prefix
+            );
+            Some((slot.target.record().name.clone(), text))
+        });
+        left.collect()
     }
 
     /// Reasons of all targets that were given up.
@@ -305,6 +322,14 @@ impl<'a> Bed<'a> {
         let target = &self.slots[request.slot].target;
         step.attribution = observer.finish(target, watching, &step, &outcome);
         fill::busiest_thread(&mut step, &pids);
+        let over = step
+            .accuracy
+            .as_ref()
+            .is_some_and(|found| found.over_admitted > 0);
+        let foreign = request.way.is_service() && !target.record().started_by_bench;
+        if foreign && over && step.denied == 0 {
+            step.notes.push(NO_RULES.into());
+        }
         Ok((step, outcome))
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use tollgate_bench::record::{Grade, RunRecord};
+use tollgate_bench::record::RunRecord;
 use tollgate_bench::stored::read_runs;
 use tollgate_testkit::process::{temp_dir, tollgate_binary};
 
@@ -267,25 +267,6 @@ fn a_damaged_run_among_others_is_named_and_left_out() {
     let baseline = runs.display().to_string();
     let gate = folder.bench(&["gate", "--baseline", &baseline], &[&a]);
     assert_eq!(gate.status.code(), Some(1), "{}", text(&gate));
-}
-
-#[test]
-fn an_empty_export_for_bencher_says_why() {
-    let folder = Folder::new();
-    let graded = |name: &str, grade| {
-        let mut record = run(PLAIN);
-        for step in record.cells.iter_mut().flat_map(|cell| &mut cell.steps) {
-            step.validity.grade = grade;
-        }
-        folder.write(name, &record)
-    };
-    let says = |path: &Path| {
-        let output = folder.bench(&["report", "--format", "bencher", "--quiet"], &[path]);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-        text(&output).contains("bencher.json is empty")
-    };
-    assert!(says(&graded("rejected", Grade::Invalid)));
-    assert!(!says(&graded("believed", Grade::Valid)));
 }
 
 #[test]
