@@ -9,8 +9,8 @@ const SPARE: u64 = 64 << 20;
 
 static GIVE_BACK: OnceLock<fn()> = OnceLock::new();
 
-/// Sets what gives free memory back to the system: that of the calling thread, and what others have no use for. The first to ask stays; without it none is given
-/// back but by the allocator itself.
+/// Sets what gives free memory back to the system: that of the calling thread, and what others have no use for. The first
+/// to ask stays; without it none is given back but by the allocator itself.
 pub fn give_back_with(give_back: fn()) {
     GIVE_BACK.get_or_init(|| give_back);
 }

@@ -102,6 +102,8 @@ pub(crate) struct RespDriver {
     house: House,
     /// Of [`Shared::purges`].
     purges: u64,
+    /// Of [`tollgate_engine::script_flushes`].
+    flushes: u64,
     waits: Waits,
     /// Commands run since the clock was read.
     since_clock: u32,
@@ -119,6 +121,7 @@ impl RespDriver {
             traffic: Traffic::default(),
             house: House::default(),
             purges: 0,
+            flushes: tollgate_engine::script_flushes(),
             waits: Waits::default(),
             since_clock: 0,
             now: 0,
@@ -628,6 +631,10 @@ impl Driver for RespDriver {
         if self.shared.engine.claim_garbage() {
             elsewhere::free(&self.shared);
         }
+        let flushes = tollgate_engine::script_flushes();
+        if std::mem::replace(&mut self.flushes, flushes) != flushes {
+            elsewhere::give_up_states(&self.shared);
+        }
         eviction::evict(&self.shared);
         self.shared.metrics.publish(self.thread, &self.traffic);
     }
@@ -635,6 +642,7 @@ impl Driver for RespDriver {
     fn tick(&mut self, now: i64) -> Option<i64> {
         self.limits.max_request = self.shared.settings.query_limit();
         self.shared.purges.follow(&mut self.purges);
+        tollgate_engine::give_up_flushed();
         // Loop 0 keeps house for all.
         if self.thread != 0 {
             return None;

@@ -90,3 +90,12 @@ pub(crate) fn free(shared: &Arc<Shared>) {
         free();
     }
 }
+
+/// Has every thread look whether its Lua state is still wanted, as SCRIPT FLUSH was run.
+#[cold]
+pub(crate) fn give_up_states(shared: &Shared) {
+    tollgate_engine::give_up_flushed();
+    // A thread whose mailbox is full does so when it next ticks.
+    shared.mailboxes.tick_all().ok();
+    shared.workers.call();
+}

@@ -43,6 +43,7 @@ impl Queue {
             if let Some(work) = state.queue.pop_front() {
                 drop(state);
                 work();
+                tollgate_engine::give_up_flushed();
                 state = self.lock();
                 continue;
             }
@@ -55,6 +56,12 @@ impl Queue {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
+            if state.queue.is_empty() {
+                // Called to see to its own.
+                drop(state);
+                tollgate_engine::give_up_flushed();
+                state = self.lock();
+            }
         }
     }
 }
@@ -104,6 +111,11 @@ impl Workers {
         drop(state);
         self.queue.ready.notify_one();
         Ok(())
+    }
+
+    /// Has those without work look whether their Lua states are still wanted.
+    pub(crate) fn call(&self) {
+        self.queue.ready.notify_all();
     }
 
     /// Ends the workers when what is queued has been run.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_int, c_void};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tollgate_net::clock::Clock;
 use tollgate_wire::resp::ReplyBuf;
@@ -26,6 +26,9 @@ const MEMORY_MAX: usize = 256 << 20;
 
 /// What the states of all threads take.
 static ALL_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// How often SCRIPT FLUSH has been run in this process.
+static FLUSHES: AtomicU64 = AtomicU64::new(0);
 
 /// Bytes by which a state may differ from what was last told of it: threads are not to meet at one word for each script.
 const TOLD_BYTES: usize = 4 << 10;
@@ -102,6 +105,8 @@ pub(super) struct Vm {
     memory: Box<Memory>,
     /// Its part of [`ALL_BYTES`].
     told: usize,
+    /// [`FLUSHES`] when it was made.
+    flushes: u64,
     compiled: HashMap<Hex, Compiled, BuildHasherDefault<DigestHasher>>,
     /// Taken by a run and given back, so that its buffer is reused.
     pub(super) scratch: ReplyBuf,
@@ -156,6 +161,25 @@ pub(super) fn shrink() {
     });
 }
 
+/// Says that states made before now need not be kept.
+pub(super) fn note_flush() {
+    FLUSHES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often SCRIPT FLUSH has been run in this process.
+pub fn flushes() -> u64 {
+    FLUSHES.load(Ordering::Relaxed)
+}
+
+/// Gives up the Lua state of this thread, on which nothing runs, if SCRIPT FLUSH was run since it was made and no library
+/// keeps variables there.
+pub fn give_up_flushed() {
+    VM.with_borrow_mut(|slot| {
+        let is_flushed = |vm: &mut Vm| vm.flushes != flushes() && vm.libraries.is_empty();
+        slot.take_if(is_flushed);
+    });
+}
+
 /// Bytes of all Lua states of the process, about, as they were when a command of scripts was last over on each thread.
 pub(super) fn all_bytes() -> usize {
     ALL_BYTES.load(Ordering::Relaxed)
@@ -185,6 +209,7 @@ impl Vm {
             lua,
             memory,
             told: 0,
+            flushes: flushes(),
             compiled: HashMap::default(),
             scratch: ReplyBuf::default(),
             filled: Filled::default(),

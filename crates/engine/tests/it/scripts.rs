@@ -582,3 +582,17 @@ fn the_commands_themselves_answer_the_same() {
     let commands: Vec<Vec<&str>> = commands.iter().map(|words| words.to_vec()).collect();
     compare("the_commands_themselves_answer_the_same", false, &commands);
 }
+
+/// They live in the Lua state of a thread, which is given up otherwise.
+#[test]
+fn variables_of_libraries_outlive_script_flush() {
+    const LIBRARY: &str = "#!lua name=l\nlocal n = 0 \
+        redis.register_function('next', function() n = n + 1 return n end)";
+    let mut client = Client::new(&engine(1));
+    client.bytes(&[&b"FUNCTION"[..], b"LOAD", LIBRARY.as_bytes()]);
+    for call in 1..3 {
+        assert_eq!(client.int(&["FCALL", "next", "0"]), call);
+        client.bytes(&[&b"SCRIPT"[..], b"FLUSH"]);
+        tollgate_engine::give_up_flushed();
+    }
+}

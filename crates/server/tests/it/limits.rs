@@ -196,3 +196,25 @@ fn those_who_only_listen_may_be_silent() {
         monitor.frame().unwrap() == b"$1\r\nx\r\n"
     });
 }
+
+/// A process of its own: the memory of states is counted for all servers of one.
+#[test]
+fn script_flush_gives_up_idle_lua_states() {
+    /// Not proved short, so a worker runs it.
+    const LONG: &[&str] = &[
+        "EVAL",
+        "while redis.call('INCR', KEYS[1]) < 10 do end",
+        "1",
+        "k",
+    ];
+    let server = Server::tollgate(&["--threads", "1"]).unwrap();
+    let mut client = server.connect().unwrap();
+    let states = |client: &mut _| info(client, "used_memory_lua").parse::<usize>().unwrap();
+    client.call(LONG).unwrap();
+    client.call(&["EVAL", "return 1", "0"]).unwrap();
+    assert!(states(&mut client) > 0);
+    client.call(&["SCRIPT", "FLUSH"]).unwrap();
+    eventually("none is left", || states(&mut client) == 0);
+    client.call(&["EVAL", "return 1", "0"]).unwrap();
+    assert!(states(&mut client) > 0);
+}
