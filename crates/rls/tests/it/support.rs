@@ -22,6 +22,9 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
+/// Files that may be open at the same time; 1,024 is a common default.
+const OPEN_FILES: u64 = 16_384;
+
 /// Rules that the tests share. Units are long, so that no test meets the end of a window.
 pub(crate) const RULES: &str = "
 domain: test
@@ -226,6 +229,8 @@ pub(crate) fn patient() -> StoreConfig {
 }
 
 pub(crate) fn config(rules_dir: PathBuf, backend: Backend) -> RlsConfig {
+    // Hundreds of clients and their services share this process.
+    tollgate_net::process::raise_open_files(OPEN_FILES).expect("limits can be read");
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     RlsConfig {
         grpc_addr: any,
