@@ -74,7 +74,7 @@ pub use overview::{Overview, TtlSample};
 pub use pause::{Pause, Paused, PausedBy};
 pub use plan::Plan;
 pub use pubsub::{PubSub, Topic};
-pub use script::{REDIS_VERSION, give_up_flushed, script_flushes, sha1};
+pub use script::{REDIS_VERSION, give_up_flushed, keeps_flushed, script_flushes, sha1};
 pub use session::{Node, NodeCx, Outcome, Replies, Session};
 pub use shards::Visit;
 pub use snapshot::{

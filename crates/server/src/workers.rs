@@ -43,12 +43,18 @@ impl Queue {
             if let Some(work) = state.queue.pop_front() {
                 drop(state);
                 work();
-                tollgate_engine::give_up_flushed();
                 state = self.lock();
                 continue;
             }
             if state.stopping {
                 return;
+            }
+            // Looked at under the lock, so that no call is missed; closing a state may take long.
+            if tollgate_engine::keeps_flushed() {
+                drop(state);
+                tollgate_engine::give_up_flushed();
+                state = self.lock();
+                continue;
             }
             state.idle += 1;
             state = self
@@ -56,12 +62,6 @@ impl Queue {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
-            if state.queue.is_empty() {
-                // Called to see to its own.
-                drop(state);
-                tollgate_engine::give_up_flushed();
-                state = self.lock();
-            }
         }
     }
 }
@@ -115,6 +115,8 @@ impl Workers {
 
     /// Has those without work look whether their Lua states are still wanted.
     pub(crate) fn call(&self) {
+        // Who is about to wait has looked before, or waits by then.
+        drop(self.queue.lock());
         self.queue.ready.notify_all();
     }
 

@@ -55,7 +55,7 @@ pub use sha1::sha1;
 use sha1::{HEX_LEN, Hex, sha1_hex};
 use shebang::ScriptFlags;
 use vm::{Compiled, Vm};
-pub use vm::{flushes as script_flushes, give_up_flushed};
+pub use vm::{flushes as script_flushes, give_up_flushed, keeps_flushed};
 
 /// The version of Redis whose commands and scripts this program follows.
 pub const REDIS_VERSION: &str = "7.0.15";

@@ -171,13 +171,15 @@ pub fn flushes() -> u64 {
     FLUSHES.load(Ordering::Relaxed)
 }
 
-/// Gives up the Lua state of this thread, on which nothing runs, if SCRIPT FLUSH was run since it was made and no library
-/// keeps variables there.
+/// Whether this thread keeps a Lua state although SCRIPT FLUSH was run since it was made, and no library keeps variables
+/// there.
+pub fn keeps_flushed() -> bool {
+    VM.with_borrow(|slot| slot.as_ref().is_some_and(Vm::is_flushed))
+}
+
+/// Gives up the Lua state of this thread, on which nothing runs, if [`keeps_flushed`].
 pub fn give_up_flushed() {
-    VM.with_borrow_mut(|slot| {
-        let is_flushed = |vm: &mut Vm| vm.flushes != flushes() && vm.libraries.is_empty();
-        slot.take_if(is_flushed);
-    });
+    VM.with_borrow_mut(|slot| slot.take_if(|vm| vm.is_flushed()));
 }
 
 /// Bytes of all Lua states of the process, about, as they were when a command of scripts was last over on each thread.
@@ -224,6 +226,10 @@ impl Vm {
             set_hook(lua);
         }
         Some(vm)
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.flushes != flushes() && self.libraries.is_empty()
     }
 
     /// Corrects [`ALL_BYTES`], unless little has changed.
