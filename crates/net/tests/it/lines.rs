@@ -4,11 +4,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 use tollgate_net::{
     Backend, ConnRef, Driver, Flow, GroupOptions, Listener, LoopGroup, LoopGroupBuilder, Mailboxes,
     Peer, PeerAddress, Refused, SocketOptions, Step,
 };
+use tollgate_testkit::PATIENCE;
 
 /// Bytes of the answer to `big`.
 pub(crate) const BIG: usize = 1 << 20;
@@ -217,26 +217,12 @@ impl Server {
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
 
     pub(crate) fn stop(self, grace_ns: i64) -> io::Result<()> {
         self.group.stop(grace_ns);
         self.group.join()
-    }
-}
-
-/// Waits until `done`, at most a minute.
-pub(crate) fn eventually(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "{what}: did not happen"
-        );
-        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,11 +1,13 @@
 //! What sockets do to a loop.
 
-use crate::lines::{BIG, OPTIONS, Server, Setup, eventually};
+use crate::lines::{BIG, OPTIONS, Server, Setup};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use tollgate_net::Listener;
+use tollgate_testkit::eventually;
+use tollgate_testkit::process::free_port;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -145,15 +147,15 @@ fn resets_leave_no_connection_behind() {
 
 #[test]
 fn an_address_is_free_again_as_soon_as_the_server_has_ended() {
-    let mut listener = Listener::tcp([127, 0, 0, 1].into(), 0, OPTIONS).unwrap();
+    // One that the system gave could be another test's as soon as it is free.
+    let port = free_port().unwrap();
     for _ in 0..50 {
+        let listener = Listener::tcp([127, 0, 0, 1].into(), port, OPTIONS).unwrap();
         let server = Server::start_on(&Setup::default(), vec![listener]);
-        let address = server.address;
         let mut stream = server.connect();
         stream.write_all(b"hello\n").unwrap();
         stream.read_exact(&mut [0; 6]).unwrap();
         server.stop(SECOND).unwrap();
-        listener = Listener::tcp(address.ip(), address.port(), OPTIONS).unwrap();
     }
 }
 
@@ -178,7 +180,8 @@ fn a_refused_connection_reads_why() {
 fn messages_reach_a_connection_and_can_end_it() {
     let server = Server::start(&Setup::default());
     let stream = server.connect();
-    eventually("open", || server.seen.open.load(SeqCst) == 1);
+    // It is counted a moment before.
+    eventually("it is known", || server.seen.last.lock().unwrap().is_some());
     let at = server.seen.last.lock().unwrap().unwrap();
     server.mailboxes.message(at, Some("news\n")).unwrap();
     server.mailboxes.message(at, None).unwrap();
@@ -249,21 +252,42 @@ fn silent_connections_are_closed_when_asked() {
     server.stop(SECOND).unwrap();
 }
 
-#[test]
-fn stopping_answers_what_has_arrived_and_drops_who_does_not_read() {
+/// A server, and a client that reads nothing of what is held for it.
+fn with_deaf_client() -> (Server, TcpStream) {
     let server = Server::start(&Setup {
         limit: 1 << 30,
         ..Setup::default()
     });
-    let mut reader = server.connect();
     let mut deaf = server.connect();
     deaf.write_all("big\n".repeat(100).as_bytes()).unwrap();
     eventually("output is held", || {
         server.seen.most_output.load(SeqCst) > 0
     });
-    reader.write_all(b"last words\n").unwrap();
+    (server, deaf)
+}
+
+#[test]
+fn stopping_answers_what_has_arrived_whoever_else_does_not_read() {
+    let (server, deaf) = with_deaf_client();
+    let mut readers = [server.connect(), server.connect()];
+    for reader in &mut readers {
+        reader.write_all(b"first words\n").unwrap();
+        reader.read_exact(&mut [0; 12]).unwrap();
+        reader.write_all(b"last words\n").unwrap();
+    }
+    // Far more than it takes.
+    let stopping = std::thread::spawn(move || server.stop(3_600 * SECOND).unwrap());
+    for reader in readers {
+        assert_eq!(read_to_end(reader), b"last words\n");
+    }
+    drop(deaf);
+    stopping.join().unwrap();
+}
+
+#[test]
+fn who_does_not_read_is_dropped_when_the_time_to_stop_is_over() {
+    let (server, deaf) = with_deaf_client();
     server.stop(SECOND / 5).unwrap();
-    assert_eq!(read_to_end(&reader), b"last words\n");
     assert!(read_to_end(&deaf).len() < 100 * BIG);
 }
 
