@@ -315,6 +315,7 @@ mod tests {
     use crate::walk::EngineWalk;
     use crate::{EngineConfig, Node, NodeCx, Outcome};
     use tollgate_commands::{CmdError, Reply};
+    use tollgate_testkit::PATIENCE;
     use tollgate_wire::resp::ReplyBuf;
 
     const NOW: Timestamp = Timestamp::from_nanos(1_000_000_000);
@@ -386,7 +387,7 @@ mod tests {
             // Time enough for it to come to the lock.
             thread::sleep(Duration::from_millis(20));
             long.keep();
-            let outcome = told.recv_timeout(Duration::from_secs(20));
+            let outcome = told.recv_timeout(PATIENCE);
             drop((long, order));
             let Ok(((outcome, reply), mut session)) = outcome else {
                 panic!("{last} waits");
