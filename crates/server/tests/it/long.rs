@@ -164,8 +164,11 @@ fn a_script_that_has_written_is_ended_by_its_time_alone() {
     let server = Local::start(&PATIENT);
     let mut client = server.connect();
     let mut runner = start(&server, &mut client, ENDLESS_WRITER);
+    // It is known to run before it has written; this ends no script.
+    eventually("it has written", || {
+        raw(&mut client, "FUNCTION KILL").starts_with("-UNKILLABLE ")
+    });
     assert!(raw(&mut client, "SCRIPT KILL").starts_with("-UNKILLABLE "));
-    assert!(raw(&mut client, "FUNCTION KILL").starts_with("-UNKILLABLE "));
     let mut waiter = server.connect();
     send(&mut waiter, &["GET", "held"]);
     assert_eq!(
@@ -237,11 +240,10 @@ fn a_server_ends_while_a_script_runs() {
 
 /// Sends a command that takes long, and others on a second connection meanwhile: they are not to wait for it. One that is
 /// over too soon to tell is sent again.
-#[track_caller]
 fn overtaken(server: &Local, other: &str, words: &[&str]) {
     const TURNS: usize = 3;
     let (mut slow, mut quick) = (server.connect(), server.connect());
-    for _ in 0..50 {
+    eventually(&format!("{} is overtaken", words[0]), || {
         send(&mut slow, words);
         // A thread that had begun the long command could serve at most the first of them before its reply.
         for _ in 0..TURNS {
@@ -251,11 +253,8 @@ fn overtaken(server: &Local, other: &str, words: &[&str]) {
         let is_there = slow.stream().peek(&mut [0]);
         slow.stream().set_nonblocking(false).unwrap();
         frame(&mut slow);
-        if is_there.is_err() {
-            return;
-        }
-    }
-    panic!("{words:?} is never overtaken");
+        is_there.is_err()
+    });
 }
 
 #[test]

@@ -420,7 +420,8 @@ fn replicas_hear_that_they_are_waited_for() {
     let folder = Folder::new();
     let server = here(&folder, &[]);
     let mut client = server.connect();
-    fill(&mut client, 5);
+    // Enough for minutes.
+    fill(&mut client, 50);
     client.line(SLOW).unwrap();
     assert_eq!(raw(&mut client, "BGSAVE"), STARTED);
     let ask = || {

@@ -177,6 +177,7 @@ fn a_killed_master_is_replaced_and_comes_back_as_a_replica() {
         servers[0].connect().line("WAIT 2 60000").ok(),
         Some(Value::Int(2))
     );
+    let history = told(&servers[0], "master_replid");
     servers[0].kill();
     for sentinel in &sentinels {
         wait_for("another master is named", || {
@@ -191,24 +192,22 @@ fn a_killed_master_is_replaced_and_comes_back_as_a_replica() {
             return false;
         };
         at = named;
-        at > 0 && told(&servers[at], "role") == "master" && follows(&servers[3 - at], &servers[at])
+        at > 0
+            && told(&servers[at], "role") == "master"
+            && follows(&servers[3 - at], &servers[at])
+            && asked(&servers[at], "SET later 2") == Some(Value::Simple(b"OK".to_vec()))
+            && servers[at].connect().line("WAIT 1 1000").ok() == Some(Value::Int(1))
     });
     let (other, port) = (&servers[3 - at], servers[at].addr.port());
-    // It went on where it was.
-    assert_eq!(told(&servers[at], "sync_full"), "0");
+    // It went on where it was; of two who were chosen in turn the first may have written what the second has not.
+    if told(&servers[at], "master_replid2") == history {
+        assert_eq!(told(&servers[at], "sync_full"), "0");
+    }
     assert_eq!(
         asked(&servers[at], "GET k"),
         Some(Value::Bulk(b"1".to_vec()))
     );
     assert_eq!(asked(&servers[at], "EXISTS limit"), Some(Value::Int(1)));
-    assert_eq!(
-        asked(&servers[at], "SET k 2"),
-        Some(Value::Simple(b"OK".to_vec()))
-    );
-    assert_eq!(
-        servers[at].connect().line("WAIT 1 60000").ok(),
-        Some(Value::Int(1))
-    );
     // The order has reached the configuration files, so it outlives a restart.
     let file = |server: &Process| fs::read_to_string(server.dir.join("tollgate.conf")).unwrap();
     wait_for("the files say so", || {
@@ -224,7 +223,7 @@ fn a_killed_master_is_replaced_and_comes_back_as_a_replica() {
             && told(&servers[0], "master_link_status") == "up"
     });
     assert_eq!(
-        asked(&servers[0], "GET k"),
+        asked(&servers[0], "GET later"),
         Some(Value::Bulk(b"2".to_vec()))
     );
 }
