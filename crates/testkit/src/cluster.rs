@@ -10,6 +10,8 @@ use crate::process::{Server, free_port};
 
 const MASTERS: u16 = 3;
 const SLOTS: u16 = 16_384;
+/// After this time nodes are introduced to each other again: one that is too busy to answer in time has forgotten it.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// The running nodes.
 pub struct RedisCluster {
@@ -88,16 +90,16 @@ impl RedisCluster {
             Value::Bulk(id) => String::from_utf8_lossy(&id).into_owned(),
             other => return Err(io::Error::other(format!("CLUSTER MYID: {other:?}"))),
         };
-        let deadline = Instant::now() + PATIENCE;
+        let mut wait = Wait::new();
         // Refused until the master is known.
         while matches!(
             self.ask(at, &["CLUSTER", "REPLICATE", &id])?,
             Value::Error(_)
         ) {
-            self.check(deadline, "the replica does not meet its master")?;
+            self.pause(&mut wait, "the replica does not meet its master")?;
         }
         while !text(&self.ask(at, &["INFO", "replication"])?).contains("master_link_status:up") {
-            self.check(deadline, "the replica does not follow")?;
+            self.pause(&mut wait, "the replica does not follow")?;
         }
         let port = self.nodes[at].port.clone();
         let mine = self.nodes[at].server()?.addr().port().to_string();
@@ -176,24 +178,45 @@ impl RedisCluster {
 
     /// Waits until something holds of every node.
     fn wait_for(&self, what: &str, is_so: impl Fn(&Server) -> io::Result<bool>) -> io::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let mut wait = Wait::new();
         for node in self.nodes() {
             while !is_so(node)? {
-                self.check(deadline, what)?;
+                self.pause(&mut wait, what)?;
             }
         }
         Ok(())
     }
 
     /// A pause, or an error when it is too late.
-    fn check(&self, deadline: Instant, what: &str) -> io::Result<()> {
-        if Instant::now() > deadline {
+    fn pause(&self, wait: &mut Wait, what: &str) -> io::Result<()> {
+        if wait.introduced.elapsed() > AGAIN {
+            wait.introduced = Instant::now();
+            self.nodes.iter().try_for_each(|node| self.meet(node))?;
+        }
+        if Instant::now() > wait.deadline {
             let logs: Vec<String> = self.nodes().iter().map(|node| node.log()).collect();
             let reason = format!("{what}: {}", logs.join("\n"));
             return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
         }
         std::thread::sleep(Duration::from_millis(20));
         Ok(())
+    }
+}
+
+/// For what nodes come to agree on.
+struct Wait {
+    deadline: Instant,
+    /// When all nodes were introduced last.
+    introduced: Instant,
+}
+
+impl Wait {
+    fn new() -> Self {
+        let introduced = Instant::now();
+        Self {
+            deadline: introduced + PATIENCE,
+            introduced,
+        }
     }
 }
 
