@@ -157,6 +157,13 @@ async fn ask(client: &mut Client, pair: &'static str) -> Result<Code, GrpcCode> 
         .map_err(|status| status.code())
 }
 
+async fn until_it_passes(client: &mut Client, pair: &'static str) {
+    let deadline = Instant::now() + PATIENCE;
+    while ask(client, pair).await != Ok(Code::Ok) {
+        assert!(Instant::now() < deadline, "{pair}: never");
+    }
+}
+
 async fn joined<T: Send + 'static>(thread: JoinHandle<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     while !thread.is_finished() {
@@ -216,7 +223,8 @@ async fn who_has_waited_for_long_enough_is_answered_by_the_rule() {
         let key = pair.split('=').next().expect("a key");
         let service = Busy::new(|config| config.shed_after = Duration::from_secs(2));
         let mut client = service.client().await;
-        assert_eq!(ask(&mut client, pair).await, Ok(Code::Ok));
+        // A machine that does much else may hold up any request for that long.
+        until_it_passes(&mut client, pair).await;
         let held = counter(&service.engine);
         let script = Script::start(&service.engine, &held);
         assert_eq!(ask(&mut client, pair).await, told, "{pair}");
@@ -229,7 +237,7 @@ async fn who_has_waited_for_long_enough_is_answered_by_the_rule() {
         assert_eq!(status, expected, "{body}");
         assert!(script.is_running());
         script.end();
-        assert_eq!(ask(&mut client, pair).await, Ok(Code::Ok), "{pair}");
+        until_it_passes(&mut client, pair).await;
     }
 }
 
