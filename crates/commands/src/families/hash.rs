@@ -181,7 +181,7 @@ const ROWS: &[Row] = &[
     hash("HSETEX", at_least(6), GROWS, hash_fields::hsetex)
         .keys(&[RW_UPDATE])
         .takes(
-            "key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+            "key [NX | XX] [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
              PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value \
              [field value ...]",
         )

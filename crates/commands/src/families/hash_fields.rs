@@ -35,6 +35,21 @@ impl When {
     }
 }
 
+/// Whether the key must be there for HSETEX to set any field; words of Valkey 9.1.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OfKey {
+    NotThere,
+    There,
+}
+
+impl OfKey {
+    fn parse(args: &mut Args<'_>) -> Option<OfKey> {
+        let words = [("NX", OfKey::NotThere), ("XX", OfKey::There)];
+        let said = words.into_iter().find(|(word, _)| args.keyword(word));
+        said.map(|(_, of_key)| of_key)
+    }
+}
+
 /// An option that says when fields expire.
 fn unit(args: &mut Args<'_>) -> Option<Unit> {
     let mut options = Unit::OPTIONS.into_iter();
@@ -46,6 +61,7 @@ fn unit(args: &mut Args<'_>) -> Option<Unit> {
 /// The options of HSETEX, and the words behind the number of fields.
 struct Options<'a> {
     ttl: Ttl,
+    of_key: Option<OfKey>,
     when: When,
     words: &'a [&'a [u8]],
 }
@@ -55,6 +71,7 @@ impl<'a> Options<'a> {
 
     fn parse(mut args: Args<'a>, now_ms: i64) -> Result<Options<'a>, CmdError> {
         let mut ttl = Ttl::Unsaid;
+        let mut of_key = None;
         let mut when = When::Always;
         let once = |ttl: Ttl| match ttl {
             Ttl::Unsaid => Ok(()),
@@ -77,6 +94,10 @@ impl<'a> Options<'a> {
                     return Err(CmdError::TwoFieldConditions);
                 }
                 when = said;
+            } else if let Some(said) = OfKey::parse(&mut args) {
+                if *of_key.get_or_insert(said) != said {
+                    return Err(CmdError::Syntax);
+                }
             } else {
                 return Err(CmdError::unknown_argument(args.next()?));
             }
@@ -92,6 +113,7 @@ impl<'a> Options<'a> {
         }
         Ok(Options {
             ttl,
+            of_key,
             when,
             words: args.rest(),
         })
@@ -155,6 +177,12 @@ pub(super) fn hsetex(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
     let key = args.key()?;
     let options = Options::parse(args, cx.now_ms())?;
     let (pairs, _) = options.words.as_chunks::<2>();
+    let there = cx.find_as::<Hash>(key)?.is_some();
+    match options.of_key {
+        Some(OfKey::NotThere) if there => return Ok(Reply::flag(false)),
+        Some(OfKey::There) if !there => return Ok(Reply::flag(false)),
+        _ => {}
+    }
     let create = match options.when {
         When::AllExist => Create::No,
         _ => Create::Yes,
