@@ -346,7 +346,7 @@ impl<'r> Reader<'r> {
     fn check_length(&self, len: u64) -> Result<usize, RdbError> {
         match usize::try_from(len) {
             Ok(len) if len <= STRING_MAX => Ok(len),
-            _ => Err(self.source.corrupt("a string longer than 512 MiB")),
+            _ => Err(self.source.corrupt("a string longer than 4 GiB")),
         }
     }
 

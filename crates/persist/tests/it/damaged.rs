@@ -97,6 +97,11 @@ fn a_length_alone_allocates_nothing() {
         read(b"REDIS0010\x00\x80\x20\x00\x00\x00abc"),
         Err(RdbError::Truncated { .. })
     ));
+    // 600 MiB, as `proto-max-bulk-len` may allow.
+    assert!(matches!(
+        read(b"REDIS0010\x00\x80\x25\x80\x00\x00abc"),
+        Err(RdbError::Truncated { .. })
+    ));
     assert!(matches!(
         read(b"REDIS0010\x00\x81\x7f\xff\xff\xff\xff\xff\xff\xffabc"),
         Err(RdbError::Corrupt { .. })

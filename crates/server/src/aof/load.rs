@@ -247,7 +247,7 @@ impl Reading<'_> {
         now: Timestamp,
     ) -> Result<Applied, ApplyError> {
         let mut parser = RequestParser::default();
-        match parser.parse(wrapped, &Limits::authenticated()) {
+        match parser.parse(wrapped, &Limits::trusted()) {
             Ok(Progress::Ready { consumed }) if consumed == wrapped.len() => {
                 let words = parser.args(wrapped);
                 applier.apply(&self.shared.engine, &words, now, &mut Loading)

@@ -254,8 +254,8 @@ impl Key {
     }
 }
 
-/// Largest bound on what a client sends, bytes: values count their bytes in 32 bits, and need some for themselves.
-pub(super) const LARGEST: u64 = (1 << 32) - (1 << 20);
+/// Largest bound on what a client sends, bytes.
+pub(super) const LARGEST: u64 = tollgate_wire::resp::BULK_MAX as u64;
 
 /// When a setting may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

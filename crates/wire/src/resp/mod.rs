@@ -13,7 +13,9 @@ pub use digits::push_double;
 pub use inline::{UnbalancedQuotes, split_line};
 pub use reader::{FrameError, FrameSkipper, MAX_DEPTH, frame_len, read_value};
 pub use reply::{DeferredArray, ReplyBuf};
-pub use request::{ArgList, Limits, Progress, ProtocolError, RequestParser, write_command};
+pub use request::{
+    ArgList, BULK_MAX, Limits, Progress, ProtocolError, RequestParser, write_command,
+};
 pub use value::Value;
 pub use whole::read_whole;
 

@@ -27,6 +27,9 @@ const UNAUTHENTICATED_MAX_ARGS: usize = 10;
 /// Longest argument in bytes before authentication.
 const UNAUTHENTICATED_MAX_BULK: usize = 16_384;
 
+/// The most that any bound on an argument can be, bytes: values count their bytes in 32 bits, and need some for themselves.
+pub const BULK_MAX: usize = 4_095 << 20;
+
 /// Arguments of one command, borrowed from the input.
 pub type ArgList<'a> = SmallVec<[&'a [u8]; INLINE_ARGS]>;
 
@@ -55,6 +58,17 @@ impl Limits {
             max_inline: 64 * 1024,
             max_request: 1024 * 1024 * 1024,
             authenticated: true,
+        }
+    }
+
+    /// Bounds for a master, and for what was recorded: its settings, which need not be those of this server, have let it
+    /// through.
+    #[must_use]
+    pub const fn trusted() -> Self {
+        Limits {
+            max_bulk_len: BULK_MAX,
+            max_request: u32::MAX as usize,
+            ..Self::authenticated()
         }
     }
 
