@@ -194,10 +194,10 @@ impl Engine {
         alone: impl Fn() -> bool,
     ) -> Option<LockSet<'_>> {
         let patient = || {
-            let mut held = match session.is_worker {
-                true => self.shards.keep_gate(),
-                false => self.shards.lock_gate(),
-            };
+            if session.is_worker {
+                return self.shards.keep_gate_with(wanted);
+            }
+            let mut held = self.shards.lock_gate();
             held.extend(wanted);
             held
         };
@@ -494,6 +494,42 @@ mod tests {
             &["EVAL return{redis.call('GET',ARGV[1])} 0 key"],
         ] {
             lets_go(commands, |engine| engine.shards.lock_gate());
+        }
+    }
+
+    /// Who waits for a long command on a worker holds nothing that others want meanwhile.
+    #[test]
+    fn who_waits_elsewhere_holds_up_nobody() {
+        for command in [
+            "FLUSHALL",
+            "SWAPDB 0 1",
+            "EVAL return{redis.call('GET',ARGV[1])} 2 held other key",
+        ] {
+            let engine = Engine::new(EngineConfig {
+                shards: 16,
+                ..EngineConfig::default()
+            });
+            let mut long = shard_of(&engine, b"held");
+            long.keep();
+            let (tell, told) = mpsc::channel();
+            thread::scope(|scope| {
+                let engine = &engine;
+                scope.spawn(move || {
+                    let mut session = Session::new(1, true);
+                    session.is_worker = true;
+                    let ran = run(engine, &mut session, command);
+                    tell.send(ran).expect("the test waits");
+                });
+                // Time enough for it to come to the lock.
+                thread::sleep(Duration::from_millis(20));
+                let free = |index: &usize| engine.shards.try_lock(*index).is_some();
+                let others = (0..16).filter(free).count();
+                assert_eq!(others, 15, "{command}");
+                assert!(told.try_recv().is_err(), "{command} waits");
+                drop(long);
+                let (_, reply) = told.recv().expect("it goes on");
+                assert!(!reply.starts_with(b"-"), "{command}");
+            });
         }
     }
 

@@ -28,8 +28,11 @@ const SPINS_MAX: u32 = 40;
 /// Lost races before a transaction enters the gate, which bounds its wait.
 const ROUNDS_MAX: u32 = 32;
 
-/// Attempts to have all shards at once before they are waited for one after the other.
+/// Attempts to have all that is wanted at once before it is waited for one shard after the other.
 const PATIENCE: u32 = 128;
+
+/// Long commands that are waited for meanwhile: they may overlap without end.
+const LONG_WAITS_MAX: u32 = 16;
 
 /// Times that the processor is given to others before sleeping, and the sleeps of who looks whether a lock is kept.
 const YIELDS: u32 = 4;
@@ -262,15 +265,25 @@ impl Shards {
     /// hold up nobody but the caller, and those who need the gate.
     pub(crate) fn lock_all_patiently(&self) -> LockSet<'_> {
         let wanted: Vec<usize> = (0..self.count()).collect();
+        self.keep_gate_and(&wanted)
+    }
+
+    /// Enters the gate for a long command and locks `wanted` (ascending, each once) as patiently. What it holds is not marked
+    /// yet.
+    fn keep_gate_and(&self, wanted: &[usize]) -> LockSet<'_> {
         let mut set = self.keep_gate();
-        let mut first = 0;
+        let (mut first, mut long_waits) = (0, 0);
         for _ in 0..PATIENCE {
-            match set.try_all(&wanted, first) {
+            match set.try_all(wanted, first) {
                 Ok(()) => return set,
                 Err(taken) => first = taken,
             }
+            long_waits += u32::from(self.is_kept(wanted[first]));
+            if long_waits > LONG_WAITS_MAX {
+                break;
+            }
         }
-        set.extend(&wanted);
+        set.extend(wanted);
         set
     }
 
@@ -281,10 +294,17 @@ impl Shards {
         set
     }
 
-    /// The same for a long command.
+    /// The same for a long command, which waits patiently.
     pub(crate) fn keep_all(&self) -> LockSet<'_> {
-        let mut set = self.keep_gate();
-        set.add_all();
+        let set = self.lock_all_patiently();
+        set.mark(true);
+        set
+    }
+
+    /// Enters the gate for a long command and locks `wanted` (ascending, each once); while it waits for another long one it
+    /// holds up nobody who does not want the same.
+    pub(crate) fn keep_gate_with(&self, wanted: &[usize]) -> LockSet<'_> {
+        let set = self.keep_gate_and(wanted);
         set.mark(true);
         set
     }

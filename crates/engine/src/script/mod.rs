@@ -651,10 +651,10 @@ fn lock<'e>(
     if declared_only {
         return Some(shards.lock_set(&wanted));
     }
-    let mut locks = match is_worker {
-        true => shards.keep_gate(),
-        false => shards.lock_gate(),
-    };
+    if is_worker {
+        return Some(shards.keep_gate_with(&wanted));
+    }
+    let mut locks = shards.lock_gate();
     locks.extend(&wanted);
     Some(locks)
 }
