@@ -267,10 +267,9 @@ impl Shared {
             _ => None,
         });
         if let Some(port) = port {
-            self.settings.correct(Key::Port, &port.to_string());
+            self.settings.grant(Key::Port, &port.to_string());
         }
-        self.settings
-            .correct(Key::Threads, &self.threads.to_string());
+        self.settings.grant(Key::Threads, &self.threads.to_string());
         let wanted = self.settings.max_clients() as u64;
         let (granted, most) = clients_granted(wanted)?;
         if most < wanted {
@@ -279,7 +278,7 @@ impl Shared {
                  ulimit. If you need higher maxclients increase 'ulimit -n'."
             ));
         }
-        self.settings.correct(Key::MaxClients, &most.to_string());
+        self.settings.grant(Key::MaxClients, &most.to_string());
         Ok(())
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn rewrite(shared: &Shared) -> Result<Reply, CmdError> {
         read => read,
     };
     let written = old.and_then(|old| {
-        let new = crate::config::rewrite(&old, &shared.settings.values(), users.as_deref());
+        let new = crate::config::rewrite(&old, &shared.settings.asked(), users.as_deref());
         files::replace(path, &mut |out| out.write_all(&new))
     });
     written.map_err(|error| {
