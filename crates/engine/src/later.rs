@@ -1,5 +1,6 @@
 //! What is left to do with shards that a long command holds: nobody need wait for it, and no event loop may.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,10 +24,46 @@ enum Chore {
     Stats,
 }
 
-/// Chores, each with the shard it is about.
+impl Chore {
+    /// What need be done once for a shard, however often it was wanted.
+    fn once(&self) -> Option<Once> {
+        match self {
+            Chore::Unwatch(_) | Chore::Unpark(..) => None,
+            Chore::Access => Some(Once::Access),
+            Chore::Stats => Some(Once::Stats),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Once {
+    Access,
+    Stats,
+}
+
+/// Chores, each with the shard it is about. There are no more of one connection than it has watches and waits, and no more
+/// of the others than shards.
+#[derive(Default)]
+struct Chores {
+    all: Vec<(usize, Chore)>,
+    once: HashSet<(usize, Once)>,
+}
+
+impl Chores {
+    fn add(&mut self, shard: usize, chore: Chore) {
+        let is_new = chore
+            .once()
+            .is_none_or(|once| self.once.insert((shard, once)));
+        if is_new {
+            self.all.push((shard, chore));
+        }
+    }
+}
+
+/// See the module.
 #[derive(Default)]
 pub(crate) struct Later {
-    chores: Mutex<Vec<(usize, Chore)>>,
+    chores: Mutex<Chores>,
     are_there: AtomicBool,
 }
 
@@ -55,7 +92,7 @@ impl Engine {
         match self.shards.lock_unless_kept(shard) {
             Some(mut cell) => self.carry_out(&mut cell, &chore),
             None => {
-                self.later.chores.lock().push((shard, chore));
+                self.later.chores.lock().add(shard, chore);
                 self.later.are_there.store(true, Ordering::Release);
             }
         }
@@ -76,7 +113,7 @@ impl Engine {
     pub fn do_what_was_left(&self, now: Timestamp) {
         if self.later.are_there.swap(false, Ordering::Acquire) {
             let chores = std::mem::take(&mut *self.later.chores.lock());
-            for (shard, chore) in chores {
+            for (shard, chore) in chores.all {
                 self.do_or_leave(shard, chore);
             }
         }
@@ -95,5 +132,32 @@ impl Engine {
     /// Whether a long command holds shards, so that who looks at all of them would have to wait for it.
     pub fn is_kept(&self) -> bool {
         self.shards.are_kept()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EngineConfig;
+
+    #[test]
+    fn what_is_wanted_again_and_again_is_left_once() {
+        let engine = Engine::new(EngineConfig {
+            shards: 16,
+            ..EngineConfig::default()
+        });
+        let long = engine.shards.keep_set(&[3, 7]);
+        for _ in 0..1_000 {
+            engine.reset_stats();
+            engine.follow_access(3);
+        }
+        assert_eq!(engine.later.chores.lock().all.len(), 3);
+        drop(long);
+        engine.do_what_was_left(Timestamp::from_nanos(0));
+        assert!(engine.later.chores.lock().all.is_empty());
+        let long = engine.shards.keep_set(&[3]);
+        engine.reset_stats();
+        assert_eq!(engine.later.chores.lock().all.len(), 1, "it is left again");
+        drop(long);
     }
 }
