@@ -3,12 +3,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::time::Instant;
 
 use tollgate_bench::cli::{CompareArgs, Pins, StoredCompareArgs};
 use tollgate_bench::compare;
 use tollgate_bench::record::CompareRecord;
 use tollgate_bench::report::compare_markdown;
 use tollgate_bench::run::console::Console;
+use tollgate_testkit::PATIENCE;
 
 use crate::fake::{Behaviour, FakeServer};
 
@@ -20,7 +22,6 @@ fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
         depth: vec![1, 4],
         connections: 2,
         slices: 3,
-        // Long enough that a thread of a busy machine gets its turn: a slice without an answer makes no ratio.
         slice_ms: 100,
         deadline_ms: 20,
         keys: 10,
@@ -42,13 +43,26 @@ fn run(args: &CompareArgs) -> Result<CompareRecord, String> {
     compare::run(args, &mut Console::silent())
 }
 
+/// A whole run whose slices all have an answer: on a busy machine there may be one in which a thread got no turn.
+fn answered(args: &CompareArgs) -> CompareRecord {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let record = run(args).unwrap();
+        let mut pairs = record.rows.iter().flat_map(|row| &row.pairs);
+        let all = pairs.all(|pair| pair.a.throughput_rps > 0.0 && pair.b.throughput_rps > 0.0);
+        if record.complete && all || Instant::now() > deadline {
+            return record;
+        }
+    }
+}
+
 #[test]
 fn every_load_gets_its_pairs_in_alternating_order() {
     let (a, b) = (
         FakeServer::start(Behaviour::Limiter { surplus: 0 }),
         FakeServer::start(Behaviour::Limiter { surplus: 0 }),
     );
-    let record = run(&args(&a, &b)).unwrap();
+    let record = answered(&args(&a, &b));
     assert!(record.complete, "{:?}", record.partial_reason);
     assert_eq!((record.a.name.as_str(), record.b.name.as_str()), ("a", "b"));
     // Five loads at two depths, and two loads on one connection; memory only where asked for.
@@ -173,9 +187,7 @@ fn services_get_pairs_of_the_same_load_and_their_processes_are_found() {
     );
     args.loads = vec!["decide".into()];
     args.slices = 2;
-    // Fifty threads are to get their turn: a slice without an answer is an error.
-    args.slice_ms = 500;
-    let record = run(&args).unwrap();
+    let record = answered(&args);
     assert!(record.complete, "{:?}", record.partial_reason);
     assert_eq!(record.rows.len(), 1);
     let row = &record.rows[0];

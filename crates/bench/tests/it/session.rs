@@ -19,9 +19,12 @@ use tollgate_bench::target::client::Client;
 use tollgate_bench::target::program::Program;
 use tollgate_bench::target::url::TargetUrl;
 use tollgate_bench::target::{Store, Target};
-use tollgate_testkit::{Server, peers};
+use tollgate_testkit::{PATIENCE, Server, peers};
 
 use crate::fake::{Behaviour, FakeServer};
+
+/// A deadline that what is never answered shall miss.
+const BRIEF: Duration = Duration::from_millis(500);
 
 pub(crate) fn plan() -> RunPlan {
     RunPlan {
@@ -38,7 +41,8 @@ pub(crate) fn plan() -> RunPlan {
         grpc_connections: 1,
         grpc_streams: 1,
         http_pipeline: 1,
-        deadline: Duration::from_millis(500),
+        // What comes too late on a busy machine counts all the same.
+        deadline: PATIENCE,
         window_s: 60,
         seed: 42,
         profile: Profile::store(),
@@ -68,7 +72,6 @@ fn a_repeated_rate_has_a_schedule_of_its_own_and_all_systems_the_same() {
     let plan = RunPlan {
         scenarios: vec![KeyPlan::custom(100, Spreading::Uniform)],
         ladder: Ladder::Fixed(vec![1_000.0; 3]),
-        deadline: Duration::from_secs(60),
         ..plan()
     };
     let record = run(&plan, &[&fakes[0], &fakes[1]]);
@@ -217,6 +220,7 @@ fn a_search_waits_until_the_target_is_well_again() {
     let server = FakeServer::start(Behaviour::SulksAbove(200));
     let plan = RunPlan {
         ladder: Ladder::Fixed(vec![300.0, 6_000.0]),
+        deadline: BRIEF,
         ..plan()
     };
     let goal = SearchGoal {
@@ -310,6 +314,7 @@ fn a_silent_target_is_given_up() {
     let server = FakeServer::start(Behaviour::Hangs);
     let mut plan = plan();
     plan.warmup = Duration::ZERO;
+    plan.deadline = BRIEF;
     let record = run(&plan, &[&server]);
     assert_eq!(record.cells[0].steps.len(), 1);
     assert!(
@@ -343,7 +348,6 @@ fn a_closed_loop_takes_connections_as_its_rungs_and_says_so() {
     let server = FakeServer::start(Behaviour::Limiter { surplus: 0 });
     let mut plan = plan();
     plan.arrivals = Arrivals::Closed;
-    plan.deadline = Duration::from_secs(30);
     plan.ladder = Ladder::Fixed(vec![1.0, 3.0]);
     plan.depth = 2;
     let record = run(&plan, &[&server]);
@@ -373,8 +377,6 @@ fn limits_admit_the_wanted_share() {
     plan.scenarios = [1.0, 0.5, 0.02]
         .map(|ratio| keys.clone().admitting(ratio))
         .to_vec();
-    // What comes too late on a busy machine counts all the same.
-    plan.deadline = Duration::from_secs(30);
     let record = run(&plan, &[&server]);
     let ratios: Vec<Option<f64>> = record.cells.iter().map(|cell| cell.admit_ratio).collect();
     assert_eq!(ratios, [Some(1.0), Some(0.5), Some(0.02)]);
@@ -397,7 +399,6 @@ fn rungs_run_in_the_order_asked_for_and_the_warm_up_is_recorded() {
     plan.ladder = Ladder::Fixed(vec![1_000.0, 3_000.0, 2_000.0]);
     plan.step = Some(Duration::from_millis(50));
     plan.order = Some(Order::UpDown);
-    plan.deadline = Duration::from_secs(30);
     plan.steady = Some(Duration::from_millis(1_000));
     let record = run(&plan, &[&server]);
     let cell = &record.cells[0];
