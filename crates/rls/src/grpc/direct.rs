@@ -10,7 +10,7 @@ use tollgate_net::{ConnRef, Flow, Mailboxes};
 
 use super::age::Life;
 use super::conversation::{Conversation, Judge};
-use super::{GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT, KEPT_ROOM, MESSAGE_TIMEOUT};
+use super::{GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT, KEPT_ROOM, LAST_TIMEOUT, MESSAGE_TIMEOUT};
 use crate::loops::{Means, Served, Signal, Wakes, after};
 
 /// One connection.
@@ -28,6 +28,8 @@ pub(crate) struct Talk {
     leaves: bool,
     /// Until when a peer without calls may stay that was told that the connection ends.
     goodbye_due: Option<i64>,
+    /// Until when a peer may take what it is still to be sent; `None` unless the connection is over.
+    close_due: Option<i64>,
 }
 
 impl Talk {
@@ -44,6 +46,7 @@ impl Talk {
             greeting_due: Some(after(means.now, HANDSHAKE_TIMEOUT)),
             message_due: None,
             goodbye_due: None,
+            close_due: None,
         }
     }
 
@@ -56,19 +59,16 @@ impl Talk {
             Err(_) => {
                 // What is to be said ends with the reason; nobody waits for the rest.
                 self.take_output(means);
-                Served {
-                    consumed: input.len(),
-                    flow: Flow::Close,
-                    due: None,
-                }
+                self.close(means.now, input.len())
             }
         }
     }
 
     /// Goes on with what does not come from the peer: calls that were woken, times that have come, the end of the service.
     pub(crate) fn go_on(&mut self, means: &mut Means<'_>) -> Served {
-        if self.greeting_due.is_some_and(|due| due <= means.now) {
-            // A peer that speaks no HTTP/2, or nothing, has nobody to be told.
+        let is_due = |due: Option<i64>| due.is_some_and(|due| due <= means.now);
+        if is_due(self.greeting_due) || is_due(self.close_due) {
+            // A peer that speaks no HTTP/2, or nothing, has nobody to be told; one that reads nothing is not told either.
             return Served {
                 consumed: 0,
                 flow: Flow::Drop,
@@ -116,7 +116,9 @@ impl Talk {
         drop(session);
         self.take_output(means);
         let goodbye_due = self.goodbye_due.filter(|_| self.conversation.is_idle());
-        let is_over = self.conversation.is_over() || is_due(goodbye_due) || is_due(self.end_due);
+        if self.conversation.is_over() || is_due(goodbye_due) || is_due(self.end_due) {
+            return self.close(now, consumed);
+        }
         let dues = [
             self.greeting_due,
             self.message_due.map(|(due, _)| due),
@@ -126,11 +128,19 @@ impl Talk {
         ];
         Served {
             consumed,
-            flow: match is_over {
-                true => Flow::Close,
-                false => Flow::Continue,
-            },
+            flow: Flow::Continue,
             due: Some(dues.into_iter().flatten().min().unwrap_or(i64::MAX)),
+        }
+    }
+
+    /// The connection is over, and closed when all that is said has been sent. Until then none of its other times count: the loop
+    /// would come back for one that has passed before it sends anything.
+    fn close(&mut self, now: i64, consumed: usize) -> Served {
+        let due = *self.close_due.get_or_insert(after(now, LAST_TIMEOUT));
+        Served {
+            consumed,
+            flow: Flow::Close,
+            due: Some(due),
         }
     }
 

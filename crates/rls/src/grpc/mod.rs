@@ -45,6 +45,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a peer without calls may take to agree that the connection ends.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long a peer may take to read what it was sent before the end of its connection.
+const LAST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes read at once, after what was left of the read before.
 const READ_SIZE: usize = 256 << 10;
 /// Reads of one connection before others have their turn.

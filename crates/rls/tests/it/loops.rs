@@ -1,7 +1,7 @@
 //! gRPC on the event loops: what a connection is told of its own accord, bytes in any pieces, streams beside decisions, and
 //! the end, on whatever the system has.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -152,24 +152,80 @@ fn old_connections_are_asked_to_leave() {
     });
     services.push(far);
     for (number, service) in services.iter().enumerate() {
-        let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
-        let open = |more: &[u8]| {
-            let mut stream = raw(service);
-            // What is written late, to a connection that has grown old already, may fail.
-            stream.write_all(&[&*greeting, more].concat()).ok();
-            stream
-        };
         // A stream that follows the health, which does not change.
-        let mut busy = open(&watching());
-        // One whose greeting comes after its time is left without a word.
-        eventually(&format!("{number}: a goodbye"), || {
-            let mut polite = open(&[]);
-            let frames: Vec<_> = std::iter::from_fn(|| read_frame(&mut polite)).collect();
-            let goodbye = frames.iter().find(|(kind, _, _)| *kind == GOAWAY);
-            goodbye.is_some_and(|(_, _, payload)| payload[..4] == [0x7f, 0xff, 0xff, 0xff])
-        });
+        let mut busy = greeted(service, &watching());
+        is_told_to_leave(service, &number.to_string());
         // With a call under way it ends, too.
         while read_frame(&mut busy).is_some() {}
+    }
+}
+
+/// A connection that has greeted, and said more.
+fn greeted(service: &Service, more: &[u8]) -> TcpStream {
+    let mut stream = raw(service);
+    // What is written late, to a connection that has grown old already, may fail.
+    let greeting = [PREFACE, &frame(SETTINGS, 0, &[]), more].concat();
+    stream.write_all(&greeting).ok();
+    stream
+}
+
+/// Connections are told that they are old, and end. One whose greeting comes after its time is left without a word.
+fn is_told_to_leave(service: &Service, what: &str) {
+    eventually(&format!("{what}: a goodbye"), || {
+        let mut stream = greeted(service, &[]);
+        let frames: Vec<_> = std::iter::from_fn(|| read_frame(&mut stream)).collect();
+        let goodbye = frames.iter().find(|(kind, _, _)| *kind == GOAWAY);
+        goodbye.is_some_and(|(_, _, payload)| payload[..4] == [0x7f, 0xff, 0xff, 0xff])
+    });
+}
+
+/// A connection whose answers nobody reads.
+async fn deaf(service: &Service) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    // So little is taken that soon something is left to be sent.
+    socket.set_recv_buffer_size(4_096).expect("a size");
+    let addr = service.server().grpc_addr().expect("TCP");
+    let stream = socket.connect(addr).await.expect("the service listens");
+    let mut stream = stream.into_std().expect("a socket");
+    let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
+    stream.write_all(&greeting).expect("it reads");
+    stream
+}
+
+/// Its time is over while it is still to be sent something: the loop does not come back for that before it has served others.
+#[tokio::test]
+async fn old_connections_that_read_nothing_hold_up_nobody_and_are_dropped() {
+    let pings = frame(PING, 0, b"12345678").repeat(1_000);
+    let mut all = Vec::new();
+    for io in SYSTEMS {
+        let service = Service::with_config(|config| {
+            config.io = io;
+            config.threads = 1;
+            config.connection_age = Some(ConnectionAge {
+                // By then the sockets are full.
+                age: Duration::from_secs(3),
+                grace: Some(Duration::ZERO),
+            });
+        });
+        let deaf = deaf(&service).await;
+        all.push((io, service, deaf, 0));
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while !all.is_empty() {
+        let mut written = 0;
+        all.retain_mut(|(_, _, deaf, at)| match deaf.write(&pings[*at..]) {
+            Ok(count) => {
+                *at = (*at + count) % pings.len();
+                written += count;
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        });
+        let left = all.iter().map(|(io, ..)| io).collect::<Vec<_>>();
+        assert!(Instant::now() < deadline, "still there: {left:?}");
+        if written == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 
