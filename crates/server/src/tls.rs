@@ -53,6 +53,7 @@ pub(crate) fn connector(shared: &Shared) -> Result<Option<TlsConnector>, String>
                 .or_else(|| pair(Key::TlsCertFile, Key::TlsKeyFile)),
             authorities: path(Key::TlsCaCertFile).map(Into::into),
             authority_dir: path(Key::TlsCaCertDir).map(Into::into),
+            any_name: true,
             protocols: values.get(Key::TlsProtocols).to_owned(),
         })
     });

@@ -30,12 +30,13 @@ pub struct TlsClientFiles {
     pub authorities: Option<PathBuf>,
     /// A directory of files with such authorities.
     pub authority_dir: Option<PathBuf>,
+    /// Whether certificates may be for any name, as with Redis: servers of a group often share one.
+    pub any_name: bool,
     /// Versions, as `TLSv1.2 TLSv1.3`; empty for all that are safe.
     pub protocols: String,
 }
 
-/// Begins the TLS side of connections to other servers. Their certificates must be of a known authority; whose name they are
-/// for is not looked at, as by Redis: servers of a group often share one certificate.
+/// Begins the TLS side of connections to other servers, whose certificates must be of a known authority.
 #[derive(Debug, Clone)]
 pub struct TlsConnector(Arc<ClientConfig>);
 
@@ -52,22 +53,42 @@ impl TlsConnector {
                 "authorities are needed to check the certificate of the master: set tls-ca-cert-file or tls-ca-cert-dir",
             ));
         }
+        TlsConnector::trusting(known, files)
+    }
+
+    /// The same with authorities that were read before.
+    ///
+    /// # Errors
+    ///
+    /// One of them or of the other files cannot be used.
+    pub fn trusting(
+        known: Vec<CertificateDer<'static>>,
+        files: &TlsClientFiles,
+    ) -> Result<TlsConnector, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let roots = Arc::new(roots(&known)?);
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
             .build()
             .map_err(TlsError::new)?;
-        let verifier = OrListed::new(verifier, known);
+        let verifier = Check {
+            or_listed: OrListed::new(verifier, known),
+            any_name: files.any_name,
+        };
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions(&files.protocols)?)
             .map_err(TlsError::new)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyName(verifier)));
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let config = match &files.own {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => builder.with_client_cert_resolver(own(certificate, key)?),
         };
         Ok(TlsConnector(Arc::new(config)))
+    }
+
+    /// What connections agree on, for a client that is not of this crate.
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
     }
 
     /// Agrees with the server at the other end of `stream` before the wait is over. How long a read waits is left changed.
@@ -98,11 +119,14 @@ impl TlsConnector {
     }
 }
 
-/// Checks everything but the name.
+/// What is asked of a server's certificate.
 #[derive(Debug)]
-struct AnyName(OrListed<WebPkiServerVerifier>);
+struct Check {
+    or_listed: OrListed<WebPkiServerVerifier>,
+    any_name: bool,
+}
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for Check {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -111,7 +135,7 @@ impl ServerCertVerifier for AnyName {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.0.checked.verify_server_cert(
+        let verified = self.or_listed.checked.verify_server_cert(
             end_entity,
             intermediates,
             server_name,
@@ -122,9 +146,12 @@ impl ServerCertVerifier for AnyName {
             // The name is looked at last, when all else is right.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
+            )) if self.any_name => Ok(ServerCertVerified::assertion()),
             Err(error) => {
-                self.0.admit(end_entity, error, now)?;
+                self.or_listed.admit(end_entity, error, now)?;
+                if !self.any_name {
+                    names(end_entity, server_name)?;
+                }
                 Ok(ServerCertVerified::assertion())
             }
             verified => verified,
@@ -138,7 +165,9 @@ impl ServerCertVerifier for AnyName {
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         or_version_1(
-            self.0.checked.verify_tls12_signature(message, cert, dss),
+            self.or_listed
+                .checked
+                .verify_tls12_signature(message, cert, dss),
             || version_1::verify_tls12_signature(message, cert, dss),
         )
     }
@@ -150,12 +179,21 @@ impl ServerCertVerifier for AnyName {
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         or_version_1(
-            self.0.checked.verify_tls13_signature(message, cert, dss),
+            self.or_listed
+                .checked
+                .verify_tls13_signature(message, cert, dss),
             || version_1::verify_tls13_signature(message, cert, dss),
         )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.checked.supported_verify_schemes()
+        self.or_listed.checked.supported_verify_schemes()
     }
+}
+
+/// Whether a certificate is for that name. One of version 1 has no word for it.
+fn names(shown: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
+    webpki::EndEntityCert::try_from(shown)
+        .and_then(|shown| shown.verify_is_valid_for_subject_name(name))
+        .map_err(|_| CertificateError::NotValidForName.into())
 }

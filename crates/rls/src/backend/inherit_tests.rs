@@ -1,6 +1,5 @@
 //! Counters that go on under another limit, on every backend.
 
-use redis::Client;
 use std::time::Duration;
 use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
@@ -12,7 +11,7 @@ use tollgate_testkit::{Server, peers};
 use super::link::Link;
 use super::remote::Remote;
 use super::tests::{NOW, YEAR, limits};
-use super::url::{Address, parse_url};
+use super::url::parse_url;
 use super::{Decide, Embedded, Pool};
 use crate::config::StoreConfig;
 
@@ -114,7 +113,7 @@ async fn go_on<B: Decide>(backend: &B, again: &B) {
 async fn go_on_remotely(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
     let remote = || {
-        let address = Address::Direct(Box::new(Client::open(&*url).expect("a URL")));
+        let address = parse_url(&url, &StoreConfig::default()).expect("a URL");
         let remote = Remote::new(
             Link::new(
                 address,
@@ -166,7 +165,7 @@ async fn a_ban_goes_along() {
     let store = Server::tollgate(&[]).expect("tollgate starts");
     let mut client = store.connect().expect("a connection");
     let url = format!("redis://{}", store.addr());
-    let address = Address::Direct(Box::new(Client::open(url).expect("a URL")));
+    let address = parse_url(&url, &StoreConfig::default()).expect("a URL");
     let config = StoreConfig {
         // A busy machine makes anything wait.
         timeout: Duration::from_secs(20),

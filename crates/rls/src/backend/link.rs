@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cluster_async::ClusterConnection;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, ServerErrorKind, Value};
 
 use super::BackendError;
 use super::outages::Outages;
+use super::peer::At;
 use super::pool::Pool;
-use super::sentinel::At;
-use super::url::{self, Address, Place};
+use super::url::{Address, Place};
 use crate::config::StoreConfig;
 
 /// Pause before the first attempt to connect again.
@@ -215,7 +215,7 @@ fn no_connection(error: &RedisError) -> String {
     let reason = format!("cannot connect: {error}");
     match reason.contains("CaUsedAsEndEntity") {
         true => format!(
-            "{reason}: the server shows the certificate of an authority itself, as openssl req -x509 makes it; let one be signed by it"
+            "{reason}: the server shows the certificate of an authority itself, as openssl req -x509 makes it; trust that very one (backend-tls-ca-cert-file), or, of a cluster, let another be signed by it"
         ),
         false => reason,
     }
@@ -353,21 +353,18 @@ impl Shared {
     }
 
     async fn open(&self) -> Result<(Streams, bool), RedisError> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.store.connect_timeout()))
-            .set_response_timeout(Some(self.store.timeout));
-        let client = match self.address.place().await? {
-            Place::One(client) => client,
+        let peer = match self.address.place().await? {
+            Place::One(peer) => peer,
             Place::Cluster(client) => {
                 let cluster = client.get_async_connection().await?;
                 // Its nodes may differ in what they know, and a script tells by its keys where it is to run.
                 return Ok((Streams::Cluster(cluster), false));
             }
         };
-        *self.at.borrow_mut() = url::at(&client);
+        *self.at.borrow_mut() = peer.at();
         let mut streams = Vec::new();
         for _ in 0..self.store.connections.max(1) {
-            let made = client.get_multiplexed_async_connection_with_config(&config);
+            let made = peer.connect(self.store.connect_timeout(), self.store.timeout);
             streams.push(made.await?);
         }
         let native = has_native(&mut streams[0]).await?;

@@ -15,6 +15,7 @@ mod native;
 mod once_tests;
 mod outages;
 mod parts;
+mod peer;
 mod pool;
 mod remote;
 mod scripts;

@@ -1,38 +1,32 @@
 //! Finds the master that Sentinels name, and hears when it is another.
 //!
-//! The client library can do that too, but not where names in certificates are not verified, nor with certificates of our own
-//! for the first look at the master.
+//! The client library can do that too, but not over TLS as it is spoken here (`peer`).
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, Value};
+use redis::{ErrorKind, RedisError, RedisResult, Value};
+
+use super::peer::{At, Peer, within};
 
 /// What Sentinels publish when the master is another.
 const SWITCHED: &str = "+switch-master";
 /// A Sentinel that has said nothing for this long is asked again: it may be cut off.
 const LISTENS: Duration = Duration::from_secs(10);
 
-/// A host and a port.
-pub(super) type At = (String, u16);
-
-/// A client of the master of that name. Sentinels are asked in their order until one names a master that says it is one.
+/// The master of that name. Sentinels are asked in their order until one names a master that says it is one.
 ///
-/// `client_of` makes a client of a host and a port. No step takes longer than `timeout`.
+/// `peer_at` says how to connect to where a Sentinel says. No step takes longer than `timeout`.
 pub(super) async fn master(
-    sentinels: &[Client],
+    sentinels: &[Peer],
     name: &str,
     timeout: Duration,
-    client_of: impl Fn(&str, u16) -> RedisResult<Client>,
-) -> RedisResult<Client> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(timeout))
-        .set_response_timeout(Some(timeout));
+    peer_at: impl Fn(At) -> RedisResult<Peer>,
+) -> RedisResult<Peer> {
     let mut last = None;
     for sentinel in sentinels {
-        match named_by(sentinel, name, &config, &client_of).await {
-            Ok(client) => return Ok(client),
+        match named_by(sentinel, name, timeout, &peer_at).await {
+            Ok(master) => return Ok(master),
             Err(error) => last = Some(error),
         }
     }
@@ -41,21 +35,21 @@ pub(super) async fn master(
 }
 
 async fn named_by(
-    sentinel: &Client,
+    sentinel: &Peer,
     name: &str,
-    config: &AsyncConnectionConfig,
-    client_of: &impl Fn(&str, u16) -> RedisResult<Client>,
-) -> RedisResult<Client> {
-    let Some((host, port)) = ask(sentinel, name, config).await? else {
+    timeout: Duration,
+    peer_at: &impl Fn(At) -> RedisResult<Peer>,
+) -> RedisResult<Peer> {
+    let Some(at) = ask(sentinel, name, timeout).await? else {
         let kind = ErrorKind::MasterNameNotFoundBySentinel;
         return Err(RedisError::from((
             kind,
             "the Sentinel knows no master of that name",
         )));
     };
-    let client = client_of(&host, port)?;
+    let peer = peer_at(at)?;
     // A Sentinel may be behind the times: the server itself must say that it is the master.
-    let mut server = connect(&client, config).await?;
+    let mut server = peer.connect(timeout, timeout).await?;
     let role: Value = redis::cmd("ROLE").query_async(&mut server).await?;
     let is_master = match &role {
         Value::Array(items) => match items.first() {
@@ -66,7 +60,7 @@ async fn named_by(
         _ => false,
     };
     if is_master {
-        return Ok(client);
+        return Ok(peer);
     }
     Err(RedisError::from((
         ErrorKind::MasterNameNotFoundBySentinel,
@@ -75,12 +69,8 @@ async fn named_by(
 }
 
 /// Where a Sentinel says that the master is.
-async fn ask(
-    sentinel: &Client,
-    name: &str,
-    config: &AsyncConnectionConfig,
-) -> RedisResult<Option<At>> {
-    let mut asked = connect(sentinel, config).await?;
+async fn ask(sentinel: &Peer, name: &str, timeout: Duration) -> RedisResult<Option<At>> {
+    let mut asked = sentinel.connect(timeout, timeout).await?;
     let mut question = redis::cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
     question.query_async(&mut asked).await
@@ -91,17 +81,14 @@ async fn ask(
 /// An old master that is well goes on counting for many seconds after another was promoted (`SENTINEL FAILOVER`), and what it
 /// counts then is lost: its connections tell nothing of that.
 pub(super) async fn moved(
-    sentinels: &[Client],
+    sentinels: &[Peer],
     name: &str,
     timeout: Duration,
     at: &At,
 ) -> RedisResult<bool> {
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(timeout))
-        .set_response_timeout(Some(timeout));
     let mut last = None;
     for sentinel in sentinels {
-        match moved_by(sentinel, name, timeout, &config, at).await {
+        match moved_by(sentinel, name, timeout, at).await {
             Ok(moved) => return Ok(moved),
             Err(error) => last = Some(error),
         }
@@ -109,25 +96,16 @@ pub(super) async fn moved(
     last.map_or(Ok(false), Err)
 }
 
-async fn moved_by(
-    sentinel: &Client,
-    name: &str,
-    timeout: Duration,
-    config: &AsyncConnectionConfig,
-    at: &At,
-) -> RedisResult<bool> {
-    let subscribed = tokio::time::timeout(timeout, async {
-        let mut heard = sentinel.get_async_pubsub().await?;
+async fn moved_by(sentinel: &Peer, name: &str, timeout: Duration, at: &At) -> RedisResult<bool> {
+    let subscribed = within(timeout, async {
+        let mut heard = sentinel.listen(timeout).await?;
         heard.subscribe(SWITCHED).await?;
-        RedisResult::Ok(heard)
+        Ok(heard)
     });
-    let no_answer = || RedisError::from((ErrorKind::Io, "no answer in time"));
-    let subscribed = subscribed.await.unwrap_or_else(|_| Err(no_answer()));
+    let subscribed = subscribed.await;
     // Asked afterwards, so that nothing is missed between; and of a Sentinel that lets nobody listen, too.
-    if ask(sentinel, name, config)
-        .await?
-        .is_some_and(|said| said != *at)
-    {
+    let said = ask(sentinel, name, timeout).await?;
+    if said.is_some_and(|said| said != *at) {
         return Ok(true);
     }
     let mut heard = subscribed?;
@@ -139,17 +117,8 @@ async fn moved_by(
                 return Ok(true);
             }
         }
-        Err(no_answer())
+        Err(RedisError::from((ErrorKind::Io, "the connection is lost")))
     };
     let heard = tokio::time::timeout(LISTENS, about_it).await;
     heard.unwrap_or(Ok(false))
-}
-
-async fn connect(
-    client: &Client,
-    config: &AsyncConnectionConfig,
-) -> RedisResult<MultiplexedConnection> {
-    client
-        .get_multiplexed_async_connection_with_config(config)
-        .await
 }

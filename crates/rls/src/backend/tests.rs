@@ -1,6 +1,5 @@
 //! Every algorithm and every act on every backend, held to the limiter's own states.
 
-use redis::Client;
 use std::time::Duration;
 use tokio::task::LocalSet;
 use tollgate_engine::{Engine, EngineConfig, Handle};
@@ -15,7 +14,7 @@ use tollgate_testkit::{Server, peers};
 
 use super::link::Link;
 use super::remote::Remote;
-use super::url::{Address, parse_url};
+use super::url::parse_url;
 use super::{Decide, Embedded, Pool};
 use crate::config::StoreConfig;
 
@@ -212,7 +211,7 @@ async fn hold_to_the_model<B: Decide>(backend: &B) {
 
 async fn hold_remote(store: &Server, scripts_only: bool) {
     let url = format!("redis://{}", store.addr());
-    let address = Address::Direct(Box::new(Client::open(url).expect("a URL")));
+    let address = parse_url(&url, &StoreConfig::default()).expect("a URL");
     let clock = || NOW;
     let remote = Remote::new(
         Link::new(

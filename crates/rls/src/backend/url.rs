@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use redis::cluster::ClusterClient;
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    RedisConnectionInfo, RedisResult, TlsCertificates,
+    ClientTlsConfig, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
+    TlsCertificates,
 };
+use tollgate_net::tls::TlsConnector;
 
-use super::sentinel::{self, At};
+use super::peer::{self, At, Peer};
+use super::sentinel;
 use crate::config::{StartError, StoreConfig};
 
 /// Port of a Sentinel that none is given for.
@@ -29,7 +31,7 @@ const FORMS: &str = "a backend is given as redis://host:port, unix:///path, redi
 #[derive(Clone)]
 pub(crate) enum Address {
     /// At one place.
-    Direct(Box<Client>),
+    Direct(Box<Peer>),
     /// Wherever the Sentinels say its master is, who are asked anew for every connection and listened to meanwhile.
     Sentinel(Box<Watched>),
     /// On all masters of a cluster, each for its slots.
@@ -39,29 +41,29 @@ pub(crate) enum Address {
 /// A master that Sentinels watch.
 #[derive(Clone)]
 pub(crate) struct Watched {
-    sentinels: Vec<Client>,
+    sentinels: Vec<Peer>,
     master: String,
     /// User, password and database of the store.
     settings: RedisConnectionInfo,
-    tls: Option<Tls>,
+    tls: Option<TlsConnector>,
     timeout: Duration,
 }
 
 /// The store to connect to now.
 pub(crate) enum Place {
-    One(Box<Client>),
+    One(Box<Peer>),
     Cluster(Box<ClusterClient>),
 }
 
 impl Address {
     pub(crate) async fn place(&self) -> RedisResult<Place> {
         match self {
-            Self::Direct(client) => Ok(Place::One(client.clone())),
+            Self::Direct(peer) => Ok(Place::One(peer.clone())),
             Self::Cluster(client) => Ok(Place::Cluster(client.clone())),
             Self::Sentinel(watched) => {
-                let client_of = |host: &str, port| watched.client(host, port);
+                let peer_at = |at| Peer::at_host(at, watched.settings.clone(), watched.tls.clone());
                 let (sentinels, name) = (&watched.sentinels, &watched.master);
-                let master = sentinel::master(sentinels, name, watched.timeout, client_of);
+                let master = sentinel::master(sentinels, name, watched.timeout, peer_at);
                 Ok(Place::One(Box::new(master.await?)))
             }
         }
@@ -91,31 +93,6 @@ impl Watched {
     pub(super) async fn moved(&self, from: &At) -> RedisResult<bool> {
         sentinel::moved(&self.sentinels, &self.master, self.timeout, from).await
     }
-
-    fn client(&self, host: &str, port: u16) -> RedisResult<Client> {
-        let host = host.to_owned();
-        let addr = match self.tls {
-            None => ConnectionAddr::Tcp(host, port),
-            Some(_) => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure: false,
-                tls_params: None,
-            },
-        };
-        let info = addr.into_connection_info()?;
-        let info = info.set_redis_settings(self.settings.clone());
-        Client::open(secured(info, self.tls.as_ref())?)
-    }
-}
-
-/// How TLS is spoken.
-#[derive(Clone)]
-struct Tls {
-    /// `None`: the system's authorities, and no certificate of our own.
-    certificates: Option<TlsCertificates>,
-    /// Certificates may be for any name.
-    any_name: bool,
 }
 
 /// Checks a URL without connecting. The files of `store` are read where the URL asks for TLS.
@@ -127,52 +104,28 @@ pub(crate) fn parse_url(url: &str, store: &StoreConfig) -> Result<Address, Start
     let Some((scheme, rest)) = url.split_once("://") else {
         return Err(bad(FORMS.to_owned()));
     };
-    let tls = match scheme.starts_with("rediss") {
-        true => Some(Tls {
-            certificates: certificates(store).map_err(StartError::Tls)?,
-            any_name: store.tls_any_name,
-        }),
+    let is_secure = scheme.starts_with("rediss");
+    if matches!(scheme, "redis+cluster" | "rediss+cluster") {
+        let certificates = match is_secure {
+            true => certificates(store).map_err(StartError::Tls)?,
+            false => None,
+        };
+        return cluster(rest, is_secure, certificates, store).map_err(bad);
+    }
+    let tls = match is_secure {
+        true => Some(peer::connector(store).map_err(StartError::Tls)?),
         false => None,
     };
     match scheme {
         "redis+sentinel" | "rediss+sentinel" => watched(rest, tls, store).map_err(bad),
-        "redis+cluster" | "rediss+cluster" => cluster(rest, tls, store).map_err(bad),
         "redis" | "rediss" | "unix" | "redis+unix" => {
             let info = url.into_connection_info();
-            let client = info.and_then(|info| Client::open(secured(info, tls.as_ref())?));
-            client
-                .map(|client| Address::Direct(Box::new(client)))
+            let peer = info.and_then(|info| Peer::new(info, tls));
+            peer.map(|peer| Address::Direct(Box::new(peer)))
                 .map_err(|error| bad(error.to_string()))
         }
         _ => Err(bad(FORMS.to_owned())),
     }
-}
-
-/// Where a client connects to; `None` where that is no host.
-pub(super) fn at(client: &Client) -> Option<At> {
-    match client.get_connection_info().addr() {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-            Some((host.clone(), *port))
-        }
-        _ => None,
-    }
-}
-
-/// The same with TLS as it is to be spoken.
-fn secured(info: ConnectionInfo, tls: Option<&Tls>) -> RedisResult<ConnectionInfo> {
-    let Some(tls) = tls else {
-        return Ok(info);
-    };
-    let info = match &tls.certificates {
-        None => info,
-        Some(certificates) => {
-            let client = Client::build_with_tls(info, certificates.clone())?;
-            client.get_connection_info().clone()
-        }
-    };
-    let mut addr = info.addr().clone();
-    addr.set_danger_accept_invalid_hostnames(tls.any_name);
-    Ok(info.set_addr(addr))
 }
 
 /// `None`: the system's authorities, and no certificate of our own.
@@ -220,8 +173,8 @@ fn login(user: Option<&str>, password: Option<&str>) -> RedisConnectionInfo {
 }
 
 /// `host[:port][,host[:port]...]`.
-fn hosts_of(hosts: &str, port: u16, tls: Option<&Tls>) -> Result<Vec<ConnectionInfo>, String> {
-    let scheme = if tls.is_some() { "rediss" } else { "redis" };
+fn hosts_of(hosts: &str, port: u16, is_secure: bool) -> Result<Vec<ConnectionInfo>, String> {
+    let scheme = if is_secure { "rediss" } else { "redis" };
     let mut infos = Vec::new();
     for host in hosts.split(',') {
         if infos.len() == MAX_HOSTS {
@@ -236,14 +189,13 @@ fn hosts_of(hosts: &str, port: u16, tls: Option<&Tls>) -> Result<Vec<ConnectionI
             false => format!("{scheme}://{host}:{port}"),
         };
         let info = url.into_connection_info();
-        let info = info.and_then(|info| secured(info, tls));
         infos.push(info.map_err(|error| format!("host '{host}': {error}"))?);
     }
     Ok(infos)
 }
 
 /// `[[user]:password@]host[:port][,host[:port]...]/master[/db]`; user, password and database are the store's.
-fn watched(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address, String> {
+fn watched(rest: &str, tls: Option<TlsConnector>, store: &StoreConfig) -> Result<Address, String> {
     let (settings, places) = login_of(rest)?;
     let (hosts, path) = places.split_once('/').unwrap_or((places, ""));
     let (master, db) = path.split_once('/').unwrap_or((path, "0"));
@@ -261,9 +213,10 @@ fn watched(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address,
         Some((_, Some((user, password)))) => login(Some(user), Some(password)),
         Some((password, None)) => login(None, Some(password)),
     };
-    let infos = hosts_of(hosts, SENTINEL_PORT, tls.as_ref())?.into_iter();
-    let sentinels = infos.map(|info| Client::open(info.set_redis_settings(their_login.clone())));
-    let sentinels: RedisResult<Vec<Client>> = sentinels.collect();
+    let infos = hosts_of(hosts, SENTINEL_PORT, tls.is_some())?.into_iter();
+    let sentinels =
+        infos.map(|info| Peer::new(info.set_redis_settings(their_login.clone()), tls.clone()));
+    let sentinels: RedisResult<Vec<Peer>> = sentinels.collect();
     Ok(Address::Sentinel(Box::new(Watched {
         sentinels: sentinels.map_err(|error| error.to_string())?,
         master: master.to_owned(),
@@ -274,13 +227,18 @@ fn watched(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address,
 }
 
 /// `[[user]:password@]host[:port][,host[:port]...]`, some of the cluster's nodes; the others are learned from them.
-fn cluster(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address, String> {
+fn cluster(
+    rest: &str,
+    is_secure: bool,
+    certificates: Option<TlsCertificates>,
+    store: &StoreConfig,
+) -> Result<Address, String> {
     let (settings, hosts) = login_of(rest)?;
     let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
     if hosts.contains('/') {
         return Err("a cluster has no databases".to_owned());
     }
-    let nodes = hosts_of(hosts, REDIS_PORT, tls.as_ref())?;
+    let nodes = hosts_of(hosts, REDIS_PORT, is_secure)?;
     let mut builder = ClusterClient::builder(nodes)
         .retries(CLUSTER_RETRIES)
         .min_retry_wait(CLUSTER_PAUSE_MS)
@@ -294,11 +252,11 @@ fn cluster(rest: &str, tls: Option<Tls>, store: &StoreConfig) -> Result<Address,
     if let Some(password) = settings.password() {
         builder = builder.password(password);
     }
-    if let Some(tls) = tls {
-        builder = builder.danger_accept_invalid_hostnames(tls.any_name);
-        if let Some(certificates) = tls.certificates {
-            builder = builder.certs(certificates);
-        }
+    if is_secure {
+        builder = builder.danger_accept_invalid_hostnames(store.tls_any_name);
+    }
+    if let Some(certificates) = certificates {
+        builder = builder.certs(certificates);
     }
     let client = builder.build().map_err(|error| error.to_string())?;
     Ok(Address::Cluster(Box::new(client)))
@@ -371,11 +329,10 @@ mod tests {
         let Ok(Address::Sentinel(watched)) = address else {
             panic!("another form")
         };
-        let infos = watched.sentinels.iter().map(Client::get_connection_info);
-        let places: Vec<String> = infos.map(|info| info.addr().to_string()).collect();
+        let places: Vec<At> = watched.sentinels.iter().filter_map(Peer::at).collect();
         assert_eq!(
             (places, &*watched.master),
-            (vec!["a:1".into(), "b:26379".into()], "main")
+            (vec![("a".into(), 1), ("b".into(), 26_379)], "main")
         );
     }
 }

@@ -70,6 +70,29 @@ impl Files {
         }
     }
 
+    /// Makes a certificate that nobody else has signed, as `openssl req -x509` does: an authority, unless told otherwise.
+    pub(crate) fn sign_itself(&self, name: &str, host: &str, is_authority: bool, late: bool) {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec![host.to_owned()]).expect("valid");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = match is_authority {
+            true => IsCa::Ca(BasicConstraints::Unconstrained),
+            false => IsCa::ExplicitNoCa,
+        };
+        if late {
+            params.not_before = date_time_ymd(2001, 1, 1);
+            params.not_after = date_time_ymd(2002, 1, 1);
+        }
+        let certificate = params.self_signed(&key).expect("signed");
+        for (kind, pem) in [
+            ("ca", certificate.pem()),
+            ("cert", certificate.pem()),
+            ("key", key.serialize_pem()),
+        ] {
+            std::fs::write(self.path(name, kind), pem).expect("the folder is ours");
+        }
+    }
+
     /// Where rules and certificates are.
     pub(crate) fn folder(&self) -> PathBuf {
         self.0.clone()
