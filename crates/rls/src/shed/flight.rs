@@ -1,8 +1,9 @@
 //! How many requests may wait for a backend elsewhere: pure, times are given.
 //!
 //! A backend past saturation answers all requests late. As many as it answers in time are let through: the number falls by
-//! a share when an answer was late, and rises by one with every round of answers in time (additive increase,
-//! multiplicative decrease; Chiu and Jain 1989).
+//! a share while answers are late, and rises by one with every round of answers in time (additive increase,
+//! multiplicative decrease; Chiu and Jain 1989). Where the backend or this thread stood still for a moment, what waited
+//! meanwhile is answered late all at once: that says nothing about how many there is room for.
 
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use super::queue::INTERVAL;
 const LIMIT_MIN: f64 = 8.0;
 /// Most requests that may wait; how many may at first.
 const LIMIT_MAX: f64 = 4_096.0;
+/// Answers must have been late for so many times the time that makes one late.
+const LASTING: u32 = 2;
 /// What a late answer leaves of the limit.
 const DECREASE: f64 = 0.7;
 
@@ -22,6 +25,8 @@ pub(crate) struct Flights {
     late_after: Duration,
     limit: f64,
     count: usize,
+    /// The first of the late answers that no other has come between, and the last.
+    late: Option<(Duration, Duration)>,
     /// Until then no late answer lowers the limit again: it was asked for under the old one.
     settles: Duration,
 }
@@ -33,6 +38,7 @@ impl Flights {
             late_after,
             limit: LIMIT_MAX,
             count: 0,
+            late: None,
             settles: Duration::ZERO,
         }
     }
@@ -50,12 +56,22 @@ impl Flights {
         let count = self.count as f64;
         self.count = self.count.saturating_sub(1);
         if took > self.late_after {
-            if now >= self.settles {
+            let recent = |last| now.saturating_sub(last) < INTERVAL;
+            let since = match self.late {
+                Some((since, last)) if recent(last) => since,
+                _ => now,
+            };
+            self.late = Some((since, now));
+            let is_lasting = now.saturating_sub(since) >= self.late_after * LASTING;
+            if is_lasting && now >= self.settles {
                 self.limit = (self.limit.min(count) * DECREASE).max(LIMIT_MIN);
                 self.settles = now.saturating_add(took.min(INTERVAL));
             }
-        } else if count * 2.0 >= self.limit {
-            // A limit that is not made use of says nothing about a higher one.
+            return;
+        }
+        self.late = None;
+        // A limit that is not made use of says nothing about a higher one.
+        if count * 2.0 >= self.limit {
             self.limit = (self.limit + 1.0 / self.limit).min(LIMIT_MAX);
         }
     }
@@ -113,6 +129,22 @@ mod tests {
         assert_eq!(simulate(each, each * 2, true).1, 0);
         // All at once, and answered in time.
         let mut flights = Flights::new(LATE);
+        assert!((0..4_000).all(|_| flights.enter()));
+    }
+
+    #[test]
+    fn a_moment_without_answers_is_no_saturation() {
+        let at = Duration::from_millis;
+        let mut flights = Flights::new(LATE);
+        // Now and then the backend stands still: one request waits for it, or many, and all are answered when it goes on.
+        for (stall, waiting) in [(1_000, 1), (1_300, 200), (1_350, 50), (3_000, 1)] {
+            assert!((0..waiting).all(|_| flights.enter()), "{stall}");
+            for _ in 0..waiting {
+                flights.leave(at(stall), at(60));
+            }
+            assert!(flights.enter());
+            flights.leave(at(stall + 1), at(1));
+        }
         assert!((0..4_000).all(|_| flights.enter()));
     }
 

@@ -77,6 +77,8 @@ pub(crate) struct LoopShed<C> {
     served: u32,
     /// The turn found nothing, for which some were taken up.
     idle: bool,
+    /// Those that were taken up are all there was.
+    took_all: bool,
 }
 
 /// What is known of one connection.
@@ -110,6 +112,8 @@ pub(crate) struct Brought {
     /// Requests that it brings, up to [`MANY`]; 1 where it does not matter.
     count: usize,
     was_aside: bool,
+    /// Few were aside, and nobody else has come: the loop stood still for a moment, and has time.
+    is_late_alone: bool,
     /// Of the bytes that the turn takes from this connection: those before these, and all.
     before: usize,
     all: usize,
@@ -137,6 +141,9 @@ impl Brought {
             }
         };
         let stale = |(part, of): (u32, u32)| patience * part / of;
+        if self.is_late_alone {
+            return refused(self.waited(), false);
+        }
         // A connection that was aside may have brought all that it can right after it was put there.
         if self.was_aside {
             return refused(self.waited(), self.waited() >= stale(STALE_ASIDE));
@@ -174,6 +181,7 @@ impl<C: Copy> LoopShed<C> {
             taken: VecDeque::new(),
             served: 0,
             idle: false,
+            took_all: false,
         })
     }
 
@@ -218,6 +226,7 @@ impl<C: Copy> LoopShed<C> {
             gone: now.saturating_sub(read),
             count: 1,
             was_aside: seen.was_aside,
+            is_late_alone: seen.was_aside && self.took_all,
             before: seen.bytes,
             // As many follow as in the turn before.
             all: match full {
@@ -299,7 +308,7 @@ impl<C: Copy> LoopShed<C> {
             // It found nothing, so whatever comes next comes after it.
             self.turn = now;
         }
-        self.idle = false;
+        (self.idle, self.took_all) = (false, false);
         let is_long = now.saturating_sub(self.turn) >= LONG_TURN;
         self.ended = Some((now, is_long.then(cpu)));
     }
@@ -326,6 +335,7 @@ impl<C: Copy> LoopShed<C> {
         if self.ended.is_some() && !self.idle {
             // Nobody else was there.
             self.idle = true;
+            self.took_all = self.aside.len() <= IDLE_TAKES;
             for _ in 0..IDLE_TAKES {
                 self.take_up(now);
             }

@@ -314,43 +314,73 @@ fn a_loop_that_slept_finds_what_came_just_now() {
     assert_eq!(serve(&mut shed, at(2_501), at(12)), at(1));
 }
 
-#[test]
-fn who_is_aside_is_taken_up_again() {
-    let at = Duration::from_millis;
-    let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
-    let mut seen = [Seen::default(); 4];
-    // A turn that finds four connections, and takes too long.
+/// A turn that finds so many connections of one request each, and takes 5 ms for each; those that were put aside.
+fn slow_turn(shed: &mut LoopShed<usize>, seen: &mut [Seen]) -> Vec<usize> {
     let mut aside = Vec::new();
     for (connection, seen) in seen.iter_mut().enumerate() {
-        let now = at(1_000 + 5 * connection as u64);
+        let now = Duration::from_millis(1_000 + 5 * connection as u64);
         let brought = shed.arrive(seen, (1, false), now, || 1, || now);
         match shed.puts_aside(connection, seen, &brought, now) {
             true => aside.push(connection),
             false => shed.served(seen, 1, false),
         }
     }
-    assert_eq!(aside, [2, 3]);
+    aside
+}
+
+#[test]
+fn who_is_aside_is_taken_up_again() {
+    let at = Duration::from_millis;
+    let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
+    let mut seen = [Seen::default(); 12];
+    let aside = slow_turn(&mut shed, &mut seen);
+    assert_eq!(aside, (2..12).collect::<Vec<_>>());
     assert!(shed.has_aside() && seen[2].is_aside());
-    assert_eq!(shed.take(at(1_020)), None);
-    shed.turn_done(at(1_020), || at(1_020));
+    assert_eq!(shed.take(at(1_060)), None);
+    shed.turn_done(at(1_060), || at(1_060));
     // Nobody else comes: the newest first.
-    assert_eq!(shed.take(at(1_020)), Some(3));
-    assert_eq!(shed.take(at(1_020)), Some(2));
-    assert_eq!(shed.take(at(1_020)), None);
-    assert!(shed.resume(&mut seen[3]) && !shed.resume(&mut seen[3]));
-    assert!(!shed.has_aside());
+    for connection in (4..12).rev() {
+        assert_eq!(shed.take(at(1_060)), Some(connection));
+    }
+    assert_eq!(shed.take(at(1_060)), None);
+    assert!(shed.resume(&mut seen[11]) && !shed.resume(&mut seen[11]));
     // What it brought is refused now, and it is not put aside again.
-    let brought = shed.arrive(&mut seen[3], (1, false), at(1_021), || 1, || at(1_021));
-    assert!(!shed.puts_aside(3, &mut seen[3], &brought, at(1_021)));
-    assert_eq!(brought.refuse(None, 0), Some(Refused::Overload));
-    shed.served(&mut seen[3], 1, false);
+    let brought = shed.arrive(&mut seen[11], (1, false), at(1_061), || 1, || at(1_061));
+    assert!(!shed.puts_aside(11, &mut seen[11], &brought, at(1_061)));
+    assert!(brought.refuse(None, 0).is_some());
+    shed.served(&mut seen[11], 1, false);
+    shed.turn_done(at(1_061), || at(1_061));
     // One that has gone is not taken up.
     shed.turn_done(at(1_021), || at(1_021));
-    let mut gone = Seen::default();
-    let brought = shed.arrive(&mut seen[0], (1, false), at(1_030), || 1, || at(1_030));
-    assert!(!brought.was_aside);
-    let brought = shed.arrive(&mut gone, (1, false), at(1_050), || 1, || at(1_050));
-    assert!(shed.puts_aside(9, &mut gone, &brought, at(1_050)));
-    shed.forget(&gone);
+    let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
+    let mut seen = [Seen::default(); 3];
+    assert_eq!(slow_turn(&mut shed, &mut seen), [2]);
+    shed.forget(&seen[2]);
     assert!(!shed.has_aside());
+}
+
+/// One turn that takes long finds a few connections: they are answered as long as somebody waits for that.
+#[test]
+fn few_that_are_late_once_are_answered() {
+    let at = Duration::from_millis;
+    for goes in [TURN, READS_LATE] {
+        let mut shed = LoopShed::new(PATIENCE, goes).expect("it sheds");
+        let mut seen = [Seen::default(); 2];
+        // The thread stands still while it serves the first, and the second comes meanwhile.
+        let brought = shed.arrive(&mut seen[0], (1, false), at(1_000), || 1, || at(1));
+        assert!(!shed.puts_aside(0, &mut seen[0], &brought, at(1_000)));
+        shed.served(&mut seen[0], 1, false);
+        shed.turn_done(at(1_025), || at(1));
+        let now = at(1_025);
+        let brought = shed.arrive(&mut seen[1], (1, false), now, || 1, || at(1));
+        assert!(shed.puts_aside(1, &mut seen[1], &brought, now));
+        shed.turn_done(now, || at(1));
+        assert_eq!(shed.take(now), Some(1));
+        assert!(shed.resume(&mut seen[1]));
+        let brought = shed.arrive(&mut seen[1], (1, false), now, || 1, || at(1));
+        assert!(!shed.puts_aside(1, &mut seen[1], &brought, now));
+        assert_eq!(brought.refuse(None, 0), None);
+        // Callers that say how long they wait are believed.
+        assert_eq!(brought.refuse(Some(at(12)), 0), Some(Refused::Deadline));
+    }
 }
