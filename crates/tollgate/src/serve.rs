@@ -66,6 +66,7 @@ static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 /// Runs until SIGTERM, SIGINT or SHUTDOWN.
 pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), String> {
     let mut config = read_config(matches)?;
+    leave_port_to_redis(&mut config)?;
     tollgate_server::give_back_with(allocator::give_back);
     // A process with threads cannot go to the background.
     tollgate_server::go_to_background(&config)
@@ -139,6 +140,16 @@ fn serve(config: Config, log: &Arc<Log>, small_pages: Option<SmallPages>) -> Res
     server
         .shutdown()
         .map_err(|error| format!("the server did not end cleanly: {error}"))
+}
+
+/// Who starts the service with the variables of envoyproxy/ratelimit may well have Redis beside it: the store of this process
+/// takes that port only where it is asked for.
+fn leave_port_to_redis(config: &mut Config) -> Result<(), String> {
+    let is_drop_in = rules_dir(config, &process_environment())?.is_some_and(|(_, drop_in)| drop_in);
+    match is_drop_in && !config.given(Key::Port) {
+        true => config.set(Key::Port, "0"),
+        false => Ok(()),
+    }
 }
 
 /// The log, with the lines that the variables of envoyproxy/ratelimit ask for where they count.

@@ -81,8 +81,10 @@ fn the_page_is_that_of_the_table() {
          Made by `TOLLGATE_REGENERATE=1 cargo test -p tollgate-rls environment`; do not edit.\n\n\
          Where `RUNTIME_ROOT` or `RUNTIME_SUBDIRECTORY` says where the rules are, or `CONFIG_TYPE=GRPC_XDS_SOTW` that a management\n\
          server gives them, and `--rules` does not, `tollgate serve` starts as envoyproxy/ratelimit does: on its ports, with these\n\
-         variables. A variable that is given and does nothing is named in one line of the log. With `--rules` the settings of\n\
-         [settings.md](settings.md) count instead, and of these variables only those that say so.\n",
+         variables. A variable that is given and does nothing is named in one line of the log. The store of this process takes a free port\n\
+         then, unless `--port` names one: 6379 may be your Redis'. With `--rules` the settings of [settings.md](settings.md) count instead,\n\
+         and of these variables only those that say so. [deploy/README.md](../deploy/README.md#in-place-of-envoyproxyratelimit) has the steps\n\
+         of a change for docker-compose, Istio, Contour and Envoy Gateway.\n",
     );
     page.push_str(SHARING);
     for (group, rows) in VARIABLES {

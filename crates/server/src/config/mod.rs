@@ -81,7 +81,8 @@ impl Config {
         Ok(())
     }
 
-    /// Takes over every `TOLLGATE_*` variable that `read` knows: `TOLLGATE_TCP_BACKLOG` for `tcp-backlog`.
+    /// Takes over every `TOLLGATE_*` variable that `read` knows: `TOLLGATE_TCP_BACKLOG` for `tcp-backlog`. Those that tell where
+    /// a Kubernetes service called `tollgate` is are none of them.
     pub fn read_environment(
         &mut self,
         read: impl Fn(&str) -> Option<String>,
@@ -89,7 +90,8 @@ impl Config {
         for setting in TABLE {
             for name in setting.names() {
                 let variable = environment_name(name);
-                if let Some(text) = read(&variable) {
+                let text = read(&variable).filter(|text| !is_service_link(&variable, text));
+                if let Some(text) = text {
                     self.set(setting.key, &text).map_err(|reason| BadSetting {
                         name: variable,
                         reason,
@@ -154,6 +156,13 @@ impl Config {
     }
 }
 
+/// Whether a variable is what Kubernetes, as Docker's links before it, tells every container of a service:
+/// `TOLLGATE_PORT=tcp://10.0.0.1:8081`.
+fn is_service_link(variable: &str, text: &str) -> bool {
+    let schemes = ["tcp://", "udp://", "sctp://"];
+    variable.ends_with("_PORT") && schemes.iter().any(|scheme| text.starts_with(scheme))
+}
+
 /// `TOLLGATE_TCP_BACKLOG` for `tcp-backlog`.
 pub fn environment_name(setting: &str) -> String {
     format!(
@@ -178,6 +187,19 @@ mod tests {
         config.set(Key::Port, "7001").unwrap();
         assert_eq!(config.number(Key::Port), 7001);
         assert!(config.given(Key::Port));
+    }
+
+    #[test]
+    fn what_kubernetes_tells_of_a_service_is_no_setting() {
+        let mut config = Config::default();
+        let link = |name: &str| {
+            let is_told = matches!(name, "TOLLGATE_PORT" | "TOLLGATE_GRPC_PORT");
+            is_told.then(|| "tcp://10.96.1.5:8081".to_owned())
+        };
+        config.read_environment(link).unwrap();
+        assert!(!config.given(Key::Port) && !config.given(Key::GrpcPort));
+        let bad = |name: &str| (name == "TOLLGATE_PORT").then(|| "10.96.1.5:8081".to_owned());
+        assert!(config.read_environment(bad).is_err());
     }
 
     #[test]

@@ -202,10 +202,9 @@ fn command(kind: Kind) -> Command {
         }
         Kind::Ours => {
             let mut command = Command::new(ours());
-            let port = free_port().expect("a port").to_string();
             // A busy machine makes anything wait.
             command.args(["serve", "--bind", "127.0.0.1", "--threads", "2"]);
-            command.args(["--shed-after", "0", "--port", &port]);
+            command.args(["--shed-after", "0"]);
             command
         }
     }
