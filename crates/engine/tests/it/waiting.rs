@@ -214,6 +214,8 @@ const ENDLESS: &str = "redis.call('EXISTS', KEYS[1]) while true do end";
 #[test]
 fn a_look_that_a_long_script_put_off_is_had_when_it_ends() {
     let engine = engine(8);
+    // However slow the machine, the script is there to be killed.
+    engine.set_script_time_limit(0);
     let mut other = Conn::new(&engine);
     other.call(&["XADD", "s", "1-1", "f", "v"]);
     other.call(&["XGROUP", "CREATE", "s", "g", "0"]);

@@ -69,6 +69,8 @@ struct Script {
 
 impl Script {
     fn start(engine: &Arc<Engine>, key: &[u8]) -> Script {
+        // It runs for as long as the test does, however slow the machine.
+        engine.set_script_time_limit(0);
         let (runs, key) = (engine.clone(), key.to_vec());
         let thread = std::thread::spawn(move || {
             let mut session = Session::new(2, true).for_worker();
