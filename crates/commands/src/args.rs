@@ -3,7 +3,7 @@
 use tollgate_containers::number::{self, Extended};
 use tollgate_keyspace::{DbIndex, Key, Seed};
 
-use crate::CmdError;
+use crate::{CmdError, StoreLimits};
 
 /// The words of a command; the cursor stands behind its name (and its sub-command's).
 #[derive(Clone)]
@@ -117,14 +117,19 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The next word as the number of a database.
-    pub fn database(&mut self) -> Result<DbIndex, CmdError> {
-        let number = self.int()?;
-        if i32::try_from(number).is_err() {
-            return Err(CmdError::NotAnInt32);
-        }
-        let index = usize::try_from(number).ok().and_then(DbIndex::new);
+    /// The next word as the number of a database that clients may use.
+    pub fn database(&mut self, limits: &StoreLimits) -> Result<DbIndex, CmdError> {
+        limits.database(self.i32()?)
+    }
+
+    /// The next word as the number of a database, as masters and files have it.
+    pub fn any_database(&mut self) -> Result<DbIndex, CmdError> {
+        let index = usize::try_from(self.i32()?).ok().and_then(DbIndex::new);
         index.ok_or(CmdError::DbOutOfRange)
+    }
+
+    fn i32(&mut self) -> Result<i32, CmdError> {
+        i32::try_from(self.int()?).map_err(|_| CmdError::NotAnInt32)
     }
 
     /// The next word as a time-out in seconds, with fractions; the deadline from `now_ms` in Unix milliseconds, or

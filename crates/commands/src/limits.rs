@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use tollgate_keyspace::Access;
+use tollgate_keyspace::{Access, DATABASES, DbIndex};
 
-use crate::Names;
+use crate::{CmdError, Names};
 
 /// Declares the limits: field, name in the configuration, default.
 macro_rules! limits {
@@ -100,6 +100,8 @@ limits! {
     increx_form = "increx-form", IncrexForm::Redis as i64;
     /// 1: decisions of limiters are counted for RL.TOP.
     limiter_top = "limiter-top", 1;
+    /// Databases that clients may use, from the first.
+    databases = "databases", DATABASES as i64;
     /// 1: the server is a node of a cluster.
     in_cluster = "cluster-enabled", 0;
     /// 1: strings are compressed in RDB files and payloads.
@@ -194,6 +196,18 @@ impl Policy {
 }
 
 impl StoreLimits {
+    /// The database of that number.
+    ///
+    /// # Errors
+    ///
+    /// Clients may not use it, or there is none.
+    pub fn database(&self, number: i32) -> Result<DbIndex, CmdError> {
+        let index = usize::try_from(number).ok().and_then(DbIndex::new);
+        index
+            .filter(|_| i64::from(number) < self.databases())
+            .ok_or(CmdError::DbOutOfRange)
+    }
+
     /// What goes when memory is short.
     pub fn policy(&self) -> Policy {
         let number = usize::try_from(self.maxmemory_policy()).ok();

@@ -346,7 +346,7 @@ mod tests {
     impl Node for Selects {
         fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
             assert_eq!(command, NodeCommand::Select);
-            cx.session.db = cx.args.database()?;
+            cx.session.db = cx.args.any_database()?;
             Ok(Reply::Ok)
         }
     }

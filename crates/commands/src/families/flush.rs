@@ -37,11 +37,7 @@ pub(super) fn swapdb(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdEr
     };
     let first = number(CmdError::InvalidFirstDb)?;
     let second = number(CmdError::InvalidSecondDb)?;
-    let index = |number: i32| {
-        let index = usize::try_from(number).ok().and_then(DbIndex::new);
-        index.ok_or(CmdError::DbOutOfRange)
-    };
-    let (first, second) = (index(first)?, index(second)?);
+    let (first, second) = (cx.limits.database(first)?, cx.limits.database(second)?);
     cx.walk.with_all(&mut |_, shard| shard.swap(first, second));
     cx.effects.exchanged();
     Ok(Reply::Ok)

@@ -371,7 +371,7 @@ fn move_(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         return Err(CmdError::NoMoveInCluster);
     }
     let key = args.key()?;
-    let target = args.database()?;
+    let target = args.database(cx.limits)?;
     if target == cx.db {
         return Err(CmdError::SameObject);
     }
@@ -392,7 +392,7 @@ fn copy(cx: &mut Cx<'_>, mut args: Args<'_>) -> Result<Reply, CmdError> {
         if args.keyword("REPLACE") {
             replace = true;
         } else if args.keyword("DB") {
-            target = args.database()?;
+            target = args.database(cx.limits)?;
         } else {
             return Err(CmdError::Syntax);
         }

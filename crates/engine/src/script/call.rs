@@ -359,7 +359,7 @@ impl Run<'_> {
             }
             // SELECT counts until the script ends.
             Runs::Node(NodeCommand::Select) => {
-                let db = Args::new(call.args, 1, &engine.seed).database()?;
+                let db = Args::new(call.args, 1, &engine.seed).database(engine.limits())?;
                 if db != DbIndex::ZERO && engine.cluster.is_on() {
                     return Err(CmdError::NoSelectInCluster);
                 }

@@ -34,7 +34,7 @@ struct Loading;
 impl Node for Loading {
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
         match command {
-            NodeCommand::Select => cx.session.db = cx.args.database()?,
+            NodeCommand::Select => cx.session.db = cx.args.any_database()?,
             _ => return Err(CmdError::err("not allowed in an append-only file")),
         }
         Ok(Reply::Ok)

@@ -310,7 +310,10 @@ mod tests {
                 "appendonly: argument must be 'yes' or 'no'",
             ),
             ("save 3600", "save: Invalid save parameters"),
-            ("databases 20", "databases: only '16' is supported"),
+            (
+                "databases 20",
+                "databases: argument must be between 1 and 16 inclusive",
+            ),
             ("rename-command x", "rename-command: two names are expected"),
             (
                 "rename-command nosuch x",

@@ -78,8 +78,6 @@ pub enum Kind {
     OutputLimits,
     /// Host and port of a master, or nothing.
     Master,
-    /// Only the default: clients ask for it, and nothing else would be true.
-    Fixed,
 }
 
 impl Kind {
@@ -115,7 +113,7 @@ impl Kind {
             // A word of Redis 7.2, whose list of words is that of 7.0.
             Kind::LogLevel if text.eq_ignore_ascii_case(NO_LEVEL) => Ok(NO_LEVEL.to_owned()),
             Kind::LogLevel => choice(text, LEVELS),
-            Kind::Text | Kind::Fixed => Ok(text.to_owned()),
+            Kind::Text => Ok(text.to_owned()),
             Kind::Title if !title::is_valid(text) => {
                 Err("template format is invalid or contains unknown variables".to_owned())
             }
@@ -177,7 +175,7 @@ impl Kind {
             Kind::Mode => "MODE",
             Kind::Addresses => "ADDRESSES",
             Kind::Choice(_) | Kind::LogLevel => "WORD",
-            Kind::Text | Kind::Title | Kind::Fixed => "TEXT",
+            Kind::Text | Kind::Title => "TEXT",
             Kind::Master => "MASTER",
             Kind::FileName => "FILE",
             Kind::Directory => "DIR",
@@ -217,7 +215,6 @@ impl Kind {
             Kind::Choice(words) => words.join(", "),
             Kind::LogLevel => format!("{}, {NO_LEVEL}", LEVELS.join(", ")),
             Kind::Master => "host and port; empty for none".to_owned(),
-            Kind::Fixed => "only the default".to_owned(),
         }
     }
 }

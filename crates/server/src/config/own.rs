@@ -3,6 +3,7 @@
 use super::kind::Kind;
 use super::table::{Change, Key, LARGEST, POLICIES, Setting, number, row};
 use tollgate_commands::IncrexForm;
+use tollgate_keyspace::DATABASES;
 
 /// Settings with parts of this program of their own.
 pub(super) const OWN: &[Setting] = &[
@@ -404,10 +405,10 @@ pub(super) const OWN: &[Setting] = &[
     row(
         Key::Databases,
         "databases",
-        Kind::Fixed,
+        number(1, DATABASES as u64),
         "16",
         Change::Start,
-        "Number of databases.",
+        "Number of databases that clients may use.",
     ),
     row(
         Key::Save,

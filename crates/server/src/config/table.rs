@@ -296,9 +296,6 @@ pub struct Setting {
 impl Setting {
     /// The text that CONFIG GET prints for `text`, or why it is refused.
     pub fn normalise(&self, text: &str) -> Result<String, String> {
-        if self.kind == Kind::Fixed && text != self.default {
-            return Err(format!("only '{}' is supported", self.default));
-        }
         self.kind.normalise(text)
     }
 

@@ -257,7 +257,7 @@ impl Node for LinkNode<'_> {
     fn run(&mut self, command: NodeCommand, mut cx: NodeCx<'_>) -> Result<Reply, CmdError> {
         match command {
             NodeCommand::Select => {
-                cx.session.db = cx.args.database()?;
+                cx.session.db = cx.args.any_database()?;
                 Ok(Reply::Ok)
             }
             _ => Err(CmdError::err("a master does not send this command")),

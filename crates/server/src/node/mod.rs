@@ -173,7 +173,7 @@ impl NodeRunner<'_> {
 }
 
 fn select(cx: &mut NodeCx<'_>) -> Result<Reply, CmdError> {
-    let db = cx.args.database()?;
+    let db = cx.args.database(cx.engine.limits())?;
     if db != DbIndex::ZERO && cx.engine.cluster().is_on() {
         return Err(CmdError::NoSelectInCluster);
     }

@@ -314,3 +314,28 @@ fn checksums_are_passed_over_while_debug_says_so() {
     assert_eq!(raw(&mut client, &format!("{skip} 0")), "+OK\r\n");
     assert_eq!(restore(&mut client, "k", known, "REPLACE"), wrong);
 }
+
+#[test]
+fn clients_use_as_many_databases_as_are_set() {
+    let local = Local::start(&[("databases", "4")]);
+    let mut client = local.connect();
+    assert_eq!(raw(&mut client, "SET key 1"), "+OK\r\n");
+    for command in [
+        "SELECT 4",
+        "MOVE key 4",
+        "COPY key key DB 4",
+        "SWAPDB 0 4",
+        "EVAL return{redis.call('SELECT',4)} 0",
+    ] {
+        let reply = raw(&mut client, command);
+        assert!(
+            reply.starts_with("-ERR DB index is out of range"),
+            "{command}: {reply}"
+        );
+    }
+    assert_eq!(raw(&mut client, "MOVE key 3"), ":1\r\n");
+    assert_eq!(raw(&mut client, "SWAPDB 2 3"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "SELECT 2"), "+OK\r\n");
+    assert_eq!(raw(&mut client, "GET key"), "$1\r\n1\r\n");
+    assert!(raw(&mut client, "CONFIG GET databases").ends_with("$1\r\n4\r\n"));
+}
