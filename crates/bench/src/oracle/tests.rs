@@ -26,6 +26,8 @@ enum Fault {
     Cost(u64),
     /// Its window is this share of the right one, in percent.
     WindowPercent(u64),
+    /// It denies one request in this many unasked.
+    Moods(u64),
 }
 
 /// A limiter under test: an algorithm of the limiter crate, with its record of one key.
@@ -35,6 +37,7 @@ struct Limiter {
     log: SlidingLog,
     quota: Quota,
     fault: Fault,
+    asked: u64,
 }
 
 impl Limiter {
@@ -52,10 +55,23 @@ impl Limiter {
             log: SlidingLog::default(),
             quota: Quota::new(limit, period),
             fault,
+            asked: 0,
         }
     }
 
     fn decide(&mut self, at: u64) -> Answer {
+        self.asked += 1;
+        if matches!(self.fault, Fault::Moods(every) if self.asked.is_multiple_of(every)) {
+            let (record, log) = (self.record, self.log.clone());
+            let mut answer = self.answer(at);
+            (self.record, self.log) = (record, log);
+            answer.allowed = false;
+            return answer;
+        }
+        self.answer(at)
+    }
+
+    fn answer(&mut self, at: u64) -> Answer {
         let now = Timestamp::from_nanos(UNIX_NS + at as i64);
         if matches!(self.fault, Fault::Amnesty(time) if at >= time) {
             self.record = None;
@@ -267,6 +283,18 @@ fn double_charging_is_caught() {
         assert!(found.under_admission_percent > 0.0);
         assert!(found.allowed_min > found.admitted);
     });
+}
+
+#[test]
+fn denials_out_of_turn_are_caught_where_the_sum_is_right() {
+    // Every window is asked for more than three times what passes, so the sums of fixed windows reach their limits.
+    each(Fault::Moods(3), |name, found| {
+        assert!(found.under_admitted > RULE.limit / 20, "{name} {found:?}");
+        assert_eq!(found.over_admitted, 0, "{name} {found:?}");
+    });
+    let limiter = Limiter::new(Some(AlgorithmKind::FixedWindow), RULE, Fault::Moods(3));
+    let found = judged(&promise("fixed-window", RULE), limiter, busy(0));
+    assert!(found.admitted.is_multiple_of(RULE.limit), "{found:?}");
 }
 
 #[test]

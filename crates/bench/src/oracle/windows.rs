@@ -2,7 +2,8 @@
 //!
 //! Where windows begin is known only to within the time between a send and its answer, so every window has an earliest and
 //! a latest begin. Too many admissions: no assignment of them to the windows they may lie in leaves every window
-//! within the limit. Too few: of the requests that certainly lie in a window fewer were admitted than the limit allows.
+//! within the limit. Too few: of the requests that certainly lie in a window fewer were admitted than the limit allows, or
+//! one was denied before as many can have been: an admission that was sent after the denial had arrived came later.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -204,6 +205,7 @@ fn missing(history: &History, windows: &[Window], limit: u64) -> (u64, u64) {
             denied[window] += 1;
         }
     }
+    let early = early(history, windows, limit, certain);
     let (mut missing, mut fewest) = (0, 0);
     let mut here = 0_i64;
     for window in 0..count {
@@ -211,15 +213,117 @@ fn missing(history: &History, windows: &[Window], limit: u64) -> (u64, u64) {
         let charged = here.max(0) as u64;
         let by_offer = offered[window].min(limit).saturating_sub(charged);
         let by_denial = denied[window].min(limit.saturating_sub(charged));
-        missing += by_offer.max(by_denial);
+        missing += by_offer.max(by_denial).max(early[window]);
         fewest += offered[window].min(limit);
     }
     (missing, fewest)
 }
 
+/// Denials of each window that came before it can have been full. One that should have passed counts as passed for those
+/// after it.
+fn early(
+    history: &History,
+    windows: &[Window],
+    limit: u64,
+    certain: impl Fn(Span) -> Option<usize>,
+) -> Vec<u64> {
+    let mut charged: Vec<Span> = history.charged().collect();
+    charged.sort_unstable_by_key(|span| span.from);
+    let mut denied: Vec<Span> = history.denied.iter().map(|(span, _)| *span).collect();
+    denied.sort_unstable_by_key(|span| span.to);
+    let mut held = Stretches::new(windows.len());
+    let mut early = vec![0_u64; windows.len()];
+    let mut begun = charged.into_iter().peekable();
+    for denial in denied {
+        while let Some(span) = begun.next_if(|span| span.from <= denial.to) {
+            let (first, end) = possible(windows, span);
+            held.add(first, end);
+        }
+        if let Some(window) = certain(denial)
+            && held.at(window) + early[window] < limit
+        {
+            early[window] += 1;
+        }
+    }
+    early
+}
+
+/// A row of counts with "add one to a stretch" in logarithmic time (a Fenwick tree of differences).
+struct Stretches(Vec<i64>);
+
+impl Stretches {
+    fn new(len: usize) -> Stretches {
+        Stretches(vec![0; len + 1])
+    }
+
+    fn add(&mut self, first: usize, end: usize) {
+        for (from, amount) in [(first, 1), (end, -1)] {
+            let mut node = from + 1;
+            while let Some(count) = self.0.get_mut(node) {
+                *count += amount;
+                node += node & node.wrapping_neg();
+            }
+        }
+    }
+
+    fn at(&self, index: usize) -> u64 {
+        let (mut node, mut sum) = (index + 1, 0);
+        while node > 0 {
+            sum += self.0[node];
+            node &= node - 1;
+        }
+        sum.max(0) as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_stretches_agree_with_a_plain_row() {
+        let (mut tree, mut plain) = (Stretches::new(9), [0_u64; 9]);
+        for round in 0..40_usize {
+            let (first, end) = (round * 5 % 9, (round * 5 % 9 + round % 4).min(9));
+            tree.add(first, end);
+            plain[first..end].iter_mut().for_each(|count| *count += 1);
+            let all: Vec<u64> = (0..9).map(|index| tree.at(index)).collect();
+            assert_eq!(all, plain, "{round}");
+        }
+    }
+
+    fn history(admitted: &[(i64, i64)], denied: &[(i64, i64)]) -> History {
+        let spans = |given: &[(i64, i64)]| -> Vec<Span> {
+            given.iter().map(|(from, to)| span(*from, *to)).collect()
+        };
+        History {
+            admitted: spans(admitted),
+            denied: spans(denied).into_iter().map(|span| (span, None)).collect(),
+            unknown: Vec::new(),
+            complete_until: i64::MAX,
+        }
+    }
+
+    #[test]
+    fn a_denial_before_the_window_is_full_is_too_early() {
+        let windows = [at(0, 100), at(100, 200)];
+        let wrong = |history: &History| judge(history, &windows, 2).under;
+        // Two admissions in all, as the sum allows; but the denial had arrived before the second was sent.
+        assert_eq!(wrong(&history(&[(1, 2), (50, 51)], &[(10, 11)])), 1);
+        // Answers that were under way together may have been decided in any order.
+        assert_eq!(wrong(&history(&[(1, 2), (10, 51)], &[(10, 11)])), 0);
+        assert_eq!(wrong(&history(&[(1, 2), (11, 51)], &[(10, 11)])), 0);
+        // The window before was full, and the denial may have been in it.
+        let edge = history(&[(1, 2), (3, 4), (120, 121), (130, 131)], &[(98, 102)]);
+        assert_eq!(wrong(&edge), 0);
+        // One that was lost may have been charged.
+        let mut lost = history(&[(1, 2), (50, 51)], &[(10, 11)]);
+        lost.unknown = vec![span(5, i64::MAX)];
+        assert_eq!(wrong(&lost), 0);
+        // Of many only as many as had room are too early.
+        let many = history(&[(1, 2), (50, 51)], &[(10, 11), (12, 13), (14, 15)]);
+        assert_eq!(wrong(&many), 1);
+    }
 
     fn at(from: i64, to: i64) -> Window {
         let exactly = |at| Span { from: at, to: at };
