@@ -6,6 +6,7 @@
 
 mod bootstrap;
 mod change;
+mod knee;
 mod noise;
 mod rank;
 mod summary;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use bootstrap::{median_interval, ratio_interval};
 pub use change::{Change, VALUES_MIN as VALUES_FOR_CHANGES, changes};
+pub use knee::knee;
 pub use noise::chance_difference_percent;
 pub use rank::{Size, hodges_lehmann_shift, mann_whitney, ratio, size_of};
 pub use summary::{cv_percent, estimate, mad, median, quantile, quartiles};

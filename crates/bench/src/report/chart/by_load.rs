@@ -1,6 +1,7 @@
 //! Goodput and latency against the offered load.
 
 use crate::record::{Bounds, Cell, Estimate, Failures, Grade, LatencySummary, Profile, Step};
+use crate::statistics::knee;
 
 use super::super::findings::{CellFindings, ScenarioFindings};
 use super::super::format::{count, latency, percent, rate, short};
@@ -113,6 +114,10 @@ pub(in crate::report) fn latency_of(cell: &Cell, profile: &Profile, lang: Lang) 
     for step in steps.iter().filter(|step| step.response.all.is_none()) {
         plot.missing("s0", step.target_rps, &tip(step, lang));
     }
+    if let Some(at) = bend(&steps) {
+        plot.divide(at, &rate(at));
+        legend.push(line_entry("divide", None, t::L_KNEEDLE.of(lang)));
+    }
     whiskers(&mut plot, cell, "s1", |rate| rate.p50_us);
     whiskers(&mut plot, cell, "s0", |rate| rate.p99_us);
     if cell.statistics.is_some() {
@@ -123,6 +128,19 @@ pub(in crate::report) fn latency_of(cell: &Cell, profile: &Profile, lang: Lang) 
         svg: plot.finish(&format!("{}: {}", t::C_LATENCY.of(lang), cell.title())),
         legend,
     }
+}
+
+/// Load at which the curve of P99 begins to rise steeply, over the rows that may be believed.
+fn bend(steps: &[&Step]) -> Option<f64> {
+    let believed = steps
+        .iter()
+        .filter(|step| step.validity.grade != Grade::Invalid);
+    let mut points: Vec<(f64, f64)> = believed
+        .filter_map(|step| Some((step.target_rps, step.response.all.as_ref()?.p99_us)))
+        .collect();
+    // Of a ladder that goes up and down, the way up.
+    points.dedup_by(|a, b| a.0 <= b.0);
+    knee(&points).map(|at| points[at].0)
 }
 
 /// Goodput of all cells of a scenario against the offered load.

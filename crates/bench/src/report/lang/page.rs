@@ -275,6 +275,7 @@ texts! {
     L_ALLOWED = "allowed" | "cho qua";
     L_DENIED = "denied" | "từ chối";
     L_HOLLOW = "hollow: over 1 % failed, latency of the answered only" | "rỗng: hơn 1 % lỗi, độ trễ chỉ của phần đã trả lời";
+    L_KNEEDLE = "where P99 bends (Kneedle): it describes the curve and is no limit" | "chỗ P99 gãy (Kneedle): chỉ mô tả đường cong, không phải giới hạn";
     L_FAINT = "faint: the row is invalid" | "mờ: dòng không hợp lệ";
     L_CROSS = "cross at the top: no answers" | "dấu chéo trên cùng: không có câu trả lời";
     L_WHISKER = "whisker: 95 % CI over fresh starts" | "râu: KTC 95 % qua các lần khởi động lại";
