@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, FromArgMatches as _, Subcommand};
 
 use super::capacity::CapacityArgs;
@@ -41,7 +42,14 @@ impl BenchArgs {
     /// If `matches` is of another command, or a variable of the environment has a value that its option does not take.
     pub fn with_environment(matches: &ArgMatches) -> Result<(BenchArgs, Vec<String>), clap::Error> {
         let mut args = BenchArgs::from_arg_matches(matches)?;
-        let remarks = match args.command {
+        let remarks = match &mut args.command {
+            Some(BenchCommand::Compare(args)) => {
+                args.given = matches
+                    .subcommand_matches("compare")
+                    .map(options_given)
+                    .unwrap_or_default();
+                Vec::new()
+            }
             Some(_) => Vec::new(),
             None => super::environment::apply(&mut args.run, matches).map_err(|why| {
                 clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{why}\n"))
@@ -49,6 +57,17 @@ impl BenchArgs {
         };
         Ok((args, remarks))
     }
+}
+
+/// Names of the options that the command line gives.
+fn options_given(matches: &ArgMatches) -> Vec<String> {
+    let ids = matches.ids().map(clap::Id::as_str);
+    ids.filter(|id| {
+        matches.try_contains_id(id).is_ok()
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    })
+    .map(str::to_owned)
+    .collect()
 }
 
 /// Sub-commands of the bench.
@@ -61,7 +80,7 @@ pub enum BenchCommand {
     /// Compare strategies for hot keys on services that share a store: what each saves, and how far it admits too much or too little
     Mitigations(Box<super::MitigationsArgs>),
     /// Compare two servers in short, interleaved slices of the same load, or two folders of stored runs
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Show how figures moved over stored runs
     Trends(TrendsArgs),
     /// Judge a run against a baseline: exit code 0 passed, 1 error, 2 failed, 3 not to be judged
@@ -261,6 +280,9 @@ pub struct CompareArgs {
     pub a: String,
     /// The second one, of the same kind
     pub b: String,
+    /// Names of the options that were given.
+    #[arg(skip)]
+    pub given: Vec<String>,
     /// Options for stored runs.
     #[command(flatten)]
     pub stored: StoredCompareArgs,

@@ -33,6 +33,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         Some(BenchCommand::Capacity(args)) => capacity(*args),
         Some(BenchCommand::Compare(args)) if stored::is_stored(&args.a) => {
             further::check(&args.server_args, &[])
+                .and_then(|()| stored::for_runs(&args.given))
                 .and_then(|()| stored::compare_runs(&args.a, &args.b, &args.stored))
         }
         Some(BenchCommand::Recovery(args)) => recovery(*args),

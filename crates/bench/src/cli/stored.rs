@@ -196,6 +196,38 @@ pub(super) fn is_stored(argument: &str) -> bool {
             || argument.ends_with(".json"))
 }
 
+/// Options of a comparison of two servers, by the names of their fields.
+const FOR_SERVERS: [&str; 14] = [
+    "loads",
+    "depth",
+    "connections",
+    "slices",
+    "slice_ms",
+    "deadline_ms",
+    "keys",
+    "records",
+    "server_args",
+    "threads",
+    "seed",
+    "pin",
+    "out",
+    "i_own_this_target",
+];
+
+/// Refuses what only a comparison of two servers heeds.
+pub(super) fn for_runs(given: &[String]) -> Result<(), String> {
+    match given
+        .iter()
+        .find(|name| FOR_SERVERS.contains(&name.as_str()))
+    {
+        Some(name) => Err(format!(
+            "--{} is for two servers: stored runs are compared as they were measured",
+            name.replace('_', "-")
+        )),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn compare_runs(a: &str, b: &str, args: &StoredCompareArgs) -> Result<ExitCode, String> {
     let runs = |argument: &str| {
         if is_stored(argument) {

@@ -128,7 +128,14 @@ fn of_cells(cells: &[Cell]) -> Validity {
             if variant.validity.grade != Grade::Valid {
                 let why = variant.validity.reasons.join(", and ");
                 let retries = variant.retries;
-                let reason = format!("{}: recovery with {retries} retries: {why}", cell.title());
+                let within = match variant.deadline_ms {
+                    Some(deadline) => format!("a deadline of {deadline} ms"),
+                    None => "no deadline".to_owned(),
+                };
+                let reason = format!(
+                    "{}: recovery with {retries} retries and {within}: {why}",
+                    cell.title()
+                );
                 validity.lower(variant.validity.grade, reason);
             }
         }
@@ -161,9 +168,11 @@ fn of_cells(cells: &[Cell]) -> Validity {
         let Some(worst) = doubtful.iter().max_by_key(|step| step.validity.grade) else {
             continue;
         };
+        let grade = worst.validity.grade.word();
         let of = match doubtful.len() {
-            1 => format!("1 of {end} rows is {}", worst.validity.grade.word()),
-            more => format!("{more} of {end} rows are not fully valid"),
+            _ if held == 0 => format!("no load was held, and the lowest row is {grade}"),
+            1 => format!("1 of {end} rows that were held is {grade}"),
+            more => format!("{more} of {end} rows that were held are not fully valid"),
         };
         let why = worst.validity.reasons.join(", and ");
         let reason = format!("{}: {of}; at {:.0}/s {why}", cell.title(), worst.target_rps);

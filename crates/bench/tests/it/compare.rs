@@ -35,6 +35,7 @@ fn args(a: &FakeServer, b: &FakeServer) -> CompareArgs {
         }),
         out: PathBuf::from("results"),
         i_own_this_target: false,
+        given: Vec::new(),
         stored: StoredCompareArgs::default(),
     }
 }

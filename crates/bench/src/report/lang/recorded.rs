@@ -98,9 +98,14 @@ forms! {
     "{n} % failed, more than {n2} %" | "{n} % thất bại, hơn {n2} %";
     "{n} % failed, not below {n2} %" | "{n} % thất bại, không dưới {n2} %";
     "{n} % failed, allowed are {n2} %" | "{n} % thất bại, cho phép {n2} %";
+    "{cell}: recovery with {n} retries and a deadline of {n2} ms: {why}" | "{cell}: hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
+    "{cell}: recovery with {n} retries and no deadline: {why}" | "{cell}: hồi phục với {n} lần thử lại và không có hạn: {why}";
     "mean {n} ms is above {n2} ms" | "trung bình {n} ms vượt {n2} ms";
     "{name} {n} ms is above {n2} ms" | "{name} {n} ms vượt {n2} ms";
     // What limits.
+    "{cell}: no load was held, and the lowest row is {grade}; at {n}/s {why}" | "{cell}: không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
+    "{cell}: 1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
+    "{cell}: {n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "limited by {what}: {why}" | "bị giới hạn bởi {what}: {why}";
     "nothing that was watched is at its limit; nearest is {what}: {why}" | "không thứ gì được theo dõi chạm giới hạn; gần nhất là {what}: {why}";
     "nothing that was watched is at its limit; the target's process is not known" | "không thứ gì được theo dõi chạm giới hạn; không rõ tiến trình của đích đo";

@@ -6,8 +6,10 @@ use super::super::lang::Text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum System {
     /// Redis (6 and later).
+    #[value(alias = "redis-server")]
     Redis,
     /// Valkey.
+    #[value(alias = "valkey-server")]
     Valkey,
     /// Dragonfly.
     Dragonfly,
@@ -356,6 +358,18 @@ impl System {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Elsewhere in the bench a store is called by its program.
+    #[test]
+    fn stores_are_known_by_their_programs_too() {
+        use clap::ValueEnum;
+        for (name, system) in [
+            ("redis-server", System::Redis),
+            ("valkey-server", System::Valkey),
+        ] {
+            assert_eq!(System::from_str(name, false), Ok(system));
+        }
+    }
 
     #[test]
     fn every_system_has_its_facts_in_both_languages() {

@@ -130,6 +130,13 @@ fn comparisons_and_trends_are_printed_and_refused() {
         markdown.contains("| --: |") && markdown.contains("| worse |"),
         "{markdown}"
     );
+    let refused = folder.bench(&["compare", "--slices", "4"], &[&a, &b]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused).contains("--slices is for two servers"),
+        "{}",
+        text(&refused)
+    );
     let mut later = run(PLAIN);
     later.manifest.started_unix_s += 86_400;
     let later = folder.write("later", &later);
