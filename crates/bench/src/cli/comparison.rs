@@ -10,7 +10,7 @@ use super::{CompareArgs, ReportArgs};
 use crate::os::interrupt;
 use crate::record::{CompareRecord, Grade};
 use crate::report::files::{COMPARE_RECORD, Format, RunDirectory, read_compare};
-use crate::report::{Lang, compare_markdown, compare_summary};
+use crate::report::{Lang, compare_markdown, compare_summary, document};
 use crate::run::console::Console;
 
 /// Compares two servers and keeps the record.
@@ -29,7 +29,7 @@ pub(super) fn measure(args: &CompareArgs) -> Result<ExitCode, String> {
     } else {
         compare_summary(console.style(), &record)
     });
-    printed.write_page(&compare_markdown(&record), Lang::En)?;
+    printed.write_page(|| document(&compare_markdown(&record), Lang::En))?;
     let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
         .map_err(|error| error.to_string())?;
     folder

@@ -12,7 +12,7 @@ use crate::os::interrupt;
 use crate::record::{ClaimFloor, GateOutcome, Metric, NoiseRecord, RunRecord};
 use crate::report::files::RunDirectory;
 use crate::report::stored::{self as sheets, Sheet};
-use crate::report::{Lang, TextStyle, document};
+use crate::report::{Lang, TextStyle};
 use crate::run::console::Console;
 use crate::run::fresh::{self, Steward};
 use crate::run::plan::{KeyPlan, Ladder, RunPlan};
@@ -48,12 +48,11 @@ pub struct Printed {
 
 impl Printed {
     /// Writes the page that was asked for, if one was.
-    pub(super) fn write_page(&self, markdown: &str, lang: Lang) -> Result<(), String> {
+    pub(super) fn write_page(&self, page: impl FnOnce() -> String) -> Result<(), String> {
         let Some(path) = &self.html else {
             return Ok(());
         };
-        std::fs::write(path, document(markdown, lang))
-            .map_err(|error| format!("{}: {error}", path.display()))
+        std::fs::write(path, page()).map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 
@@ -489,6 +488,6 @@ fn print<T: serde::Serialize>(
         sheet.text(style)
     };
     console.line(&text);
-    printed.write_page(&sheet.markdown(), printed.lang)?;
+    printed.write_page(|| sheet.page())?;
     Ok(ExitCode::SUCCESS)
 }

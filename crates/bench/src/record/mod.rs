@@ -48,9 +48,9 @@ pub use seconds::{Second, goodput_by_second};
 pub use shape::{Admit, WarmUp};
 pub use statistics::{
     Arm, CellStatistics, ClaimFloor, ComparisonRecord, ComparisonRow, Difference, Estimate,
-    GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, RankTest, RateStatistics,
-    STARTS_FOR_A_CLAIM, StartSample, Starts, TrendChange, TrendColour, TrendRow, TrendsRecord,
-    Verdict,
+    GateOutcome, GateRecord, Metric, MetricNoise, Noise, NoiseRecord, PointBasis, RankTest,
+    RateStatistics, STARTS_FOR_A_CLAIM, StartSample, Starts, TrendChange, TrendColour, TrendRow,
+    TrendsRecord, Verdict,
 };
 pub use status::{Bounds, Label, Level, Measure, Profile, Status};
 pub use time::{directory_stamp, rfc3339_utc};

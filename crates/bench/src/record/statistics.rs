@@ -363,6 +363,9 @@ pub struct TrendRow {
     pub metric: Metric,
     /// `(days since the first run, median of the run's starts)` in order of time.
     pub points: Vec<(f64, f64)>,
+    /// What each of `points` rests on, in the same order; none in records of older programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rests_on: Vec<PointBasis>,
     /// Change from the first to the last point, percent; `None` if the first is 0.
     pub change_percent: Option<f64>,
     /// Slope per run, percent of the median (Theil and Sen); `None` with fewer than three runs.
@@ -382,6 +385,17 @@ pub struct TrendRow {
     /// Where its level changed; nothing is looked for in fewer than 20 runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<TrendChange>,
+}
+
+/// What a point of a trend rests on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PointBasis {
+    /// Start of the run in UTC, RFC 3339.
+    pub started_at: String,
+    /// Starts of the run that may be believed.
+    pub starts: u32,
+    /// 95 % bootstrap interval (BCa) of their median; `None` with fewer than three.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// A change of level between two stored runs (e-divisive).

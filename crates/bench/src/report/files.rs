@@ -189,15 +189,15 @@ impl RunDirectory {
         }
         let mut both = |csv: &str, page: &str, rows: &str, text: &str| {
             writer.text(&format!("{FOLDER}/{csv}"), rows);
-            writer.text(&format!("{FOLDER}/{page}"), &document(text, lang));
+            writer.text(&format!("{FOLDER}/{page}"), text);
         };
         if let Some(found) = &beside.comparison {
-            let text = stored::comparison(found, lang).markdown();
+            let text = stored::comparison(found, lang).page();
             let rows = comparison_csv(found);
             both("comparison_summary.csv", "index.html", &rows, &text);
         }
         if let Some(found) = &beside.trends {
-            let text = stored::trends(found, lang).markdown();
+            let text = stored::trends(found, lang).page();
             both(
                 "performance_trends.csv",
                 "trends.html",

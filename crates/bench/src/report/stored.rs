@@ -5,14 +5,19 @@ use crate::record::{
     NoiseRecord, TrendChange, TrendColour, TrendRow, TrendsRecord, Verdict,
 };
 use crate::statistics::size_of;
-use crate::stored::{RUNS_FOR_A_CLAIM, trend_verdict};
+use crate::stored::{RUNS_FOR_A_CLAIM, told_p, trend_verdict};
 
 use super::TextStyle;
-use super::format::{DASH, or_dash, rate, significant};
+use super::chart::{self, Chart};
+use super::document::drawn;
+use super::format::{DASH, or_dash};
 use super::lang::recorded::{in_language, recorded};
 use super::lang::{Lang, stored as t};
 use super::table::{Column, TextCell, Tint, plain, table, tinted};
 use super::words;
+
+/// Most drawings of one page.
+const FIGURES_MAX: usize = 24;
 
 /// A table with what is said above and below it.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +32,8 @@ pub struct Sheet {
     rows: Vec<Vec<TextCell>>,
     /// What the table says, in sentences.
     pub after: Vec<String>,
+    /// Drawings of its page, each with its title.
+    figures: Vec<(String, Chart)>,
 }
 
 impl Sheet {
@@ -63,13 +70,20 @@ impl Sheet {
         out.trim_end().to_owned()
     }
 
-    /// As Markdown.
+    /// As a page of its own.
+    #[must_use]
+    pub fn page(&self) -> String {
+        drawn(&self.markdown(), &self.figures, self.lang)
+    }
+
+    /// As Markdown. What the table says stands above it, where a reader begins; in a terminal it stands at the end, where one
+    /// is left.
     #[must_use]
     pub fn markdown(&self) -> String {
         let escape = super::markdown::text;
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut out = format!("# {}\n\n", escape(&self.title));
-        for text in &self.before {
+        for text in self.after.iter().chain(&self.before) {
             out.push_str(&format!("- {}\n", escape(text)));
         }
         if !self.rows.is_empty() {
@@ -83,10 +97,6 @@ impl Sheet {
             for row in self.rows() {
                 out.push_str(&line(row.into_iter().map(escape).collect()));
             }
-        }
-        out.push('\n');
-        for text in &self.after {
-            out.push_str(&format!("- {}\n", escape(text)));
         }
         out
     }
@@ -172,6 +182,7 @@ pub fn comparison(record: &ComparisonRecord, lang: Lang) -> Sheet {
             .map(|row| comparison_row(row, across, lang))
             .collect(),
         after,
+        figures: Vec::new(),
     }
 }
 
@@ -239,15 +250,7 @@ fn comparison_row(row: &ComparisonRow, across: bool, lang: Lang) -> Vec<TextCell
 }
 
 fn value(metric: Metric, estimate: &Estimate) -> String {
-    figure(metric, estimate.median)
-}
-
-/// A value with its unit.
-fn figure(metric: Metric, value: f64) -> String {
-    match metric {
-        Metric::GoodputRps | Metric::HeldRps => format!("{}/s", rate(value)),
-        _ => format!("{} {}", significant(value), metric.unit()),
-    }
+    words::figure(metric, estimate.median)
 }
 
 fn probability(p: f64) -> String {
@@ -263,6 +266,11 @@ fn probability(p: f64) -> String {
 pub fn trends(record: &TrendsRecord, lang: Lang) -> Sheet {
     let record = &*in_language(record, lang);
     let runs = record.started_at.len().to_string();
+    let (figures, left) = drawings(&record.rows, lang);
+    let mut after = moved(record, lang);
+    if left > 0 {
+        after.push(t::S_FIGURES_LEFT.with(lang, &[("n", &left.to_string())]));
+    }
     Sheet {
         lang,
         title: t::S_TRENDS.with(lang, &[("n", &runs)]),
@@ -287,14 +295,30 @@ pub fn trends(record: &TrendsRecord, lang: Lang) -> Sheet {
             Column::named(t::S_NOISE, 8),
         ],
         rows: record.rows.iter().map(|row| trend_row(row, lang)).collect(),
-        after: moved(record, lang),
+        after,
+        figures,
     }
+}
+
+/// Drawings of the rows that moved, and of the others as far as there is room; and how many are left.
+fn drawings(rows: &[TrendRow], lang: Lang) -> (Vec<(String, Chart)>, usize) {
+    let moved = |row: &&TrendRow| claimed(row) || !row.changes.is_empty();
+    let (first, then): (Vec<&TrendRow>, Vec<&TrendRow>) = rows.iter().partition(moved);
+    let rows: Vec<&TrendRow> = first.into_iter().chain(then).collect();
+    let left = rows.len().saturating_sub(FIGURES_MAX);
+    let drawing = |row: &&TrendRow| Some((words::trend_title(row, lang), chart::level(row, lang)?));
+    let figures = rows.iter().take(FIGURES_MAX).filter_map(drawing);
+    (figures.collect(), left)
+}
+
+/// Whether the runs show that a row goes up or down.
+fn claimed(row: &TrendRow) -> bool {
+    matches!(trend_verdict(row), Verdict::Better | Verdict::Worse)
 }
 
 /// What the table cannot say: the rows whose course may be claimed, or that there are none, and the notes.
 fn moved(record: &TrendsRecord, lang: Lang) -> Vec<String> {
-    let claimed = |row: &&TrendRow| matches!(trend_verdict(row), Verdict::Better | Verdict::Worse);
-    let rows = record.rows.iter().filter(claimed);
+    let rows = record.rows.iter().filter(|row| claimed(row));
     let mut out: Vec<String> = rows.map(|row| words::course(row, lang)).collect();
     if out.is_empty() {
         let needed = RUNS_FOR_A_CLAIM.to_string();
@@ -321,13 +345,13 @@ fn stepped(row: &TrendRow, change: &TrendChange, lang: Lang) -> String {
             ),
             ("figure", row.metric.name()),
             ("date", &change.started_at),
-            ("before", &figure(row.metric, change.before)),
-            ("after", &figure(row.metric, change.after)),
+            ("before", &words::figure(row.metric, change.before)),
+            ("after", &words::figure(row.metric, change.after)),
             (
                 "percent",
                 &or_dash(change.percent(), |percent| format!("{percent:+.1} %")),
             ),
-            ("p", &probability(change.p)),
+            ("p", &told_p(change.p)),
         ],
     )
 }
@@ -338,7 +362,8 @@ fn trend_row(row: &TrendRow, lang: Lang) -> Vec<TextCell> {
         TrendColour::Worse => Tint::Bad,
         TrendColour::Neutral => Tint::Plain,
     };
-    let end = |point: Option<&(f64, f64)>| or_dash(point, |(_, value)| figure(row.metric, *value));
+    let end =
+        |point: Option<&(f64, f64)>| or_dash(point, |(_, value)| words::figure(row.metric, *value));
     vec![
         format!("{} · {} · {}", row.target, row.scenario, row.operation).into(),
         words::load(row.target_rps, row.goal.as_deref()).into(),
@@ -425,5 +450,6 @@ pub fn noise(record: &NoiseRecord, lang: Lang) -> Sheet {
         ],
         rows: rows.collect(),
         after: vec![t::S_NOISE_MEANS.of(lang).to_owned()],
+        figures: Vec::new(),
     }
 }

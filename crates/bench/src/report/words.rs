@@ -3,10 +3,11 @@
 use crate::record::attribution::Role;
 use crate::record::paper::{Colour, Judgement};
 use crate::record::recovery::RecoveryVerdict;
-use crate::record::{ComparisonRow, Grade, Label, Level, Noise, TrendRow, Verdict};
+use crate::record::{ComparisonRow, Grade, Label, Level, Metric, Noise, TrendRow, Verdict};
 use crate::statistics::Size;
+use crate::stored::told_p;
 
-use super::format::{DASH, rate};
+use super::format::{DASH, rate, significant};
 use super::lang::{Lang, found as f, page as t, stored as s};
 
 /// The word of a grade.
@@ -180,7 +181,7 @@ pub(crate) fn course(row: &TrendRow, lang: Lang) -> String {
             ("figure", row.metric.name()),
             ("slope", &format!("{slope:+.1}")),
             ("n", &row.points.len().to_string()),
-            ("p", &format!("{p:.3}")),
+            ("p", &told_p(p)),
             ("noise", noise(row.noise, lang)),
         ],
     )
@@ -212,6 +213,34 @@ pub(crate) fn some_reasons(reasons: &[String], lang: Lang) -> String {
 /// Heading of a column of verdicts.
 pub(crate) fn verdict_head(lang: Lang) -> &'static str {
     s::S_VERDICT.of(lang)
+}
+
+/// A value of a metric with its unit.
+pub(crate) fn figure(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::GoodputRps | Metric::HeldRps => format!("{}/s", rate(value)),
+        _ => format!("{} {}", significant(value), metric.unit()),
+    }
+}
+
+/// `goodput /s`; a latency by its name alone, because each of its figures has a unit.
+pub(crate) fn with_unit(metric: Metric) -> String {
+    match metric {
+        Metric::P50Us | Metric::P99Us => metric.name().to_owned(),
+        _ => format!("{} {}", metric.name(), metric.unit()),
+    }
+}
+
+/// Of which cell and load a trend is, and of which figure.
+pub(crate) fn trend_title(row: &TrendRow, lang: Lang) -> String {
+    format!(
+        "{} · {} · {} {}: {}",
+        row.target,
+        row.operation,
+        row.scenario,
+        place(row.target_rps, row.goal.as_deref(), lang),
+        with_unit(row.metric)
+    )
 }
 
 /// Which runs a trend goes over.

@@ -23,7 +23,7 @@ pub use gate::{Gate, Refused, gate};
 pub use healing::{heed, recoveries};
 pub use noise::{NOISE_STARTS_MIN, noise};
 pub use read::{StoredRun, noise_path, read_noise, read_runs, read_whole_runs, write_noise};
-pub use trends::{RUNS_FOR_A_CLAIM, trend_verdict, trends};
+pub use trends::{RUNS_FOR_A_CLAIM, told_p, trend_verdict, trends};
 
 use crate::record::ClaimFloor;
 

@@ -4,9 +4,10 @@ use super::equality::differences;
 use super::read::StoredRun;
 use super::rows::{Key, Row, of_run};
 use crate::record::{
-    Metric, Noise, SCHEMA_VERSION, TrendChange, TrendColour, TrendRow, TrendsRecord, Verdict,
+    Metric, Noise, PointBasis, SCHEMA_VERSION, TrendChange, TrendColour, TrendRow, TrendsRecord,
+    Verdict,
 };
-use crate::statistics::{changes, cv_percent, kendall_p, median, theil_sen};
+use crate::statistics::{changes, cv_percent, estimate, kendall_p, median, theil_sen};
 
 /// Change beyond which a trend is coloured, percent.
 const COLOUR_PERCENT: f64 = 5.0;
@@ -20,6 +21,8 @@ const P_MAX: f64 = 0.05;
 pub const RUNS_FOR_A_CLAIM: usize = 5;
 /// Seed of the random orders that a change of level is compared with.
 const CHANGES_SEED: u64 = 0x6368_616e_6765;
+/// Seed of the bootstrap of each run's starts.
+const STARTS_SEED: u64 = 0x7374_6172_7473;
 /// Seconds of a day.
 const DAY_S: f64 = 86_400.0;
 
@@ -98,10 +101,16 @@ pub fn trends(runs: &[StoredRun], metrics: &[Metric]) -> Result<TrendsRecord, St
 type Found<'a> = (f64, String, &'a Row<'a>);
 
 fn row(found: &[Found<'_>], metric: Metric) -> Option<TrendRow> {
-    let (points, starts): (Vec<(f64, f64)>, Vec<&String>) = found
+    let (points, rests_on): (Vec<(f64, f64)>, Vec<PointBasis>) = found
         .iter()
         .filter_map(|(day, started_at, row)| {
-            Some(((*day, median(&row.values(metric))?), started_at))
+            let of_run = estimate(&row.values(metric), STARTS_SEED)?;
+            let basis = PointBasis {
+                started_at: started_at.clone(),
+                starts: of_run.n,
+                interval: of_run.low.zip(of_run.high),
+            };
+            Some(((*day, of_run.median), basis))
         })
         .unzip();
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
@@ -134,13 +143,14 @@ fn row(found: &[Found<'_>], metric: Metric) -> Option<TrendRow> {
         changes: changed
             .map(|change| TrendChange {
                 at: change.at,
-                started_at: starts[change.at].clone(),
+                started_at: rests_on[change.at].started_at.clone(),
                 before: change.before,
                 after: change.after,
                 p: change.p,
             })
             .collect(),
         points,
+        rests_on,
         sentence: String::new(),
     };
     row.sentence = sentence(&row, &place.text());
@@ -183,6 +193,16 @@ pub fn trend_verdict(row: &TrendRow) -> Verdict {
     }
 }
 
+/// `p = 0.012`, or `p < 0.001`: no p is 0.
+#[must_use]
+pub fn told_p(p: f64) -> String {
+    if p < 0.001 {
+        "p < 0.001".to_owned()
+    } else {
+        format!("p = {p:.3}")
+    }
+}
+
 fn sentence(row: &TrendRow, place: &str) -> String {
     let runs = row.points.len();
     let of = format!(
@@ -202,12 +222,16 @@ fn sentence(row: &TrendRow, place: &str) -> String {
         );
     }
     if p >= P_MAX {
-        return format!("{of}: no trend shown over {runs} runs (p = {p:.3}), {noise}.");
+        return format!(
+            "{of}: no trend shown over {runs} runs ({}), {noise}.",
+            told_p(p)
+        );
     }
     let better = (slope > 0.0) == row.metric.more_is_better();
     let word = if better { "better" } else { "worse" };
     format!(
-        "{of}: {word} by {:.1} % per run over {runs} runs (p = {p:.3}), {noise}.",
-        slope.abs()
+        "{of}: {word} by {:.1} % per run over {runs} runs ({}), {noise}.",
+        slope.abs(),
+        told_p(p)
     )
 }

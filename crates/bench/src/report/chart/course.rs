@@ -73,20 +73,31 @@ fn against_first(row: &TrendRow) -> Option<Vec<(f64, f64)>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::record::Metric;
     use crate::record::{Noise, TrendColour};
 
     fn row(metric: Metric, target_rps: f64, values: &[f64]) -> TrendRow {
         TrendRow {
+            target_rps: Some(target_rps),
+            metric,
+            points: values.iter().map(|value| (0.0, *value)).collect(),
+            ..empty()
+        }
+    }
+
+    /// A row that no run has.
+    pub(in crate::report::chart) fn empty() -> TrendRow {
+        TrendRow {
             target: "redis".into(),
             scenario: "single key".into(),
             operation: "GET".into(),
-            target_rps: Some(target_rps),
+            target_rps: Some(100.0),
             goal: None,
-            metric,
-            points: values.iter().map(|value| (0.0, *value)).collect(),
+            metric: Metric::GoodputRps,
+            points: Vec::new(),
+            rests_on: Vec::new(),
             change_percent: None,
             slope_percent_per_run: None,
             slope_ci: None,

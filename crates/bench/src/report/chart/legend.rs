@@ -3,6 +3,7 @@
 use super::shape::{escape, mark};
 
 /// One line of a legend: a small drawing in a box of 34 by 14, and its name.
+#[derive(Clone, Debug)]
 pub(in crate::report) struct LegendEntry {
     pub(in crate::report) svg: String,
     pub(in crate::report) name: String,

@@ -6,6 +6,7 @@ mod course;
 mod dots;
 mod heat;
 mod legend;
+mod level;
 mod mitigations;
 mod over_time;
 mod overload;
@@ -17,7 +18,7 @@ mod shape;
 
 use crate::record::{Cell, Step};
 
-use self::legend::LegendEntry;
+pub(super) use self::legend::LegendEntry;
 use super::findings::ScenarioFindings;
 
 pub(super) use by_load::{
@@ -27,6 +28,7 @@ pub(super) use by_load::{
 pub(super) use course::course;
 pub(super) use dots::ratios;
 pub(super) use heat::heat_map;
+pub(super) use level::level;
 pub(super) use mitigations::{cpu as mitigation_cpu, goodput as mitigation_goodput};
 pub(super) use over_time::{
     cpu_by_second, generator_lag, in_flight, p99_by_second, pressure_by_second, rates_by_second,
@@ -37,6 +39,7 @@ pub(super) use search::{concurrency, trials};
 pub(super) use shape::escape;
 
 /// A drawing and the legend that goes below it.
+#[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) svg: String,
     pub(super) legend: Vec<LegendEntry>,

@@ -84,7 +84,7 @@ pub(in crate::report) fn comparison(record: &ComparisonRecord) -> String {
 }
 
 /// Columns of [`trends`], in order.
-const TRENDS: [&str; 9] = [
+const TRENDS: [&str; 13] = [
     "Target",
     "Operation",
     "Scenario",
@@ -94,13 +94,19 @@ const TRENDS: [&str; 9] = [
     "Unit",
     "DaysSinceFirst",
     "Value",
+    "StartedAt",
+    "Low",
+    "High",
+    "Starts",
 ];
 
 /// `performance_trends.csv`: one line per figure and run that has it.
 pub(in crate::report) fn trends(record: &TrendsRecord) -> String {
     let mut out = line(TRENDS.iter().map(|column| (*column).to_owned()));
     for row in &record.rows {
-        for (days, value) in &row.points {
+        for (at, (days, value)) in row.points.iter().enumerate() {
+            let on = row.rests_on.get(at);
+            let (low, high) = on.and_then(|on| on.interval).unzip();
             let fields = [
                 row.target.clone(),
                 row.operation.clone(),
@@ -111,6 +117,10 @@ pub(in crate::report) fn trends(record: &TrendsRecord) -> String {
                 unit(row.metric).to_owned(),
                 number(Some(*days)),
                 number(Some(*value)),
+                on.map_or_else(String::new, |on| on.started_at.clone()),
+                number(low),
+                number(high),
+                on.map_or_else(String::new, |on| on.starts.to_string()),
             ];
             out.push_str(&line(fields.into_iter()));
         }

@@ -26,6 +26,11 @@ texts! {
         | "{n} lần chạy, từ {first} đến {last}. Hình vẽ từng chỉ số ở tải cao nhất mà mọi lần chạy đều có, và tải mà các phép tìm kiếm giữ được, theo tỉ lệ so với lần đầu.";
     S_RUN = "run" | "lần chạy";
     S_OF_FIRST = "ratio to the first run" | "tỉ lệ so với lần đầu";
+    S_OF_RUN = "median of a run's starts" | "trung vị các lần khởi động của một lần chạy";
+    S_MIDDLE = "median of the runs" | "trung vị các lần chạy";
+    S_LEVELS = "median of the runs between two changes of level" | "trung vị các lần chạy giữa hai lần đổi mức";
+    S_SLOPE = "trend: {slope} % per run {interval}" | "xu hướng: {slope} % mỗi lần chạy {interval}";
+    S_FIGURES_LEFT = "{n} further figures are in the table and not drawn; --metric chooses." | "Còn {n} chỉ số nữa có trong bảng nhưng không vẽ; chọn bằng --metric.";
     S_FLOOR = "smallest claimable difference: {source}" | "khác biệt nhỏ nhất có thể khẳng định: {source}";
     S_DIFFERS = "{what}: {a} against {b}" | "{what}: {a} so với {b}";
     S_UNEQUAL = "UNEQUAL: {what}" | "KHÔNG NGANG NHAU: {what}";
@@ -53,10 +58,10 @@ texts! {
     S_UNDER_GOAL = "under the goal {goal}" | "theo mục tiêu {goal}";
     S_SENTENCE = "{scenario} {place}: {figure} of {b} is {ratio} times that of {a}{interval}{p}, n = {n}: {verdict}"
         | "{scenario} {place}: {figure} của {b} bằng {ratio} lần của {a}{interval}{p}, n = {n}: {verdict}";
-    S_COURSE = "{target} · {operation} · {scenario} {place}: {figure}: {slope} % per run over {n} runs (p = {p}), {noise}"
-        | "{target} · {operation} · {scenario} {place}: {figure}: {slope} % mỗi lần qua {n} lần chạy (p = {p}), {noise}";
-    S_STEPPED = "{target} · {operation} · {scenario} {place}: {figure} changed its level with the run of {date}: {before} to {after} ({percent}, p = {p})"
-        | "{target} · {operation} · {scenario} {place}: {figure} đổi mức từ lần chạy {date}: {before} thành {after} ({percent}, p = {p})";
+    S_COURSE = "{target} · {operation} · {scenario} {place}: {figure}: {slope} % per run over {n} runs ({p}), {noise}"
+        | "{target} · {operation} · {scenario} {place}: {figure}: {slope} % mỗi lần qua {n} lần chạy ({p}), {noise}";
+    S_STEPPED = "{target} · {operation} · {scenario} {place}: {figure} changed its level with the run of {date}: {before} to {after} ({percent}, {p})"
+        | "{target} · {operation} · {scenario} {place}: {figure} đổi mức từ lần chạy {date}: {before} thành {after} ({percent}, {p})";
     V_BETTER = "better" | "tốt hơn";
     V_WORSE = "worse" | "kém hơn";
     V_SAME = "same" | "như nhau";

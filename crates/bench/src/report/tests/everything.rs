@@ -469,6 +469,7 @@ pub(super) fn beside() -> Beside {
                 goal: None,
                 metric: Metric::P99Us,
                 points: vec![(0.0, 900.0), (1.0, 950.0)],
+                rests_on: Vec::new(),
                 change_percent: Some(5.6),
                 slope_percent_per_run: None,
                 slope_ci: None,

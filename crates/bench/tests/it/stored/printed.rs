@@ -328,7 +328,7 @@ fn the_words_of_ratelimit_benchs_report_script_are_understood() {
             moved
                 .lines()
                 .skip(1)
-                .all(|line| line.split(',').count() == 9),
+                .all(|line| line.split(',').count() == 13),
             "{moved}"
         );
         assert!(read("compare/trends.html").contains("</html>"));

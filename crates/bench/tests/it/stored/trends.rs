@@ -89,6 +89,12 @@ fn a_step_between_two_runs_is_told_with_its_run_and_both_levels() {
         said.contains("changed its level with the run of 2026-03-15"),
         "{said}"
     );
+    let page = tollgate_bench::report::stored::trends(&found, Lang::Vi).page();
+    assert_eq!(page.matches("<figure>").count(), found.rows.len());
+    // A level before the change, one after it, and the one of the legend.
+    let levels = page.matches("<path class=\"line s7\"").count();
+    assert_eq!(levels, 3 * found.rows.len());
+    assert!(page.contains("<path class=\"whisker s0\"") && !page.contains("<script"));
     // Nothing is looked for in few runs, however clear it is.
     let few = trends(&runs[6..22], &[Metric::GoodputRps]).unwrap();
     assert!(few.rows.iter().all(|row| row.changes.is_empty()));
