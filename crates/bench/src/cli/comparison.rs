@@ -10,7 +10,7 @@ use super::{CompareArgs, ReportArgs};
 use crate::os::interrupt;
 use crate::record::{CompareRecord, Grade};
 use crate::report::files::{COMPARE_RECORD, Format, RunDirectory, read_compare};
-use crate::report::{Lang, compare_markdown, compare_summary, document};
+use crate::report::{compare_markdown, compare_summary, document};
 use crate::run::console::Console;
 
 /// Compares two servers and keeps the record.
@@ -25,15 +25,17 @@ pub(super) fn measure(args: &CompareArgs) -> Result<ExitCode, String> {
     console.line(&if printed.json {
         serde_json::to_string_pretty(&record).map_err(|error| error.to_string())?
     } else if printed.markdown {
-        compare_markdown(&record).trim_end().to_owned()
+        compare_markdown(&record, printed.lang)
+            .trim_end()
+            .to_owned()
     } else {
         compare_summary(console.style(), &record)
     });
-    printed.write_page(|| document(&compare_markdown(&record), Lang::En))?;
+    printed.write_page(|| document(&compare_markdown(&record, printed.lang), printed.lang))?;
     let folder = RunDirectory::create(&args.out, record.manifest.started_unix_s)
         .map_err(|error| error.to_string())?;
     folder
-        .write_compare(&record)
+        .write_compare(&record, printed.lang)
         .map_err(|error| error.to_string())?;
     let place = format!("record: {}", folder.path().display());
     // Behind a document it would be no part of it.
@@ -113,7 +115,7 @@ pub(super) fn render(paths: &[PathBuf], args: &ReportArgs) -> Result<ExitCode, S
         };
         let folder = args.out.as_deref().or(own).unwrap_or(Path::new("."));
         let written = RunDirectory::existing(folder)
-            .write_compare_formats(&record, formats)
+            .write_compare_formats(&record, formats, args.lang)
             .map_err(|error| error.to_string())?;
         let (folder, written) = (folder.display(), written.join(", "));
         console.line(&format!("\n{folder}: {written}"));

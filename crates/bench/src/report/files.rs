@@ -223,12 +223,12 @@ impl RunDirectory {
     }
 
     /// Writes a paired comparison in all of its forms, and points `latest` here.
-    pub fn write_compare(&self, record: &CompareRecord) -> Result<(), WriteError> {
+    pub fn write_compare(&self, record: &CompareRecord, lang: Lang) -> Result<(), WriteError> {
         let forms = [Format::Json, Format::Csv, Format::Markdown, Format::Html];
         let mut writer = Writer::new(&self.path);
-        writer.comparison(record, &forms);
+        writer.comparison(record, &forms, lang);
         writer.link_latest();
-        writer.list(&Overview::of_compare(record, Lang::En), Lang::En);
+        writer.list(&Overview::of_compare(record, lang), lang);
         writer.finish().map(drop)
     }
 
@@ -238,10 +238,11 @@ impl RunDirectory {
         &self,
         record: &CompareRecord,
         formats: &[Format],
+        lang: Lang,
     ) -> Result<Vec<String>, WriteError> {
         fs::create_dir_all(&self.path).map_err(|error| WriteError::one(&self.path, &error))?;
         let mut writer = Writer::new(&self.path);
-        writer.comparison(record, formats);
+        writer.comparison(record, formats, lang);
         writer.finish()
     }
 }
@@ -375,7 +376,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn comparison(&mut self, record: &CompareRecord, formats: &[Format]) {
+    fn comparison(&mut self, record: &CompareRecord, formats: &[Format], lang: Lang) {
         let every = formats.contains(&Format::All);
         let both = formats.contains(&Format::Both);
         let of_both = |format| both && matches!(format, Format::Html | Format::Csv);
@@ -386,12 +387,12 @@ impl<'a> Writer<'a> {
         if asked(Format::Csv) {
             self.text("compare.csv", &compare_csv(record));
         }
-        let text = compare_markdown(record);
+        let text = compare_markdown(record, lang);
         if asked(Format::Markdown) {
             self.text("README.md", &text);
         }
         if asked(Format::Html) {
-            self.text("compare.html", &document(&text, Lang::En));
+            self.text("compare.html", &document(&text, lang));
         }
     }
 

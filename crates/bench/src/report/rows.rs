@@ -92,13 +92,14 @@ fn cpu(value: f64) -> String {
 }
 
 /// `1,000 in 60.0 s`, or `500–8,000 in 60.0 s` where the limit followed the load.
-pub(crate) fn limit_text(cell: &Cell, window_ms: u64) -> String {
+pub(crate) fn limit_text(cell: &Cell, window_ms: u64, lang: Lang) -> String {
     let limit = match limits(cell) {
         Some((low, high)) if low < high => format!("{}–{}", count(low), count(high)),
         Some((limit, _)) => count(limit),
         None => DASH.into(),
     };
-    format!("{limit} in {}", latency(window_ms as f64 * 1e3))
+    let window = latency(window_ms as f64 * 1e3);
+    t::LIMIT_IN.with(lang, &[("limit", &limit), ("window", &window)])
 }
 
 /// `timeout 12, refused 3`: the kinds that occurred; empty if none did.

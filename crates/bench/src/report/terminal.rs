@@ -208,7 +208,7 @@ fn accuracy_table(style: TextStyle, record: &RunRecord) -> String {
             let (over, under) = (found.over_admission_percent, found.under_admission_percent);
             vec![
                 cell.title().into(),
-                limit_text(cell, found.window_ms).into(),
+                limit_text(cell, found.window_ms, style.lang).into(),
                 rate(found.offered as f64).into(),
                 rate(found.admitted as f64).into(),
                 format!(
@@ -279,6 +279,7 @@ const COMPARE: [Column; 6] = [
 
 /// The end of a paired comparison: ratios with their quartiles, and the extremes.
 pub fn compare_summary(style: TextStyle, record: &CompareRecord) -> String {
+    let record = &*in_language(record, style.lang);
     let title =
         tt::T_COMPARE_TITLE.with(style.lang, &[("a", &record.a.name), ("b", &record.b.name)]);
     let mut out = heading(style, &title);

@@ -215,6 +215,20 @@ pub(crate) fn verdict_head(lang: Lang) -> &'static str {
     s::S_VERDICT.of(lang)
 }
 
+/// What a trial of a search was for, as its record says it.
+pub(crate) fn purpose(recorded: &str, lang: Lang) -> &str {
+    let texts = [
+        t::TRIAL_RANGE,
+        t::TRIAL_NARROW,
+        t::TRIAL_CONFIRM,
+        t::TRIAL_CHECK,
+        t::TRIAL_UP,
+        t::TRIAL_DOWN,
+    ];
+    let known = texts.into_iter().find(|text| text.en == recorded);
+    known.map_or(recorded, |text| text.of(lang))
+}
+
 /// A value of a metric with its unit.
 pub(crate) fn figure(metric: Metric, value: f64) -> String {
     match metric {

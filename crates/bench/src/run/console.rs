@@ -15,6 +15,8 @@ use crate::load::live::Glance;
 use crate::load::seconds::Bucket;
 use crate::os::terminal;
 use crate::record::{Cell, RunRecord, Second, Step};
+use crate::report::lang::recorded::live;
+use crate::report::lang::terminal as t;
 use crate::report::{Lang, TextStyle};
 
 /// Output of a run. Rows and results go to standard output, progress and complaints to standard error.
@@ -23,7 +25,10 @@ pub struct Console {
     log: Option<File>,
     log_error: Option<String>,
     style: TextStyle,
+    /// What is measured now, as the log and JSON have it.
     head: String,
+    /// The same in the reader's language.
+    shown: String,
     quiet: bool,
     mute: bool,
     /// One JSON object a line on standard output, and nothing else there.
@@ -73,6 +78,7 @@ impl Console {
             log_error: None,
             style,
             head: String::new(),
+            shown: String::new(),
             quiet,
             mute: false,
             json: false,
@@ -93,6 +99,7 @@ impl Console {
             log_error: None,
             style: TextStyle::default(),
             head: String::new(),
+            shown: String::new(),
             quiet: true,
             mute: true,
             json: false,
@@ -210,16 +217,17 @@ impl Console {
         if let Some(exporter) = &self.exporter {
             exporter.phase(&text);
         }
+        let shown = live(&text, self.style.lang).into_owned();
         match &self.bar {
             Some(bar) => {
-                bar.set_message(text.clone());
+                bar.set_message(shown.clone());
                 bar.tick();
             }
             // Without a live line every phase is a line, so that a log of a CI job shows that the run goes on.
-            None if !self.quiet => drop(writeln!(io::stderr().lock(), "{text}")),
+            None if !self.quiet => drop(writeln!(io::stderr().lock(), "{shown}")),
             None => {}
         }
-        self.head = text;
+        (self.head, self.shown) = (text, shown);
     }
 
     /// From now on ticks and seconds are of another load.
@@ -255,11 +263,11 @@ impl Console {
         bar.set_length(total);
         bar.set_position((elapsed.as_millis() as u64).min(total));
         bar.set_message(progress(
-            &self.head,
+            &self.shown,
             glance,
             self.last.as_ref(),
             (elapsed, length),
-            self.style.columns,
+            (self.style.columns, self.style.lang),
         ));
     }
 
@@ -297,7 +305,10 @@ impl Console {
         self.aside(|| {
             let mut out = io::stdout().lock();
             // A closed pipe is no reason to lose the run; its files are still written.
-            drop(writeln!(out, "{text}").and_then(|()| out.flush()));
+            let body = text.trim_start_matches('\n');
+            let before = &text[..text.len() - body.len()];
+            let body = live(body, self.style.lang);
+            drop(writeln!(out, "{before}{body}").and_then(|()| out.flush()));
         });
     }
 
@@ -305,6 +316,7 @@ impl Console {
     pub fn note(&mut self, text: &str) {
         self.write_log(text);
         if !self.mute {
+            let text = live(text, self.style.lang);
             self.aside(|| drop(writeln!(io::stderr().lock(), "{text}")));
         }
     }
@@ -344,19 +356,24 @@ fn progress(
     glance: Glance,
     last: Option<&Second>,
     (elapsed, length): (Duration, Duration),
-    columns: usize,
+    (columns, lang): (usize, Lang),
 ) -> String {
     let rate = glance.answered as f64 / elapsed.as_secs_f64().max(1e-3);
     let of = |name: &str, figure: Option<f64>| {
         figure.map_or_else(String::new, |us| format!("  {name} {:.2} ms", us / 1e3))
     };
     let figures = format!(
-        "{:.1}/{:.1} s  {rate:.0}/s{}{}  in flight {}  failed {}",
+        "{:.1}/{:.1} s  {rate:.0}/s{}{}  {} {}  {} {}",
         elapsed.as_secs_f64(),
         length.as_secs_f64(),
         of("p99", last.and_then(|last| last.p99_us)),
-        of("lag", last.and_then(|last| last.generator_lag_mean_us)),
+        of(
+            t::T_LIVE_LAG.of(lang),
+            last.and_then(|last| last.generator_lag_mean_us)
+        ),
+        t::T_LIVE_OPEN.of(lang),
         glance.in_flight,
+        t::T_LIVE_FAILED.of(lang),
         glance.failed
     );
     let room = columns.saturating_sub(BAR_COLUMNS + figures.chars().count() + 2);
@@ -427,14 +444,14 @@ mod tests {
         let head = "step 5/9 · 100 keys uniform · tollgate RL.TAKE (native) · 22500/s";
         let times = (Duration::from_millis(1_500), Duration::from_secs(2));
         let figures = "1.5/2.0 s  300/s  p99 6.20 ms  lag 0.07 ms  in flight 48  failed 2";
-        let line = |columns| progress(head, glance, Some(&last), times, columns);
+        let line = |columns| progress(head, glance, Some(&last), times, (columns, Lang::En));
         assert_eq!(line(0), format!("{head}  {figures}"));
         assert_eq!(line(300), line(0));
         let narrow = line(120);
         assert_eq!(narrow.chars().count() + BAR_COLUMNS, 120, "{narrow}");
         assert!(narrow.starts_with('…') && narrow.ends_with(&format!("· 22500/s  {figures}")));
         assert_eq!(line(80), format!("…tive) · 22500/s  {figures}"));
-        let first = progress(head, glance, None, times, 0);
+        let first = progress(head, glance, None, times, (0, Lang::En));
         assert!(!first.contains("p99") && !first.contains("lag"), "{first}");
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tollgate_bench::cli::{CompareArgs, Pins, StoredCompareArgs};
 use tollgate_bench::compare;
 use tollgate_bench::record::CompareRecord;
-use tollgate_bench::report::compare_markdown;
+use tollgate_bench::report::{Lang, compare_markdown};
 use tollgate_bench::run::console::Console;
 use tollgate_testkit::PATIENCE;
 
@@ -137,7 +137,7 @@ fn a_server_that_stands_still_for_a_script_is_found() {
     assert!(pair.b.latency_p99_us.unwrap() > 50e3, "{pair:?}");
     assert_eq!((pair.a.failures, pair.b.failures), (0, 0));
     assert_eq!(row.notes.len(), 1, "{:?}", row.notes);
-    let page = compare_markdown(&record);
+    let page = compare_markdown(&record, Lang::En);
     let line = format!("- {}: {}.", row.title, row.notes[0]);
     assert!(page.contains(&line), "{page}");
 }

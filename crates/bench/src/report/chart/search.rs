@@ -6,6 +6,7 @@ use crate::record::{CapacityRecord, Grade};
 use super::super::format::{capitalized, percent, rate, significant};
 use super::super::lang::{Lang, page as t};
 use super::super::usl::{Fit, Point};
+use super::super::words;
 use super::legend::{line_entry, mark_entry};
 use super::plot::Plot;
 use super::scale::{Scale, rate_tick};
@@ -68,7 +69,7 @@ pub(in crate::report) fn trials(
                 ("n", &(at + 1).to_string()),
                 ("load", &rate(trial.load_rps)),
                 ("seconds", &significant(trial.duration_s)),
-                ("purpose", &trial.purpose),
+                ("purpose", words::purpose(&trial.purpose, lang)),
                 ("goodput", &rate(trial.goodput_rps)),
                 ("failed", &percent(trial.fail_percent)),
                 ("rule", &rule),

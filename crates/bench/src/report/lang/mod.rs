@@ -9,6 +9,7 @@ pub(crate) mod found;
 pub(crate) mod index;
 pub(crate) mod mitigations;
 pub(crate) mod page;
+pub(crate) mod paired;
 pub(crate) mod recorded;
 pub(crate) mod sentences;
 pub(crate) mod stored;
@@ -99,6 +100,7 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Text)> {
         index::ALL,
         stored::ALL,
         study::ALL,
+        paired::ALL,
     ]
     .into_iter()
     .flatten()

@@ -155,6 +155,7 @@ texts! {
     CELL_PARTIAL = "{held} · partial" | "{held} · chưa trọn vẹn";
     LOAD_LINE = "{arrivals} arrivals, {connections} connections, at most {depth} requests each in flight, deadline {deadline} ms"
         | "đến theo {arrivals}, {connections} kết nối, mỗi kết nối tối đa {depth} yêu cầu đang chờ, hạn {deadline} ms";
+    LIMIT_IN = "{limit} in {window}" | "{limit} trong {window}";
     LOAD_LIMIT = ", limit {limit} in {window} per key" | ", giới hạn {limit} trong {window} cho mỗi khóa";
     LOAD_WINDOW = ", window {window}" | ", cửa sổ {window}";
     LOAD_PROBED = ", probed capacity {load}/s" | ", năng lực thăm dò {load}/s";
@@ -243,6 +244,12 @@ texts! {
         | "giây {at} của bậc {load}/s: {good} tốt, {failed} lỗi, P99 {p99}, {in_flight} đang chờ";
     COLUMN_TIP = "{load}/s, second {from} to {to}: n = {answers}, P50 {p50}, P99 {p99}, longest {max}"
         | "{load}/s, giây {from} đến {to}: n = {answers}, P50 {p50}, P99 {p99}, lâu nhất {max}";
+    TRIAL_RANGE = "range" | "dò khoảng";
+    TRIAL_NARROW = "narrow" | "thu hẹp";
+    TRIAL_CONFIRM = "confirm" | "xác nhận";
+    TRIAL_CHECK = "check" | "kiểm tra";
+    TRIAL_UP = "up" | "đi lên";
+    TRIAL_DOWN = "down" | "đi xuống";
     TRIAL_TIP = "trial {n}: {load}/s for {seconds} s ({purpose}): goodput {goodput}/s, {failed} % failed{rule}"
         | "lần thử {n}: {load}/s trong {seconds} s ({purpose}): goodput {goodput}/s, {failed} % lỗi{rule}";
     C_PRESSURE = "What tasks waited for" | "Các tác vụ phải chờ gì";

@@ -57,6 +57,20 @@ forms! {
     "Each client has a store of its own kind, so client and store cannot be told apart." | "Mỗi client có một loại kho riêng, nên không tách được client với kho.";
     "Node clients of a rate limiter on Redis and Valkey" | "Các client Node của bộ giới hạn tốc độ trên Redis và Valkey";
     "ratelimit_bench's README, 16 April 2025" | "README của ratelimit_bench, 16/4/2025";
+    // Loads of paired comparisons.
+    "GET beside a script of {n} s" | "GET bên một script dài {n} s";
+    "limiter records, 16-byte keys, {what}, resident memory" | "bản ghi của bộ giới hạn, khóa 16 byte, {what}, bộ nhớ thường trú";
+    "limiter records, 16-byte keys, {what}, used_memory" | "bản ghi của bộ giới hạn, khóa 16 byte, {what}, used_memory";
+    "counters of {n} digits" | "bộ đếm {n} chữ số";
+    "counters below {n}" | "bộ đếm dưới {n}";
+    "overload, {n} connections x {n2}, {n3} descriptors" | "quá tải, {n} kết nối x {n2}, {n3} descriptor";
+    "limiter {a} | {b}, depth {n}" | "bộ giới hạn {a} | {b}, độ sâu {n}";
+    "limiter {a} | {b}, 1 connection" | "bộ giới hạn {a} | {b}, 1 kết nối";
+    "same EVALSHA, depth {n}" | "cùng EVALSHA, độ sâu {n}";
+    "{a} of {n}, depth {n2}" | "{a} {n} phần, độ sâu {n2}";
+    "{a}, depth {n}" | "{a}, độ sâu {n}";
+    "{a}, 1 connection" | "{a}, 1 kết nối";
+    "{a}, {n} connections" | "{a}, {n} kết nối";
     // Whether a row may be believed.
     "the generator's own ceiling is only {n} times the offered load" | "trần của chính bộ phát chỉ gấp {n} lần tải đặt ra";
     "only {n} answers: too few for a P99" | "chỉ có {n} câu trả lời: quá ít cho P99";
@@ -84,9 +98,14 @@ forms! {
     "a deciding trial: {why}" | "một lần thử quyết định: {why}";
     "{cell}: a deciding trial: {why}" | "{cell}: một lần thử quyết định: {why}";
     "{cell}: a deciding trial at {n}/s: {why}" | "{cell}: một lần thử quyết định ở {n}/s: {why}";
+    "{cell}: recovery with {n} retries and a deadline of {n2} ms: {why}" | "{cell}: hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
+    "{cell}: recovery with {n} retries and no deadline: {why}" | "{cell}: hồi phục với {n} lần thử lại và không có hạn: {why}";
     "{cell}: recovery with {n} retries: {why}" | "{cell}: hồi phục với {n} lần thử lại: {why}";
     "{cell}: the limit may lie higher, because at {n}/s, the first load that was not held, {why}"
         | "{cell}: giới hạn có thể cao hơn, vì ở {n}/s, tải đầu tiên không giữ được, {why}";
+    "{cell}: no load was held, and the lowest row is {grade}; at {n}/s {why}" | "{cell}: không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
+    "{cell}: 1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
+    "{cell}: {n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "{cell}: 1 of {n} rows is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng là {grade}; ở {n2}/s {why}";
     "{cell}: {n} of {n2} rows are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "valid" | "hợp lệ";
@@ -98,14 +117,9 @@ forms! {
     "{n} % failed, more than {n2} %" | "{n} % thất bại, hơn {n2} %";
     "{n} % failed, not below {n2} %" | "{n} % thất bại, không dưới {n2} %";
     "{n} % failed, allowed are {n2} %" | "{n} % thất bại, cho phép {n2} %";
-    "{cell}: recovery with {n} retries and a deadline of {n2} ms: {why}" | "{cell}: hồi phục với {n} lần thử lại và hạn {n2} ms: {why}";
-    "{cell}: recovery with {n} retries and no deadline: {why}" | "{cell}: hồi phục với {n} lần thử lại và không có hạn: {why}";
     "mean {n} ms is above {n2} ms" | "trung bình {n} ms vượt {n2} ms";
     "{name} {n} ms is above {n2} ms" | "{name} {n} ms vượt {n2} ms";
     // What limits.
-    "{cell}: no load was held, and the lowest row is {grade}; at {n}/s {why}" | "{cell}: không giữ được tải nào, và dòng thấp nhất {grade}; ở {n}/s {why}";
-    "{cell}: 1 of {n} rows that were held is {grade}; at {n2}/s {why}" | "{cell}: 1 trong {n} dòng giữ được tải là {grade}; ở {n2}/s {why}";
-    "{cell}: {n} of {n2} rows that were held are not fully valid; at {n3}/s {why}" | "{cell}: {n} trong {n2} dòng giữ được tải không hợp lệ hoàn toàn; ở {n3}/s {why}";
     "limited by {what}: {why}" | "bị giới hạn bởi {what}: {why}";
     "nothing that was watched is at its limit; nearest is {what}: {why}" | "không thứ gì được theo dõi chạm giới hạn; gần nhất là {what}: {why}";
     "nothing that was watched is at its limit; the target's process is not known" | "không thứ gì được theo dõi chạm giới hạn; không rõ tiến trình của đích đo";
@@ -396,6 +410,54 @@ forms! {
     "p99 of {row}" | "p99 của {row}";
     "cpu of {row}" | "cpu của {row}";
     "held of {row}" | "held của {row}";
+    // What a run says while it goes on.
+    "calibrating the generator" | "đang hiệu chuẩn bộ phát";
+    "looking at the machine" | "đang xem tình trạng máy";
+    "generator: ceiling {n}/s at {n2} connections x {n3}, floor p50 {n4} us p99 {n5} us, clock {n6} ns"
+        | "bộ phát: trần {n}/s ở {n2} kết nối x {n3}, sàn p50 {n4} us p99 {n5} us, đồng hồ {n6} ns";
+    "generator (measured {n} s before; --calibration-age 0s measures it anew): ceiling {n2}/s at {n3} connections x {n4}, floor p50 {n5} us p99 {n6} us, clock {n7} ns"
+        | "bộ phát (đo {n} s trước; --calibration-age 0s đo lại): trần {n2}/s ở {n3} kết nối x {n4}, sàn p50 {n5} us p99 {n6} us, đồng hồ {n7} ns";
+    "reading the clock takes {n} ns (clock source {what}): latencies include that" | "đọc đồng hồ mất {n} ns (nguồn đồng hồ {what}): độ trễ có tính cả phần đó";
+    "start {n} of {n2}" | "lần khởi động {n} trong {n2}";
+    "start {n}/{n2}" | "lần khởi động {n}/{n2}";
+    "step {n}/{n2}" | "bậc {n}/{n2}";
+    "finding the capacity" | "đang tìm sức chứa";
+    "starting {name}" | "đang khởi động {name}";
+    "waiting until it is well again after {n}/s" | "đang chờ nó bình thường lại sau {n}/s";
+    "{what} (again, {n} of at most {n2}: the machine spoiled the row)" | "{what} (đo lại, {n} trong nhiều nhất {n2} lần: máy làm hỏng dòng này)";
+    "goodput {n}/s, p99 {p99}, fail {n2} %, {level}, {grade}" | "goodput {n}/s, p99 {p99}, lỗi {n2} %, {level}, {grade}";
+    "goodput {n}/s, p99 {p99}, fail {n2} % ({kinds}), {level}, {grade}" | "goodput {n}/s, p99 {p99}, lỗi {n2} % ({kinds}), {level}, {grade}";
+    "{what}: goodput {n}/s, p99 {p99}, fail {n2} %, {level}, {grade}" | "{what}: goodput {n}/s, p99 {p99}, lỗi {n2} %, {level}, {grade}";
+    "{what}: goodput {n}/s, p99 {p99}, fail {n2} % ({kinds}), {level}, {grade}" | "{what}: goodput {n}/s, p99 {p99}, lỗi {n2} % ({kinds}), {level}, {grade}";
+    "{what}: goodput {n}/s, {kept}, {grade}" | "{what}: goodput {n}/s, {kept}, {grade}";
+    "trial {n}" | "lần thử {n}";
+    "{n}/s (range)" | "{n}/s (dò khoảng)";
+    "{n}/s (narrow)" | "{n}/s (thu hẹp)";
+    "{n}/s (confirm)" | "{n}/s (xác nhận)";
+    "{n}/s (check)" | "{n}/s (kiểm tra)";
+    "{n}/s (up)" | "{n}/s (đi lên)";
+    "{n}/s (down)" | "{n}/s (đi xuống)";
+    "held" | "giữ được";
+    "near-limit" | "gần giới hạn";
+    "degraded" | "suy giảm";
+    "failed" | "lỗi";
+    "collapsed" | "sụp đổ";
+    "{n} searches, at most {n2} minutes" | "{n} lần tìm kiếm, nhiều nhất {n2} phút";
+    "{n} recovery runs, about {n2} minutes" | "{n} lần đo hồi phục, khoảng {n2} phút";
+    "{n} strategies, about {n2} minutes" | "{n} chiến lược, khoảng {n2} phút";
+    "{n} steps (--step shortens them), about {n2} minutes" | "{n} bậc (--step rút ngắn), khoảng {n2} phút";
+    "not measured: {name}: {why}" | "không đo: {name}: {why}";
+    "error: {why}" | "lỗi: {why}";
+    "warning: {why}" | "cảnh báo: {why}";
+    "note: {why}" | "ghi chú: {why}";
+    "{who}: it holds {n} keys already, which stay as they are (--flush deletes them)" | "{who}: nó đang giữ sẵn {n} khóa, để nguyên (--flush xóa chúng)";
+    "{who}: cannot connect to {where}: {why}" | "{who}: không kết nối được tới {where}: {why}";
+    "cannot connect to {where}: {why}" | "không kết nối được tới {where}: {why}";
+    "{who}: all connections were lost: {why}" | "{who}: mất mọi kết nối: {why}";
+    "{who}: not one answer within the deadline" | "{who}: không câu trả lời nào trong hạn";
+    "figures for Prometheus: {where}" | "số liệu cho Prometheus: {where}";
+    "report: {where}" | "báo cáo: {where}";
+    "record: {where}" | "bản ghi: {where}";
     "median response time" | "trung vị thời gian đáp ứng";
     "P99 response time" | "P99 thời gian đáp ứng";
     "CPU per request" | "CPU mỗi yêu cầu";
@@ -442,6 +504,18 @@ fn with_grouped_rates(text: &str) -> Option<String> {
     }
     out.push_str(rest);
     (out != text).then_some(out)
+}
+
+/// A line of a run that goes on, in `lang`; the log has it in English.
+pub(crate) fn live(text: &str, lang: Lang) -> Cow<'_, str> {
+    match lang {
+        Lang::En => Cow::Borrowed(text),
+        // Its parts each say something of their own.
+        Lang::Vi => {
+            let parts = text.split(" · ").map(|part| said(part, lang, DEPTH_MAX));
+            Cow::Owned(parts.collect::<Vec<_>>().join(" · "))
+        }
+    }
 }
 
 /// Recorded sentences in a row, in `lang`.
@@ -575,6 +649,23 @@ mod tests {
             };
             assert_eq!(vi(&sample(form.en)), sample(form.vi), "{}", form.en);
         }
+    }
+
+    #[test]
+    fn lines_of_a_run_that_goes_on_are_said_part_by_part() {
+        assert_eq!(
+            live(
+                "step 2/5 · 100 keys uniform · redis EVALSHA · 500/s: goodput 499/s, p99 8.09 ms, fail 0.00 %, degraded, invalid",
+                Lang::Vi
+            ),
+            "bậc 2/5 · 100 khóa đều · redis EVALSHA · 500/s: goodput 499/s, p99 8.09 ms, lỗi 0.00 %, suy giảm, không hợp lệ"
+        );
+        let unknown = "looks like nothing known · at all";
+        assert_eq!(live(unknown, Lang::Vi), unknown);
+        assert_eq!(
+            live("looking at the machine", Lang::En),
+            "looking at the machine"
+        );
     }
 
     #[test]

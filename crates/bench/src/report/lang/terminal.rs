@@ -21,6 +21,9 @@ texts! {
     T_P50_BA = "p50 B/A" | "p50 B/A";
     T_P99_BA = "p99 B/A" | "p99 B/A";
     T_CPU_BA = "server CPU B/A" | "CPU máy chủ B/A";
+    T_LIVE_LAG = "lag" | "trễ gửi";
+    T_LIVE_OPEN = "in flight" | "đang chờ";
+    T_LIVE_FAILED = "failed" | "lỗi";
     T_BUDGET = "budget" | "ngân sách";
     T_MET = "met" | "đạt";
     T_MISSED = "missed" | "hụt";

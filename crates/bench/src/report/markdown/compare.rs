@@ -4,43 +4,51 @@ use crate::record::{Budget, CompareRecord, CompareRow, Severity, Spread};
 
 use super::super::circumstances::{command, target_line};
 use super::super::format::{or_dash, rate, ratio, short, significant};
-use super::super::lang::Lang;
+use super::super::lang::recorded::in_language;
+use super::super::lang::{Lang, Text, paired as t};
 use super::super::terminal::spread_text;
-use super::super::verdict;
+use super::super::{verdict, words};
 use super::{head, push_line, quote, row, text};
 
-/// Columns of the table of ratios.
-const COLUMNS: [&str; 8] = [
-    "Load",
-    "Throughput A/B",
-    "P50 B/A",
-    "P99 B/A",
-    "Server CPU B/A",
-    "Budget",
-    "Pairs",
-    "Valid",
-];
+/// Heading of what is said without words.
+const RATIO: Text = Text {
+    en: "B/A",
+    vi: "B/A",
+};
 
 /// The Markdown of a paired comparison.
-pub fn compare(record: &CompareRecord) -> String {
+pub fn compare(record: &CompareRecord, lang: Lang) -> String {
+    let record = &*in_language(record, lang);
     let (a, b) = (text(&record.a.name), text(&record.b.name));
-    let mut out = format!("# {a} against {b}\n\n");
-    quote(&mut out, "Test date", &record.manifest.started_at);
-    quote(&mut out, "Command", &command(&record.manifest.command_line));
-    quote(&mut out, "A", &target_line(&record.a, Lang::En));
-    quote(&mut out, "B", &target_line(&record.b, Lang::En));
-    out.push_str(
-        "\nShort slices of the same load, A and B in turns. Each ratio is taken within a pair of \
-         neighbouring slices: median [lower–upper quartile] (smallest–largest). Above 1 is in favour of A.\n\n",
+    let title = t::PC_TITLE.with(lang, &[("a", &a), ("b", &b)]);
+    let mut out = format!("# {title}\n\n");
+    let (begun, asked) = (t::PC_DATE.of(lang), t::PC_COMMAND.of(lang));
+    quote(&mut out, begun, &record.manifest.started_at);
+    quote(&mut out, asked, &command(&record.manifest.command_line));
+    quote(&mut out, "A", &target_line(&record.a, lang));
+    quote(&mut out, "B", &target_line(&record.b, lang));
+    out.push_str(&format!("\n{}\n\n", t::PC_METHOD.of(lang)));
+    heads(
+        &mut out,
+        &[
+            t::PC_LOAD,
+            t::PC_THROUGHPUT,
+            t::PC_P50,
+            t::PC_P99,
+            t::PC_CPU,
+            t::PC_BUDGET,
+            t::PC_PAIRS,
+            t::PC_VALID,
+        ],
+        lang,
     );
-    head(&mut out, &COLUMNS, 1);
     for row in &record.rows {
-        ratios(&mut out, record, row);
+        ratios(&mut out, record, row, lang);
     }
-    memory(&mut out, record);
-    overload(&mut out, record);
+    memory(&mut out, record, lang);
+    overload(&mut out, record, lang);
     out.push('\n');
-    for sentence in verdict::compare(record, Lang::En) {
+    for sentence in verdict::compare(record, lang) {
         push_line(&mut out, &format!("- {}", text(&sentence)));
     }
     // Why it ended early stands in the verdict.
@@ -52,26 +60,31 @@ pub fn compare(record: &CompareRecord) -> String {
         push_line(&mut out, &format!("- {}", text(&event.text)));
     }
     for reason in &record.validity.reasons {
-        let grade = record.validity.grade.word();
+        let grade = words::grade(record.validity.grade, lang);
         push_line(&mut out, &format!("- {grade}: {}", text(reason)));
     }
     out
 }
 
-/// `≥ 1.6 met`: a budget, and whether the ratio `measured` keeps it.
-fn judged(record: &CompareRecord, budget: f64, measured: Option<f64>) -> String {
-    let word = match record.judge(budget, measured) {
-        Budget::Met => "met",
-        Budget::Missed => "**missed**",
-        Budget::NotJudged => "not judged: not set up alike",
-    };
-    format!("≥ {} {word}", short(budget))
+fn heads(out: &mut String, texts: &[Text], lang: Lang) {
+    let texts: Vec<&str> = texts.iter().map(|text| text.of(lang)).collect();
+    head(out, &texts, 1);
 }
 
-fn ratios(out: &mut String, record: &CompareRecord, measured: &CompareRow) {
+/// `≥ 1.6 met`: a budget, and whether the ratio `measured` keeps it.
+fn judged(record: &CompareRecord, budget: f64, measured: Option<f64>, lang: Lang) -> String {
+    let word = match record.judge(budget, measured) {
+        Budget::Met => t::PC_MET,
+        Budget::Missed => t::PC_MISSED,
+        Budget::NotJudged => t::PC_UNEQUAL,
+    };
+    format!("≥ {} {}", short(budget), word.of(lang))
+}
+
+fn ratios(out: &mut String, record: &CompareRecord, measured: &CompareRow, lang: Lang) {
     let cpu = measured.ratios.server_cpu_b_over_a;
     let budget = or_dash(measured.budget_server_cpu_b_over_a, |budget| {
-        judged(record, budget, cpu.map(|spread| spread.median))
+        judged(record, budget, cpu.map(|spread| spread.median), lang)
     });
     row(
         out,
@@ -83,32 +96,32 @@ fn ratios(out: &mut String, record: &CompareRecord, measured: &CompareRow) {
             spread(cpu),
             budget,
             measured.pairs.len().to_string(),
-            measured.validity.grade.word().into(),
+            words::grade(measured.validity.grade, lang).into(),
         ],
     );
 }
 
-fn memory(out: &mut String, record: &CompareRecord) {
+fn memory(out: &mut String, record: &CompareRecord, lang: Lang) {
     if record.memory.is_empty() {
         return;
     }
     out.push('\n');
-    head(
+    heads(
         out,
         &[
-            "Memory",
-            "Records",
-            "A bytes/record",
-            "B bytes/record",
-            "B/A",
-            "Budget",
+            t::PC_MEMORY,
+            t::PC_RECORDS,
+            t::PC_A_BYTES,
+            t::PC_B_BYTES,
+            RATIO,
+            t::PC_BUDGET,
         ],
-        1,
+        lang,
     );
     for measured in &record.memory {
         let found = measured.b_over_a();
         let budget = or_dash(measured.budget_b_over_a, |budget| {
-            judged(record, budget, found)
+            judged(record, budget, found, lang)
         });
         row(
             out,
@@ -124,38 +137,37 @@ fn memory(out: &mut String, record: &CompareRecord) {
     }
 }
 
-fn overload(out: &mut String, record: &CompareRecord) {
+fn overload(out: &mut String, record: &CompareRecord, lang: Lang) {
     for measured in &record.overload {
         let budget = measured.budget_a.zip(measured.is_met());
         let budget = budget.map_or_else(String::new, |(least, met)| {
-            format!(
-                " A keeps ≥ {} of its peak past its capacity, P99 of its decisions within the deadline: {}.",
-                short(least),
-                if met { "met" } else { "**missed**" }
-            )
+            let verdict = if met { t::PC_MET } else { t::PC_MISSED };
+            let parts = [("least", &*short(least)), ("verdict", verdict.of(lang))];
+            t::PC_KEEPS.with(lang, &parts)
         });
-        out.push_str(&format!(
-            "\n{}: steps of {} ms, each server at shares of its own capacity, deadline {} ms.{}{budget}\n\n",
-            text(&measured.title),
-            measured.step_ms,
-            short(measured.deadline_ms),
-            one_descriptor(record),
-        ));
-        head(
+        let parts = [
+            ("title", &*text(&measured.title)),
+            ("step", &*measured.step_ms.to_string()),
+            ("deadline", &*short(measured.deadline_ms)),
+            ("remark", one_descriptor(record, lang)),
+            ("budget", &*budget),
+        ];
+        out.push_str(&format!("\n{}\n\n", t::PC_OVERLOAD.with(lang, &parts)));
+        heads(
             out,
             &[
-                "Server",
-                "Load",
-                "Offered/s",
-                "Goodput/s",
-                "Of peak",
-                "P99 ms",
-                "Refused",
-                "Late",
-                "Unsent",
-                "Generator late ms",
+                t::PC_SERVER,
+                t::PC_LOAD,
+                t::PC_OFFERED,
+                t::PC_GOODPUT,
+                t::PC_OF_PEAK,
+                t::PC_P99_MS,
+                t::PC_REFUSED,
+                t::PC_LATE,
+                t::PC_UNSENT,
+                t::PC_LAG,
             ],
-            1,
+            lang,
         );
         for (name, side) in [(&record.a.name, &measured.a), (&record.b.name, &measured.b)] {
             for step in &side.steps {
@@ -180,13 +192,11 @@ fn overload(out: &mut String, record: &CompareRecord) {
 }
 
 /// A request to a throttlecrab is a single decision.
-fn one_descriptor(record: &CompareRecord) -> &'static str {
+fn one_descriptor(record: &CompareRecord, lang: Lang) -> &'static str {
     let takes_one = |name: &str| name.starts_with("throttlecrab");
     match takes_one(&record.a.server_name) == takes_one(&record.b.server_name) {
         true => "",
-        false => {
-            " throttlecrab takes one descriptor a request, so that the two capacities are not to be compared."
-        }
+        false => t::PC_ONE_DESCRIPTOR.of(lang),
     }
 }
 

@@ -296,7 +296,7 @@ impl Document<'_> {
             let (over, under) = (found.over_admission_percent, found.under_admission_percent);
             self.row(&[
                 text(&format!("{} ({})", cell.title(), found.algorithm)),
-                limit_text(cell, found.window_ms),
+                limit_text(cell, found.window_ms, self.lang),
                 rate(found.offered as f64),
                 rate(found.admitted as f64),
                 format!(

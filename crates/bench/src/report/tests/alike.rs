@@ -88,7 +88,7 @@ fn budgets_are_not_judged_where_the_arms_were_set_up_unlike() {
     });
     let text = flat(&compare_summary(UNICODE, &record));
     assert!(text.contains("≥6 not judged"), "{text}");
-    let markdown = compare_markdown(&record);
+    let markdown = compare_markdown(&record, Lang::En);
     assert!(
         markdown.matches("not judged: not set up alike").count() >= 4,
         "three rows and the memory: {markdown}"

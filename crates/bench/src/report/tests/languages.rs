@@ -6,7 +6,7 @@ use crate::record::{Grade, RunRecord, Validity};
 
 use super::super::lang::recorded::FORMS;
 use super::super::lang::{Lang, Text, all};
-use super::super::{TextStyle, run_markdown, run_summary};
+use super::super::{TextStyle, compare_markdown, compare_summary, run_markdown, run_summary};
 use super::{everything, fixture, html_in};
 
 /// Parts of texts shorter than this may be names or figures.
@@ -121,6 +121,37 @@ fn a_page_in_vietnamese_has_no_english_sentence() {
                 .join(" ");
             let found = english_in(&prose);
             assert!(found.is_empty(), "{found:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_paired_comparison_in_vietnamese_has_no_english_sentence() {
+    let mut record = fixture::comparison();
+    let titles = [
+        "limiter rl.take | evalsha, depth 16",
+        "same EVALSHA, depth 1",
+        "GET, 1 connection",
+        "MSET of 10, depth 30",
+    ];
+    for (row, title) in record.rows.iter_mut().zip(titles) {
+        row.title = title.into();
+    }
+    for memory in &mut record.memory {
+        memory.title =
+            "limiter records, 16-byte keys, counters of 8 digits, resident memory".into();
+    }
+    let page = compare_markdown(&record, Lang::Vi);
+    let style = TextStyle {
+        lang: Lang::Vi,
+        unicode: true,
+        ..TextStyle::default()
+    };
+    for text in [page, compare_summary(style, &record)] {
+        let found = english_in(&super::unwrapped(&text));
+        assert!(found.is_empty(), "{found:#?}");
+        for english in ["depth", "connection", " of 10", "records", "same "] {
+            assert!(!text.contains(english), "{english}: {text}");
         }
     }
 }

@@ -486,7 +486,7 @@ fn a_comparison_prints_ratios_with_their_spread() {
         "{text}"
     );
     assert!(text.contains("SET: tollgate takes "), "{text}");
-    let markdown = compare_markdown(&record);
+    let markdown = compare_markdown(&record, Lang::En);
     assert!(
         markdown.contains("| decision, depth 16 | 6.50 [6.50–6.50] (6.50–6.50) |"),
         "{markdown}"
@@ -495,7 +495,7 @@ fn a_comparison_prints_ratios_with_their_spread() {
     assert!(compare_summary(TextStyle::default(), &record).is_ascii());
     let empty = crate::record::CompareRecord::default();
     assert!(compare_summary(UNICODE, &empty).contains("nothing can be said"));
-    assert!(!compare_markdown(&empty).contains("NaN"));
+    assert!(!compare_markdown(&empty, Lang::En).contains("NaN"));
 }
 
 /// A fresh directory under the system's temporary one, removed at the end of the test.
@@ -523,7 +523,9 @@ fn a_run_directory_holds_every_file_and_latest_points_at_it() {
     let first = RunDirectory::create(&scratch.0, record.manifest.started_unix_s).unwrap();
     first.write_run(&record).unwrap();
     let second = RunDirectory::create(&scratch.0, record.manifest.started_unix_s).unwrap();
-    second.write_compare(&fixture::comparison()).unwrap();
+    second
+        .write_compare(&fixture::comparison(), Lang::En)
+        .unwrap();
     assert_eq!(first.path().file_name().unwrap(), "20261121_031500");
     assert_eq!(second.path().file_name().unwrap(), "20261121_031500_2");
     for name in [

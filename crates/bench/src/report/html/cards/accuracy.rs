@@ -89,7 +89,7 @@ fn row(source: &Source<'_>, cell: &Measured, found: &Accuracy) -> Row {
             Cell::words(cell.title())
                 .class("strong")
                 .tip(found.algorithm.clone()),
-            Cell::number(limit_text(cell, found.window_ms)),
+            Cell::number(limit_text(cell, found.window_ms, source.lang)),
             Cell::number(count(found.offered)),
             Cell::number(count(found.admitted)).class("strong"),
             Cell::number(allowed.clone()),

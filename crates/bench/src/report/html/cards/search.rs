@@ -176,7 +176,7 @@ fn trials(source: &Source<'_>, shown: &[&Trial]) -> Block {
                 .collect();
             vec![
                 (at + 1).to_string(),
-                trial.purpose.clone(),
+                words::purpose(&trial.purpose, source.lang).to_owned(),
                 rate(trial.load_rps),
                 format!("{} s", significant(trial.duration_s)),
                 rate(trial.goodput_rps),
