@@ -26,6 +26,8 @@ pub use table::{Effect, VARIABLES, Variable};
 
 /// Where limits are counted.
 const BACKEND_TYPE: &str = "BACKEND_TYPE";
+/// Where the Redis is.
+const REDIS_URL: &str = "REDIS_URL";
 /// The one that there is not.
 const MEMCACHE: &str = "memcache";
 
@@ -223,10 +225,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
         if self.truth("USE_PROMETHEUS")? {
             config.prometheus = Some(self.prometheus()?);
         }
-        let counts_at_redis = self
-            .given(BACKEND_TYPE)
-            .is_some_and(|kind| kind != MEMCACHE);
-        if counts_at_redis && !backend_given {
+        if self.counts_at_redis() && !backend_given {
             let threads = config.threads.max(1);
             config.backend = Backend::Remote(self.redis_url("REDIS_")?);
             self.store("REDIS_", &mut config.store, threads)?;
@@ -254,6 +253,15 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
             return Err(bad(BACKEND_TYPE, &backend, "neither redis nor memcache"));
         }
         Ok(())
+    }
+
+    /// Whether limits are counted in a Redis: where that is said, or where one is named and memcached is not asked for. Replicas
+    /// would else count apart without a word from who relies on the default of `BACKEND_TYPE`.
+    fn counts_at_redis(&self) -> bool {
+        match self.given(BACKEND_TYPE) {
+            Some(kind) => kind != MEMCACHE,
+            None => self.given(REDIS_URL).is_some(),
+        }
     }
 
     fn connection_age(&self) -> Result<Option<ConnectionAge>, String> {
@@ -338,7 +346,7 @@ impl<L: Fn(&str) -> Option<String>> Environment<L> {
                     "memcached cannot decide: the store of this process counts, so that replicas count apart; --backend names a store for all"
                 }
                 Effect::Used(_) if row.name.starts_with("REDIS_") && own_store => {
-                    "the store of this process counts; BACKEND_TYPE=redis counts there"
+                    "the store of this process counts; a Redis does where REDIS_URL names it"
                 }
                 Effect::Used(_) if row.name == LOCAL_CACHE && own_store => {
                     "the store of this process is as near as any memory of what it said"

@@ -292,7 +292,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
             used(
                 "BACKEND_TYPE",
                 "redis",
-                "redis counts at REDIS_URL; where it is not given, the store of this process counts, and with memcache too, which a line of the log says: replicas then count apart",
+                "redis counts at REDIS_URL, also where only that is given; with neither the store of this process counts, and with memcache too, which a line of the log says: replicas then count apart",
             ),
             used(
                 "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
@@ -349,7 +349,7 @@ pub const VARIABLES: &[(&str, &[Variable])] = &[
         ],
     ),
     (
-        "Redis, with BACKEND_TYPE=redis",
+        "Redis, with REDIS_URL or BACKEND_TYPE=redis",
         &[
             used("REDIS_SOCKET_TYPE", "unix", "tcp or unix"),
             used("REDIS_TYPE", "SINGLE", "SINGLE, SENTINEL or CLUSTER"),

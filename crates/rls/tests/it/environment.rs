@@ -183,7 +183,10 @@ fn a_deployment_as_envoy_gateway_makes_it_starts() {
         (addr.to_string(), &*path),
         ("0.0.0.0:19001".to_owned(), "/metrics")
     );
-    assert_eq!(config.backend, Backend::Embedded);
+    assert_eq!(
+        config.backend,
+        Backend::Remote("redis://redis:6379".to_owned())
+    );
     let ignored = lines
         .iter()
         .map(|line| line.split(' ').next().unwrap_or_default());
@@ -194,10 +197,20 @@ fn a_deployment_as_envoy_gateway_makes_it_starts() {
             "RUNTIME_SUBDIRECTORY",
             "RUNTIME_IGNOREDOTFILES",
             "RUNTIME_WATCH_ROOT",
-            "REDIS_SOCKET_TYPE",
-            "REDIS_URL",
         ]
     );
+}
+
+/// The peer's default is Redis: who names one relies on it, often without `BACKEND_TYPE`, and replicas count together there.
+#[test]
+fn a_redis_that_is_named_counts() {
+    let backend = |given: &[(&str, &str)]| applied(given).expect("valid").0.backend;
+    let redis = [("REDIS_SOCKET_TYPE", "tcp"), ("REDIS_URL", "h:1")];
+    assert_eq!(backend(&redis), Backend::Remote("redis://h:1".to_owned()));
+    assert_eq!(backend(&redis[..1]), Backend::Embedded);
+    let memcached = [("BACKEND_TYPE", "memcache"), redis[0], redis[1]];
+    assert_eq!(backend(&memcached), Backend::Embedded);
+    assert_eq!(backend(&[]), Backend::Embedded);
 }
 
 #[test]
@@ -522,7 +535,7 @@ fn every_variable_is_accepted_and_what_is_ignored_is_told() {
             "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
         ];
         let ignored = matches!(row.effect, Effect::Ignored(_))
-            || row.name.starts_with("REDIS_")
+            || row.name.starts_with("REDIS_") && row.name != "REDIS_URL"
             || row.name.starts_with("CONFIG_GRPC_XDS_")
             || row.name.starts_with("XDS_CLIENT_")
             || row.name.starts_with("OTEL_")

@@ -9,8 +9,8 @@ use tollgate_testkit::repo_root;
 const SHARING: &str = "
 ## Sharing counters with a running fleet
 
-With `--counter-keys envoy` (or `TOLLGATE_COUNTER_KEYS=envoy`) and a Redis behind `--backend` or `BACKEND_TYPE=redis`, counters are
-those of envoyproxy/ratelimit itself: the key is `CACHE_KEY_PREFIX`, `domain_key_value_…_` and the start of the window, and each
+With `--counter-keys envoy` (or `TOLLGATE_COUNTER_KEYS=envoy`) and a Redis behind `--backend` or at `REDIS_URL`, counters are those
+of envoyproxy/ratelimit itself: the key is `CACHE_KEY_PREFIX`, `domain_key_value_…_` and the start of the window, and each
 request sends `INCRBY` and `EXPIRE` for each limit, in one pipeline. A fleet of envoyproxy/ratelimit and Tollgate then count in the
 same keys: a limit is that of all together, and services can be replaced one at a time. What holds is what holds there:
 
