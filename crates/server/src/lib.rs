@@ -48,3 +48,5 @@ pub use daemon::{Daemon, go_to_background};
 pub use log::{Level, Log, LogForm};
 pub use server::{Server, StartError, wanted_backend};
 pub use title::claim_title;
+/// The release of Redis whose answers are given.
+pub use tollgate_engine::REDIS_VERSION;

@@ -18,7 +18,7 @@ use tollgate_rls::{
     StoreConfig, TlsConfig,
 };
 use tollgate_server::config::{Config, FileError, Key, TABLE, banner};
-use tollgate_server::{Daemon, Level, Log, LogForm, Server};
+use tollgate_server::{Daemon, Level, Log, LogForm, REDIS_VERSION, Server};
 
 /// The flags are the settings.
 pub(crate) fn command() -> Command {
@@ -35,6 +35,11 @@ pub(crate) fn command() -> Command {
         .value_name("NAME RULES")
         .action(ArgAction::Append)
         .help("A user and its rules, as in a line of the file; may be given several times");
+    let version = Arg::new("version")
+        .short('v')
+        .long("version")
+        .action(ArgAction::SetTrue)
+        .help("Print the version in the form of redis-server, whose release it names first");
     let settings = TABLE.iter().map(|setting| {
         let default = if setting.default.is_empty() {
             String::new()
@@ -57,14 +62,26 @@ pub(crate) fn command() -> Command {
         .arg(config)
         .arg(file)
         .arg(user)
+        .arg(version)
         .args(settings)
 }
 
 /// Where lines of the service go, which it hands to a plain function.
 static LOG: OnceLock<Arc<Log>> = OnceLock::new();
 
+/// What programs that start redis-server for themselves ask first; they look for `v=`.
+fn print_version() -> Result<(), String> {
+    let tollgate = env!("CARGO_PKG_VERSION");
+    let bits = usize::BITS;
+    let line = format!("Tollgate server v={REDIS_VERSION} tollgate={tollgate} bits={bits}");
+    writeln!(std::io::stdout(), "{line}").map_err(|error| format!("cannot print: {error}"))
+}
+
 /// Runs until SIGTERM, SIGINT or SHUTDOWN.
 pub(crate) fn run(matches: &ArgMatches, small_pages: SmallPages) -> Result<(), String> {
+    if matches.get_flag("version") {
+        return print_version();
+    }
     let mut config = read_config(matches)?;
     leave_port_to_redis(&mut config)?;
     tollgate_server::give_back_with(allocator::give_back);

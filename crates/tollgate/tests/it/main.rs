@@ -295,6 +295,37 @@ fn what_scripts_log_is_written_from_notice_on() {
 }
 
 #[test]
+fn the_version_is_told_as_redis_server_tells_it() {
+    let told = |args: &[&str]| {
+        let output = run(args, &[]);
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{args:?}"
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let line = told(&["serve", "--version"]);
+    assert_eq!(told(&["serve", "-v"]), line);
+    let version = line.strip_prefix("Tollgate server v=").unwrap();
+    let server = Server::tollgate(&["--threads", "1"]).unwrap();
+    let info = server.connect().unwrap().line("INFO server").unwrap();
+    let info = String::from_utf8_lossy(info.as_bytes().unwrap()).into_owned();
+    let release = version.split(' ').next().unwrap();
+    assert!(
+        info.contains(&format!("redis_version:{release}\r\n")),
+        "{info}"
+    );
+    let Some(program) = peers::find_or_skip(
+        "the_version_is_told_as_redis_server_tells_it",
+        "redis-server",
+    ) else {
+        return;
+    };
+    let theirs = Command::new(program).arg("--version").output().unwrap();
+    assert!(theirs.stdout.starts_with(b"Redis server v="), "{theirs:?}");
+}
+
+#[test]
 fn mistakes_end_with_one_line_and_exit_code_1() {
     let taken = Server::tollgate(&["--threads", "1"]).unwrap();
     let port = taken.addr().port().to_string();
