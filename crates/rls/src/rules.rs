@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use tollgate_policy::{LoadOptions, MAX_FILE_LEN, Ruleset};
@@ -31,7 +32,7 @@ pub enum RuleFiles {
 /// # Errors
 /// The folder or a file cannot be read, there is no such file, or what is wrong with them, as far as [`Ruleset::check`] tells.
 pub fn check_rules(dir: &Path, options: LoadOptions) -> Result<Ruleset, Vec<StartError>> {
-    let files = texts(dir, RuleFiles::Yaml).map_err(|error| vec![error])?;
+    let files = texts(dir, RuleFiles::Yaml, Pipes::Read).map_err(|error| vec![error])?;
     let checked = Ruleset::check(&borrowed(&files), options);
     checked.map_err(|mistakes| mistakes.into_iter().map(StartError::Rules).collect())
 }
@@ -42,17 +43,26 @@ pub(crate) fn load_files(
     files: RuleFiles,
     options: LoadOptions,
 ) -> Result<Ruleset, StartError> {
-    let files = texts(dir, files)?;
+    let files = texts(dir, files, Pipes::Refuse)?;
     Ruleset::load_with(&borrowed(&files), options).map_err(StartError::Rules)
 }
 
+/// What becomes of a pipe in place of a file, as of a shell's `<(…)`: it can be read once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pipes {
+    /// Rules that are only looked at.
+    Read,
+    /// Rules that are read again when they change.
+    Refuse,
+}
+
 /// The files by name.
-fn texts(dir: &Path, files: RuleFiles) -> Result<Vec<(String, String)>, StartError> {
+fn texts(dir: &Path, files: RuleFiles, pipes: Pipes) -> Result<Vec<(String, String)>, StartError> {
     let read_error = |path: &Path| {
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
     };
-    let paths = if dir.is_file() {
+    let paths = if dir.exists() && !dir.is_dir() {
         Ok(vec![dir.to_owned()])
     } else {
         rule_files(dir, files)
@@ -64,7 +74,9 @@ fn texts(dir: &Path, files: RuleFiles) -> Result<Vec<(String, String)>, StartErr
         });
     }
     let named = paths.iter().map(|path| {
-        let text = read(path).map_err(read_error(path))?;
+        // In a folder a pipe lies by mistake.
+        let piped = pipes == Pipes::Read && path == dir;
+        let text = read(path, piped).map_err(read_error(path))?;
         Ok((path.display().to_string(), text))
     });
     named.collect()
@@ -122,13 +134,14 @@ fn add_files(dir: &Path, dots: bool, depth: usize, paths: &mut Vec<PathBuf>) -> 
     Ok(())
 }
 
-/// A file's text. One that is too long for the rules is not read into memory, and what is no file (a pipe, a device) would
-/// never end.
-fn read(path: &Path) -> io::Result<String> {
+/// A file's text. One that is too long for the rules is not read into memory, and what is no file (a device, a pipe that
+/// nobody writes to) would never end.
+fn read(path: &Path, piped: bool) -> io::Result<String> {
     let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
     let too_long = || invalid(format!("the file is longer than {MAX_FILE_LEN} bytes"));
     let about = fs::metadata(path)?;
-    if !about.is_file() {
+    let readable = about.is_file() || (piped && about.file_type().is_fifo());
+    if !readable {
         return Err(invalid("it is no regular file".to_owned()));
     }
     if about.len() > MAX_FILE_LEN as u64 {
@@ -150,6 +163,26 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use tollgate_testkit::process::temp_dir;
+
+    /// As a shell's `<(…)` gives them.
+    #[test]
+    fn rules_are_checked_from_a_pipe_and_not_served_from_one() {
+        let dir = temp_dir().expect("a temporary folder");
+        let pipe = dir.join("pipe.yaml");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let options = LoadOptions::default();
+        let refused = load_files(&pipe, RuleFiles::Yaml, options).expect_err("no file");
+        assert!(refused.to_string().contains("no regular file"), "{refused}");
+        let refused = check_rules(&dir, options).expect_err("it would never end");
+        assert!(refused[0].to_string().contains("no regular file"));
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, "domain: shop\ndescriptors: []\n").expect("it is read")
+        });
+        assert!(check_rules(&pipe, options).is_ok());
+        writer.join().expect("it wrote");
+    }
 
     /// As goruntime's loader walks them.
     #[test]
