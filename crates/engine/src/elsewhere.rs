@@ -315,7 +315,7 @@ mod tests {
     use crate::walk::EngineWalk;
     use crate::{EngineConfig, Node, NodeCx, Outcome};
     use tollgate_commands::{CmdError, Reply};
-    use tollgate_testkit::PATIENCE;
+    use tollgate_testkit::{PATIENCE, eventually};
     use tollgate_wire::resp::ReplyBuf;
 
     const NOW: Timestamp = Timestamp::from_nanos(1_000_000_000);
@@ -520,11 +520,12 @@ mod tests {
                     let ran = run(engine, &mut session, command);
                     tell.send(ran).expect("the test waits");
                 });
+                eventually("it has begun", || engine.shards.is_gate_kept());
                 // Time enough for it to come to the lock.
                 thread::sleep(Duration::from_millis(20));
+                // It may be on its way there.
                 let free = |index: &usize| engine.shards.try_lock(*index).is_some();
-                let others = (0..16).filter(free).count();
-                assert_eq!(others, 15, "{command}");
+                eventually(command, || (0..16).filter(free).count() == 15);
                 assert!(told.try_recv().is_err(), "{command} waits");
                 drop(long);
                 let (_, reply) = told.recv().expect("it goes on");
