@@ -347,11 +347,8 @@ fn who_is_aside_is_taken_up_again() {
     // What it brought is refused now, and it is not put aside again.
     let brought = shed.arrive(&mut seen[11], (1, false), at(1_061), || 1, || at(1_061));
     assert!(!shed.puts_aside(11, &mut seen[11], &brought, at(1_061)));
-    assert!(brought.refuse(None, 0).is_some());
-    shed.served(&mut seen[11], 1, false);
-    shed.turn_done(at(1_061), || at(1_061));
+    assert_eq!(brought.refuse(None, 0), Some(Refused::Deadline));
     // One that has gone is not taken up.
-    shed.turn_done(at(1_021), || at(1_021));
     let mut shed = LoopShed::new(PATIENCE, TURN).expect("it sheds");
     let mut seen = [Seen::default(); 3];
     assert_eq!(slow_turn(&mut shed, &mut seen), [2]);
