@@ -184,6 +184,10 @@ impl<D: Driver> EventLoop<D> {
             }
             match step.flow {
                 Flow::Continue | Flow::Drop => break,
+                Flow::Farewell => {
+                    slot.parting = true;
+                    break;
+                }
                 Flow::Wait | Flow::Leave | Flow::Hold => {
                     slot.waiting = true;
                     slot.leaving = step.flow == Flow::Leave;
@@ -210,6 +214,7 @@ impl<D: Driver> EventLoop<D> {
             Some(len) => keep_rest(&mut slot.input, &self.scratch[at..len]),
             None => slot.input = shrink(own, at),
         }
+        slot.part();
         report(slot, &mut self.core.driver, &mut self.core.held);
         if slot.is_done() {
             self.close(index);
@@ -230,6 +235,7 @@ impl<D: Driver> EventLoop<D> {
         if flush(slot, self.poll.registry(), index).is_err() {
             return self.close(index);
         }
+        slot.part();
         report(slot, &mut self.core.driver, &mut self.core.held);
         // Half of the limit, so that a slow reader does not alternate between full and one reply less.
         if slot.unsent() <= limit / 2 && (slot.unrun || slot.unread) {
@@ -271,6 +277,8 @@ impl<D: Driver> Turns<D> for EventLoop<D> {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
+        slot.parting |= flow == Flow::Farewell;
+        slot.part();
         let waited = std::mem::replace(&mut slot.waiting, flow.waits());
         let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
         slot.holding = flow == Flow::Hold;

@@ -92,6 +92,9 @@ pub enum Flow {
     /// As `Wait`, but what has been run is still to be answered: a peer that hangs up meanwhile, and the end of the loop,
     /// wait for that.
     Hold,
+    /// Send what is in the reply buffer, then tell the peer that nothing follows. What it still sends is handed in as before,
+    /// until it ends or the driver gives it up: closing on it would take the last reply from it. Nothing is replied any more.
+    Farewell,
     /// Send what is in the reply buffer, then close.
     Close,
     /// Close at once; unsent replies are dropped.

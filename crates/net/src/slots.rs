@@ -27,6 +27,8 @@ pub(crate) struct Slot<C> {
     pub(crate) leaving: bool,
     /// The driver has yet to answer what has been run.
     pub(crate) holding: bool,
+    /// Tell the peer that nothing follows once the output is sent.
+    pub(crate) parting: bool,
     /// Close once the output is sent; nothing more is read.
     pub(crate) closing: bool,
     /// Unsent output as counted in the loop's total.
@@ -54,6 +56,7 @@ impl<C> Held for Slot<C> {
             waiting: false,
             leaving: false,
             holding: false,
+            parting: false,
             closing: false,
             counted: 0,
             reported: false,
@@ -78,6 +81,20 @@ impl<C> Slot<C> {
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() - self.output_sent
     }
+
+    /// Tells the peer that nothing follows, if that is so.
+    pub(crate) fn part(&mut self) {
+        if self.parting && self.unsent() == 0 {
+            self.parting = false;
+            end_output(&self.socket);
+        }
+    }
+}
+
+/// Nothing more is sent.
+pub(crate) fn end_output(socket: &Socket) {
+    // Best effort: a peer that is gone need not be told.
+    drop(socket.shutdown(std::net::Shutdown::Write));
 }
 
 enum Entry<S> {

@@ -135,7 +135,7 @@ impl InProcess {
             self.driver.sent();
             input.drain(..step.consumed);
             match step.flow {
-                Flow::Continue => return,
+                Flow::Continue | Flow::Farewell => return,
                 Flow::Yield => {}
                 Flow::Wait | Flow::Leave | Flow::Hold => *waiting = true,
                 Flow::Close | Flow::Drop => {

@@ -133,7 +133,7 @@ impl<D: Driver> TlsDriver<D> {
     fn finish(&mut self, tls: &mut Tls, flow: Flow) -> Flow {
         tls.waiting = flow.waits();
         self.encipher(tls);
-        if flow == Flow::Close {
+        if matches!(flow, Flow::Farewell | Flow::Close) {
             self.end(tls);
         }
         flow

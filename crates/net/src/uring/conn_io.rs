@@ -191,6 +191,7 @@ impl<D: Driver> UringLoop<D> {
                 slot.leaving = flow == Flow::Leave;
                 slot.holding = flow == Flow::Hold;
             }
+            Flow::Farewell => slot.parting = true,
             Flow::Continue | Flow::Yield => {}
         }
         match chunk {
@@ -212,6 +213,7 @@ impl<D: Driver> UringLoop<D> {
         if slot.is_done() {
             return self.close(index);
         }
+        slot.part();
         if !slot.output.is_empty() && !slot.flushing && !slot.in_flight {
             slot.flushing = true;
             self.flushes.push(index);
@@ -264,7 +266,7 @@ impl<D: Driver> UringLoop<D> {
         }
         let fd = slot.socket.as_raw_fd();
         // What follows a send must not wait for the next event: then its completion has to be one.
-        let follows = slot.blocked || slot.closing || slot.unrun;
+        let follows = slot.blocked || slot.closing || slot.parting || slot.unrun;
         // So it has where the bytes are more than one send takes: without one all would count as taken.
         let tracked = follows || bytes.len() > SEND_LIMIT;
         // SAFETY: `sending` is neither changed nor freed while `in_flight`, which ends with the completion, or for a send
@@ -390,6 +392,7 @@ impl<D: Driver> Turns<D> for UringLoop<D> {
             return self.close(index);
         }
         slot.closing |= flow == Flow::Close;
+        slot.parting |= flow == Flow::Farewell;
         let waited = std::mem::replace(&mut slot.waiting, flow.waits());
         let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
         slot.holding = flow == Flow::Hold;

@@ -2,6 +2,7 @@
 
 use super::buffers;
 use crate::conn_io::write;
+use crate::slots::end_output;
 use crate::turn::Held;
 use socket2::Socket;
 
@@ -41,6 +42,8 @@ pub(crate) struct UringSlot<C> {
     pub(crate) leaving: bool,
     /// The driver has yet to answer what has been run.
     pub(crate) holding: bool,
+    /// Tell the peer that nothing follows once the output is sent.
+    pub(crate) parting: bool,
     /// Close once the output is sent; nothing more is run.
     pub(crate) closing: bool,
     /// Take what is in the socket when the receive has ended, then close.
@@ -77,6 +80,7 @@ impl<C> Held for UringSlot<C> {
             waiting: false,
             leaving: false,
             holding: false,
+            parting: false,
             closing: false,
             finishing: false,
             counted: 0,
@@ -103,6 +107,14 @@ impl<C> Held for UringSlot<C> {
 impl<C> UringSlot<C> {
     pub(crate) fn unsent(&self) -> usize {
         self.output.len() + self.sending.len() - self.sent
+    }
+
+    /// Tells the peer that nothing follows, if that is so.
+    pub(crate) fn part(&mut self) {
+        if self.parting && self.unsent() == 0 && !self.in_flight {
+            self.parting = false;
+            end_output(&self.socket);
+        }
     }
 
     /// Gives the socket what it takes of the replies that wait for the end of the turn. They come before whatever ends

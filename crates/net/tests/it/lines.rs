@@ -74,6 +74,15 @@ impl Driver for Lines {
                         flow: Flow::Close,
                     };
                 }
+                b"part\n" => {
+                    self.out.extend_from_slice(b"bye\n");
+                    return Step {
+                        consumed,
+                        needed: 0,
+                        flow: Flow::Farewell,
+                    };
+                }
+                b"note\n" => {}
                 b"leave\n" => {
                     return Step {
                         consumed,

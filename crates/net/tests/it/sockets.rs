@@ -133,6 +133,33 @@ fn commands_after_a_close_are_dropped() {
     server.stop(SECOND).unwrap();
 }
 
+/// Who waits for the end of the answers gets it at once, and may still send.
+#[test]
+fn a_farewell_ends_the_answers_and_not_the_connection() {
+    let server = Server::start(&Setup::default());
+    for big in [false, true] {
+        let mut stream = server.connect();
+        let ran = server.seen.ran.load(SeqCst);
+        if big {
+            stream.write_all(b"big\n").unwrap();
+        }
+        stream.write_all(b"part\n").unwrap();
+        let all = read_to_end(&stream);
+        assert!(all.ends_with(b"bye\n"));
+        assert_eq!(all.len(), 4 + if big { BIG } else { 0 });
+        // It is still read from.
+        stream.write_all(b"note\nnote\n").unwrap();
+        let runs = if big { 4 } else { 3 };
+        eventually("what follows is read", || {
+            server.seen.ran.load(SeqCst) == ran + runs
+        });
+        assert_eq!(server.seen.open.load(SeqCst), 1);
+        drop(stream);
+        eventually("it is closed", || server.seen.open.load(SeqCst) == 0);
+    }
+    server.stop(SECOND).unwrap();
+}
+
 #[test]
 fn resets_leave_no_connection_behind() {
     let server = Server::start(&Setup::default());

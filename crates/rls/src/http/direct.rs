@@ -239,7 +239,7 @@ impl Talk {
         Served {
             consumed: 0,
             flow: match self.lingers {
-                true => Flow::Continue,
+                true => Flow::Farewell,
                 false => Flow::Close,
             },
             due: self.lingers.then(|| after(now, LINGER)),

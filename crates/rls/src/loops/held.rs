@@ -56,7 +56,7 @@ pub(super) fn hold(
     if let Some(held) = held {
         held.answers.append(output);
         held.until = held.until.max(until.unwrap_or(0));
-        if held.flow != Flow::Close {
+        if !is_last(held.flow) {
             held.flow = flow;
         }
     }
@@ -79,10 +79,15 @@ pub(super) fn release(
         held.flow
     });
     match flow {
-        Some(Flow::Close) => Flow::Close,
+        Some(flow) if is_last(flow) => flow,
         _ if is_aside => Flow::Leave,
         _ => Flow::Continue,
     }
+}
+
+/// Whether nothing follows what was said.
+fn is_last(flow: Flow) -> bool {
+    matches!(flow, Flow::Farewell | Flow::Close)
 }
 
 /// What wakes a connection that waits for the file.
