@@ -75,9 +75,18 @@ impl Resolved<'_> {
         self.modes.headers.as_ref()
     }
 
-    /// Whether all rules are in shadow mode.
-    pub fn is_all_shadow(&self) -> bool {
-        self.modes.shadow_mode
+    /// Whether a request with this response passes only because all rules are in shadow mode.
+    pub fn is_shadowed(&self, response: &RateLimitResponse) -> bool {
+        if !self.modes.shadow_mode {
+            return false;
+        }
+        let mut tally = Tally::default();
+        for (item, status) in self.items.iter().zip(&response.statuses) {
+            if let Item::Limited(applied) = item {
+                tally.add(status, self.quota_of(applied.limit));
+            }
+        }
+        tally.is_over()
     }
 
     fn headers(

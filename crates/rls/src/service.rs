@@ -569,12 +569,7 @@ impl Service {
         {
             add_problem(&mut response, &resolved.outcomes(decisions), request);
         }
-        if resolved.is_all_shadow()
-            && response
-                .statuses
-                .iter()
-                .any(|status| status.code() == Code::OverLimit)
-        {
+        if resolved.is_shadowed(&response) {
             self.metrics.event(Event::GlobalShadow);
         }
         response

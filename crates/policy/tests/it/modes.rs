@@ -75,6 +75,30 @@ fn the_shadow_of_all_rules_keeps_the_statuses() {
 }
 
 #[test]
+fn the_shadow_of_all_rules_hides_what_would_be_denied_and_no_more() {
+    let modes = Modes {
+        shadow_mode: true,
+        ..Modes::default()
+    };
+    let (over, free) = (with(false, 0), with(true, 1));
+    let hides = |modes: &Modes, pairs: &[&str], decisions: &[_]| {
+        let rules = ruleset(RULES).with_modes(modes.clone());
+        let descriptors = pairs.iter().map(|pair| descriptor(&[pair])).collect();
+        let request = request(descriptors);
+        let resolved = rules.resolve(&request).expect("a valid request");
+        resolved.is_shadowed(&resolved.verdict(&request, decisions))
+    };
+    assert!(hides(&modes, &["plain=x"], &[over]));
+    assert!(!hides(&modes, &["plain=x"], &[free]));
+    // One quota of two would not deny.
+    assert!(!hides(&modes, &["q1=x", "q2=x"], &[over, free]));
+    assert!(hides(&modes, &["q1=x", "q2=x"], &[over, over]));
+    assert!(hides(&modes, &["q1=x", "plain=x"], &[free, over]));
+    assert!(!hides(&modes, &["told=x"], &[over]));
+    assert!(!hides(&Modes::default(), &["plain=x"], &[over]));
+}
+
+#[test]
 fn quotas_deny_when_all_are_over() {
     let (over, free) = (with(false, 0), with(true, 1));
     let overall = |pairs, decisions: &[_]| codes(&ask(Modes::default(), pairs, decisions)).0;
