@@ -87,15 +87,39 @@ impl Fallbacks {
         error: BackendError,
     ) -> Result<Made, BackendError> {
         self.0.errors.fetch_add(1, Ordering::Relaxed);
-        let lasts = self.lasts();
+        let made = self.decide_by_rules(checks, self.lasts(true))?;
+        made.ok_or_else(|| {
+            self.count(Fallback::Error);
+            error
+        })
+    }
+
+    /// As [`decide`](Self::decide) for a request that the backend was not asked about, because too many wait for it already:
+    /// it is not away for that, but a `budget` is spent. `None` where a rule leaves it to the caller.
+    pub(crate) fn decide_unasked(
+        &self,
+        checks: &[LimitCheck<'_>],
+    ) -> Result<Option<Made>, BackendError> {
+        let says_nothing = |check: &LimitCheck<'_>| check.on_error.fallback == Fallback::Error;
+        if checks.iter().all(says_nothing) {
+            return Ok(None);
+        }
+        self.decide_by_rules(checks, self.lasts(false))
+    }
+
+    /// What the rules say after the backend could not decide for so long; `None` where one leaves it to the caller.
+    fn decide_by_rules(
+        &self,
+        checks: &[LimitCheck<'_>],
+        lasts: Duration,
+    ) -> Result<Option<Made>, BackendError> {
         let modes: Vec<Fallback> = checks.iter().map(|check| mode_of(check, lasts)).collect();
         let denies = |(check, mode): (&LimitCheck<'_>, &Fallback)| {
             *mode == Fallback::Closed && matches!(check.role, Role::Enforced | Role::Quota)
         };
         let closed = checks.iter().zip(&modes).any(denies);
         if !closed && modes.contains(&Fallback::Error) {
-            self.count(Fallback::Error);
-            return Err(error);
+            return Ok(None);
         }
         let mut decisions: Decisions = checks
             .iter()
@@ -118,19 +142,23 @@ impl Fallbacks {
         let by = by.into_iter().find(|mode| modes.contains(mode));
         let by = by.unwrap_or(Fallback::Error);
         self.count(by);
-        Ok(Made { decisions, by })
+        Ok(Some(Made { decisions, by }))
     }
 
-    /// How long the outage has lasted; it begins with the first question.
-    fn lasts(&self) -> Duration {
+    /// How long the outage has lasted; it begins with the first question. The backend is away if it `is_down`, else only full.
+    fn lasts(&self, is_down: bool) -> Duration {
         let now = self.0.started.elapsed();
-        self.lasts_at(u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1) + 1)
+        let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        self.lasts_at(now_ms, is_down)
     }
 
-    fn lasts_at(&self, now_ms: u64) -> Duration {
+    fn lasts_at(&self, now_ms: u64, is_down: bool) -> Duration {
         let state = &*self.0;
         let failed = state.failed.swap(now_ms, Ordering::Relaxed);
-        let was_up = !state.down.swap(true, Ordering::Relaxed);
+        let was_up = match is_down {
+            true => !state.down.swap(true, Ordering::Relaxed),
+            false => !state.down.load(Ordering::Relaxed),
+        };
         let is_new = was_up && (failed == 0 || now_ms.saturating_sub(failed) >= QUIET_MS);
         if is_new {
             state.began.store(now_ms, Ordering::Relaxed);
@@ -312,9 +340,35 @@ mod tests {
     }
 
     #[test]
+    fn a_backend_without_room_is_not_away() {
+        let all = fallbacks();
+        let (open, error) = (check(b"o", Fallback::Open), check(b"e", Fallback::Error));
+        let asked = |checks: &[LimitCheck<'_>]| {
+            let made = all.decide_unasked(checks).expect("a decision");
+            made.map(|made| made.by)
+        };
+        assert_eq!(asked(&[open]), Some(Fallback::Open));
+        assert_eq!(asked(&[error]), None);
+        assert_eq!(asked(&[open, error]), None);
+        let mut spent = open;
+        spent.on_error.budget = Some(0);
+        assert_eq!(asked(&[spent, error]), Some(Fallback::Closed));
+        let metrics = all.to_string();
+        for line in [
+            "tollgate_backend_up 1",
+            "tollgate_backend_errors_total 0",
+            "tollgate_fallback_total{mode=\"open\"} 1",
+            "tollgate_fallback_total{mode=\"closed\"} 1",
+            "tollgate_fallback_total{mode=\"error\"} 0",
+        ] {
+            assert!(metrics.lines().any(|found| found == line), "{metrics}");
+        }
+    }
+
+    #[test]
     fn an_outage_of_a_part_is_one_however_many_requests_are_decided_meanwhile() {
         let all = fallbacks();
-        let lasts = |at| all.lasts_at(at).as_millis() as u64;
+        let lasts = |at| all.lasts_at(at, true).as_millis() as u64;
         for at in (1..90_000).step_by(100) {
             assert_eq!(lasts(at), at - 1);
             all.answered();

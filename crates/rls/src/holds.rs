@@ -31,7 +31,7 @@ impl Service {
         ttl: Duration,
         make: impl FnOnce(Decided<'_>) -> T,
     ) -> Result<T, ServiceError> {
-        let _flight = self.fly()?;
+        let _flight = self.fly().map_err(ServiceError::Shed)?;
         let rules = self.rules_now();
         let resolved = resolve(&rules, request)?;
         let ttl = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);

@@ -341,11 +341,9 @@ impl Service {
     /// The `count` requests that the connection which is served now brings at once; `None` if none is ever refused.
     pub(crate) fn gulp(&self, count: usize) -> Option<Gulp> {
         // A connection that waits for the backend is never put aside: its answers would be, too.
-        let count = match self.waits_for_backend() {
-            true => usize::MAX,
-            false => count,
-        };
-        self.shed.as_ref().map(|shed| shed.gulp(count))
+        let is_wide = self.waits_for_backend();
+        let shed = self.shed.as_ref()?;
+        Some(shed.gulp(count, is_wide))
     }
 
     /// Counts a request of a gulp that is refused.
@@ -355,9 +353,9 @@ impl Service {
     }
 
     /// Counts a request while it waits for a backend elsewhere; the store in this process counts by itself who waits.
-    pub(crate) fn fly(&self) -> Result<Option<Flight<'_>>, ServiceError> {
+    pub(crate) fn fly(&self) -> Result<Option<Flight<'_>>, Refused> {
         match (&self.backend, &self.shed) {
-            (AnyBackend::Remote(_), Some(shed)) => shed.fly().map(Some).map_err(ServiceError::Shed),
+            (AnyBackend::Remote(_), Some(shed)) => shed.fly().map(Some),
             _ => Ok(None),
         }
     }
@@ -471,7 +469,6 @@ impl Service {
         request: &RateLimitRequest,
         call: Option<&CallSpan>,
     ) -> Result<RateLimitResponse, ServiceError> {
-        let _flight = self.fly()?;
         let rules = self.rules();
         let resolved = resolve(&rules.0, request)?;
         let lease = lease_of(&resolved);
@@ -500,6 +497,10 @@ impl Service {
         if checks.is_empty() {
             return Ok(Made::by_backend(Decisions::new()));
         }
+        let _flight = match self.fly() {
+            Ok(flight) => flight,
+            Err(refused) => return self.decide_unasked(checks, refused),
+        };
         let mut step = call.map(|call| self.step(call, checks.len()));
         let decided = match &self.local_cache {
             None => combine::decide(&self.backend, checks).await,
@@ -532,6 +533,18 @@ impl Service {
                 })
             }
         }
+    }
+
+    /// Decides by what the rules say where the backend has no room for one more; where they say nothing the request is refused.
+    fn decide_unasked(&self, checks: &Checks<'_>, refused: Refused) -> Result<Made, ServiceError> {
+        let made = self.fallbacks.decide_unasked(checks);
+        let made = made.map_err(ServiceError::Backend)?;
+        let made = made.ok_or(ServiceError::Shed(refused))?;
+        self.metrics.event(Event::ShedQueue);
+        Ok(Made {
+            by: Some(made.by),
+            ..Made::by_backend(made.decisions)
+        })
     }
 
     /// What the backend does for a call, from now on.
@@ -593,7 +606,6 @@ impl Service {
             }
             error
         };
-        let _flight = self.fly().map_err(counted)?;
         let rules = self.rules();
         let resolved = resolve(&rules.0, request).map_err(counted)?;
         let lease = lease_of(&resolved);

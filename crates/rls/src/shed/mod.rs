@@ -14,6 +14,10 @@
 //! are spread over it, the newest last ([`Gulp`]); connections that bring many at once are never put aside, because the
 //! newest of what they bring can be answered in time whatever the span, and leaving the others costs little. A connection
 //! over gRPC that has brought few of late is put aside as one over HTTP is: what it brings meanwhile is then read at once.
+//!
+//! A span says how long bytes may have waited, not how long they have. Where a thread stood still for a moment, because the
+//! system had none for it, the first request after that looks old and may have come just now. So a few requests with nothing
+//! else behind them are never refused: to answer them takes no time that others wait for.
 
 mod flight;
 mod gulp;
@@ -44,6 +48,8 @@ pub(crate) const RETRY_SECS: u64 = 1;
 
 /// Requests of one read from which on a connection brings many at once.
 const WIDE_FROM: usize = 3;
+/// Where no more connections have brought something, and each of them fewer than [`MANY`] requests, there is time for all.
+const FEW: u64 = 8;
 /// Connections that are served for each one that was put aside and is taken up.
 const SERVED_PER_ASIDE: u32 = 16;
 /// A wait below this means that the thread has time.
@@ -80,6 +86,9 @@ pub(crate) struct Shed {
     is_alone: Cell<bool>,
     /// Most requests that one read of it has brought.
     brought: Cell<usize>,
+    /// It is one of few, and requests of it that were judged one by one.
+    is_of_few: Cell<bool>,
+    judged: Cell<usize>,
     turns: Arc<Turns>,
     queue: RefCell<Queue>,
     flights: RefCell<Flights>,
@@ -109,6 +118,8 @@ impl Shed {
                 from: Cell::default(),
                 is_alone: Cell::default(),
                 brought: Cell::default(),
+                is_of_few: Cell::default(),
+                judged: Cell::default(),
                 turns: Arc::default(),
                 queue: RefCell::new(Queue::new(patience)),
                 flights: RefCell::new(Flights::new(patience / LATE_DIVISOR)),
@@ -125,16 +136,32 @@ impl Shed {
 
     /// Whether a request that is taken up now is refused; `caller` is how long who asked waits for the answer.
     pub(crate) fn refuse(&self, caller: Option<Duration>) -> Option<Refused> {
-        let (now, since) = (self.now(), self.since.get());
-        let waited = now.saturating_sub(since);
+        self.judged.set(self.judged.get() + 1);
+        let waited = self.waited_since(self.since.get(), self.judged.get());
         self.queue.borrow().refuse(waited, caller)
     }
 
-    /// The `count` requests that the connection which is served now brings at once.
-    pub(crate) fn gulp(&self, count: usize) -> Gulp {
-        self.brought.set(self.brought.get().max(count));
-        let span = self.now().saturating_sub(self.from.get());
+    /// The `count` requests that the connection which is served now brings at once; `is_wide` if it is one that brings many
+    /// however few these are.
+    pub(crate) fn gulp(&self, count: usize, is_wide: bool) -> Gulp {
+        let brought = if is_wide { usize::MAX } else { count };
+        self.brought.set(self.brought.get().max(brought));
+        let span = self.waited_since(self.from.get(), count);
         self.queue.borrow().gulp(span, self.is_alone.get())
+    }
+
+    /// How long `count` requests of the connection that is served now have waited, as far as that says anything.
+    fn waited_since(&self, since: Duration, count: usize) -> Duration {
+        match self.is_of_few.get() && count < MANY {
+            true => Duration::ZERO,
+            false => self.now().saturating_sub(since),
+        }
+    }
+
+    /// Whether the connection that was taken up is one of few: of one where the queue stands.
+    fn are_few(&self) -> bool {
+        let most = if self.queue.borrow().stands() { 1 } else { FEW };
+        self.turns.are_few(most)
     }
 
     /// Counts a request that waits for the backend, until the guard is dropped.
@@ -158,7 +185,7 @@ impl Shed {
     fn puts_aside(&self, connection: &Arc<Woken>, now: Duration, woken: Duration) -> bool {
         let waited = now.saturating_sub(woken);
         let queue = self.queue.borrow();
-        let aside = queue.is_stale(waited);
+        let aside = queue.is_stale(waited) && !self.turns.are_few(1);
         if aside {
             let woken = connection.clone();
             let since = now;
@@ -342,6 +369,8 @@ impl<F: Future> Future for Timed<F> {
         let was_aside = std::mem::take(&mut this.is_aside);
         this.shed.is_alone.set(!this.is_wide && !was_aside);
         this.shed.brought.set(0);
+        this.shed.judged.set(0);
+        this.shed.is_of_few.set(this.shed.are_few());
         this.polled = now;
         this.woken.at.store(0, Ordering::Relaxed);
         this.shed.since.set(woken);
@@ -383,6 +412,10 @@ mod tests {
     #[test]
     fn the_wait_is_from_the_first_waking_to_the_poll() {
         let shed = Shed::new(Duration::from_millis(20), clock).expect("on");
+        // Many others wait.
+        for _ in 0..=FEW {
+            shed.turns.wake(0);
+        }
         let inner: Rc<RefCell<Option<Waker>>> = Rc::default();
         let (seen, asked) = (inner.clone(), shed.clone());
         let refused: Rc<Cell<Option<Refused>>> = Rc::default();
@@ -418,6 +451,76 @@ mod tests {
         // Polled without having been woken: it did not wait.
         NOW_MS.store(90, Ordering::SeqCst);
         assert_eq!(poll(), None);
+    }
+
+    static STALLED_MS: AtomicU64 = AtomicU64::new(0);
+
+    fn stalled() -> Instant {
+        *START + Duration::from_millis(STALLED_MS.load(Ordering::SeqCst))
+    }
+
+    /// The thread stands still for 30 ms between the waking of `connections` and their polls, again and again, each of which
+    /// has brought `calls` calls: how many are refused.
+    fn refused_after_stalls(connections: usize, calls: usize, may_be_wide: bool) -> usize {
+        let shed = Shed::new(Duration::from_millis(20), stalled).expect("on");
+        let wakers: Rc<RefCell<Vec<Option<Waker>>>> =
+            Rc::new(RefCell::new(vec![None; connections]));
+        let refused: Rc<Cell<usize>> = Rc::default();
+        let mut all: Vec<_> = (0..connections)
+            .map(|index| {
+                let (wakers, refused, asked) = (wakers.clone(), refused.clone(), shed.clone());
+                let serve = poll_fn(move |cx| {
+                    if wakers.borrow_mut()[index]
+                        .replace(cx.waker().clone())
+                        .is_none()
+                    {
+                        return Poll::<()>::Pending;
+                    }
+                    let gulp = may_be_wide.then(|| asked.gulp(calls, false));
+                    let is_refused = |at: usize| match gulp {
+                        Some(gulp) => gulp.refuse(None, at, calls).is_some(),
+                        None => asked.refuse(None).is_some(),
+                    };
+                    let count = (0..calls).filter(|at| is_refused(*at)).count();
+                    refused.set(refused.get() + count);
+                    Poll::Pending
+                });
+                match may_be_wide {
+                    true => Timed::wide(serve, shed.clone()),
+                    false => Timed::new(serve, shed.clone()),
+                }
+            })
+            .collect();
+        let noted = Waker::from(Arc::new(Noted(AtomicBool::new(false))));
+        let mut poll_all = || {
+            for timed in &mut all {
+                let polled = Pin::new(timed).poll(&mut Context::from_waker(&noted));
+                assert!(polled.is_pending());
+            }
+        };
+        poll_all();
+        for _ in 0..20 {
+            for waker in wakers.borrow().iter().flatten() {
+                waker.wake_by_ref();
+            }
+            STALLED_MS.fetch_add(30, Ordering::SeqCst);
+            poll_all();
+        }
+        refused.get()
+    }
+
+    #[test]
+    fn a_call_alone_is_never_refused_for_a_stall() {
+        for may_be_wide in [false, true] {
+            assert_eq!(refused_after_stalls(1, 1, may_be_wide), 0);
+            // Many are, or many of one.
+            let many = refused_after_stalls(FEW as usize + 1, 1, may_be_wide);
+            assert!(many > 0, "{may_be_wide}");
+            assert!(
+                refused_after_stalls(1, 16, may_be_wide) > 0,
+                "{may_be_wide}"
+            );
+        }
     }
 
     /// A runtime's queue: who is woken goes to its end.
@@ -531,7 +634,7 @@ mod tests {
                         return Poll::<()>::Pending;
                     }
                     GATHERED_US.fetch_add(VISIT_US, Ordering::SeqCst);
-                    let gulp = asked.gulp(calls.len());
+                    let gulp = asked.gulp(calls.len(), false);
                     for (at, came) in calls.iter().enumerate() {
                         // Those given up are not looked at.
                         if now() - came < PATIENCE_US

@@ -25,6 +25,8 @@ pub(super) struct Turns {
     ended: AtomicU64,
     /// Connections that were woken and not taken up.
     waiting: AtomicU64,
+    /// Connections that were woken in this turn.
+    found: AtomicU64,
 }
 
 impl Default for Turns {
@@ -37,6 +39,7 @@ impl Default for Turns {
             took: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            found: AtomicU64::new(0),
         }
     }
 }
@@ -54,7 +57,9 @@ impl Turns {
                 false => now.saturating_sub(before),
             };
             self.reach.store(reach, Ordering::Relaxed);
+            self.found.store(0, Ordering::Relaxed);
         }
+        self.found.fetch_add(1, Ordering::Relaxed);
         self.at
             .load(Ordering::Relaxed)
             .saturating_sub(self.reach.load(Ordering::Relaxed))
@@ -66,6 +71,12 @@ impl Turns {
         // Wake-ups by other threads may get lost here, which makes the next reach a little shorter.
         self.waiting
             .store(waiting.saturating_sub(1), Ordering::Relaxed);
+    }
+
+    /// Whether the connection that was taken up is one of at most `most` that have brought something, with those that still wait.
+    pub(super) fn are_few(&self, most: u64) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        waiting < most && self.found.load(Ordering::Relaxed) <= most
     }
 
     /// A connection was served from `began` on.
@@ -134,6 +145,25 @@ mod tests {
         assert_eq!(turns.wake(1_000_000 * US), 999_970 * US);
         served(&turns, 1_000_000 * US, 1_000_010 * US);
         assert_eq!(turns.wake(1_000_010 * US), 1_000_000 * US);
+    }
+
+    #[test]
+    fn few_are_those_of_this_turn_and_those_that_wait() {
+        let turns = Turns::default();
+        for _ in 0..3 {
+            turns.wake(100 * US);
+        }
+        turns.take_up();
+        assert!(turns.are_few(3) && !turns.are_few(2));
+        served(&turns, 100 * US, 110 * US);
+        // The last of them still waits when the system names one more.
+        turns.wake(120 * US);
+        turns.take_up();
+        assert!(turns.are_few(2) && !turns.are_few(1));
+        served(&turns, 120 * US, 130 * US);
+        turns.wake(140 * US);
+        turns.take_up();
+        assert!(turns.are_few(1));
     }
 
     #[test]

@@ -26,7 +26,7 @@ descriptors:
 ";
 
 /// What decided in the store's place.
-fn fallback(response: &RateLimitResponse) -> Option<&str> {
+pub(crate) fn fallback(response: &RateLimitResponse) -> Option<&str> {
     let mut headers = response.response_headers_to_add.iter();
     let header = headers.find(|header| header.key == "x-ratelimit-fallback");
     header.map(|header| &*header.value)
@@ -94,7 +94,7 @@ async fn all_ways(client: &mut Client, service: &Service) {
     }
 }
 
-fn signal(name: &str, store: &Server) {
+pub(crate) fn signal(name: &str, store: &Server) {
     let sent = Command::new("kill")
         .arg(name)
         .arg(store.pid().to_string())

@@ -10,7 +10,7 @@ use tollgate_wire::rls::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT}
 
 use crate::support::{Service, descriptor, request};
 
-async fn connect(service: &Service) -> SendRequest<Bytes> {
+pub(crate) async fn connect(service: &Service) -> SendRequest<Bytes> {
     let stream = TcpStream::connect(service.server().grpc_addr().expect("TCP"))
         .await
         .expect("the service listens");
@@ -29,11 +29,11 @@ fn head(method: &str, content_type: &str, path: &str) -> Request<()> {
         .expect("a head")
 }
 
-fn call() -> Request<()> {
+pub(crate) fn call() -> Request<()> {
     head("POST", "application/grpc+proto", SHOULD_RATE_LIMIT)
 }
 
-fn framed(flag: u8, len: usize, message: &[u8]) -> Bytes {
+pub(crate) fn framed(flag: u8, len: usize, message: &[u8]) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_u8(flag);
     bytes.put_u32(len as u32);
@@ -83,7 +83,7 @@ async fn exchange(sender: &mut SendRequest<Bytes>, head: Request<()>, pieces: &[
     }
 }
 
-fn message(key: &str) -> Vec<u8> {
+pub(crate) fn message(key: &str) -> Vec<u8> {
     let request: RateLimitRequest = request(vec![descriptor(&[key])]);
     request.encode_to_vec()
 }
