@@ -1,7 +1,8 @@
 //! The same tests on the backend that is not the default.
 
 use crate::lines::BACKEND_VARIABLE;
-use std::process::Command;
+use crate::no_process_starts;
+use std::process::{Command, Stdio};
 use tollgate_net::{Backend, IoBackend, LoopGroupBuilder};
 
 fn chosen(wanted: Backend) -> std::io::Result<IoBackend> {
@@ -19,11 +20,15 @@ fn every_test_holds_without_io_uring() {
     assert_eq!(chosen(Backend::Auto).unwrap(), IoBackend::IoUring);
     assert_eq!(chosen(Backend::Epoll).unwrap(), IoBackend::Epoll);
     // The other tests of this run use io_uring.
-    let output = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--skip", "backends::"])
         .env(BACKEND_VARIABLE, "epoll")
-        .output()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let alone = no_process_starts();
+    let child = command.spawn().unwrap();
+    drop(alone);
+    let output = child.wait_with_output().unwrap();
     assert!(
         output.status.success(),
         "{}",

@@ -1,6 +1,7 @@
 //! What sockets do to a loop.
 
 use crate::lines::{BIG, OPTIONS, Server, Setup};
+use crate::no_process_starts;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -176,6 +177,7 @@ fn resets_leave_no_connection_behind() {
 fn an_address_is_free_again_as_soon_as_the_server_has_ended() {
     // One that the system gave could be another test's as soon as it is free.
     let port = free_port().unwrap();
+    let _alone = no_process_starts();
     for _ in 0..50 {
         let listener = Listener::tcp([127, 0, 0, 1].into(), port, OPTIONS).unwrap();
         let server = Server::start_on(&Setup::default(), vec![listener]);
