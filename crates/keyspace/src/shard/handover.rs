@@ -50,15 +50,13 @@ pub struct Loan {
     /// Bytes of the entry.
     pub bytes: usize,
     value: ValueRef<'static>,
-    address: *const u8,
+    /// Where the value is, by which the shard knows the loan; nothing is read there by it.
+    address: usize,
 }
-
-// SAFETY: what the pointers point to is only read until the loan ends, by this one and by whoever holds the shard.
-unsafe impl Send for Loan {}
 
 impl Loan {
     /// `entry` can be lent, and its value is at `address`.
-    fn of(db: DbIndex, entry: EntryRef<'_>, address: *const u8) -> Loan {
+    fn of(db: DbIndex, entry: EntryRef<'_>, address: usize) -> Loan {
         Loan {
             db,
             key: entry.key().into(),
@@ -82,18 +80,13 @@ impl Loan {
 
 /// What a shard knows of a loan.
 struct Lent {
-    /// Where the value is.
-    address: *const u8,
+    /// Where the value is; nothing is read there by it.
+    address: usize,
     /// Bytes of the entry.
     bytes: usize,
     /// The value, if the entry has another one now, or is gone.
     original: Option<Value>,
 }
-
-// SAFETY: the address is compared and not read.
-unsafe impl Send for Lent {}
-// SAFETY: as above.
-unsafe impl Sync for Lent {}
 
 /// A walk that goes on.
 pub(super) struct Walk {
@@ -328,7 +321,7 @@ fn lend(
     heir: &mut dyn Heir,
     db: DbIndex,
     entry: EntryRef<'_>,
-    address: *const u8,
+    address: usize,
 ) {
     lent.push(Lent {
         address,

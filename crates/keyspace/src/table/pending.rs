@@ -86,9 +86,9 @@ impl Table {
 
     /// Where the value of a record is, if it lies outside of it, stays there when the record moves, and is all that there is to
     /// it.
-    pub(crate) fn outside(&self, slot: Slot) -> Option<*const u8> {
+    pub(crate) fn outside(&self, slot: Slot) -> Option<usize> {
         // SAFETY: records of this table are initialised, and borrowed with it.
-        unsafe { slot.outside() }
+        unsafe { slot.outside() }.map(<*const u8>::addr)
     }
 
     /// Gives a record a copy of its value; returns the value that it had.
