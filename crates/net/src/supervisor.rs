@@ -79,7 +79,8 @@ mod tests {
     #[test]
     fn systemd_hears_it_by_path_and_by_abstract_name() {
         let mut bytes = [0; 100];
-        let path = std::env::temp_dir().join(format!("tollgate-notify-{}", std::process::id()));
+        let root = tollgate_testkit::process::temp_root();
+        let path = root.join(format!("tollgate-notify-{}", std::process::id()));
         let listener = UnixDatagram::bind(&path).unwrap();
         notify_systemd(path.to_str().unwrap(), "READY=1\n").unwrap();
         let len = listener.recv(&mut bytes).unwrap();

@@ -122,6 +122,19 @@ impl Drop for Server {
     }
 }
 
+/// The system's folder for temporary files; `/tmp` where the path of that one leaves no room for the names of sockets in it.
+#[must_use]
+pub fn temp_root() -> PathBuf {
+    /// Most bytes of its path: that of a socket has 107 at most, and 103 on some systems.
+    const LONGEST: usize = 55;
+    let root = std::env::temp_dir();
+    if root.as_os_str().len() <= LONGEST {
+        root
+    } else {
+        PathBuf::from("/tmp")
+    }
+}
+
 /// An empty folder of this process that no other test uses.
 pub fn temp_dir() -> io::Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -131,7 +144,7 @@ pub fn temp_dir() -> io::Result<PathBuf> {
             std::process::id(),
             NEXT.fetch_add(1, Ordering::Relaxed)
         );
-        let dir = std::env::temp_dir().join(name);
+        let dir = temp_root().join(name);
         match fs::create_dir(&dir) {
             // Left by a process of the same id that was killed: a server would load what it finds there.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

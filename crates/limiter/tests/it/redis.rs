@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use tollgate_testkit::PATIENCE;
+use tollgate_testkit::process::temp_dir;
 use tollgate_wire::resp::{Value, read_value, write_command};
 
 pub(crate) struct Redis {
@@ -20,11 +21,7 @@ impl Redis {
     #[allow(clippy::print_stdout, reason = "the test output says what was skipped")]
     /// `None` when redis-server is not installed (which is an error where `CI` is set).
     pub(crate) fn start() -> Option<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let unique = COUNT.fetch_add(1, Ordering::Relaxed);
-        let dir =
-            std::env::temp_dir().join(format!("tollgate-limiter-{}-{unique}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a temporary folder");
+        let dir = temp_dir().expect("a temporary folder");
         let socket = dir.join("s");
         let spawned = Command::new("redis-server")
             .args([
@@ -46,7 +43,7 @@ impl Redis {
             println!("skipped: needs redis-server");
             return None;
         };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         let stream = loop {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
 use tollgate_net::Listener;
 use tollgate_testkit::eventually;
-use tollgate_testkit::process::free_port;
+use tollgate_testkit::process::{free_port, temp_root};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -322,7 +322,7 @@ fn who_does_not_read_is_dropped_when_the_time_to_stop_is_over() {
 
 #[test]
 fn unix_socket_is_served_and_removed() {
-    let path = std::env::temp_dir().join(format!("tollgate-net-{}.sock", std::process::id()));
+    let path = temp_root().join(format!("tollgate-net-{}.sock", std::process::id()));
     // A socket file nobody listens on is left by a crash; it must not be in the way.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let listener = Listener::unix(&path, Some(0o700), OPTIONS).unwrap();
@@ -341,7 +341,7 @@ fn unix_socket_is_served_and_removed() {
 
 #[test]
 fn only_an_empty_file_makes_way_for_a_unix_socket() {
-    let path = std::env::temp_dir().join(format!("tollgate-net-{}.file", std::process::id()));
+    let path = temp_root().join(format!("tollgate-net-{}.file", std::process::id()));
     std::fs::write(&path, "text").unwrap();
     let kept = Listener::unix(&path, None, OPTIONS).unwrap_err();
     assert!(kept.to_string().ends_with("is in the way"), "{kept}");

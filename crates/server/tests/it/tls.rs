@@ -15,7 +15,7 @@ use tollgate_server::config::{Config, find};
 use tollgate_server::{Log, Server};
 use tollgate_testkit::PATIENCE;
 use tollgate_testkit::peers;
-use tollgate_testkit::process::free_port;
+use tollgate_testkit::process::{free_port, temp_root};
 
 use crate::harness::BACKEND_VARIABLE;
 
@@ -53,7 +53,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn new(name: &str) -> Files {
-        let dir = std::env::temp_dir().join(format!("tollgate-tls-{}-{name}", std::process::id()));
+        let dir = temp_root().join(format!("tollgate-tls-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let files = Files { dir };
         files.sign("server", false);

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tollgate_testkit::process::{free_port, temp_dir, tollgate_binary};
+use tollgate_testkit::process::{free_port, temp_dir, temp_root, tollgate_binary};
 use tollgate_testkit::{Client, PATIENCE, Server, eventually, peers};
 use tollgate_wire::resp::Value;
 
@@ -120,7 +120,7 @@ fn one_line_says_what_listens_where_and_sigterm_ends_it_with_success() {
 /// Tools that start a redis-server read its standard output until it says so.
 #[test]
 fn standard_output_says_in_words_of_redis_that_the_server_is_ready() {
-    let socket = std::env::temp_dir().join(format!("tollgate-{}.sock", std::process::id()));
+    let socket = temp_root().join(format!("tollgate-{}.sock", std::process::id()));
     let mut command = Command::new(tollgate_binary().unwrap());
     let mut child = command
         .args(["serve", "--port", "0", "--unixsocket"])
