@@ -18,6 +18,8 @@ use crate::storm::{BOTH, CLIENTS, KEYS, LIMIT, Link, Passed, Place, rules};
 const FAILOVERS: usize = 2;
 const MOVES: usize = 20;
 const KILLS: usize = 3;
+/// Least rounds of each client, however slow it is beside what happens.
+const LEAST: usize = 4;
 /// Most rounds of the clients; each asks once for each key with a value of the round's own.
 const ROUNDS: usize = 2_000;
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -58,7 +60,7 @@ async fn client(stage: Arc<Stage>, number: usize, rounds: usize) -> Vec<Round> {
     let mut link = None;
     let mut seen = Vec::new();
     for round in 0..rounds {
-        if stage.over.load(Ordering::SeqCst) {
+        if round >= LEAST && stage.over.load(Ordering::SeqCst) {
             break;
         }
         stage.round.fetch_max(round, Ordering::SeqCst);

@@ -126,6 +126,13 @@ fn post(http: SocketAddr, path: &str, body: &Value) -> u16 {
     http_request(http, head.as_bytes(), body.as_bytes()).0
 }
 
+/// What to reserve; it does not come back by itself during a test.
+fn kept(key: &str, value: &str, id: &str, hits: u64) -> Value {
+    const DAY_MS: u64 = 86_400_000;
+    let more = json!({"hits_addend": hits, "ttl_ms": DAY_MS});
+    held(key, value, id, more)
+}
+
 fn held(key: &str, value: &str, id: &str, more: Value) -> Value {
     let entries = [json!({"key": key, "value": value})];
     let mut body = json!({"domain": "test", "id": id, "descriptors": [{"entries": entries}]});
@@ -138,7 +145,7 @@ fn held(key: &str, value: &str, id: &str, more: Value) -> Value {
 /// Reserves seven units and ends them with some other cost, up to nine of which two come on top of what was reserved; what
 /// counts in the end. The reservation is told twice, and so is its end.
 fn reserve_and_end(http: SocketAddr, key: &str, id: &str, actual: u64) -> usize {
-    let reserve = held(key, "held", id, json!({"hits_addend": 7}));
+    let reserve = kept(key, "held", id, 7);
     let statuses = [(); 2].map(|()| post(http, "/v1/reserve", &reserve));
     if statuses == [429, 429] {
         return 0;
@@ -236,7 +243,7 @@ async fn reservations_outlive_a_store(start: impl Fn(&[&str]) -> Option<Server>)
     let service = on(&format!("redis://{}", first.addr()));
     let http = Place::of(&service).http;
     for key in HELD {
-        let reserve = held(key, "held", "r", json!({"hits_addend": 20}));
+        let reserve = kept(key, "held", "r", 20);
         assert_eq!(post(http, "/v1/reserve", &reserve), 200, "{key}");
     }
     let mut client = Client::connect(Place::of(&service).grpc).await;
