@@ -1,7 +1,7 @@
 //! The server of RESP and Memcached's protocol: connections, configuration, administration commands.
 //!
-//! [`Server::start`] opens the sockets and runs one event loop per thread; [`conn`] is the protocol's state machine
-//! without I/O, [`node`] the commands that concern the process and its connections rather than the data,
+//! [`Server::start`] opens the sockets and runs one event loop per thread; `conn` is the protocol's state machine
+//! without I/O, `node` the commands that concern the process and its connections rather than the data,
 //! [`config`] the one table of settings.
 
 mod allocator;

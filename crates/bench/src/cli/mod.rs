@@ -1,5 +1,10 @@
 //! The command line of `tollgate bench`.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "what documents an option is its help, whose brackets are no links"
+)]
+
 mod args;
 mod calibration;
 mod capacity;

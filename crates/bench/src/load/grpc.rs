@@ -4,7 +4,7 @@
 //! itself. What a unary call needs of HTTP/2 is little: requests are rendered frames in which only the stream number
 //! changes, header names and values go into the connection's header table with the first request and are one byte
 //! each afterwards (as every gRPC client does), and of a reply only the message and the end of its stream matter.
-//! Reply headers are decoded only where they write something out ([`fields`]).
+//! Reply headers are decoded only where they write something out (`fields`).
 //!
 //! HTTP/2 answers in any order: every stream that may be open at once is a lane of its own, with room for one request.
 

@@ -33,7 +33,7 @@ pub struct Grid {
 
 impl Grid {
     /// Multiples of `period_ns` since the Unix epoch, from the step's begin to `until_ns` after it. `None` if there are
-    /// more than [`WINDOWS_MAX`].
+    /// more than `WINDOWS_MAX`.
     #[must_use]
     pub fn epoch(unix_at_zero_ns: i64, period_ns: i64, until_ns: i64) -> Option<Grid> {
         let period = period_ns.max(1);

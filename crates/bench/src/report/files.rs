@@ -306,7 +306,7 @@ pub struct Rendering {
     pub job: Option<String>,
 }
 
-/// Reads a paired comparison: its folder, or its [`COMPARE_RECORD`].
+/// Reads a paired comparison: its folder, or its `COMPARE_RECORD`.
 pub fn read_compare(path: &Path) -> Result<CompareRecord, WriteError> {
     let inside = path.join(COMPARE_RECORD);
     let path = if path.is_dir() { &inside } else { path };

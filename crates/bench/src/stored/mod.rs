@@ -4,7 +4,7 @@
 //! folders ──read──► runs ──arms──► matching rows ──statistics──► verdicts ──report::stored──► table, JSON, Markdown
 //! ```
 //!
-//! Only [`read`] and what looks for recoveries in a results folder touch the disk; the rest are functions of records.
+//! Only `read` and what looks for recoveries in a results folder touch the disk; the rest are functions of records.
 
 mod calibration;
 mod compare;
