@@ -2,7 +2,8 @@
 //!
 //! While there is a limit, each cell remembers the bytes that are counted for it, and whoever changes it adds the
 //! difference to one sum under the cell's lock. Before a command runs, entries go until the sum fits, a bounded number
-//! for each command. Nobody holds a shard meanwhile, so inside a transaction or script nothing goes.
+//! for each command. Nobody holds a shard meanwhile, so inside a transaction or script nothing goes. Nothing goes either
+//! while clients are paused: the data are to stand still for who hands them over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -120,6 +121,8 @@ struct Candidate {
     shard: usize,
     db: DbIndex,
     victim: Victim,
+    /// It may go only if it expires.
+    volatile: bool,
 }
 
 impl Engine {
@@ -253,7 +256,7 @@ impl Engine {
         let goal = self.memory.used.load(Ordering::Relaxed) - self.excess();
         let mut done = 0;
         while self.memory.used.load(Ordering::Relaxed) > goal && self.exceeds() {
-            if done >= EVICTIONS_MIN && is_over() {
+            if self.pause.is_active() || done >= EVICTIONS_MIN && is_over() {
                 return false;
             }
             match self.candidate(policy, now) {
@@ -291,6 +294,7 @@ impl Engine {
     /// nothing goes, which would be recorded behind them.
     pub fn make_room(&self, now: Timestamp) -> bool {
         !self.is_loading()
+            && !self.pause.is_active()
             && self.listeners.limits_memory()
             && self.exceeds()
             && !self.relieve(now)
@@ -332,7 +336,12 @@ impl Engine {
                         .as_ref()
                         .is_none_or(|best| victim.score > best.victim.score)
                     {
-                        best = Some(Candidate { shard, db, victim });
+                        best = Some(Candidate {
+                            shard,
+                            db,
+                            victim,
+                            volatile,
+                        });
                     }
                 }
                 found += usize::from(any);
@@ -348,15 +357,22 @@ impl Engine {
     }
 
     fn evict(&self, candidate: &Candidate, now: Timestamp) {
-        let Candidate { shard, db, victim } = candidate;
+        let Candidate {
+            shard,
+            db,
+            victim,
+            volatile,
+        } = candidate;
         let key = self.seed.key(&victim.key);
-        let Some(mut cell) = self.shards.lock_unless_kept(*shard) else {
+        let Ok(mut cell) = self.free_cell(*shard) else {
             return;
         };
         let mut effects = Effects::new();
-        // It may have become one since it was chosen.
-        let is_limiter = |entry: EntryRef<'_>| entry.type_name() == TypeName::RateLimit;
-        if cell.look(*db, key, now.millis()).is_some_and(is_limiter) {
+        // It may have become one that stays since it was chosen.
+        let stays = |entry: EntryRef<'_>| {
+            entry.type_name() == TypeName::RateLimit || *volatile && entry.expires_at_ms().is_none()
+        };
+        if cell.look(*db, key, now.millis()).is_some_and(stays) {
             return;
         }
         // Removes an expired one, which is no eviction.
@@ -397,6 +413,38 @@ impl Engine {
     /// As [`Engine::relieve`] when there is a limit.
     #[inline]
     pub(crate) fn is_out_of_memory(&self, now: Timestamp) -> bool {
-        self.listeners.limits_memory() && self.exceeds() && self.relieve(now)
+        self.listeners.limits_memory()
+            && self.exceeds()
+            && !self.pause.is_active()
+            && self.relieve(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EngineConfig;
+    use tollgate_keyspace::ValueRef;
+
+    #[test]
+    fn what_was_chosen_stays_if_it_does_not_expire_any_more() {
+        let now = Timestamp::from_millis(1_000);
+        for (volatile, left) in [(Policy::VolatileLru, 1), (Policy::AllKeysLru, 0)] {
+            let engine = Engine::new(EngineConfig {
+                shards: 1,
+                ..EngineConfig::default()
+            });
+            let set = |expires_at_ms| {
+                let value = ValueRef::Bytes(b"v").to_value();
+                let key = engine.seed.key(b"k");
+                let mut cell = engine.shards.lock(0);
+                cell.set(DbIndex::ZERO, key, value, expires_at_ms, now.millis());
+            };
+            set(Some(9_000));
+            let chosen = engine.candidate(volatile, now).expect("it may go");
+            set(None);
+            engine.evict(&chosen, now);
+            assert_eq!(engine.shards.lock(0).len(DbIndex::ZERO), left);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The memory limit: what goes, what is refused, and what never goes.
 
 use tollgate_commands::Policy;
-use tollgate_engine::{Check, Handle, LocalHandle};
+use tollgate_engine::{Check, Handle, LocalHandle, Paused, PausedBy};
 use tollgate_limiter::{AlgorithmKind, Cost, Quota, Timestamp};
 use tollgate_wire::resp::Value;
 
@@ -65,6 +65,25 @@ fn keys_without_expiry_stay_under_a_volatile_policy() {
     assert!(matches!(client.call(&["SET", "new", "1"]), Value::Error(_)));
     assert_eq!(client.int(&["DBSIZE"]), 100);
     assert_eq!(client.engine.evicted(), 1);
+}
+
+/// Whoever pauses clients hands the data over, or looks at them, and a replica that has all of them is not to be told of more.
+#[test]
+fn nothing_goes_while_clients_are_paused() {
+    let mut client = Client::new(&engine(4));
+    for number in 0..100 {
+        client.call(&["SET", &format!("key{number}"), "1"]);
+    }
+    let pause = client.engine.pause();
+    pause.begin(PausedBy::Client, Paused::Writes, i64::MAX);
+    limit(&client, Policy::AllKeysLru, 1);
+    assert_eq!(client.call(&["GET", "key1"]), Value::Bulk(b"1".to_vec()));
+    assert!(!client.engine.make_room(NOW));
+    assert_eq!(client.int(&["DBSIZE"]), 100);
+    assert_eq!(client.engine.evicted(), 0);
+    client.engine.pause().end(PausedBy::Client);
+    client.call(&["GET", "key1"]);
+    assert!(client.engine.evicted() > 0);
 }
 
 #[test]

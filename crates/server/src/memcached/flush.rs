@@ -17,7 +17,7 @@ const RELATIVE_MAX_SECS: i64 = 60 * 60 * 24 * 30;
 
 const NANOS: i64 = 1_000_000_000;
 
-/// When it is tried again while a long command holds keys, in nanoseconds.
+/// When it is tried again while a long command holds keys, or writes are paused, in nanoseconds.
 const AGAIN: i64 = 10_000_000;
 
 impl RespDriver {
@@ -66,7 +66,7 @@ impl Memcached {
         if now < at {
             return Some(at);
         }
-        if shared.engine.is_kept() {
+        if shared.engine.is_kept() || shared.engine.pause().is_active() {
             return Some(now + AGAIN);
         }
         let taken =

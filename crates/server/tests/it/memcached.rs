@@ -255,6 +255,25 @@ fn fact_125_items_go_after_a_delay() {
     );
 }
 
+/// Whoever pauses writes is not deceived by what was asked for to happen later.
+#[test]
+fn items_do_not_go_while_writes_are_paused() {
+    let (_local, mut mc, mut resp, _) = both(&[]);
+    mc.ask("set a 0 0 1\r\na\r\n");
+    raw(&mut resp, "CLIENT PAUSE 1000000 WRITE");
+    assert_eq!(mc.text("flush_all 1\r\n"), "OK\r\n");
+    let mut secs = || -> u64 {
+        let time = raw(&mut resp, "TIME");
+        time.lines().nth(2).unwrap().parse().unwrap()
+    };
+    let asked = secs();
+    // A second later at the latest it is looked at.
+    eventually("its time is over", || secs() > asked + 2);
+    assert_eq!(mc.text("get a\r\n"), "VALUE a 0 1\r\na\r\nEND\r\n");
+    raw(&mut resp, "CLIENT UNPAUSE");
+    eventually("all items go", || mc.text("get a\r\n") == "END\r\n");
+}
+
 /// fact 127: what clients read of the statistics.
 #[test]
 fn fact_127_statistics() {
