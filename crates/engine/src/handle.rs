@@ -162,7 +162,7 @@ impl Handle {
         Ok(decided?)
     }
 
-    /// Gives back up to the check's cost of what was taken, and tells what is there then.
+    /// Gives back up to the check's cost of what was taken, and tells what is there then. On a replica nothing comes back.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Engine {
             key: key.bytes().into(),
         };
         let record = read(held.cell(key.shard(self.shards.count())), key, now)?;
-        let next = match record {
+        let next = match record.filter(|_| self.is_own_to_change()) {
             Some(record) => check
                 .algorithm
                 .refund(record, &check.quota, check.cost.0, now)

@@ -93,15 +93,16 @@ impl Handle {
             cost,
             ..
         } = check;
+        let own = self.engine().is_own_to_change();
         self.with_slot(check.key, now, |slot| {
-            let changed = slot.refund(*method, quota, cost.0, now)?;
+            let changed = own && slot.refund(*method, quota, cost.0, now)?;
             let (there, _) = slot.decide(*method, quota, Cost(0), true, now)?;
             Ok((there, changed))
         })
     }
 
     /// Ends a reservation with its actual cost: what was too much comes back, what was too little is charged. Ending it
-    /// again tells what counted. `None` when there is none of that name.
+    /// again tells what counted. `None` when there is none of that name, and on a replica, which ends none.
     ///
     /// # Errors
     ///
@@ -113,18 +114,24 @@ impl Handle {
         actual: u64,
         now: Timestamp,
     ) -> Result<Option<holds::Ended>, Undecided> {
+        if !self.engine().is_own_to_change() {
+            return Ok(None);
+        }
         self.with_slot(key, now, |slot| {
             let ended = slot.end(id, actual, now)?;
             Ok((ended, ended.is_some_and(|ended| !ended.before)))
         })
     }
 
-    /// Gives a lease back; its units, 0 when it has expired or never was.
+    /// Gives a lease back; its units, 0 when it has expired or never was, and on a replica, which takes none back.
     ///
     /// # Errors
     ///
     /// The key holds something other than leases; or a long command holds its shard.
     pub fn release(&self, key: &[u8], id: &[u8], now: Timestamp) -> Result<u64, Undecided> {
+        if !self.engine().is_own_to_change() {
+            return Ok(0);
+        }
         self.with_slot(key, now, |slot| {
             let units = slot.release(id, now)?;
             Ok((units, units > 0))
@@ -146,6 +153,9 @@ impl Handle {
         now: Timestamp,
     ) -> Result<bool, Undecided> {
         let engine = &**self.engine();
+        if !engine.is_own_to_change() {
+            return Ok(false);
+        }
         let count = engine.shards.count();
         let (new, old) = (engine.seed.key(heir.key), engine.seed.key(before.key));
         let mut wanted: ShardList = [new.shard(count), old.shard(count)].into_iter().collect();

@@ -331,7 +331,11 @@ impl Engine {
         if lease.epoch != slot.lease_epoch() {
             return;
         }
-        let mut back = lease.left(now);
+        let mut back = match self.is_own_to_change() {
+            true => lease.left(now),
+            // They stay counted as taken: the master knows of nothing else.
+            false => 0,
+        };
         if back > 0 {
             let refund = Check {
                 cost: Cost(back),

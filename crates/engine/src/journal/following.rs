@@ -390,7 +390,13 @@ impl Engine {
     /// There is no room in the file yet.
     #[inline]
     pub(crate) fn may_count(&self) -> Result<bool, Undecided> {
-        Ok(self.has_room_in_log()? && !self.restrictions().contains(Restrictions::READ_ONLY))
+        Ok(self.has_room_in_log()? && self.is_own_to_change())
+    }
+
+    /// Whether the service may change what is counted: not on a replica, where what comes back is not counted either.
+    #[inline]
+    pub(crate) fn is_own_to_change(&self) -> bool {
+        !self.restrictions().contains(Restrictions::READ_ONLY)
     }
 
     /// Whether this server is a replica.

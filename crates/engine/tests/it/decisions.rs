@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use tollgate_commands::gate::Restrictions;
 use tollgate_engine::{
     AnyCheck, Check, Handle, LocalHandle, Paused, PausedBy, Undecided, Wake, WrongState,
 };
@@ -485,6 +486,69 @@ fn nothing_is_counted_while_writes_are_paused() {
     engine.pause().end(PausedBy::Failover);
     assert_eq!(woken.load(Ordering::SeqCst), 1);
     assert_eq!(local.decide(&one, NOW).expect("counted").remaining, 8);
+}
+
+/// What a replica holds is its master's: neither what threads took in advance before it became one nor anything else comes
+/// back there, so that it goes on from where the master is.
+#[test]
+fn nothing_comes_back_on_a_replica() {
+    let engine = engine(4);
+    let handle = Handle::new(Arc::clone(&engine));
+    let mut local = LocalHandle::new(handle.clone());
+    let any = |key: &'static str, method, act| AnyCheck {
+        key: key.as_bytes(),
+        method,
+        quota: Quota::new(100_000, MINUTE),
+        cost: Cost(10),
+        act,
+        exact: true,
+    };
+    let hold = Act::Hold {
+        id: b"h",
+        ttl: MINUTE,
+    };
+    let window = Method::Small(AlgorithmKind::FixedWindow);
+    let (used, log) = (
+        any("used", window, Act::Take),
+        any("log", Method::Log, Act::Take),
+    );
+    let held = any("held", window, hold);
+    let leased = any("leased", Method::Concurrency, hold);
+    let all = [used, log, held, leased];
+    handle.decide_any(&all, NOW).expect("counted");
+    for _ in 0..100 {
+        local.decide(&check(b"hot", 100_000), NOW).expect("counted");
+    }
+    assert!(local.holds());
+    let mut client = Client::new(&engine);
+    let mut state =
+        || ["used", "log", "held", "leased", "hot"].map(|key| client.bytes(&["DUMP", key]));
+    let before = state();
+    let following = engine.follow(None).expect("nothing is loaded");
+    engine.restrict(Restrictions::READ_ONLY);
+
+    let short = Check {
+        cost: Cost(10),
+        ..check(b"used", 100_000)
+    };
+    handle.refund(&short, NOW).expect("told what is there");
+    for one in [used, log] {
+        let told = handle.refund_any(&one, NOW).expect("told what is there");
+        assert_eq!(told.remaining, 100_000 - 10);
+    }
+    assert_eq!(handle.end(b"held", b"h", 0, NOW), Ok(None));
+    assert_eq!(handle.release(b"leased", b"h", NOW), Ok(0));
+    let heir = any("heir", window, Act::Take);
+    assert_eq!(
+        handle.succeed(&heir, &used, |_, _, left| left, NOW),
+        Ok(false)
+    );
+    let later = NOW.plus(1_000_000_000);
+    local.give_back(later);
+    assert!(!local.give_back(later));
+    assert_eq!(state(), before);
+    let place = engine.continue_history(following, None);
+    assert!(place.is_ok() && engine.place().is_some());
 }
 
 /// Above the bound of what is to be written, whoever changes data waits for the disk: not the thread, which has others to serve.
