@@ -733,9 +733,11 @@ fn end_modes(session: &mut Session, row: Option<&Row>, out: &mut ReplyBuf, mark:
     if session.replies == Replies::On {
         return;
     }
-    let is_push =
+    let subscribes =
         row.is_some_and(|row| row.flags.contains(Flags::PUBSUB) && matches!(row.run, Run::Node(_)));
-    if !is_push {
+    // That the command was queued, or refused, is one.
+    let is_refused = matches!(out.bytes().get(mark), Some(b'+' | b'-'));
+    if !subscribes || is_refused {
         out.truncate(mark);
     }
     session.replies = match session.replies {
