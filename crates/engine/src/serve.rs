@@ -64,9 +64,13 @@ impl Engine {
     }
 
     /// Serves what had to be put off. The caller holds no shard. What needs something that a long command holds is put off
-    /// once more: whoever runs such a command comes here when it has ended.
+    /// once more: whoever runs such a command comes here when it has ended. While clients are paused nobody is served; what is
+    /// left is found afterwards by [`Engine::do_what_was_left`].
     #[cold]
     pub(crate) fn serve_later(&self, now: Timestamp) {
+        if self.pause.is_active() {
+            return;
+        }
         for key in self.listeners.take_put_off() {
             if let Some(mut held) = self.shards.lock_gate_unless_kept()
                 && held.acquire_unless_kept(key.shard)

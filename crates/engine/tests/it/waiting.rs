@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use tollgate_engine::{Engine, Mail, Outcome, Session, Unblock};
+use tollgate_engine::{Engine, Mail, Outcome, Paused, PausedBy, Session, Unblock};
 use tollgate_limiter::Timestamp;
 use tollgate_testkit::PATIENCE;
 use tollgate_wire::resp::{ReplyBuf, Value, read_value};
@@ -240,6 +240,30 @@ fn a_look_that_a_long_script_put_off_is_had_when_it_ends() {
             thread::yield_now();
         }
     });
+    assert!(matches!(conn.answer(), Some(Value::Array(_))));
+}
+
+#[test]
+fn a_look_that_is_due_while_clients_are_paused_is_had_afterwards() {
+    let engine = engine(8);
+    let mut other = Conn::new(&engine);
+    other.call(&["XADD", "s", "1-1", "f", "v"]);
+    other.call(&["XGROUP", "CREATE", "s", "g", "0"]);
+    other.call(&["XREADGROUP", "GROUP", "g", "one", "STREAMS", "s", ">"]);
+    let mut conn = Conn::new(&engine);
+    let claim = "XREADGROUP GROUP g two BLOCK 0 CLAIM 1 STREAMS s >";
+    assert_eq!(conn.call(&claim.split(' ').collect::<Vec<_>>()), None);
+    let changes = engine.changes();
+    engine
+        .pause()
+        .begin(PausedBy::Client, Paused::Writes, i64::MAX);
+    let due = Timestamp::from_nanos(NOW.nanos() + 5_000_000);
+    let mut out = ReplyBuf::default();
+    assert!(!engine.time_out(&mut conn.session, due, &mut out));
+    assert_eq!(conn.answer(), None);
+    assert_eq!(engine.changes(), changes, "the entry is whose it was");
+    engine.pause().end(PausedBy::Client);
+    engine.do_what_was_left(due);
     assert!(matches!(conn.answer(), Some(Value::Array(_))));
 }
 
