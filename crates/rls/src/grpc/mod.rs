@@ -18,6 +18,7 @@ mod direct;
 mod exchange;
 mod files;
 mod health;
+mod outgoing;
 mod reflection;
 mod status;
 mod stream;
@@ -38,6 +39,7 @@ pub use age::ConnectionAge;
 use age::Life;
 use conversation::{Conversation, Judge};
 pub(crate) use direct::Talk;
+use outgoing::{Closed, Outgoing};
 
 /// Longest wait for a new connection's first words.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -73,7 +75,7 @@ pub(crate) async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(
         io,
         conversation: Conversation::new(service),
         rest: Vec::new(),
-        written: 0,
+        outgoing: Outgoing::default(),
         held: None,
         ends: false,
     };
@@ -139,8 +141,7 @@ struct Driver<IO> {
     conversation: Conversation,
     /// The beginning of a frame that has not come whole.
     rest: Vec<u8>,
-    /// Of the session's bytes, how many are written.
-    written: usize,
+    outgoing: Outgoing,
     /// What those not written yet wait for, if they may not be told yet.
     held: Option<Held>,
     /// Nothing more is read: what is to be written is the last.
@@ -173,9 +174,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                     return Poll::Ready(());
                 }
             }
-            let unwritten =
-                self.conversation.shared.session.borrow_mut().out().len() - self.written;
-            let read = if self.ends || unwritten > UNWRITTEN_MAX {
+            let all = self.conversation.shared.session.borrow_mut().out().len();
+            let is_full = all - self.outgoing.written > UNWRITTEN_MAX;
+            let read = if self.ends || is_full {
                 Poll::Pending
             } else {
                 self.poll_read(cx)
@@ -195,7 +196,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             if written.is_ready() && (self.ends || self.conversation.is_over()) {
                 return Pin::new(&mut self.io).poll_shutdown(cx).map(drop);
             }
-            if read.is_pending() {
+            // What was not asked for bytes because too much was unwritten wakes nobody when they come.
+            let asks_now = is_full && written.is_ready();
+            if read.is_pending() && !asks_now {
                 return Poll::Pending;
             }
         }
@@ -206,7 +209,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     /// Whether what is to be written may not be told yet.
     fn is_held(&mut self, cx: &mut Context<'_>) -> bool {
         let all = self.conversation.shared.session.borrow_mut().out().len();
-        if self.written == all {
+        if self.outgoing.written == all {
             return false;
         }
         let Some(held) = self.conversation.wait_until_kept() else {
@@ -249,24 +252,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     /// Ready once all is written.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
         let mut session = self.conversation.shared.session.borrow_mut();
-        let out = session.out();
-        while self.written < out.len() {
-            let bytes = &out[self.written..];
-            match std::task::ready!(Pin::new(&mut self.io).poll_write(cx, bytes)) {
-                Ok(count) if count > 0 => self.written += count,
-                _ => return Poll::Ready(Err(Closed)),
-            }
-        }
-        if self.written > 0 {
-            self.written = 0;
-            out.clear();
-            out.shrink_to(KEPT_ROOM);
-            // Bytes may still wait in what wraps the socket.
-            std::task::ready!(Pin::new(&mut self.io).poll_flush(cx)).map_err(|_| Closed)?;
-        }
-        Poll::Ready(Ok(()))
+        self.outgoing.poll(&mut self.io, session.out(), cx)
     }
 }
 
-/// The peer went.
-struct Closed;
+#[cfg(test)]
+mod tests;
