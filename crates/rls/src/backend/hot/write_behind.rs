@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tollgate_limiter::{Act, Cost, Decision, Method, Nanos, Quota, Timestamp};
 use tollgate_policy::{HotKey, LimitCheck, OnError, Role};
 
-use super::layer::{Answer, Here, Layer, between, told_later};
+use super::layer::{Answer, Here, Layer, ROUNDING, between, told_later};
 use super::span;
 use super::stats::{Stats, add};
 use super::table::{Passing, Table};
@@ -27,8 +27,10 @@ pub(super) struct Counter {
     method: Method,
     quota: Quota,
     interval: Nanos,
-    /// Units that passed here and are not written; below 0: written and given back.
+    /// Units that passed here and are not written; below 0: written and given back, see [`Counter::forget_given_back`].
     pending: i64,
+    /// When those given back come to nothing: they were written in a window that ends then.
+    given_back_until: Timestamp,
     /// Units on their way to the store.
     writing: i64,
     /// Units of requests that have been asked for at the store and have no answer yet: it may have counted them.
@@ -64,6 +66,7 @@ impl Counter {
             quota: check.quota,
             interval,
             pending: 0,
+            given_back_until: now,
             writing: 0,
             asking: 0,
             over: 0,
@@ -86,6 +89,13 @@ impl Counter {
 
     fn fits(&self, check: &LimitCheck<'_>) -> bool {
         self.method == check.method && self.quota == check.quota
+    }
+
+    /// What was written for nothing in a window that has ended is not owed to the next.
+    fn forget_given_back(&mut self, now: Timestamp) {
+        if now >= self.given_back_until {
+            self.pending = self.pending.max(0);
+        }
     }
 
     /// What the latest answer says now.
@@ -256,6 +266,7 @@ impl WriteBehind<'_> {
         if matches!(check.act, Act::Hold { .. }) {
             return None;
         }
+        counter.forget_given_back(now);
         let budget = counter.budget.filter(|_| counter.fits(check))?;
         let since = between(counter.asked_at, now);
         let unwritten = counter.pending > 0 || counter.writing > 0;
@@ -299,6 +310,8 @@ impl WriteBehind<'_> {
     fn untake(&self, check: &LimitCheck<'_>, units: u64) {
         self.counters.with(check.key, |counter| {
             counter.pending = counter.pending.saturating_sub(signed(units));
+            let counts_for = counter.told.reset_after.saturating_sub(ROUNDING);
+            counter.given_back_until = counter.asked_at.plus(counts_for);
             counter.budget = counter.budget.map(|left| left.saturating_add(units));
         });
     }
