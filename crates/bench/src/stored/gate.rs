@@ -40,16 +40,16 @@ pub enum Refused {
 /// If there is nothing to compare or the arms are unequal.
 pub fn gate(gate: &Gate<'_>) -> Result<GateRecord, Refused> {
     let limit = gate.max_regression_percent;
-    let floor = match &gate.noise {
-        Some(noise) => ClaimFloor {
-            percent: limit,
-            by_metric: noise.by_metric.clone(),
-            source: format!("the allowed regression of {limit} %, or {}", noise.source),
-        },
-        None => ClaimFloor {
-            percent: limit,
-            by_metric: Vec::new(),
-            source: format!("the allowed regression of {limit} %"),
+    let noise = gate.noise.as_ref();
+    let allowed = format!("the allowed regression of {limit} %");
+    let floor = ClaimFloor {
+        percent: limit,
+        by_metric: Metric::ALL
+            .map(|metric| (metric, floor_of(metric, limit, noise)))
+            .into(),
+        source: match noise {
+            Some(noise) => format!("{allowed}, or {}", noise.source),
+            None => allowed,
         },
     };
     let arms = Arms {
@@ -90,6 +90,24 @@ pub fn gate(gate: &Gate<'_>) -> Result<GateRecord, Refused> {
         }
     };
     Ok(record)
+}
+
+/// Most that can be lost of what is better the more there is, percent: of all of it there is no ratio.
+const LOSS_MAX: f64 = 99.99;
+
+/// The smallest change of a figure that is a regression of more than `limit` percent, as ratios are counted: who has lost a fifth
+/// had a quarter more. Below the noise of this machine nothing is one.
+fn floor_of(metric: Metric, limit: f64, noise: Option<&ClaimFloor>) -> f64 {
+    let change = match metric.more_is_better() {
+        true => {
+            let loss = limit.min(LOSS_MAX);
+            loss / (100.0 - loss) * 100.0
+        }
+        false => limit,
+    };
+    let by_metric = noise.map_or(&[][..], |noise| &noise.by_metric);
+    let own = by_metric.iter().find(|(of, _)| *of == metric);
+    own.map_or(change, |(_, percent)| percent.max(change))
 }
 
 fn why_invalid(gate: &Gate<'_>, record: &GateRecord) -> Vec<String> {

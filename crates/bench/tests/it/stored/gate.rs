@@ -61,6 +61,38 @@ fn a_gate_fails_on_wrong_answers_and_judges_no_incomplete_run() {
 }
 
 #[test]
+fn a_loss_is_a_share_of_what_was_there() {
+    let outcome = |metric, other| {
+        let record = gate(&Gate {
+            runs: &stored(run(other)),
+            baseline: &stored(run(PLAIN)),
+            metrics: &[metric],
+            max_regression_percent: 20.0,
+            noise: None,
+            allow_unequal: false,
+        });
+        record.unwrap().outcome
+    };
+    let (seed, passed, failed) = (3, GateOutcome::Passed, GateOutcome::Failed);
+    for (goodput, expected) in [(0.83, passed), (0.76, failed)] {
+        let other = System {
+            goodput,
+            seed,
+            ..PLAIN
+        };
+        assert_eq!(outcome(Metric::GoodputRps, other), expected, "{goodput}");
+    }
+    for (latency, expected) in [(1.15, passed), (1.25, failed)] {
+        let other = System {
+            latency,
+            seed,
+            ..PLAIN
+        };
+        assert_eq!(outcome(Metric::P99Us, other), expected, "{latency}");
+    }
+}
+
+#[test]
 fn a_gate_does_not_pass_on_figures_that_are_gone() {
     let good = run(PLAIN);
     let gone = |change: &dyn Fn(&mut StartSample)| {
