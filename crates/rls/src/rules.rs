@@ -62,12 +62,7 @@ fn texts(dir: &Path, files: RuleFiles, pipes: Pipes) -> Result<Vec<(String, Stri
         let path = path.to_owned();
         move |error| StartError::ReadRules { path, error }
     };
-    let paths = if dir.exists() && !dir.is_dir() {
-        Ok(vec![dir.to_owned()])
-    } else {
-        rule_files(dir, files)
-    };
-    let paths = paths.map_err(read_error(dir))?;
+    let paths = rule_files(dir, files).map_err(read_error(dir))?;
     if paths.is_empty() {
         return Err(StartError::NoRules {
             path: dir.to_owned(),
@@ -87,8 +82,11 @@ fn borrowed(files: &[(String, String)]) -> Vec<(&str, &str)> {
     files.map(|(name, text)| (&**name, &**text)).collect()
 }
 
-/// The files of a folder that are rules, in the order of their names.
+/// The files of a folder that are rules, in the order of their names; what is no folder is the one file.
 pub(crate) fn rule_files(dir: &Path, files: RuleFiles) -> io::Result<Vec<PathBuf>> {
+    if dir.exists() && !dir.is_dir() {
+        return Ok(vec![dir.to_owned()]);
+    }
     let mut paths = Vec::new();
     match files {
         RuleFiles::Yaml => {

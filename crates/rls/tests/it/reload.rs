@@ -83,6 +83,21 @@ fn changed_rules_are_taken_up_and_bad_ones_are_not() {
     }
 }
 
+#[test]
+fn one_file_is_followed_as_a_folder_is() {
+    let service = Service::with_config(|config| {
+        config.rules_dir = config.rules_dir.join("rules.yaml");
+    });
+    assert_eq!(left(&service, "test", "ten"), Some("9".to_owned()));
+    let higher = RULES.replace("requests_per_unit: 10}", "requests_per_unit: 20}");
+    service.write_rules("rules.yaml", &higher);
+    let deadline = Instant::now() + PATIENCE;
+    while look(&service, "test", "ten").as_deref() != Some("19") {
+        assert!(Instant::now() < deadline, "the limit is not raised");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 const SHOP: &str = "domain: shop\ndescriptors: [{key: a, rate_limit: {unit: year, requests_per_unit: 10, inherit: proportional}}]\n";
 
 /// Changed numbers, and back, on services that were started and asked the same.
