@@ -72,10 +72,14 @@ impl<D: Driver> EventLoop<D> {
                 return;
             }
             if slot.waiting {
-                return self.collect(index);
+                return self.collect(index, true);
             }
             if slot.unrun || slot.unsent() > limit {
                 slot.unread = true;
+                return;
+            }
+            if !slot.unread && !hung_up && self.core.driver.leaves_unread(&mut slot.conn) {
+                (slot.waiting, slot.leaving, slot.unread) = (true, true, true);
                 return;
             }
             slot.unread = false;
@@ -107,21 +111,27 @@ impl<D: Driver> EventLoop<D> {
         }
     }
 
-    /// Keeps what a waiting connection sends, for when its wait is over, and notices its end.
-    fn collect(&mut self, index: u32) {
+    /// Keeps what a waiting connection sends, for when its wait is over, and notices its end if it may have `hung_up`.
+    fn collect(&mut self, index: u32, hung_up: bool) {
         for _ in 0..READS_PER_TURN {
             let Some(slot) = self.core.slots.get_mut(index) else {
                 return;
             };
             slot.unread = false;
-            match read_large(slot).0 {
+            let (result, room) = read_large(slot);
+            match result {
                 Ok(0) if slot.holding => {
                     slot.closing = true;
                     return;
                 }
                 Ok(0) => return self.close(index),
                 Ok(_) if slot.input.len() > INPUT_LIMIT => return self.close(index),
-                Ok(_) => report(slot, &mut self.core.driver, &mut self.core.held),
+                Ok(n) => {
+                    report(slot, &mut self.core.driver, &mut self.core.held);
+                    if n < room && !hung_up {
+                        return;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if slot.input.is_empty() {
                         slot.input = Vec::new();
@@ -283,8 +293,12 @@ impl<D: Driver> Turns<D> for EventLoop<D> {
         let left = std::mem::replace(&mut slot.leaving, flow == Flow::Leave);
         slot.holding = flow == Flow::Hold;
         if left && !slot.waiting && slot.unread && !slot.closing {
+            // Of a peer that has hung up an event has told, or will.
+            if slot.input.is_empty() && flow == Flow::Continue {
+                return self.readable(index, false);
+            }
             // What was left is run with what came before it.
-            self.collect(index);
+            self.collect(index, false);
         }
         let Some(slot) = self.core.slots.get_mut(index) else {
             return;

@@ -134,6 +134,11 @@ pub trait Driver: Send + 'static {
     fn open(&mut self, at: ConnRef, peer: Peer, now: i64) -> Result<Self::Conn, Refused>;
     /// Runs the complete commands at the front of `input`, which starts at the first byte not yet consumed.
     fn data(&mut self, conn: &mut Self::Conn, input: &[u8], now: i64) -> Step;
+    /// Whether the connection, for which something has come, is left unread as after [`Flow::Leave`]. Asked where a loop reads
+    /// when it comes to a connection, and not after a wait.
+    fn leaves_unread(&mut self, _conn: &mut Self::Conn) -> bool {
+        false
+    }
     /// A message posted to this connection.
     fn message(&mut self, conn: &mut Self::Conn, message: Self::Message, now: i64) -> Flow;
     /// The earliest time at which the wait of a connection ends, in clock nanoseconds. Read before the loop sleeps.

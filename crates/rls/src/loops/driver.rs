@@ -404,6 +404,17 @@ impl Driver for ServiceLoop {
         step(served.consumed, self.hold(conn, served.flow))
     }
 
+    fn leaves_unread(&mut self, conn: &mut Connection) -> bool {
+        let can_be_left = matches!(conn.talk, Talk::Grpc(_)) && conn.held.is_none();
+        if !can_be_left || !self.shed.as_ref().is_some_and(LoopShed::is_pressed) {
+            return false;
+        }
+        let clock = self.since_began();
+        self.shed.as_mut().is_some_and(|shed| {
+            shed.leaves_unread(conn.at, &mut conn.seen, clock, Clock::of_thread)
+        })
+    }
+
     fn message(&mut self, conn: &mut Connection, message: Signal, now: i64) -> Flow {
         match message {
             Signal::Woken => {

@@ -10,7 +10,8 @@
 //!
 //! A connection that brings one request after another, or few at once, costs nearly as much to refuse as to decide, because
 //! most of either is spent on sockets. Where even the newest of its requests has waited for too long it is put aside
-//! unanswered, and taken up again, the newest first, as far as there is time.
+//! unanswered, and taken up again, the newest first, as far as there is time. While the queue stands it is not even read,
+//! if it brings as many as it did when that was counted last.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -92,6 +93,8 @@ pub(crate) struct Seen {
     /// Bytes that this turn took, and the turn before.
     bytes: usize,
     bytes_before: usize,
+    /// Requests that it brought when they were counted last, up to [`MANY`]; 0 while they were not.
+    count: u8,
     /// What it brought was not done with.
     is_behind: bool,
     /// Its number while it is aside.
@@ -195,17 +198,7 @@ impl<C: Copy> LoopShed<C> {
         count: impl FnOnce() -> usize,
         cpu: impl FnOnce() -> Duration,
     ) -> Brought {
-        if let Some(end) = self.ended.take() {
-            self.begin(end, now, cpu);
-        }
-        self.found = self.found.saturating_add(1);
-        if seen.number != self.number {
-            if !seen.is_behind {
-                seen.since = self.since.max(seen.turn);
-            }
-            (seen.number, seen.turn) = (self.number, self.turn);
-            seen.bytes_before = std::mem::take(&mut seen.bytes);
-        }
+        self.find(seen, now, cpu);
         let read = match self.goes.reads_early {
             true => self.turn,
             false => now,
@@ -238,13 +231,81 @@ impl<C: Copy> LoopShed<C> {
         brought.count = match (seen.bytes > 0, is_young) {
             (true, _) => MANY,
             (false, true) => 1,
-            (false, false) => count().max(1),
+            (false, false) => {
+                let count = count().clamp(1, MANY);
+                seen.count = count as u8;
+                count
+            }
         };
         if self.goes.reads_early && brought.count > 1 {
             // All answers leave at the end of the turn: few that are young when they are read are not when they leave.
             brought.count = MANY;
         }
         brought
+    }
+
+    /// The turn, which may begin with it, has found a connection.
+    fn find(&mut self, seen: &mut Seen, now: Duration, cpu: impl FnOnce() -> Duration) {
+        if let Some(end) = self.ended.take() {
+            self.begin(end, now, cpu);
+        }
+        self.found = self.found.saturating_add(1);
+        if seen.number != self.number {
+            seen.since = self.since_of(seen);
+            (seen.number, seen.turn) = (self.number, self.turn);
+            seen.bytes_before = std::mem::take(&mut seen.bytes);
+        }
+    }
+
+    /// The time before which nothing came that a connection brings which this turn has found.
+    fn since_of(&self, seen: &Seen) -> Duration {
+        match seen.number == self.number || seen.is_behind {
+            true => seen.since,
+            false => self.since.max(seen.turn),
+        }
+    }
+
+    /// Whether connections may be left unread.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.queue.stands()
+    }
+
+    /// Whether a connection is put aside before it is read: if it brings as many requests as when they were counted last, even
+    /// the newest has waited for too long.
+    pub(crate) fn leaves_unread(
+        &mut self,
+        connection: C,
+        seen: &mut Seen,
+        now: Duration,
+        cpu: impl FnOnce() -> Duration,
+    ) -> bool {
+        let is_few = seen.count > 0 && usize::from(seen.count) < MANY;
+        if !is_few || seen.was_aside || self.aside.len() >= MAX_ASIDE {
+            return false;
+        }
+        if let Some(end) = self.ended.take() {
+            self.begin(end, now, cpu);
+        }
+        let span = now.saturating_sub(self.since_of(seen));
+        if !self.is_stale(span / (2 * u32::from(seen.count))) {
+            return false;
+        }
+        self.find(seen, now, || Duration::ZERO);
+        self.queue.note(now, span);
+        self.put_aside(connection, seen, now);
+        true
+    }
+
+    fn is_stale(&self, waited: Duration) -> bool {
+        let (part, of) = STALE;
+        waited >= self.patience * part / of
+    }
+
+    fn put_aside(&mut self, connection: C, seen: &mut Seen, now: Duration) {
+        self.asides += 1;
+        self.aside.insert(self.asides, (connection, now));
+        seen.aside = Some(self.asides);
+        seen.is_behind = true;
     }
 
     /// A turn begins behind one that ended then.
@@ -277,8 +338,7 @@ impl<C: Copy> LoopShed<C> {
         brought: &Brought,
         now: Duration,
     ) -> bool {
-        let (part, of) = STALE;
-        let is_stale = brought.newest_waited() >= self.patience * part / of;
+        let is_stale = self.is_stale(brought.newest_waited());
         let stays = brought.was_aside || brought.count >= MANY || self.aside.len() >= MAX_ASIDE;
         if stays || !is_stale {
             self.served += 1;
@@ -288,10 +348,7 @@ impl<C: Copy> LoopShed<C> {
             }
             return false;
         }
-        self.asides += 1;
-        self.aside.insert(self.asides, (connection, now));
-        seen.aside = Some(self.asides);
-        seen.is_behind = true;
+        self.put_aside(connection, seen, now);
         true
     }
 

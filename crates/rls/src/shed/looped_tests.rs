@@ -381,3 +381,44 @@ fn few_that_are_late_once_are_answered() {
         assert_eq!(brought.refuse(Some(at(12)), 0), Some(Refused::Deadline));
     }
 }
+
+/// While the queue stands, connections that brought few are put aside before they are read.
+#[test]
+fn who_brings_few_is_left_unread_while_the_queue_stands() {
+    let at = Duration::from_millis;
+    let mut shed = LoopShed::new(PATIENCE, READS_LATE).expect("it sheds");
+    let [mut one, mut many, mut new] = [Seen::default(); 3];
+    let mut now = at(1_000);
+    // A turn that serves both.
+    let turn = |shed: &mut LoopShed<usize>, both: [&mut Seen; 2], now: &mut Duration, length| {
+        for (seen, count) in both.into_iter().zip([1, MANY]) {
+            let brought = shed.arrive(seen, (count, false), *now, || count, || at(1));
+            assert!(!shed.puts_aside(0, seen, &brought, *now));
+            shed.served(seen, count, false);
+        }
+        *now += at(length);
+        shed.turn_done(*now, || at(1));
+    };
+    turn(&mut shed, [&mut one, &mut many], &mut now, 12);
+    assert!(!shed.is_pressed());
+    for _ in 0..20 {
+        turn(&mut shed, [&mut one, &mut many], &mut now, 12);
+    }
+    assert!(shed.is_pressed());
+    // Its newest request has waited for six milliseconds on average.
+    assert!(!shed.leaves_unread(0, &mut one, now, || at(1)));
+    turn(&mut shed, [&mut one, &mut many], &mut now, 16);
+    assert!(!shed.leaves_unread(1, &mut many, now, || at(1)));
+    assert!(!shed.leaves_unread(2, &mut new, now, || at(1)));
+    assert!(shed.leaves_unread(0, &mut one, now, || at(1)));
+    assert!(one.is_aside() && shed.has_aside());
+    // It is read when it is taken up, and is as late as it was.
+    shed.turn_done(now + at(1), || at(1));
+    assert_eq!(shed.take(now + at(1)), Some(0));
+    assert!(shed.resume(&mut one));
+    assert!(!shed.leaves_unread(0, &mut one, now + at(1), || at(1)));
+    let later = now + at(30);
+    let brought = shed.arrive(&mut one, (1, false), later, || 1, || at(1));
+    assert!(!shed.puts_aside(0, &mut one, &brought, later));
+    assert_eq!(brought.refuse(None, 0), Some(Refused::Deadline));
+}
