@@ -38,6 +38,15 @@ impl PortsTls {
             http: of(&config.http_tls, b"http/1.1")?,
         })
     }
+
+    /// Those there are, by what their ports speak.
+    pub(crate) fn named(&self) -> Vec<(&'static str, Arc<Tls>)> {
+        let ports = [("grpc", &self.grpc), ("http", &self.http)];
+        let named = ports.into_iter();
+        named
+            .filter_map(|(port, tls)| Some((port, tls.clone()?)))
+            .collect()
+    }
 }
 
 /// What the connections of one thread share.

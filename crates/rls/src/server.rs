@@ -156,6 +156,7 @@ impl RlsServer {
         }
         let make_backend = backend_maker(&config, store, clock, &in_force.metrics())?;
         let tls = PortsTls::new(&config)?;
+        in_force.metrics().facts.tell_of_certificates(tls.named());
         let ports = Listening::on(&config)?;
         let (stop, stopped) = watch::channel(false);
         let (health, metrics) = (in_force.health(), in_force.metrics());

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::server::TlsStream;
-use tollgate_net::tls::{TlsAcceptor, TlsFiles};
+use tollgate_net::tls::{TlsAcceptor, TlsFiles, expiry_warning};
 
+use crate::clock;
 use crate::config::{StartError, TlsConfig};
 use crate::log::{LogLevel, LogLine};
 use crate::reload::Stamp;
@@ -20,6 +22,8 @@ use crate::reload::Stamp;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two looks at the files.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two lines that say that the certificate expires: a day.
+const WARN_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Least time between two lines about refused clients of one thread; those between are counted.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -31,7 +35,11 @@ pub(crate) struct Tls {
     /// The name that clients' certificates are for.
     client_name: Option<ServerName<'static>>,
     acceptor: RwLock<tokio_rustls::TlsAcceptor>,
+    /// The second of the Unix epoch after which the certificate has expired; [`NEVER`] where it cannot be read.
+    expiry: AtomicI64,
 }
+
+const NEVER: i64 = i64::MAX;
 
 impl Tls {
     pub(crate) fn new(config: &TlsConfig, protocol: &'static [u8]) -> Result<Self, StartError> {
@@ -49,12 +57,13 @@ impl Tls {
                 ))
             })?),
         };
-        let acceptor = read(&config.files, protocol).map_err(StartError::Tls)?;
+        let (acceptor, expiry) = read(&config.files, protocol).map_err(StartError::Tls)?;
         Ok(Self {
             files: config.files.clone(),
             protocol,
             client_name,
             acceptor: RwLock::new(acceptor),
+            expiry: AtomicI64::new(expiry),
         })
     }
 
@@ -83,7 +92,13 @@ impl Tls {
         Ok(stream)
     }
 
-    /// Takes up changed files until the service stops; on an error those before stay.
+    /// The second of the Unix epoch after which the certificate has expired, if it can be read.
+    pub(crate) fn expiry(&self) -> Option<i64> {
+        Some(self.expiry.load(Ordering::Relaxed)).filter(|expiry| *expiry != NEVER)
+    }
+
+    /// Takes up changed files until the service stops; on an error those before stay. Says each day that the
+    /// certificate expires, when it soon does.
     pub(crate) async fn follow(self: Arc<Self>, log: LogLine, mut stopped: watch::Receiver<bool>) {
         let paths: Vec<PathBuf> = [&self.files.certificate, &self.files.key]
             .into_iter()
@@ -92,19 +107,28 @@ impl Tls {
             .collect();
         // What was read at the start may have changed since: the first look reads again.
         let mut seen = None;
+        let mut warned: Option<Instant> = None;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 _ = stopped.wait_for(|stop| *stop) => return,
             }
             let now: Vec<Option<Stamp>> = paths.iter().map(|path| Stamp::of(path)).collect();
+            if warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY)
+                && let Some(line) = self.expiry_warning()
+            {
+                log(LogLevel::Warning, &line);
+                warned = Some(Instant::now());
+            }
             let first = seen.is_none();
             if seen.as_ref() == Some(&now) {
                 continue;
             }
             seen = Some(now);
             match read(&self.files, self.protocol) {
-                Ok(acceptor) => {
+                Ok((acceptor, expiry)) => {
+                    let before = self.expiry.swap(expiry, Ordering::Relaxed);
+                    warned = warned.filter(|_| before == expiry);
                     let mut current = self
                         .acceptor
                         .write()
@@ -124,12 +148,20 @@ impl Tls {
     }
 }
 
-/// Reads the files for connections that speak `protocol`.
-fn read(files: &TlsFiles, protocol: &[u8]) -> Result<tokio_rustls::TlsAcceptor, String> {
+impl Tls {
+    fn expiry_warning(&self) -> Option<String> {
+        let now = clock::now().nanos() / 1_000_000_000;
+        expiry_warning(&self.files.certificate, self.expiry()?, now)
+    }
+}
+
+/// Reads the files for connections that speak `protocol`; and when the certificate expires.
+fn read(files: &TlsFiles, protocol: &[u8]) -> Result<(tokio_rustls::TlsAcceptor, i64), String> {
     let acceptor = TlsAcceptor::new(files).map_err(|error| error.to_string())?;
     let mut config = (*acceptor.config()).clone();
     config.alpn_protocols = vec![protocol.to_vec()];
-    Ok(Arc::new(config).into())
+    let expiry = acceptor.expiry().unwrap_or(NEVER);
+    Ok((Arc::new(config).into(), expiry))
 }
 
 /// Lines about refused clients, few enough that clients cannot fill a disk with them.

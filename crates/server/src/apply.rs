@@ -58,6 +58,7 @@ impl Shared {
                     let reason = "Unable to update TLS configuration. Check server logs.";
                     (key, reason.to_owned())
                 })?;
+                tls::warn_of_expiry(&acceptor, values.get(Key::TlsCertFile), &self.log);
                 Some(acceptor)
             }
             _ => None,

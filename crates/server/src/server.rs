@@ -19,6 +19,7 @@ use crate::node::{auth, replicaof};
 use crate::oom_score::OomScore;
 use crate::shared::Shared;
 use crate::snapshot::{LoadAs, SnapshotState, place_to_keep};
+use crate::tls;
 use crate::workers::{WORKERS_MAX, Workers};
 use std::fmt;
 use std::io;
@@ -28,7 +29,7 @@ use tollgate_engine::{Engine, EngineConfig, Handle, REDIS_VERSION};
 use tollgate_limiter::Timestamp;
 use tollgate_net::process::SmallPages;
 use tollgate_net::signal::Signals;
-use tollgate_net::tls::TlsDriver;
+use tollgate_net::tls::{TlsAcceptor, TlsDriver};
 use tollgate_net::{
     Backend, Clock, GroupOptions, ListenError, Listener, LoopGroup, LoopGroupBuilder, PeerAddress,
     process, threads,
@@ -107,7 +108,7 @@ impl Server {
             tls,
             absent,
         } = listening::listen(&config)?;
-        tell_start(&log, &config);
+        tell_start(&log, &config, tls.as_ref());
         for error in absent {
             log.warning(format_args!("Warning: {error}"));
         }
@@ -291,7 +292,7 @@ pub(crate) fn clients_granted(wanted: u64) -> io::Result<(u64, u64)> {
 }
 
 /// The first lines of a server that has its addresses.
-fn tell_start(log: &Log, config: &Config) {
+fn tell_start(log: &Log, config: &Config, tls: Option<&TlsAcceptor>) {
     log.warning(format_args!(
         "Tollgate version={}, bits={}, pid={}, just started",
         env!("CARGO_PKG_VERSION"),
@@ -304,6 +305,9 @@ fn tell_start(log: &Log, config: &Config) {
             "Warning: no config file specified, using the default config. In order to specify a config file use \
              tollgate serve --config FILE"
         )),
+    }
+    if let Some(acceptor) = tls {
+        tls::warn_of_expiry(acceptor, config.get(Key::TlsCertFile), log);
     }
 }
 

@@ -1,8 +1,12 @@
 //! TLS as the settings want it.
 
 use crate::config::Key;
+use crate::log::Log;
 use crate::shared::Shared;
-use tollgate_net::tls::{TlsAcceptor, TlsClientFiles, TlsClients, TlsConnector, TlsFiles};
+use tollgate_net::Clock;
+use tollgate_net::tls::{
+    TlsAcceptor, TlsClientFiles, TlsClients, TlsConnector, TlsFiles, expiry_warning,
+};
 
 /// Settings of which a change is a change of the certificates.
 pub(crate) const SETTINGS: &[Key] = &[
@@ -37,6 +41,17 @@ pub(crate) fn acceptor<'a>(get: impl Fn(Key) -> &'a str) -> Result<TlsAcceptor, 
         return Err("tls-port needs tls-cert-file and tls-key-file".to_owned());
     }
     TlsAcceptor::new(&files(get)).map_err(|error| format!("TLS cannot be set up: {error}"))
+}
+
+/// Says that the certificate has expired, or soon will.
+pub(crate) fn warn_of_expiry(acceptor: &TlsAcceptor, file: &str, log: &Log) {
+    let now = Clock::now() / 1_000_000_000;
+    let warning = acceptor
+        .expiry()
+        .and_then(|expiry| expiry_warning(file.as_ref(), expiry, now));
+    if let Some(line) = warning {
+        log.warning(format_args!("Warning: {line}"));
+    }
 }
 
 /// What the settings say of connections to other servers; `None` without `tls-replication`. The files are read anew each

@@ -81,7 +81,7 @@ impl TlsConnector {
             .with_custom_certificate_verifier(Arc::new(verifier));
         let config = match &files.own {
             None => builder.with_no_client_auth(),
-            Some((certificate, key)) => builder.with_client_cert_resolver(own(certificate, key)?),
+            Some((certificate, key)) => builder.with_client_cert_resolver(own(certificate, key)?.0),
         };
         Ok(TlsConnector(Arc::new(config)))
     }

@@ -9,8 +9,10 @@ mod driver;
 mod listed;
 mod own;
 mod settings;
+mod validity;
 mod version_1;
 
 pub use connector::{TlsClientFiles, TlsConnector};
 pub use driver::{TlsConn, TlsDriver};
 pub use settings::{TlsAcceptor, TlsClients, TlsError, TlsFiles};
+pub use validity::expiry_warning;

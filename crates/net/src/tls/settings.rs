@@ -66,7 +66,8 @@ pub(super) fn of_file(path: &Path, error: impl fmt::Display) -> TlsError {
 /// Begins the TLS side of connections, by certificates that may be replaced at any time.
 #[derive(Debug)]
 pub struct TlsAcceptor {
-    config: RwLock<Arc<ServerConfig>>,
+    /// And the second after which what is shown has expired.
+    config: RwLock<(Arc<ServerConfig>, Option<i64>)>,
 }
 
 impl TlsAcceptor {
@@ -89,7 +90,13 @@ impl TlsAcceptor {
     /// What connections that begin now agree on, for a server that is not of this crate.
     pub fn config(&self) -> Arc<ServerConfig> {
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&config)
+        Arc::clone(&config.0)
+    }
+
+    /// The second of the Unix epoch after which the certificate that is shown has expired, if it can be read.
+    pub fn expiry(&self) -> Option<i64> {
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        config.1
     }
 
     pub(super) fn begin(&self) -> Result<ServerConnection, rustls::Error> {
@@ -97,8 +104,8 @@ impl TlsAcceptor {
     }
 }
 
-fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
-    let own = own(&files.certificate, &files.key)?;
+fn configure(files: &TlsFiles) -> Result<(Arc<ServerConfig>, Option<i64>), TlsError> {
+    let (own, expiry) = own(&files.certificate, &files.key)?;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions(&files.protocols)?)
@@ -124,7 +131,7 @@ fn configure(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
             builder.with_client_cert_verifier(Arc::new(OrListed::new(verifier, known)))
         }
     };
-    Ok(Arc::new(builder.with_cert_resolver(own)))
+    Ok((Arc::new(builder.with_cert_resolver(own)), expiry))
 }
 
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

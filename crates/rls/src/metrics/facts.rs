@@ -9,6 +9,7 @@ use tollgate_net::{process, threads};
 
 use super::text::head;
 use crate::backend::{LocalCache, Pool, PoolNumber};
+use crate::tls::Tls;
 use crate::traces::Queue;
 
 /// Looked at when somebody asks, not counted.
@@ -26,6 +27,8 @@ pub(crate) struct Facts {
     pools: OnceLock<Vec<Pool>>,
     /// Spans on their way to a collector.
     traces: OnceLock<Arc<Queue>>,
+    /// Certificates of ports, by what those speak.
+    certificates: OnceLock<Vec<(&'static str, Arc<Tls>)>>,
 }
 
 impl fmt::Debug for Facts {
@@ -62,6 +65,11 @@ impl Facts {
     /// Tells of these spans from now on.
     pub(crate) fn tell_of_traces(&self, traces: Arc<Queue>) {
         self.traces.get_or_init(|| traces);
+    }
+
+    /// Tells of these certificates from now on.
+    pub(crate) fn tell_of_certificates(&self, certificates: Vec<(&'static str, Arc<Tls>)>) {
+        self.certificates.get_or_init(|| certificates);
     }
 
     /// Numbers of connections to stores elsewhere.
@@ -123,6 +131,7 @@ impl Facts {
             write_store(text, store);
         }
         self.write_traces(text);
+        self.write_certificates(text);
         for PoolNumber {
             name,
             value,
@@ -141,6 +150,22 @@ impl Facts {
         {
             let name = format!("ratelimit_localcache_{name}");
             number(text, &name, "The local cache of denials.", "gauge", value);
+        }
+    }
+
+    fn write_certificates(&self, text: &mut String) {
+        let ports = self.certificates.get().into_iter().flatten();
+        let known: Vec<_> = ports
+            .filter_map(|(port, tls)| Some((port, tls.expiry()?)))
+            .collect();
+        if known.is_empty() {
+            return;
+        }
+        let name = "tollgate_tls_certificate_expiry_timestamp_seconds";
+        let help = "When the certificate that a port shows expires, in seconds of the Unix epoch.";
+        head(text, name, help, "gauge");
+        for (port, expiry) in known {
+            writeln!(text, "{name}{{port=\"{port}\"}} {expiry}").ok();
         }
     }
 

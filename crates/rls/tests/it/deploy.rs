@@ -14,6 +14,7 @@ use tollgate_testkit::{peers, repo_root};
 use crate::envoy::{Envoy, get};
 use crate::replica::Replica;
 use crate::support::http_exchange;
+use crate::tls::Files;
 
 /// The load that a machine holds, as the bench's report records it; there is no such series before.
 const CAPACITY: &str = "tollgate:capacity_sustained:rps";
@@ -225,7 +226,20 @@ fn what_is_watched_exists() {
     fs::write(&config, settings).expect("the folder is ours");
     let config = config.display().to_string();
     let port = free_port().expect("a free port").to_string();
-    let flags = ["--config", &config, "--port", &port];
+    // What is told of certificates is there with TLS alone.
+    let files = Files::new();
+    let [certificate, key] = ["cert", "key"].map(|kind| files.path("server", kind));
+    let tls = [certificate, key].map(|path| path.display().to_string());
+    let flags = [
+        "--config",
+        &config,
+        "--port",
+        &port,
+        "--grpc-tls-cert-file",
+        &tls[0],
+        "--grpc-tls-key-file",
+        &tls[1],
+    ];
     let service = Replica::start(&folder().join("rules"), &flags);
     for _ in 0..3 {
         let (status, _, reply) = http_exchange(service.http, "POST", "/json", ASKED);

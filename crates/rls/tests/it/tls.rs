@@ -22,7 +22,7 @@ use tollgate_testkit::PATIENCE;
 use tollgate_testkit::process::temp_dir;
 use tollgate_wire::rls::SHOULD_RATE_LIMIT;
 
-use crate::support::{RULES, config, descriptor, request, system_clock};
+use crate::support::{RULES, config, descriptor, http_exchange, request, system_clock};
 
 /// What services of these tests have written into their logs.
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -363,6 +363,30 @@ async fn a_changed_certificate_is_taken_up_and_a_broken_one_is_not() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(files.health(http, "old", None).await, "");
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_is_told_of_until_it_is_replaced() {
+    let files = Files::new();
+    files.sign("server", "localhost", true);
+    let server = files.serve(|config| config.grpc_tls = Some(files.tls(None)));
+    let path = files.path("server", "cert");
+    wait_for_line(&["has expired", path.to_str().expect("text")]);
+    let expires = || {
+        let addr = server.http_addr().expect("TCP");
+        let (_, _, text) = http_exchange(addr, "GET", "/metrics", "");
+        let name = "tollgate_tls_certificate_expiry_timestamp_seconds{port=\"grpc\"} ";
+        let found = text.lines().find_map(|line| line.strip_prefix(name));
+        found.expect("a line").parse::<i64>().expect("a number")
+    };
+    // The first second of 2002.
+    assert_eq!(expires(), 1_009_843_200);
+    files.sign("server", "localhost", false);
+    let deadline = Instant::now() + PATIENCE;
+    while expires() == 1_009_843_200 {
+        assert!(Instant::now() < deadline, "the new one is taken up");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[test]

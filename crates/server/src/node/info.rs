@@ -13,6 +13,7 @@ use tollgate_commands::acl::DenialReason;
 use tollgate_commands::{CmdError, Reply};
 use tollgate_engine::{NodeCx, REDIS_VERSION};
 use tollgate_limiter::Timestamp;
+use tollgate_net::tls::TlsAcceptor;
 use tollgate_net::{Clock, PeerAddress, process};
 
 struct Section {
@@ -131,6 +132,13 @@ fn server(text: &mut Text, shared: &Shared, now: i64) {
     text.line("process_supervised", supervisor_name(&supervised));
     text.line("run_id", &shared.run_id);
     text.line("tcp_port", shared.settings.get(Key::Port));
+    if let Some(expiry) = shared.tls.get().and_then(TlsAcceptor::expiry) {
+        // By the name that Valkey 9.1 has for it.
+        text.line(
+            "tls_server_cert_expires_in_seconds",
+            expiry - now / 1_000_000_000,
+        );
+    }
     text.line("server_time_usec", now / 1_000);
     text.line("uptime_in_seconds", uptime);
     text.line("uptime_in_days", uptime / 86_400);
