@@ -273,7 +273,7 @@ impl RunArgs {
 }
 
 /// Options of the paired comparison.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Clone)]
 #[command(after_help = super::examples::COMPARE)]
 pub struct CompareArgs {
     /// The first server: a store (tollgate, redis-server, valkey-server, dragonfly, keydb-server, garnet-server; started with one thread; or a redis:// URL), a service (tollgate-grpc, tollgate-http, throttlecrab-grpc, throttlecrab-http, or a grpc:// or http:// URL), or a folder of stored runs

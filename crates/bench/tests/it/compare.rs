@@ -44,16 +44,19 @@ fn run(args: &CompareArgs) -> Result<CompareRecord, String> {
     compare::run(args, &mut Console::silent())
 }
 
-/// A whole run whose slices all have an answer: on a busy machine there may be one in which a thread got no turn.
+/// A whole run whose slices all have an answer: on a busy machine there may be one in which a thread got no turn, so they become
+/// longer.
 fn answered(args: &CompareArgs) -> CompareRecord {
     let deadline = Instant::now() + PATIENCE;
+    let mut args = args.clone();
     loop {
-        let record = run(args).unwrap();
+        let record = run(&args).unwrap();
         let mut pairs = record.rows.iter().flat_map(|row| &row.pairs);
         let all = pairs.all(|pair| pair.a.throughput_rps > 0.0 && pair.b.throughput_rps > 0.0);
         if record.complete && all || Instant::now() > deadline {
             return record;
         }
+        args.slice_ms = (args.slice_ms * 2).min(10_000);
     }
 }
 

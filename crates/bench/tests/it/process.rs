@@ -322,7 +322,16 @@ fn targets_that_cannot_be_measured_are_refused_in_a_sentence() {
 fn a_cluster_of_one_node_answers_one_slot_and_refuses_two() {
     let ops = "cluster-hashtag,cluster-crossslot";
     let args = [
-        "--only", "tollgate", "--op", ops, "--ladder", "300", "--step", "300ms",
+        "--only",
+        "tollgate",
+        "--op",
+        ops,
+        "--ladder",
+        "300",
+        "--step",
+        "300ms",
+        "--deadline",
+        "60s",
     ];
     let ended = Bench::start(&args).end();
     let record = ended.record.expect("it was measured");
@@ -382,22 +391,16 @@ fn results_that_would_lie_in_a_file_are_refused() {
 
 #[test]
 fn targets_that_answer_wrongly_are_given_up_in_a_sentence() {
-    for (behaviour, word) in [
-        (Behaviour::Hangs, "not one answer"),
-        (Behaviour::Resets, "reset"),
-        (Behaviour::Garbage, "not a valid reply"),
-        (Behaviour::Errors, "OOM"),
-        (Behaviour::DiesAfter(50), "all connections were lost"),
+    for (behaviour, word, step) in [
+        (Behaviour::Hangs, "not one answer", "500ms"),
+        (Behaviour::Resets, "reset", "500ms"),
+        (Behaviour::Garbage, "not a valid reply", "500ms"),
+        (Behaviour::Errors, "OOM", "500ms"),
+        // Long enough for the loss to be heard of before its end; it is cut short there.
+        (Behaviour::DiesAfter(50), "all connections were lost", "30s"),
     ] {
         let fake = FakeServer::start(behaviour);
-        let args = [
-            "--target",
-            &fake.url(),
-            "--ladder",
-            "500",
-            "--step",
-            "500ms",
-        ];
+        let args = ["--target", &fake.url(), "--ladder", "500", "--step", step];
         let ended = Bench::start(&args).end();
         assert!(
             ended.code.is_some_and(|code| code != 0),
