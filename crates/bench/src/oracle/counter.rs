@@ -1,6 +1,6 @@
 //! Sliding window counter: what the present window admitted, and the part of the window before that is left of it.
 
-use super::spans::{History, Span, Wrong, at_most};
+use super::spans::{History, Span, Wrong, at_most, sorted};
 use super::windows::{Window, possible};
 
 /// What is wrong with `history` on these aligned windows.
@@ -47,24 +47,15 @@ fn surplus(admitted: &[Span], windows: &[Window], window_ns: i64, limit: u64) ->
 
 /// Denials with room left. One that should have passed counts as passed for those after it.
 fn missing(history: &History, windows: &[Window], window_ns: i64, limit: u64) -> u64 {
-    let mut begins: Vec<Vec<i64>> = vec![Vec::new(); windows.len()];
-    for span in history.charged() {
-        let (first, end) = possible(windows, span);
-        for window in &mut begins[first.min(windows.len())..end] {
-            window.push(span.from);
-        }
-    }
-    for window in &mut begins {
-        window.sort_unstable();
-    }
+    let charges = Charges::of(history);
     let (mut missing, mut passed) = (0, vec![0_u64; windows.len()]);
     for denial in history.judged_denials() {
         let (first, end) = possible(windows, denial);
         let may_be_full = (first..end).any(|window| {
-            let here = at_most(&begins[window], denial.to) as u64 + passed[window];
-            let before = window
-                .checked_sub(1)
-                .map_or(0, |index| begins[index].len() as u64 + passed[index]);
+            let here = charges.within(&windows[window], denial.to) + passed[window];
+            let before = window.checked_sub(1).map_or(0, |index| {
+                charges.within(&windows[index], i64::MAX) + passed[index]
+            });
             let left = windows[window].end.to.saturating_sub(denial.from);
             let carried = weighted(before, left, window_ns).ceil() as u64;
             here + carried + 1 > limit
@@ -77,9 +68,63 @@ fn missing(history: &History, windows: &[Window], window_ns: i64, limit: u64) ->
     missing
 }
 
+/// Everything that may have been charged, each once, whatever the number of windows it may lie in: a request without an
+/// answer may lie in all that follow.
+struct Charges {
+    /// Earliest times, ascending.
+    begun: Vec<i64>,
+    /// Latest times, ascending.
+    over: Vec<i64>,
+}
+
+impl Charges {
+    fn of(history: &History) -> Charges {
+        Charges {
+            begun: sorted(history.charged(), |span| span.from),
+            over: sorted(history.charged(), |span| span.to),
+        }
+    }
+
+    /// Charges that may lie in `window` and may have begun by `until`, a time not before the window.
+    fn within(&self, window: &Window, until: i64) -> u64 {
+        let begun = at_most(&self.begun, until.min(window.end.to.saturating_sub(1)));
+        // What was over before the window had begun before it as well, so it is among those.
+        let over = at_most(&self.over, window.begin.from.saturating_sub(1));
+        begun.saturating_sub(over) as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn charges_are_counted_as_one_by_one(
+            spans in prop::collection::vec((-500..3_500_i64, 0..3_000_i64), 0..30),
+            lost in prop::collection::vec(-500..3_500_i64, 0..10),
+            later in 0..1_500_i64,
+        ) {
+            let history = History {
+                admitted: spans.iter().map(|(from, long)| Span { from: *from, to: from + long }).collect(),
+                denied: Vec::new(),
+                unknown: lost.iter().map(|from| Span { from: *from, to: i64::MAX }).collect(),
+                complete_until: i64::MAX,
+            };
+            let (charges, windows) = (Charges::of(&history), windows());
+            for (index, window) in windows.iter().enumerate() {
+                let until = window.begin.from + later;
+                let in_it = |span: &Span| {
+                    let (first, end) = possible(&windows, *span);
+                    (first..end).contains(&index) && span.from <= until
+                };
+                let plain = history.charged().filter(in_it).count() as u64;
+                prop_assert_eq!(charges.within(window, until), plain);
+            }
+        }
+    }
 
     fn windows() -> Vec<Window> {
         let exactly = |at| Span { from: at, to: at };
