@@ -103,6 +103,8 @@ pub enum BenchCommand {
     Paper(Box<PaperArgs>),
     /// Render stored runs again, in other forms or another language
     Report(super::ReportArgs),
+    /// Print the single requests that a run with --raw kept, as CSV
+    Raw(super::RawArgs),
     /// Print the checklist for moving a rate limiter from one system to another
     Migrate(super::MigrateArgs),
     /// Run redis-benchmark's command lists with its own options
@@ -135,7 +137,7 @@ pub struct Pins {
 pub(super) const MEASURED: &str = "What is measured";
 pub(super) const LOAD: &str = "Load";
 const JUDGED: &str = "Judging and watching";
-const RESULTS: &str = "Results";
+pub(super) const RESULTS: &str = "Results";
 
 /// Options of the main run.
 #[derive(Args, Debug)]

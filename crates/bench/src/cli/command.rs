@@ -49,6 +49,7 @@ pub fn run(args: BenchArgs) -> ExitCode {
         }) => calibration(connections, pipeline, pin),
         Some(BenchCommand::Paper(args)) => super::paper::run(&args),
         Some(BenchCommand::Report(args)) => super::report::run(&args),
+        Some(BenchCommand::Raw(args)) => super::raw::run(&args),
         Some(BenchCommand::Migrate(args)) => super::migrate::run(&args),
         Some(BenchCommand::NullServer { port, core }) => null_server(port, core),
         Some(BenchCommand::Redis(args)) => redis(&args),

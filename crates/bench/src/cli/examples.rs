@@ -92,6 +92,16 @@ Examples:
   tollgate bench paper 004
 ";
 
+pub(super) const RAW: &str = "\
+Examples:
+  # every request of a short run, one line each
+  tollgate bench --only tollgate --ladder 2000 --step 5s --raw
+  tollgate bench raw results/latest --out requests.csv
+  # one in a hundred of a long one; the first step on standard output
+  tollgate bench --only tollgate --step 60s --raw=100
+  tollgate bench raw results/latest --step 1
+";
+
 pub(super) const MIGRATE: &str = "\
 Example:
   tollgate bench migrate --from redis --to tollgate --run results/latest
@@ -103,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    const TEXTS: [&str; 9] = [
+    const TEXTS: [&str; 10] = [
         BENCH,
         CAPACITY,
         RECOVERY,
@@ -112,6 +122,7 @@ mod tests {
         GATE,
         REPORT,
         PAPER,
+        RAW,
         MIGRATE,
     ];
     /// A line that is broken is no command to copy.
@@ -149,6 +160,6 @@ mod tests {
             assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
             count += 1;
         }
-        assert_eq!(count, 30);
+        assert_eq!(count, 34);
     }
 }

@@ -1,11 +1,14 @@
 //! Options of the main run that say what is asked, and how.
 
+use std::time::Duration;
+
 use clap::Args;
 
-use super::args::{LOAD, MEASURED};
+use super::args::{LOAD, MEASURED, RESULTS};
 use super::values;
 use crate::load::operation::Op;
 use crate::run::order::Order;
+use crate::run::plan::Sampling;
 use crate::target::service::HttpOptions;
 
 /// What is asked, and how.
@@ -35,6 +38,12 @@ pub struct LoadArgs {
     /// Requests that one connection to an http:// target may have unanswered
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_024), help_heading = LOAD)]
     pub http_pipeline: u32,
+    /// Stay awake for the last TIME before a request is due: less lag, for a core that is always busy and that the target's part of the kernel may need; best where the generator has cores of its own [default: asleep until then; 100us without a TIME]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "100us", value_parser = values::spin, help_heading = LOAD)]
+    pub spin: Option<Duration>,
+    /// Keep single requests in samples.raw, which tollgate bench raw prints as CSV: one in N of every step, at random [without N: all, up to about a million a step]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = values::sampling, help_heading = RESULTS)]
+    pub raw: Option<Sampling>,
 }
 
 impl LoadArgs {

@@ -10,6 +10,7 @@ use super::command::{STATUS_INVALID, own};
 use super::gather::{check_apart, check_names, check_server_args, gather};
 use super::mitigations::gather_arms;
 use crate::os::interrupt;
+use crate::record::samples::SampleFile;
 use crate::record::{Grade, RunRecord, Severity};
 use crate::report::files::{RunDirectory, WriteError};
 use crate::report::{
@@ -55,6 +56,10 @@ pub(super) fn perform(
             folder.log_path().display()
         )),
     }
+    let samples = match plan.sampling {
+        Some(_) => Some(folder.begin_samples().map_err(|error| error.to_string())?),
+        None => None,
+    };
     let asked = args.only.len() + urls.len();
     let mut main = MainRun {
         args,
@@ -64,6 +69,7 @@ pub(super) fn perform(
         folder: &folder,
         known: &known,
         write_failed: None,
+        samples,
     };
     let stop = interrupt::flag();
     let mut record = fresh::run((plan, job), args.starts, &mut console, stop, &mut main);
@@ -118,10 +124,15 @@ struct MainRun<'a> {
     /// Stored recoveries, in whose light loads are called safe.
     known: &'a [StoredRun],
     write_failed: Option<String>,
+    /// Where single requests go, where they are kept.
+    samples: Option<SampleFile>,
 }
 
 impl Steward for MainRun<'_> {
     fn gather(&mut self, session: &mut Session<'_>, first: bool) {
+        if let Some(samples) = &self.samples {
+            session.keep_samples(samples.clone());
+        }
         match self.job {
             Job::Mitigations(settings) => {
                 gather_arms(self.args, self.urls, self.plan, settings, session);

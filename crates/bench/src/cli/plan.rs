@@ -58,7 +58,19 @@ pub(super) fn plan(args: &RunArgs) -> Result<RunPlan, String> {
         calibrate: !args.no_calibrate,
         key_prefix: args.key_prefix.clone(),
         watching: args.watching()?,
+        spin: spin(args)?,
+        sampling: args.load.raw,
     })
+}
+
+/// How long the generator stays awake before a due request.
+fn spin(args: &RunArgs) -> Result<Option<Duration>, String> {
+    match args.load.spin {
+        Some(_) if args.arrivals == Arrivals::Closed => {
+            Err("--spin is for due times, and a closed loop has none: leave it out".into())
+        }
+        spin => Ok(spin),
+    }
 }
 
 /// The rates that were asked for.

@@ -5,7 +5,7 @@ use std::num::ParseIntError;
 use std::time::Duration;
 
 use crate::load::keys::Spreading;
-use crate::run::plan::Ladder;
+use crate::run::plan::{Ladder, Sampling};
 use crate::run::steady;
 
 /// Rungs that one ladder may have.
@@ -134,6 +134,39 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("must be above zero".into()),
         length => Ok(length),
+    }
+}
+
+/// Longest stretch for which a generator stays awake: beyond it nothing is gained.
+const SPIN_MAX: Duration = Duration::from_millis(10);
+
+/// A length of time above zero and up to [`SPIN_MAX`]; microseconds too.
+pub(super) fn spin(text: &str) -> Result<Duration, String> {
+    let micros = text
+        .strip_suffix("us")
+        .and_then(|number| number.parse::<f64>().ok());
+    let micros = micros.filter(|us| us.is_finite() && *us >= 0.0 && *us <= 1e6);
+    let length = match micros {
+        Some(us) => Duration::from_secs_f64(us * 1e-6),
+        None => duration(text).map_err(|_| {
+            format!("'{text}' is not a length of time: give for example 50us or 1ms")
+        })?,
+    };
+    match length {
+        Duration::ZERO => Err("must be above zero".into()),
+        length if length > SPIN_MAX => Err("must be 10ms at most".into()),
+        length => Ok(length),
+    }
+}
+
+/// Which requests are kept one by one: as many as fit, or one in so many.
+pub(super) fn sampling(text: &str) -> Result<Sampling, String> {
+    match text {
+        "" => Ok(Sampling::Fitting),
+        text => match text.parse() {
+            Ok(every) if (1..=1_000_000_000).contains(&every) => Ok(Sampling::Every(every)),
+            _ => Err(format!("'{text}' is not a number from 1 to 1000000000")),
+        },
     }
 }
 
@@ -435,6 +468,22 @@ mod tests {
         }
         assert_eq!(key_prefix("key:").as_deref(), Ok("key:"));
         assert!(key_prefix("a b").is_err() && key_prefix(&"x".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn stretches_awake_and_shares_of_requests_are_read() {
+        assert_eq!(spin("50us"), Ok(Duration::from_micros(50)));
+        assert_eq!(spin("1ms"), Ok(Duration::from_millis(1)));
+        for bad in ["", "0us", "0", "-1us", "nanus", "1s", "inf", "us", "1e99us"] {
+            assert!(spin(bad).is_err(), "{bad}");
+        }
+        assert_eq!(sampling(""), Ok(Sampling::Fitting));
+        assert_eq!(sampling("100"), Ok(Sampling::Every(100)));
+        for bad in ["0", "-1", "1.5", "all", "1000000001"] {
+            assert!(sampling(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Sampling::Fitting.every(1_000_000), 1);
+        assert_eq!(Sampling::Fitting.every(10_000_000), 10);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{Pair, operation};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
 use crate::load::live::Live;
-use crate::load::open::{self, Outcome, Plan};
+use crate::load::open::{self, Outcome, Own, Plan};
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
 use crate::load::workload::{Ask, Workload};
@@ -164,6 +164,7 @@ fn slice(
         },
         later: Vec::new(),
         clients: None,
+        own: Own::default(),
     };
     let live = Live::watching(side.store.pid.into_iter().collect());
     let endpoint = &side.store.endpoint;

@@ -7,7 +7,7 @@ use super::{LIMIT, close_row, further_of, note_withheld, overload, warn};
 use crate::cli::{CompareArgs, Pins};
 use crate::load::keys::Spreading;
 use crate::load::live::Live;
-use crate::load::open::{self, Outcome, Plan};
+use crate::load::open::{self, Outcome, Own, Plan};
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
 use crate::os::clock::SECOND;
@@ -257,6 +257,7 @@ impl Setting<'_> {
             bounds,
             later: Vec::new(),
             clients: None,
+            own: Own::default(),
         }
     }
 

@@ -11,8 +11,10 @@ use super::keys::{KeySampler, Spreading};
 use super::live::{Glance, Live};
 use super::open_loop::{Bounds, OpenLoop};
 use super::pacer::Pacer;
+use super::samples::Samples;
 use super::schedule::{Arrivals, Schedule};
 use super::speaker::{Heard, InOrder, Speaker};
+use super::spin::wait_until;
 use super::tally::{Tally, Verdict};
 use super::workload::Workload;
 use crate::os::clock::{Clock, MILLI};
@@ -43,6 +45,17 @@ pub struct Plan {
     pub later: Vec<(f64, u64)>,
     /// What clients do about failures; `None` takes them as they come.
     pub clients: Option<RetryPolicy>,
+    /// How the generator itself works.
+    pub own: Own,
+}
+
+/// How the generator itself works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// Time before each due request for which it stays awake; 0 sleeps until then.
+    pub spin_ns: u64,
+    /// One request in so many is kept as a sample; `None` keeps none.
+    pub sample_every: Option<u64>,
 }
 
 impl Plan {
@@ -56,7 +69,7 @@ impl Plan {
         let mut parts = vec![(self.rate, self.length_ns)];
         parts.extend(&self.later);
         let schedule = Schedule::in_parts(self.arrivals, trace, &parts, self.seed);
-        let state = OpenLoop::new(
+        let mut state = OpenLoop::new(
             self.bounds,
             schedule,
             KeySampler::new(self.spreading, keys, self.seed),
@@ -64,6 +77,8 @@ impl Plan {
             start,
         )
         .closed(self.arrivals == Arrivals::Closed);
+        let samples = |every| Samples::new(every, self.seed, start);
+        state.tally_mut().samples = self.own.sample_every.map(samples);
         match self.clients {
             Some(policy) => state.with_clients(policy),
             None => state,
@@ -82,7 +97,7 @@ pub struct Outcome {
     pub answered_ns: u64,
     /// First intended time to the last answer of any kind.
     pub completed_ns: u64,
-    /// Processor time of the generator thread.
+    /// Processor time of the generator thread, without what it spent on staying awake because it was asked to.
     pub generator_cpu_ns: Option<u64>,
     /// Time the generator thread waited for a processor.
     pub run_queue_wait_ns: Option<u64>,
@@ -203,6 +218,8 @@ fn speak<S: Speaker>(
         clock,
         scratch: vec![0; READ_SIZE],
         notes: Vec::new(),
+        spin_ns: plan.own.spin_ns,
+        spun_ns: 0,
     };
     if let Some(unix_ns) = unix_at_zero {
         driver.state.tally_mut().decisions.begins_at(unix_ns);
@@ -224,6 +241,7 @@ fn speak<S: Speaker>(
         since(cpu_before, proc::thread_cpu_ns()),
         since(wait_before, proc::thread_run_queue_wait_ns()),
     );
+    let generator_cpu_ns = generator_cpu_ns.map(|cpu| cpu.saturating_sub(driver.spun_ns));
     let tally = end(driver.state, cut_short.as_ref(), live);
     Ok(Outcome {
         elapsed_ns,
@@ -280,6 +298,9 @@ struct Driver<S> {
     clock: Clock,
     scratch: Vec<u8>,
     notes: Vec<String>,
+    spin_ns: u64,
+    /// Time spent awake for nothing else.
+    spun_ns: u64,
 }
 
 impl<S: Speaker> Driver<S> {
@@ -312,13 +333,26 @@ impl<S: Speaker> Driver<S> {
                 .next_due()
                 .unwrap_or(u64::MAX)
                 .min(self.state.last_call() + 1);
-            let timeout = due.saturating_sub(self.clock.now()).min(SLEEP_MAX_NS);
-            let ready: Vec<_> = match poller.wait(timeout) {
-                Ok(ready) => ready.to_vec(),
+            let (clock, mut ready) = (self.clock, Vec::new());
+            let waited = wait_until(
+                due,
+                SLEEP_MAX_NS,
+                self.spin_ns,
+                || clock.now(),
+                |timeout| {
+                    ready = poller.wait(timeout)?.to_vec();
+                    Ok(!ready.is_empty())
+                },
+            );
+            match waited {
+                Ok(spun) => self.spun_ns += spun,
                 Err(error) => return Some(Cut::Poller(error.to_string())),
-            };
+            }
             woken = self.clock.now();
-            hold = pacer.woke(woken, proc::thread_cpu_ns);
+            // Who is to stay awake takes no pause for using its core.
+            if self.spin_ns == 0 {
+                hold = pacer.woke(woken, proc::thread_cpu_ns);
+            }
             for event in ready {
                 if event.writable {
                     self.unblock(event.token);

@@ -183,7 +183,8 @@ impl OpenLoop {
             if !noticed && !self.again(now, request.first, request.key, request.attempt) {
                 self.time_out(now, &request);
             }
-            self.tally.record_lost(request.key, request.sent);
+            let due = (request.first, request.intended);
+            self.tally.record_lost(request.key, due, request.sent);
             cancel(index, intended);
         }
     }
@@ -391,6 +392,9 @@ impl OpenLoop {
     /// Counts a request first due at `first` as never sent.
     fn leave_unsent(&mut self, now: u64, first: u64) {
         self.tally.unsent += 1;
+        if let Some(samples) = &mut self.tally.samples {
+            samples.unsent(first);
+        }
         self.overdue(now, first, None);
     }
 
@@ -643,6 +647,7 @@ impl OpenLoop {
 fn keep_lost(lane: &Lane, tally: &mut Tally) {
     let written = lane.ring.len() - lane.fresh;
     for request in lane.ring.iter().take(written) {
-        tally.record_lost(request.key, request.sent);
+        let due = (request.first, request.intended);
+        tally.record_lost(request.key, due, request.sent);
     }
 }

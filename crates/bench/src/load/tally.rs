@@ -2,9 +2,9 @@
 
 use hdrhistogram::Histogram;
 
-use super::seconds::{Bucket, Totals};
-
 use super::decisions::{Decision, DecisionLog, NEVER, Said};
+use super::samples::Samples;
+use super::seconds::{Bucket, Totals};
 
 /// Smallest latency told apart, in nanoseconds.
 const LATENCY_LOW_NS: u64 = 100;
@@ -121,6 +121,8 @@ pub struct Tally {
     pub first_error: Option<String>,
     /// The step bucket by bucket; filled in at its end.
     pub seconds: Vec<Bucket>,
+    /// Single requests, where they are kept.
+    pub samples: Option<Samples>,
 }
 
 /// Share of held-up requests above which the target counts as pushing back.
@@ -161,6 +163,7 @@ impl Tally {
             decisions: DecisionLog::new(keys),
             first_error: None,
             seconds: Vec::new(),
+            samples: None,
         }
     }
 
@@ -214,6 +217,9 @@ impl Tally {
             promise_ms,
             given_up,
         } = answer;
+        if let Some(samples) = &mut self.samples {
+            samples.answered(answer);
+        }
         self.completed += 1;
         self.last_answer_ns = now;
         self.decisions
@@ -260,8 +266,11 @@ impl Tally {
         }
     }
 
-    /// Keeps that a request of `key`, written at `sent`, got no answer.
-    pub fn record_lost(&mut self, key: u32, sent: u64) {
+    /// Keeps that a request of `key`, due at first and this time as given and written at `sent`, got no answer.
+    pub fn record_lost(&mut self, key: u32, due: (u64, u64), sent: u64) {
+        if let Some(samples) = &mut self.samples {
+            samples.unanswered(key, due, sent);
+        }
         self.decisions
             .push(Decision::new(key, sent, NEVER, Said::Unknown));
     }

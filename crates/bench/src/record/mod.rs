@@ -17,6 +17,7 @@ mod mitigation;
 mod overload;
 pub mod paper;
 pub mod recovery;
+pub mod samples;
 mod seconds;
 mod settle;
 mod shape;
@@ -235,6 +236,9 @@ pub struct Load {
     /// and a stall of the target is counted once per connection instead of once per request that would have come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed_loop: bool,
+    /// Time before each due request for which the generator stayed awake, where it was asked to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spin_us: Option<f64>,
 }
 
 /// One ladder: a target, a scenario and an operation at rising load.
@@ -339,6 +343,9 @@ pub struct Step {
     /// The step over time; empty in records of before it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seconds: Vec<Second>,
+    /// What `samples.raw` holds of the step, where single requests were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<samples::Kept>,
 }
 
 impl Step {

@@ -9,6 +9,7 @@
 
 mod beside;
 mod rows;
+mod samples;
 
 use super::findings::{ScenarioFindings, scenarios};
 use super::rows::store_behind;
@@ -17,6 +18,7 @@ use crate::record::{Cell, CompareRecord, RunRecord, Spread, Step};
 
 pub(super) use beside::{comparison, trends};
 pub use rows::rows;
+pub use samples::{write_samples, write_samples_head};
 
 /// Columns of [`summary`], in order.
 const COLUMNS: &[&str] = &[

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::record::samples::SampleFile;
 use crate::record::{CompareRecord, RunRecord, check_layout, directory_stamp};
 
 use super::advice::{grafana, prometheus};
@@ -28,6 +29,8 @@ const RECORD_MAX_BYTES: u64 = 1 << 30;
 
 /// The record of a paired comparison.
 pub(crate) const COMPARE_RECORD: &str = "compare.json";
+/// Single requests of a run.
+pub(crate) const SAMPLES: &str = "samples.raw";
 /// The log of a run.
 const LOG: &str = "benchmark.log";
 
@@ -111,6 +114,14 @@ impl RunDirectory {
     /// The log of the run; the caller writes it while the run goes on.
     pub fn log_path(&self) -> PathBuf {
         self.path.join(LOG)
+    }
+
+    /// Makes the file of single requests.
+    pub fn begin_samples(&self) -> Result<SampleFile, WriteError> {
+        let path = self.path.join(SAMPLES);
+        File::create(&path)
+            .and_then(SampleFile::begin)
+            .map_err(|error| WriteError::one(&path, &error))
     }
 
     /// Keeps what is measured so far as `results.json`, so that a crash later loses nothing.

@@ -49,6 +49,7 @@ pub use attribution::limit_line;
 pub use beside::csv as paper_csv;
 pub use capacity::{capacity_lines, healing_line, recovery_lines};
 pub use csv::{compare as compare_csv, rows as rows_csv, summary as summary_csv};
+pub use csv::{write_samples, write_samples_head};
 pub use document::document;
 pub use html::{HtmlOptions, RenderError, record_in, report as run_html};
 pub use lang::Lang;

@@ -9,7 +9,7 @@ use crate::load::address::{Address, Endpoint};
 use crate::load::closed::{Drawn, Pool};
 use crate::load::keys::{KeySampler, Spreading};
 use crate::load::live::Live;
-use crate::load::open::{self, Plan};
+use crate::load::open::{self, Own, Plan};
 use crate::load::open_loop::{BACKLOG_LIMIT, Bounds};
 use crate::load::schedule::Arrivals;
 use crate::load::workload::{Ask, Rule, Workload};
@@ -120,6 +120,7 @@ fn against_null(
                 bounds,
                 later: Vec::new(),
                 clients: None,
+                own: Own::default(),
             };
             (
                 clock_read_ns,

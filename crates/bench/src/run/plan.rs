@@ -227,6 +227,33 @@ pub struct RunPlan {
     pub key_prefix: String,
     /// What is watched besides generator and target, and what the machine costs.
     pub watching: Watching,
+    /// Time before each due request for which the generator stays awake; `None` lets it sleep until then.
+    pub spin: Option<Duration>,
+    /// Which requests are kept one by one; `None` keeps none.
+    pub sampling: Option<Sampling>,
+}
+
+/// Which requests of a step are kept one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// As many as a block of the file surely holds.
+    Fitting,
+    /// One in so many.
+    Every(u64),
+}
+
+/// Requests of which a block holds the samples, at 16 bytes each; they take about 10.
+const SAMPLES_FITTING: u64 = 1 << 20;
+
+impl Sampling {
+    /// One request in so many, of `planned`.
+    #[must_use]
+    pub fn every(self, planned: u64) -> u64 {
+        match self {
+            Sampling::Fitting => planned.div_ceil(SAMPLES_FITTING).max(1),
+            Sampling::Every(every) => every,
+        }
+    }
 }
 
 impl RunPlan {
@@ -267,6 +294,7 @@ impl RunPlan {
                 .steady
                 .map(|longest| format!("steady, at most {} s", longest.as_secs_f64())),
             closed_loop: self.is_closed(),
+            spin_us: self.spin.map(|spin| spin.as_secs_f64() * 1e6),
         }
     }
 

@@ -17,6 +17,8 @@ use super::plan::{KeyPlan, Ladder, RunPlan, rungs};
 use super::recovery::RecoverySettings;
 use super::starts::{self, Start};
 use crate::load::open::Outcome;
+use crate::os::cpu;
+use crate::record::samples::SampleFile;
 use crate::record::validity::GENERATOR_CPU_PERCENT_MAX;
 use crate::record::{
     Calibration, Cell, Event, Grade, RunRecord, SCHEMA_VERSION, Severity, Skipped, Step,
@@ -32,6 +34,11 @@ const REPEATS_MIN: u32 = 8;
 const BETWEEN_LOADS: Duration = Duration::from_secs(1);
 /// Length from which on a run is announced.
 const LONG: Duration = Duration::from_secs(120);
+/// Cores up to which a generator that stays awake takes from the target what it needs.
+const FEW_CORES: usize = 2;
+/// What is said of such a generator.
+const SPIN_NOTE: &str = "the generator stays awake before every due request (--spin): on a machine of so few cores this takes \
+                         time from the target's part of the kernel, so rates and CPU of the target may be worse than without";
 /// Times that one row may be.
 const REPEATS_PER_STEP: usize = 2;
 
@@ -203,6 +210,11 @@ impl<'a> Session<'a> {
         self.bed.console()
     }
 
+    /// Keeps single requests of the steps in `file`, as the plan says.
+    pub fn keep_samples(&mut self, file: SampleFile) {
+        self.bed.keep_samples(file);
+    }
+
     /// Climbs the ladders. `keep` is called with the record so far after every scenario.
     pub fn run(self, keep: &mut dyn FnMut(&RunRecord, &mut Console)) -> RunRecord {
         self.run_job(&Job::Ladder, keep)
@@ -216,6 +228,9 @@ impl<'a> Session<'a> {
     ) -> RunRecord {
         if self.bed.plan().is_closed() {
             self.event(Severity::Warning, None, cell::CLOSED_NOTE.into());
+        }
+        if self.bed.plan().spin.is_some() && cpu::count() <= FEW_CORES {
+            self.event(Severity::Warning, None, SPIN_NOTE.into());
         }
         let rows = self.expected_steps();
         self.repeats_left = REPEATS_MIN.max(rows as u32 / REPEATS_PER_ROWS);
@@ -233,6 +248,9 @@ impl<'a> Session<'a> {
                 Job::Mitigations(settings) => self.mitigations(scenario, settings),
             }
             self.gauge();
+            if let Some(why) = self.bed.take_samples_error() {
+                self.event(Severity::Error, None, why);
+            }
             self.close(false);
             keep(&self.record, self.bed.console());
         }

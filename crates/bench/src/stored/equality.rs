@@ -1,7 +1,7 @@
 //! Were two measurements made alike? A comparison of unequal arms measures the circumstances.
 
 use super::rows::{Place, Row};
-use crate::record::{Difference, Machine, RunRecord, SearchGoal, TargetRecord};
+use crate::record::{Difference, Load, Machine, RunRecord, SearchGoal, TargetRecord};
 
 /// Share by which two step lengths may differ: the clock's, not the plan's.
 const LENGTH_TOLERANCE: f64 = 0.01;
@@ -103,6 +103,12 @@ pub(super) fn of_rows(a: &Row<'_>, b: &Row<'_>) -> Vec<Difference> {
     found.number("backlog", load_a.backlog_limit, load_b.backlog_limit);
     found.number("warm-up in s", load_a.warmup_s, load_b.warmup_s);
     found.number("pause in s", load_a.pause_s, load_b.pause_s);
+    let spin = |load: &Load| load.spin_us.unwrap_or(0.0);
+    found.number(
+        "generator awake before due requests, in us",
+        spin(load_a),
+        spin(load_b),
+    );
     if let (Some(a), Some(b)) = (a.goal(), b.goal()) {
         goals(&mut found, a, b);
     } else if let (Some(a), Some(b)) = (step_length_s(a), step_length_s(b))

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use tollgate_bench::load::address::{Address, Endpoint};
 use tollgate_bench::load::keys::Spreading;
 use tollgate_bench::load::live::Live;
-use tollgate_bench::load::open::{self, Outcome, Plan};
+use tollgate_bench::load::open::{self, Outcome, Own, Plan};
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::workload::{Ask, Rule, Workload};
@@ -30,6 +30,7 @@ fn plan() -> Plan {
         },
         later: Vec::new(),
         clients: None,
+        own: Own::default(),
     }
 }
 

@@ -12,6 +12,7 @@ mod mitigations;
 mod planted;
 mod process;
 mod protocols;
+mod raw;
 mod redis_benchmark;
 mod session;
 mod stored;

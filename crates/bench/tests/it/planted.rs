@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use tollgate_bench::load::clients::RetryPolicy;
 use tollgate_bench::load::keys::Spreading;
-use tollgate_bench::load::open::Plan;
+use tollgate_bench::load::open::{Own, Plan};
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::tally::{Tally, Verdict};
@@ -103,6 +103,7 @@ fn plan(rate: f64, length_ns: u64, deadline_ns: u64) -> Plan {
         },
         later: Vec::new(),
         clients: None,
+        own: Own::default(),
     }
 }
 

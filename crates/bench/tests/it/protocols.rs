@@ -9,7 +9,7 @@ use tollgate_bench::load::http::{HttpAsk, RATE_LIMIT_BODY};
 use tollgate_bench::load::keys::Spreading;
 use tollgate_bench::load::live::Live;
 use tollgate_bench::load::memcache::MemcacheAsk;
-use tollgate_bench::load::open::{self, Outcome, Plan};
+use tollgate_bench::load::open::{self, Outcome, Own, Plan};
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::workload::{Ask, Rule, Workload};
@@ -92,6 +92,7 @@ fn run(ask: &Ask, address: SocketAddr) -> Outcome {
         },
         later: Vec::new(),
         clients: None,
+        own: Own::default(),
     };
     let endpoint = Endpoint::plain(Address::Tcp(address));
     let workload = Workload::render(ask, "k", 1);

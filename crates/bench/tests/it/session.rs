@@ -51,6 +51,8 @@ pub(crate) fn plan() -> RunPlan {
         calibrate: false,
         key_prefix: String::new(),
         watching: Watching::default(),
+        spin: None,
+        sampling: None,
     }
 }
 

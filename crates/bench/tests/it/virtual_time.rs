@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use tollgate_bench::load::clients::RetryPolicy;
 use tollgate_bench::load::keys::Spreading;
-use tollgate_bench::load::open::Plan;
+use tollgate_bench::load::open::{Own, Plan};
 use tollgate_bench::load::open_loop::Bounds;
 use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::tally::{Tally, Verdict};
@@ -29,6 +29,7 @@ fn plan(rate: f64, seconds: u64, connections: usize, depth: usize, deadline_ns: 
         },
         later: Vec::new(),
         clients: None,
+        own: Own::default(),
     }
 }
 

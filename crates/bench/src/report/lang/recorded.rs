@@ -91,6 +91,9 @@ forms! {
     "set here, but not for the servers that the bench starts: {which} (--server-args gives them settings and records these)"
         | "được đặt ở đây nhưng không áp dụng cho các máy chủ mà bench khởi động: {which} (--server-args đưa thiết lập cho chúng và ghi lại)";
     "not installed; --only NAME tells where to get one" | "chưa cài; --only TÊN cho biết lấy ở đâu";
+    "the generator stays awake before every due request (--spin): on a machine of so few cores this takes time from the target's part of the kernel, so rates and CPU of the target may be worse than without"
+        | "bộ phát thức trước mỗi yêu cầu đến hạn (--spin): trên máy ít nhân như thế này, việc đó lấy thời gian của phần nhân hệ điều hành phục vụ đích đo, nên tốc độ và CPU của đích đo có thể kém hơn khi không dùng";
+    "no more samples are kept: {why}" | "không giữ thêm mẫu nào: {why}";
     "nothing was denied: does the service have the rules that tollgate bench rules prints?" | "không câu nào bị từ chối: dịch vụ có các luật mà tollgate bench rules in ra không?";
     "left out: {why}" | "bỏ qua: {why}";
     "it holds {n} keys already, which stay as they are (--flush deletes them)" | "nó đang giữ sẵn {n} khóa, để nguyên (--flush xóa chúng)";
@@ -352,6 +355,7 @@ forms! {
     "pipeline depth" | "độ sâu pipeline";
     "deadline in ms" | "hạn chờ (ms)";
     "backlog" | "hàng chờ";
+    "generator awake before due requests, in us" | "bộ phát thức trước yêu cầu đến hạn (us)";
     "warm-up in s" | "khởi động nóng (s)";
     "pause in s" | "nghỉ (s)";
     "step length" | "độ dài bậc";

@@ -9,7 +9,7 @@ use crate::load::closed::{Drawn, InTurn, Pool};
 use crate::load::grpc::Calls;
 use crate::load::keys::KeySampler;
 use crate::load::live::Live;
-use crate::load::open::{self, Outcome, Plan};
+use crate::load::open::{self, Outcome, Own, Plan};
 use crate::load::open_loop::Bounds;
 use crate::load::schedule::Arrivals;
 use crate::load::workload::{Ask, Rule, Workload};
@@ -21,7 +21,7 @@ use crate::target::{Target, Way};
 /// Length of a capacity probe.
 const PROBE: Duration = Duration::from_millis(500);
 /// Load of a probe that cannot keep pipelines full by itself.
-const OVERLOAD_RATE: f64 = 500_000.0;
+pub(super) const OVERLOAD_RATE: f64 = 500_000.0;
 /// Answers of a probe may be errors up to one in so many.
 const REFUSED_PARTS: u64 = 10;
 /// Streams per connection that keep a service on a store elsewhere busy without a queue that it would shed.
@@ -38,6 +38,13 @@ pub(super) struct Ready {
     length: Duration,
     rule: Rule,
     prefix: String,
+}
+
+impl Ready {
+    /// Keeps single requests, one in `every`.
+    pub(super) fn keep_samples(&mut self, every: u64) {
+        self.plan.own.sample_every = Some(every);
+    }
 }
 
 /// Rendered requests.
@@ -248,6 +255,10 @@ impl Bed<'_> {
                 .map(|(rate, length)| (*rate, length.as_nanos() as u64))
                 .collect(),
             clients: request.clients,
+            own: Own {
+                spin_ns: self.plan.spin.map_or(0, |spin| spin.as_nanos() as u64),
+                sample_every: None,
+            },
         }
     }
 }
@@ -308,6 +319,7 @@ fn overload(scenario: &KeyPlan, bounds: Bounds, seed: u64) -> Plan {
         },
         later: Vec::new(),
         clients: None,
+        own: Own::default(),
     }
 }
 

@@ -23,8 +23,10 @@ use super::steady::{self, Bucket};
 use crate::load::keys::KeySampler;
 use crate::load::open::Outcome;
 use crate::load::rng::Rng;
+use crate::load::samples::Samples;
+use crate::record::samples::{About, Kept, SampleFile};
 use crate::record::status::classify;
-use crate::record::{Admit, Calibration, Gauge, Step, WarmUp};
+use crate::record::{Admit, Calibration, Gauge, Operation, Step, WarmUp};
 use crate::target::service::{WINDOW_S, limits as service_limits};
 use crate::target::{Target, Way};
 
@@ -53,6 +55,10 @@ pub struct Bed<'a> {
     start_number: u32,
     /// How often each load of each system was run.
     repeated: HashMap<String, u32>,
+    /// Where single requests go.
+    samples: Option<SampleFile>,
+    /// Why they went there no more.
+    samples_failed: Option<String>,
 }
 
 impl<'a> Bed<'a> {
@@ -76,6 +82,8 @@ impl<'a> Bed<'a> {
             loads_run: 0,
             start_number: 0,
             repeated: HashMap::new(),
+            samples: None,
+            samples_failed: None,
         }
     }
 
@@ -186,6 +194,57 @@ impl<'a> Bed<'a> {
         self.calibration = Some(calibration);
     }
 
+    /// Keeps single requests of the steps in `file`, as the plan says.
+    pub fn keep_samples(&mut self, file: SampleFile) {
+        self.samples = Some(file);
+    }
+
+    /// Why single requests are kept no more, once.
+    pub fn take_samples_error(&mut self) -> Option<String> {
+        self.samples_failed.take()
+    }
+
+    /// One request in so many of `request` is to be kept; `None` for none.
+    fn sample_every(&self, request: &StepRequest<'_>) -> Option<u64> {
+        let sampling = self.plan.sampling.filter(|_| self.samples.is_some())?;
+        let rate = match self.plan.is_closed() {
+            // The rungs are connections; what they will ask is not known.
+            true => loading::OVERLOAD_RATE,
+            false => request.mean_rps(),
+        };
+        Some(sampling.every((rate * request.whole_length().as_secs_f64()) as u64))
+    }
+
+    /// Writes the samples of a step.
+    fn write_samples(
+        &mut self,
+        request: &StepRequest<'_>,
+        operation: &Operation,
+        samples: &Samples,
+        offset_s: f64,
+    ) -> Option<Kept> {
+        let file = self.samples.as_ref()?;
+        let deadline = request.deadline.unwrap_or(self.plan.deadline);
+        let about = About {
+            target: self.slots[request.slot].target.record().name.clone(),
+            scenario: request.scenario.name.clone(),
+            operation: operation.name.clone(),
+            target_rps: request.rate_rps,
+            start: self.start_number + 1,
+            offset_s,
+            deadline_ms: deadline.as_secs_f64() * 1e3,
+            kept: samples.counts(),
+        };
+        match file.append(&about, samples.bytes()) {
+            Ok(true) => Some(about.kept),
+            Ok(false) => None,
+            Err(error) => {
+                self.samples_failed = Some(format!("no more samples are kept: {error}"));
+                None
+            }
+        }
+    }
+
     /// Asks the null server for a moment, while the targets are idle.
     pub fn gauge(&mut self) -> Result<Gauge, String> {
         let plan = self.plan;
@@ -280,7 +339,10 @@ impl<'a> Bed<'a> {
 
     /// Runs the measured part under observation and fills the row with what it brought.
     fn measure(&mut self, request: &StepRequest<'_>) -> Result<(Step, Outcome), String> {
-        let ready = self.ready(request, request.length, request.later)?;
+        let mut ready = self.ready(request, request.length, request.later)?;
+        if let Some(every) = self.sample_every(request) {
+            ready.keep_samples(every);
+        }
         let target = &self.slots[request.slot].target;
         let same_clock = target.record().co_located;
         let (pids, operation) = (
@@ -291,10 +353,11 @@ impl<'a> Bed<'a> {
         let observer = Observer::start(target, watching, request.whole_length());
         let (offset_s, before) = (self.elapsed_s(), Counters::read(&pids));
         let Loaded {
-            outcome,
+            mut outcome,
             rule,
             prefix,
         } = self.fire(request, ready, observer.pids())?;
+        let samples = outcome.tally.samples.take();
         let asked = cell::Asked {
             way: request.way,
             rule,
@@ -322,6 +385,9 @@ impl<'a> Bed<'a> {
         let target = &self.slots[request.slot].target;
         step.attribution = observer.finish(target, watching, &step, &outcome);
         fill::busiest_thread(&mut step, &pids);
+        step.samples =
+            samples.and_then(|samples| self.write_samples(request, &operation, &samples, offset_s));
+        let target = &self.slots[request.slot].target;
         let over = step
             .accuracy
             .as_ref()
