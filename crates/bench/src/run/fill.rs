@@ -158,7 +158,7 @@ fn told_under(accuracy: &Accuracy) -> f64 {
 }
 
 /// The step over time.
-fn seconds(buckets: &[Bucket]) -> Result<Vec<Second>, String> {
+pub fn seconds(buckets: &[Bucket]) -> Result<Vec<Second>, String> {
     buckets.iter().map(second).collect()
 }
 

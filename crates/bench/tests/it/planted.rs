@@ -12,7 +12,8 @@ use tollgate_bench::load::schedule::Arrivals;
 use tollgate_bench::load::tally::{Tally, Verdict};
 use tollgate_bench::record::capacity::RetentionClass;
 use tollgate_bench::record::recovery::{Phase, RecoveryVerdict};
-use tollgate_bench::record::{Measure, Profile, SearchGoal, Second};
+use tollgate_bench::record::{Measure, Profile, SearchGoal};
+use tollgate_bench::run::fill;
 use tollgate_bench::search::recovery::judge;
 use tollgate_bench::search::retention::{FACTORS, knee, retention};
 use tollgate_bench::search::{Attempt, Next, Search, SearchPlan};
@@ -243,24 +244,7 @@ fn recovery(
         ..plan(700.0, 4 * SECOND, deadline_ns)
     };
     let tally = simulate(&plan, server);
-    let seconds: Vec<Second> = tally
-        .seconds
-        .iter()
-        .map(|bucket| {
-            let mut second = Second {
-                at_s: bucket.at_ns as f64 / 1e9,
-                length_s: bucket.length_ns as f64 / 1e9,
-                planned: bucket.counts.planned,
-                sent: bucket.counts.sent,
-                good: bucket.counts.good,
-                failed: bucket.counts.failed,
-                in_flight: bucket.in_flight,
-                ..Second::default()
-            };
-            second.set_latencies(&bucket.histogram()).unwrap();
-            second
-        })
-        .collect();
+    let seconds = fill::seconds(&tally.seconds).unwrap();
     let found = judge(&Profile::bench(), &phases, &seconds, true);
     let good = tally.allowed + tally.denied;
     assert_eq!(
