@@ -85,7 +85,8 @@ pub(super) fn gather(
         }
         if program.locate().is_none() {
             match unasked {
-                true => missing.push(name),
+                true if program.is_missed() => missing.push(name),
+                true => {}
                 false => session.skip(name, program.hint().into()),
             }
             continue;

@@ -98,6 +98,12 @@ impl Program {
         }
     }
 
+    /// Whether who measures without naming systems is told that it is not installed.
+    #[must_use]
+    pub fn is_missed(self) -> bool {
+        !matches!(self, Program::Keydb | Program::Garnet)
+    }
+
     /// The program of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Program> {
