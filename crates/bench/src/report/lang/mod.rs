@@ -8,6 +8,7 @@ pub(crate) mod decision;
 pub(crate) mod found;
 pub(crate) mod index;
 pub(crate) mod mitigations;
+pub(crate) mod number;
 pub(crate) mod page;
 pub(crate) mod paired;
 pub(crate) mod recorded;
@@ -68,7 +69,10 @@ impl Text {
             rest = after;
         }
         out.push_str(rest);
-        out
+        match lang {
+            Lang::En => number::agreeing(&out).into_owned(),
+            Lang::Vi => out,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::super::format::count;
+use super::number::agreeing;
 use super::{Lang, Text};
 
 /// Fields of records that hold sentences, or lists of them.
@@ -95,6 +96,9 @@ forms! {
         | "bộ phát thức trước mỗi yêu cầu đến hạn (--spin): trên máy ít nhân như thế này, việc đó lấy thời gian của phần nhân hệ điều hành phục vụ đích đo, nên tốc độ và CPU của đích đo có thể kém hơn khi không dùng";
     "no more samples are kept: {why}" | "không giữ thêm mẫu nào: {why}";
     "nothing was denied: does the service have the rules that tollgate bench rules prints?" | "không câu nào bị từ chối: dịch vụ có các luật mà tollgate bench rules in ra không?";
+    "it is asked of memcached only" | "chỉ hỏi được memcached";
+    "{name} has no such operation" | "{name} không có thao tác đó";
+    "it answers {what}" | "nó trả lời {what}";
     "left out: {why}" | "bỏ qua: {why}";
     "it holds {n} keys already, which stay as they are (--flush deletes them)" | "nó đang giữ sẵn {n} khóa, để nguyên (--flush xóa chúng)";
     "keys that begin with {what} may still be there: {why}" | "các khóa bắt đầu bằng {what} có thể vẫn còn: {why}";
@@ -479,7 +483,7 @@ forms! {
 /// `text` in `lang`, where its form is known, with its rates as tables have them.
 pub(crate) fn recorded(text: &str, lang: Lang) -> Cow<'_, str> {
     let said = match lang {
-        Lang::En => Cow::Borrowed(text),
+        Lang::En => agreeing(text),
         Lang::Vi => said(text, lang, DEPTH_MAX),
     };
     match with_grouped_rates(&said) {
@@ -513,7 +517,7 @@ fn with_grouped_rates(text: &str) -> Option<String> {
 /// A line of a run that goes on, in `lang`; the log has it in English.
 pub(crate) fn live(text: &str, lang: Lang) -> Cow<'_, str> {
     match lang {
-        Lang::En => Cow::Borrowed(text),
+        Lang::En => agreeing(text),
         // Its parts each say something of their own.
         Lang::Vi => {
             let parts = text.split(" · ").map(|part| said(part, lang, DEPTH_MAX));
