@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 
 use super::lua::*;
+use super::pace;
 use super::sandbox::Slot;
 
 /// Functions of our own in place of the standard ones.
@@ -131,7 +132,11 @@ unsafe extern "C-unwind" fn collect_garbage(l: *mut lua_State) -> c_int {
             ptr::null(),
         ];
         let result = match luaL_checkoption(l, 1, c"collect".as_ptr(), options.as_ptr()) {
-            0 => f64::from(lua_gc(l, LUA_GCCOLLECT, 0)),
+            0 => {
+                // About what it is to look at so many kilobytes.
+                pace::charge(l, 500 * lua_gc(l, LUA_GCCOUNT, 0) as usize);
+                f64::from(lua_gc(l, LUA_GCCOLLECT, 0))
+            }
             1 => {
                 f64::from(lua_gc(l, LUA_GCCOUNT, 0))
                     + f64::from(lua_gc(l, LUA_GCCOUNTB, 0)) / 1024.0

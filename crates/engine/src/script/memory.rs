@@ -3,6 +3,9 @@
 use std::alloc::{self, Layout};
 use std::ptr;
 
+use super::lua::lua_State;
+use super::vm;
+
 /// Alignment of every block.
 const ALIGN: usize = 16;
 
@@ -15,8 +18,15 @@ const STEP: usize = 16;
 /// Bytes that are taken from the system at once for small blocks.
 const CHUNK: usize = 16 << 10;
 
+/// Bytes of large blocks after which the script that takes them is looked at: it may take a few instructions for each.
+const BULK: usize = 32 << 20;
+
 /// Memory of one state.
 pub(super) struct Memory {
+    /// The state; null until it is made.
+    state: *mut lua_State,
+    /// Bytes of large blocks that have been taken since the last look.
+    bulk: usize,
     used: usize,
     limit: usize,
     /// Free blocks of each size; each holds the address of the next.
@@ -31,12 +41,29 @@ impl Memory {
     /// No memory yet, and never more than `limit` bytes.
     pub(super) fn new(limit: usize) -> Memory {
         Memory {
+            state: ptr::null_mut(),
+            bulk: 0,
             used: 0,
             limit,
             free: [ptr::null_mut(); SMALL_MAX / STEP],
             chunks: Vec::new(),
             rest: ptr::null_mut(),
             rest_len: 0,
+        }
+    }
+
+    /// Whose memory it is.
+    pub(super) fn set_state(&mut self, state: *mut lua_State) {
+        self.state = state;
+    }
+
+    /// So many bytes are taken for a large block.
+    fn note_bulk(&mut self, bytes: usize) {
+        self.bulk += bytes;
+        if self.bulk >= BULK && !self.state.is_null() {
+            self.bulk = 0;
+            // SAFETY: the state lives as long as its memory.
+            unsafe { vm::look_soon(self.state) };
         }
     }
 
@@ -62,6 +89,7 @@ impl Memory {
                 let fresh = alloc::realloc(block, layout(old), new);
                 if !fresh.is_null() {
                     self.used = self.used - old + new;
+                    self.note_bulk(new);
                 }
                 return fresh;
             }
@@ -103,6 +131,7 @@ impl Memory {
         // SAFETY: sizes are not zero; a free block holds the address of the next one.
         unsafe {
             if size > SMALL_MAX {
+                self.note_bulk(size);
                 return alloc::alloc(layout(size));
             }
             let class = class(size);

@@ -8,6 +8,8 @@
 
 mod api;
 mod base;
+#[cfg(test)]
+mod beside;
 mod bit;
 mod cache;
 mod call;
@@ -17,12 +19,15 @@ mod functions;
 mod lexer;
 mod lua;
 mod memory;
+mod pace;
+mod pattern;
 mod prove;
 mod running;
 mod sandbox;
 mod sha1;
 mod shebang;
 mod structs;
+mod tables;
 mod to_lua;
 mod to_resp;
 mod vm;

@@ -85,7 +85,11 @@ const REPEATING: &[&str] = &[
     "repeat",
     "function",
     "rep",
+    "find",
+    "match",
+    "gmatch",
     "gsub",
+    "sort",
     "coroutine",
 ];
 

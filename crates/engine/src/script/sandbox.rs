@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_int};
 
 use super::api::For;
 use super::lua::*;
-use super::{api, base, bit, cjson, cmsgpack, structs};
+use super::{api, base, bit, cjson, cmsgpack, pattern, structs, tables};
 
 /// Keys, or other arguments, of a call that are handed over in a table that is used again.
 pub(super) const TAME_WORDS_MAX: usize = 16;
@@ -115,6 +115,14 @@ pub(super) unsafe extern "C-unwind" fn build(l: *mut lua_State) -> c_int {
             if *name == c"math" {
                 set_function(l, c"random", base::random);
                 set_function(l, c"randomseed", base::random_seed);
+            }
+            if *name == c"table" {
+                tables::open(l);
+            }
+            if *name == c"string" {
+                for (name, function) in pattern::FUNCTIONS {
+                    set_function(l, name, *function);
+                }
             }
             library(l, globals, name);
         }

@@ -5,12 +5,19 @@ use std::ffi::{CStr, c_int};
 use tollgate_wire::resp::{Protocol, ReplyBuf};
 
 use super::lua::*;
+use super::pace;
 
 /// Stack slots one level of a nested value needs.
 const SLOTS_PER_LEVEL: c_int = 6;
 
 /// Levels of nesting before the reply says that there are too many: what the C stack of a thread bears easily.
 const DEPTH_MAX: u32 = 1_000;
+
+/// Bytes of a reply: tables that hold each other often make of a few bytes more than there is memory.
+const REPLY_MAX: usize = 512 << 20;
+
+/// Work that it is to write one value.
+const WORK: usize = 50;
 
 /// Writes the value at the top, and pops it. `asked` is the protocol the script chose with `redis.setresp`: it decides
 /// what booleans become.
@@ -30,6 +37,10 @@ unsafe fn value(l: *mut lua_State, asked: Protocol, out: &mut ReplyBuf, depth: u
             out.error("ERR reached lua stack limit");
             lua_settop(l, -2);
             return;
+        }
+        pace::charge(l, WORK);
+        if out.len() > REPLY_MAX {
+            raise(l, b"The reply of the script is too long");
         }
         match lua_type(l, -1) {
             LUA_TSTRING => out.bulk(string_at(l, -1).unwrap_or_default()),

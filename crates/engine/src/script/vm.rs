@@ -14,6 +14,7 @@ use super::api::fail;
 use super::functions::{self, FunctionInfo};
 use super::lua::*;
 use super::memory::Memory;
+use super::pace;
 use super::prove::Facts;
 use super::sandbox::{self, Slot, TAME_WORDS_MAX, Upvalue};
 use super::sha1::Hex;
@@ -34,7 +35,7 @@ static FLUSHES: AtomicU64 = AtomicU64::new(0);
 const TOLD_BYTES: usize = 4 << 10;
 
 /// Instructions between two looks at the clock.
-const HOOK_INSTRUCTIONS: c_int = 100_000;
+pub(super) const HOOK_INSTRUCTIONS: c_int = 100_000;
 
 /// Compiled scripts kept per thread; beyond, all are compiled again when next used.
 const COMPILED_MAX: usize = 2_000;
@@ -207,6 +208,7 @@ impl Vm {
         if lua.is_null() {
             return None;
         }
+        memory.set_state(lua);
         let vm = Vm {
             lua,
             memory,
@@ -369,6 +371,7 @@ impl Vm {
             out,
         };
         RUN.set(job.run);
+        pace::begin();
         // SAFETY: the state is live and its stack empty. `enter` gets the only pointer to `job`, whose referents outlive
         // the call; `RUN` is cleared before they can go away.
         let (status, message) = unsafe {
@@ -462,6 +465,35 @@ unsafe extern "C" fn allocate(
 pub(super) unsafe fn set_hook(l: *mut lua_State) {
     // SAFETY: as promised by the caller.
     unsafe { lua_sethook(l, Some(hook), LUA_MASKCOUNT, HOOK_INSTRUCTIONS) };
+}
+
+/// Has the hook called before the next instruction.
+///
+/// # Safety
+///
+/// A live state, at any moment: nothing is allocated.
+#[cold]
+pub(super) unsafe fn look_soon(l: *mut lua_State) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if lua_gethookmask(l) == LUA_MASKCOUNT {
+            lua_sethook(l, lua_gethook(l), LUA_MASKCOUNT, 1);
+        }
+    }
+}
+
+/// What a hook does first: after [`look_soon`] it is to come as seldom as ever.
+///
+/// # Safety
+///
+/// Called from a hook that counts instructions.
+pub(super) unsafe fn look_later(l: *mut lua_State) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if lua_gethookmask(l) == LUA_MASKCOUNT && lua_gethookcount(l) != HOOK_INSTRUCTIONS {
+            lua_sethook(l, lua_gethook(l), LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+        }
+    }
 }
 
 /// What [`enter`] works on.
@@ -645,8 +677,30 @@ const WARNING: u8 = 3;
 
 /// Called every so many instructions: ends a script that has run for too long.
 unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
-    // SAFETY: hooks run only during a run; the reference ends before anything raises.
+    // SAFETY: called by Lua; nothing in this frame needs dropping.
     unsafe {
+        look_later(l);
+        if !look(l) {
+            end(l)
+        }
+    }
+}
+
+/// Looks at what runs on this thread; false when it is to end: then every instruction of it raises from now on, so that it cannot
+/// go on by catching the error.
+///
+/// # Safety
+///
+/// Called from a function that Lua called, which holds no reference to the run.
+pub(super) unsafe fn look(l: *mut lua_State) -> bool {
+    // SAFETY: the run, if there is one, is borrowed for this look.
+    unsafe {
+        if let Some(goes_on) = functions::load::look(l) {
+            return goes_on;
+        }
+        if RUN.get().is_null() {
+            return true;
+        }
         let run = current();
         let now = Clock::monotone();
         let engine = run.engine;
@@ -659,22 +713,28 @@ unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
             engine.scripts.log(WARNING, &running.complaint(now));
             engine.shards.call_back();
         }
-        let killed = running.is_killed();
-        if !killed && !over && !engine.scripts.stopping() {
-            return;
+        if !running.is_killed() && !over && !engine.scripts.stopping() {
+            return true;
         }
         run.killed = true;
-        // From now on every line raises, so that a script cannot go on by catching the error.
-        lua_sethook(l, Some(kill), LUA_MASKLINE | LUA_MASKCALL, 0);
-        end(l, killed)
+        // Not at calls: the handler of the error that comes now is one.
+        lua_sethook(l, Some(kill), LUA_MASKCOUNT, 1);
+        false
     }
 }
 
-/// Raises the error of a script that was ended.
-unsafe fn end(l: *mut lua_State, by_command: bool) -> ! {
-    // SAFETY: called from a hook, with nothing in the frame that needs dropping.
+/// Raises the error of what [`look`] has ended.
+///
+/// # Safety
+///
+/// Called from a function that Lua called, with nothing in the frame that needs dropping.
+pub(super) unsafe fn end(l: *mut lua_State) -> ! {
+    // SAFETY: as promised by the caller; the run is borrowed for one look.
     unsafe {
-        if by_command {
+        if functions::load::is_loading() {
+            functions::load::time_out(l)
+        }
+        if current().running().is_killed() {
             fail(l, KILLED_BY_COMMAND)
         } else {
             raise(l, KILLED)
@@ -683,9 +743,6 @@ unsafe fn end(l: *mut lua_State, by_command: bool) -> ! {
 }
 
 unsafe extern "C-unwind" fn kill(l: *mut lua_State, _info: *mut lua_Debug) {
-    // SAFETY: the run is borrowed for one look; nothing in this frame needs dropping.
-    unsafe {
-        let by_command = current().running().is_killed();
-        end(l, by_command)
-    }
+    // SAFETY: hooks run only during a run; nothing in this frame needs dropping.
+    unsafe { end(l) }
 }

@@ -238,6 +238,96 @@ fn a_server_ends_while_a_script_runs() {
     drop(runner);
 }
 
+/// Scripts that hardly come to an instruction of Lua: what they call is at work all the time.
+const ENDLESS_CALLS: &[&str] = &[
+    "local s = ('a'):rep(30000) redis.call('GET', KEYS[1]) return s:find(('a*'):rep(30) .. 'b')",
+    "local s = ('a'):rep(30000) return s:match(('.-'):rep(30) .. 'b')",
+    "local s = ('a'):rep(30000) for a in s:gmatch(('a?a+'):rep(20) .. 'b') do end",
+    "local s = ('ab'):rep(30000) return s:gsub(('[^%d]*'):rep(20) .. '%d', '')",
+    "local s = ('a'):rep(30000) while true do pcall(string.find, s, ('a*'):rep(30) .. 'b') end",
+    "local s = ('x'):rep(20000000) while true do local t = s .. 'y' end",
+    "local s = ('x'):rep(10000000) while true do s:upper() end",
+    "local t = {} for i = 1, 300000 do t[i] = i end while true do table.insert(t, 1, 1) table.remove(t, 1) end",
+    "local t = {} for i = 1, 300000 do t[i] = '' end while true do table.concat(t) end",
+    "local s, t = ('x'):rep(1000000), {} for i = 1, 100000 do t[i] = s end table.sort(t)",
+    "local t = {} for i = 1, 200000 do t[i] = {} end while true do collectgarbage() end",
+    "local t = {} for i = 1, 60 do t = {t, t} end return t",
+];
+
+#[test]
+fn a_script_is_ended_in_the_midst_of_what_it_calls() {
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    for script in ENDLESS_CALLS {
+        let mut runner = start(&server, &mut client, script);
+        assert_eq!(raw(&mut client, "PING"), "+PONG\r\n", "{script}");
+        assert_eq!(raw(&mut client, "SCRIPT KILL"), "+OK\r\n", "{script}");
+        let error = frame(&mut runner);
+        assert!(error.starts_with("-ERR "), "{script}: {error}");
+        let is_told = error.starts_with("-ERR Script killed by user with SCRIPT KILL... script: ");
+        assert!(is_told || script.ends_with("return t"), "{script}: {error}");
+    }
+    assert_eq!(
+        raw(&mut client, "CONFIG SET script-time-limit 1"),
+        "+OK\r\n"
+    );
+    for script in ENDLESS_CALLS {
+        let mut runner = server.connect();
+        send(&mut runner, &["EVAL", script, "1", "held"]);
+        let error = frame(&mut runner);
+        assert!(
+            error.starts_with("-ERR ") && error.len() < 1_000,
+            "{script}: {error}"
+        );
+    }
+}
+
+#[test]
+fn the_server_is_busy_with_a_pattern_as_with_a_loop() {
+    const LIBRARY: &str = "#!lua name=l\nredis.register_function('forever', function(keys) \
+                           local at = string.find(('a'):rep(30000), ('a*'):rep(30) .. 'b') end)";
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    send(&mut client, &["FUNCTION", "LOAD", LIBRARY]);
+    assert_eq!(frame(&mut client), "$1\r\nl\r\n");
+    assert_eq!(
+        raw(&mut client, "CONFIG SET busy-reply-threshold 1"),
+        "+OK\r\n"
+    );
+    let mut runner = server.connect();
+    send(&mut runner, &["FCALL", "forever", "1", "held"]);
+    eventually("the server is busy", || {
+        raw(&mut client, "PING").starts_with("-BUSY ")
+    });
+    assert!(raw(&mut client, "GET other").starts_with("-BUSY "));
+    assert_eq!(raw(&mut client, "FUNCTION KILL"), "+OK\r\n");
+    let error = frame(&mut runner);
+    assert!(
+        error.contains("SCRIPT KILL... script: forever, on @user_function:2."),
+        "{error}"
+    );
+    assert_eq!(raw(&mut client, "PING"), "+PONG\r\n");
+    // One that has written is ended with the server alone.
+    let writer = format!("redis.call('SET', KEYS[1], 'x') {}", ENDLESS_CALLS[1]);
+    send(&mut runner, &["EVAL", &writer, "1", "held"]);
+    eventually("the server is busy", || {
+        raw(&mut client, "PING").starts_with("-BUSY ")
+    });
+    assert!(raw(&mut client, "SCRIPT KILL").starts_with("-UNKILLABLE "));
+    send(&mut client, &["SHUTDOWN", "NOSAVE"]);
+    assert!(client.frame().is_err());
+}
+
+#[test]
+fn a_server_ends_while_a_pattern_is_matched() {
+    let server = Local::start(&PATIENT);
+    let mut client = server.connect();
+    let writer = format!("redis.call('SET', KEYS[1], 'x') {}", ENDLESS_CALLS[0]);
+    let runner = start(&server, &mut client, &writer);
+    drop(server);
+    drop(runner);
+}
+
 /// Sends a command that takes long, and others on a second connection meanwhile: they are not to wait for it. One that is
 /// over too soon to tell is sent again.
 fn overtaken(server: &Local, other: &str, words: &[&str]) {

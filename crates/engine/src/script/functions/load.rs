@@ -13,14 +13,12 @@ use super::super::api::fail;
 use super::super::lua::*;
 use super::super::sandbox::Slot;
 use super::super::shebang::ScriptFlags;
+use super::super::vm;
 use super::library::{self, FunctionInfo};
 use crate::Engine;
 
 /// Nanoseconds that the code of a library may take to register its functions.
 const LOAD_MAX_NANOS: i64 = 500_000_000;
-
-/// Instructions between two looks at the clock.
-const HOOK_INSTRUCTIONS: c_int = 100_000;
 
 /// Functions that one library may register.
 const FUNCTIONS_MAX: usize = 10_000;
@@ -68,10 +66,10 @@ pub(in super::super) unsafe fn load(
     // back allocates nothing and cannot raise.
     let ended = unsafe {
         set_metatable(l, Slot::LoadMetatable);
-        lua_sethook(l, Some(hook), LUA_MASKCOUNT, HOOK_INSTRUCTIONS);
+        lua_sethook(l, Some(hook), LUA_MASKCOUNT, vm::HOOK_INSTRUCTIONS);
         let status = lua_cpcall(l, run, context.cast());
         lua_settop(l, 0);
-        super::super::vm::set_hook(l);
+        vm::set_hook(l);
         set_metatable(l, Slot::CallMetatable);
         status
     };
@@ -125,6 +123,8 @@ unsafe extern "C-unwind" fn run(l: *mut lua_State) -> c_int {
         }
         lua_rawgeti(l, LUA_REGISTRYINDEX, Slot::FunctionGlobals as _);
         lua_setfenv(l, -2);
+        // What it takes to compile it does not count.
+        (*loading).started = Clock::monotone();
         if lua_pcall(l, 0, 0, 0) == LUA_OK {
             return 0;
         }
@@ -140,16 +140,48 @@ unsafe extern "C-unwind" fn run(l: *mut lua_State) -> c_int {
 }
 
 unsafe extern "C-unwind" fn hook(l: *mut lua_State, _info: *mut lua_Debug) {
-    // SAFETY: hooks run only while `load` runs; nothing in this frame needs dropping.
+    // SAFETY: called by Lua; nothing in this frame needs dropping.
     unsafe {
-        let loading = &*LOADING.get();
-        let ran = Clock::monotone() - loading.started;
-        if loading.engine.scripts.stopping() || loading.limited && ran > LOAD_MAX_NANOS {
-            // From now on every line raises, so that the code cannot go on by catching the error.
-            lua_sethook(l, Some(hook), LUA_MASKLINE, 0);
-            fail(l, b"FUNCTION LOAD timeout");
+        vm::look_later(l);
+        if look(l) == Some(false) {
+            time_out(l)
         }
     }
+}
+
+/// Looks at a library that is being loaded on this thread; false when it is to end: then every line of it raises from now
+/// on, so that it cannot go on by catching the error. `None` if none is loaded.
+///
+/// # Safety
+///
+/// Called from a function that Lua called.
+pub(in super::super) unsafe fn look(l: *mut lua_State) -> Option<bool> {
+    // SAFETY: the pointer is set while `load` runs.
+    unsafe {
+        let loading = LOADING.get().as_ref()?;
+        let ran = Clock::monotone() - loading.started;
+        let over = loading.limited && ran > LOAD_MAX_NANOS;
+        if !over && !loading.engine.scripts.stopping() {
+            return Some(true);
+        }
+        lua_sethook(l, Some(hook), LUA_MASKLINE, 0);
+        Some(false)
+    }
+}
+
+/// Whether a library is being loaded on this thread.
+pub(in super::super) fn is_loading() -> bool {
+    !LOADING.get().is_null()
+}
+
+/// Raises the error of a library that [`look`] has ended.
+///
+/// # Safety
+///
+/// Called from a function that Lua called, with nothing in the frame that needs dropping.
+pub(in super::super) unsafe fn time_out(l: *mut lua_State) -> ! {
+    // SAFETY: as promised by the caller.
+    unsafe { fail(l, b"FUNCTION LOAD timeout") }
 }
 
 /// Stack places of what [`register_function`] has read.
