@@ -24,6 +24,10 @@ pub(crate) const READS_PER_TURN: usize = 4;
 pub(crate) const CROWDED_OUTPUT_LIMIT: usize = 256 * 1024;
 /// Unsent output of all connections of one loop above which the per-connection limit drops.
 pub(crate) const LOOP_OUTPUT_LIMIT: usize = 512 << 20;
+/// The part of a large command that has to be here before its rest gets its room is one of so many.
+const PART_HERE: usize = 64;
+/// Replies from this size on are not copied to wait for the socket, but taken over with the driver's buffer.
+pub(crate) const TAKEN_OVER: usize = 1 << 20;
 /// Memory kept by the read path of an idle loop is bounded by this; larger own buffers are freed when empty.
 const _: () = assert!(SMALL_REST * 2 <= READ_BUFFER);
 
@@ -364,13 +368,25 @@ fn read_small<C>(slot: &Slot<C>, scratch: &mut [u8]) -> (io::Result<usize>, usiz
     ((&slot.socket).read(&mut scratch[rest..]), room)
 }
 
-/// Reads into the connection's own buffer, which grows with what has arrived and never from a length the peer claims.
+/// Makes room for `more` bytes behind an input that lacks `needed` of a whole command, as far as known.
+///
+/// A buffer grows with what has arrived and never from a length that the peer merely claims. When a good part of a command
+/// is here, the rest gets its room at once: growing step by step would copy a large value again and again, and hold it twice.
+pub(crate) fn make_room(input: &mut Vec<u8>, more: usize, needed: usize) {
+    if input.capacity() - input.len() >= more {
+        return;
+    }
+    match needed > READ_BUFFER && input.len() >= needed / PART_HERE {
+        // What comes behind the command may come with its end.
+        true => input.reserve_exact(needed.max(more) + READ_BUFFER),
+        false => input.reserve(more),
+    }
+}
+
+/// Reads into the connection's own buffer.
 fn read_large<C>(slot: &mut Slot<C>) -> (io::Result<usize>, usize) {
     let input = &mut slot.input;
-    let wanted = slot.needed.clamp(READ_BUFFER, input.len().max(READ_BUFFER));
-    if input.capacity() - input.len() < READ_BUFFER {
-        input.reserve(wanted);
-    }
+    make_room(input, READ_BUFFER, slot.needed);
     let spare = input.spare_capacity_mut();
     let room = spare.len();
     let result = slot.socket.recv(spare);
@@ -427,16 +443,20 @@ fn send<D: Driver>(
         driver.sent();
         return Ok(());
     }
-    let written = write(&slot.socket, bytes);
-    if let Ok(written) = written
-        && written < bytes.len()
-    {
-        slot.output.clear();
-        slot.output.extend_from_slice(&bytes[written..]);
-        slot.output_sent = 0;
+    let written = write(&slot.socket, bytes)?;
+    match bytes.len() - written {
+        0 => driver.sent(),
+        TAKEN_OVER.. => {
+            slot.output = driver.take_unsent();
+            slot.output_sent = written;
+        }
+        _ => {
+            slot.output.clear();
+            slot.output.extend_from_slice(&bytes[written..]);
+            slot.output_sent = 0;
+            driver.sent();
+        }
     }
-    driver.sent();
-    written?;
     if slot.unsent() > 0 && !slot.wants_write {
         watch_writes(slot, registry, index, true)?;
     }
@@ -502,5 +522,39 @@ fn report<D: Driver>(slot: &mut Slot<D::Conn>, driver: &mut D, held: &mut usize)
         slot.counted = output;
         slot.reported = input + output > 0;
         driver.buffered(&mut slot.conn, input, output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command of so many bytes comes in pieces; what is copied to make room, and the room there is in the end.
+    fn receive(whole: usize) -> (usize, usize) {
+        let piece = vec![b'x'; READ_BUFFER];
+        let (mut input, mut copied) = (Vec::new(), 0);
+        while input.len() < whole {
+            let (before, held) = (input.capacity(), input.len());
+            make_room(&mut input, piece.len(), whole - held);
+            if input.capacity() != before {
+                copied += held;
+            }
+            // Not from what is announced alone.
+            assert!(input.capacity() <= (held + piece.len()) * (PART_HERE + 2));
+            input.extend_from_slice(&piece);
+        }
+        (copied, input.capacity())
+    }
+
+    #[test]
+    fn a_large_command_is_hardly_copied_to_make_room() {
+        for whole in [1 << 20, (16 << 20) + 35, 100_000_000] {
+            let (copied, room) = receive(whole);
+            assert!(copied <= whole / 16, "{copied} of {whole}");
+            assert!(
+                room <= whole + whole / 16 + 2 * READ_BUFFER,
+                "{room} for {whole}"
+            );
+        }
     }
 }

@@ -161,6 +161,12 @@ pub trait Driver: Send + 'static {
     fn unsent(&self) -> &[u8];
     /// The replies were sent or moved to the connection's own buffer.
     fn sent(&mut self);
+    /// As [`Driver::unsent`] and [`Driver::sent`], for replies that are too large to be copied.
+    fn take_unsent(&mut self) -> Vec<u8> {
+        let bytes = self.unsent().to_vec();
+        self.sent();
+        bytes
+    }
     /// Bytes the loop now holds for the connection; called when they changed from or to more than nothing.
     fn buffered(&mut self, conn: &mut Self::Conn, input: usize, output: usize);
     /// The connection is gone.

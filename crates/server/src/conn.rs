@@ -595,6 +595,12 @@ impl Driver for RespDriver {
         self.out.clear();
     }
 
+    fn take_unsent(&mut self) -> Vec<u8> {
+        self.traffic.output += self.out.len() as u64;
+        self.traffic.writes += 1;
+        self.out.take()
+    }
+
     fn buffered(&mut self, conn: &mut Conn, input: usize, output: usize) {
         conn.client.publish_buffers(input, output);
         if output > UNAUTHENTICATED_OUTPUT

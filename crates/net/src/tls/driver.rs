@@ -255,6 +255,13 @@ impl<D: Driver> Driver for TlsDriver<D> {
         }
     }
 
+    fn take_unsent(&mut self) -> Vec<u8> {
+        match std::mem::take(&mut self.enciphered) {
+            true => std::mem::take(&mut self.cipher),
+            false => self.inner.take_unsent(),
+        }
+    }
+
     fn buffered(&mut self, conn: &mut Self::Conn, input: usize, output: usize) {
         match &mut conn.tls {
             None => self.inner.buffered(&mut conn.inner, input, output),

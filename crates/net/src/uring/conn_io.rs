@@ -5,7 +5,7 @@ use super::event_loop::UringLoop;
 use super::output::{Output, SEND_AT_ONCE, report};
 use super::ring::{Done, SEND_LIMIT};
 use super::slot::UringSlot;
-use crate::conn_io::{INPUT_LIMIT, READ_BUFFER, READS_PER_TURN, shrink};
+use crate::conn_io::{INPUT_LIMIT, READ_BUFFER, READS_PER_TURN, make_room, shrink};
 use crate::driver::{Driver, Flow};
 use crate::turn::{Held, LoopCore, Turns};
 use std::io::{ErrorKind, Read};
@@ -89,6 +89,7 @@ impl<D: Driver> UringLoop<D> {
         if !waits && !slot.waiting && slot.input.is_empty() {
             return self.run(index, Some(chunk));
         }
+        make_room(&mut slot.input, chunk.len, slot.needed);
         slot.input.extend_from_slice(self.ring.buffers.bytes(chunk));
         if slot.input.len() > INPUT_LIMIT {
             return self.close(index);
@@ -156,13 +157,15 @@ impl<D: Driver> UringLoop<D> {
         loop {
             let step = self.core.driver.data(conn, &bytes[at..], self.core.now);
             at += step.consumed;
+            slot.needed = step.needed;
             flow = step.flow;
             if flow == Flow::Drop {
                 break;
             }
             let output = Output {
                 socket: &slot.socket,
-                busy: !slot.sending.is_empty(),
+                sending: &mut slot.sending,
+                sent: &mut slot.sent,
                 waiting: &mut slot.output,
             };
             if output.take(&mut self.core.driver, &mut self.pool).is_err() {
@@ -214,7 +217,8 @@ impl<D: Driver> UringLoop<D> {
             return self.close(index);
         }
         slot.part();
-        if !slot.output.is_empty() && !slot.flushing && !slot.in_flight {
+        let has_output = !slot.output.is_empty() || slot.sent < slot.sending.len();
+        if has_output && !slot.flushing && !slot.in_flight {
             slot.flushing = true;
             self.flushes.push(index);
         }
@@ -385,7 +389,8 @@ impl<D: Driver> Turns<D> for UringLoop<D> {
         };
         let output = Output {
             socket: &slot.socket,
-            busy: !slot.sending.is_empty(),
+            sending: &mut slot.sending,
+            sent: &mut slot.sent,
             waiting: &mut slot.output,
         };
         if flow == Flow::Drop || output.take(&mut self.core.driver, &mut self.pool).is_err() {

@@ -1,7 +1,7 @@
 //! Replies between the driver and the socket.
 
 use super::slot::{Pool, UringSlot};
-use crate::conn_io::write;
+use crate::conn_io::{TAKEN_OVER, write};
 use crate::driver::Driver;
 use socket2::Socket;
 use std::io;
@@ -13,8 +13,9 @@ pub(super) const SEND_AT_ONCE: usize = 32 * 1024;
 /// Where replies of one connection go.
 pub(super) struct Output<'a> {
     pub(super) socket: &'a Socket,
-    /// Earlier replies are being sent.
-    pub(super) busy: bool,
+    /// What is being sent, from `sent` on.
+    pub(super) sending: &'a mut Vec<u8>,
+    pub(super) sent: &'a mut usize,
     pub(super) waiting: &'a mut Vec<u8>,
 }
 
@@ -27,8 +28,13 @@ impl Output<'_> {
             return Ok(());
         }
         let mut result = Ok(());
-        if bytes.len() >= SEND_AT_ONCE && self.waiting.is_empty() && !self.busy {
+        if bytes.len() >= SEND_AT_ONCE && self.waiting.is_empty() && self.sending.is_empty() {
             match write(self.socket, bytes) {
+                Ok(written) if bytes.len() - written >= TAKEN_OVER => {
+                    *self.sending = driver.take_unsent();
+                    *self.sent = written;
+                    return Ok(());
+                }
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) => result = Err(error),
             }

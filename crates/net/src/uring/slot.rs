@@ -19,6 +19,8 @@ pub(crate) struct UringSlot<C> {
     pub(crate) conn: Option<C>,
     /// Received bytes that have not been run: the start of a command, or commands that wait.
     pub(crate) input: Vec<u8>,
+    /// More bytes that the input's first command needs, as far as known.
+    pub(crate) needed: usize,
     /// Replies behind those being sent.
     pub(crate) output: Vec<u8>,
     /// Replies being sent, from `sent` on. Not touched while `in_flight`.
@@ -68,6 +70,7 @@ impl<C> Held for UringSlot<C> {
             socket,
             conn: Some(conn),
             input: Vec::new(),
+            needed: 0,
             output: Vec::new(),
             sending: Vec::new(),
             sent: 0,

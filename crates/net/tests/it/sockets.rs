@@ -55,6 +55,33 @@ fn a_line_larger_than_every_buffer_comes_back_whole() {
     server.stop(SECOND).unwrap();
 }
 
+#[test]
+fn what_follows_a_large_reply_comes_behind_it() {
+    let server = Server::start(&Setup {
+        limit: 64 << 20,
+        ..Setup::default()
+    });
+    let mut stream = server.connect();
+    let mut lines = vec![b'x'; 20_000_000];
+    for number in 0..100 {
+        lines.extend_from_slice(format!("\nline {number}").as_bytes());
+        if number % 10 == 0 {
+            lines.resize(lines.len() + 3_000_000, b'y');
+        }
+    }
+    lines.push(b'\n');
+    let mut writer = stream.try_clone().unwrap();
+    let sent = lines.clone();
+    let sender = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+    let mut back = vec![0; lines.len()];
+    for part in back.chunks_mut(100_000) {
+        stream.read_exact(part).unwrap();
+    }
+    assert!(back == lines);
+    sender.join().unwrap();
+    server.stop(SECOND).unwrap();
+}
+
 /// More connections than a loop has buffers for at first, each with more than one takes.
 #[test]
 fn connections_beyond_the_read_buffers_are_all_answered() {

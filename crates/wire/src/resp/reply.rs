@@ -98,6 +98,13 @@ impl ReplyBuf {
         }
     }
 
+    /// Hands everything over that is not yet, with the buffer.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        self.buf.drain(..std::mem::take(&mut self.sent));
+        std::mem::take(&mut self.buf)
+    }
+
     /// Cuts the buffer back to `len` unsent bytes (a value [`ReplyBuf::len`] gave earlier, with no [`ReplyBuf::consume`]
     /// in between), taking back what was written since.
     pub fn truncate(&mut self, len: usize) {
