@@ -83,6 +83,18 @@ impl Place {
         files::replace(&self.manifest(), &mut |out| out.write_all(text.as_bytes()))
     }
 
+    /// As [`Place::write_manifest`]. The inner error: the manifest is there, so that the next start reads it, but the folder
+    /// could not be synced, so that after a loss of power the old one may be there again.
+    pub(super) fn put_manifest(&self, manifest: &Manifest) -> io::Result<io::Result<()>> {
+        let Err(error) = self.write_manifest(manifest) else {
+            return Ok(Ok(()));
+        };
+        match fs::read(self.manifest()) {
+            Ok(bytes) if bytes == manifest.to_text().as_bytes() => Ok(Err(error)),
+            _ => Err(error),
+        }
+    }
+
     /// Bytes of the files that make up the data.
     pub(super) fn sizes(&self, manifest: &Manifest) -> u64 {
         let size = |name: &str| fs::metadata(self.file(name)).map_or(0, |file| file.len());

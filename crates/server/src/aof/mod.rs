@@ -91,6 +91,8 @@ struct Io {
     synced: u64,
     /// Monotone nanoseconds.
     synced_at: i64,
+    /// The manifest names what may not be there by that name after a loss of power.
+    folder_unsynced: bool,
 }
 
 /// See the module.

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use tollgate_engine::{Form, LogBytes, SnapshotError};
 use tollgate_net::Clock;
 use tollgate_net::files::Synced;
+use tollgate_persist::aof::Manifest;
 use tollgate_persist::rdb::Dialect;
 
 use super::files::{LogFile, Place};
@@ -225,8 +226,15 @@ fn put_in_force(
     }
     fs::rename(base, place.file(&base_name))?;
     sync_folder(place)?;
-    place.write_manifest(&manifest)?;
+    // Once it is named there, the next start reads it: what follows must not go to the old file any more.
+    let named = place.put_manifest(&manifest)?;
     io.manifest = manifest;
+    io.folder_unsynced = named.is_err();
+    if let Err(error) = &named {
+        shared.log.warning(format_args!(
+            "fsync of the folder of the AOF failed: {error}. The old files stay, and nothing counts as synced until it works."
+        ));
+    }
     let sizes = place.sizes(&io.manifest);
     if next.is_some() {
         shared.engine.promote_next_log();
@@ -236,11 +244,13 @@ fn put_in_force(
             ..LogBytes::default()
         };
         io.before = sizes.saturating_sub(io.main.as_ref().map_or(0, LogFile::len));
-        // All that was appended up to the last write is in the base or behind it, and on the disk.
-        io.synced = io.written;
-        io.synced_at = Clock::monotone();
-        shared.engine.log_synced(io.synced);
-        aof.holds.release(shared, io.written);
+        if named.is_ok() {
+            // All that was appended up to the last write is in the base or behind it, and on the disk.
+            io.synced = io.written;
+            io.synced_at = Clock::monotone();
+            shared.engine.log_synced(io.synced);
+            aof.holds.release(shared, io.written);
+        }
     }
     let mut facts = aof.lock_facts();
     (facts.size, facts.base_size) = match next {
@@ -248,16 +258,18 @@ fn put_in_force(
         None => (0, 0),
     };
     drop(facts);
-    if !shared.settings.is_set(Key::AofDisableAutoGc) {
-        let mut manifest = std::mem::take(&mut io.manifest);
-        let deleted = place.delete_history(&mut manifest);
-        io.manifest = manifest;
-        if let Err(error) = deleted {
-            // They are deleted after the next rewrite.
-            shared
-                .log
-                .warning(format_args!("deleting old files of the AOF: {error}"));
-        }
+    if named.is_ok() && !shared.settings.is_set(Key::AofDisableAutoGc) {
+        delete_history(shared, place, &mut io.manifest);
     }
     Ok(true)
+}
+
+/// Deletes the files that a manifest in force has no use for.
+fn delete_history(shared: &Shared, place: &Place, manifest: &mut Manifest) {
+    if let Err(error) = place.delete_history(manifest) {
+        // They are deleted after the next rewrite.
+        shared
+            .log
+            .warning(format_args!("deleting old files of the AOF: {error}"));
+    }
 }

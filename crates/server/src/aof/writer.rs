@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tollgate_net::{Clock, threads};
 
+use super::files::Place;
 use super::{Aof, Io, Policy};
 use crate::shared::Shared;
 
@@ -120,7 +121,13 @@ pub(super) fn sync(shared: &Shared, io: &mut Io) -> io::Result<()> {
     let Some(main) = &mut io.main else {
         return Ok(());
     };
-    let result = main.sync();
+    // Without its name a file is lost with all that is in it.
+    let named = match io.folder_unsynced {
+        true => super::sync_folder(&Place::of(shared)),
+        false => Ok(()),
+    };
+    io.folder_unsynced &= named.is_err();
+    let result = named.and_then(|()| main.sync());
     io.synced_at = Clock::monotone();
     if let Err(error) = result {
         failed(shared, "fsync of", &error, |facts| &mut facts.sync_failed);

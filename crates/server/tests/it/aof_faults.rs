@@ -4,7 +4,7 @@ use crate::aof::Folder;
 use crate::harness::{Local, info, raw};
 use crate::replication::{attach, wait_for, wait_for_link};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -211,4 +211,88 @@ fn the_file_begins_anew_with_the_data_of_a_master_and_outlives_a_kill() {
         "*3\r\n$1\r\n0\r\n$3\r\n499\r\n$1\r\n1\r\n"
     );
     assert_eq!(raw(&mut here, "DBSIZE"), ":501\r\n");
+}
+
+/// Lets the second sync of `folder` by each thread of a process fail; `None` where there is no program for it.
+#[cfg(target_os = "linux")]
+fn break_second_sync(server: &Child, folder: &Path) -> Option<Child> {
+    let mut strace = Command::new("strace")
+        .args([
+            "-f",
+            "-e",
+            "trace=fsync",
+            "-e",
+            "inject=fsync:error=EIO:when=2",
+        ])
+        .args(["-p", &server.id().to_string(), "-P"])
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut told = BufReader::new(strace.stderr.take()?);
+    let mut line = String::new();
+    // The lines before tell how it takes the path.
+    while !line.contains("attached") {
+        line.clear();
+        if told.read_line(&mut line).is_ok_and(|len| len == 0) {
+            strace.wait().ok()?;
+            return None;
+        }
+    }
+    // Nobody is to be held up who tells of what it does.
+    std::thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
+    Some(strace)
+}
+
+/// The next start reads what the manifest names, so that is where writes must go from then on.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_lost_when_the_folder_of_a_new_manifest_cannot_be_synced() {
+    let folder = Folder::new();
+    let start = || {
+        Command::new(tollgate_binary().unwrap())
+            .args([
+                "serve",
+                "--port",
+                "0",
+                "--unixsocket",
+                "socket",
+                "--dir",
+                ".",
+            ])
+            .args(["--appendonly", "yes", "--appendfsync", "everysec"])
+            .current_dir(&folder.0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut server = start();
+    let mut client = connect(&folder);
+    wait_for("it has loaded", || ask(&mut client, "SET a 1") == "+OK\r\n");
+    let before = folder.manifest();
+    let Some(mut strace) = break_second_sync(&server, &folder.0.join("appendonlydir")) else {
+        server.kill().unwrap();
+        server.wait().unwrap();
+        return peers::skip(HERE, "strace that may trace");
+    };
+    ask(&mut client, "BGREWRITEAOF");
+    wait_for("the manifest is another", || folder.manifest() != before);
+    wait_for("the rewrite is over", || {
+        ask(&mut client, "INFO persistence").contains("aof_rewrite_in_progress:0")
+    });
+    assert_eq!(ask(&mut client, "SET b 2"), "+OK\r\n");
+    assert_eq!(ask(&mut client, "WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    strace.wait().unwrap();
+    fs::remove_file(folder.0.join("socket")).ok();
+    let mut server = start();
+    let mut client = connect(&folder);
+    wait_for("it has loaded", || ask(&mut client, "PING") == "+PONG\r\n");
+    let values = ask(&mut client, "MGET a b");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(values, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
 }
