@@ -235,26 +235,33 @@ impl Engine {
                 continue;
             }
             let key = self.seed.key(&entry.key);
-            let mut shard = self.shards.lock(key.shard(self.shards.count()));
-            if !merge && shard.look(entry.db, key, over_ms).is_some() {
-                return Err(RdbError::Exists { key: entry.key });
-            }
-            shard.set(entry.db, key, entry.value, entry.expires_at_ms, over_ms);
             let used = (self.limits.access(), entry.idle_secs, entry.frequency);
-            if let Some(mut loaded) = shard.get_mut(entry.db, key, over_ms) {
-                if entry.flags != 0 {
-                    loaded.set_mark(Mark {
-                        flags: entry.flags,
-                        ..Mark::default()
-                    });
+            let index = key.shard(self.shards.count());
+            // Within a transaction they are held already.
+            let is_new = self.with_cell(index, |shard| {
+                if !merge && shard.look(entry.db, key, over_ms).is_some() {
+                    return false;
                 }
-                match used {
-                    (Access::Time, Some(secs), _) => loaded.set_idle_secs(secs, now_ms),
-                    (Access::Frequency { .. }, _, Some(count)) => {
-                        loaded.set_frequency(count, now_ms)
+                shard.set(entry.db, key, entry.value, entry.expires_at_ms, over_ms);
+                if let Some(mut loaded) = shard.get_mut(entry.db, key, over_ms) {
+                    if entry.flags != 0 {
+                        loaded.set_mark(Mark {
+                            flags: entry.flags,
+                            ..Mark::default()
+                        });
                     }
-                    _ => {}
+                    match used {
+                        (Access::Time, Some(secs), _) => loaded.set_idle_secs(secs, now_ms),
+                        (Access::Frequency { .. }, _, Some(count)) => {
+                            loaded.set_frequency(count, now_ms)
+                        }
+                        _ => {}
+                    }
                 }
+                true
+            });
+            if !is_new {
+                return Err(RdbError::Exists { key: entry.key });
             }
             loaded.keys += 1;
         }

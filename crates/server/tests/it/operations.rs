@@ -194,6 +194,14 @@ fn digests_are_those_of_redis() {
     assert_eq!(raw(&mut client, "DEBUG DIGEST"), all);
     assert_eq!(raw(&mut client, "DEBUG RELOAD"), "+OK\r\n");
     assert_eq!(raw(&mut client, "DEBUG DIGEST"), all);
+    // A transaction holds the shards of what is read.
+    for command in ["MULTI", "APPEND a b", "DEBUG RELOAD", "DEBUG DIGEST"] {
+        raw(&mut client, command);
+    }
+    let replies = raw(&mut client, "EXEC");
+    assert!(replies.starts_with("*3\r\n:"), "{replies}");
+    let digest = raw(&mut client, "DEBUG DIGEST");
+    assert!(replies.ends_with(&format!("+OK\r\n{digest}")), "{replies}");
 }
 
 #[test]
