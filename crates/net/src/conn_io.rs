@@ -495,9 +495,14 @@ fn watch_writes<C>(
 
 /// Writes until everything is taken or the socket is full; returns how much was taken.
 pub(crate) fn write(socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+    write_with(socket, bytes, 0)
+}
+
+/// [`write`], with these flags of a send.
+pub(crate) fn write_with(socket: &Socket, bytes: &[u8], flags: i32) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
-        match socket.send_with_flags(&bytes[sent..], NO_SIGNAL) {
+        match socket.send_with_flags(&bytes[sent..], NO_SIGNAL | flags) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(n) => sent += n,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,

@@ -9,6 +9,7 @@ use crate::conn_io::{INPUT_LIMIT, READ_BUFFER, READS_PER_TURN, make_room, shrink
 use crate::driver::{Driver, Flow};
 use crate::turn::{Held, LoopCore, Turns};
 use std::io::{ErrorKind, Read};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 
 /// Bytes read at once of what was left in a socket.
@@ -213,6 +214,9 @@ impl<D: Driver> UringLoop<D> {
         let Some(slot) = self.core.slots.get_mut(index) else {
             return;
         };
+        if slot.closing && !slot.unrun && !slot.holding {
+            slot.send_rest();
+        }
         if slot.is_done() {
             return self.close(index);
         }
@@ -461,6 +465,11 @@ impl<D: Driver> Turns<D> for UringLoop<D> {
         self.core.held -= slot.counted;
         slot.input = Vec::new();
         slot.output = Vec::new();
+        if !slot.in_flight {
+            // Closing the socket comes too late: what the kernel still receives for it holds it open until it is
+            // cancelled.
+            let _gone = slot.socket.shutdown(Shutdown::Both);
+        }
         if slot.receiving || slot.in_flight {
             let cancelled = self.ring.cancel_all(slot.socket.as_raw_fd());
             self.note(cancelled);

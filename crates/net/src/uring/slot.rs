@@ -1,7 +1,7 @@
 //! What the loop keeps for a connection.
 
 use super::buffers;
-use crate::conn_io::write;
+use crate::conn_io::write_with;
 use crate::slots::end_output;
 use crate::turn::Held;
 use socket2::Socket;
@@ -120,18 +120,21 @@ impl<C> UringSlot<C> {
         }
     }
 
-    /// Gives the socket what it takes of the replies that wait for the end of the turn. They come before whatever ends
-    /// the connection now.
-    pub(crate) fn send_rest(&self) {
+    /// Gives the socket what it takes of the replies that wait for the end of the turn, because the connection ends.
+    /// The last of them go out with the end, or with what they left over: a peer that looks at its connection right
+    /// after the last reply is to find it ended.
+    pub(crate) fn send_rest(&mut self) {
         if self.in_flight || self.blocked {
             return;
         }
-        for bytes in [&self.sending[self.sent..], &self.output] {
-            // Best effort: a peer that is gone, or that does not read, loses them.
-            let written = write(&self.socket, bytes);
-            if !written.is_ok_and(|written| written == bytes.len()) {
-                return;
-            }
+        // A peer that is gone, or that does not read, takes none; who sends the rest finds out which.
+        self.sent +=
+            write_with(&self.socket, &self.sending[self.sent..], libc::MSG_MORE).unwrap_or(0);
+        if self.sent == self.sending.len() {
+            self.sending.clear();
+            self.sent = 0;
+            let written = write_with(&self.socket, &self.output, libc::MSG_MORE).unwrap_or(0);
+            self.output.drain(..written);
         }
     }
 

@@ -1,12 +1,13 @@
 //! What sockets do to a loop.
 
-use crate::lines::{BIG, OPTIONS, Server, Setup};
+use crate::backends::chosen;
+use crate::lines::{BACKEND_VARIABLE, BIG, OPTIONS, Server, Setup};
 use crate::no_process_starts;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::SeqCst;
-use tollgate_net::Listener;
+use tollgate_net::{Backend, Listener};
 use tollgate_testkit::eventually;
 use tollgate_testkit::process::{free_port, temp_root};
 
@@ -184,6 +185,42 @@ fn a_farewell_ends_the_answers_and_not_the_connection() {
         assert_eq!(server.seen.open.load(SeqCst), 1);
         drop(stream);
         eventually("it is closed", || server.seen.open.load(SeqCst) == 0);
+    }
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn a_close_comes_behind_replies_that_the_socket_did_not_take_at_once() {
+    let server = Server::start(&Setup {
+        limit: 64 << 20,
+        ..Setup::default()
+    });
+    let mut stream = server.connect();
+    let text = format!("{}quit\nb\n", "big\n".repeat(20));
+    stream.write_all(text.as_bytes()).unwrap();
+    eventually("told to close", || server.seen.ran.load(SeqCst) > 20);
+    assert!(read_to_end(&stream).ends_with(b"bye\n"));
+    let mut stream = server.connect();
+    stream.write_all(text.as_bytes()).unwrap();
+    assert_eq!(read_to_end(&stream).len(), 20 * BIG + 4);
+    eventually("closed", || server.seen.open.load(SeqCst) == 0);
+    server.stop(SECOND).unwrap();
+}
+
+#[test]
+fn the_last_reply_and_the_end_come_together() {
+    let uring = chosen(Backend::IoUring).is_ok();
+    if !uring || std::env::var_os(BACKEND_VARIABLE).is_some() {
+        // Two system calls of epoll's loop, between which a client may look.
+        return;
+    }
+    let server = Server::start(&Setup::default());
+    for _ in 0..100 {
+        let mut stream = server.connect();
+        stream.write_all(b"quit\n").unwrap();
+        stream.read_exact(&mut [0; 4]).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        assert_eq!(stream.peek(&mut [0]).unwrap(), 0);
     }
     server.stop(SECOND).unwrap();
 }
