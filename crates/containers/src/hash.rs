@@ -352,9 +352,11 @@ impl Large {
     }
 
     fn remove(&mut self, at: usize) {
-        self.dict.swap_remove(at);
+        let gap = self.dict.gap(at);
+        self.dict.swap_remove(gap);
         if let Some(clocks) = &mut self.clocks {
-            clocks.swap_remove(at);
+            clocks.exchange(at, gap);
+            clocks.swap_remove(gap);
             if clocks.timed() == 0 {
                 self.clocks = None;
             }

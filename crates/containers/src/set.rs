@@ -211,7 +211,7 @@ impl Set {
             }
             Form::Large(dict) => {
                 let found = dict.find(member);
-                found.into_iter().for_each(|at| drop(dict.swap_remove(at)));
+                found.into_iter().for_each(|at| drop(dict.remove(at)));
                 found.is_some()
             }
         }
@@ -239,7 +239,7 @@ impl Set {
                 let (at, _) = compact.pack.iter().nth(at)?;
                 compact.remove(at);
             }
-            Form::Large(dict) => drop(dict.swap_remove(at)),
+            Form::Large(dict) => drop(dict.remove(at)),
         }
         Some(member)
     }

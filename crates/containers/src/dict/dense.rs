@@ -89,6 +89,17 @@ impl<T> Dense<T> {
         removed
     }
 
+    /// Exchanges two elements, both below the length.
+    pub(crate) fn swap(&mut self, low: usize, high: usize) {
+        let (of_low, of_high) = (low / SEGMENT, high / SEGMENT);
+        if of_low == of_high {
+            return self.segments[of_low].swap(low % SEGMENT, high % SEGMENT);
+        }
+        if let Ok([one, other]) = self.segments.get_disjoint_mut([of_low, of_high]) {
+            std::mem::swap(&mut one[low % SEGMENT], &mut other[high % SEGMENT]);
+        }
+    }
+
     /// Frees memory of the only segment that is three quarters empty.
     fn give_back(&mut self) {
         if let [only] = &mut self.segments[..] {

@@ -8,11 +8,14 @@
 //! A scan goes from the last position down to 0, and its cursor is the position it has reached. Additions are appended
 //! at the end; a removal moves the last entry down into the gap. So an entry that is still below the cursor never gets
 //! above it: whatever is present throughout a scan is returned, however the table grows or shrinks meanwhile.
+//! Of one scan it is known how far down it has come ([`Mark`]). What is removed below that leaves its gap there first, so
+//! that the last entry comes to lie among those that were returned: a scan that is alone returns nothing twice.
 //!
 //! No step is long: entries lie in segments that never move, and from [`STEPWISE`] entries on the table of positions is
 //! replaced by the next one a few positions at a time, from the end down, for the same reason as the scan.
 
 mod dense;
+mod mark;
 
 use std::hash::Hasher as _;
 use std::ops::Range;
@@ -22,6 +25,7 @@ use foldhash::quality::FoldHasher;
 use hashbrown::HashTable;
 
 pub(crate) use dense::Dense;
+use mark::Mark;
 
 /// Up to so many entries the table of positions is rebuilt at once.
 const STEPWISE: usize = 4096;
@@ -29,6 +33,9 @@ const STEPWISE: usize = 4096;
 /// Positions moved to the next table by each insertion and removal. The next table has room for twice the entries, so
 /// one would do.
 const STEPS: usize = 4;
+
+/// The number of no position.
+const NOWHERE: u32 = u32::MAX;
 
 /// Slots of a table that is never made smaller.
 const MIN_SLOTS: usize = 64;
@@ -50,6 +57,8 @@ pub(crate) struct Dict<E> {
     /// The table before, while its positions are moved: only entries below `unmoved` are in it.
     older: HashTable<u32>,
     unmoved: usize,
+    /// How far the latest scan has come.
+    mark: Mark,
     /// What the entries hold on the heap.
     payload: usize,
     start: u64,
@@ -64,6 +73,7 @@ impl<E: Keyed> Dict<E> {
             table: HashTable::with_capacity(capacity),
             older: HashTable::new(),
             unmoved: 0,
+            mark: Mark::default(),
             payload: 0,
             start: seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15,
             shared: SharedSeed::from_u64(seed),
@@ -130,6 +140,12 @@ impl<E: Keyed> Dict<E> {
         self.make_room();
         self.payload += entry.heap_bytes();
         self.entries.push(entry);
+        self.number(hash, at);
+        self.move_some();
+    }
+
+    /// Puts the number of a position into the table.
+    fn number(&mut self, hash: u64, at: u32) {
         let Self {
             entries,
             table,
@@ -140,7 +156,22 @@ impl<E: Keyed> Dict<E> {
         table.insert_unique(hash, at, |at| {
             hash_at(entries, *start, shared, *at as usize)
         });
-        self.move_some();
+    }
+
+    /// Removes the entry at a position below the length.
+    pub(crate) fn remove(&mut self, at: usize) -> E {
+        let gap = self.gap(at);
+        self.swap_remove(gap)
+    }
+
+    /// Exchanges the entry at a position below the length with the one at the returned position, from which
+    /// [`swap_remove`](Self::swap_remove) moves no entry that a scan has returned to where it is still to come.
+    pub(crate) fn gap(&mut self, at: usize) -> usize {
+        let gap = self.mark.gap(at);
+        if gap != at {
+            self.exchange(at, gap);
+        }
+        gap
     }
 
     /// Removes the entry at a position below the length; the last one takes its place.
@@ -148,20 +179,12 @@ impl<E: Keyed> Dict<E> {
         let last = self.entries.len() - 1;
         self.forget(at);
         if at != last {
-            let hash = self.hash_at(last);
-            let is_last = |other: &u32| *other as usize == last;
-            let place = match self.table.find_mut(hash, is_last) {
-                Some(place) => place,
-                None => self
-                    .older
-                    .find_mut(hash, is_last)
-                    .expect("every position is in a table"),
-            };
-            *place = at as u32;
+            *self.number_of(last) = at as u32;
         }
         let removed = self.entries.swap_remove(at);
         self.payload -= removed.heap_bytes();
         self.unmoved = self.unmoved.min(last);
+        self.mark.removed(at, last);
         self.move_some();
         let slots = self.table.num_buckets();
         if slots > MIN_SLOTS && self.len() * 8 < slots && self.unmoved == 0 {
@@ -170,14 +193,45 @@ impl<E: Keyed> Dict<E> {
         removed
     }
 
+    /// The number of a position, in the table that has it.
+    fn number_of(&mut self, at: usize) -> &mut u32 {
+        let hash = self.hash_at(at);
+        let is_it = |other: &u32| *other as usize == at;
+        match self.table.find_mut(hash, is_it) {
+            Some(number) => number,
+            None => self
+                .older
+                .find_mut(hash, is_it)
+                .expect("every position is in a table"),
+        }
+    }
+
+    /// Exchanges the entries at two positions, the lower one first.
+    fn exchange(&mut self, low: usize, high: usize) {
+        let hash = self.hash_at(low);
+        let is_it = |other: &u32| *other == NOWHERE;
+        *self.number_of(low) = NOWHERE;
+        *self.number_of(high) = low as u32;
+        self.entries.swap(low, high);
+        if let Some(number) = self.table.find_mut(hash, is_it) {
+            *number = high as u32;
+        } else if let Ok(entry) = self.older.find_entry(hash, is_it) {
+            // The higher position may be one of those that are all in the new table.
+            entry.remove();
+            self.number(hash, high as u32);
+        }
+    }
+
     /// The positions of one scan step, to be read from the last to the first. Its start is the next cursor, 0 at the
     /// end. A cursor that no scan returned is as good as any.
     pub(crate) fn scan(&self, cursor: u64, count: usize) -> Range<usize> {
-        let end = match usize::try_from(cursor) {
-            Ok(end) if end > 0 => end.min(self.len()),
-            _ => self.len(),
+        let end = match self.mark.reached(cursor) {
+            Some(end) => end.min(self.len()),
+            None => self.len(),
         };
-        end.saturating_sub(count)..end
+        let start = end.saturating_sub(count);
+        self.mark.tell(start);
+        start..end
     }
 
     fn hash_at(&self, at: usize) -> u64 {

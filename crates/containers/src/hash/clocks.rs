@@ -83,15 +83,27 @@ impl Clocks {
         }
     }
 
+    /// Exchanges two positions.
+    pub(super) fn exchange(&mut self, low: usize, high: usize) {
+        self.clocks.swap(low, high);
+        self.renumber(low);
+        self.renumber(high);
+    }
+
+    /// Tells the heap of what has come to a position.
+    fn renumber(&mut self, at: usize) {
+        if let Some(clock) = self.clocks.get(at)
+            && clock.place != NOWHERE
+        {
+            self.heap[clock.place as usize] = at as u32;
+        }
+    }
+
     /// Removes a position; the last one takes its number.
     pub(super) fn swap_remove(&mut self, at: usize) {
         self.set(at, None);
         self.clocks.swap_remove(at);
-        if let Some(moved) = self.clocks.get(at)
-            && moved.place != NOWHERE
-        {
-            self.heap[moved.place as usize] = at as u32;
-        }
+        self.renumber(at);
         if self.heap.len() * 4 < self.heap.capacity() {
             self.heap.shrink_to(self.heap.len() * 2);
         }
@@ -157,7 +169,7 @@ mod tests {
             (state >> 33) as usize % bound
         };
         for _ in 0..20_000 {
-            match random(5) {
+            match random(6) {
                 0 | 1 => {
                     clocks.push();
                     model.push(None);
@@ -167,6 +179,11 @@ mod tests {
                     let time = (random(4) > 0).then(|| random(1000) as i64);
                     clocks.set(at, time);
                     model[at] = time;
+                }
+                4 if !model.is_empty() => {
+                    let (one, other) = (random(model.len()), random(model.len()));
+                    clocks.exchange(one, other);
+                    model.swap(one, other);
                 }
                 _ if !model.is_empty() => {
                     let at = random(model.len());
