@@ -345,7 +345,7 @@ fn overload(style: TextStyle, record: &CompareRecord) -> String {
                     &[
                         ("load", &short(step.load)),
                         ("kept", &or_dash(side.over_peak(step.load), significant)),
-                        ("p99", &or_dash(step.latency_p99_ms, significant)),
+                        ("p99", &or_dash(step.p99_of_decisions_ms(), significant)),
                     ],
                 );
                 line.push_str("; ");

@@ -33,7 +33,8 @@ texts! {
     PC_OFFERED = "Offered/s" | "Đặt ra/s";
     PC_GOODPUT = "Goodput/s" | "Goodput/s";
     PC_OF_PEAK = "Of peak" | "So với đỉnh";
-    PC_P99_MS = "P99 ms" | "P99 ms";
+    PC_P99_DECIDED_MS = "P99 of decisions, ms" | "P99 các quyết định, ms";
+    PC_P99_ALL_MS = "with unanswered, ms" | "kể cả không trả lời, ms";
     PC_REFUSED = "Refused" | "Từ chối";
     PC_LATE = "Late" | "Trễ";
     PC_UNSENT = "Unsent" | "Chưa gửi";

@@ -32,5 +32,5 @@ texts! {
     T_MEMORY_LINE = "  {title}: A {a} B, B {b} B per record: {ratio}" | "  {title}: A {a} B, B {b} B mỗi bản ghi: {ratio}";
     T_OVERLOAD_LINE = "  {title}, deadline {deadline} ms: {name} can do {capacity}/s" | "  {title}, hạn {deadline} ms: {name} đạt {capacity}/s";
     T_OVERLOAD_INVALID = "not valid: the generator was {lag} ms late" | "không hợp lệ: bộ tạo tải trễ {lag} ms";
-    T_OVERLOAD_STEP = "{load}x goodput {kept} of its peak, p99 {p99} ms" | "{load}x goodput {kept} của đỉnh, p99 {p99} ms";
+    T_OVERLOAD_STEP = "{load}x goodput {kept} of its peak, p99 {p99} ms of its decisions" | "{load}x goodput {kept} của đỉnh, p99 các quyết định {p99} ms";
 }

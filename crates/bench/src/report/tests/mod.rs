@@ -12,7 +12,10 @@ mod paper;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::record::{Cell, Failures, ProcessUse, RunRecord, Step};
+use crate::record::{
+    Cell, CompareRecord, Failures, OverloadRow, OverloadSide, OverloadStep, ProcessUse, RunRecord,
+    Step,
+};
 
 use super::files::{RunDirectory, read_run};
 use super::{
@@ -496,6 +499,37 @@ fn a_comparison_prints_ratios_with_their_spread() {
     let empty = crate::record::CompareRecord::default();
     assert!(compare_summary(UNICODE, &empty).contains("nothing can be said"));
     assert!(!compare_markdown(&empty, Lang::En).contains("NaN"));
+}
+
+/// The budget past the capacity is about the decisions, so theirs is the percentile that is shown first.
+#[test]
+fn past_the_capacity_the_decisions_have_a_percentile_of_their_own() {
+    let step = |load, p99_ms, decided_p99_ms| OverloadStep {
+        load,
+        goodput_rps: 100.0,
+        latency_p99_ms: Some(p99_ms),
+        decided_p99_ms: Some(decided_p99_ms),
+        ..OverloadStep::default()
+    };
+    let side = OverloadSide {
+        steps: vec![step(1.0, 8.0, 8.0), step(2.0, 21.5, 11.5)],
+        ..OverloadSide::default()
+    };
+    let record = CompareRecord {
+        overload: vec![OverloadRow {
+            a: side.clone(),
+            b: side,
+            deadline_ms: 20.0,
+            budget_a: Some(0.95),
+            ..OverloadRow::default()
+        }],
+        ..fixture::comparison()
+    };
+    let text = unwrapped(&compare_summary(UNICODE, &record));
+    assert!(text.contains("p99 11.5 ms of its decisions"), "{text}");
+    assert!(!text.contains("21.5"), "{text}");
+    let markdown = compare_markdown(&record, Lang::En);
+    assert!(markdown.contains("| 11.5 | 21.5 |"), "{markdown}");
 }
 
 /// A fresh directory under the system's temporary one, removed at the end of the test.
